@@ -1,0 +1,129 @@
+"""Bit-field tables: the one description that hardware layouts, golden packers, documentation and C headers share.
+
+A :class:`Format` is a named word of fixed width; a :class:`Field` is a bit range in it, or ``count`` equal ranges for the
+dimensions of a tensor. Bit 0 is the least significant bit of byte 0, so a packed word is stored little-endian.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+__all__ = ["Field", "Format"]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One bit field, or one field for each of ``count`` dimensions.
+
+    Attributes
+    ----------
+    name : str
+        Name in every product of the table.
+    lsb, width : int
+        First bit and number of bits (of element 0).
+    doc : str
+        One sentence on meaning, unit and legal values.
+    count, pitch : int
+        Number of elements, and bits from one element to the next. A scalar has count 0.
+    signed : bool
+        Two's complement.
+    bias : int
+        The value is the stored number plus ``bias``: 1 for counts that are never zero ("minus one" encoding).
+    enum : type or None
+        The enumeration of the stored numbers.
+    """
+
+    name: str
+    lsb: int
+    width: int
+    doc: str
+    count: int = 0
+    pitch: int = 0
+    signed: bool = False
+    bias: int = 0
+    enum: type[IntEnum] | None = None
+
+    @property
+    def lsbs(self):
+        """First bit of every element, as a list."""
+        return [self.lsb + i * self.pitch for i in range(self.count or 1)]
+
+    @property
+    def range(self):
+        """Lowest and highest value that can be encoded, both inclusive."""
+        low = -(1 << self.width - 1) if self.signed else 0
+        return low + self.bias, low + (1 << self.width) - 1 + self.bias
+
+    def encode(self, value):
+        """Stored number of one ``value``; ValueError if it cannot be encoded."""
+        low, high = self.range
+        if not low <= value <= high:
+            raise ValueError(f"{self.name} must be {low} to {high}, not {value!r}")
+        return (int(value) - self.bias) & ((1 << self.width) - 1)
+
+    def decode(self, stored):
+        """Value of one ``stored`` number."""
+        if self.signed and stored >> self.width - 1:
+            stored -= 1 << self.width
+        return stored + self.bias
+
+
+@dataclass(frozen=True)
+class Format:
+    """A word of ``bits`` bits made of ``fields``; bits in no field are reserved and zero."""
+
+    name: str
+    bits: int
+    doc: str
+    fields: tuple[Field, ...]
+
+    def __post_init__(self):
+        taken = 0
+        for field in self.fields:
+            for lsb in field.lsbs:
+                mask = ((1 << field.width) - 1) << lsb
+                if taken & mask or lsb + field.width > self.bits:
+                    raise ValueError(f"{self.name}.{field.name} overlaps another field or leaves the {self.bits} bits")
+                taken |= mask
+
+    def __getitem__(self, name):
+        return self.fields[self.index(name)]
+
+    def index(self, name):
+        """Position of the field called ``name``: the field number that error records use."""
+        for position, field in enumerate(self.fields):
+            if field.name == name:
+                return position
+        raise KeyError(f"{self.name} has no field {name!r}")
+
+    @property
+    def bytes(self):
+        return self.bits // 8
+
+    @property
+    def reserved_mask(self):
+        """Ones where a bit belongs to no field."""
+        mask = (1 << self.bits) - 1
+        for field in self.fields:
+            for lsb in field.lsbs:
+                mask &= ~(((1 << field.width) - 1) << lsb)
+        return mask
+
+    def pack(self, **values):
+        """Packs values (sequences for array fields) to an int; fields and elements left out are stored as zero."""
+        word = 0
+        for name, value in values.items():
+            field = self[name]
+            elements = value if field.count else [value]
+            if len(elements) > (field.count or 1):
+                raise ValueError(f"{self.name}.{name} has {field.count} elements, not {len(elements)}")
+            for lsb, element in zip(field.lsbs, elements):
+                word |= field.encode(element) << lsb
+        return word
+
+    def unpack(self, word):
+        """Dictionary of all values of ``word``; array fields as lists."""
+        values = {}
+        for field in self.fields:
+            elements = [field.decode(word >> lsb & (1 << field.width) - 1) for lsb in field.lsbs]
+            values[field.name] = elements if field.count else elements[0]
+        return values

@@ -1,0 +1,45 @@
+"""Amaranth layouts made from the field tables of ``golden.spec``."""
+
+from amaranth.hdl import Shape
+from amaranth.lib import data
+
+__all__ = ["packed_layout", "struct_layout"]
+
+
+def _shape(field):
+    # Enumerations stay plain numbers here: hardware must be able to hold, and refuse, the ones that do not exist.
+    element = Shape(field.width, signed=field.signed)
+    return data.ArrayLayout(element, field.count) if field.count else element
+
+
+def packed_layout(fmt):
+    """Layout of a :class:`~golden.spec.Format` as it lies in memory: every element at its documented bit.
+
+    Returns
+    -------
+    amaranth.lib.data.FlexibleLayout
+        ``fmt.bits`` wide. An array field ``name`` becomes scalars ``name0``, ``name1``, …, because its elements need not
+        adjoin. Numbers are as stored: a bias is not added.
+    """
+    members = {}
+    for field in fmt.fields:
+        for index, lsb in enumerate(field.lsbs):
+            name = f"{field.name}{index}" if field.count else field.name
+            members[name] = data.Field(Shape(field.width, signed=field.signed), lsb)
+    return data.FlexibleLayout(fmt.bits, members)
+
+
+def struct_layout(fmt, **shapes):
+    """Layout of the fields of ``fmt`` alone, without reserved bits: for streams and queues.
+
+    Parameters
+    ----------
+    **shapes
+        Another shape for a field by name, where a parameter makes it narrower than the table.
+    """
+    unknown = set(shapes) - {field.name for field in fmt.fields}
+    if unknown:
+        raise ValueError(f"{fmt.name} has no field {sorted(unknown)[0]!r}")
+    return data.StructLayout({field.name: shapes.get(field.name, _shape(field)) for field in fmt.fields})
+
+

@@ -1,0 +1,47 @@
+"""Parameters of the shared memory."""
+
+from dataclasses import dataclass
+
+__all__ = ["BANKS", "CHUNK_BYTES", "LINE_BYTES", "SmemParams"]
+
+#: Banks side by side; a line is one chunk of every bank.
+BANKS = 8
+#: Bytes of a chunk: what a bank reads or writes in one cycle.
+CHUNK_BYTES = 16
+#: Bytes of a line, the widest access: one chunk of every bank at the same row.
+LINE_BYTES = BANKS * CHUNK_BYTES
+
+
+@dataclass(frozen=True)
+class SmemParams:
+    """Size of the shared memory.
+
+    Attributes
+    ----------
+    size_bytes : int
+        Bytes of shared memory: a power of two, 1 KiB to 1 MiB. The 128-byte swizzle repeats every 1 KiB; a barrier counts
+        at most 2^20 - 1 bytes a phase.
+    """
+
+    size_bytes: int = 128 * 1024
+
+    def __post_init__(self):
+        if not isinstance(self.size_bytes, int):
+            raise TypeError(f"size_bytes must be an int, not {self.size_bytes!r}")
+        if self.size_bytes & (self.size_bytes - 1) or not 1024 <= self.size_bytes <= 1 << 20:
+            raise ValueError(f"size_bytes must be a power of two from 1024 to 1048576, not {self.size_bytes!r}")
+
+    @property
+    def addr_width(self):
+        """Bits of a byte address."""
+        return self.size_bytes.bit_length() - 1
+
+    @property
+    def row_width(self):
+        """Bits of a row address, the same in every bank: ``byte address >> 7``."""
+        return self.addr_width - 7
+
+    @property
+    def rows(self):
+        """Rows (lines): chunks of one bank."""
+        return self.size_bytes // LINE_BYTES

@@ -1,0 +1,101 @@
+"""Parameters of the tensor memory access unit, and the named presets."""
+
+from dataclasses import dataclass, field, replace
+
+from ..smem.params import SmemParams
+
+__all__ = ["PRESETS", "TmauParams"]
+
+_RANGES = {
+    "addr_width": (16, 64),
+    "bus_bytes": (16, 64),
+    "max_outstanding": (4, 1024),
+    "max_burst": (1, 256),
+    "queue_depth": (2, 64),
+    "cache_entries": (1, 64),
+    "commands_in_flight": (2, 1024),
+}
+_POWERS = {"bus_bytes", "max_outstanding", "max_burst", "queue_depth", "cache_entries", "commands_in_flight"}
+
+
+@dataclass(frozen=True)
+class TmauParams:
+    """Sizes of one TMAU.
+
+    Attributes
+    ----------
+    addr_width : int
+        Bits of a global byte address, 16 to 64. Descriptors hold 64; addresses wrap modulo 2^addr_width.
+    bus_bytes : int
+        Bytes of a bus word (AXI data width / 8): 16, 32 or 64.
+    max_outstanding : int
+        Read bursts in flight, 4 to 1024, a power of two. Their bookkeeping is one memory of this depth. Latency times
+        bandwidth is hidden while ``max_outstanding`` exceeds the memory's latency in cycles by about ten.
+    max_burst : int
+        Bus words a burst asks for at most, 1 to 256, a power of two; bursts never cross 4 KiB whatever it is.
+    queue_depth : int
+        Commands that wait, 2 to 64, a power of two.
+    cache_entries : int
+        Descriptors kept, 1 to 64, a power of two.
+    commands_in_flight : int
+        Commands whose data are under way, 2 to 1024, a power of two; one memory of this depth. A quarter of
+        ``max_outstanding`` keeps the bus busy with boxes of four words.
+    smem : SmemParams
+        The shared memory that loads write to.
+    """
+
+    addr_width: int = 48
+    bus_bytes: int = 64
+    max_outstanding: int = 128
+    max_burst: int = 16
+    queue_depth: int = 8
+    cache_entries: int = 8
+    commands_in_flight: int = 32
+    smem: SmemParams = field(default_factory=SmemParams)
+
+    def __post_init__(self):
+        for name, (low, high) in _RANGES.items():
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise TypeError(f"{name} must be an int, not {value!r}")
+            if not low <= value <= high:
+                raise ValueError(f"{name} must be {low} to {high}, not {value!r}")
+            if name in _POWERS and value & (value - 1):
+                raise ValueError(f"{name} must be a power of two, not {value!r}")
+        if not isinstance(self.smem, SmemParams):
+            raise TypeError(f"smem must be SmemParams, not {self.smem!r}")
+        if self.max_burst * self.bus_bytes > 4096:
+            raise ValueError(f"max_burst of {self.max_burst} words of {self.bus_bytes} bytes is longer than 4096 bytes")
+
+    def replace(self, **changes):
+        """The same parameters with some changed."""
+        return replace(self, **changes)
+
+    @property
+    def bus_width(self):
+        """Bits of a bus word."""
+        return 8 * self.bus_bytes
+
+    @property
+    def bus_log2(self):
+        """Bits of a byte offset in a bus word."""
+        return self.bus_bytes.bit_length() - 1
+
+    @property
+    def word_width(self):
+        """Bits of a bus-word address."""
+        return self.addr_width - self.bus_log2
+
+
+PRESETS = {
+    #: The smallest legal sizes: quick to simulate, and every queue fills.
+    "unit": TmauParams(addr_width=32, bus_bytes=16, max_outstanding=4, max_burst=4, queue_depth=2, cache_entries=2,
+                       commands_in_flight=2, smem=SmemParams(4096)),
+    #: A Lattice ECP5-85 beside other logic: one 16-byte DRAM word a cycle.
+    "ecp5": TmauParams(addr_width=32, bus_bytes=16, max_outstanding=128, max_burst=16, queue_depth=4, cache_entries=4,
+                       commands_in_flight=32, smem=SmemParams(32 * 1024)),
+    "default": TmauParams(),
+    #: The sizes of the source documents, for memories 400 cycles away.
+    "full": TmauParams(addr_width=64, max_outstanding=512, queue_depth=16, cache_entries=16, commands_in_flight=128,
+                       smem=SmemParams(256 * 1024)),
+}  # fmt: skip
