@@ -7,7 +7,7 @@ from tilewright.golden.spec import COMMAND
 
 from ..lib.formats import struct_layout
 
-__all__ = ["CompletionLayout", "ErrorLayout", "LineLayout", "RowLayout", "TransferLayout", "WordLayout", "command_layout"]
+__all__ = ["CompletionLayout", "ErrorLayout", "RowLayout", "TransferLayout", "WordLayout", "command_layout"]
 
 
 def command_layout():
@@ -66,19 +66,6 @@ class WordLayout(data.StructLayout):
                 "data": unsigned(params.bus_width),
                 "error": unsigned(1),  # SLVERR or DECERR
                 "address": unsigned(params.addr_width),  # byte address of the word; meaningful with error only
-            }
-        )
-
-
-class LineLayout(data.StructLayout):
-    """A write of one line of shared memory: all banks at the same row."""
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "row": unsigned(params.smem.row_width),
-                "data": unsigned(1024),
-                "strobe": unsigned(128),  # one bit a byte
             }
         )
 
