@@ -1,0 +1,88 @@
+"""The rules of an AXI4 read port that the protocol monitor checks, each with the party that has to keep it.
+
+The wording is ours; what the rules demand follows the AXI4 specification, narrowed to what this project's managers
+promise (INCR bursts of whole bus words). A rule's ``bit`` is its place in the monitor's vectors.
+"""
+
+from enum import Enum, auto
+
+__all__ = ["Party", "Rule", "Wait"]
+
+
+class Party(Enum):
+    """Who drives the signals that a rule is about, and so who is to blame."""
+
+    MANAGER = auto()
+    SUBORDINATE = auto()
+
+
+class _Numbered(Enum):
+    """Members ``NAME = (party, doc)``, numbered from zero in the order of their definition."""
+
+    def __init__(self, party, doc):
+        self.party = party
+        self.doc = doc
+        self.bit = len(type(self).__members__)
+
+    @classmethod
+    def mask(cls, party):
+        """Ones at the bits of the members that ``party`` is responsible for."""
+        return sum(1 << member.bit for member in cls if member.party is party)
+
+    @classmethod
+    def decode(cls, bits):
+        """Members whose bit is set in ``bits``, in order."""
+        return [member for member in cls if bits >> member.bit & 1]
+
+
+class Rule(_Numbered):
+    """What must hold in every cycle."""
+
+    AR_RESET = (Party.MANAGER, "ARVALID is low in the first cycle after reset.")
+    AR_DROPPED = (
+        Party.MANAGER,
+        "Once high, ARVALID stays high until the request is accepted.",
+    )
+    AR_CHANGED = (
+        Party.MANAGER,
+        "The request does not change while it waits to be accepted.",
+    )
+    AR_BURST = (Party.MANAGER, "Bursts are INCR.")
+    AR_SIZE = (Party.MANAGER, "Beats are as wide as the bus.")
+    AR_ALIGNED = (Party.MANAGER, "A burst starts on a bus word.")
+    AR_PAGE = (Party.MANAGER, "A burst stays in one 4 KiB page.")
+    AR_LENGTH = (Party.MANAGER, "A burst has at most max_burst beats.")
+    AR_CACHE = (
+        Party.MANAGER,
+        "ARCACHE asks for no allocation where it forbids modification.",
+    )
+    AR_OUTSTANDING = (Party.MANAGER, "At most max_outstanding bursts are in flight.")
+    R_RESET = (Party.SUBORDINATE, "RVALID is low in the first cycle after reset.")
+    R_DROPPED = (
+        Party.SUBORDINATE,
+        "Once high, RVALID stays high until the beat is accepted.",
+    )
+    R_CHANGED = (
+        Party.SUBORDINATE,
+        "The beat does not change while it waits to be accepted.",
+    )
+    R_UNREQUESTED = (
+        Party.SUBORDINATE,
+        "A beat comes only for an ID that has a burst in flight, accepted in an earlier cycle.",
+    )
+    R_LAST = (
+        Party.SUBORDINATE,
+        "RLAST is high on the last beat of each burst and on no other, in request order for each ID.",
+    )
+    R_EXCLUSIVE = (
+        Party.SUBORDINATE,
+        "RRESP is never EXOKAY: no exclusive access was asked for.",
+    )
+
+
+class Wait(_Numbered):
+    """What must not last longer than the monitor's ``patience`` in cycles; AXI4 itself sets no such bound."""
+
+    ARREADY = (Party.SUBORDINATE, "A request waits to be accepted.")
+    RVALID = (Party.SUBORDINATE, "Bursts are in flight and no beat is shown.")
+    RREADY = (Party.MANAGER, "A beat waits to be accepted.")
