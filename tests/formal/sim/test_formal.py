@@ -1,0 +1,73 @@
+"""The prover itself: true is proved, false is found and placed."""
+
+import pytest
+from amaranth.hdl import Assert, Cover, Elaboratable, Module, Signal
+from amaranth.lib import stream
+
+from tilewright.sim.formal import StreamRules, prove
+
+
+class CounterSpec(Elaboratable):
+    """A counter that stops at nine, said to stay at or below ``limit``; ``goal`` is to be reached."""
+
+    def __init__(self, *, limit, goal):
+        self.enable = Signal()
+        self._limit = limit
+        self._goal = goal
+
+    def elaborate(self, platform):
+        m = Module()
+        count = Signal(4)
+        with m.If(self.enable & (count < 9)):
+            m.d.sync += count.eq(count + 1)
+        m.d.comb += Assert(count <= self._limit)
+        m.d.comb += Cover(count == self._goal)
+        return m
+
+
+class SourceSpec(Elaboratable):
+    """A source that keeps the stream rules or, if ``rude``, forgets its payload."""
+
+    def __init__(self, *, rude):
+        self.port = stream.Signature(4).create()
+        self._rude = rude
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.rules = StreamRules(self.port)
+        with m.If(~self.port.valid | self.port.ready | self._rude):
+            m.d.sync += self.port.valid.eq(1)
+            m.d.sync += self.port.payload.eq(self.port.payload + 1)
+        return m
+
+
+@pytest.mark.parametrize("mode", ["prove", "bmc", "cover"])
+def test_true_holds(mode):
+    spec = CounterSpec(limit=9, goal=9)
+    prove(spec, [spec.enable], name=f"sim-true-{mode}", mode=mode, depth=12)
+
+
+@pytest.mark.parametrize("mode", ["prove", "bmc"])
+def test_false_is_found_and_placed(mode):
+    spec = CounterSpec(limit=7, goal=9)
+    with pytest.raises(AssertionError, match=r"Assert failed in top: .*test_formal\.py:\d+"):
+        prove(spec, [spec.enable], name=f"sim-false-{mode}", mode=mode, depth=12)
+
+
+def test_what_cannot_be_reached_is_found():
+    spec = CounterSpec(limit=9, goal=10)
+    with pytest.raises(AssertionError, match=r"Unreached cover statement at top: .*test_formal\.py:\d+"):
+        prove(spec, [spec.enable], name="sim-unreached", mode="cover", depth=12)
+
+
+def test_stream_rules():
+    spec = SourceSpec(rude=0)
+    prove(spec, [spec.port.ready], name="sim-polite", depth=2)
+    spec = SourceSpec(rude=1)
+    with pytest.raises(AssertionError, match="Assert failed"):
+        prove(spec, [spec.port.ready], name="sim-rude", depth=2)
+
+
+def test_unknown_mode():
+    with pytest.raises(ValueError, match=r"^mode must be one of prove, bmc, cover, not 'live'$"):
+        prove(None, [], name="sim-mode", mode="live", depth=1)
