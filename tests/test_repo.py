@@ -1,0 +1,305 @@
+"""The rules of the house, read from the sources: who may import what, docstrings, stems, sizes, packaging.
+
+Nothing is imported here, so a module that breaks is still judged. A failure lists ``file:line: what is wrong``.
+"""
+
+import ast
+import re
+import sys
+import tomllib
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: Importable folders, in the order in which one may build on another.
+FOLDERS = ("hw", "golden", "sim", "tb")
+
+#: Modules outside the standard library that a folder may import; None: any.
+THIRD_PARTY = {
+    "hw": {"amaranth"},
+    "golden": {"numpy", "ml_dtypes"},
+    "sim": None,
+    "tb": None,
+    "tests": None,
+}
+
+#: Modules of ours that a folder may import beside its own.
+OURS = {
+    "hw": ("tilewright.golden.spec",),
+    "golden": (),
+    "sim": ("tilewright.hw", "tilewright.golden"),
+    "tb": ("tilewright.hw", "tilewright.golden", "tilewright.sim"),
+    "tests": ("tilewright.hw", "tilewright.golden", "tilewright.sim", "tilewright.tb"),
+}
+
+#: Modules that a folder may not import although the two tables above would let it.
+FORBIDDEN = {
+    "hw": ("amaranth.sim", "amaranth.back"),  # hardware does not run itself
+    "golden": (),
+    "sim": ("pytest",),  # machinery, not tests
+    "tb": ("pytest",),  # runs inside the simulator
+    "tests": (),
+}
+
+#: Stems without a test file of their own. They hold shapes and numbers, which the tests of their users check.
+NO_TEST = {"__init__", "layouts", "params"}
+
+#: Stems in packages of golden/ that mean something only in software.
+SOFTWARE_ONLY = {
+    "__init__",
+    "tensor_map",  # checks and packs a descriptor, which the hardware only reads
+    "load",  # the whole path in one function; in hardware it is the top
+    "limits",  # counts the bus words that a perfect machine would move
+}
+
+MAX_LINES = 400
+
+
+def python_files(*folders):
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+def text_files():
+    """Files that are committed: everything in the folders, and the files beside them, that is text."""
+    folders = (*FOLDERS, "tests", "docs", ".ci")
+    paths = chain(ROOT.iterdir(), *((ROOT / folder).rglob("*") for folder in folders))
+    suffixes = {"", ".md", ".py", ".toml", ".json", ".svg", ".yml", ".v", ".sv", ".h", ".cc"}
+    return sorted(p for p in paths if p.is_file() and p.suffix in suffixes and "__pycache__" not in p.parts)
+
+
+def parse(path):
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def where(path, node=None):
+    line = f":{node.lineno}" if node is not None else ""
+    return f"{path.relative_to(ROOT)}{line}"
+
+
+def report(violations):
+    violations = list(violations)
+    if violations:
+        pytest.fail("\n".join(violations), pytrace=False)
+
+
+def imports(path):
+    """Yields (node, level, module) for every import of the file; ``from a import b`` yields ``a.b`` too."""
+    for node in ast.walk(parse(path)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node, 0, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            yield node, node.level, node.module or ""
+            if not node.level:
+                for alias in node.names:
+                    yield node, 0, f"{node.module}.{alias.name}"
+
+
+def inside(module, parents):
+    return any(module == parent or module.startswith(parent + ".") for parent in parents)
+
+
+def wrong_import(folder, depth, level, module):
+    """What is wrong with an import in ``folder``, ``depth`` folders below it; None if nothing is."""
+    if level:
+        if folder == "tests":
+            return "tests import nothing from each other"
+        return "a relative import leaves its folder: write tilewright.… " if level > depth + 1 else None
+    top = module.split(".")[0]
+    if inside(module, FORBIDDEN[folder]):
+        return f"{folder}/ may not import {module}"
+    if top == "tilewright":
+        if inside(module, (f"tilewright.{folder}",)):
+            return f"{module} is in the same folder: write a relative import"
+        # `from tilewright.golden import spec` yields tilewright.golden first, which is on the way to an allowed one.
+        on_the_way = any(allowed.startswith(module + ".") for allowed in OURS[folder])
+        return None if inside(module, OURS[folder]) or on_the_way else f"{folder}/ may not import {module}"
+    if top in (*FOLDERS, "tests"):
+        return f"{module} is a folder of the repository: write tilewright.{module}"
+    allowed = THIRD_PARTY[folder]
+    if top in sys.stdlib_module_names or allowed is None or top in allowed:
+        return None
+    return f"{folder}/ may not import {module}"
+
+
+@pytest.mark.parametrize("folder", [*FOLDERS, "tests"])
+def test_folder_imports_only_what_it_may(folder):
+    violations = []
+    for path in python_files(folder):
+        depth = len(path.relative_to(ROOT / folder).parts) - 1
+        for node, level, module in imports(path):
+            wrong = wrong_import(folder, depth, level, module)
+            if wrong:
+                violations.append(f"{where(path, node)}: {wrong}")
+    report(violations)
+
+
+@pytest.mark.parametrize(
+    ("folder", "depth", "level", "module"),
+    [
+        ("hw", 1, 0, "numpy"),
+        ("hw", 1, 0, "amaranth.sim"),
+        ("hw", 1, 0, "tilewright.golden.tmau"),
+        ("hw", 1, 0, "tilewright.hw.lib"),
+        ("hw", 1, 3, "golden.spec"),
+        ("golden", 0, 0, "amaranth"),
+        ("golden", 1, 0, "tilewright.hw.tmau"),
+        ("sim", 0, 0, "tilewright.tb"),
+        ("sim", 0, 0, "pytest"),
+        ("tb", 0, 0, "tests"),
+        ("tests", 1, 1, "helpers"),
+        ("tests", 1, 0, "hw.lib"),
+    ],
+)
+def test_import_rules_refuse(folder, depth, level, module):
+    assert wrong_import(folder, depth, level, module)
+
+
+def test_every_component_has_a_unit_test():
+    report(
+        f"{where(path)}: has no tests/unit/{path.parent.name}/test_{path.name}"
+        for path in python_files("hw")
+        if path.stem not in NO_TEST and not (ROOT / "tests/unit" / path.parent.name / f"test_{path.name}").exists()
+    )
+
+
+def test_every_unit_test_has_its_module():
+    violations = []
+    for path in sorted((ROOT / "tests/unit").rglob("test_*.py")):
+        stem, package = path.name.removeprefix("test_"), path.relative_to(ROOT / "tests/unit").parent
+        homes = [ROOT / package / stem, *(ROOT / folder / package / stem for folder in FOLDERS)]
+        packages = [home.with_suffix("") for home in homes]
+        if not any(home.exists() for home in chain(homes, packages)):
+            violations.append(f"{where(path)}: there is no module {package}/{stem} in {', '.join(FOLDERS)}")
+    report(violations)
+
+
+def test_every_golden_module_has_a_hardware_twin():
+    report(
+        f"{where(path)}: there is no hw/{path.parent.name}/{path.name}, and it is not in SOFTWARE_ONLY"
+        for path in python_files("golden")
+        if path.parent not in (ROOT / "golden", ROOT / "golden/spec")
+        and path.stem not in SOFTWARE_ONLY
+        and not (ROOT / "hw" / path.parent.name / path.name).exists()
+    )
+
+
+def test_every_module_has_a_docstring():
+    report(
+        f"{where(path)}: the module has no docstring"
+        for path in python_files(*FOLDERS, "tests")
+        if not ast.get_docstring(parse(path))
+    )
+
+
+def bound_names(body):
+    """Names that the statements of a module bind."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (alias.asname or alias.name.split(".")[0] for alias in node.names)
+        else:
+            yield from (n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+
+
+def test_every_module_says_what_it_exports():
+    violations = []
+    for path in python_files(*FOLDERS):
+        body = parse(path).body
+        exported = None
+        for node in body:
+            if isinstance(node, ast.Assign) and any(
+                isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets
+            ):
+                exported = ast.literal_eval(node.value)
+        names = set(bound_names(body))
+        if exported is None:
+            if names:
+                violations.append(f"{where(path)}: there is no __all__")
+            continue
+        violations += [f"{where(path)}: __all__ names {name}, which does not exist" for name in set(exported) - names]
+        violations += [
+            f"{where(path, node)}: {node.name} is public but not in __all__"
+            for node in body
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            and not node.name.startswith("_")
+            and node.name not in exported
+        ]
+    report(violations)
+
+
+def is_text(node):
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def undocumented(body):
+    """Yields (node, what is wrong) for the public classes and functions of a body, classes in classes included."""
+    for node in body:
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or node.name.startswith("_"):
+            continue
+        if not ast.get_docstring(node):
+            late = isinstance(node, ast.ClassDef) and any(is_text(statement) for statement in node.body)
+            yield node, f"{node.name} has its docstring in the wrong place" if late else f"{node.name} has no docstring"
+        if isinstance(node, ast.ClassDef):
+            yield from undocumented(child for child in node.body if isinstance(child, ast.ClassDef))
+
+
+def test_everything_public_has_a_docstring():
+    report(
+        f"{where(path, node)}: {wrong}"
+        for path in python_files(*FOLDERS)
+        for node, wrong in undocumented(parse(path).body)
+    )
+
+
+def test_docstring_below_a_nested_class_is_found():
+    source = 'class A:\n    class B:\n        """B."""\n    """A."""\nclass C:\n    """C."""\n'
+    assert [wrong for _, wrong in undocumented(ast.parse(source).body)] == ["A has its docstring in the wrong place"]
+
+
+def test_files_are_small():
+    violations = []
+    for path in python_files(*FOLDERS, "tests"):
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        if lines > MAX_LINES:
+            violations.append(f"{where(path)}: has {lines} lines, more than {MAX_LINES}")
+    report(violations)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "what"),
+    [
+        (r"(?<![\w.}])/(?:work|root|home|tmp)/\w", "names a path of one machine"),
+        (r"pypi[.]org|pythonhosted[.]org|deb[.]debian[.]org|npmjs[.]|proxy[.]golang", "names a package registry"),
+        (r"\b(?:TO[D]O|FIX[M]E|X[X]X)\b", "leaves work undone"),
+    ],
+    ids=["machine-paths", "registries", "to-do"],
+)
+def test_no_text_contains(pattern, what):
+    violations = []
+    for path in text_files():
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if re.search(pattern, line):
+                violations.append(f"{where(path)}:{number}: {what}")
+    report(violations)
+
+
+def test_no_stub_files():
+    report(f"{where(path)}: annotations belong in the module" for f in FOLDERS for path in (ROOT / f).rglob("*.pyi"))
+
+
+def test_every_package_is_distributed():
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    found = {path.parent.relative_to(ROOT) for path in python_files(*FOLDERS)}
+    names = {"tilewright." + ".".join(folder.parts) for folder in found}
+    assert set(listed) == names, "[tool.setuptools] packages in pyproject.toml is not the list of folders"
+
+
+def test_every_dependency_is_pinned():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    requirements = chain(project["dependencies"], *project["optional-dependencies"].values())
+    report(f"pyproject.toml: {name} is not pinned with ==" for name in requirements if "==" not in name)
