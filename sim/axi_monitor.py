@@ -62,8 +62,8 @@ class BurstLedger(wiring.Component):
         head = Signal(self._index_width + 1)
         tail = Signal(self._index_width + 1)
         position = Signal(8)
-        room = (tail - head)[: self._index_width + 1] != 1 << self._index_width
         taken = self.beat & self.pending
+        room = ((tail - head)[: self._index_width + 1] != 1 << self._index_width) | (taken & self.last)
 
         m.d.comb += [
             write.addr.eq(tail),
@@ -126,9 +126,7 @@ class Axi4ReadMonitor(wiring.Component):
         if not 1 <= max_burst <= 256:
             raise ValueError(f"max_burst must be 1 to 256, not {max_burst!r}")
         if max_outstanding < 1:
-            raise ValueError(
-                f"max_outstanding must be at least 1, not {max_outstanding!r}"
-            )
+            raise ValueError(f"max_outstanding must be at least 1, not {max_outstanding!r}")
         if patience < 1:
             raise ValueError(f"patience must be at least 1, not {patience!r}")
         self.max_burst = max_burst
@@ -171,9 +169,16 @@ class Axi4ReadMonitor(wiring.Component):
         m.d.comb += self.violations.eq(sticky)
 
         self._check_request(m)
+        after_reset = Signal(init=1)
+        m.d.sync += after_reset.eq(0)
+        m.d.comb += [
+            self.found[Rule.AR_RESET.bit].eq(after_reset & self.arvalid),
+            self.found[Rule.R_RESET.bit].eq(after_reset & self.rvalid),
+        ]
         self._check_channel(m, "AR", self.arvalid, self.arready, self._request)
         self._check_channel(m, "R", self.rvalid, self.rready, self._beat)
-        self._check_order(m)
+        # What shows up right after reset is reported once, as that.
+        self._check_order(m, rvalid=self.rvalid & ~after_reset)
         self._check_waits(m)
         return m
 
@@ -197,15 +202,13 @@ class Axi4ReadMonitor(wiring.Component):
     def _check_channel(self, m, channel, valid, ready, names):
         """Rules on the handshake of one channel."""
         payload = Cat(getattr(self, name) for name in names)
-        after_reset = Signal(init=1)
-        waiting = Signal()
-        shown = Signal.like(payload)
-        m.d.sync += [after_reset.eq(0), waiting.eq(valid & ~ready), shown.eq(payload)]
-        m.d.comb += self.found[Rule[f"{channel}_RESET"].bit].eq(after_reset & valid)
+        waiting = Signal(name=f"{channel.lower()}_waiting")
+        shown = Signal.like(payload, name=f"{channel.lower()}_shown")
+        m.d.sync += [waiting.eq(valid & ~ready), shown.eq(payload)]
         self._flag(m, Rule[f"{channel}_DROPPED"], waiting & ~valid)
         self._flag(m, Rule[f"{channel}_CHANGED"], waiting & valid & (payload != shown))
 
-    def _check_order(self, m):
+    def _check_order(self, m, *, rvalid):
         """Rules that relate beats to requests: one ledger for each ID."""
         accepted = self.arvalid & self.arready
         ended = Signal()
@@ -219,22 +222,20 @@ class Axi4ReadMonitor(wiring.Component):
         pending = Signal(1 << len(self.arid))
         last = Signal.like(pending)
         for number in range(len(pending)):
-            ledger = m.submodules[f"ledger_{number}"] = BurstLedger(
-                self.max_outstanding
-            )
+            ledger = m.submodules[f"ledger_{number}"] = BurstLedger(self.max_outstanding)
             m.d.comb += [
                 ledger.push.eq(accepted & (self.arid == number)),
                 ledger.length.eq(self.arlen),
-                ledger.beat.eq(self.rvalid & self.rready & (self.rid == number)),
+                ledger.beat.eq(rvalid & self.rready & (self.rid == number)),
                 pending[number].eq(ledger.pending),
                 last[number].eq(ledger.last),
             ]
         expected = pending.bit_select(self.rid, 1)
         expect_last = last.bit_select(self.rid, 1)
-        m.d.comb += ended.eq(self.rvalid & self.rready & expect_last)
-        self._flag(m, Rule.R_UNREQUESTED, self.rvalid & ~expected)
-        self._flag(m, Rule.R_LAST, self.rvalid & expected & (self.rlast != expect_last))
-        self._flag(m, Rule.R_EXCLUSIVE, self.rvalid & (self.rresp == _EXOKAY))
+        m.d.comb += ended.eq(rvalid & self.rready & expect_last)
+        self._flag(m, Rule.R_UNREQUESTED, rvalid & ~expected)
+        self._flag(m, Rule.R_LAST, rvalid & expected & (self.rlast != expect_last))
+        self._flag(m, Rule.R_EXCLUSIVE, rvalid & (self.rresp == _EXOKAY))
 
     def _check_waits(self, m):
         """Counters of the cycles that each wait has lasted."""
@@ -245,9 +246,7 @@ class Axi4ReadMonitor(wiring.Component):
             Wait.RVALID: (self.in_flight != 0) & ~self.rvalid,
             Wait.RREADY: self.rvalid & ~self.rready,
         }.items():
-            cycles = Signal(
-                range(self.patience + 1), name=f"{wait.name.lower()}_cycles"
-            )
+            cycles = Signal(range(self.patience + 1), name=f"{wait.name.lower()}_cycles")
             with m.If(~waiting):
                 m.d.sync += cycles.eq(0)
             with m.Elif(cycles == self.patience):
