@@ -1,0 +1,103 @@
+"""Byte-addressed memories of the golden model."""
+
+import operator
+
+import numpy as np
+
+__all__ = ["GlobalMemory", "Memory", "memory_bytes"]
+
+
+def memory_bytes(array):
+    """The bytes that ``array`` spans in its own memory, as a flat view: also of a strided view, its gaps included.
+
+    Strides must not be negative, and the last axis must be contiguous.
+    """
+    if array.size == 0:
+        return np.zeros(0, np.uint8)
+    step = array.dtype.itemsize
+    reach = sum((n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True) if n > 1) + step
+    if min(array.strides, default=0) < 0 or reach % step:
+        raise ValueError(f"strides must be positive multiples of the {step}-byte element, not {array.strides}")
+    return np.lib.stride_tricks.as_strided(array, (reach // step,), (step,), writeable=False).view(np.uint8)
+
+
+class Memory:
+    """``data`` at the addresses from ``base`` on.
+
+    Parameters
+    ----------
+    data : int, bytes or one-dimensional uint8 array
+        A size in bytes (all zero), or the contents. An array is used in place, not copied.
+    name : str
+        What errors call this memory.
+    base : int
+        Address of the first byte.
+
+    Reading or writing outside raises IndexError.
+    """
+
+    def __init__(self, data, name="memory", base=0):
+        if isinstance(data, np.ndarray):
+            if data.dtype != np.uint8 or data.ndim != 1:
+                raise TypeError(
+                    f"data of {name} must be one-dimensional uint8, not {data.ndim}-dimensional {data.dtype}"
+                )
+            self.data = data
+        elif isinstance(data, (bytes, bytearray)):
+            self.data = np.frombuffer(bytes(data), np.uint8).copy()
+        else:
+            self.data = np.zeros(operator.index(data), np.uint8)
+        self.name = name
+        self.base = base
+
+    def __len__(self):
+        return len(self.data)
+
+    def holds(self, addresses, count):
+        """Whether ``count`` bytes from each of ``addresses`` (one or many) on lie in this memory, as a bool array."""
+        first = np.atleast_1d(np.asarray(addresses, np.uint64)) - np.uint64(self.base)  # below base wraps to far above
+        return (first <= np.uint64(len(self))) & (np.uint64(count) <= np.uint64(len(self)) - first)
+
+    def _index(self, address, count):
+        if not self.base <= address or address + count > self.base + len(self):
+            raise IndexError(f"{count} bytes at {address:#x} leave the {len(self)} bytes of {self.name}")
+        return slice(address - self.base, address - self.base + count)
+
+    def read(self, address, count):
+        """A copy of ``count`` bytes, as a uint8 array."""
+        return self.data[self._index(address, count)].copy()
+
+    def write(self, address, data):
+        """Writes ``data``: bytes, or an array of any type, whose memory is taken in row-major order."""
+        raw = np.frombuffer(data if isinstance(data, (bytes, bytearray)) else np.asarray(data).tobytes(), np.uint8)
+        self.data[self._index(address, len(raw))] = raw
+
+    def gather(self, addresses, count):
+        """``count`` bytes from each of ``addresses`` on: a uint8 array of one more dimension."""
+        addresses = np.asarray(addresses, np.uint64)
+        held = self.holds(addresses, count)
+        if not held.all():
+            self._index(int(addresses[~held][0]), count)
+        starts = (addresses - np.uint64(self.base)).astype(np.int64)
+        return self.data[starts[..., None] + np.arange(count)]
+
+
+class GlobalMemory(Memory):
+    """Global memory from address 0 on, with an allocator that only goes up."""
+
+    def __init__(self, data):
+        super().__init__(data, "global memory")
+        self._free = 0
+
+    def place(self, array, align=128):
+        """Copies ``array`` (or bytes) to the next free multiple of ``align`` and returns the address.
+
+        A strided view keeps its strides: all bytes that it spans are copied.
+        """
+        raw = (
+            np.frombuffer(array, np.uint8) if isinstance(array, (bytes, bytearray)) else memory_bytes(np.asarray(array))
+        )
+        address = -(-self._free // align) * align
+        self.write(address, raw)
+        self._free = address + len(raw)
+        return address

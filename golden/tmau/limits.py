@@ -1,0 +1,57 @@
+"""The least that a transfer can cost: what must cross the bus, and what must be written (tmau.md section 8)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .tile import walk
+
+__all__ = ["LINE_BYTES", "Limits", "limits"]
+
+#: Bytes of a line of shared memory, the most that is written in a cycle.
+LINE_BYTES = 128
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Lower bounds of one transfer; each is also a number of cycles.
+
+    Attributes
+    ----------
+    words : int
+        Distinct bus words that hold a needed byte: each must cross the bus once.
+    rows : int
+        Rows of the box with bytes in the tensor: what an engine that asks row by row takes.
+    lines : int
+        Lines of shared memory that are written.
+    fill_lines : int
+        Those of them that hold no byte of the tensor.
+    """
+
+    words: int
+    rows: int
+    lines: int
+    fill_lines: int
+
+
+def limits(tmap, coords, bus_bytes, address=0, addr_width=64):
+    """The :class:`Limits` of a load of ``tmap`` at ``coords`` to shared-memory ``address``, with this bus width."""
+    if bus_bytes < 1 or bus_bytes & (bus_bytes - 1):
+        raise ValueError(f"bus_bytes must be a power of two, not {bus_bytes}")
+    tile = walk(tmap, coords, addr_width)
+    starts = address + tile.pitch * np.arange(len(tile.inside))
+    lines = _spans(starts, tile.row_bytes, LINE_BYTES)
+    data_lines = _spans(starts[tile.inside] + tile.start, tile.stop - tile.start, LINE_BYTES)
+    words = _spans(tile.addresses[tile.inside], tile.stop - tile.start, bus_bytes)
+    return Limits(len(words), int(tile.inside.sum()), len(lines), len(lines) - len(data_lines))
+
+
+def _spans(starts, count, unit):
+    """Sorted numbers of the distinct blocks of ``unit`` bytes that ``count`` bytes from each of ``starts`` touch."""
+    if not len(starts) or not count:
+        return np.zeros(0, np.uint64)
+    starts = starts.astype(np.uint64)
+    shift = np.uint64(unit.bit_length() - 1)
+    first, last = starts >> shift, (starts + np.uint64(count - 1)) >> shift
+    blocks = first[:, None] + np.arange(int((last - first).max()) + 1, dtype=np.uint64)
+    return np.unique(blocks[blocks <= last[:, None]])
