@@ -1,0 +1,156 @@
+"""The descriptor cache: each command meets its checked descriptor, from the cache or from memory."""
+
+from amaranth import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec import COMMAND, COMMAND_FIELD, Error, Opcode
+
+from ..lib.cam import TagArray
+from .descriptor import CheckedLayout, DescriptorCheck, DescriptorWordLayout, FaultLayout
+from .layouts import command_layout
+from .setup import LookupLayout
+
+__all__ = ["DescriptorCache"]
+
+_LINE_LOG2 = 6  # descriptors are 64-byte aligned
+
+
+class DescriptorCache(wiring.Component):
+    """Fully associative cache of checked descriptors, in front of setup.
+
+    Commands leave in order, one a cycle on hits, with a latency of 1. A miss asks for the descriptor in the cycle in which
+    the command is offered and hands the command on four cycles after the last word has come. While a command waits for
+    setup behind this room, the next one already looks its descriptor up here, and fetches it if need be: that is the
+    prefetch. Descriptors that break a rule, or came with a bus error, are not kept.
+
+    Members
+    -------
+    i : stream of command_layout, in
+        A command is taken when its descriptor is known.
+    o : stream of LookupLayout, out
+        ``fault`` holds OPCODE, DESCRIPTOR_ALIGNMENT, or what the descriptor check found.
+    fetch : stream of unsigned(addr_width), out
+        Global byte address of a descriptor to be read.
+    words : stream of DescriptorWordLayout, in
+        Its bus words. Always ready.
+    invalidate_all : 1, in
+        Strobe: drop every descriptor. One that is being fetched serves its command and is then dropped.
+    hit_stb, miss_stb : 1, out
+        A load found its descriptor, or asked for it.
+    """
+
+    def __init__(self, params):
+        self.params = params
+        super().__init__(
+            {
+                "i": In(stream.Signature(command_layout())),
+                "o": Out(stream.Signature(LookupLayout(params))),
+                "fetch": Out(stream.Signature(params.addr_width)),
+                "words": In(stream.Signature(DescriptorWordLayout(params.bus_width))),
+                "invalidate_all": In(1),
+                "hit_stb": Out(1),
+                "miss_stb": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        params, command = self.params, self.i.p
+        m.submodules.check = check = DescriptorCheck(params)
+        m.submodules.tags = tags = TagArray(params.cache_entries, params.addr_width - _LINE_LOG2)
+        m.submodules.memory = memory = Memory(shape=CheckedLayout(params), depth=params.cache_entries, init=[])
+        write = memory.write_port()
+        # Transparent, so that a descriptor is handed on in the cycle in which it is written.
+        read = memory.read_port(transparent_for=(write,))
+        wiring.connect(m, words=wiring.flipped(self.words), check=check.words)
+
+        address = Signal(params.addr_width)
+        is_load = command.opcode == Opcode.LOAD
+        is_invalidate = command.opcode == Opcode.INVALIDATE
+        m.d.comb += [
+            address.eq(command.descriptor),
+            tags.tag.eq(address >> _LINE_LOG2),
+            self.fetch.p.eq(address),
+        ]
+
+        # What is wrong with the command itself.
+        fault = Signal(FaultLayout())
+        with m.If(~is_load & ~is_invalidate & (command.opcode != Opcode.INVALIDATE_ALL)):
+            m.d.comb += [
+                fault.code.eq(Error.OPCODE),
+                fault.field.eq(COMMAND_FIELD + COMMAND.index("opcode")),
+                fault.value.eq(command.opcode),
+            ]
+        with m.Elif((is_load | is_invalidate) & command.descriptor[:_LINE_LOG2].any()):
+            m.d.comb += [
+                fault.code.eq(Error.DESCRIPTOR_ALIGNMENT),
+                fault.field.eq(COMMAND_FIELD + COMMAND.index("descriptor")),
+                fault.value.eq(command.descriptor),
+            ]
+        wants_descriptor = is_load & (fault.code == Error.NONE)
+
+        out_command, out_fault, out_valid = Signal(command_layout()), Signal(FaultLayout()), Signal()
+        out_free = ~out_valid | self.o.ready
+        leave = Signal()  # the command moves on to the output register
+        m.d.comb += [
+            self.i.ready.eq(leave),
+            self.o.valid.eq(out_valid),
+            self.o.p.command.eq(out_command),
+            self.o.p.checked.eq(read.data),
+            self.o.p.fault.eq(out_fault),
+            read.en.eq(leave),
+            write.addr.eq(tags.victim),
+            write.data.eq(check.checked),
+        ]
+        with m.If(out_free):
+            m.d.sync += out_valid.eq(leave)
+        with m.If(leave):
+            m.d.sync += [out_command.eq(command), out_fault.eq(fault), missed.eq(0)]
+
+        refused = Signal(FaultLayout())  # what the check found wrong with the descriptor
+        missed = Signal()  # the command at the input has been counted as a miss
+        discard = Signal()  # an invalidation came while the descriptor was on its way
+        m.d.comb += tags.invalidate_all.eq(self.invalidate_all)
+        with m.FSM():
+            with m.State("Look up"):
+                m.d.comb += read.addr.eq(tags.index)
+                with m.If(self.i.valid & wants_descriptor & ~tags.hit):
+                    m.d.comb += self.fetch.valid.eq(1)
+                    with m.If(self.fetch.ready):
+                        m.d.comb += self.miss_stb.eq(1)
+                        m.d.sync += [missed.eq(1), discard.eq(self.invalidate_all)]
+                        m.next = "Fetch"
+                with m.Elif(self.i.valid & out_free):
+                    m.d.comb += [
+                        leave.eq(1),
+                        self.hit_stb.eq(wants_descriptor & ~missed),
+                        tags.invalidate.eq(is_invalidate & (fault.code == Error.NONE)),
+                    ]
+                    with m.If(command.opcode == Opcode.INVALIDATE_ALL):
+                        m.d.comb += tags.invalidate_all.eq(1)
+            with m.State("Fetch"):
+                m.d.comb += read.addr.eq(tags.victim)
+                with m.If(self.invalidate_all):
+                    m.d.sync += discard.eq(1)
+                with m.If(check.done):
+                    m.d.sync += refused.eq(check.fault)
+                    with m.If(check.fault.code == Error.DESCRIPTOR_READ):
+                        m.d.sync += refused.value.eq(address)
+                    with m.If(check.fault.code != Error.NONE):
+                        m.next = "Refuse"
+                    with m.Else():
+                        m.d.comb += [
+                            write.en.eq(1),
+                            tags.insert.eq(~discard & ~self.invalidate_all),
+                            # If the output is taken the command looks up again, and hits.
+                            leave.eq(out_free),
+                        ]
+                        m.next = "Look up"
+            with m.State("Refuse"):
+                with m.If(out_free):
+                    m.d.comb += leave.eq(1)
+                    m.d.sync += out_fault.eq(refused)
+                    m.next = "Look up"
+        return m

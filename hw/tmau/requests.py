@@ -1,0 +1,87 @@
+"""The request generator: asks for every bus word of a run that its neighbour has not asked for (tmau.md section 8)."""
+
+from amaranth import Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .layouts import RowLayout
+from .walker import RunLayout
+
+__all__ = ["RequestGenerator", "WordsLayout"]
+
+
+class WordsLayout(data.StructLayout):
+    """Adjoining bus words to be read."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "word": unsigned(params.word_width),  # address of the first: byte address >> bus_log2
+                "count": unsigned(params.smem.addr_width + 2 - params.bus_log2),  # at least 1
+            }
+        )
+
+
+class RequestGenerator(wiring.Component):
+    """Turns runs into bus-word requests, and tells the write half about each run.
+
+    A run whose first bus word is the last one of the inside run before it, of the same command, asks only for the rest,
+    which may be nothing. Combinational; one run a cycle. The row is offered no later than the request that it stands for.
+
+    Members
+    -------
+    i : stream of RunLayout, in
+    rows : stream of RowLayout, out
+        One for each run.
+    requests : stream of WordsLayout, out
+        At most one for each run, in the same order.
+    """
+
+    def __init__(self, params):
+        self.params = params
+        super().__init__(
+            {
+                "i": In(stream.Signature(RunLayout(params))),
+                "rows": Out(stream.Signature(RowLayout(params))),
+                "requests": Out(stream.Signature(WordsLayout(params))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        bus_log2 = self.params.bus_log2
+        run, row, request = self.i.p, self.rows.p, self.requests.p
+
+        first_word, offset = run.address[bus_log2:], run.address[:bus_log2]
+        beyond = Signal(len(run.bytes) + 1)  # bytes from the start of the first word to the end of the run, minus one
+        m.d.comb += beyond.eq(offset + run.bytes - 1)
+
+        previous, previous_valid = Signal(self.params.word_width), Signal()
+        shared = Signal()
+        m.d.comb += shared.eq(run.inside & previous_valid & (first_word == previous))
+        m.d.comb += [
+            row.inside.eq(run.inside),
+            row.offset.eq(offset),
+            row.shared.eq(shared),
+            row.last.eq(run.last),
+            request.word.eq(Mux(shared, previous + 1, first_word)),
+            request.count.eq((beyond >> bus_log2) + ~shared),
+        ]
+
+        # Row and request leave independently, the row first or together with the request.
+        row_sent = Signal()
+        row_done = row_sent | self.rows.ready
+        needs_words = run.inside & (~shared | (beyond >> bus_log2 != 0))
+        m.d.comb += [
+            self.rows.valid.eq(self.i.valid & ~row_sent),
+            self.requests.valid.eq(self.i.valid & needs_words & row_done),
+            self.i.ready.eq(row_done & (self.requests.ready | ~needs_words)),
+        ]
+        m.d.sync += row_sent.eq(self.i.valid & row_done & ~self.i.ready)
+
+        with m.If(self.i.valid & self.i.ready):
+            with m.If(run.inside):
+                m.d.sync += [previous_valid.eq(1), previous.eq(first_word + (beyond >> bus_log2))]
+            with m.If(run.last):
+                m.d.sync += previous_valid.eq(0)
+        return m

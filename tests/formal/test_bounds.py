@@ -1,0 +1,39 @@
+"""F10: an index is taken for inside exactly if its coordinate is, for every start, size, step and index."""
+
+from amaranth import Module, Signal, signed
+from amaranth.hdl import Assert, Assume, Elaboratable
+
+from tilewright.hw.tmau.bounds import BoundsDistance, BoundsInterval
+from tilewright.sim.formal import prove
+
+
+class BoundsSpec(Elaboratable):
+    """The compare of the specification: 0 <= c + i * t < size."""
+
+    def __init__(self):
+        self.distance, self.interval = BoundsDistance(), BoundsInterval()
+        self.index = Signal(8)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.distance, m.submodules.interval = distance, interval = self.distance, self.interval
+        m.d.comb += [interval.below.eq(distance.below), interval.above.eq(distance.above)]
+        step = interval.traversal + 1
+        # No box reaches beyond 256 elements.
+        m.d.comb += Assume((self.index < interval.count) & (self.index * step < 256))
+        coordinate = Signal(signed(34))
+        m.d.comb += coordinate.eq(distance.coord + self.index * step)
+        inside = (coordinate >= 0) & (coordinate <= distance.size)
+        taken = (interval.interval.first <= self.index) & (self.index < interval.interval.end)
+        m.d.comb += Assert(taken == inside)
+        m.d.comb += Assert(interval.interval.end <= interval.count)
+        m.d.comb += Assert(interval.interval.first <= interval.count)
+        return m
+
+    def ports(self):
+        return [self.distance.coord, self.distance.size, self.interval.traversal, self.interval.count, self.index]
+
+
+def test_interval_is_the_coordinate_compare():
+    spec = BoundsSpec()
+    prove(spec, spec.ports(), name="bounds", mode="bmc", depth=1)
