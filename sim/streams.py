@@ -130,7 +130,7 @@ async def receive(ctx, stream, count, *, stall=0.0, seed=0):
 
 
 async def _handshake(ctx, signal, cycle, payload=0):
-    """Waits for the first clock edge at which ``signal`` is one; its number, from ``cycle`` on, and the ``payload`` there."""
+    """Waits for the first clock edge, from ``cycle`` on, with ``signal`` set; its number and the ``payload`` there."""
     while True:
         _, _, seen, value = await ctx.tick().sample(signal, payload)
         if seen:

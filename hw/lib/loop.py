@@ -1,0 +1,84 @@
+"""Nested loops in hardware."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["LoopNest"]
+
+
+def _levels_layout(widths):
+    """One unsigned number a level, addressed by the level's number."""
+    lsbs = [sum(widths[:level]) for level in range(len(widths))]
+    fields = {
+        level: data.Field(unsigned(width), lsb) for level, (width, lsb) in enumerate(zip(widths, lsbs, strict=True))
+    }
+    return data.FlexibleLayout(sum(widths), fields)
+
+
+class LoopNest(wiring.Component):
+    """``n`` nested counters: all combinations of indices, level 0 changing fastest.
+
+    Indices follow ``start`` and ``step`` by one cycle; a step in every cycle is possible, and a ``start`` together
+    with the final step begins the next nest without a gap. What tells a nest under way from one that is done is kept
+    outside.
+
+    Parameters
+    ----------
+    widths : sequence of int
+        Bits of the index of each level, innermost first.
+
+    Members
+    -------
+    start : In(1)
+        Strobe: take ``lasts`` and go to the first combination, all zero. Wins over ``step``.
+    lasts : In(one number a level)
+        Last index of each level: its count minus one.
+    step : In(1)
+        Strobe: go to the next combination; after the final one that is the first again.
+    indices : Out(one number a level)
+        Registered.
+    at_last : Out(n)
+        For each level: its index is the last one.
+    advance : Out(n)
+        One-hot: the level whose index a step increments, those inside it start over; zero if ``final``.
+    final : Out(1)
+        Every level is at its last index.
+    """
+
+    def __init__(self, widths):
+        widths = list(widths)
+        if not widths or not all(isinstance(width, int) and width >= 1 for width in widths):
+            raise ValueError(f"widths must be one or more ints of at least 1, not {widths!r}")
+        self._widths = widths
+        layout = _levels_layout(widths)
+        self.bounds = Signal(layout)  # ``lasts`` of the nest under way
+        super().__init__(
+            {
+                "start": In(1),
+                "lasts": In(layout),
+                "step": In(1),
+                "indices": Out(layout),
+                "at_last": Out(len(widths)),
+                "advance": Out(len(widths)),
+                "final": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        levels = range(len(self._widths))
+        m.d.comb += [
+            self.at_last.eq(Cat(self.indices[level] == self.bounds[level] for level in levels)),
+            # x + 1 turns the lowest zero of x into a one: the innermost level that has not come to its end.
+            self.advance.eq(~self.at_last & (self.at_last + 1)),
+            self.final.eq(self.at_last.all()),
+        ]
+        with m.If(self.start):
+            m.d.sync += [self.bounds.eq(self.lasts), self.indices.eq(0)]
+        with m.Elif(self.step):
+            for level in levels:
+                with m.If(self.at_last[:level].all()):
+                    index = self.indices[level]
+                    m.d.sync += index.eq(Mux(self.at_last[level], 0, index + 1))
+        return m

@@ -1,0 +1,150 @@
+"""Stream stages: registers and a queue between two rooms. All keep the order and lose nothing."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["Buffer", "Queue", "SkidBuffer"]
+
+
+class Buffer(wiring.Component):
+    """One register for payload and valid.
+
+    Latency 1, one transfer a cycle. ``i.ready`` depends combinationally on ``o.ready``; where that path is too long,
+    use :class:`SkidBuffer`.
+
+    Parameters
+    ----------
+    shape : shape-like
+        Of the payload.
+
+    Members
+    -------
+    i : In(stream of shape)
+    o : Out(stream of shape)
+        Registered.
+    """
+
+    def __init__(self, shape):
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.i.ready.eq(~self.o.valid | self.o.ready)
+        with m.If(self.i.ready):
+            m.d.sync += self.o.valid.eq(self.i.valid)
+            m.d.sync += self.o.payload.eq(self.i.payload)
+        return m
+
+
+class SkidBuffer(wiring.Component):
+    """Registers in both directions: no output depends combinationally on an input.
+
+    Latency 1, one transfer a cycle. Holds two items: the second catches what comes in the cycle in which the sink
+    stalls and the source does not know it yet.
+
+    Parameters
+    ----------
+    shape : shape-like
+        Of the payload.
+
+    Members
+    -------
+    i : In(stream of shape)
+        ``ready`` is a register.
+    o : Out(stream of shape)
+        Registered.
+    """
+
+    def __init__(self, shape):
+        self.skidded = Signal()  # an item lies in ``skid``, behind the one at the output
+        self.skid = Signal(shape)
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.i.ready.eq(~self.skidded)
+        with m.If(~self.o.valid | self.o.ready):
+            m.d.sync += self.o.valid.eq(self.i.valid | self.skidded)
+            m.d.sync += self.o.payload.eq(Mux(self.skidded, self.skid, self.i.payload))
+            m.d.sync += self.skidded.eq(0)
+        with m.Elif(self.i.valid & self.i.ready):
+            m.d.sync += self.skid.eq(self.i.payload)
+            m.d.sync += self.skidded.eq(1)
+        return m
+
+
+class Queue(wiring.Component):
+    """First in, first out; the waiting items lie in a memory with a synchronous read port.
+
+    Latency 1 when empty, one transfer in each direction in each cycle. The oldest item is in the output register and
+    the others in the memory, whose read port always shows the next one. ``i.ready`` and ``o.valid`` depend on the
+    level only: a full queue takes the next item in the cycle after one has left.
+
+    Parameters
+    ----------
+    shape : shape-like
+        Of the payload.
+    depth : int
+        Items it holds, 2 to 1024, a power of two. Only the memory and the counters grow with it.
+
+    Members
+    -------
+    i : In(stream of shape)
+    o : Out(stream of shape)
+        Registered.
+    level : Out(range(depth + 1))
+        Items held, the one at the output included.
+    """
+
+    def __init__(self, shape, depth):
+        if not isinstance(depth, int) or isinstance(depth, bool):
+            raise TypeError(f"depth must be an int, not {depth!r}")
+        if not 2 <= depth <= 1024 or depth & (depth - 1):
+            raise ValueError(f"depth must be a power of two from 2 to 1024, not {depth!r}")
+        self.depth = depth
+        self.memory = Memory(shape=shape, depth=depth, init=[])
+        # The oldest and the next free place of the memory. As an item is always at the output when the memory holds
+        # any, the memory is never full, and equal indices mean that it is empty.
+        self.head = Signal(range(depth))
+        self.tail = Signal(range(depth))
+        super().__init__(
+            {
+                "i": In(stream.Signature(shape)),
+                "o": Out(stream.Signature(shape)),
+                "level": Out(range(depth + 1)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.memory = self.memory
+        write = self.memory.write_port()
+        # Transparent, so that an item can leave the memory in the cycle after it came.
+        read = self.memory.read_port(transparent_for=(write,))
+
+        push, pop = Signal(), Signal()
+        refill = Signal()  # the output register is free, or becomes free
+        stored = Signal()  # the memory holds an item
+        m.d.comb += [
+            self.i.ready.eq(self.level != self.depth),
+            self.o.valid.eq(self.level != 0),
+            push.eq(self.i.valid & self.i.ready),
+            pop.eq(self.o.valid & self.o.ready),
+            refill.eq(~self.o.valid | self.o.ready),
+            stored.eq(self.head != self.tail),
+            write.addr.eq(self.tail),
+            write.data.eq(self.i.payload),
+            # An item that finds nobody waiting goes to the output at once.
+            write.en.eq(push & (stored | ~refill)),
+            read.addr.eq(self.head + (refill & stored)),
+        ]
+        m.d.sync += [
+            self.level.eq(self.level + push - pop),
+            self.tail.eq(self.tail + write.en),
+            self.head.eq(read.addr),
+        ]
+        with m.If(refill):
+            m.d.sync += self.o.payload.eq(Mux(stored, read.data, self.i.payload))
+        return m

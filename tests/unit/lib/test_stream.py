@@ -1,0 +1,107 @@
+"""Stream stages: order, full rate and latency in every stall mode, and the queue's level."""
+
+import pytest
+from amaranth.lib import data
+
+from tilewright.hw.lib.stream import Buffer, Queue, SkidBuffer
+from tilewright.sim.pysim import simulate
+from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+
+STAGES = {
+    "buffer": lambda shape: Buffer(shape),
+    "skid": lambda shape: SkidBuffer(shape),
+    "queue of 2": lambda shape: Queue(shape, 2),
+    "queue of 16": lambda shape: Queue(shape, 16),
+}
+
+
+def transport(dut, items, mode, *, wait=0):
+    """Sends ``items`` through ``dut``; what comes out, and the cycles of both ends. The sink sleeps ``wait`` cycles."""
+    result = {}
+
+    async def source(ctx):
+        result["sent"] = await send(ctx, dut.i, items, idle=STALL_MODES[mode]["idle"], seed=3)
+
+    async def sink(ctx):
+        for _ in range(wait):
+            await ctx.tick()
+        stall = STALL_MODES[mode]["stall"]
+        payloads, cycles = await receive(ctx, dut.o, len(items), stall=stall, seed=3)
+        result["payloads"] = payloads
+        result["taken"] = [wait + cycle for cycle in cycles]
+
+    simulate(dut, source, sink, background=[watch_stream(dut.o)])
+    return result["payloads"], result["sent"], result["taken"]
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize("stage", STAGES)
+def test_order(stage, mode):
+    items = [(37 * n + 11) % 256 for n in range(150)]
+    payloads, _, _ = transport(STAGES[stage](8), items, mode)
+    assert payloads == items
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_latency_one_and_full_rate(stage):
+    _, sent, taken = transport(STAGES[stage](8), range(100), "none")
+    assert sent == list(range(100))
+    assert taken == list(range(1, 101))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_lone_items_take_one_cycle(stage):
+    _, sent, taken = transport(STAGES[stage](8), range(100), "idle")
+    assert taken == [cycle + 1 for cycle in sent]
+
+
+@pytest.mark.parametrize(("stage", "capacity"), [("buffer", 1), ("skid", 2), ("queue of 2", 2), ("queue of 16", 16)])
+def test_full_rate_after_a_long_stall(stage, capacity):
+    _, sent, taken = transport(STAGES[stage](8), range(100), "none", wait=40)
+    assert taken == list(range(40, 140))
+    assert sent[capacity - 1] == capacity - 1, "it fills at once"
+    assert sent[capacity] >= 40, "and then holds no more"
+    assert sent[-1] <= 138, "the source is not the one that waits longer"
+
+
+def test_queue_level_counts_what_it_holds():
+    dut = Queue(8, 8)
+    levels = []
+
+    async def source(ctx):
+        await send(ctx, dut.i, range(60), idle=0.3, seed=5)
+
+    async def sink(ctx):
+        for _ in range(15):
+            await ctx.tick()
+        await receive(ctx, dut.o, 60, stall=0.5, seed=5)
+
+    async def watch(ctx):
+        expected = 0
+        signals = (dut.i.valid, dut.i.ready, dut.o.valid, dut.o.ready, dut.level)
+        async for *_, i_valid, i_ready, o_valid, o_ready, level in ctx.tick().sample(*signals):
+            assert level == expected
+            levels.append(level)
+            expected += (i_valid and i_ready) - (o_valid and o_ready)
+
+    simulate(dut, source, sink, background=[watch])
+    assert set(levels) == set(range(9))
+
+
+def test_structures_pass():
+    shape = data.StructLayout({"a": 3, "b": data.ArrayLayout(4, 2)})
+    items = [{"a": n % 8, "b": [n % 16, 15 - n % 16]} for n in range(20)]
+    for stage in STAGES.values():
+        payloads, _, _ = transport(stage(shape), items, "both")
+        assert payloads == [shape.const(item) for item in items]
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3, 2048])
+def test_queue_refuses_depth(depth):
+    with pytest.raises(ValueError, match=rf"^depth must be a power of two from 2 to 1024, not {depth}$"):
+        Queue(8, depth)
+
+
+def test_queue_refuses_what_is_no_depth():
+    with pytest.raises(TypeError, match=r"^depth must be an int, not 4\.0$"):
+        Queue(8, 4.0)
