@@ -1,0 +1,153 @@
+"""Step generator: walks the destination of a run, a bus word or a line of fill a cycle."""
+
+from amaranth import unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .tracker import ContextLayout, RunLayout
+
+__all__ = ["PieceLayout", "StepGenerator", "StepLayout"]
+
+
+class PieceLayout(data.StructLayout):
+    """The bytes of one step, relative to the start of ``line``; what reaches past 128 lies in the next line.
+
+    Bytes ``first … end - 1`` are written: those in ``data_first … data_end - 1`` come from the bus word, others are fill. If
+    nothing is data, ``data_end`` is zero; if the step writes nothing, ``first`` equals ``end``.
+    """
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "line": unsigned(params.smem.row_width),
+                "first": unsigned(7),
+                "end": unsigned(8),
+                "data_first": unsigned(7),
+                "data_end": unsigned(8),
+                "emit": unsigned(1),  # the line is complete with this step
+                "last": unsigned(1),  # and so is the transfer
+            }
+        )
+
+
+class StepLayout(data.StructLayout):
+    """One step: the piece, and where its bus word comes from."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "piece": PieceLayout(params),
+                "pull": unsigned(1),  # takes the next bus word
+                "reuse": unsigned(1),  # takes the word of the step before that took one
+                # To the left, in bytes: puts byte i of the word at i + rotate modulo the bus. A word that is used again is
+                # taken as it was rotated the last time.
+                "rotate": unsigned(params.bus_log2),
+                "context": ContextLayout(params),
+            }
+        )
+
+
+class StepGenerator(wiring.Component):
+    """Cuts runs into steps: each takes at most one bus word, completes at most one line and reaches at most into the next.
+
+    A step with a word ends where the word's data end. If the run has no more data, the fill behind them goes along, to the end
+    of the line, or, where the data reach over it, to the end of the run if that lies in the next line. A step without a word
+    ends with the line or the run. A run that leaves a started line to which nothing follows ends with an empty step that
+    completes it.
+
+    Latency: two cycles from a run to its first step. Throughput: one step a cycle, without a pause between runs.
+
+    Members
+    -------
+    runs : In(stream of RunLayout)
+    steps : Out(stream of StepLayout)
+    """
+
+    def __init__(self, params):
+        self._params = params
+        super().__init__(
+            {"runs": In(stream.Signature(RunLayout(params))), "steps": Out(stream.Signature(StepLayout(params)))}
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        params = self._params
+        width = params.smem.addr_width + 1
+
+        run = Signal(RunLayout(params))
+        busy = Signal()
+        cursor = Signal(width)  # first byte that is not covered yet
+        word_end = Signal(width)  # where the byte after the current word would land
+        started = Signal()  # the run has taken its first word
+        drained = Signal()  # the run has taken its last word, or has none
+        held = Signal(params.bus_log2)  # word_end of the word that was taken last
+
+        line = cursor[7:]
+        next_line = (line + 1)[: len(line)]
+        ends_here = run.end[7:] == line
+        ends_next = run.end[7:] == next_line
+
+        word = ~drained & (started | (run.data_start[7:] == line))
+        more = word & (word_end < run.data_end)
+        data_end = Mux(more, word_end, run.data_end)
+        # Data reach less than a line past the end of this one: a bit tells whether they do.
+        across = word & (data_end[7] != line[0]) & (data_end[:7] != 0)
+
+        next_cursor = Signal(width)
+        done = Signal()
+        with m.If(more):
+            m.d.comb += next_cursor.eq(word_end)
+        with m.Elif(across):
+            # With close, the rest of the line that is begun here takes an empty step.
+            m.d.comb += next_cursor.eq(Mux(ends_next, run.end, run.data_end))
+            m.d.comb += done.eq(ends_next & ~run.close)
+        with m.Else():
+            m.d.comb += next_cursor.eq(Mux(ends_here, run.end, Cat(Const(0, 7), next_line)))
+            m.d.comb += done.eq(ends_here | (ends_next & (run.end[:7] == 0)))
+
+        def relative(address):
+            """Of an address more than the start of the line, at most a line past its end."""
+            return Cat(address[:7], address[7] ^ line[0])
+
+        step = Signal(StepLayout(params))
+        piece = step.piece
+        reuse = ~started & run.shared
+        m.d.comb += [
+            piece.line.eq(line),
+            piece.first.eq(cursor[:7]),
+            piece.end.eq(relative(next_cursor)),
+            piece.data_first.eq(Mux(started, 0, run.data_start[:7])),
+            piece.data_end.eq(Mux(word, relative(data_end), 0)),
+            piece.emit.eq(piece.end[7] | (done & run.close)),
+            piece.last.eq(done & run.last),
+            step.pull.eq(word & ~reuse),
+            step.reuse.eq(word & reuse),
+            step.rotate.eq(word_end - Mux(reuse, held, 0)),
+            step.context.eq(run.context),
+        ]
+
+        advance = ~self.steps.valid | self.steps.ready
+        m.d.comb += self.runs.ready.eq(~busy | (advance & done))
+        with m.If(advance):
+            m.d.sync += [self.steps.valid.eq(busy), self.steps.payload.eq(step)]
+            with m.If(busy):
+                m.d.sync += cursor.eq(next_cursor)
+                with m.If(word):
+                    m.d.sync += [
+                        word_end.eq(word_end + params.bus_bytes),
+                        started.eq(1),
+                        drained.eq(~more),
+                        held.eq(word_end),
+                    ]
+        with m.If(self.runs.ready):
+            arriving = self.runs.payload
+            m.d.sync += [
+                busy.eq(self.runs.valid),
+                run.eq(arriving),
+                cursor.eq(arriving.start),
+                word_end.eq(arriving.word_end),
+                started.eq(0),
+                drained.eq(~arriving.inside),
+            ]
+        return m
