@@ -1,0 +1,94 @@
+"""Memories of a replay case: how large they are and what is in them at the start."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.golden.patterns import fill_pattern, hex_pattern, mix_pattern
+
+__all__ = ["MemoryImage", "read_image"]
+
+
+@dataclass(frozen=True)
+class MemoryImage:
+    """``size`` bytes from address 0 on, made by the functions ``layers`` one over the other."""
+
+    size: int
+    layers: tuple
+
+    def contents(self):
+        """A new uint8 array."""
+        memory = np.zeros(self.size, np.uint8)
+        for layer in self.layers:
+            layer(memory)
+        return memory
+
+
+def read_image(fields, limit, default, folder):
+    """Reads a memory of at most ``limit`` bytes; ``default`` is its init when left out, ``folder`` where files are."""
+    size = fields.integer("bytes", 1, limit)
+    init = fields.inner("init", None)
+    fields.end()
+    layers = [_whole(*default)] if init is None else _read_init(init, size, folder)
+    return MemoryImage(size, tuple(layers))
+
+
+def _read_init(fields, size, folder):
+    """Functions that each write a part of the contents, in order."""
+    if "set" in fields:
+        spots = [_read_spot(fields, index, spot, size) for index, spot in enumerate(fields.listed("set"))]
+        layers = [*_read_init(fields.inner("over"), size, folder), *spots]
+    elif "npy" in fields:
+        layers = [_spot(0, _read_npy(fields, size, folder))]
+    elif "hex" in fields:
+        digits = fields.text("hex")
+        _check_hex(fields, "hex", digits, size)
+        layers = [_whole(hex_pattern, digits)]
+    elif "mix" in fields:
+        layers = [_whole(mix_pattern, fields.integer("mix", 0, (1 << 32) - 1))]
+    elif "fill" in fields:
+        layers = [_whole(fill_pattern, fields.integer("fill", 0, 255))]
+    else:
+        raise fields.wrong("", "must have one of fill, mix, hex, npy, set")
+    fields.end()
+    return layers
+
+
+def _whole(pattern, argument):
+    """A layer that covers the memory with a pattern."""
+    return lambda memory: memory.__setitem__(slice(None), pattern(len(memory), argument))
+
+
+def _spot(address, data):
+    """A layer that writes ``data`` at ``address``."""
+    return lambda memory: memory.__setitem__(slice(address, address + len(data)), data)
+
+
+def _read_spot(fields, index, spot, size):
+    name = f"set[{index}]"
+    if not isinstance(spot, list) or len(spot) != 2:
+        raise fields.wrong(name, "must be a pair of an address and hex digits")
+    fields.check_integer(f"{name}[0]", spot[0], 0, size)
+    data = _check_hex(fields, f"{name}[1]", spot[1], size - spot[0])
+    return _spot(spot[0], np.frombuffer(data, np.uint8))
+
+
+def _check_hex(fields, name, digits, room):
+    try:
+        data = bytes.fromhex(digits)
+    except (TypeError, ValueError):
+        raise fields.wrong(name, "must be pairs of hex digits") from None
+    if len(data) > room:
+        raise fields.wrong(name, f"must be at most {room} bytes, not {len(data)}")
+    return data
+
+
+def _read_npy(fields, size, folder):
+    file = folder / fields.text("npy")
+    try:
+        data = np.frombuffer(np.load(file, allow_pickle=False).tobytes(), np.uint8)
+    except (OSError, ValueError, EOFError):
+        raise fields.wrong("npy", f"must name a readable array, not {file.name}") from None
+    if len(data) > size:
+        raise fields.wrong("npy", f"must be at most {size} bytes, not the {len(data)} of {file.name}")
+    return data
