@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .spec import COMMAND, DESCRIPTOR, Error, Opcode
+from .smem.barrier import Barrier
+from .spec import BARRIER, COMMAND, DESCRIPTOR, BarrierOp, Error, Opcode
 from .tmau.check import Refusal, check_command, check_word
 from .tmau.descriptor import TensorMap
 from .tmau.load import tile_bytes, write_rows
@@ -71,6 +72,17 @@ class Machine:
         command = COMMAND.unpack(command_word(Opcode.LOAD, **fields))
         return self._recorded(command, self._transfer(command, descriptor))
 
+    def barrier(self, op, address, value=0):
+        """Operation ``op`` of a processor on the barrier at ``address``.
+
+        Returns whether the asked phase is complete for TRY_WAIT, or whether this operation completed one; None if it
+        ended with an error record (tag 0), and nothing changed.
+        """
+        done = self._operate(BarrierOp(op), address, value)
+        if done is None:
+            self.errors.append(ErrorRecord(Error.BARRIER_OPERATION, 0, 0, address))
+        return done
+
     def _recorded(self, command, outcome):
         """Passes bytes on; keeps a refusal as an error record and makes it None."""
         if not isinstance(outcome, Refusal):
@@ -106,17 +118,20 @@ class Machine:
 
     def _signal(self, command, landed):
         """Completes the transaction count of the command's barrier, after the bytes landed."""
-        if command["signal"]:
-            from .smem.barrier import Barrier
-
-            state = self.smem[command["barrier"] :][:8]
-            barrier = Barrier.unpack(state.tobytes())
-            try:
-                barrier.complete_tx(landed)
-            except ValueError:
-                return Refusal(Error.BARRIER_OPERATION, 0, command["barrier"])
-            state[:] = np.frombuffer(barrier.pack(), np.uint8)
+        if command["signal"] and self._operate(BarrierOp.COMPLETE_TX, command["barrier"], landed) is None:
+            return Refusal(Error.BARRIER_OPERATION, 0, command["barrier"])
         return landed
+
+    def _operate(self, op, address, value):
+        """Applies one operation to the barrier at ``address``; None if it refuses."""
+        state = self.smem[address : address + BARRIER.bytes]
+        barrier = Barrier.unpack(int.from_bytes(state.tobytes(), "little"))
+        try:
+            done = barrier.apply(op, value)
+        except ValueError:
+            return None
+        state[:] = np.frombuffer(barrier.pack().to_bytes(BARRIER.bytes, "little"), np.uint8)
+        return done
 
     def _failing_word(self, tile):
         """Address of the first bus word, in the order of the rows, that lies outside global memory; or None."""

@@ -1,7 +1,8 @@
 """The command line ``tilewright``: finds the subcommand's module and runs it.
 
 A subcommand is a module with ``configure(parser)``, which adds its arguments to an ``argparse`` parser, and
-``run(args)``, which returns the exit status. It is imported only when it is asked for, so that a user of one needs nothing of another.
+``run(args)``, which returns the exit status. It is imported only when it is asked for, so that a user of one needs
+nothing of another.
 """
 
 import argparse
