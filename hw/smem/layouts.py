@@ -5,7 +5,16 @@ from amaranth.lib import data
 
 from .params import BANKS, LINE_BYTES
 
-__all__ = ["BarrierRequestLayout", "BarrierResultLayout", "LineLayout", "LandedLayout", "ReadLayout", "read_data_layout"]
+__all__ = [
+    "BarrierRequestLayout",
+    "BarrierResultLayout",
+    "HostRequestLayout",
+    "HostResponseLayout",
+    "LandedLayout",
+    "LineLayout",
+    "ReadLayout",
+    "read_data_layout",
+]
 
 
 class LineLayout(data.StructLayout):
@@ -66,5 +75,31 @@ class BarrierResultLayout(data.StructLayout):
             {
                 "done": unsigned(1),  # try_wait: the phase of that parity is complete; other operations: the phase completed now
                 "error": unsigned(1),  # refused, the barrier is unchanged: a count would leave its range, or misaligned
+            }
+        )
+
+
+class HostRequestLayout(data.StructLayout):
+    """A read or write of one 32-bit word by the host."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "address": unsigned(32),  # byte address in shared memory; the two lowest bits are ignored
+                "write": unsigned(1),
+                "data": unsigned(32),  # of a write
+                "strobe": unsigned(4),  # of a write, one bit a byte
+            }
+        )
+
+
+class HostResponseLayout(data.StructLayout):
+    """Answer to the host, one for each request, in order."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "data": unsigned(32),  # of a read; otherwise anything
+                "error": unsigned(1),  # the address lies outside shared memory, nothing was read or written
             }
         )

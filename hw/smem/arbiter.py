@@ -1,0 +1,153 @@
+"""Who reads and who writes the banks in each cycle."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .layouts import LineLayout, read_data_layout
+from .params import BANKS, CHUNK_BYTES
+from .ports import CHUNK_BITS, BanksReadLayout, BanksWriteLayout, ChunkWriteLayout, write_back_signature
+
+__all__ = ["PATIENCE", "ReadArbiter", "WriteArbiter"]
+
+#: Cycles that a barrier or the host waits for its bank to be free before lines must wait instead.
+PATIENCE = 8
+
+
+class ReadArbiter(wiring.Component):
+    """Gives the read side of all banks to one reader a cycle: barrier unit over host over consumer.
+
+    One reader a cycle and not one a bank: barrier unit and host are rare, and the consumer's plan for a request stays whole.
+    The barrier unit is never refused, because the time from landed bytes to a phase's end is promised; it reads in at most
+    two of three cycles. The host passes the consumer at most once in a row. So each waits at most five cycles.
+
+    Latency: none; data come one cycle after the grant, in ``chunk`` for barrier unit and host.
+
+    Members
+    -------
+    barrier : In(stream of chunk addresses, always ready)
+    host : In(stream of chunk addresses)
+    consumer : In(stream of BanksReadLayout)
+    banks : Out(BanksReadLayout)
+    banks_data : In(read_data_layout())
+    chunk : Out(128)
+        The chunk that ``barrier`` or ``host`` addressed in the cycle before.
+    """
+
+    def __init__(self, params):
+        chunk_address = unsigned(params.addr_width - 4)
+        super().__init__(
+            {
+                "barrier": In(stream.Signature(chunk_address, always_ready=True)),
+                "host": In(stream.Signature(chunk_address)),
+                "consumer": In(stream.Signature(BanksReadLayout(params))),
+                "banks": Out(BanksReadLayout(params)),
+                "banks_data": In(read_data_layout()),
+                "chunk": Out(CHUNK_BITS),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        passed = Signal()  # the host was granted while the consumer waited: now it is the consumer's turn
+        m.d.comb += [
+            self.host.ready.eq(~self.barrier.valid & ~(self.consumer.valid & passed)),
+            self.consumer.ready.eq(~self.barrier.valid & (~self.host.valid | passed)),
+        ]
+        with m.If(self.consumer.ready):
+            m.d.sync += passed.eq(0)
+        with m.Elif(self.host.valid & self.host.ready):
+            m.d.sync += passed.eq(self.consumer.valid)
+
+        # The single chunk's address does not depend on the grant, which comes late.
+        single = Mux(self.barrier.valid, self.barrier.payload, self.host.payload)
+        bank = Signal(range(BANKS))
+        m.d.sync += bank.eq(single[:3])
+        m.d.comb += self.chunk.eq(self.banks_data[bank])
+        with m.If(self.consumer.valid & self.consumer.ready):
+            m.d.comb += self.banks.eq(self.consumer.payload)
+        with m.Else():
+            m.d.comb += self.banks.enable.eq((self.barrier.valid | self.host.valid) << single[:3])
+            m.d.comb += [self.banks.rows[b].eq(single[3:]) for b in range(BANKS)]
+        return m
+
+
+class WriteArbiter(wiring.Component):
+    """Gives the write side of the banks to a line and, in a bank that the line leaves alone, to one *small* writer.
+
+    The small writers are the barrier unit's write-back register and, while that has nothing to write, the host. A small
+    writer waits while a line writes its bank, up to ``PATIENCE`` cycles; then, or if the write-back register is urgent, the
+    line waits. A line waits only in cycles in which a small write happens, so no longer than one cycle for each of them.
+
+    Latency: none; the written bytes can be read in the next cycle (and in the same, see ``Banks``). Throughput: one line a
+    cycle while no small writer needs its turn.
+
+    Members
+    -------
+    lines : In(stream of LineLayout)
+    write_back : In(write_back_signature)
+    host : In(stream of ChunkWriteLayout)
+    banks : Out(BanksWriteLayout)
+    stall_stb : Out(1)
+        High for one cycle for each cycle that a line waits.
+    """
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "lines": In(stream.Signature(LineLayout(params))),
+                "write_back": In(write_back_signature(params)),
+                "host": In(stream.Signature(ChunkWriteLayout(params))),
+                "banks": Out(BanksWriteLayout(params)),
+                "stall_stb": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        lines, write_back, host = self.lines, self.write_back, self.host
+        line = lines.payload
+
+        small = Signal.like(host.payload)
+        small_valid = Signal()
+        m.d.comb += small.eq(Mux(write_back.valid, write_back.payload, host.payload))
+        m.d.comb += small_valid.eq(write_back.valid | host.valid)
+        bank, row = small.chunk[:3], small.chunk[3:]
+
+        waited = Signal(range(PATIENCE + 1))
+        blocked = (write_back.valid & ~write_back.taken) | (host.valid & ~host.ready)
+        with m.If(~blocked):
+            m.d.sync += waited.eq(0)
+        with m.Elif(waited != PATIENCE):
+            m.d.sync += waited.eq(waited + 1)
+
+        strobed = Signal(BANKS)  # banks that the line writes
+        m.d.comb += strobed.eq(Cat(line.strobe.word_select(b, CHUNK_BYTES).any() for b in range(BANKS)))
+        first = Signal()  # the small writer goes before the line
+        clash = Signal()
+        taken = Signal()
+        m.d.comb += [
+            first.eq((write_back.valid & write_back.urgent) | (waited == PATIENCE)),
+            clash.eq(strobed.bit_select(bank, 1)),
+            taken.eq(first | ~(lines.valid & clash)),
+            write_back.taken.eq(write_back.valid & taken),
+            host.ready.eq(~write_back.valid & taken),
+            lines.ready.eq(~(small_valid & first & clash)),
+            self.stall_stb.eq(lines.valid & ~lines.ready),
+        ]
+
+        for b in range(BANKS):
+            m.d.comb += [
+                self.banks.rows[b].eq(line.row),
+                self.banks.data[b].eq(line.data.word_select(b, CHUNK_BITS)),
+                self.banks.strobes[b].eq(
+                    line.strobe.word_select(b, CHUNK_BYTES) & (lines.valid & lines.ready).replicate(CHUNK_BYTES)
+                ),
+            ]
+            with m.If(small_valid & taken & (bank == b)):
+                m.d.comb += [
+                    self.banks.rows[b].eq(row),
+                    self.banks.data[b].eq(small.data),
+                    self.banks.strobes[b].eq(small.strobe),
+                ]
+        return m

@@ -1,0 +1,146 @@
+"""Barrier unit: reads, modifies and writes back the barriers that lie in shared memory."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec import BARRIER, BarrierOp
+
+from ..lib.formats import packed_layout
+from .barrier_rules import BarrierDecode, BarrierUpdate, OperationLayout
+from .layouts import BarrierRequestLayout, BarrierResultLayout, LandedLayout
+from .ports import CHUNK_BITS, write_back_signature
+
+__all__ = ["BarrierUnit"]
+
+
+class BarrierUnit(wiring.Component):
+    """Carries out barrier operations, one after the other, for processors and for bytes that land.
+
+    An operation in cycle w (its handshake) reads the memory in w, is worked out in w + 1, and from w + 2 on its new state is
+    in the *write-back register*, its answer and ``flip_valid`` or ``error_valid`` are visible. The register holds one
+    barrier and is written to memory when the write side has room, or when another barrier takes its place; operations on
+    the barrier that it holds use it in place of the memory. Whoever else reads a barrier from memory may thus see it late;
+    writing a live barrier other than through operations is a mistake of software, but disturbs no other barrier.
+
+    Landed bytes go before requests, except that a request which could go is passed over once at most. A request does not
+    directly follow an operation, nor do landed bytes directly follow landed bytes: so at most two of three cycles read.
+    Landed bytes that come at least three cycles apart never wait.
+
+    Latency: 2 cycles. Throughput: a request, or landed bytes, every second cycle; both: two operations in three cycles.
+
+    Members
+    -------
+    landed : In(stream of LandedLayout)
+        Same as complete_tx, without an answer.
+    requests : In(stream of BarrierRequestLayout)
+    results : Out(stream of BarrierResultLayout)
+        One a request, in order. While one is not taken, no request is accepted.
+    fetches : Out(stream of chunk addresses, always ready)
+        Read of the chunk that holds the barrier, always granted at once.
+    fetched : In(128)
+        That chunk, in the cycle after.
+    write_back : Out(write_back_signature)
+    flip_valid, flip_address : Out
+        High for one cycle when a phase has completed, with the barrier's byte address.
+    error_valid, error_address : Out
+        High for one cycle when an operation was refused, with the address it named.
+    """
+
+    def __init__(self, params):
+        self._params = params
+        super().__init__(
+            {
+                "landed": In(stream.Signature(LandedLayout(params))),
+                "requests": In(stream.Signature(BarrierRequestLayout(params))),
+                "results": Out(stream.Signature(BarrierResultLayout())),
+                "fetches": Out(stream.Signature(unsigned(params.addr_width - 4), always_ready=True)),
+                "fetched": In(CHUNK_BITS),
+                "write_back": Out(write_back_signature(params)),
+                "flip_valid": Out(1),
+                "flip_address": Out(params.addr_width),
+                "error_valid": Out(1),
+                "error_address": Out(params.addr_width),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        landed, requests, results = self.landed, self.requests, self.results
+
+        # Cycle w: choose an operation and read its barrier.
+        busy = Signal()  # an operation is being worked out
+        busy_landed = Signal()  # it is one of landed bytes
+        turn = Signal()  # a request was passed over
+        may_answer = ~results.valid | results.ready
+        may_request = Signal()
+        go_landed, go_request = Signal(), Signal()
+        m.d.comb += [
+            may_request.eq(requests.valid & ~busy & may_answer),
+            landed.ready.eq(~(busy & busy_landed) & ~(may_request & turn)),
+            requests.ready.eq(~busy & may_answer & (~landed.valid | turn)),
+            go_landed.eq(landed.valid & landed.ready),
+            go_request.eq(requests.valid & requests.ready),
+        ]
+        with m.If(go_landed):
+            m.d.sync += turn.eq(may_request)
+        with m.Elif(go_request):
+            m.d.sync += turn.eq(0)
+
+        m.submodules.decode = decode = BarrierDecode(self._params)
+        chosen = decode.request
+        m.d.comb += [
+            chosen.op.eq(Mux(go_landed, BarrierOp.COMPLETE_TX, requests.payload.op)),
+            chosen.address.eq(Mux(go_landed, landed.payload.barrier, requests.payload.address)),
+            chosen.value.eq(Mux(go_landed, landed.payload.bytes, requests.payload.value)),
+            self.fetches.valid.eq(go_landed | go_request),
+            self.fetches.payload.eq(chosen.address[4:]),
+        ]
+
+        # Cycle w + 1: work it out.
+        operation = Signal(OperationLayout())
+        address = Signal(self._params.addr_width)
+        ahead = Signal()  # the write-back register, and not what was read, is the barrier's state
+        kept_state = Signal(packed_layout(BARRIER))
+        kept_word = Signal(self._params.addr_width - 3)  # the barrier that the write-back register holds
+        dirty = Signal()  # it is ahead of the memory
+        m.d.sync += [
+            busy.eq(go_landed | go_request),
+            busy_landed.eq(go_landed),
+            operation.eq(decode.operation),
+            address.eq(chosen.address),
+            ahead.eq(Mux(busy, address[3:] == chosen.address[3:], dirty & (kept_word == chosen.address[3:]))),
+        ]
+        m.submodules.update = update = BarrierUpdate()
+        m.d.comb += [
+            update.operation.eq(operation),
+            update.before.eq(Mux(ahead, kept_state, self.fetched.word_select(address[3], BARRIER.bits))),
+        ]
+
+        # From cycle w + 2 on: state, answer and strobes. The register follows every operation, also one that changes
+        # nothing: the next one on the same barrier need not know what this one did.
+        back = self.write_back
+        m.d.comb += [
+            back.valid.eq(dirty),
+            back.urgent.eq(busy & ~ahead),
+            back.payload.chunk.eq(kept_word[1:]),
+            back.payload.data.eq(Cat(kept_state, kept_state)),
+            back.payload.strobe.eq(Mux(kept_word[0], 0xFF00, 0x00FF)),
+        ]
+        still_dirty = dirty & ahead & ~back.taken
+        with m.If(busy):
+            m.d.sync += [kept_state.eq(update.after), kept_word.eq(address[3:]), dirty.eq(update.changed | still_dirty)]
+        with m.Elif(back.taken):
+            m.d.sync += dirty.eq(0)
+
+        with m.If(results.ready):
+            m.d.sync += results.valid.eq(0)
+        with m.If(busy & ~busy_landed):
+            m.d.sync += [results.valid.eq(1), results.payload.eq(update.result)]
+        m.d.sync += [
+            self.flip_valid.eq(busy & update.flip),
+            self.flip_address.eq(address),
+            self.error_valid.eq(busy & update.result.error),
+            self.error_address.eq(address),
+        ]
+        return m

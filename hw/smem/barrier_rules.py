@@ -1,0 +1,129 @@
+"""What an operation does to a barrier: the arithmetic of tmau.md section 6, without time."""
+
+from amaranth.hdl import Module, Mux, signed, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec import BARRIER, BarrierOp
+
+from ..lib.formats import packed_layout
+from .layouts import BarrierRequestLayout, BarrierResultLayout
+
+__all__ = ["BarrierDecode", "BarrierUpdate", "OperationLayout"]
+
+_VALUE_BITS = 21
+_ARRIVALS_BITS = BARRIER["expected"].width
+
+
+class OperationLayout(data.StructLayout):
+    """An operation with all that can be worked out before the barrier's state is known."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "refused": unsigned(1),  # whatever the state is
+                "init": unsigned(1),
+                "try_wait": unsigned(1),
+                "value": unsigned(_ARRIVALS_BITS),  # of init: arrivals to expect; of try_wait: parity in bit 0
+                "arrivals": unsigned(_VALUE_BITS),  # to take from pending; 0 unless it is an arrival
+                "bytes": signed(_VALUE_BITS + 1),  # to take from transactions: negative for expect_tx
+            }
+        )
+
+
+class BarrierDecode(wiring.Component):
+    """Request to operation. Combinational.
+
+    Members
+    -------
+    request : In(BarrierRequestLayout)
+    operation : Out(OperationLayout)
+    """
+
+    def __init__(self, params):
+        super().__init__({"request": In(BarrierRequestLayout(params)), "operation": Out(OperationLayout())})
+
+    def elaborate(self, platform):
+        m = Module()
+        value, operation = self.request.value, self.operation
+        m.d.comb += operation.value.eq(value)
+        misaligned = self.request.address[:3].any()
+        m.d.comb += operation.refused.eq(misaligned)
+        with m.Switch(self.request.op):
+            with m.Case(BarrierOp.INIT):
+                m.d.comb += operation.init.eq(1)
+                m.d.comb += operation.refused.eq(misaligned | (value == 0) | (value >> _ARRIVALS_BITS).any())
+            with m.Case(BarrierOp.ARRIVE):
+                m.d.comb += operation.arrivals.eq(value)
+                m.d.comb += operation.refused.eq(misaligned | (value == 0))
+            with m.Case(BarrierOp.EXPECT_TX):
+                m.d.comb += operation.bytes.eq(-value)
+            with m.Case(BarrierOp.COMPLETE_TX):
+                m.d.comb += operation.bytes.eq(value)
+            with m.Case(BarrierOp.TRY_WAIT):
+                m.d.comb += operation.try_wait.eq(1)
+            with m.Default():
+                m.d.comb += operation.refused.eq(1)
+        return m
+
+
+class BarrierUpdate(wiring.Component):
+    """Old state and operation to new state and answer. Combinational.
+
+    Members
+    -------
+    before : In(packed_layout(BARRIER))
+    operation : In(OperationLayout)
+    after : Out(packed_layout(BARRIER))
+        Equal to ``before`` unless ``changed``.
+    changed : Out(1)
+    flip : Out(1)
+        The phase completes.
+    result : Out(BarrierResultLayout)
+    """
+
+    def __init__(self):
+        super().__init__(
+            {
+                "before": In(packed_layout(BARRIER)),
+                "operation": In(OperationLayout()),
+                "after": Out(packed_layout(BARRIER)),
+                "changed": Out(1),
+                "flip": Out(1),
+                "result": Out(BarrierResultLayout()),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        before, after, operation = self.before, self.after, self.operation
+
+        pending = before.pending - operation.arrivals
+        transactions = before.transactions - operation.bytes
+        low, high = BARRIER["transactions"].range
+        overflow = (pending < 0) | (transactions < low) | (transactions > high)
+        # Whether the differences are zero is asked of the operands: beside the subtractions and not behind them.
+        complete = (before.pending == operation.arrivals) & (before.transactions == operation.bytes)
+
+        refused = operation.refused | overflow
+        counts = ~operation.init & ~operation.try_wait
+        m.d.comb += [
+            self.result.error.eq(refused),
+            self.result.done.eq(~refused & Mux(operation.try_wait, before.phase != operation.value[0], self.flip)),
+            self.changed.eq(~refused & ~operation.try_wait),
+            self.flip.eq(~refused & counts & complete),
+            after.eq(before),
+        ]
+        with m.If(self.changed):
+            # Bits that belong to no field become zero.
+            m.d.comb += after.eq(0)
+            with m.If(operation.init):
+                m.d.comb += [after.pending.eq(operation.value), after.expected.eq(operation.value)]
+            with m.Else():
+                m.d.comb += [
+                    after.expected.eq(before.expected),
+                    after.pending.eq(Mux(complete, before.expected, pending)),
+                    after.transactions.eq(transactions),
+                    after.phase.eq(before.phase ^ complete),
+                ]
+        return m

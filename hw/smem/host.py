@@ -1,0 +1,76 @@
+"""Host port: reads and writes of 32-bit words, for a window on the register bus."""
+
+from amaranth.hdl import Cat, Module, Signal, unsigned
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .layouts import HostRequestLayout, HostResponseLayout
+from .params import CHUNK_BYTES
+from .ports import CHUNK_BITS, ChunkWriteLayout
+
+__all__ = ["HostPort"]
+
+_WORDS = CHUNK_BYTES // 4
+
+
+class HostPort(wiring.Component):
+    """One access at a time, at the pace of a register bus.
+
+    Latency: a write is answered 1 cycle, a read 2 cycles after its request is accepted. A request is accepted when the banks
+    are granted, at once if they are free. The next one is accepted when the answer has been taken.
+
+    Members
+    -------
+    requests : In(stream of HostRequestLayout)
+    responses : Out(stream of HostResponseLayout)
+    fetches : Out(stream of chunk addresses)
+        Once accepted, ``fetched`` has the chunk in the next cycle.
+    fetched : In(128)
+    writes : Out(stream of ChunkWriteLayout)
+    """
+
+    def __init__(self, params):
+        self._params = params
+        super().__init__(
+            {
+                "requests": In(stream.Signature(HostRequestLayout())),
+                "responses": Out(stream.Signature(HostResponseLayout())),
+                "fetches": Out(stream.Signature(unsigned(params.addr_width - 4))),
+                "fetched": In(CHUNK_BITS),
+                "writes": Out(stream.Signature(ChunkWriteLayout(params))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        request, responses = self.requests.payload, self.responses
+        chunk = request.address[4 : self._params.addr_width]
+        word = request.address[2:4]
+        outside = request.address[self._params.addr_width :].any()
+
+        reading = Signal()  # the chunk comes in this cycle
+        read_word = Signal.like(word)
+        idle = Signal()
+        m.d.comb += [
+            idle.eq(~reading & ~responses.valid),
+            self.fetches.valid.eq(idle & self.requests.valid & ~outside & ~request.write),
+            self.fetches.payload.eq(chunk),
+            self.writes.valid.eq(idle & self.requests.valid & ~outside & request.write),
+            self.writes.payload.chunk.eq(chunk),
+            self.writes.payload.data.eq(request.data.replicate(_WORDS)),
+            self.writes.payload.strobe.eq(Cat(request.strobe & (word == w).replicate(4) for w in range(_WORDS))),
+        ]
+        fetch = self.fetches.valid & self.fetches.ready
+        write = self.writes.valid & self.writes.ready
+        refuse = idle & self.requests.valid & outside
+        m.d.comb += self.requests.ready.eq(fetch | write | refuse)
+
+        m.d.sync += reading.eq(fetch)
+        m.d.sync += read_word.eq(word)
+        with m.If(responses.ready):
+            m.d.sync += responses.valid.eq(0)
+        with m.If(reading | write | refuse):
+            m.d.sync += responses.valid.eq(1)
+            m.d.sync += responses.payload.data.eq(self.fetched.word_select(read_word, 32))
+            m.d.sync += responses.payload.error.eq(refuse)
+        return m
