@@ -2,10 +2,11 @@
 
 from .machine import ErrorRecord, Machine, command_word
 from .memory import GlobalMemory, Memory
-from .tmau.check import Refusal, check_command, check_word
-from .tmau.descriptor import DescriptorError, TensorMap
+from .tmau.descriptor import Refusal, check_word
 from .tmau.limits import Limits, limits
 from .tmau.load import load
+from .tmau.setup import check_command
+from .tmau.tensor_map import DescriptorError, TensorMap
 from .tmau.tile import tx_bytes
 
 __all__ = [

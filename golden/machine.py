@@ -6,9 +6,10 @@ import numpy as np
 
 from .smem.barrier import Barrier
 from .spec import BARRIER, COMMAND, DESCRIPTOR, BarrierOp, Error, Opcode
-from .tmau.check import Refusal, check_command, check_word
-from .tmau.descriptor import TensorMap
+from .tmau.descriptor import Refusal, check_word
 from .tmau.load import tile_bytes, write_rows
+from .tmau.setup import check_command
+from .tmau.tensor_map import TensorMap
 from .tmau.tile import tx_bytes, walk
 
 __all__ = ["ErrorRecord", "Machine", "command_word"]

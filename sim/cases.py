@@ -7,7 +7,7 @@ from pathlib import Path
 from tilewright.golden import DescriptorError, TensorMap
 from tilewright.golden.patterns import fill_pattern, mix_pattern
 from tilewright.golden.spec import Element, Error, Interleave, L2Promotion, Mode, Swizzle
-from tilewright.golden.tmau.rules import spoken, unsupported
+from tilewright.golden.tmau.descriptor import spoken, unsupported
 
 from .fields import REQUIRED, Fields
 from .images import MemoryImage, read_image

@@ -1,237 +1,226 @@
-"""The tensor descriptor as software sees it: checked, packed to 128 bytes, or made from an array."""
+"""The rules of the tensor descriptor (tmau.md section 2), and what hardware must report for any descriptor word."""
 
-import operator
-from dataclasses import InitVar, dataclass, field
-
-import ml_dtypes
-import numpy as np
+from itertools import chain
+from types import SimpleNamespace
+from typing import NamedTuple
 
 from ..spec import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Error, Fill, Interleave, L2Promotion, Mode, Swizzle
-from .rules import descriptor_rules, im2col_rules, spoken
-from .word import word_rules, word_values
 
-__all__ = ["DescriptorError", "TensorMap"]
+__all__ = [
+    "Refusal",
+    "Violation",
+    "check_word",
+    "descriptor_rules",
+    "im2col_rules",
+    "spoken",
+    "unsupported",
+    "word_rules",
+    "word_values",
+]
 
-_ENUMS = {
-    "element": (Element, Error.ELEMENT),
-    "mode": (Mode, Error.NONE),
-    "interleave": (Interleave, Error.INTERLEAVE),
-    "swizzle": (Swizzle, Error.SWIZZLE),
-    "fill": (Fill, Error.FILL),
-    "l2_promotion": (L2Promotion, Error.NONE),
-}
-#: Element type of each numpy type; tf32 shares its bits with float32 and must be asked for.
-_DTYPES = {
-    **{
-        np.dtype(f"{kind}{size}"): Element[f"{letter}{8 * size}"]
-        for kind, letter in ("uU", "iS")
-        for size in (1, 2, 4, 8)
-    },
-    **{np.dtype(f"f{size}"): Element[f"F{8 * size}"] for size in (2, 4, 8)},
-    np.dtype(ml_dtypes.bfloat16): Element.BF16,
-    np.dtype(ml_dtypes.float8_e4m3fn): Element.F8E4M3,
-    np.dtype(ml_dtypes.float8_e5m2): Element.F8E5M2,
-}
+#: Range of the corners of the im2col bounding box, by rank: 16, 8 or 5 bits a dimension.
+_CORNER_BITS = {3: 16, 4: 8, 5: 5}
+_RANKED = {"size": 0, "box": 0, "traversal": 0, "stride": 1}  # array fields and the dimension of their first element
 
 
-class DescriptorError(ValueError):
-    """A descriptor breaks a rule of section 2.
+class Violation(NamedTuple):
+    """One broken rule: its code, the field and the value that break it, and a sentence that names both."""
 
-    Attributes
-    ----------
-    code : golden.spec.Error
-        What hardware reports for it; NONE where no descriptor word can break the rule.
-    field : str
-        Name in ``golden.spec.DESCRIPTOR``.
-    value
-        What was given for the field, of one dimension if it has several.
-    """
-
-    def __init__(self, code, field, value, sentence):
-        super().__init__(sentence)
-        self.code, self.field, self.value = code, field, value
+    code: Error
+    field: str
+    value: int
+    sentence: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class TensorMap:
-    """A tensor in global memory and the box that one command takes from it.
-
-    Dimension 0 is the innermost everywhere. Enumerations are given as members of ``golden.spec`` or by name: ``"f16"``,
-    ``"none"``, ``"128B"``. TypeError for the wrong kind of value, ValueError for lists that do not fit together, and
-    its subclass :class:`DescriptorError` for a broken rule.
+class Refusal(NamedTuple):
+    """An error record without the tag.
 
     Attributes
     ----------
-    element : Element
-    size : tuple of int
-        Elements of each dimension; its length is the rank.
-    stride : tuple of int
-        Bytes from one index of dimension 1, 2, … to the next.
-    box : tuple of int
-        Elements of the box in each dimension; tile mode only.
-    address : int
-        Byte address of element (0, 0, …).
-    traversal : tuple of int
-        Step in each dimension; all 1 when left out.
-    swizzle, interleave, fill, fill_constant, l2_promotion, mode, unaligned, gather0
-        As in section 2. ``fill={"constant": n}`` stands for ``fill="constant", fill_constant=n``.
-    lower, upper : tuple of int
-        Corners of the im2col bounding box, W first; im2col mode only, as are ``channels`` and ``pixels``.
-    array : ndarray or None
-        What the map was made from; takes no part in comparisons.
-    check : bool
-        False leaves the rules unchecked, to make descriptors that hardware must refuse.
+    code : Error
+    field : int
+        Number in ``DESCRIPTOR``, or ``COMMAND_FIELD`` plus number in ``COMMAND``.
+    value : int
+        The offending number as stored, not sign-extended.
     """
 
-    element: Element
-    size: tuple
-    stride: tuple = ()
-    box: tuple = ()
-    address: int = 0
-    traversal: tuple = ()
-    swizzle: Swizzle = Swizzle.NONE
-    interleave: Interleave = Interleave.NONE
-    fill: Fill = Fill.ZERO
-    fill_constant: int = 0
-    l2_promotion: L2Promotion = L2Promotion.NONE
-    mode: Mode = Mode.TILE
-    unaligned: bool = False
-    gather0: bool = False
-    lower: tuple = ()
-    upper: tuple = ()
-    channels: int = 1
-    pixels: int = 1
-    array: np.ndarray | None = field(default=None, repr=False, compare=False)
-    check: InitVar[bool] = True
-
-    def __post_init__(self, check):
-        for name, value in _normalised(self).items():
-            object.__setattr__(self, name, value)
-        self._check_lengths()
-        if check:
-            broken = list(descriptor_rules(self))
-            if not broken and self.mode == Mode.IM2COL:
-                broken = list(im2col_rules(self))
-            for violation in broken:
-                raise DescriptorError(*violation)
-
-    @classmethod
-    def tiled(cls, array, *, box, element=None, **options):
-        """A map of ``array`` for tiles of ``box``; numpy's last axis is dimension 0.
-
-        The array may be a view with strides, as long as they are legal and the last axis is contiguous. ``element``
-        says that the bits are of another type of the same size; ``options`` are fields of the map.
-        """
-        if not isinstance(array, np.ndarray):
-            raise TypeError(f"array must be a numpy array, not {type(array).__name__}")
-        if array.dtype not in _DTYPES:
-            raise TypeError(f"array must have a type that an element stands for, not {array.dtype}")
-        element = _DTYPES[array.dtype] if element is None else _member("element", element)
-        if element.bytes != array.itemsize:
-            sentence = f"element {spoken(element)} takes {element.bytes} bytes, but one of the array {array.itemsize}"
-            raise DescriptorError(Error.ELEMENT, "element", element, sentence)
-        *outer, innermost = array.strides or (array.itemsize,)
-        if innermost != array.itemsize and array.shape[-1] > 1:
-            sentence = f"stride of dimension 0 must be the element's {array.itemsize} bytes, not {innermost}"
-            raise DescriptorError(Error.STRIDE, "stride", innermost, sentence)
-        return cls(element=element, size=array.shape[::-1], stride=outer[::-1], box=box, array=array, **options)
-
-    @property
-    def rank(self):
-        """Number of dimensions."""
-        return len(self.size)
-
-    def pack(self):
-        """The 128 bytes that hardware reads. ValueError if an unchecked value cannot be encoded."""
-        values = {name: getattr(self, name) for name in _packed_fields(self.mode)}
-        return DESCRIPTOR.pack(version=DESCRIPTOR_VERSION, rank=self.rank, **values).to_bytes(
-            DESCRIPTOR.bytes, "little"
-        )
-
-    @classmethod
-    def unpack(cls, data):
-        """The map that 128 bytes stand for; DescriptorError if they break a rule."""
-        if len(data) != DESCRIPTOR.bytes:
-            raise ValueError(f"a descriptor must be {DESCRIPTOR.bytes} bytes, not {len(data)}")
-        word = int.from_bytes(bytes(data), "little")
-        for violation in word_rules(word):
-            raise DescriptorError(*violation)
-        values = word_values(word)
-        return cls(**{name: getattr(values, name) for name in _packed_fields(values.mode)})
-
-    def _check_lengths(self):
-        """Every list has the length that the rank asks for."""
-        im2col = self.mode == Mode.IM2COL
-        corners = max(self.rank - 2, 0) if im2col else 0
-        lengths = {
-            "stride": max(self.rank - 1, 0),
-            "box": 0 if im2col else self.rank,
-            "traversal": self.rank,
-            "lower": corners,
-            "upper": corners,
-        }
-        for name, length in lengths.items():
-            if len(getattr(self, name)) != length:
-                kind = f"rank {self.rank} in {spoken(self.mode)} mode"
-                raise ValueError(f"{name} must have {length} entries for {kind}, not {len(getattr(self, name))}")
-        for name in ("channels", "pixels"):
-            if not im2col and getattr(self, name) != 1:
-                raise ValueError(f"{name} must be left out in tile mode, not {getattr(self, name)}")
+    code: Error
+    field: int
+    value: int
 
 
-def _packed_fields(mode):
-    """Names of the fields, rank and version apart, that mean something in ``mode``."""
-    other = ("box",) if mode == Mode.IM2COL else ("lower", "upper", "channels", "pixels")
-    return [field.name for field in DESCRIPTOR.fields if field.name not in ("version", "rank", *other)]
+def check_word(word):
+    """What hardware must report for any 1024-bit descriptor word on a load: a :class:`Refusal`, or None if it is good.
+
+    Im2col fields are not looked at, because this version refuses the mode as a whole.
+    """
+    broken = next(chain(word_rules(word), unsupported(word_values(word))), None)
+    if broken is None:
+        return None
+    if broken.code == Error.RESERVED:
+        return Refusal(broken.code, 0, 0)
+    return Refusal(broken.code, DESCRIPTOR.index(broken.field), DESCRIPTOR[broken.field].encode(int(broken.value)))
 
 
-def _normalised(t):
-    """The fields of ``t`` with enumerations as members, lists as tuples of int, and all defaults."""
-    values = {"fill": t.fill}
-    if isinstance(t.fill, dict):
-        if list(t.fill) != ["constant"]:
-            raise DescriptorError(
-                Error.FILL, "fill", t.fill, f'fill must be a name or {{"constant": n}}, not {t.fill!r}'
-            )
-        values["fill"], values["fill_constant"] = Fill.CONSTANT, t.fill["constant"]
-    for name in _ENUMS:
-        values[name] = _member(name, values.get(name, getattr(t, name)))
-    for name in ("size", "stride", "box", "traversal", "lower", "upper"):
-        values[name] = tuple(_integer(name, entry) for entry in _listed(name, getattr(t, name)))
-    for name in ("address", "fill_constant", "channels", "pixels"):
-        values[name] = _integer(name, values.get(name, getattr(t, name)))
-    for name in ("unaligned", "gather0"):
-        values[name] = bool(getattr(t, name))
-    values["traversal"] = values["traversal"] or (1,) * len(values["size"])
-    if not 0 <= values["fill_constant"] < 1 << 32:
-        constant = values["fill_constant"]
-        raise DescriptorError(
-            Error.NONE, "fill_constant", constant, f"fill_constant must be 0 to 2^32 - 1, not {constant}"
-        )
+def word_values(word):
+    """The fields of a descriptor word, cut to its rank; known enumeration numbers as members, others as they are."""
+    values = SimpleNamespace(**DESCRIPTOR.unpack(word))
+    for name, first in _RANKED.items():
+        setattr(values, name, tuple(getattr(values, name)[: max(values.rank - first, 0)]))
+    for name, enum in (("element", Element), ("interleave", Interleave), ("fill", Fill), ("swizzle", Swizzle),
+                       ("mode", Mode), ("l2_promotion", L2Promotion)):  # fmt: skip
+        number = getattr(values, name)
+        setattr(values, name, enum(number) if number <= max(enum) else number)
+    spatial = max(values.rank - 2, 0)
+    values.lower, values.upper = tuple(values.lower[:spatial]), tuple(values.upper[:spatial])
     return values
 
 
-def _member(name, value):
-    """``value`` as a member of the enumeration of the field ``name``."""
-    enum, code = _ENUMS[name]
-    if isinstance(value, enum):
-        return value
-    names = {spoken(member): member for member in enum}
-    if isinstance(value, str) and value in names:
-        return names[value]
-    raise DescriptorError(code, name, value, f"{name} must be one of {', '.join(names)}, not {value!r}")
+def word_rules(word):
+    """Yields a :class:`rules.Violation` for every broken rule of a descriptor word, in order of code, then of field.
+
+    Im2col fields are not looked at.
+    """
+    values = word_values(word)
+    return chain(_header_rules(word, values), descriptor_rules(values), _unused_rules(word, values))
 
 
-def _integer(name, value):
-    try:
-        if isinstance(value, (bool, np.bool_)):
-            raise TypeError
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be made of integers, not {value!r}") from None
+def _header_rules(word, values):
+    if values.version != DESCRIPTOR_VERSION:
+        sentence = f"version must be {DESCRIPTOR_VERSION}, not {values.version}"
+        yield Violation(Error.VERSION, "version", values.version, sentence)
+    reserved = word & DESCRIPTOR.reserved_mask
+    if reserved:
+        bit = (reserved & -reserved).bit_length() - 1
+        yield Violation(Error.RESERVED, "reserved", reserved, f"reserved bit {bit} must be 0, not 1")
 
 
-def _listed(name, value):
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return value
-    raise TypeError(f"{name} must be a list or tuple, not {value!r}")
+def _unused_rules(word, values):
+    """Fields of dimensions that the rank does not reach; ``values`` is cut to the rank, so the word itself is asked."""
+    for name, first in sorted(_RANKED.items(), key=lambda item: DESCRIPTOR.index(item[0])):
+        field = DESCRIPTOR[name]
+        for d, lsb in enumerate(field.lsbs, first):
+            stored = word >> lsb & (1 << field.width) - 1
+            if d >= values.rank and stored:
+                sentence = f"{name} of dimension {d} must be stored as 0 for rank {values.rank}, not {stored}"
+                yield Violation(Error.UNUSED, name, field.decode(stored), sentence)
+
+
+def descriptor_rules(t):
+    """Yields a :class:`Violation` for every broken rule of ``t``, in order of code, then of field, then of dimension.
+
+    ``t`` has the attributes of a ``TensorMap``, of the dimensions that the rank reaches. Enumerations may be plain
+    numbers and unknown. After an unknown rank, element or interleave nothing more is looked at, because the other
+    rules depend on them.
+    """
+    lowest, why = (3, " for im2col") if t.mode == Mode.IM2COL else (3, " with interleave") if t.interleave else (1, "")
+    if not lowest <= t.rank <= 5:
+        yield Violation(Error.RANK, "rank", t.rank, f"rank must be {lowest} to 5{why}, not {t.rank}")
+        return
+    if t.element > max(Element):
+        yield Violation(Error.ELEMENT, "element", t.element, f"element must be 0 to {max(Element):d}, not {t.element}")
+        return
+    if t.interleave > max(Interleave):
+        yield Violation(Error.INTERLEAVE, "interleave", t.interleave, f"interleave must be 0 to 2, not {t.interleave}")
+        return
+    element = Element(t.element)
+    yield from _fill_rules(t, element)
+    yield from _address_rules(t, element)
+    yield from _box_rules(t, element)
+
+
+def _fill_rules(t, element):
+    if t.fill > max(Fill):
+        yield Violation(Error.FILL, "fill", t.fill, f"fill must be 0 to 2, not {t.fill}")
+    elif t.fill == Fill.NAN and not element.is_float:
+        yield Violation(Error.FILL, "fill", t.fill, f"fill nan needs a float element, not {element.name.lower()}")
+
+
+def _address_rules(t, element):
+    granule = element.bytes if t.unaligned else 32 if t.interleave == Interleave.B32 else 16
+    if not 0 <= t.address < 1 << 64:
+        yield Violation(Error.ADDRESS, "address", t.address, f"address must be 0 to 2^64 - 1, not {t.address}")
+    elif t.address % granule:
+        sentence = f"address must be a multiple of {granule}, not {t.address:#x}"
+        yield Violation(Error.ADDRESS, "address", t.address, sentence)
+    for d, size in enumerate(t.size):
+        if not 1 <= size <= 1 << 32:
+            yield Violation(Error.SIZE, "size", size, f"size of dimension {d} must be 1 to 2^32, not {size}")
+    for d, stride in enumerate(t.stride, 1):
+        if not 0 <= stride < 1 << 40:
+            yield Violation(
+                Error.STRIDE, "stride", stride, f"stride of dimension {d} must be 0 to 2^40 - 1, not {stride}"
+            )
+        elif stride % granule:
+            sentence = f"stride of dimension {d} must be a multiple of {granule}, not {stride}"
+            yield Violation(Error.STRIDE, "stride", stride, sentence)
+
+
+def _box_rules(t, element):
+    tile = t.mode == Mode.TILE  # im2col does not use the box
+    for d, box in enumerate(t.box):
+        if tile and not 1 <= box <= 256:
+            yield Violation(Error.BOX, "box", box, f"box of dimension {d} must be 1 to 256, not {box}")
+    row_bytes = t.box[0] * element.bytes if tile else 0
+    if row_bytes % 16 and not t.interleave and not t.unaligned:
+        sentence = f"box of dimension 0 must make rows of a multiple of 16 bytes: {t.box[0]} elements are {row_bytes}"
+        yield Violation(Error.BOX, "box", t.box[0], sentence)
+    for d, step in enumerate(t.traversal):
+        if not 1 <= step <= 8:
+            yield Violation(
+                Error.TRAVERSAL, "traversal", step, f"traversal of dimension {d} must be 1 to 8, not {step}"
+            )
+    swizzle = Swizzle(t.swizzle)
+    if t.interleave == Interleave.B32 and swizzle != Swizzle.B32:
+        yield Violation(
+            Error.SWIZZLE, "swizzle", swizzle, f"swizzle must be 32B with 32-byte interleave, not {spoken(swizzle)}"
+        )
+    elif swizzle and not t.interleave:
+        yield from _swizzle_rule(swizzle, row_bytes)
+
+
+def _swizzle_rule(swizzle, row_bytes):
+    """The inner row of a swizzled tensor fits the span."""
+    if row_bytes > swizzle.span:
+        sentence = f"swizzle {spoken(swizzle)} takes rows of at most {swizzle.span} bytes, not {row_bytes}"
+        yield Violation(Error.SWIZZLE, "swizzle", swizzle, sentence)
+
+
+def im2col_rules(t):
+    """Yields a :class:`Violation` for every broken im2col rule of ``t``, in order of code; the rank is legal."""
+    row_bytes = t.channels * t.element.bytes
+    if t.swizzle and not t.interleave:
+        yield from _swizzle_rule(t.swizzle, row_bytes)
+    limit = 1 << _CORNER_BITS[t.rank] - 1
+    for field in ("lower", "upper"):
+        for name, corner in zip("WHD", getattr(t, field), strict=False):
+            if not -limit <= corner < limit:
+                sentence = f"{field} corner in {name} must be {-limit} to {limit - 1} for rank {t.rank}, not {corner}"
+                yield Violation(Error.CORNER, field, corner, sentence)
+    for name, size, lower, upper in zip("WHD", t.size[1:], t.lower, t.upper, strict=False):
+        if lower >= size + upper:
+            sentence = (
+                f"upper corner in {name} must leave a box that begins at {lower}: {upper} ends it at {size + upper}"
+            )
+            yield Violation(Error.CORNER, "upper", upper, sentence)
+    if not 1 <= t.channels <= 256:
+        yield Violation(Error.CHANNELS, "channels", t.channels, f"channels must be 1 to 256, not {t.channels}")
+    elif row_bytes % 16 and not t.interleave and not t.unaligned:
+        sentence = f"channels must make rows of a multiple of 16 bytes: {t.channels} channels are {row_bytes}"
+        yield Violation(Error.CHANNELS, "channels", t.channels, sentence)
+    if not 1 <= t.pixels <= 1024:
+        yield Violation(Error.PIXELS, "pixels", t.pixels, f"pixels must be 1 to 1024, not {t.pixels}")
+
+
+def unsupported(t):
+    """Yields a violation for each field of ``t`` that is legal but not built yet."""
+    for field in ("mode", "interleave", "unaligned", "gather0"):
+        value = getattr(t, field)
+        if value:
+            name = field if field in ("unaligned", "gather0") else f"{field} {spoken(value)}"
+            yield Violation(Error.UNSUPPORTED, field, value, f"{name} is not supported yet")
+
+
+def spoken(member):
+    """The name of an enumeration member as users write it: ``f16``, ``none``, ``128B``."""
+    return f"{member.name[1:]}B" if member.name[0] == "B" and member.name[1:].isdigit() else member.name.lower()

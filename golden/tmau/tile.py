@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .descriptor import DescriptorError
-from .rules import unsupported
+from .descriptor import unsupported
+from .tensor_map import DescriptorError
 
-__all__ = ["Tile", "counts", "footprint", "row_bytes", "tx_bytes", "walk"]
+__all__ = ["Tile", "counts", "footprint", "pitch", "row_bytes", "tx_bytes", "walk"]
 
 
 def counts(tmap):

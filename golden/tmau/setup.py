@@ -1,44 +1,10 @@
-"""What hardware must report for a descriptor word or a command: the lowest code, then the lowest field."""
+"""What setup refuses: the rules of a command on a good descriptor (tmau.md section 9)."""
 
-from itertools import chain
-from typing import NamedTuple
-
-from ..spec import COMMAND, COMMAND_FIELD, DESCRIPTOR, Error, Opcode
-from .rules import unsupported
+from ..spec import COMMAND, COMMAND_FIELD, Error, Opcode
+from .descriptor import Refusal
 from .tile import footprint
-from .word import word_rules, word_values
 
-__all__ = ["Refusal", "check_command", "check_word"]
-
-
-class Refusal(NamedTuple):
-    """An error record without the tag.
-
-    Attributes
-    ----------
-    code : Error
-    field : int
-        Number in ``DESCRIPTOR``, or ``COMMAND_FIELD`` plus number in ``COMMAND``.
-    value : int
-        The offending number as stored, not sign-extended.
-    """
-
-    code: Error
-    field: int
-    value: int
-
-
-def check_word(word):
-    """What hardware must report for any 1024-bit descriptor word on a load: a :class:`Refusal`, or None if it is good.
-
-    Im2col fields are not looked at, because this version refuses the mode as a whole.
-    """
-    broken = next(chain(word_rules(word), unsupported(word_values(word))), None)
-    if broken is None:
-        return None
-    if broken.code == Error.RESERVED:
-        return Refusal(broken.code, 0, 0)
-    return Refusal(broken.code, DESCRIPTOR.index(broken.field), DESCRIPTOR[broken.field].encode(int(broken.value)))
+__all__ = ["check_command"]
 
 
 def check_command(command, tmap, smem_bytes):

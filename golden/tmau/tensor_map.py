@@ -1,0 +1,236 @@
+"""The tensor map: a descriptor as software makes it, checked, packed to 128 bytes, or taken from an array."""
+
+import operator
+from dataclasses import InitVar, dataclass, field
+
+import ml_dtypes
+import numpy as np
+
+from ..spec import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Error, Fill, Interleave, L2Promotion, Mode, Swizzle
+from .descriptor import descriptor_rules, im2col_rules, spoken, word_rules, word_values
+
+__all__ = ["DescriptorError", "TensorMap"]
+
+_ENUMS = {
+    "element": (Element, Error.ELEMENT),
+    "mode": (Mode, Error.NONE),
+    "interleave": (Interleave, Error.INTERLEAVE),
+    "swizzle": (Swizzle, Error.SWIZZLE),
+    "fill": (Fill, Error.FILL),
+    "l2_promotion": (L2Promotion, Error.NONE),
+}
+#: Element type of each numpy type; tf32 shares its bits with float32 and must be asked for.
+_DTYPES = {
+    **{
+        np.dtype(f"{kind}{size}"): Element[f"{letter}{8 * size}"]
+        for kind, letter in ("uU", "iS")
+        for size in (1, 2, 4, 8)
+    },
+    **{np.dtype(f"f{size}"): Element[f"F{8 * size}"] for size in (2, 4, 8)},
+    np.dtype(ml_dtypes.bfloat16): Element.BF16,
+    np.dtype(ml_dtypes.float8_e4m3fn): Element.F8E4M3,
+    np.dtype(ml_dtypes.float8_e5m2): Element.F8E5M2,
+}
+
+
+class DescriptorError(ValueError):
+    """A descriptor breaks a rule of section 2.
+
+    Attributes
+    ----------
+    code : golden.spec.Error
+        What hardware reports for it; NONE where no descriptor word can break the rule.
+    field : str
+        Name in ``golden.spec.DESCRIPTOR``.
+    value
+        What was given for the field, of one dimension if it has several.
+    """
+
+    def __init__(self, code, field, value, sentence):
+        super().__init__(sentence)
+        self.code, self.field, self.value = code, field, value
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorMap:
+    """A tensor in global memory and the box that one command takes from it.
+
+    Dimension 0 is the innermost everywhere. Enumerations are given as members of ``golden.spec`` or by name: ``"f16"``,
+    ``"none"``, ``"128B"``. TypeError for the wrong kind of value, ValueError for lists that do not fit together, and
+    its subclass :class:`DescriptorError` for a broken rule.
+
+    Attributes
+    ----------
+    element : Element
+    size : tuple of int
+        Elements of each dimension; its length is the rank.
+    stride : tuple of int
+        Bytes from one index of dimension 1, 2, … to the next.
+    box : tuple of int
+        Elements of the box in each dimension; tile mode only.
+    address : int
+        Byte address of element (0, 0, …).
+    traversal : tuple of int
+        Step in each dimension; all 1 when left out.
+    swizzle, interleave, fill, fill_constant, l2_promotion, mode, unaligned, gather0
+        As in section 2. ``fill={"constant": n}`` stands for ``fill="constant", fill_constant=n``.
+    lower, upper : tuple of int
+        Corners of the im2col bounding box, W first; im2col mode only, as are ``channels`` and ``pixels``.
+    array : ndarray or None
+        What the map was made from; takes no part in comparisons.
+    check : bool
+        False leaves the rules unchecked, to make descriptors that hardware must refuse.
+    """
+
+    element: Element
+    size: tuple
+    stride: tuple = ()
+    box: tuple = ()
+    address: int = 0
+    traversal: tuple = ()
+    swizzle: Swizzle = Swizzle.NONE
+    interleave: Interleave = Interleave.NONE
+    fill: Fill = Fill.ZERO
+    fill_constant: int = 0
+    l2_promotion: L2Promotion = L2Promotion.NONE
+    mode: Mode = Mode.TILE
+    unaligned: bool = False
+    gather0: bool = False
+    lower: tuple = ()
+    upper: tuple = ()
+    channels: int = 1
+    pixels: int = 1
+    array: np.ndarray | None = field(default=None, repr=False, compare=False)
+    check: InitVar[bool] = True
+
+    def __post_init__(self, check):
+        for name, value in _normalised(self).items():
+            object.__setattr__(self, name, value)
+        self._check_lengths()
+        if check:
+            broken = list(descriptor_rules(self))
+            if not broken and self.mode == Mode.IM2COL:
+                broken = list(im2col_rules(self))
+            for violation in broken:
+                raise DescriptorError(*violation)
+
+    @classmethod
+    def tiled(cls, array, *, box, element=None, **options):
+        """A map of ``array`` for tiles of ``box``; numpy's last axis is dimension 0.
+
+        The array may be a view with strides, as long as they are legal and the last axis is contiguous. ``element``
+        says that the bits are of another type of the same size; ``options`` are fields of the map.
+        """
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"array must be a numpy array, not {type(array).__name__}")
+        if array.dtype not in _DTYPES:
+            raise TypeError(f"array must have a type that an element stands for, not {array.dtype}")
+        element = _DTYPES[array.dtype] if element is None else _member("element", element)
+        if element.bytes != array.itemsize:
+            sentence = f"element {spoken(element)} takes {element.bytes} bytes, but one of the array {array.itemsize}"
+            raise DescriptorError(Error.ELEMENT, "element", element, sentence)
+        *outer, innermost = array.strides or (array.itemsize,)
+        if innermost != array.itemsize and array.shape[-1] > 1:
+            sentence = f"stride of dimension 0 must be the element's {array.itemsize} bytes, not {innermost}"
+            raise DescriptorError(Error.STRIDE, "stride", innermost, sentence)
+        return cls(element=element, size=array.shape[::-1], stride=outer[::-1], box=box, array=array, **options)
+
+    @property
+    def rank(self):
+        """Number of dimensions."""
+        return len(self.size)
+
+    def pack(self):
+        """The 128 bytes that hardware reads. ValueError if an unchecked value cannot be encoded."""
+        values = {name: getattr(self, name) for name in _packed_fields(self.mode)}
+        return DESCRIPTOR.pack(version=DESCRIPTOR_VERSION, rank=self.rank, **values).to_bytes(
+            DESCRIPTOR.bytes, "little"
+        )
+
+    @classmethod
+    def unpack(cls, data):
+        """The map that 128 bytes stand for; DescriptorError if they break a rule."""
+        if len(data) != DESCRIPTOR.bytes:
+            raise ValueError(f"a descriptor must be {DESCRIPTOR.bytes} bytes, not {len(data)}")
+        word = int.from_bytes(bytes(data), "little")
+        for violation in word_rules(word):
+            raise DescriptorError(*violation)
+        values = word_values(word)
+        return cls(**{name: getattr(values, name) for name in _packed_fields(values.mode)})
+
+    def _check_lengths(self):
+        """Every list has the length that the rank asks for."""
+        im2col = self.mode == Mode.IM2COL
+        corners = max(self.rank - 2, 0) if im2col else 0
+        lengths = {
+            "stride": max(self.rank - 1, 0),
+            "box": 0 if im2col else self.rank,
+            "traversal": self.rank,
+            "lower": corners,
+            "upper": corners,
+        }
+        for name, length in lengths.items():
+            if len(getattr(self, name)) != length:
+                kind = f"rank {self.rank} in {spoken(self.mode)} mode"
+                raise ValueError(f"{name} must have {length} entries for {kind}, not {len(getattr(self, name))}")
+        for name in ("channels", "pixels"):
+            if not im2col and getattr(self, name) != 1:
+                raise ValueError(f"{name} must be left out in tile mode, not {getattr(self, name)}")
+
+
+def _packed_fields(mode):
+    """Names of the fields, rank and version apart, that mean something in ``mode``."""
+    other = ("box",) if mode == Mode.IM2COL else ("lower", "upper", "channels", "pixels")
+    return [field.name for field in DESCRIPTOR.fields if field.name not in ("version", "rank", *other)]
+
+
+def _normalised(t):
+    """The fields of ``t`` with enumerations as members, lists as tuples of int, and all defaults."""
+    values = {"fill": t.fill}
+    if isinstance(t.fill, dict):
+        if list(t.fill) != ["constant"]:
+            raise DescriptorError(
+                Error.FILL, "fill", t.fill, f'fill must be a name or {{"constant": n}}, not {t.fill!r}'
+            )
+        values["fill"], values["fill_constant"] = Fill.CONSTANT, t.fill["constant"]
+    for name in _ENUMS:
+        values[name] = _member(name, values.get(name, getattr(t, name)))
+    for name in ("size", "stride", "box", "traversal", "lower", "upper"):
+        values[name] = tuple(_integer(name, entry) for entry in _listed(name, getattr(t, name)))
+    for name in ("address", "fill_constant", "channels", "pixels"):
+        values[name] = _integer(name, values.get(name, getattr(t, name)))
+    for name in ("unaligned", "gather0"):
+        values[name] = bool(getattr(t, name))
+    values["traversal"] = values["traversal"] or (1,) * len(values["size"])
+    if not 0 <= values["fill_constant"] < 1 << 32:
+        constant = values["fill_constant"]
+        raise DescriptorError(
+            Error.NONE, "fill_constant", constant, f"fill_constant must be 0 to 2^32 - 1, not {constant}"
+        )
+    return values
+
+
+def _member(name, value):
+    """``value`` as a member of the enumeration of the field ``name``."""
+    enum, code = _ENUMS[name]
+    if isinstance(value, enum):
+        return value
+    names = {spoken(member): member for member in enum}
+    if isinstance(value, str) and value in names:
+        return names[value]
+    raise DescriptorError(code, name, value, f"{name} must be one of {', '.join(names)}, not {value!r}")
+
+
+def _integer(name, value):
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be made of integers, not {value!r}") from None
+
+
+def _listed(name, value):
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return value
+    raise TypeError(f"{name} must be a list or tuple, not {value!r}")
