@@ -15,7 +15,10 @@ __all__ = ["COMMANDS", "main"]
 
 #: Subcommands: module and one line of help.
 COMMANDS = {
+    "docs": ("tilewright.sim.docs", "build the documentation"),
+    "header": ("tilewright.sim.header", "write the C header for drivers"),
     "replay": ("tilewright.sim.replay", "run the cases of a file and compare with what they expect"),
+    "stages": ("tilewright.sim.stages", "write STAGES.md from recorded figures"),
 }
 
 
