@@ -1,0 +1,82 @@
+"""The documentation: the pages of ``docs/``, and those made from the field tables, as one web site."""
+
+import logging
+import shutil
+from pathlib import Path
+
+from amaranth.lib.wiring import Component
+
+from tilewright.golden import spec
+from tilewright.hw import tmau
+from tilewright.hw.smem.params import SmemParams
+from tilewright.hw.tmau.params import PRESETS, TmauParams
+
+from .header import header_text
+from .tables import errors_page, format_page, parameters_page, ports_table
+from .usage import UsageError
+
+__all__ = ["build_docs", "configure", "generated_pages", "run"]
+
+
+def configure(parser):
+    """Arguments of ``tilewright docs``."""
+    parser.add_argument("--preset", default="default", choices=PRESETS, help="of the port lists (%(default)s)")
+    parser.add_argument("--out", type=Path, default=Path("build/docs"), help="folder to build in (%(default)s)")
+
+
+def run(args):
+    """Builds the site and says where it is."""
+    print(build_docs(args.out, args.preset) / "index.html")
+    return 0
+
+
+def generated_pages(preset="default"):
+    """Pages that are made and not written, as a dictionary of file name to text; port lists are those of ``preset``."""
+    return {
+        "descriptor.md": format_page(spec.DESCRIPTOR),
+        "command.md": format_page(spec.COMMAND),
+        "barrier.md": format_page(spec.BARRIER, spec.BarrierOp),
+        "errors.md": errors_page(),
+        "parameters.md": parameters_page(PRESETS, TmauParams, SmemParams),
+        "ports.md": _ports_page(preset),
+        "tilewright.h": header_text(),
+    }
+
+
+def _ports_page(preset):
+    exported = [getattr(tmau, name) for name in tmau.__all__]
+    parts = ["# Ports\n", f"Widths are those of the preset `{preset}`. `clk` and `rst` are common to all.\n"]
+    for cls in exported:
+        if isinstance(cls, type) and issubclass(cls, Component):
+            parts += [f"## {cls.__name__}\n", cls.__doc__.splitlines()[0] + "\n", ports_table(cls(PRESETS[preset]))]
+    return "\n".join(parts)
+
+
+def build_docs(out="build/docs", preset="default", sources="docs"):
+    """Builds the site from the pages in ``sources`` in ``out/site`` and returns that folder.
+
+    Raises
+    ------
+    UsageError
+        If there is no documentation here, or MkDocs warns of anything: a dead link, a page that no menu names.
+    """
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+    from mkdocs.exceptions import Abort
+
+    sources, pages = Path(sources), Path(out).resolve() / "pages"
+    if not (sources / "mkdocs.yml").exists():
+        raise UsageError(f"there is no {sources}/mkdocs.yml: run it in the root of the repository")
+    shutil.rmtree(pages, ignore_errors=True)
+    shutil.copytree(sources, pages, ignore=shutil.ignore_patterns("mkdocs.yml"))
+    for name, text in generated_pages(preset).items():
+        (pages / name).write_text(text, encoding="utf-8")
+
+    logging.basicConfig(format="%(levelname)s: %(message)s")
+    site = pages.with_name("site")
+    config = load_config(str(sources / "mkdocs.yml"), docs_dir=str(pages), site_dir=str(site), strict=True)
+    try:
+        build(config)
+    except Abort as error:
+        raise UsageError(f"the documentation has mistakes: {error}") from None
+    return site

@@ -1,0 +1,55 @@
+"""Figures that tests and benches leave behind, for reports that nobody writes by hand.
+
+A suite calls :func:`record` once it knows its figures; each call leaves one small file in ``build/results/``, and the
+next run of the same suite replaces it. ``tilewright stages`` reads them.
+"""
+
+import json
+import os
+import re
+import subprocess
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+__all__ = ["FOLDER", "load", "record"]
+
+#: Where the files lie, seen from the root of the repository.
+FOLDER = Path("build/results")
+
+
+def record(name, **figures):
+    """Leaves ``figures`` as the result called ``name``, in place of an earlier one.
+
+    Parameters
+    ----------
+    name : str
+        Lower-case words joined by hyphens, the suite first: ``random-verilator``, ``reset-unit``.
+        ``sim/stages.py`` lists the names and figures that it looks for.
+    **figures : int, float, str, bool, or a list of these
+        What was measured. ``commit`` and ``date`` are added.
+    """
+    if not re.fullmatch(r"[a-z0-9]+([-_.][a-z0-9]+)*", name):
+        raise ValueError(f"a result's name is lower-case words joined by hyphens, not {name!r}")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    # Written beside and moved: a reader never sees half a file, and two workers cannot mix theirs.
+    draft = FOLDER / f".{name}.{os.getpid()}"
+    draft.write_text(json.dumps(figures | {"commit": _commit(), "date": _today()}, indent=1) + "\n")
+    draft.replace(FOLDER / f"{name}.json")
+
+
+def load(pattern):
+    """The figures, as dictionaries, of all results whose name matches the shell ``pattern``, in the order of names."""
+    return [json.loads(path.read_text()) for path in sorted(FOLDER.glob(f"{pattern}.json"))]
+
+
+def _today():
+    return datetime.now(UTC).date().isoformat()
+
+
+@cache
+def _commit():
+    """Short name of the commit that is checked out, with a ``+`` if the sources differ from it."""
+    command = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
+    run = subprocess.run(command, capture_output=True, text=True)
+    return run.stdout.strip() if run.returncode == 0 else "unknown"

@@ -1,0 +1,131 @@
+"""Pages of the documentation that are made from field tables, enumerations, parameters and ports."""
+
+import dataclasses
+import inspect
+import re
+
+from tilewright.golden import spec
+
+from .header import member_docs
+from .verilog import conventional_ports
+
+__all__ = ["enum_table", "errors_page", "format_page", "parameters_page", "ports_table", "table"]
+
+
+def table(head, rows):
+    """A Markdown table: a list of headings, and rows of as many cells."""
+    rule = ["---"] * len(head)
+    lines = ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in (head, rule, *rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _code(text):
+    """``x`` of a docstring as `x` of Markdown."""
+    return text.replace("``", "`")
+
+
+def enum_table(enumeration):
+    """The members of an enumeration: number, name, meaning."""
+    docs = member_docs(enumeration)
+    rows = [(int(member), f"`{member.name}`", _code(docs.get(member.name, ""))) for member in enumeration]
+    return table(["number", "name", "meaning"], rows)
+
+
+def _bits(field):
+    last = field.lsb + field.width - 1
+    bits = str(field.lsb) if field.width == 1 else f"{field.lsb}–{last}"
+    return f"{bits}, +{field.pitch} each" if field.count else bits
+
+
+def _stored(field):
+    """How a value is stored, in words."""
+    words = []
+    if field.signed:
+        words.append("signed")
+    if field.bias:
+        words.append(f"value − {field.bias}")
+    if field.enum:
+        words.append(f"[{field.enum.__name__}](#{field.enum.__name__.lower()})")
+    return ", ".join(words)
+
+
+def format_page(fmt, *enumerations):
+    """Page of one format: every field, then its enumerations and the further ``enumerations``."""
+    name = fmt.name.capitalize()
+    rows = [
+        (
+            number,
+            f"`{field.name}`" + (f" × {field.count}" if field.count else ""),
+            _bits(field),
+            field.width,
+            _stored(field),
+            _code(field.doc),
+        )
+        for number, field in enumerate(fmt.fields)
+    ]
+    parts = [
+        f"# {name}\n",
+        _code(fmt.doc) + "\n",
+        f"{fmt.bytes} bytes, stored little-endian: bit 0 is the least significant bit of byte 0. Bits in no field are "
+        "zero. The number of a field is what an error record names.\n",
+        table(["number", "field", "bits", "width", "stored as", "meaning"], rows),
+    ]
+    for enumeration in dict.fromkeys([*(field.enum for field in fmt.fields if field.enum), *enumerations]):
+        parts += [f"## {enumeration.__name__}\n", _code(inspect.getdoc(enumeration)) + "\n", enum_table(enumeration)]
+    return "\n".join(parts)
+
+
+def errors_page():
+    """Page of the error codes."""
+    return "\n".join(
+        [
+            "# Errors\n",
+            "A command that breaks a rule is dropped: no byte moves and no barrier moves. An error record says which: "
+            "code, tag of the command, field and value. The field is its number in the [descriptor](descriptor.md), or "
+            f"{spec.COMMAND_FIELD} + its number in the [command](command.md). A command that breaks several rules "
+            "reports the lowest code, then the lowest field.\n",
+            enum_table(spec.Error),
+        ]
+    )
+
+
+def _attributes(cls):
+    """Yields (name, type, meaning) from the ``Attributes`` section of a docstring."""
+    section = inspect.getdoc(cls).split("Attributes\n----------\n")[1]
+    for entry in re.finditer(r"^(\w+) : (.*)\n((?:    .*\n?)+)", section + "\n", re.MULTILINE):
+        yield entry[1], entry[2], " ".join(entry[3].split())
+
+
+def _flat(params, prefix=""):
+    """Names and values of a parameter object; those of a nested one as ``smem.size_bytes``."""
+    for field in dataclasses.fields(params):
+        value = getattr(params, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from _flat(value, f"{prefix}{field.name}.")
+        else:
+            yield prefix + field.name, value
+
+
+def parameters_page(presets, *classes):
+    """Page of the parameter ``classes``, and of the ``presets``, which are objects of the first."""
+    names = [name for name, _ in _flat(next(iter(presets.values())))]
+    values = {preset: dict(_flat(params)) for preset, params in presets.items()}
+    parts = [
+        "# Parameters and presets\n",
+        "A preset is a named set of parameters; `PRESET=` and `--preset` take its name.\n",
+    ]
+    rows = [(f"`{name}`", *(values[preset][name] for preset in presets)) for name in names]
+    parts.append(table(["parameter", *(f"`{preset}`" for preset in presets)], rows))
+    for cls in classes:
+        rows = [(f"`{name}`", kind, _code(meaning)) for name, kind, meaning in _attributes(cls)]
+        parts += [f"## {cls.__name__}\n", inspect.getdoc(cls).splitlines()[0] + "\n"]
+        parts.append(table(["parameter", "type", "meaning"], rows))
+    return "\n".join(parts)
+
+
+def ports_table(component):
+    """The ports of ``component`` as they are called in Verilog, clock and reset first."""
+    rows = [("`clk`", "input", 1), ("`rst`", "input", 1)]
+    for name, (value, direction) in conventional_ports(component).items():
+        rows.append((f"`{name}`", direction.name.lower(), len(value)))
+    return table(["port", "direction", "width"], rows)

@@ -1,0 +1,79 @@
+"""Pages made from tables."""
+
+from enum import IntEnum
+
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec import COMMAND, DESCRIPTOR, Error
+from tilewright.hw.smem.params import SmemParams
+from tilewright.hw.tmau.params import PRESETS, TmauParams
+from tilewright.sim.tables import enum_table, errors_page, format_page, parameters_page, ports_table, table
+
+
+class Colour(IntEnum):
+    """A colour."""
+
+    RED = 1  #: of ``fire``
+    BLUE = 4
+
+
+class Adder(wiring.Component):
+    """A component with ports of all kinds."""
+
+    operands: In(8).array(2)
+    total: Out(wiring.Signature({"value": Out(9), "taken": In(1)}))
+
+
+def test_a_bar_in_a_cell_does_not_end_it():
+    assert table(["a"], [["x | y"]]) == "| a |\n| --- |\n| x \\| y |\n"
+
+
+def test_enum_table():
+    assert enum_table(Colour).splitlines()[2:] == ["| 1 | `RED` | of `fire` |", "| 4 | `BLUE` |  |"]
+
+
+def test_every_field_has_a_row_and_a_number():
+    page = format_page(DESCRIPTOR)
+    for number, field in enumerate(DESCRIPTOR.fields):
+        assert f"| {number} | `{field.name}`" in page
+
+
+def test_rows_by_hand():
+    assert "| 3 | `smem` | 32–63 | 32 |  | Destination byte address" in format_page(COMMAND)
+    assert "| 6 | `coords` × 5 | 192–223, +32 each | 32 | signed |" in format_page(COMMAND)
+    assert "| 12 | `size` × 5 | 128–159, +32 each | 32 | value − 1 |" in format_page(DESCRIPTOR)
+    assert "| 8 | `unaligned` | 24 | 1 |" in format_page(DESCRIPTOR)
+
+
+def test_every_enumeration_has_its_section():
+    page = format_page(DESCRIPTOR)
+    for name in ("Mode", "Element", "Interleave", "Swizzle", "Fill", "L2Promotion"):
+        assert f"\n## {name}\n" in page
+        assert f"[{name}](#{name.lower()})" in page
+
+
+def test_every_error_says_what_is_wrong():
+    page = errors_page()
+    for error in set(Error) - {Error.NONE}:
+        (row,) = (line for line in page.splitlines() if line.startswith(f"| {int(error)} |"))
+        assert not row.endswith("|  |")
+
+
+def test_parameters_of_all_presets():
+    page = parameters_page(PRESETS, TmauParams, SmemParams)
+    assert "| `bus_bytes` | 16 | 16 | 64 | 64 |" in page
+    assert "| `smem.size_bytes` | 4096 | 32768 | 131072 | 262144 |" in page
+    for name in (*TmauParams.__dataclass_fields__, *SmemParams.__dataclass_fields__):
+        assert f"| `{name}` | int |" in page or name == "smem"
+
+
+def test_ports_are_named_as_in_verilog():
+    assert ports_table(Adder()).splitlines()[2:] == [
+        "| `clk` | input | 1 |",
+        "| `rst` | input | 1 |",
+        "| `operands_0` | input | 8 |",
+        "| `operands_1` | input | 8 |",
+        "| `total_value` | output | 9 |",
+        "| `total_taken` | input | 1 |",
+    ]
