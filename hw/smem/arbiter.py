@@ -4,9 +4,16 @@ from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .layouts import LineLayout, read_data_layout
+from .layouts import (
+    CHUNK_BITS,
+    BanksReadLayout,
+    BanksWriteLayout,
+    ChunkWriteLayout,
+    LineLayout,
+    read_data_layout,
+    write_back_signature,
+)
 from .params import BANKS, CHUNK_BYTES
-from .ports import CHUNK_BITS, BanksReadLayout, BanksWriteLayout, ChunkWriteLayout, write_back_signature
 
 __all__ = ["PATIENCE", "ReadArbiter", "WriteArbiter"]
 
@@ -17,9 +24,10 @@ PATIENCE = 8
 class ReadArbiter(wiring.Component):
     """Gives the read side of all banks to one reader a cycle: barrier unit over host over consumer.
 
-    One reader a cycle and not one a bank: barrier unit and host are rare, and the consumer's plan for a request stays whole.
-    The barrier unit is never refused, because the time from landed bytes to a phase's end is promised; it reads in at most
-    two of three cycles. The host passes the consumer at most once in a row. So each waits at most five cycles.
+    One reader a cycle and not one a bank: barrier unit and host are rare, and the consumer's plan for a request stays
+    whole. The barrier unit is never refused, because the time from landed bytes to a phase's end is promised; it reads
+    in at most two of three cycles. The host passes the consumer at most once in a row. So each waits at most five
+    cycles.
 
     Latency: none; data come one cycle after the grant, in ``chunk`` for barrier unit and host.
 
@@ -76,11 +84,12 @@ class WriteArbiter(wiring.Component):
     """Gives the write side of the banks to a line and, in a bank that the line leaves alone, to one *small* writer.
 
     The small writers are the barrier unit's write-back register and, while that has nothing to write, the host. A small
-    writer waits while a line writes its bank, up to ``PATIENCE`` cycles; then, or if the write-back register is urgent, the
-    line waits. A line waits only in cycles in which a small write happens, so no longer than one cycle for each of them.
+    writer waits while a line writes its bank, up to ``PATIENCE`` cycles; then, or if the write-back register is urgent,
+    the line waits. A line waits only in cycles in which a small write happens, so no longer than one cycle for each of
+    them.
 
-    Latency: none; the written bytes can be read in the next cycle (and in the same, see ``Banks``). Throughput: one line a
-    cycle while no small writer needs its turn.
+    Latency: none; the written bytes can be read in the next cycle (and in the same, see ``Banks``). Throughput: one
+    line a cycle while no small writer needs its turn.
 
     Members
     -------

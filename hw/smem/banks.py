@@ -5,9 +5,8 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from .layouts import read_data_layout
+from .layouts import CHUNK_BITS, BanksReadLayout, BanksWriteLayout, read_data_layout
 from .params import BANKS
-from .ports import CHUNK_BITS, BanksReadLayout, BanksWriteLayout
 
 __all__ = ["Banks"]
 
@@ -15,9 +14,9 @@ __all__ = ["Banks"]
 class Banks(wiring.Component):
     """Eight banks of 16-byte words, one read and one write in each per cycle, at any rows; contents start as zero.
 
-    Latency: ``read_data`` is valid in the cycle after ``read``, for that one cycle. A read in the very cycle of a write sees
-    the written bytes: of the two defined answers this is the one that block RAMs without a rule of their own need less
-    logic for (144 instead of 296 flip-flops a bank on ECP5), and it spares the reader of a fresh line a cycle.
+    Latency: ``read_data`` is valid in the cycle after ``read``, for that one cycle. A read in the very cycle of a write
+    sees the written bytes: of the two defined answers this is the one that block RAMs without a rule of their own need
+    less logic for (144 instead of 296 flip-flops a bank on ECP5), and it spares the reader of a fresh line a cycle.
 
     Members
     -------

@@ -8,8 +8,7 @@ from tilewright.golden.spec import BARRIER, BarrierOp
 
 from ..lib.formats import packed_layout
 from .barrier_rules import BarrierDecode, BarrierUpdate, OperationLayout
-from .layouts import BarrierRequestLayout, BarrierResultLayout, LandedLayout
-from .ports import CHUNK_BITS, write_back_signature
+from .layouts import CHUNK_BITS, BarrierRequestLayout, BarrierResultLayout, LandedLayout, write_back_signature
 
 __all__ = ["BarrierUnit"]
 
@@ -17,15 +16,16 @@ __all__ = ["BarrierUnit"]
 class BarrierUnit(wiring.Component):
     """Carries out barrier operations, one after the other, for processors and for bytes that land.
 
-    An operation in cycle w (its handshake) reads the memory in w, is worked out in w + 1, and from w + 2 on its new state is
-    in the *write-back register*, its answer and ``flip_valid`` or ``error_valid`` are visible. The register holds one
-    barrier and is written to memory when the write side has room, or when another barrier takes its place; operations on
-    the barrier that it holds use it in place of the memory. Whoever else reads a barrier from memory may thus see it late;
-    writing a live barrier other than through operations is a mistake of software, but disturbs no other barrier.
+    An operation in cycle w (its handshake) reads the memory in w, is worked out in w + 1, and from w + 2 on its new
+    state is in the *write-back register*, its answer and ``flip_valid`` or ``error_valid`` are visible. The register
+    holds one barrier and is written to memory when the write side has room, or when another barrier takes its place;
+    operations on the barrier that it holds use it in place of the memory. Whoever else reads a barrier from memory may
+    thus see it late; writing a live barrier other than through operations is a mistake of software, but disturbs no
+    other barrier.
 
-    Landed bytes go before requests, except that a request which could go is passed over once at most. A request does not
-    directly follow an operation, nor do landed bytes directly follow landed bytes: so at most two of three cycles read.
-    Landed bytes that come at least three cycles apart never wait.
+    Landed bytes go before requests, except that a request which could go is passed over once at most. A request does
+    not directly follow an operation, nor do landed bytes directly follow landed bytes: so at most two of three cycles
+    read. Landed bytes that come at least three cycles apart never wait.
 
     Latency: 2 cycles. Throughput: a request, or landed bytes, every second cycle; both: two operations in three cycles.
 

@@ -8,9 +8,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..lib.crossbar import LaneCrossbar
-from .layouts import ReadLayout, read_data_layout
+from .layouts import CHUNK_BITS, BanksReadLayout, ReadLayout, read_data_layout
 from .params import BANKS
-from .ports import CHUNK_BITS, BanksReadLayout
 
 __all__ = ["ConsumerPort"]
 
@@ -18,13 +17,13 @@ __all__ = ["ConsumerPort"]
 class ConsumerPort(wiring.Component):
     """Turns reads of eight chunks into reads of the banks, and brings the chunks to their lanes.
 
-    A read takes as many cycles at the banks as the bank with the most *different* wanted chunks has of them; lanes that want
-    the same chunk share it. In each cycle every bank serves the first lane that still waits for it, and all lanes that want
-    the same chunk as that one.
+    A read takes as many cycles at the banks as the bank with the most *different* wanted chunks has of them; lanes that
+    want the same chunk share it. In each cycle every bank serves the first lane that still waits for it, and all lanes
+    that want the same chunk as that one.
 
-    Latency: 2 cycles from a request to its answer without conflicts: the request is registered and compared lane by lane
-    first, then the banks read; from the banks' outputs the answer goes through the crossbar alone. Throughput: one request
-    a cycle without conflicts.
+    Latency: 2 cycles from a request to its answer without conflicts: the request is registered and compared lane by
+    lane first, then the banks read; from the banks' outputs the answer goes through the crossbar alone. Throughput: one
+    request a cycle without conflicts.
 
     Members
     -------
@@ -57,7 +56,8 @@ class ConsumerPort(wiring.Component):
         served = Signal(BANKS)  # lanes whose chunks they read
         rest = Signal(BANKS)  # lanes that still wait after this cycle
 
-        # The request, and, so that the choice below is a few gates only, which lanes (j < k) agree on the bank or the chunk.
+        # The request, and, so that the choice below is a few gates only, which lanes (j < k) agree on the bank or the
+        # chunk.
         waiting = Signal()
         wanted = Signal(BANKS)
         chunks = Signal(data.ArrayLayout(self._params.addr_width - 4, BANKS))
@@ -91,8 +91,8 @@ class ConsumerPort(wiring.Component):
             ]
         m.d.comb += rest.eq(wanted & ~served)
 
-        # The banks hold their data for a cycle only. Chunks of an answer that is not complete, or not taken at once, are
-        # kept in `held`; the next answer must not overtake it.
+        # The banks hold their data for a cycle only. Chunks of an answer that is not complete, or not taken at once,
+        # are kept in `held`; the next answer must not overtake it.
         fresh = Signal(BANKS)
         held = Signal(read_data_layout())
         m.submodules.crossbar = crossbar = LaneCrossbar(CHUNK_BITS, BANKS)

@@ -4,9 +4,8 @@ from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .layouts import HostRequestLayout, HostResponseLayout
+from .layouts import CHUNK_BITS, ChunkWriteLayout, HostRequestLayout, HostResponseLayout
 from .params import CHUNK_BYTES
-from .ports import CHUNK_BITS, ChunkWriteLayout
 
 __all__ = ["HostPort"]
 
@@ -16,8 +15,8 @@ _WORDS = CHUNK_BYTES // 4
 class HostPort(wiring.Component):
     """One access at a time, at the pace of a register bus.
 
-    Latency: a write is answered 1 cycle, a read 2 cycles after its request is accepted. A request is accepted when the banks
-    are granted, at once if they are free. The next one is accepted when the answer has been taken.
+    Latency: a write is answered 1 cycle, a read 2 cycles after its request is accepted. A request is accepted when the
+    banks are granted, at once if they are free. The next one is accepted when the answer has been taken.
 
     Members
     -------

@@ -1,20 +1,28 @@
-"""Payloads at the ports of the shared memory."""
+"""Payloads at the ports of the shared memory, and between its parts."""
 
 from amaranth import unsigned
-from amaranth.lib import data
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
 
-from .params import BANKS, LINE_BYTES
+from .params import BANKS, CHUNK_BYTES, LINE_BYTES
 
 __all__ = [
+    "CHUNK_BITS",
+    "BanksReadLayout",
+    "BanksWriteLayout",
     "BarrierRequestLayout",
     "BarrierResultLayout",
+    "ChunkWriteLayout",
     "HostRequestLayout",
     "HostResponseLayout",
     "LandedLayout",
     "LineLayout",
     "ReadLayout",
     "read_data_layout",
+    "write_back_signature",
 ]
+
+CHUNK_BITS = 8 * CHUNK_BYTES
 
 
 class LineLayout(data.StructLayout):
@@ -44,7 +52,7 @@ class ReadLayout(data.StructLayout):
 
 def read_data_layout():
     """Answer to a read: the chunk of each lane."""
-    return data.ArrayLayout(128, BANKS)
+    return data.ArrayLayout(CHUNK_BITS, BANKS)
 
 
 class LandedLayout(data.StructLayout):
@@ -73,7 +81,7 @@ class BarrierResultLayout(data.StructLayout):
     def __init__(self):
         super().__init__(
             {
-                "done": unsigned(1),  # try_wait: the phase of that parity is complete; other operations: the phase completed now
+                "done": unsigned(1),  # try_wait: the phase of that parity is complete; others: it completed now
                 "error": unsigned(1),  # refused, the barrier is unchanged: a count would leave its range, or misaligned
             }
         )
@@ -103,3 +111,59 @@ class HostResponseLayout(data.StructLayout):
                 "error": unsigned(1),  # the address lies outside shared memory, nothing was read or written
             }
         )
+
+
+class BanksReadLayout(data.StructLayout):
+    """What the banks read in one cycle."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "enable": unsigned(BANKS),  # banks that read; the others keep their output
+                "rows": data.ArrayLayout(params.row_width, BANKS),
+            }
+        )
+
+
+class BanksWriteLayout(data.StructLayout):
+    """What the banks write in one cycle."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "rows": data.ArrayLayout(params.row_width, BANKS),
+                "data": data.ArrayLayout(CHUNK_BITS, BANKS),
+                "strobes": data.ArrayLayout(CHUNK_BYTES, BANKS),  # one bit a byte; 0: the bank does not write
+            }
+        )
+
+
+class ChunkWriteLayout(data.StructLayout):
+    """A write of bytes of one chunk."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "chunk": unsigned(params.addr_width - 4),  # byte address >> 4
+                "data": unsigned(CHUNK_BITS),
+                "strobe": unsigned(CHUNK_BYTES),
+            }
+        )
+
+
+def write_back_signature(params):
+    """A register to be written to memory. Not a stream: while it waits, its contents may be brought up to date.
+
+    Members
+    -------
+    payload : Out(ChunkWriteLayout)
+    valid : Out(1)
+        The register is ahead of the memory.
+    urgent : Out(1)
+        It gets other contents at the end of this cycle, so ``taken`` must be high if ``valid`` is.
+    taken : In(1)
+        The write happens in this cycle; low if ``valid`` is.
+    """
+    return wiring.Signature(
+        {"payload": Out(ChunkWriteLayout(params)), "valid": Out(1), "urgent": Out(1), "taken": In(1)}
+    )

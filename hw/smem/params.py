@@ -19,8 +19,8 @@ class SmemParams:
     Attributes
     ----------
     size_bytes : int
-        Bytes of shared memory: a power of two, 1 KiB to 1 MiB. The 128-byte swizzle repeats every 1 KiB; a barrier counts
-        at most 2^20 - 1 bytes a phase.
+        Bytes of shared memory: a power of two, 1 KiB to 1 MiB. The 128-byte swizzle repeats every 1 KiB; a barrier
+        counts at most 2^20 - 1 bytes a phase.
     """
 
     size_bytes: int = 128 * 1024
