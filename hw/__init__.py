@@ -1,0 +1,1 @@
+"""Synthesizable hardware, and nothing else."""

@@ -1,0 +1,1 @@
+"""Machinery to run things: builders, runners, models, workloads, reports."""

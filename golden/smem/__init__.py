@@ -1,0 +1,1 @@
+"""What shared memory means: barriers."""

@@ -1,0 +1,1 @@
+"""What the tensor memory access unit means: descriptors, tiles, fill, swizzle."""

@@ -1,0 +1,1 @@
+"""The shared memory: banks, their ports, and the barriers in them."""

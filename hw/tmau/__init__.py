@@ -1,0 +1,3 @@
+"""The tensor memory access unit."""
+
+__all__ = []
