@@ -12,6 +12,7 @@ from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import PRESETS, TmauParams
 
 from .header import header_text
+from .stages import stages_text
 from .tables import errors_page, format_page, parameters_page, ports_table
 from .usage import UsageError
 
@@ -39,6 +40,7 @@ def generated_pages(preset="default"):
         "errors.md": errors_page(),
         "parameters.md": parameters_page(PRESETS, TmauParams, SmemParams),
         "ports.md": _ports_page(preset),
+        "stages.md": stages_text(),
         "tilewright.h": header_text(),
     }
 
