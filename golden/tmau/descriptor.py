@@ -77,7 +77,7 @@ def word_values(word):
 
 
 def word_rules(word):
-    """Yields a :class:`rules.Violation` for every broken rule of a descriptor word, in order of code, then of field.
+    """Yields a :class:`Violation` for every broken rule of a descriptor word, in order of code, then of field.
 
     Im2col fields are not looked at.
     """

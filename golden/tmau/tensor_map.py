@@ -200,6 +200,8 @@ def _normalised(t):
     for name in ("address", "fill_constant", "channels", "pixels"):
         values[name] = _integer(name, values.get(name, getattr(t, name)))
     for name in ("unaligned", "gather0"):
+        if getattr(t, name) not in (False, True):
+            raise TypeError(f"{name} must be True or False, not {getattr(t, name)!r}")
         values[name] = bool(getattr(t, name))
     values["traversal"] = values["traversal"] or (1,) * len(values["size"])
     if not 0 <= values["fill_constant"] < 1 << 32:
