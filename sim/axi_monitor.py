@@ -19,64 +19,58 @@ _MODIFIABLE = 1  # bit of ARCACHE
 class BurstLedger(wiring.Component):
     """Lengths of the bursts of one ID that are in flight, oldest first, and the position in the oldest.
 
-    ``last`` and ``pending`` are about the burst that the next beat belongs to, as of the cycles before: a burst pushed
-    now counts from the next cycle on. A push to a full ledger is ignored.
+    The outputs are about the cycles before: a burst pushed now counts from the next cycle on. A push to a full ledger
+    is ignored, and so is a beat for an empty one.
 
     Parameters
     ----------
     depth : int
         Bursts it has room for.
 
+    Members
+    -------
+    push : In(1)
+        A burst of ``length`` beats minus one is accepted in this cycle.
+    length : In(8)
+    beat : In(1)
+        A beat is accepted in this cycle.
+    level : Out
+        Bursts in flight.
+    last : Out(1)
+        The next beat is the last one of its burst; low while nothing is in flight.
+
     Attributes
     ----------
-    push : Signal, in
-        A burst of ``length`` beats minus one is accepted in this cycle.
-    beat : Signal, in
-        A beat is accepted in this cycle; ignored while not ``pending``.
-    pending : Signal, out
-        A burst is in flight.
-    last : Signal, out
-        The next beat is the last one of its burst; low while not ``pending``.
+    lengths, head, position
+        The memory, the place in it of the oldest burst, and the beats of that which have come: for proofs.
     """
 
     def __init__(self, depth):
-        self._index_width = ceil_log2(depth)
-        self._lengths = Memory(shape=8, depth=1 << self._index_width, init=[])
-        super().__init__(
-            {
-                "push": In(1),
-                "length": In(8),
-                "beat": In(1),
-                "pending": Out(1),
-                "last": Out(1),
-            }
-        )
+        index_width = ceil_log2(depth)
+        self.lengths = Memory(shape=8, depth=1 << index_width, init=[])
+        self.head = Signal(index_width)
+        self.position = Signal(8)
+        super().__init__({"push": In(1), "length": In(8), "beat": In(1), "level": Out(index_width + 1), "last": Out(1)})
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.lengths = self._lengths
-        write = self._lengths.write_port()
-        read = self._lengths.read_port(domain="comb")
+        m.submodules.lengths = self.lengths
+        write = self.lengths.write_port()
+        read = self.lengths.read_port(domain="comb")
 
-        # One bit more than an index, so that full and empty differ.
-        head = Signal(self._index_width + 1)
-        tail = Signal(self._index_width + 1)
-        position = Signal(8)
-        taken = self.beat & self.pending
-        room = ((tail - head)[: self._index_width + 1] != 1 << self._index_width) | (taken & self.last)
-
+        beat = self.beat & (self.level != 0)
+        ended = beat & self.last
         m.d.comb += [
-            write.addr.eq(tail),
+            read.addr.eq(self.head),
+            self.last.eq((self.level != 0) & (self.position == read.data)),
+            write.addr.eq(self.head + self.level),
             write.data.eq(self.length),
-            write.en.eq(self.push & room),
-            read.addr.eq(head),
-            self.pending.eq(head != tail),
-            self.last.eq(self.pending & (position == read.data)),
+            write.en.eq(self.push & ((self.level != self.lengths.depth) | ended)),
         ]
-        m.d.sync += tail.eq(tail + write.en)
-        with m.If(taken):
-            m.d.sync += position.eq(Mux(self.last, 0, position + 1))
-            m.d.sync += head.eq(head + self.last)
+        m.d.sync += self.level.eq(self.level + write.en - ended)
+        with m.If(beat):
+            m.d.sync += self.position.eq(Mux(ended, 0, self.position + 1))
+            m.d.sync += self.head.eq(self.head + ended)
         return m
 
 
@@ -111,18 +105,11 @@ class Axi4ReadMonitor(wiring.Component):
         Waits that have lasted too long, one bit for each :class:`~tilewright.sim.axi_rules.Wait`. Survives a reset.
     in_flight : Signal, out
         Bursts accepted and not yet answered in full.
+    ledgers : list of BurstLedger
+        One for each ID: for proofs.
     """
 
-    def __init__(
-        self,
-        *,
-        addr_width,
-        data_width,
-        id_width,
-        max_burst,
-        max_outstanding,
-        patience=10_000,
-    ):
+    def __init__(self, *, addr_width, data_width, id_width, max_burst, max_outstanding, patience=10_000):
         if not 1 <= max_burst <= 256:
             raise ValueError(f"max_burst must be 1 to 256, not {max_burst!r}")
         if max_outstanding < 1:
@@ -132,16 +119,9 @@ class Axi4ReadMonitor(wiring.Component):
         self.max_burst = max_burst
         self.max_outstanding = max_outstanding
         self.patience = patience
+        self.ledgers = [BurstLedger(max_outstanding) for _ in range(1 << id_width)]
         self._size = ceil_log2(data_width // 8)
-        request = {
-            "id": id_width,
-            "addr": addr_width,
-            "len": 8,
-            "size": 3,
-            "burst": 2,
-            "prot": 3,
-            "cache": 4,
-        }
+        request = {"id": id_width, "addr": addr_width, "len": 8, "size": 3, "burst": 2, "prot": 3, "cache": 4}
         beat = {"id": id_width, "data": data_width, "resp": 2, "last": 1}
         self._request = [f"ar{name}" for name in request]
         self._beat = [f"r{name}" for name in beat]
@@ -153,7 +133,7 @@ class Axi4ReadMonitor(wiring.Component):
                 "found": Out(len(Rule)),
                 "violations": Out(len(Rule)),
                 "late": Out(len(Wait)),
-                "in_flight": Out(range(max_outstanding + 2)),
+                "in_flight": Out(range(2 * max_outstanding << id_width)),
             }
         )
 
@@ -211,28 +191,22 @@ class Axi4ReadMonitor(wiring.Component):
     def _check_order(self, m, *, rvalid):
         """Rules that relate beats to requests: one ledger for each ID."""
         accepted = self.arvalid & self.arready
-        ended = Signal()
-        m.d.sync += self.in_flight.eq(self.in_flight + accepted - ended)
-        self._flag(
-            m,
-            Rule.AR_OUTSTANDING,
-            accepted & (self.in_flight == self.max_outstanding) & ~ended,
-        )
-
-        pending = Signal(1 << len(self.arid))
+        pending = Signal(len(self.ledgers))
         last = Signal.like(pending)
-        for number in range(len(pending)):
-            ledger = m.submodules[f"ledger_{number}"] = BurstLedger(self.max_outstanding)
+        for number, ledger in enumerate(self.ledgers):
+            m.submodules[f"ledger_{number}"] = ledger
             m.d.comb += [
                 ledger.push.eq(accepted & (self.arid == number)),
                 ledger.length.eq(self.arlen),
                 ledger.beat.eq(rvalid & self.rready & (self.rid == number)),
-                pending[number].eq(ledger.pending),
+                pending[number].eq(ledger.level != 0),
                 last[number].eq(ledger.last),
             ]
         expected = pending.bit_select(self.rid, 1)
         expect_last = last.bit_select(self.rid, 1)
-        m.d.comb += ended.eq(rvalid & self.rready & expect_last)
+        ended = rvalid & self.rready & expect_last
+        m.d.comb += self.in_flight.eq(sum(ledger.level for ledger in self.ledgers))
+        self._flag(m, Rule.AR_OUTSTANDING, accepted & (self.in_flight >= self.max_outstanding) & ~ended)
         self._flag(m, Rule.R_UNREQUESTED, rvalid & ~expected)
         self._flag(m, Rule.R_LAST, rvalid & expected & (self.rlast != expect_last))
         self._flag(m, Rule.R_EXCLUSIVE, rvalid & (self.rresp == _EXOKAY))

@@ -1,0 +1,223 @@
+"""A testbench around the monitored subsystem: software's view of it, compared with the golden model step by step."""
+
+import cocotb
+import numpy as np
+from cocotb.triggers import RisingEdge
+
+from tilewright.golden import GlobalMemory, Machine, TensorMap, command_word
+from tilewright.golden.smem.barrier import Barrier
+from tilewright.golden.spec import DESCRIPTOR, BarrierOp, Opcode
+from tilewright.golden.tmau.tile import tx_bytes
+from tilewright.hw.smem.layouts import BarrierRequestLayout, BarrierResultLayout, ReadLayout, read_data_layout
+from tilewright.hw.tmau.layouts import command_layout
+from tilewright.sim.axi_rules import Rule, Wait
+
+from .common import Sink, Source, reset, start_clock
+from .tiles import TileLoad
+
+__all__ = ["BARRIER", "MEMORY_BYTES", "Bench"]
+
+MEMORY_BYTES = 64 * 1024
+
+_CHUNK = 16
+_LANES = 8
+_SLOTS = 8
+
+#: Where descriptors lie: behind all tensors.
+_DESCRIPTORS = MEMORY_BYTES - _SLOTS * DESCRIPTOR.bytes
+
+#: Byte address of the barrier that loads signal: the last but one in shared memory, in which tiles end before it.
+BARRIER = -16
+
+
+class Bench:
+    """One device, its global memory, and a golden machine that does what the device is told to do.
+
+    Parameters
+    ----------
+    dut : handle
+        A ``MonitoredSubsystem``.
+    params : TmauParams
+    rng : random.Random
+        Contents of memory and seeds of all drivers.
+
+    Attributes
+    ----------
+    memory : bytearray
+        Global memory, the golden machine's too; a bus model is given it by the test.
+    machine : Machine
+        With the shared memory that the device must have.
+    reads, read_data, barriers, barrier_results, commands : Source, Sink
+    done : list of (int, bool)
+        Tag and error of every completed transfer so far.
+    """
+
+    def __init__(self, dut, params, rng):
+        self.dut = dut
+        self.params = params
+        self.memory = bytearray(rng.randbytes(MEMORY_BYTES))
+        self.machine = Machine(
+            GlobalMemory(np.frombuffer(self.memory, np.uint8)),
+            np.zeros(params.smem.size_bytes, np.uint8),
+            bus_bytes=params.bus_bytes,
+            addr_width=params.addr_width,
+        )
+        self.commands = Source(dut, "commands", command_layout())
+        self.reads = Source(dut, "reads", ReadLayout(params.smem))
+        self.read_data = Sink(dut, "read_data", read_data_layout(), seed=rng.random())
+        self.barriers = Source(dut, "barriers", BarrierRequestLayout(params.smem))
+        self.barrier_results = Sink(dut, "barrier_results", BarrierResultLayout(), seed=rng.random())
+        self.done = []
+        self._slots = [None] * _SLOTS
+        self._next_slot = 0
+        self._stale = set()
+        self._tag = 0
+
+    @property
+    def tensor_bytes(self):
+        """Bytes of global memory that tensors may take."""
+        return _DESCRIPTORS
+
+    @property
+    def tile_bytes(self):
+        """Bytes of shared memory that tiles may take: what is behind is for barriers."""
+        return self.params.smem.size_bytes - 128
+
+    @property
+    def barrier(self):
+        """Byte address of the barrier that loads signal."""
+        return self.params.smem.size_bytes + BARRIER
+
+    async def start(self):
+        """Starts clock and drivers and resets; then shared memory holds noise and the barrier waits for one arrival."""
+        start_clock(self.dut)
+        for coroutine in (self.read_data.run(), self.barrier_results.run(), self._watch()):
+            cocotb.start_soon(coroutine)
+        await reset(self.dut)
+        await self.fill()
+
+    async def fill(self):
+        """Fills shared memory with noise and starts the barrier: with a load, because there is no other way in."""
+        rows = self.params.smem.rows
+        address = self.params.bus_bytes * 3
+        noise = TensorMap(element="u8", size=(128, rows), stride=(128,), box=(128, rows), address=address)
+        command = self.command(TileLoad(noise, (0, 0), 0), signal=False)
+        self.machine.execute(command_word(**command))
+        done = len(self.done)
+        await self.commands.send(command)
+        await self.until_done(done + 1)
+        await self.operate(BarrierOp.INIT, 1)
+
+    def command(self, tile, signal=True):
+        """The command that loads ``tile``, as keywords; its descriptor is in global memory."""
+        self._tag = (self._tag + 1) & 0xFFFF
+        coords = [*tile.coords, *[0] * (5 - len(tile.coords))]
+        return {
+            "opcode": Opcode.LOAD,
+            "signal": int(signal),
+            "tag": self._tag,
+            "smem": tile.smem,
+            "barrier": self.barrier,
+            "descriptor": self._place(tile.tmap.pack()),
+            "coords": coords,
+        }
+
+    def _place(self, descriptor):
+        """Address of ``descriptor``: where it lies already, or the slot that was written longest ago."""
+        if descriptor in self._slots:
+            return _DESCRIPTORS + self._slots.index(descriptor) * DESCRIPTOR.bytes
+        slot, self._next_slot = self._next_slot, (self._next_slot + 1) % _SLOTS
+        self._slots[slot] = descriptor
+        address = _DESCRIPTORS + slot * DESCRIPTOR.bytes
+        self.memory[address : address + DESCRIPTOR.bytes] = descriptor
+        self._stale.add(address)
+        return address
+
+    async def issue(self, command):
+        """Hands a command, given as keywords, to the device; drops its descriptor from the cache if it was replaced."""
+        address = command["descriptor"]
+        if address in self._stale:
+            self._stale.remove(address)
+            await self.commands.send({"opcode": Opcode.INVALIDATE, "descriptor": address})
+        await self.commands.send(command)
+
+    async def load(self, *tiles):
+        """Loads up to four tiles on both sides, one right behind the other, and waits for their barrier."""
+        commands = [self.command(tile) for tile in tiles]
+        parity = self.golden_barrier().phase
+        await self.operate(BarrierOp.EXPECT_TX, sum(tx_bytes(tile.tmap) for tile in tiles))
+        await self.operate(BarrierOp.ARRIVE, 1)
+        done = len(self.done)
+        for command in commands:
+            self.machine.execute(command_word(**command))
+            await self.issue(command)
+        await self.until_done(done + len(tiles))
+        assert self.done[done:] == [(command["tag"], False) for command in commands]
+        assert await self.operate(BarrierOp.TRY_WAIT, parity), "the barrier of loads that are done is not complete"
+
+    async def until_done(self, count, cycles=20_000):
+        """Waits until ``count`` transfers are done, counted from the start."""
+        for _ in range(cycles):
+            if len(self.done) >= count:
+                return
+            await RisingEdge(self.dut.clk)
+        raise TimeoutError(f"{count - len(self.done)} transfers are not done after {cycles} cycles")
+
+    def golden_barrier(self):
+        """State of the barrier that loads signal."""
+        return Barrier.unpack(int.from_bytes(self.machine.smem[self.barrier :][:8].tobytes(), "little"))
+
+    async def operate(self, op, value):
+        """A barrier operation on both sides, with the same answer; returns ``done``."""
+        barrier = self.golden_barrier()
+        expected = barrier.apply(op, value)
+        packed = barrier.pack().to_bytes(8, "little")
+        self.machine.smem[self.barrier :][:8] = np.frombuffer(packed, np.uint8)
+        await self.barriers.send({"op": op, "address": self.barrier, "value": value})
+        result = await self.barrier_results.get()
+        assert (result.done, result.error) == (expected, 0), f"{op!r} {value}: {result!r}, not done={expected}"
+        return bool(result.done)
+
+    async def image(self):
+        """All of shared memory, read through the consumer's port."""
+        count = self.params.smem.size_bytes // _CHUNK
+        lines = []
+        reader = cocotb.start_soon(self._ask(range(0, count, _LANES)))
+        for _ in range(0, count, _LANES):
+            lines.append((await self.read_data.get()).as_bits().to_bytes(_LANES * _CHUNK, "little"))
+        await reader
+        return np.frombuffer(b"".join(lines), np.uint8)
+
+    async def _ask(self, firsts):
+        for first in firsts:
+            chunks = [first + lane for lane in range(_LANES)]
+            await self.reads.send({"lanes": (1 << _LANES) - 1, "chunks": chunks})
+
+    async def compare(self, but=None):
+        """Every byte of shared memory, guard bands included, is what the golden machine has.
+
+        ``but`` marks bytes that may have any value: the golden machine takes them over.
+        """
+        image = await self.image()
+        if but is not None:
+            self.machine.smem[but] = image[but]
+        wrong = np.flatnonzero(image != self.machine.smem)
+        if len(wrong):
+            first = wrong[0]
+            values = f"{image[first]:#04x}, not {self.machine.smem[first]:#04x}"
+            raise AssertionError(f"{len(wrong)} bytes of shared memory differ, the first at {first:#x}: {values}")
+
+    def check_bus(self):
+        """The monitor has seen no violation and no endless wait."""
+        violations = Rule.decode(int(self.dut.violations.value))
+        late = Wait.decode(int(self.dut.late.value))
+        assert not violations, f"AXI rules broken: {', '.join(rule.name for rule in violations)}"
+        assert not late, f"AXI waits too long: {', '.join(wait.name for wait in late)}"
+
+    async def _watch(self):
+        """Collects the device's notices; never returns."""
+        dut = self.dut
+        while True:
+            await RisingEdge(dut.clk)
+            if int(dut.done_valid.value) and not int(dut.rst.value):
+                self.done.append((int(dut.done_tag.value), bool(int(dut.done_error.value))))

@@ -1,0 +1,58 @@
+"""The subsystem with the protocol monitor at its port, so that every cocotb test is watched by RTL."""
+
+from amaranth import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from tilewright.hw.smem.params import SmemParams
+from tilewright.hw.tmau.params import PRESETS
+from tilewright.hw.tmau.subsystem import TmauSubsystem
+from tilewright.sim.axi_monitor import Axi4ReadMonitor
+from tilewright.sim.axi_rules import Rule, Wait
+
+__all__ = ["VARIANTS", "MonitoredSubsystem"]
+
+#: Configurations that cocotb tests run on.
+VARIANTS = {
+    "unit": PRESETS["unit"],
+    #: The bus and burst of ``ecp5`` with a shared memory that is quick to compare and queues that fill.
+    "small": PRESETS["ecp5"].replace(max_outstanding=16, commands_in_flight=4, smem=SmemParams(8 * 1024)),
+}
+
+
+class MonitoredSubsystem(wiring.Component):
+    """All ports of ``TmauSubsystem``, and what the monitor of its read port has seen.
+
+    Attributes
+    ----------
+    violations, late : Signal, out
+        As of :class:`~tilewright.sim.axi_monitor.Axi4ReadMonitor`.
+    """
+
+    def __init__(self, params):
+        self.subsystem = TmauSubsystem(params)
+        port = self.subsystem.m_axi
+        self.monitor = Axi4ReadMonitor(
+            addr_width=len(port.araddr),
+            data_width=len(port.rdata),
+            id_width=len(port.arid),
+            max_burst=params.max_burst,
+            max_outstanding=params.max_outstanding,
+        )
+        members = dict(self.subsystem.signature.members)
+        super().__init__(members | {"violations": Out(len(Rule)), "late": Out(len(Wait))})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.subsystem = self.subsystem
+        m.submodules.monitor = self.monitor
+        for name, member in self.subsystem.signature.members.items():
+            inner, outer = getattr(self.subsystem, name), getattr(self, name)
+            if member.is_signature:
+                connect(m, **{name: inner, f"outer_{name}": flipped(outer)})
+            else:
+                target, source = (inner, outer) if member.flow == In else (outer, inner)
+                m.d.comb += target.eq(source)
+        m.d.comb += self.monitor.observe(self.subsystem.m_axi)
+        m.d.comb += [self.violations.eq(self.monitor.violations), self.late.eq(self.monitor.late)]
+        return m
