@@ -20,6 +20,7 @@ __all__ = [
 
 #: Range of the corners of the im2col bounding box, by rank: 16, 8 or 5 bits a dimension.
 _CORNER_BITS = {3: 16, 4: 8, 5: 5}
+_RESERVED = DESCRIPTOR.reserved_mask
 _RANKED = {"size": 0, "box": 0, "traversal": 0, "stride": 1}  # array fields and the dimension of their first element
 
 
@@ -89,7 +90,7 @@ def _header_rules(word, values):
     if values.version != DESCRIPTOR_VERSION:
         sentence = f"version must be {DESCRIPTOR_VERSION}, not {values.version}"
         yield Violation(Error.VERSION, "version", values.version, sentence)
-    reserved = word & DESCRIPTOR.reserved_mask
+    reserved = word & _RESERVED
     if reserved:
         bit = (reserved & -reserved).bit_length() - 1
         yield Violation(Error.RESERVED, "reserved", reserved, f"reserved bit {bit} must be 0, not 1")

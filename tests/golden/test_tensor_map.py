@@ -123,12 +123,15 @@ RULES = [
     ("SIZE", "size", (1 << 32) + 1, {"size": ((1 << 32) + 1, 9)},
      "size of dimension 0 must be 1 to 2^32, not 4294967297"),
     ("STRIDE", "stride", 24, {"stride": (24,)}, "stride of dimension 1 must be a multiple of 16, not 24"),
-    ("STRIDE", "stride", 3, {"stride": (3,), "unaligned": True}, "stride of dimension 1 must be a multiple of 2, not 3"),
+    ("STRIDE", "stride", 3, {"stride": (3,), "unaligned": True},
+     "stride of dimension 1 must be a multiple of 2, not 3"),
     ("STRIDE", "stride", -16, {"stride": (-16,)}, "stride of dimension 1 must be 0 to 2^40 - 1, not -16"),
-    ("STRIDE", "stride", 1 << 40, {"stride": (1 << 40,)}, "stride of dimension 1 must be 0 to 2^40 - 1, not 1099511627776"),
+    ("STRIDE", "stride", 1 << 40, {"stride": (1 << 40,)},
+     "stride of dimension 1 must be 0 to 2^40 - 1, not 1099511627776"),
     ("BOX", "box", 257, {"box": (8, 257)}, "box of dimension 1 must be 1 to 256, not 257"),
     ("BOX", "box", 0, {"box": (0, 3)}, "box of dimension 0 must be 1 to 256, not 0"),
-    ("BOX", "box", 9, {"box": (9, 3)}, "box of dimension 0 must make rows of a multiple of 16 bytes: 9 elements are 18"),
+    ("BOX", "box", 9, {"box": (9, 3)},
+     "box of dimension 0 must make rows of a multiple of 16 bytes: 9 elements are 18"),
     ("TRAVERSAL", "traversal", 9, {"traversal": (1, 9)}, "traversal of dimension 1 must be 1 to 8, not 9"),
     ("TRAVERSAL", "traversal", 0, {"traversal": (0, 1)}, "traversal of dimension 0 must be 1 to 8, not 0"),
     ("SWIZZLE", "swizzle", "16B", {"swizzle": "16B"}, "swizzle must be one of none, 32B, 64B, 128B, not '16B'"),
@@ -145,9 +148,11 @@ INTERLEAVE_RULES = [
 IM2COL_RULES = [
     ("CORNER", "lower", -129, {"lower": (-1, -129)}, "lower corner in H must be -128 to 127 for rank 4, not -129"),
     ("CORNER", "upper", 128, {"upper": (128, 0)}, "upper corner in W must be -128 to 127 for rank 4, not 128"),
-    ("CORNER", "upper", -5, {"upper": (-2, -5)}, "upper corner in H must leave a box that begins at -1: -5 ends it at -1"),
+    ("CORNER", "upper", -5, {"upper": (-2, -5)},
+     "upper corner in H must leave a box that begins at -1: -5 ends it at -1"),
     ("CHANNELS", "channels", 257, {"channels": 257}, "channels must be 1 to 256, not 257"),
-    ("CHANNELS", "channels", 3, {"channels": 3}, "channels must make rows of a multiple of 16 bytes: 3 channels are 12"),
+    ("CHANNELS", "channels", 3, {"channels": 3},
+     "channels must make rows of a multiple of 16 bytes: 3 channels are 12"),
     ("PIXELS", "pixels", 1025, {"pixels": 1025}, "pixels must be 1 to 1024, not 1025"),
     ("PIXELS", "pixels", 0, {"pixels": 0}, "pixels must be 1 to 1024, not 0"),
     ("SWIZZLE", "swizzle", Swizzle.B32, {"channels": 16, "swizzle": "32B"},
@@ -248,8 +253,8 @@ def test_unpack_refuses_another_length():
 
 @pytest.mark.parametrize(
     ("dtype", "element"),
-    [("u1", "U8"), ("i1", "S8"), ("u2", "U16"), ("i2", "S16"), ("u4", "U32"), ("i4", "S32"), ("u8", "U64"), ("i8", "S64"),
-     ("f2", "F16"), ("f4", "F32"), ("f8", "F64"), (ml_dtypes.bfloat16, "BF16"), (ml_dtypes.float8_e4m3fn, "F8E4M3"),
+    [("u1", "U8"), ("i1", "S8"), ("u2", "U16"), ("i2", "S16"), ("u4", "U32"), ("i4", "S32"), ("u8", "U64"),
+     ("i8", "S64"), ("f2", "F16"), ("f4", "F32"), ("f8", "F64"), (ml_dtypes.bfloat16, "BF16"), (ml_dtypes.float8_e4m3fn, "F8E4M3"),
      (ml_dtypes.float8_e5m2, "F8E5M2")],
 )  # fmt: skip
 def test_element_of_an_array(dtype, element):

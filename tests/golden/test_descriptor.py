@@ -1,0 +1,127 @@
+"""What hardware must report for descriptor words: every rule broken once in stored bits, and their order."""
+
+import random
+
+import pytest
+
+from tilewright.golden import Refusal, TensorMap, check_word
+from tilewright.golden.spec import DESCRIPTOR, Error
+
+SEED = 7
+
+
+def word_of(**changes):
+    """A good descriptor of rank 3 with stored numbers changed: ``name=number``, or ``name=(dimension, number)``."""
+    tmap = TensorMap(element="f16", size=(64, 9, 5), stride=(128, 1152), box=(8, 3, 2), swizzle="64B")
+    return changed(int.from_bytes(tmap.pack(), "little"), **changes)
+
+
+def changed(word, **changes):
+    for name, number in changes.items():
+        index, number = number if isinstance(number, tuple) else (0, number)
+        field = DESCRIPTOR[name]
+        lsb = field.lsbs[index]
+        word = word & ~(((1 << field.width) - 1) << lsb) | number << lsb
+    return word
+
+
+def test_good_word():
+    assert check_word(word_of()) is None
+
+
+# Stride elements are counted from dimension 1. Numbers are as stored: box, size and traversal minus one.
+@pytest.mark.parametrize(
+    ("changes", "code", "field", "value"),
+    [
+        ({"version": 2}, "VERSION", "version", 2),
+        ({"rank": 0}, "RANK", "rank", 0),
+        ({"rank": 6}, "RANK", "rank", 6),
+        ({"rank": 7}, "RANK", "rank", 7),
+        ({"rank": 2, "mode": 1}, "RANK", "rank", 2),
+        ({"rank": 2, "interleave": 1}, "RANK", "rank", 2),
+        ({"element": 15}, "ELEMENT", "element", 15),
+        ({"interleave": 3}, "INTERLEAVE", "interleave", 3),
+        ({"fill": 3}, "FILL", "fill", 3),
+        ({"fill": 1, "element": 7}, "FILL", "fill", 1),
+        ({"address": 0x18}, "ADDRESS", "address", 0x18),
+        ({"address": 0x11, "unaligned": 1}, "ADDRESS", "address", 0x11),
+        ({"address": 0x10, "interleave": 2, "swizzle": 1}, "ADDRESS", "address", 0x10),
+        ({"stride": (1, 8)}, "STRIDE", "stride", 8),
+        ({"stride": (0, (1 << 40) - 1)}, "STRIDE", "stride", (1 << 40) - 1),
+        ({"stride": (1, 16), "interleave": 2, "swizzle": 1}, "STRIDE", "stride", 16),
+        ({"box": 8}, "BOX", "box", 8),
+        ({"traversal": (2, 8)}, "TRAVERSAL", "traversal", 8),
+        ({"traversal": (0, 15)}, "TRAVERSAL", "traversal", 15),
+        ({"box": 39}, "SWIZZLE", "swizzle", 2),
+        ({"interleave": 2, "swizzle": 3}, "SWIZZLE", "swizzle", 3),
+        ({"size": (3, 1)}, "UNUSED", "size", 1),
+        ({"box": (4, 200)}, "UNUSED", "box", 200),
+        ({"traversal": (3, 9)}, "UNUSED", "traversal", 9),
+        ({"stride": (2, 1)}, "UNUSED", "stride", 1),
+        ({"mode": 1}, "UNSUPPORTED", "mode", 1),
+        ({"interleave": 1}, "UNSUPPORTED", "interleave", 1),
+        ({"interleave": 2, "swizzle": 1}, "UNSUPPORTED", "interleave", 2),
+        ({"unaligned": 1}, "UNSUPPORTED", "unaligned", 1),
+        ({"gather0": 1}, "UNSUPPORTED", "gather0", 1),
+    ],
+)
+def test_broken_rule(changes, code, field, value):
+    assert check_word(word_of(**changes)) == Refusal(Error[code], DESCRIPTOR.index(field), value)
+
+
+def test_every_reserved_bit_is_reported():
+    reserved = [bit for bit in range(1024) if DESCRIPTOR.reserved_mask >> bit & 1]
+    assert len(reserved) == 1024 - (8 + 3 + 1 + 4 + 2 * 4 + 2 + 32 + 64 + 160 + 40 + 20 + 18 + 96 + 160)
+    for bit in reserved:
+        assert check_word(word_of() | 1 << bit) == Refusal(Error.RESERVED, 0, 0), bit
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "field", "value"),
+    [
+        # Lowest code first …
+        ({"gather0": 1, "stride": (2, 1), "swizzle": 1, "box": 39}, "SWIZZLE", "swizzle", 1),
+        ({"traversal": (1, 8), "box": 6}, "BOX", "box", 6),
+        ({"stride": (0, 4), "address": 4, "fill": 3}, "FILL", "fill", 3),
+        # … then lowest field …
+        ({"stride": (2, 1), "traversal": (3, 1), "box": (3, 1), "size": (4, 7)}, "UNUSED", "size", 7),
+        ({"stride": (2, 1), "traversal": (3, 1), "box": (3, 5)}, "UNUSED", "box", 5),
+        ({"gather0": 1, "unaligned": 1, "interleave": 1, "mode": 1}, "UNSUPPORTED", "mode", 1),
+        # … then lowest dimension.
+        ({"stride": (0, 4)}, "STRIDE", "stride", 4),
+    ],
+)
+def test_order_of_reports(changes, code, field, value):
+    assert check_word(word_of(**changes)) == Refusal(Error[code], DESCRIPTOR.index(field), value)
+
+
+def test_lowest_dimension_is_reported_of_an_array_field():
+    word = changed(word_of(stride=(0, 4)), stride=(1, 8))
+    assert check_word(word) == Refusal(Error.STRIDE, DESCRIPTOR.index("stride"), 4)
+
+
+def test_legal_im2col_word_is_unsupported_and_not_a_wrong_box():
+    tmap = TensorMap(element="u32", size=(4, 4, 4, 2), stride=(16, 64, 256), mode="im2col", channels=4, pixels=16,
+                     lower=(-1, -1), upper=(-1, -1), swizzle="32B")  # fmt: skip
+    assert check_word(int.from_bytes(tmap.pack(), "little")) == Refusal(Error.UNSUPPORTED, DESCRIPTOR.index("mode"), 1)
+
+
+def test_im2col_fields_do_not_matter_in_tile_mode():
+    assert check_word(word_of(channels=255, pixels=1023, lower=(2, 0xFFFF), upper=0x8000, fill_constant=5)) is None
+
+
+def test_random_words_are_judged_as_software_judges_them():
+    """For any word one of two holds: hardware refuses it, or ``TensorMap.unpack`` takes it."""
+    print(f"seed {SEED}")
+    rng = random.Random(SEED)
+    judged = {True: 0, False: 0}
+    for _ in range(2000):
+        word = word_of() ^ 1 << rng.randrange(1024) ^ rng.choice([0, 1 << rng.randrange(64)])
+        refusal = check_word(word)
+        judged[refusal is None] += 1
+        if refusal is None:
+            assert TensorMap.unpack(word.to_bytes(128, "little")).rank in range(1, 6)
+        elif refusal.code != Error.UNSUPPORTED:
+            with pytest.raises(ValueError, match=r"must be|must make|needs a|takes rows"):
+                TensorMap.unpack(word.to_bytes(128, "little"))
+    assert min(judged.values()) > 200, judged

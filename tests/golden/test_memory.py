@@ -1,0 +1,72 @@
+"""Memories of the golden model, and the initial contents that replay files name."""
+
+import numpy as np
+import pytest
+
+from tilewright.golden import GlobalMemory, Memory
+from tilewright.golden.patterns import fill_pattern, hex_pattern, mix_pattern
+
+
+def test_place_aligns_and_goes_up():
+    gmem = GlobalMemory(1024)
+    assert gmem.place(b"abc") == 0
+    assert gmem.place(np.array([1, 2], np.uint16), align=16) == 16
+    assert gmem.place(b"x") == 128
+    assert gmem.read(16, 4).tolist() == [1, 0, 2, 0]
+
+
+def test_place_keeps_the_strides_of_a_view():
+    whole = np.arange(96, dtype=np.uint8).reshape(6, 16)
+    gmem = GlobalMemory(256)
+    gmem.place(whole[1::2, :8])
+    assert gmem.read(32, 8).tolist() == whole[3, :8].tolist()
+
+
+def test_place_refuses_what_is_full():
+    with pytest.raises(IndexError, match=r"^200 bytes at 0x0 leave the 100 bytes of global memory$"):
+        GlobalMemory(100).place(bytes(200))
+
+
+def test_place_refuses_negative_strides():
+    with pytest.raises(ValueError, match=r"^strides must be positive multiples of the 1-byte element, not \(-1,\)$"):
+        GlobalMemory(100).place(np.zeros(4, np.uint8)[::-1])
+
+
+def test_write_takes_bytes_and_arrays():
+    memory = Memory(8)
+    memory.write(1, b"\x01\x02")
+    memory.write(4, np.array([[0x0403]], "<u2"))
+    assert memory.data.tolist() == [0, 1, 2, 0, 3, 4, 0, 0]
+
+
+@pytest.mark.parametrize("address", [-1, 7, 100])
+def test_access_outside_is_refused(address):
+    memory = Memory(8, "shared memory")
+    with pytest.raises(IndexError, match=r"^2 bytes at -?0x[0-9a-f]+ leave the 8 bytes of shared memory$"):
+        memory.read(address, 2)
+    with pytest.raises(IndexError, match=r"leave the 8 bytes of shared memory$"):
+        memory.write(address, b"ab")
+
+
+def test_base_is_the_address_of_the_first_byte():
+    memory = Memory(b"abcd", base=0x1000)
+    assert memory.read(0x1002, 2).tobytes() == b"cd"
+    assert memory.holds([0xFFF, 0x1000, 0x1002, 0x1003, 0x2000], 2).tolist() == [False, True, True, False, False]
+    assert memory.gather([0x1001, 0x1002], 2).tolist() == [[98, 99], [99, 100]]
+
+
+def test_only_flat_bytes_are_a_memory():
+    with pytest.raises(TypeError, match=r"^data of memory must be one-dimensional uint8, not 2-dimensional uint8$"):
+        Memory(np.zeros((2, 2), np.uint8))
+
+
+def test_mix_follows_its_formula():
+    pattern = mix_pattern(1 << 12, 0xDEADBEEF)
+    for a in (0, 1, 2, 255, 4095):
+        assert pattern[a] == ((a + 1) * 0x9E3779B1 + 0xDEADBEEF * 0x85EBCA6B) % (1 << 32) >> 24
+    assert mix_pattern(2, 0).tolist() == [0x9E, 0x3C]  # 0x9E3779B1, and twice that without its carry: 0x3C6EF362
+
+
+def test_fill_and_hex():
+    assert fill_pattern(3, 205).tolist() == [205, 205, 205]
+    assert hex_pattern(4, "0a FF").tolist() == [10, 255, 0, 0]
