@@ -1,0 +1,127 @@
+"""The registers: 32-bit words at byte offsets, seen by a processor over AXI4-Lite (tmau.md sections 8 and 9)."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from .fields import Field, Format
+
+__all__ = ["ID_VALUE", "REGISTERS", "Access", "Register"]
+
+#: "TWRT", read as a number.
+ID_VALUE = 0x54575254
+
+
+class Access(Enum):
+    """What a processor can do with a register."""
+
+    CONSTANT = "constant"  #: read; it never changes
+    RO = "read-only"  #: read what the hardware shows
+    RW = "read-write"  #: read back what was written
+    W1C = "write 1 to clear"  #: read what the hardware has set; a one that is written clears its bit
+    WO = "strobe"  #: a one that is written acts once; reads as zero
+
+
+@dataclass(frozen=True)
+class Register:
+    """One register.
+
+    Attributes
+    ----------
+    name : str
+        Name in every product of the table.
+    offset : int
+        Byte offset, a multiple of 4.
+    access : Access
+        What a processor can do with it.
+    doc : str
+        One sentence.
+    fields : tuple of Field
+        Bits in no field read as zero.
+    reset : int
+        Value after reset, and for ever if it is a constant.
+    """
+
+    name: str
+    offset: int
+    access: Access
+    doc: str
+    fields: tuple[Field, ...]
+    reset: int = 0
+
+    def __post_init__(self):
+        if self.offset % 4 or self.offset < 0:
+            raise ValueError(f"offset of {self.name} must be a multiple of 4, not {self.offset!r}")
+        if self.reset & self.format.reserved_mask:
+            raise ValueError(f"reset of {self.name} sets bits of no field: {self.reset:#x}")
+
+    @property
+    def format(self):
+        """The register as a 32-bit word of fields."""
+        return Format(self.name, 32, self.doc, self.fields)
+
+
+def _counter(name, offset, doc):
+    return Register(name, offset, Access.RO, doc, (Field("count", 0, 32, "Since the last clear, modulo 2^32."),))
+
+
+REGISTERS = (
+    Register("id", 0x00, Access.CONSTANT, "Tells that this is a TMAU.",
+             (Field("id", 0, 32, "The letters TWRT."),), reset=ID_VALUE),
+    Register("version", 0x04, Access.CONSTANT, "Version of this register layout.", (
+        Field("minor", 0, 16, "Counts changes that old drivers survive."),
+        Field("major", 16, 16, "Counts changes that they do not."),
+    ), reset=1),
+    Register("params0", 0x08, Access.RO, "Parameters that the hardware was built with.", (
+        Field("bus_bytes", 0, 8, "Bytes of a bus word."),
+        Field("addr_width", 8, 8, "Bits of a global byte address."),
+        Field("queue_depth", 16, 8, "Commands that wait."),
+        Field("cache_entries", 24, 8, "Descriptors kept."),
+    )),
+    Register("params1", 0x0C, Access.RO, "Parameters that the hardware was built with.", (
+        Field("max_outstanding", 0, 16, "Read bursts in flight at most."),
+        Field("commands_in_flight", 16, 16, "Commands whose data are under way at most."),
+    )),
+    Register("params2", 0x10, Access.RO, "Parameters that the hardware was built with.",
+             (Field("smem_bytes", 0, 32, "Bytes of shared memory."),)),
+    Register("control", 0x20, Access.WO, "Acts once.", (
+        Field("clear_counters", 0, 1, "Set all performance counters to zero."),
+        Field("invalidate_descriptors", 1, 1, "Drop every descriptor from the cache."),
+        Field("clear_error", 2, 1, "Forget the error record and its count."),
+    )),
+    Register("status", 0x24, Access.RO, "What the unit does now.", (
+        Field("idle", 0, 1, "No command is under way."),
+        Field("error", 1, 1, "The error record holds an error."),
+        Field("queue_level", 8, 8, "Commands that wait in the queue."),
+    )),
+    Register("irq_status", 0x28, Access.W1C, "What has happened since the bit was cleared.", (
+        Field("error", 0, 1, "A command ended with an error."),
+        Field("done", 1, 1, "A command ended without one."),
+    )),
+    Register("irq_enable", 0x2C, Access.RW, "Which bits of irq_status raise the interrupt.", (
+        Field("error", 0, 1, "A command ended with an error."),
+        Field("done", 1, 1, "A command ended without one."),
+    )),
+    Register("error", 0x30, Access.RO, "Error record: the first error since clear_error.", (
+        Field("code", 0, 8, "golden.spec.Error; 0 if there was none."),
+        Field("field", 8, 8, "Number in the descriptor, or 128 plus number in the command."),
+        Field("tag", 16, 16, "Tag of the command."),
+    )),
+    Register("error_value_lo", 0x34, Access.RO, "Error record: the value, low half.",
+             (Field("value", 0, 32, "Offending value as stored, or address."),)),
+    Register("error_value_hi", 0x38, Access.RO, "Error record: the value, high half.",
+             (Field("value", 0, 32, "Offending value as stored, or address."),)),
+    Register("error_count", 0x3C, Access.RO, "Errors since clear_error.",
+             (Field("count", 0, 32, "Stays at its largest value."),)),
+    _counter("busy_cycles", 0x40, "Cycles in which a command was under way."),
+    _counter("commands", 0x44, "Commands accepted."),
+    _counter("requests", 0x48, "Read bursts of data that the bus accepted."),
+    _counter("beats", 0x4C, "Bus words of data that came."),
+    _counter("bytes", 0x50, "Bytes landed in shared memory, fill included."),
+    _counter("stall_credit", 0x54, "Cycles in which a burst waited because max_outstanding were in flight."),
+    _counter("stall_ar", 0x58, "Cycles in which a request waited for the bus."),
+    _counter("stall_data", 0x5C, "Cycles in which the write half waited for a bus word."),
+    _counter("stall_smem", 0x60, "Cycles in which a line waited for shared memory."),
+    _counter("descriptor_hits", 0x64, "Loads that found their descriptor in the cache."),
+    _counter("descriptor_misses", 0x68, "Loads that had to read their descriptor."),
+    _counter("bank_conflicts", 0x6C, "Cycles that reads of the consumer took longer because of bank conflicts."),
+)  # fmt: skip

@@ -1,0 +1,120 @@
+"""Control and status registers, made from a register table."""
+
+from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec.registers import Access
+
+from ..lib.formats import packed_layout
+from .axi4_lite import AccessLayout, AnswerLayout
+
+__all__ = ["RegisterFile"]
+
+
+class RegisterFile(wiring.Component):
+    """Registers of a table behind a stream of accesses.
+
+    One access a cycle, answered one cycle later. Refused with an error, without effect, are accesses to offsets of no
+    register and writes to registers that cannot be written. A byte whose strobe is zero is not written.
+
+    Parameters
+    ----------
+    table : sequence of Register
+        Offsets and names are unique.
+
+    Members
+    -------
+    accesses : In(stream of AccessLayout)
+    answers : Out(stream of AnswerLayout)
+        Registered.
+    *name of a read-only register* : In(its fields)
+        Sampled when it is read.
+    *name of a read-write register* : Out(its fields)
+        What was written.
+    *name of a strobe register* : Out(its fields)
+        Ones that were written, for one cycle.
+    *name of a write-1-to-clear register* : Out(its fields)
+        The bits that are set.
+    *name*\\ ``_set`` : In(its fields)
+        Sets bits of a write-1-to-clear register; wins over a clear in the same cycle.
+    """
+
+    def __init__(self, table):
+        self._table = tuple(table)
+        for what in ("offset", "name"):
+            values = [getattr(register, what) for register in self._table]
+            twice = next((value for value in values if values.count(value) > 1), None)
+            if twice is not None:
+                raise ValueError(f"two registers have the {what} {twice!r}")
+        members = {
+            "accesses": In(stream.Signature(AccessLayout())),
+            "answers": Out(stream.Signature(AnswerLayout())),
+        }
+        for register in self._table:
+            layout = packed_layout(register.format)
+            if register.access is Access.RO:
+                members[register.name] = In(layout)
+            elif register.access is not Access.CONSTANT:
+                members[register.name] = Out(layout, init=layout.from_bits(register.reset))
+            if register.access is Access.W1C:
+                members[f"{register.name}_set"] = In(layout)
+        super().__init__(members)
+
+    def elaborate(self, platform):
+        m = Module()
+        access, answer = self.accesses.payload, self.answers.payload
+        accept, write = Signal(), Signal()
+        m.d.comb += [
+            self.accesses.ready.eq(~self.answers.valid | self.answers.ready),
+            accept.eq(self.accesses.valid & self.accesses.ready),
+            write.eq(accept & access.write),
+        ]
+
+        value = Signal(32)
+        known, writable = Signal(), Signal()
+        with m.Switch(access.address[2:]):
+            for register in self._table:
+                with m.Case(register.offset >> 2):
+                    m.d.comb += [
+                        value.eq(self._value(register)),
+                        known.eq(1),
+                        writable.eq(register.access not in (Access.CONSTANT, Access.RO)),
+                    ]
+        with m.If(self.accesses.ready):
+            m.d.sync += self.answers.valid.eq(self.accesses.valid)
+            m.d.sync += answer.data.eq(value)
+            m.d.sync += answer.error.eq(~known | (access.write & ~writable))
+
+        mask = Cat(bit.replicate(8) for bit in access.strobe)
+        for register in self._table:
+            here = write & (access.address[2:] == register.offset >> 2)
+            written = mask & here.replicate(32) & _field_mask(register)
+            self._update(m, register, written, access.data)
+        return m
+
+    def _value(self, register):
+        """What a read of ``register`` gives."""
+        if register.access is Access.CONSTANT:
+            return Const(register.reset, 32)
+        if register.access is Access.WO:
+            return Const(0, 32)
+        return getattr(self, register.name).as_value() & _field_mask(register)
+
+    def _update(self, m, register, written, data):
+        """Registers of ``register``, of which the bits ``written`` are written with ``data``."""
+        if register.access in (Access.CONSTANT, Access.RO):
+            return
+        bits = getattr(self, register.name).as_value()
+        if register.access is Access.RW:
+            m.d.sync += bits.eq((bits & ~written) | (data & written))
+        elif register.access is Access.WO:
+            m.d.sync += bits.eq(data & written)
+        else:
+            set_bits = getattr(self, f"{register.name}_set").as_value() & _field_mask(register)
+            m.d.sync += bits.eq((bits & ~(data & written)) | set_bits)
+
+
+def _field_mask(register):
+    """Ones where a bit belongs to a field."""
+    return 0xFFFF_FFFF ^ register.format.reserved_mask
