@@ -1,0 +1,81 @@
+"""The tag array against a list, and the corners of its contract."""
+
+import random
+
+import pytest
+
+from tilewright.hw.lib.cam import TagArray
+from tilewright.sim.pysim import simulate
+
+
+class Model:
+    """What a tag array does: entries in a list, filled in turn."""
+
+    def __init__(self, entries):
+        self.tags = [None] * entries
+        self.victim = 0
+
+    def insert_index(self, tag):
+        return self.tags.index(tag) if tag in self.tags else self.victim
+
+    def update(self, tag, *, insert, invalidate, invalidate_all):
+        if invalidate_all:
+            self.tags = [None] * len(self.tags)
+        elif invalidate:
+            self.tags = [None if other == tag else other for other in self.tags]
+        elif insert:
+            index = self.insert_index(tag)
+            if tag not in self.tags:
+                self.victim = (self.victim + 1) % len(self.tags)
+            self.tags[index] = tag
+
+
+@pytest.mark.parametrize("entries", [1, 2, 8])
+def test_random_operations(entries):
+    """Tags from a small set, so that they meet; all strobes at random, also together."""
+    dut = TagArray(entries, 8)
+    model = Model(entries)
+    rng = random.Random(17)
+    hits = []
+
+    async def testbench(ctx):
+        for _ in range(600):
+            tag, update_tag = rng.randrange(2 * entries + 1), rng.randrange(2 * entries + 1)
+            strobes = {
+                "insert": int(rng.random() < 0.4),
+                "invalidate": int(rng.random() < 0.1),
+                "invalidate_all": int(rng.random() < 0.02),
+            }
+            ctx.set(dut.tag, tag)
+            ctx.set(dut.update_tag, update_tag)
+            for name, value in strobes.items():
+                ctx.set(getattr(dut, name), value)
+            hit = tag in model.tags
+            assert ctx.get(dut.hit) == hit
+            assert ctx.get(dut.index) == (model.tags.index(tag) if hit else 0)
+            assert ctx.get(dut.insert_index) == model.insert_index(update_tag)
+            hits.append(hit)
+            await ctx.tick()
+            model.update(update_tag, **strobes)
+
+    simulate(dut, testbench)
+    assert 100 < sum(hits) < 500
+
+
+def test_nothing_is_there_after_reset():
+    """Zero is a tag like any other."""
+    dut = TagArray(4, 8)
+
+    async def testbench(ctx):
+        assert not ctx.get(dut.hit)
+        ctx.set(dut.insert, 1)
+        await ctx.tick()
+        assert ctx.get(dut.hit)
+
+    simulate(dut, testbench)
+
+
+@pytest.mark.parametrize("entries", [0, 3, 4.0])
+def test_refused_entries(entries):
+    with pytest.raises(ValueError, match=rf"^entries must be a power of two, not {entries}$"):
+        TagArray(entries, 8)
