@@ -1,0 +1,146 @@
+"""The read port keeps every rule of the protocol monitor that is the manager's, whatever its neighbours do."""
+
+import pytest
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
+
+from tilewright.hw.bus.axi4_port import ReadPort
+from tilewright.hw.bus.burst import BurstSplitter
+from tilewright.sim.axi_monitor import Axi4ReadMonitor
+from tilewright.sim.axi_rules import Party, Rule
+from tilewright.sim.formal import StreamRules, prove
+from tilewright.sim.results import record
+
+ADDR_WIDTH = 13  # two pages
+BUS_BYTES = 64
+WORD_WIDTH = ADDR_WIDTH - 6
+PAGE_WORDS = 4096 // BUS_BYTES
+MAX_BURST = 4
+MAX_OUTSTANDING = 2
+DESCRIPTOR_WORDS = 2
+
+
+class ManagerSpec(Elaboratable):
+    """Splitter and port with the monitor at the bus; free are the ranges, the descriptors, both consumers, and the bus.
+
+    The lines after the rules are invariants: they tie what the port counts to what the monitor counts. With an
+    ``allowed_burst`` shorter than what the splitter makes, the specification is wrong.
+    """
+
+    def __init__(self, allowed_burst=MAX_BURST):
+        self.splitter = BurstSplitter(word_width=WORD_WIDTH, count_width=4, bus_bytes=BUS_BYTES, max_burst=MAX_BURST)
+        self.port = ReadPort(addr_width=ADDR_WIDTH, bus_bytes=BUS_BYTES, max_outstanding=MAX_OUTSTANDING)
+        self.monitor = Axi4ReadMonitor(
+            addr_width=ADDR_WIDTH,
+            data_width=8 * BUS_BYTES,
+            id_width=1,
+            max_burst=allowed_burst,
+            max_outstanding=MAX_OUTSTANDING + DESCRIPTOR_WORDS,
+        )
+        axi = self.port.axi
+        # The data mean nothing to the rules: rdata is left constant.
+        self.ports = [
+            *(self.splitter.i.payload, self.splitter.i.valid),
+            *(self.port.descriptors.payload, self.port.descriptors.valid),
+            *(self.port.words.ready, self.port.descriptor_words.ready),
+            *(axi.arready, axi.rid, axi.rresp, axi.rlast, axi.rvalid),
+        ]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.splitter = splitter = self.splitter
+        m.submodules.port = port = self.port
+        m.submodules.monitor = monitor = self.monitor
+        m.submodules.ranges = StreamRules(splitter.i, assume=True)
+        m.submodules.descriptors = StreamRules(port.descriptors, assume=True)
+        m.d.comb += [
+            port.bursts.payload.eq(splitter.o.payload),
+            port.bursts.valid.eq(splitter.o.valid),
+            splitter.o.ready.eq(port.bursts.ready),
+            *monitor.observe(port.axi),
+            Assume(splitter.i.payload.count != 0),
+            Assume(port.descriptors.payload[:6] == 0),
+            Assume(monitor.found & Rule.mask(Party.SUBORDINATE) == 0),
+        ]
+        for rule in Rule.decode(Rule.mask(Party.MANAGER)):
+            m.d.comb += Assert(~monitor.found[rule.bit], rule.name)
+        self._invariants(m)
+        self._covers(m)
+        return m
+
+    def _invariants(self, m):
+        port, monitor = self.port, self.monitor
+        waiting = port.requests
+        m.d.comb += Assert(waiting.o.valid | ~waiting.skidded)
+        held = [(waiting.o.valid, waiting.o.payload), (waiting.skidded, waiting.skid)]
+        for valid, request in held:
+            word, more = request.burst.word, request.burst.beats_minus_one
+            m.d.comb += Assert(
+                ~valid | ((more < MAX_BURST) & (word[: PAGE_WORDS.bit_length() - 1] + more < PAGE_WORDS))
+            )
+        m.d.comb += Assert(~self.splitter.left | (self.splitter.rest.count != 0))
+
+        # Credits: every burst of data that waits in the port or is in flight holds one.
+        data_ledger, descriptor_ledger = monitor.ledgers
+        data_held = sum(valid & (request.id == 0) for valid, request in held)
+        m.d.comb += [
+            Assert(port.in_flight.level <= MAX_OUTSTANDING),
+            Assert(port.in_flight.level == data_held + data_ledger.level),
+        ]
+
+        # Descriptors: words come, in flight, held and not yet asked for make one descriptor.
+        coming = _beats_in_flight(m, descriptor_ledger)
+        asked = sum(Mux(valid & (request.id == 1), request.burst.beats_minus_one + 1, 0) for valid, request in held)
+        left = port.splitter.left
+        m.d.comb += [
+            Assert(~left | ((port.splitter.rest.count == 1) & ~port.fetching)),
+            Assert(port.received + coming + asked == Mux(port.fetching, DESCRIPTOR_WORDS, left)),
+        ]
+
+    def _covers(self, m):
+        """Nothing above holds only because nothing happens."""
+        monitor, axi = self.monitor, self.port.axi
+        full = monitor.in_flight == MAX_OUTSTANDING + 1
+        ready_seen = Signal()
+        with m.If(axi.arready):
+            m.d.sync += ready_seen.eq(1)
+        split = axi.arvalid & (axi.arid == 1) & (axi.arlen == 0)
+        m.d.comb += [
+            Cover(full, "bursts and a descriptor in flight"),
+            Cover(split & axi.arready, "a descriptor across a page"),
+            Cover(axi.arvalid & ~axi.arready & ~ready_seen, "a request that does not wait for ready"),
+            Cover(axi.rvalid & axi.rready & axi.rlast & (axi.rid == 0), "a burst ends"),
+        ]
+
+
+def _beats_in_flight(m, ledger):
+    """Beats that ``ledger`` still expects; also asserts that its position lies in the oldest burst."""
+    beats = []
+    for number in range(ledger.lengths.depth):
+        read = ledger.lengths.read_port(domain="comb")
+        m.d.comb += read.addr.eq(ledger.head + number)
+        beats.append(Mux(ledger.level > number, read.data + 1, 0))
+    m.d.comb += Assert(Mux(ledger.level == 0, ledger.position == 0, ledger.position < beats[0]))
+    return sum(beats) - ledger.position
+
+
+def test_read_port_keeps_the_rules():
+    """All rules of the manager, for all time."""
+    spec = ManagerSpec()
+    prove(spec, spec.ports, name="axi-rules", depth=3)
+    rules = Rule.decode(Rule.mask(Party.MANAGER))
+    record("axi-rules-proved", proved=[rule.name for rule in rules])
+    for identifier in ("f3", "f4", "f5"):
+        record(f"proof-{identifier}-read-port", property=identifier.upper(), mode="prove")
+
+
+def test_situations_occur():
+    """What the rules are about happens within a few cycles: the proof is not empty."""
+    spec = ManagerSpec()
+    prove(spec, spec.ports, name="axi-rules-cover", mode="cover", depth=16)
+
+
+def test_a_broken_rule_is_found():
+    """Bursts longer than the monitor allows are a counterexample."""
+    spec = ManagerSpec(allowed_burst=MAX_BURST // 2)
+    with pytest.raises(AssertionError, match=r"Assert failed in top: .*test_axi_rules\.py"):
+        prove(spec, spec.ports, name="axi-rules-broken", mode="bmc", depth=6)
