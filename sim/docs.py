@@ -7,13 +7,14 @@ from pathlib import Path
 from amaranth.lib.wiring import Component
 
 from tilewright.golden import spec
+from tilewright.golden.spec.registers import REGISTERS
 from tilewright.hw import tmau
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import PRESETS, TmauParams
 
 from .header import header_text
 from .stages import stages_text
-from .tables import errors_page, format_page, parameters_page, ports_table
+from .tables import errors_page, format_page, parameters_page, ports_table, registers_page
 from .usage import UsageError
 
 __all__ = ["build_docs", "configure", "generated_pages", "run"]
@@ -37,6 +38,7 @@ def generated_pages(preset="default"):
         "descriptor.md": format_page(spec.DESCRIPTOR),
         "command.md": format_page(spec.COMMAND),
         "barrier.md": format_page(spec.BARRIER, spec.BarrierOp),
+        "registers.md": registers_page(REGISTERS),
         "errors.md": errors_page(),
         "parameters.md": parameters_page(PRESETS, TmauParams, SmemParams),
         "ports.md": _ports_page(preset),
@@ -62,13 +64,14 @@ def build_docs(out="build/docs", preset="default", sources="docs"):
     UsageError
         If there is no documentation here, or MkDocs warns of anything: a dead link, a page that no menu names.
     """
+    sources, pages = Path(sources), Path(out).resolve() / "pages"
+    if not (sources / "mkdocs.yml").exists():
+        raise UsageError(f"there is no {sources}/mkdocs.yml: run it in the root of the repository")
+    # Late, because a user who installed Tilewright without the `dev` packages has other subcommands that work.
     from mkdocs.commands.build import build
     from mkdocs.config import load_config
     from mkdocs.exceptions import Abort
 
-    sources, pages = Path(sources), Path(out).resolve() / "pages"
-    if not (sources / "mkdocs.yml").exists():
-        raise UsageError(f"there is no {sources}/mkdocs.yml: run it in the root of the repository")
     shutil.rmtree(pages, ignore_errors=True)
     shutil.copytree(sources, pages, ignore=shutil.ignore_patterns("mkdocs.yml"))
     for name, text in generated_pages(preset).items():

@@ -1,4 +1,4 @@
-"""A C header for drivers: offsets, widths and enumerations of everything that lies in memory or registers."""
+"""A C header for drivers: offsets, widths and enumerations of all that lies in memory or registers."""
 
 import inspect
 import re
@@ -6,6 +6,7 @@ import textwrap
 from enum import EnumType
 
 from tilewright.golden import spec
+from tilewright.golden.spec.registers import REGISTERS, Access
 
 from .verilog import write_atomically
 
@@ -90,6 +91,17 @@ def _format_lines(fmt):
         yield _define(f"{prefix}_BIAS", field.bias)
 
 
+def _register_lines(register):
+    name = f"REG_{register.name.upper()}"
+    yield "\n" + _comment(f"{register.doc} ({register.access.value})")
+    yield _define(name, f"0x{register.offset:02x}")
+    if register.access is Access.CONSTANT:
+        yield _define(f"{name}_VALUE", f"0x{register.reset:08x}")
+    for field in register.fields:
+        yield _define(f"{name}_{field.name.upper()}_LSB", field.lsb)
+        yield _define(f"{name}_{field.name.upper()}_WIDTH", field.width)
+
+
 def _enum_lines(enumeration):
     docs = member_docs(enumeration)
     yield "\n" + _comment(inspect.getdoc(enumeration).splitlines()[0])
@@ -103,6 +115,8 @@ def header_text():
     """The whole header as one string."""
     public = [getattr(spec, name) for name in spec.__all__]
     lines = [line for fmt in public if isinstance(fmt, spec.Format) for line in _format_lines(fmt)]
+    lines += ["\n" + _comment("Registers: TW_REG_<REGISTER> is the byte offset of a 32-bit word.")]
+    lines += [line for register in REGISTERS for line in _register_lines(register)]
     lines += [line for enumeration in public if isinstance(enumeration, EnumType) for line in _enum_lines(enumeration)]
     lines += ["\n" + _comment("Version of the descriptor's layout, stored in its field `version`.")]
     lines += [_define("DESCRIPTOR_LAYOUT_VERSION", spec.DESCRIPTOR_VERSION)]

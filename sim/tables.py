@@ -5,11 +5,12 @@ import inspect
 import re
 
 from tilewright.golden import spec
+from tilewright.golden.spec.registers import Access
 
 from .header import member_docs
 from .verilog import conventional_ports
 
-__all__ = ["enum_table", "errors_page", "format_page", "parameters_page", "ports_table", "table"]
+__all__ = ["enum_table", "errors_page", "format_page", "parameters_page", "ports_table", "registers_page", "table"]
 
 
 def table(head, rows):
@@ -87,6 +88,27 @@ def errors_page():
             enum_table(spec.Error),
         ]
     )
+
+
+def registers_page(registers):
+    """Page of the registers: an overview, and the bits of those with several fields."""
+    rows = [
+        (f"0x{register.offset:02X}", f"`{register.name}`", register.access.value, f"0x{register.reset:X}", register.doc)
+        for register in registers
+    ]
+    parts = [
+        "# Registers\n",
+        "32-bit words at byte offsets, over AXI4-Lite. Other offsets, and writes to registers that cannot be written, "
+        "are answered with SLVERR. Bits in no field read as zero.\n",
+        table(["offset", "register", "access", "reset", "meaning"], rows),
+        "## Access\n",
+        table(["kind", "meaning"], [(a.value, member_docs(Access)[a.name]) for a in Access]),
+    ]
+    for register in registers:
+        if len(register.fields) > 1:
+            fields = [(_bits(field), f"`{field.name}`", _code(field.doc)) for field in register.fields]
+            parts += [f"## {register.name}\n", table(["bits", "field", "meaning"], fields)]
+    return "\n".join(parts)
 
 
 def _attributes(cls):

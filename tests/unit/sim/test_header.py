@@ -45,6 +45,8 @@ int main(void)
     printf("%016llx\n", (unsigned long long)b[0]);
     printf("%llu\n", (unsigned long long)tw_get(b, TW_BARRIER_EXPECTED_LSB, TW_BARRIER_EXPECTED_WIDTH));
     printf("%d\n", TW_ERROR_STRIDE);
+    printf("%x %x\n", TW_REG_ERROR_COUNT, TW_REG_ID_VALUE);
+    printf("%d %d\n", TW_REG_STATUS_QUEUE_LEVEL_LSB, TW_REG_STATUS_QUEUE_LEVEL_WIDTH);
     return 0;
 }
 """
@@ -72,11 +74,12 @@ def test_a_driver_in_c_packs_what_python_packs(printed):
         stride=[2**40 - 16 * (i + 1) for i in range(4)],
         lower=[-1, -2, -3],
     )
-    *words, barrier, expected, error = printed
+    *words, barrier, expected, error, offset, identity, lsb, width = printed
     assert [int(text, 16) for text in words] == [word >> 64 * i & 2**64 - 1 for i in range(16)]
     assert int(barrier, 16) == BARRIER.pack(pending=0xFFFFF, expected=3)
     assert int(expected) == 3
     assert int(error) == Error.STRIDE
+    assert (offset, identity, lsb, width) == ("3c", "54575254", "8", "8")
 
 
 def test_comments_of_members_are_found():

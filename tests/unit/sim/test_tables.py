@@ -6,9 +6,18 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import COMMAND, DESCRIPTOR, Error
+from tilewright.golden.spec.registers import REGISTERS
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import PRESETS, TmauParams
-from tilewright.sim.tables import enum_table, errors_page, format_page, parameters_page, ports_table, table
+from tilewright.sim.tables import (
+    enum_table,
+    errors_page,
+    format_page,
+    parameters_page,
+    ports_table,
+    registers_page,
+    table,
+)
 
 
 class Colour(IntEnum):
@@ -58,6 +67,14 @@ def test_every_error_says_what_is_wrong():
     for error in set(Error) - {Error.NONE}:
         (row,) = (line for line in page.splitlines() if line.startswith(f"| {int(error)} |"))
         assert not row.endswith("|  |")
+
+
+def test_every_register_has_a_row_and_its_bits():
+    page = registers_page(REGISTERS)
+    for register in REGISTERS:
+        assert f"| 0x{register.offset:02X} | `{register.name}` | {register.access.value} |" in page
+    assert "## status\n\n| bits | field | meaning |\n| --- | --- | --- |\n| 0 | `idle` |" in page
+    assert "| 8–15 | `queue_level` |" in page
 
 
 def test_parameters_of_all_presets():
