@@ -1,22 +1,21 @@
 """Replay cases (replay.md): a JSON file, read strictly and as a whole before anything runs."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.golden import DescriptorError, TensorMap
 from tilewright.golden.patterns import fill_pattern, mix_pattern
-from tilewright.golden.spec import Element, Error, Interleave, L2Promotion, Mode, Swizzle
-from tilewright.golden.tmau.descriptor import spoken, unsupported
+from tilewright.golden.spec import Error, Mode
+from tilewright.golden.tmau.descriptor import unsupported
 
-from .fields import REQUIRED, Fields
+from .case_maps import read_map
+from .fields import Fields
 from .images import MemoryImage, read_image
 from .usage import UsageError
 
-__all__ = ["Case", "Command", "MapSpec", "read_cases"]
+__all__ = ["Case", "Command", "read_cases"]
 
 _ERRORS = [error.name.lower() for error in Error if error]
-_ANY = (-(1 << 63), (1 << 64) - 1)  # a number whose range is a rule of the descriptor
 _REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 #: Kinds that cannot run yet: required and optional fields. None where the format leaves them open.
 _OTHER_KINDS = {
@@ -26,25 +25,6 @@ _OTHER_KINDS = {
     "lanes": None,
     "align": None,
 }
-
-
-@dataclass(frozen=True)
-class MapSpec:
-    """One descriptor of a case.
-
-    Attributes
-    ----------
-    tmap : TensorMap
-        With its rules unchecked: a case may be about a refusal.
-    word : int or None
-        The descriptor as packed; None if a value cannot be encoded, so that only software can refuse it.
-    refused : Error or None
-        Code of the first broken rule.
-    """
-
-    tmap: TensorMap
-    word: int | None
-    refused: Error | None
 
 
 @dataclass(frozen=True)
@@ -130,7 +110,7 @@ def _read_case(entry, index, folder):
     smem = read_image(fields.inner("smem"), 1 << 20, (fill_pattern, 205), folder)
     cores = fields.integer("cores", 1, 16, 1)
     listed = fields.inner("maps")
-    maps = {map_name: _read_map(listed.inner(map_name)) for map_name in listed.rest()}
+    maps = {map_name: read_map(listed.inner(map_name)) for map_name in listed.rest()}
     commands = []
     for position, command in enumerate(fields.listed("commands")):
         commands.append(_read_command(Fields(command, fields.case, f"commands[{position}]"), maps))
@@ -147,61 +127,6 @@ def _check_other_kind(fields, kind):
     for field in optional:
         fields.raw(field, None)
     fields.end()
-
-
-def _read_map(fields):
-    """Kinds, names and lengths must be right; whether the rules of the descriptor hold is part of the result."""
-    mode = fields.choice("mode", _names(Mode), "tile")
-    values = {
-        "mode": mode,
-        "element": fields.choice("element", _names(Element)),
-        "address": fields.integer("address", 0, (1 << 64) - 1),
-        "swizzle": fields.choice("swizzle", _names(Swizzle), "none"),
-        "interleave": fields.choice("interleave", _names(Interleave), "none"),
-        "fill": _read_fill(fields),
-        "unaligned": fields.flag("unaligned", False),
-        "gather0": fields.flag("gather0", False),
-    }
-    promotion = fields.choice("l2_promotion", [*_names(L2Promotion), 64, 128, 256], "none")
-    values["l2_promotion"] = f"{promotion}B" if isinstance(promotion, int) else promotion
-    for name in ("size", "stride", "box", "traversal", "lower", "upper"):
-        values[name] = fields.integers(name, *_ANY, REQUIRED if name == "size" else [])
-    for name in ("channels", "pixels"):
-        values[name] = fields.integer(name, *_ANY, REQUIRED if mode == "im2col" else 1)
-    fields.end()
-    try:
-        tmap = TensorMap(**values, check=False)
-    except ValueError as error:
-        raise UsageError(f"{fields.case}: {fields.path}.{error}") from None
-    return MapSpec(tmap, _packed(tmap), _first_broken_rule(tmap))
-
-
-def _names(enum):
-    return [spoken(member) for member in enum]
-
-
-def _read_fill(fields):
-    if not isinstance(fields.peek("fill"), dict):
-        return fields.choice("fill", ["zero", "nan"], "zero")
-    inner = fields.inner("fill")
-    constant = inner.integer("constant", 0, (1 << 32) - 1)
-    inner.end()
-    return {"constant": constant}
-
-
-def _packed(tmap):
-    try:
-        return int.from_bytes(tmap.pack(), "little")
-    except ValueError:
-        return None
-
-
-def _first_broken_rule(tmap):
-    try:
-        replace(tmap, check=True)
-    except DescriptorError as error:
-        return error.code
-    return None
 
 
 def _read_command(fields, maps):
