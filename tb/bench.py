@@ -3,10 +3,12 @@
 import cocotb
 import numpy as np
 from cocotb.triggers import RisingEdge
+from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 
-from tilewright.golden import GlobalMemory, Machine, TensorMap, command_word
+from tilewright.golden import ErrorRecord, GlobalMemory, Machine, TensorMap, command_word
 from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import DESCRIPTOR, BarrierOp, Opcode
+from tilewright.golden.spec import DESCRIPTOR, BarrierOp, Error, Opcode
+from tilewright.golden.spec.registers import REGISTERS
 from tilewright.golden.tmau.tile import tx_bytes
 from tilewright.hw.smem.layouts import BarrierRequestLayout, BarrierResultLayout, ReadLayout, read_data_layout
 from tilewright.hw.tmau.layouts import command_layout
@@ -15,7 +17,7 @@ from tilewright.sim.axi_rules import Rule, Wait
 from .common import Sink, Source, reset, start_clock
 from .tiles import TileLoad
 
-__all__ = ["BARRIER", "MEMORY_BYTES", "Bench"]
+__all__ = ["BARRIER", "MEMORY_BYTES", "REGISTER", "Bench"]
 
 MEMORY_BYTES = 64 * 1024
 
@@ -28,6 +30,8 @@ _DESCRIPTORS = MEMORY_BYTES - _SLOTS * DESCRIPTOR.bytes
 
 #: Byte address of the barrier that loads signal: the last but one in shared memory, in which tiles end before it.
 BARRIER = -16
+
+REGISTER = {register.name: register for register in REGISTERS}
 
 
 class Bench:
@@ -48,8 +52,11 @@ class Bench:
     machine : Machine
         With the shared memory that the device must have.
     reads, read_data, barriers, barrier_results, commands : Source, Sink
-    done : list of (int, bool)
-        Tag and error of every completed transfer so far.
+    registers : AxiLiteMaster
+        Somebody else's.
+    done : dict of int to bool
+        Tag of every command that has ended, and whether with an error. Tags are never used twice; 0 is for commands
+        that nobody waits for.
     """
 
     def __init__(self, dut, params, rng):
@@ -67,7 +74,8 @@ class Bench:
         self.read_data = Sink(dut, "read_data", read_data_layout(), seed=rng.random())
         self.barriers = Source(dut, "barriers", BarrierRequestLayout(params.smem))
         self.barrier_results = Sink(dut, "barrier_results", BarrierResultLayout(), seed=rng.random())
-        self.done = []
+        self.registers = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk, dut.rst)
+        self.done = {}
         self._slots = [None] * _SLOTS
         self._next_slot = 0
         self._stale = set()
@@ -96,6 +104,15 @@ class Bench:
         await reset(self.dut)
         await self.fill()
 
+    async def restart(self):
+        """Resets in the middle of whatever is going on; then as after :meth:`start`."""
+        for source in (self.commands, self.reads, self.barriers):
+            source.withdraw()
+        await reset(self.dut)
+        for sink in (self.read_data, self.barrier_results):
+            sink.clear()
+        await self.fill()
+
     async def fill(self):
         """Fills shared memory with noise and starts the barrier: with a load, because there is no other way in."""
         rows = self.params.smem.rows
@@ -103,9 +120,8 @@ class Bench:
         noise = TensorMap(element="u8", size=(128, rows), stride=(128,), box=(128, rows), address=address)
         command = self.command(TileLoad(noise, (0, 0), 0), signal=False)
         self.machine.execute(command_word(**command))
-        done = len(self.done)
-        await self.commands.send(command)
-        await self.until_done(done + 1)
+        await self.issue(command)
+        assert not await self.ended(command), "the load of noise ended with an error"
         await self.operate(BarrierOp.INIT, 1)
 
     def command(self, tile, signal=True):
@@ -147,21 +163,20 @@ class Bench:
         parity = self.golden_barrier().phase
         await self.operate(BarrierOp.EXPECT_TX, sum(tx_bytes(tile.tmap) for tile in tiles))
         await self.operate(BarrierOp.ARRIVE, 1)
-        done = len(self.done)
         for command in commands:
             self.machine.execute(command_word(**command))
             await self.issue(command)
-        await self.until_done(done + len(tiles))
-        assert self.done[done:] == [(command["tag"], False) for command in commands]
+        for command in commands:
+            assert not await self.ended(command), f"command {command} ended with an error"
         assert await self.operate(BarrierOp.TRY_WAIT, parity), "the barrier of loads that are done is not complete"
 
-    async def until_done(self, count, cycles=20_000):
-        """Waits until ``count`` transfers are done, counted from the start."""
+    async def ended(self, command, cycles=20_000):
+        """Waits until a command, given as keywords, has ended; whether that was with an error."""
         for _ in range(cycles):
-            if len(self.done) >= count:
-                return
+            if command["tag"] in self.done:
+                return self.done[command["tag"]]
             await RisingEdge(self.dut.clk)
-        raise TimeoutError(f"{count - len(self.done)} transfers are not done after {cycles} cycles")
+        raise TimeoutError(f"command {command} has not ended after {cycles} cycles")
 
     def golden_barrier(self):
         """State of the barrier that loads signal."""
@@ -207,6 +222,22 @@ class Bench:
             values = f"{image[first]:#04x}, not {self.machine.smem[first]:#04x}"
             raise AssertionError(f"{len(wrong)} bytes of shared memory differ, the first at {first:#x}: {values}")
 
+    async def register(self, name):
+        """Value of a register, by its name in ``golden.spec``."""
+        return await self.registers.read_dword(REGISTER[name].offset)
+
+    async def set_register(self, name, **fields):
+        """Writes a register: fields that are left out are zero."""
+        await self.registers.write_dword(REGISTER[name].offset, REGISTER[name].format.pack(**fields))
+
+    async def error_record(self):
+        """The error record as the registers show it, and their count of errors; both are cleared."""
+        error = REGISTER["error"].format.unpack(await self.register("error"))
+        value = await self.register("error_value_lo") | await self.register("error_value_hi") << 32
+        count = await self.register("error_count")
+        await self.set_register("control", clear_error=1)
+        return ErrorRecord(Error(error["code"]), error["tag"], error["field"], value), count
+
     def check_bus(self):
         """The monitor has seen no violation and no endless wait."""
         violations = Rule.decode(int(self.dut.violations.value))
@@ -220,4 +251,4 @@ class Bench:
         while True:
             await RisingEdge(dut.clk)
             if int(dut.done_valid.value) and not int(dut.rst.value):
-                self.done.append((int(dut.done_tag.value), bool(int(dut.done_error.value))))
+                self.done[int(dut.done_tag.value)] = bool(int(dut.done_error.value))

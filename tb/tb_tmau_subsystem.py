@@ -1,0 +1,286 @@
+"""The subsystem's Verilog against two AXI slaves, with random tiles, errors, resets and back-pressure.
+
+The environment variable ``TILEWRIGHT_VARIANT`` names the configuration in :data:`~tilewright.tb.monitored.VARIANTS`.
+"""
+
+import os
+import random
+
+import cocotb
+import numpy as np
+from cocotb.triggers import ClockCycles
+from cocotbext.axi import AxiRamRead, AxiReadBus, AxiResp
+
+from tilewright.golden import ErrorRecord, TensorMap
+from tilewright.golden.spec import BarrierOp, Error
+from tilewright.golden.spec.registers import ID_VALUE
+from tilewright.golden.tmau.load import load
+from tilewright.golden.tmau.tile import tx_bytes, walk
+
+from .axi_slave import AxiReadSlave, Knobs, Response, serve
+from .bench import REGISTER, Bench
+from .common import allow_only_cocotbext_warnings, optional_pin
+from .monitored import VARIANTS
+from .tiles import PAGE, TileLoad, random_tile
+
+__all__ = []
+
+allow_only_cocotbext_warnings()
+
+PARAMS = VARIANTS[os.environ["TILEWRIGHT_VARIANT"]]
+
+#: Probabilities of pauses: of the bus (AR, R) and of the consumer (read data, barrier results).
+STALLS = {
+    "none": (0.0, 0.0),
+    "bus": (0.4, 0.0),
+    "consumer": (0.0, 0.6),
+    "both": (0.7, 0.7),
+}
+
+
+def _rng(*names):
+    """Random numbers that depend on cocotb's seed and on ``names`` alone."""
+    return random.Random(f"{cocotb.RANDOM_SEED} {names}")
+
+
+def _tiles(bench, rng, count):
+    """Random tiles, some on the descriptor of the one before."""
+    tile = random_tile(rng, memory_bytes=bench.tensor_bytes, smem_bytes=bench.tile_bytes)
+    for _ in range(count):
+        yield tile
+        following = random_tile(rng, memory_bytes=bench.tensor_bytes, smem_bytes=bench.tile_bytes)
+        if rng.random() < 0.3:
+            start = [rng.randrange(size) for size in tile.tmap.size]
+            following = tile._replace(coords=tuple(start))
+        tile = following
+
+
+async def _compare(bench, rng, count):
+    """``count`` random tiles, in groups, each group compared with the golden model."""
+    tiles = list(_tiles(bench, rng, count))
+    while tiles:
+        group = rng.randint(1, 4)
+        await bench.load(*tiles[:group])
+        await bench.compare()
+        del tiles[:group]
+    bench.check_bus()
+
+
+async def _with_own_slave(dut, rng, knobs):
+    """A started bench whose memory answers through our slave; returns both."""
+    bench = Bench(dut, PARAMS, rng)
+    slave = AxiReadSlave(bench.memory, word_bytes=PARAMS.bus_bytes, knobs=knobs, seed=rng.random())
+    cocotb.start_soon(serve(slave, lambda name: optional_pin(dut, f"m_axi_{name}"), dut.clk, dut.rst))
+    await bench.start()
+    return bench, slave
+
+
+@cocotb.test()
+@cocotb.parametrize(stall=list(STALLS))
+async def independent_slave(dut, stall):
+    """Tiles through a slave that is not ours."""
+    rng = _rng("independent", stall)
+    bench = Bench(dut, PARAMS, rng)
+    ram = AxiRamRead(AxiReadBus.from_prefix(dut, "m_axi"), dut.clk, dut.rst, mem=bench.memory)
+    bus, consumer = STALLS[stall]
+    for name, channel in (("ar", ram.ar_channel), ("r", ram.r_channel)):
+        channel.set_pause_generator(_pauses(_rng(stall, name), bus))
+    bench.read_data.stall = bench.barrier_results.stall = consumer
+    await bench.start()
+    await _compare(bench, rng, 12)
+
+
+def _pauses(rng, probability):
+    while True:
+        yield rng.random() < probability
+
+
+@cocotb.test()
+@cocotb.parametrize(
+    reorder=[False, True], interleave=[False, True], ready_after_valid=[False, True], stall=list(STALLS)
+)
+async def own_slave(dut, reorder, interleave, ready_after_valid, stall):
+    """Tiles through ours, in all combinations of its knobs and of back-pressure."""
+    rng = _rng("own", reorder, interleave, ready_after_valid, stall)
+    bus, consumer = STALLS[stall]
+    knobs = Knobs(reorder, interleave, ready_after_valid, latency=rng.choice((0, 3, 30)), ar_stall=bus, r_stall=bus)
+    bench, _ = await _with_own_slave(dut, rng, knobs)
+    bench.read_data.stall = bench.barrier_results.stall = consumer
+    await _compare(bench, rng, 6)
+
+
+@cocotb.test()
+async def page_edges(dut):
+    """Rows that begin, end and cross around the end of a page, of every length up to two lines."""
+    rng = _rng("pages")
+    bench, slave = await _with_own_slave(dut, rng, Knobs(reorder=True, interleave=True, latency=2))
+    for row in range(16, 272, 16):
+        before = 16 * rng.randrange(row // 16 + 1)
+        tile = _plain(rng, address=PAGE * rng.randint(1, 8) - before, row=row, rows=3)
+        await bench.load(tile)
+        await bench.compare()
+    bench.check_bus()
+    # The monitor sees that nothing crosses; this, that the test got there.
+    ends = {request.address + request.beats * PARAMS.bus_bytes for request in slave.requests}
+    assert any(end % PAGE == 0 for end in ends)
+
+
+def _plain(rng, *, address, row, rows):
+    """Whole rows of bytes, a page apart, without fill."""
+    tmap = TensorMap(element="u8", size=(row, rows), stride=(PAGE,), box=(row, rows), address=address)
+    return TileLoad(tmap, (0, 0), 128 * rng.randrange(8))
+
+
+#: Where an error is put: which half of the descriptor, or which word of the data.
+PLACES = ("descriptor first", "descriptor last", "first", "middle", "last")
+
+
+@cocotb.test()
+@cocotb.parametrize(response=[Response.SLVERR, Response.DECERR], place=list(PLACES))
+async def read_error(dut, response, place):
+    """A bus error: the record names the address, the barrier waits for ever, the next command works."""
+    rng = _rng("error", response, place)
+    knobs = Knobs(reorder=True, interleave=True, latency=rng.choice((0, 20)), ar_stall=0.2, r_stall=0.2)
+    bench, slave = await _with_own_slave(dut, rng, knobs)
+    await bench.set_register("irq_enable", error=1)
+    for _ in range(3):
+        tile, words = _tile_of_many_words(bench, rng)
+        command = bench.command(tile)
+        address, code = _failing(place, command["descriptor"], words), Error.READ
+        if place.startswith("descriptor"):
+            code = Error.DESCRIPTOR_READ
+        slave.fail(address, 1, response)
+        bytes_expected = tx_bytes(tile.tmap)
+        parity = bench.golden_barrier().phase
+        await bench.operate(BarrierOp.EXPECT_TX, bytes_expected)
+        await bench.operate(BarrierOp.ARRIVE, 1)
+        assert not int(dut.irq.value)
+        await bench.issue(command)
+        assert await bench.ended(command), "a failed load ended without an error"
+        await ClockCycles(dut.clk, 2)
+        assert int(dut.irq.value), "no interrupt"
+        value = command["descriptor"] if code == Error.DESCRIPTOR_READ else address
+        assert await bench.error_record() == (ErrorRecord(code, command["tag"], 0, value), 1)
+        await bench.set_register("irq_status", error=1)
+        assert not int(dut.irq.value), "the interrupt stays"
+        assert not await bench.operate(BarrierOp.TRY_WAIT, parity)
+        # A refused descriptor moves nothing; what a failed load leaves in its box is not specified.
+        await bench.compare(but=_written(bench, tile) if code == Error.READ else None)
+
+        slave.forgive()
+        await bench.operate(BarrierOp.COMPLETE_TX, bytes_expected)
+        await _compare(bench, rng, 2)
+
+
+def _tile_of_many_words(bench, rng):
+    """A random tile with at least three bus words of data, and their addresses in order."""
+    while True:
+        tile = random_tile(rng, memory_bytes=bench.tensor_bytes, smem_bytes=bench.tile_bytes)
+        rows = walk(tile.tmap, tile.coords)
+        words = []
+        for start in rows.addresses[rows.inside].tolist():
+            first = start // PARAMS.bus_bytes
+            last = (start + rows.stop - rows.start - 1) // PARAMS.bus_bytes
+            words += [PARAMS.bus_bytes * word for word in range(first, last + 1)]
+        if len(dict.fromkeys(words)) >= 3:
+            return tile, list(dict.fromkeys(words))
+
+
+def _failing(place, descriptor, words):
+    return {
+        "descriptor first": descriptor,
+        "descriptor last": descriptor + 127,
+        "first": words[0],
+        "middle": words[len(words) // 2],
+        "last": words[-1],
+    }[place]
+
+
+def _written(bench, tile):
+    """Which bytes of shared memory a load writes: those that do not depend on what was there before."""
+    size = PARAMS.smem.size_bytes
+    images = [
+        load(tile.tmap, tile.coords, bench.machine.gmem, np.full(size, value, np.uint8), tile.smem)
+        for value in (0, 255)
+    ]
+    return images[0] == images[1]
+
+
+RESETS = 25
+
+
+@cocotb.test()
+async def reset_in_transfer(dut):
+    """A reset at random moments: the bus may not mind, and the next command works."""
+    rng = _rng("reset")
+    knobs = Knobs(reorder=True, interleave=True, latency=8, ar_stall=0.2, r_stall=0.2)
+    bench, slave = await _with_own_slave(dut, rng, knobs)
+    in_flight = 0
+    for _ in range(RESETS):
+        loading = cocotb.start_soon(bench.load(*_tiles(bench, rng, 3)))
+        await ClockCycles(dut.clk, rng.randint(1, 200))
+        in_flight += not slave.idle
+        loading.cancel()
+        await bench.restart()
+        await _compare(bench, rng, 1)
+    assert in_flight > RESETS // 4, "hardly any reset met a transfer"
+
+
+@cocotb.test()
+async def consumer(dut):
+    """Reads of any chunks in any lanes, with conflicts and back-pressure, come back in order."""
+    rng = _rng("consumer")
+    bench, _ = await _with_own_slave(dut, rng, Knobs())
+    chunks = bench.machine.smem.reshape(-1, 16)
+    wanted = [[rng.randrange(len(chunks)) for _ in range(8)] for _ in range(100)]
+    wanted += [[rng.randrange(len(chunks) // 8) * 8 + 3 for _ in range(8)] for _ in range(10)]
+    for stall in (0.0, 0.5, 0.9):
+        bench.read_data.stall = stall
+        asking = cocotb.start_soon(_ask(bench, wanted))
+        for lanes in wanted:
+            answer = await bench.read_data.get()
+            for lane, chunk in enumerate(lanes):
+                assert answer[lane] == int.from_bytes(chunks[chunk].tobytes(), "little"), f"lane {lane} of {lanes}"
+        await asking
+
+
+async def _ask(bench, wanted):
+    for lanes in wanted:
+        await bench.reads.send({"lanes": 0xFF, "chunks": lanes})
+
+
+@cocotb.test()
+async def registers(dut):
+    """What software sees: constants, counters that match what happened, both interrupts, and refused accesses."""
+    rng = _rng("registers")
+    bench, slave = await _with_own_slave(dut, rng, Knobs(latency=5))
+    assert await bench.register("id") == ID_VALUE
+    params0 = REGISTER["params0"].format.unpack(await bench.register("params0"))
+    assert params0 == {name: getattr(PARAMS, name) for name in params0}
+    assert await bench.register("params2") == PARAMS.smem.size_bytes
+
+    await bench.set_register("control", clear_counters=1, clear_error=1, invalidate_descriptors=1)
+    await bench.set_register("irq_status", done=1, error=1)
+    await bench.set_register("irq_enable", done=1)
+    assert not int(dut.irq.value)
+    before = len(slave.requests)
+    tile, words = _tile_of_many_words(bench, rng)
+    await bench.load(tile)
+    await bench.load(tile)
+    assert int(dut.irq.value)
+    status = REGISTER["status"].format.unpack(await bench.register("status"))
+    assert status == {"idle": 1, "error": 0, "queue_level": 0}
+    assert await bench.register("irq_status") == 0b10
+    assert await bench.register("descriptor_hits") + await bench.register("descriptor_misses") == 2
+    assert await bench.register("bytes") == 2 * tx_bytes(tile.tmap)
+    data = [request for request in slave.requests[before:] if request.address < bench.tensor_bytes]
+    assert await bench.register("requests") == len(data)
+    assert await bench.register("beats") == sum(request.beats for request in data) >= 2 * len(words)
+    await bench.set_register("irq_status", done=1)
+    assert not int(dut.irq.value)
+
+    nowhere = await bench.registers.read(0x18, 4)
+    assert nowhere.resp != AxiResp.OKAY
+    assert (await bench.registers.write(REGISTER["id"].offset, b"abcd")).resp != AxiResp.OKAY
+    assert await bench.register("id") == ID_VALUE
+    bench.check_bus()

@@ -1,0 +1,58 @@
+"""The subsystem's Verilog in cocotb: an independent AXI slave, ours with all its knobs, errors, resets, registers."""
+
+import shutil
+from functools import cache
+
+import pytest
+
+from tilewright.sim.build import build
+from tilewright.sim.cocotb_run import run_cocotb
+from tilewright.sim.results import record
+from tilewright.sim.verilog import to_verilog
+from tilewright.tb.monitored import VARIANTS, MonitoredSubsystem
+from tilewright.tb.tb_tmau_subsystem import PLACES, RESETS
+
+SEED = 2026
+
+#: Tests of tb/tb_tmau_subsystem.py that run in one simulation.
+GROUPS = {
+    "independent": "independent_slave",
+    "own": "own_slave",
+    "errors": "read_error",
+    "reset": "reset_in_transfer",
+    "rest": "page_edges|consumer|registers",
+}
+
+
+@cache
+def _verilog(variant):
+    return to_verilog(MonitoredSubsystem(VARIANTS[variant]), "monitored")
+
+
+def _run(simulator, variant, group):
+    if simulator == "icarus" and shutil.which("iverilog") is None:
+        pytest.skip("Icarus Verilog is not installed")
+    name = f"{group}-{simulator}-{variant}"
+    print(f"{name}: seed {SEED}")
+    program = build(_verilog(variant), "monitored", simulator=simulator, cocotb=True)
+    environment = {"TILEWRIGHT_VARIANT": variant}
+    return run_cocotb(
+        program, "tilewright.tb.tb_tmau_subsystem", name=name, seed=SEED, environment=environment, tests=GROUPS[group]
+    )
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_verilator(variant, group):
+    """Every testbench on every variant."""
+    passed = _run("verilator", variant, group)
+    if group == "errors":
+        record(f"axi-errors-{variant}", cases=3 * len(passed), mismatches=0)
+    if group == "reset":
+        record(f"reset-{variant}", cases=RESETS, mismatches=0)
+
+
+@pytest.mark.parametrize("group", ["independent", "rest"])
+def test_icarus(group):
+    """A second simulator agrees, where it is installed."""
+    _run("icarus", "unit", group)
