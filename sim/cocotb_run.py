@@ -29,7 +29,7 @@ def run_cocotb(program, module, *, name, seed, environment=None, tests=None):
     environment : dict or None
         Further environment variables.
     tests : str or None
-        Regular expression that is found in the full names of the tests to run (``module.test/parameters``); None runs all.
+        Regular expression that is found in the full names of the tests to run, ``module.test/parameters``; None: all.
 
     Returns
     -------

@@ -208,7 +208,7 @@ def _written(bench, tile):
 @cocotb.test()
 @cocotb.parametrize(moment=list(range(0, 50, 2)))
 async def reset_in_transfer(dut, moment):
-    """A reset when reads have been in flight for ``moment`` cycles: the bus may not mind, and the next commands work."""
+    """A reset when reads have been in flight for ``moment`` cycles: no rule is broken, and the next commands work."""
     rng = _rng("reset", moment)
     knobs = Knobs(reorder=True, interleave=True, latency=8, ar_stall=0.2, r_stall=0.2)
     bench, slave = await _with_own_slave(dut, rng, knobs)
