@@ -45,7 +45,7 @@ FORBIDDEN = {
 }
 
 #: Stems without a test file of their own. They hold shapes and numbers, which the tests of their users check.
-NO_TEST = {"__init__", "layouts", "params"}
+NO_TEST = {"__init__", "axi4", "layouts", "params"}
 
 #: Stems in packages of golden/ that mean something only in software.
 SOFTWARE_ONLY = {
