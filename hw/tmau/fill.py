@@ -12,6 +12,8 @@ from .realign import AlignedLayout
 
 __all__ = ["AssembledLayout", "LineAssembler", "round_tf32"]
 
+_LINE_BITS = 8 * LINE_BYTES
+
 
 class AssembledLayout(data.StructLayout):
     """A line of a transfer that is complete."""
@@ -39,21 +41,20 @@ def round_tf32(value):
 
 
 def _below(limit):
-    """Strobe of the bytes 0 … ``limit`` - 1 of a line."""
-    return ~(Const(-1, LINE_BYTES) << limit)[:LINE_BYTES]
+    """Mask of the first ``limit`` bytes of a line."""
+    return ~(Const(-1, _LINE_BITS) << Cat(Const(0, 3), limit))[:_LINE_BITS]
 
 
-def _select(strobe, chosen, other):
-    """Byte by byte: ``chosen`` where ``strobe`` is set, and ``other`` elsewhere."""
-    mask = Cat(bit.replicate(len(chosen) // len(strobe)) for bit in strobe)
+def _select(mask, chosen, other):
+    """Bit by bit: ``chosen`` where ``mask`` is set, and ``other`` elsewhere."""
     return (chosen & mask) | (other & ~mask)
 
 
 class LineAssembler(wiring.Component):
     """Merges data, rounded where the transfer says so, and fill to lines.
 
-    Bytes wait in the line register until a piece with ``emit`` completes their line. What that piece has of the next line
-    starts the register over.
+    Bytes wait in the line register until a piece with ``emit`` completes their line. What that piece has of the next
+    line starts the register over.
 
     Latency: one cycle from the piece that completes a line. Throughput: one piece a cycle.
 
@@ -78,27 +79,34 @@ class LineAssembler(wiring.Component):
         aligned, lines = self.aligned.payload, self.lines.payload
         piece = aligned.piece
 
+        # A byte of this line and the one below it in the next have the same place in the word, and in the fill.
         lanes = [aligned.word.word_select(lane, 32) for lane in range(bus_bytes // 4)]
         word = Signal(aligned.word.shape())
-        m.d.comb += word.eq(Cat(Mux(aligned.tf32, round_tf32(lane), lane) for lane in lanes))
-        word_line = word.replicate(LINE_BYTES // bus_bytes)
-        fill_line = aligned.fill.replicate(LINE_BYTES // 4)
-
-        # Bytes of this line and, with an end of more than 128, of the next. In both a byte has the same place in the word.
-        written, from_word, next_written, next_from_word = (
-            Signal(LINE_BYTES, name=name) for name in ("written", "from_word", "next_written", "next_from_word")
-        )
-        reaches = piece.end[7].replicate(LINE_BYTES)
-        data_reach = piece.data_end[7].replicate(LINE_BYTES)
+        word_line = Signal(_LINE_BITS)
+        fill_line = Signal(_LINE_BITS)
         m.d.comb += [
-            written.eq(~_below(piece.first) & (_below(piece.end[:7]) | reaches)),
-            from_word.eq(~_below(piece.data_first) & (_below(piece.data_end[:7]) | data_reach)),
-            next_written.eq(_below(piece.end[:7]) & reaches),
-            next_from_word.eq(_below(piece.data_end[:7]) & data_reach),
+            word.eq(Cat(Mux(aligned.tf32, round_tf32(lane), lane) for lane in lanes)),
+            word_line.eq(word.replicate(LINE_BYTES // bus_bytes)),
+            fill_line.eq(aligned.fill.replicate(LINE_BYTES // 4)),
         ]
 
-        held_data = Signal(8 * LINE_BYTES)
+        # Masks of this line and, for an end of more than 128, of the next.
+        below_end, below_data_end, written, from_word, next_written, next_from_word = (
+            Signal(_LINE_BITS, name=name)
+            for name in ("below_end", "below_data_end", "written", "from_word", "next_written", "next_from_word")
+        )
+        m.d.comb += [
+            below_end.eq(_below(piece.end[:7])),
+            below_data_end.eq(_below(piece.data_end[:7])),
+            written.eq(~_below(piece.first) & Mux(piece.end[7], ~0, below_end)),
+            from_word.eq(~_below(piece.data_first) & Mux(piece.data_end[7], ~0, below_data_end)),
+            next_written.eq(Mux(piece.end[7], below_end, 0)),
+            next_from_word.eq(Mux(piece.data_end[7], below_data_end, 0)),
+        ]
+
+        held_data = Signal(_LINE_BITS)
         held_strobe = Signal(LINE_BYTES)
+        strobe = held_strobe | written[::8]
         # One choice between word and fill for each register: a byte of both lines is kept for the next only.
         here = _select(from_word, word_line, fill_line)
         kept = _select(_select(next_written, next_from_word, from_word), word_line, fill_line)
@@ -110,11 +118,11 @@ class LineAssembler(wiring.Component):
             m.d.sync += [
                 lines.line.row.eq(piece.line),
                 lines.line.data.eq(_select(written, here, held_data)),
-                lines.line.strobe.eq(held_strobe | written),
+                lines.line.strobe.eq(strobe),
                 lines.swizzle.eq(aligned.swizzle),
                 lines.last.eq(piece.last),
                 lines.completion.eq(aligned.completion),
                 held_data.eq(_select(written | next_written, kept, held_data)),
-                held_strobe.eq(Mux(piece.emit, next_written, held_strobe | written)),
+                held_strobe.eq(Mux(piece.emit, next_written[::8], strobe)),
             ]
         return m

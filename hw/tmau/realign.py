@@ -30,10 +30,11 @@ class AlignedLayout(data.StructLayout):
 class Realigner(wiring.Component):
     """Takes a bus word for each step that pulls one and rotates it by bytes.
 
-    Errors of words are collected until the transfer's last step and go into its completion, with the address of the first.
+    Errors of words are collected until the transfer's last step and go into its completion, with the address of the
+    first.
 
-    Latency: one cycle from the word (or the step, if it pulls none) to the piece; the word goes through the rotator unregistered.
-    Throughput: one step a cycle.
+    Latency: one cycle from the word (or the step, if it pulls none) to the piece; the word goes through the rotator
+    unregistered. Throughput: one step a cycle.
 
     Members
     -------

@@ -13,8 +13,8 @@ __all__ = ["PieceLayout", "StepGenerator", "StepLayout"]
 class PieceLayout(data.StructLayout):
     """The bytes of one step, relative to the start of ``line``; what reaches past 128 lies in the next line.
 
-    Bytes ``first … end - 1`` are written: those in ``data_first … data_end - 1`` come from the bus word, others are fill. If
-    nothing is data, ``data_end`` is zero; if the step writes nothing, ``first`` equals ``end``.
+    Bytes ``first … end - 1`` are written: those in ``data_first … data_end - 1`` come from the bus word, others are
+    fill. If nothing is data, ``data_end`` is zero; if the step writes nothing, ``first`` equals ``end``.
     """
 
     def __init__(self, params):
@@ -40,8 +40,8 @@ class StepLayout(data.StructLayout):
                 "piece": PieceLayout(params),
                 "pull": unsigned(1),  # takes the next bus word
                 "reuse": unsigned(1),  # takes the word of the step before that took one
-                # To the left, in bytes: puts byte i of the word at i + rotate modulo the bus. A word that is used again is
-                # taken as it was rotated the last time.
+                # To the left, in bytes: puts byte i of the word at i + rotate modulo the bus. A word that is used again
+                # is taken as it was rotated the last time.
                 "rotate": unsigned(params.bus_log2),
                 "context": ContextLayout(params),
             }
@@ -49,12 +49,13 @@ class StepLayout(data.StructLayout):
 
 
 class StepGenerator(wiring.Component):
-    """Cuts runs into steps: each takes at most one bus word, completes at most one line and reaches at most into the next.
+    """Cuts runs into steps: each takes at most one bus word, completes at most one line and reaches at most into the
+    next.
 
-    A step with a word ends where the word's data end. If the run has no more data, the fill behind them goes along, to the end
-    of the line, or, where the data reach over it, to the end of the run if that lies in the next line. A step without a word
-    ends with the line or the run. A run that leaves a started line to which nothing follows ends with an empty step that
-    completes it.
+    A step with a word ends where the word's data end. If the run has no more data, the fill behind them goes along, to
+    the end of the line, or, where the data reach over it, to the end of the run if that lies in the next line. A step
+    without a word ends with the line or the run. A run that leaves a started line to which nothing follows ends with an
+    empty step that completes it.
 
     Latency: two cycles from a run to its first step. Throughput: one step a cycle, without a pause between runs.
 

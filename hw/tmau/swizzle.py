@@ -33,8 +33,8 @@ def chunk_flips(swizzle, row):
 class Swizzler(wiring.Component):
     """Puts the chunk at place p of a line at p XOR ``chunk_flips``, and completes transfers.
 
-    A transfer's completion is valid in the cycle in which its last line is accepted, and stays valid, with further lines held
-    back, until it is accepted. ``completions.valid`` thus depends on ``writes.ready``.
+    A transfer's completion is valid in the cycle in which its last line is accepted, and stays valid, with further
+    lines held back, until it is accepted. ``completions.valid`` thus depends on ``writes.ready``.
 
     Latency: one cycle. Throughput: one line a cycle.
 

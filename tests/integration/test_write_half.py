@@ -1,0 +1,337 @@
+"""The write half against a byte-by-byte model: random transfers in every stall mode, rates and the latency."""
+
+import random
+from dataclasses import dataclass, field
+
+import pytest
+from amaranth import Elaboratable, Module
+from amaranth.lib.wiring import connect
+
+from tilewright.hw.smem.params import SmemParams
+from tilewright.hw.tmau.fill import LineAssembler
+from tilewright.hw.tmau.params import PRESETS
+from tilewright.hw.tmau.realign import Realigner
+from tilewright.hw.tmau.steps import StepGenerator
+from tilewright.hw.tmau.swizzle import Swizzler
+from tilewright.hw.tmau.tracker import ResponseTracker
+from tilewright.sim.pysim import simulate
+from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 20260
+BUSES = [16, 32, 64]
+
+
+class WriteHalf(Elaboratable):
+    """The five rooms, one behind the other."""
+
+    def __init__(self, params):
+        self.tracker = ResponseTracker(params)
+        self.steps = StepGenerator(params)
+        self.realigner = Realigner(params)
+        self.assembler = LineAssembler(params)
+        self.swizzler = Swizzler(params)
+        self.transfers, self.rows = self.tracker.transfers, self.tracker.rows
+        self.words, self.stall_data = self.realigner.words, self.realigner.stall_data
+        self.writes, self.completions = self.swizzler.writes, self.swizzler.completions
+
+    def elaborate(self, platform):
+        m = Module()
+        for name in ("tracker", "steps", "realigner", "assembler", "swizzler"):
+            m.submodules[name] = getattr(self, name)
+        connect(m, tracker=self.tracker.runs, steps=self.steps.runs)
+        connect(m, steps=self.steps.steps, realigner=self.realigner.steps)
+        connect(m, realigner=self.realigner.aligned, assembler=self.assembler.aligned)
+        connect(m, assembler=self.assembler.lines, swizzler=self.swizzler.lines)
+        return m
+
+
+def unit_params(bus_bytes):
+    return PRESETS["unit"].replace(bus_bytes=bus_bytes)
+
+
+def deep_params(bus_bytes):
+    """Queues so deep that the test's own drivers never wait."""
+    sizes = {"max_outstanding": 256, "commands_in_flight": 32, "smem": SmemParams(16384)}
+    return PRESETS["unit"].replace(bus_bytes=bus_bytes, **sizes)
+
+
+def tf32(value):
+    """Of the raw bits of a float, by division: the nearest multiple of 2^13, the even one in the middle."""
+    sign, magnitude = value & 1 << 31, value & (1 << 31) - 1
+    if magnitude > 0x7F800000:
+        return 0x7FFFE000
+    quotient, rest = divmod(magnitude, 1 << 13)
+    if 2 * rest > 1 << 13 or (2 * rest == 1 << 13 and quotient % 2):
+        quotient += 1
+    return sign | quotient << 13
+
+
+def swizzled(address, swizzle):
+    """tmau.md section 5."""
+    chunks = (0, 32, 64, 128)[swizzle] // 16
+    return address ^ ((address >> 7) % chunks) * 16 if swizzle else address
+
+
+@dataclass
+class Traffic:
+    """What goes into the write half, and what must come out."""
+
+    params: object
+    transfers: list = field(default_factory=list)
+    rows: list = field(default_factory=list)
+    words: list = field(default_factory=list)
+    writes: list = field(default_factory=list)  # (row, {byte in the line: value})
+    completions: list = field(default_factory=list)
+    last_writes: list = field(default_factory=list)  # index in writes of each transfer's last
+
+    def add(self, rng, transfer, rows, *, error_rate=0.0):
+        """Adds one transfer; ``rows`` are dictionaries of ``inside``, ``offset`` and ``shared``."""
+        bus = self.params.bus_bytes
+        memory, words, start = {}, [], 128 * transfer["line"]
+        for number, row in enumerate(rows):
+            self.rows.append(row | {"last": number == len(rows) - 1})
+            fill = transfer["fill"].to_bytes(4, "little")
+            run = [fill[k % 4] for k in range(transfer["run_bytes"])]
+            if row["inside"]:
+                first, end = transfer["data_start"], transfer["data_end"]
+                count = -(-(row["offset"] + end - first) // bus)
+                taken = words[-1:] if row["shared"] else []
+                while len(taken) < count:
+                    taken.append(self._word(rng, error_rate))
+                    words.append(taken[-1])
+                source = b"".join(word["data"].to_bytes(bus, "little") for word in taken)[row["offset"] :]
+                run[first:end] = self._rounded(source[: end - first], transfer["tf32"])
+            memory |= {start + k: byte for k, byte in enumerate(run)}
+            start += transfer["pitch"]
+        self.transfers.append(transfer | {"bytes": len(memory)})
+        self.words += words
+        self._expect(transfer, memory, [word["address"] for word in words if word["error"]])
+
+    def _word(self, rng, error_rate):
+        # Floats near the ends of their range are more frequent than chance has them.
+        data = rng.getrandbits(self.params.bus_width)
+        for lane in range(0, self.params.bus_width, 32):
+            if rng.random() < 0.2:
+                data |= rng.choice([0x7F800000, 0x7F7FF000, 0x7FFFFFFF]) << lane
+            if rng.random() < 0.3:
+                data &= ~(rng.choice([0xFFF, 0x1FFF, 0x7FFFFF]) << lane)
+        return {"data": data, "error": rng.random() < error_rate, "address": rng.getrandbits(self.params.addr_width)}
+
+    @staticmethod
+    def _rounded(source, is_tf32):
+        if not is_tf32:
+            return source
+        lanes = (int.from_bytes(source[k : k + 4], "little") for k in range(0, len(source), 4))
+        return b"".join(tf32(lane).to_bytes(4, "little") for lane in lanes)
+
+    def _expect(self, transfer, memory, errors):
+        for row in sorted({address >> 7 for address in memory}):
+            line = {swizzled(a, transfer["swizzle"]) - 128 * row: b for a, b in memory.items() if a >> 7 == row}
+            self.writes.append((row, line))
+        self.last_writes.append(len(self.writes) - 1)
+        expected = {name: transfer[name] for name in ("tag", "signal", "barrier")} | {"bytes": len(memory)}
+        self.completions.append(expected | {"error": bool(errors), "address": errors[0] if errors else None})
+
+
+def simple_transfer(**members):
+    """Run after run without gaps, swizzle or rounding; ``members`` replace what they name."""
+    defaults = {
+        "tag": 1,
+        "signal": 1,
+        "barrier": 8,
+        "line": 0,
+        "data_start": 0,
+        "swizzle": 0,
+        "fill": 0x04030201,
+        "tf32": 0,
+    }
+    length = members["run_bytes"]
+    return defaults | {"pitch": length, "data_end": length} | members
+
+
+def random_traffic(params, count, seed):
+    rng = random.Random(seed)
+    traffic = Traffic(params)
+    for tag in range(count):
+        is_tf32 = rng.random() < 0.3
+        grain = 4 if is_tf32 else rng.choice([1, 2, 8, 16])
+        length = 16 * rng.choice([1, 2, 3, 4, 5, 8, 9, 16, rng.randint(1, 40)])
+        pitch = length + 16 * rng.choice([0, 0, 0, 1, 2, 7, 9])
+        runs = rng.randint(1, max(1, min(9, 1200 // pitch)))
+        cuts = sorted(rng.sample(range(0, length + 1, grain), 2))
+        lines = -(-(pitch * (runs - 1) + length) // 128)
+        transfer = {
+            "tag": tag,
+            "signal": rng.getrandbits(1),
+            "barrier": 8 * rng.randrange(params.smem.size_bytes // 8),
+            "line": rng.choice([0, params.smem.rows - lines, rng.randint(0, params.smem.rows - lines)]),
+            "run_bytes": length,
+            "data_start": rng.choice([0, cuts[0]]),
+            "data_end": rng.choice([length, cuts[1]]),
+            "pitch": pitch,
+            "swizzle": rng.randrange(4),
+            "fill": rng.getrandbits(32),
+            "tf32": is_tf32,
+        }
+        inside_rate, share_rate = rng.choice([0, 0.5, 1, 1]), rng.choice([0, 0.5, 0.9])
+        rows, started = [], False
+        for _ in range(runs):
+            inside = rng.random() < inside_rate
+            offset = rng.randrange(0, params.bus_bytes, min(grain, params.bus_bytes)) if inside else 0
+            rows.append(
+                {"inside": inside, "offset": offset, "shared": inside and started and rng.random() < share_rate}
+            )
+            started |= inside
+        traffic.add(rng, transfer, rows, error_rate=rng.choice([0, 0, 0.2]))
+    return traffic
+
+
+def run(traffic, mode="none", *, hold_last_word=0, seed=SEED):
+    """Runs the traffic, checks everything that comes out, and returns the cycles of all handshakes by port."""
+    dut = WriteHalf(traffic.params)
+    idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
+    cycles, came = {}, {}
+
+    def source(name, salt):
+        async def drive(ctx):
+            cycles[name] = await send(ctx, getattr(dut, name), getattr(traffic, name), idle=idle, seed=seed + salt)
+
+        return drive
+
+    async def words(ctx):
+        count = len(traffic.words) - bool(hold_last_word)
+        cycles["words"] = await send(ctx, dut.words, traffic.words[:count], idle=idle, seed=seed)
+        if hold_last_word:
+            await ctx.tick().repeat(hold_last_word)
+            elapsed = (cycles["words"] or [-1])[-1] + 1 + hold_last_word
+            cycles["words"] += [elapsed + c for c in await send(ctx, dut.words, traffic.words[count:])]
+
+    def sink(name, salt):
+        async def take(ctx):
+            count = len(getattr(traffic, name))
+            came[name], cycles[name] = await receive(ctx, getattr(dut, name), count, stall=stall, seed=seed + salt)
+
+        return take
+
+    simulate(
+        dut,
+        source("transfers", 1),
+        source("rows", 2),
+        words,
+        sink("writes", 3),
+        sink("completions", 4),
+        background=[watch_stream(dut.writes, "writes"), watch_stream(dut.completions, "completions")],
+        deadline=40_000,
+    )
+    check(traffic, came, cycles)
+    return cycles
+
+
+def check(traffic, came, cycles):
+    for write, (row, line) in zip(came["writes"], traffic.writes, strict=True):
+        data = write.data.to_bytes(128, "little")
+        assert (write.row, {k: data[k] for k in range(128) if write.strobe >> k & 1}) == (row, line)
+    for completion, expected in zip(came["completions"], traffic.completions, strict=True):
+        for name, value in expected.items():
+            assert value is None or completion[name] == value, f"{name} of {expected}"
+    for done, last in zip(cycles["completions"], traffic.last_writes, strict=True):
+        assert done >= cycles["writes"][last], "complete before the last line is written"
+        assert last + 1 == len(traffic.writes) or done < cycles["writes"][last + 1], "the next transfer went ahead"
+
+
+def consecutive(cycles):
+    return cycles == list(range(cycles[0], cycles[0] + len(cycles)))
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize("bus_bytes", BUSES)
+def test_random_transfers(bus_bytes, mode):
+    seed = SEED + 10 * bus_bytes + list(STALL_MODES).index(mode)
+    print(f"seed {seed}")
+    run(random_traffic(unit_params(bus_bytes), 40, seed), mode, seed=seed)
+
+
+def repeated(params, count, transfer, rows):
+    traffic = Traffic(params)
+    for _ in range(count):
+        traffic.add(random.Random(SEED), transfer, rows)
+    return traffic
+
+
+INSIDE = {"inside": 1, "offset": 0, "shared": 0}
+OUTSIDE = {"inside": 0, "offset": 0, "shared": 0}
+
+
+@pytest.mark.parametrize("bus_bytes", BUSES)
+@pytest.mark.parametrize(
+    ("length", "offset", "runs"), [(64, 0, 8), (1024, 5, 2), (256, 11, 1), (16, 0, 24), (80, 0, 8), (160, 0, 4)]
+)
+def test_a_word_a_cycle(bus_bytes, length, offset, runs):
+    traffic = repeated(
+        deep_params(bus_bytes), 6, simple_transfer(run_bytes=length), [INSIDE | {"offset": offset}] * runs
+    )
+    cycles = run(traffic)
+    # Where a transfer ends with a word that spans two lines, the second takes a cycle of its own; none here does.
+    assert consecutive(cycles["words"])
+
+
+@pytest.mark.parametrize("bus_bytes", BUSES)
+@pytest.mark.parametrize("swizzle", range(4))
+def test_a_run_a_cycle_with_gaps(bus_bytes, swizzle):
+    transfer = simple_transfer(run_bytes=16, pitch=(16, 32, 64, 128)[swizzle], swizzle=swizzle)
+    cycles = run(repeated(deep_params(bus_bytes), 4, transfer, [INSIDE] * 16))
+    assert consecutive(cycles["words"])
+
+
+@pytest.mark.parametrize("bus_bytes", [32, 64])
+def test_a_run_a_cycle_where_runs_share_words(bus_bytes):
+    rows = [{"inside": 1, "offset": 16 * k % bus_bytes, "shared": 16 * k % bus_bytes > 0} for k in range(32)]
+    cycles = run(repeated(deep_params(bus_bytes), 4, simple_transfer(run_bytes=16), rows))
+    assert cycles["writes"] == [cycles["writes"][0] + 8 * k for k in range(16)]
+
+
+@pytest.mark.parametrize("bus_bytes", BUSES)
+def test_a_line_of_fill_a_cycle(bus_bytes):
+    cycles = run(repeated(deep_params(bus_bytes), 5, simple_transfer(run_bytes=1024), [OUTSIDE]))
+    assert consecutive(cycles["writes"])
+
+
+@pytest.mark.parametrize("bus_bytes", BUSES)
+def test_fill_around_the_data_costs_no_cycle(bus_bytes):
+    transfer = simple_transfer(run_bytes=128, data_start=48, data_end=56)
+    cycles = run(repeated(deep_params(bus_bytes), 5, transfer, [INSIDE] * 4))
+    assert consecutive(cycles["writes"])
+
+
+@pytest.mark.parametrize("bus_bytes", BUSES)
+@pytest.mark.parametrize("swizzle", [0, 3])
+def test_three_cycles_from_the_last_word(bus_bytes, swizzle):
+    transfer = simple_transfer(run_bytes=256, swizzle=swizzle, data_end=250)
+    cycles = run(repeated(deep_params(bus_bytes), 1, transfer, [INSIDE]), hold_last_word=30)
+    assert cycles["writes"][-1] == cycles["words"][-1] + 3
+    assert cycles["completions"] == cycles["writes"][-1:]
+
+
+def test_stall_data_counts_the_cycles_without_a_word():
+    traffic = repeated(deep_params(16), 1, simple_transfer(run_bytes=16), [INSIDE])
+    dut, stalls = WriteHalf(traffic.params), []
+
+    async def source(ctx):
+        await send(ctx, dut.transfers, traffic.transfers)
+        await send(ctx, dut.rows, traffic.rows)
+        await ctx.tick().repeat(20)
+        await send(ctx, dut.words, traffic.words)
+
+    async def sink(ctx):
+        await receive(ctx, dut.writes, 1)
+
+    async def completion(ctx):
+        await receive(ctx, dut.completions, 1)
+
+    async def watch(ctx):
+        async for *_, stall in ctx.tick().sample(dut.stall_data):
+            stalls.append(stall)
+
+    simulate(dut, source, sink, completion, background=[watch])
+    # Three cycles go by until the step is there.
+    assert sum(stalls) == 20 - 2
