@@ -105,6 +105,9 @@ class Queue(wiring.Component):
             raise ValueError(f"depth must be a power of two from 2 to 1024, not {depth!r}")
         self.depth = depth
         self.memory = Memory(shape=shape, depth=depth, init=[])
+        self.write = self.memory.write_port()
+        # Transparent, so that an item can leave the memory in the cycle after it came.
+        self.read = self.memory.read_port(transparent_for=(self.write,))
         # The oldest and the next free place of the memory. As an item is always at the output when the memory holds
         # any, the memory is never full, and equal indices mean that it is empty.
         self.head = Signal(range(depth))
@@ -120,9 +123,7 @@ class Queue(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.memory = self.memory
-        write = self.memory.write_port()
-        # Transparent, so that an item can leave the memory in the cycle after it came.
-        read = self.memory.read_port(transparent_for=(write,))
+        write, read = self.write, self.read
 
         push, pop = Signal(), Signal()
         refill = Signal()  # the output register is free, or becomes free
