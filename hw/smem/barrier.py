@@ -27,7 +27,8 @@ class BarrierUnit(wiring.Component):
     not directly follow an operation, nor do landed bytes directly follow landed bytes: so at most two of three cycles
     read. Landed bytes that come at least three cycles apart never wait.
 
-    Latency: 2 cycles. Throughput: a request, or landed bytes, every second cycle; both: two operations in three cycles.
+    Latency: 2 cycles. Throughput: a request, or landed bytes, every second cycle; while both wait, two landed and one
+    request in five cycles.
 
     Members
     -------

@@ -1,0 +1,154 @@
+"""Arbiters of the banks: who waits, and for how long."""
+
+import pytest
+
+from tilewright.hw.smem.arbiter import PATIENCE, ReadArbiter, WriteArbiter
+from tilewright.hw.smem.params import SmemParams
+from tilewright.sim.pysim import simulate
+
+PARAMS = SmemParams(1024)
+
+
+def read_grants(cycles, *, barrier, host=True, consumer=True):
+    """One letter a cycle, of the reader that was granted; ``barrier`` says in which cycles the barrier unit reads."""
+    dut = ReadArbiter(PARAMS)
+    grants = []
+
+    async def drive(ctx):
+        ctx.set(dut.host.payload, 0o23)
+        ctx.set(dut.barrier.payload, 0o35)
+        ctx.set(dut.consumer.payload, {"enable": 0x0F, "rows": range(8)})
+        ctx.set(dut.host.valid, host)
+        ctx.set(dut.consumer.valid, consumer)
+        for cycle in range(cycles):
+            ctx.set(dut.barrier.valid, barrier(cycle))
+            ready = ctx.get(dut.host.ready), ctx.get(dut.consumer.ready)
+            granted = [barrier(cycle), host and ready[0], consumer and ready[1]]
+            assert sum(granted) <= 1
+            enable, rows = ctx.get(dut.banks.enable), [ctx.get(dut.banks.rows[bank]) for bank in range(8)]
+            expected = {0: (1 << 5, [3] * 8), 1: (1 << 3, [2] * 8), 2: (0x0F, [*range(8)])}
+            if any(granted):
+                assert (enable, rows) == expected[granted.index(True)]
+            else:
+                assert enable == 0
+            grants.append("BHC"[granted.index(True)] if any(granted) else "-")
+            await ctx.tick()
+
+    simulate(dut, drive)
+    return "".join(grants)
+
+
+@pytest.mark.parametrize(
+    ("barrier", "host", "consumer", "grants"),
+    [
+        (lambda cycle: False, False, True, "CCCCCC"),
+        (lambda cycle: False, True, False, "HHHHHH"),
+        (lambda cycle: False, True, True, "HCHCHC"),
+        (lambda cycle: cycle % 3 != 2, True, True, "BBHBBCBBHBBC"),
+        (lambda cycle: cycle % 2 == 0, False, False, "B-B-B-"),
+    ],
+    ids=["consumer alone", "host alone", "by turns", "barrier first", "barrier alone"],
+)
+def test_read_order(barrier, host, consumer, grants):
+    assert read_grants(len(grants), barrier=barrier, host=host, consumer=consumer) == grants
+
+
+def test_chunk_comes_from_the_bank_of_the_cycle_before():
+    dut = ReadArbiter(PARAMS)
+
+    async def drive(ctx):
+        ctx.set(dut.banks_data, [100 + bank for bank in range(8)])
+        for bank in range(8):
+            ctx.set(dut.host.payload, 0o50 + bank)
+            ctx.set(dut.host.valid, 1)
+            await ctx.tick()
+            assert ctx.get(dut.chunk) == 100 + bank
+
+    simulate(dut, drive)
+
+
+async def offer_line(ctx, dut, banks):
+    strobe = sum(0xFFFF << 16 * bank for bank in banks)
+    ctx.set(dut.lines.payload, {"row": 4, "data": sum((bank + 1) << 128 * bank for bank in range(8)), "strobe": strobe})
+    ctx.set(dut.lines.valid, 1)
+
+
+async def offer_small(ctx, dut, who, *, bank, urgent=0):
+    payload = {"chunk": 0o60 + bank, "data": 0xABC, "strobe": 0x0FF0}
+    if who == "host":
+        ctx.set(dut.host.payload, payload)
+        ctx.set(dut.host.valid, 1)
+    else:
+        ctx.set(dut.write_back.payload, payload)
+        ctx.set(dut.write_back.valid, 1)
+        ctx.set(dut.write_back.urgent, urgent)
+
+
+@pytest.mark.parametrize("who", ["host", "write_back"])
+@pytest.mark.parametrize("bank", range(8))
+def test_small_write_shares_the_cycle_with_a_line_that_leaves_its_bank_alone(who, bank):
+    dut = WriteArbiter(PARAMS)
+    others = [b for b in range(8) if b != bank]
+
+    async def drive(ctx):
+        await offer_line(ctx, dut, others)
+        await offer_small(ctx, dut, who, bank=bank)
+        assert ctx.get(dut.lines.ready)
+        assert ctx.get(dut.host.ready if who == "host" else dut.write_back.taken)
+        assert not ctx.get(dut.stall_stb)
+        for b in others:
+            assert (ctx.get(dut.banks.rows[b]), ctx.get(dut.banks.data[b]), ctx.get(dut.banks.strobes[b])) == (
+                4,
+                b + 1,
+                0xFFFF,
+            )
+        assert ctx.get(dut.banks.rows[bank]) == 6
+        assert ctx.get(dut.banks.data[bank]) == 0xABC
+        assert ctx.get(dut.banks.strobes[bank]) == 0x0FF0
+
+    simulate(dut, drive)
+
+
+@pytest.mark.parametrize("who", ["host", "write_back"])
+def test_small_writer_waits_and_then_goes_first(who):
+    dut = WriteArbiter(PARAMS)
+
+    async def drive(ctx):
+        await offer_line(ctx, dut, range(8))
+        await offer_small(ctx, dut, who, bank=3)
+        stalls = []
+        for _ in range(PATIENCE + 1):
+            stalls.append(ctx.get(dut.stall_stb))
+            assert ctx.get(dut.lines.ready) == (not stalls[-1])
+            assert ctx.get(dut.host.ready if who == "host" else dut.write_back.taken) == stalls[-1]
+            await ctx.tick()
+        assert stalls == [0] * PATIENCE + [1]
+
+    simulate(dut, drive)
+
+
+def test_urgent_goes_at_once():
+    dut = WriteArbiter(PARAMS)
+
+    async def drive(ctx):
+        await offer_line(ctx, dut, range(8))
+        await offer_small(ctx, dut, "write_back", bank=3, urgent=1)
+        assert ctx.get(dut.write_back.taken)
+        assert not ctx.get(dut.lines.ready)
+        assert [ctx.get(dut.banks.strobes[bank]) for bank in range(8)] == [0, 0, 0, 0x0FF0, 0, 0, 0, 0]
+
+    simulate(dut, drive)
+
+
+def test_host_waits_for_the_write_back():
+    dut = WriteArbiter(PARAMS)
+
+    async def drive(ctx):
+        await offer_small(ctx, dut, "write_back", bank=3)
+        await offer_small(ctx, dut, "host", bank=5)
+        assert (ctx.get(dut.write_back.taken), ctx.get(dut.host.ready)) == (1, 0)
+        await ctx.tick()
+        ctx.set(dut.write_back.valid, 0)
+        assert ctx.get(dut.host.ready)
+
+    simulate(dut, drive)

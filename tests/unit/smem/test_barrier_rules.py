@@ -1,0 +1,93 @@
+"""Barrier arithmetic: the hardware against the golden barrier, at the edges of every count."""
+
+import random
+
+import pytest
+from amaranth.hdl import Module
+
+from tilewright.golden.smem.barrier import Barrier
+from tilewright.golden.spec import BarrierOp
+from tilewright.hw.smem.barrier_rules import BarrierDecode, BarrierUpdate
+from tilewright.hw.smem.params import SmemParams
+from tilewright.sim.pysim import simulate
+
+SEED = 6
+OPS = [*BarrierOp, 5, 6, 7]
+ARRIVALS = [0, 1, 2, 3, (1 << 20) - 2, (1 << 20) - 1]
+TRANSACTIONS = [-(1 << 20), 1 - (1 << 20), -128, -1, 0, 1, 128, (1 << 20) - 2, (1 << 20) - 1]
+VALUES = [0, 1, 2, 3, 127, 128, 129, (1 << 20) - 2, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (1 << 21) - 2, (1 << 21) - 1]
+
+
+def edge_cases(count):
+    rng = random.Random(SEED)
+    for _ in range(count):
+        expected, transactions = rng.choice(ARRIVALS), rng.choice(TRANSACTIONS)
+        pending = rng.choice([expected, *ARRIVALS])
+        # Every third value ends a count exactly.
+        value = rng.choice([rng.choice(VALUES), pending, abs(transactions)])
+        yield Barrier(pending, expected, transactions, rng.getrandbits(1)), rng.choice(OPS), value, rng.random() < 0.05
+
+
+def both(decode, update):
+    m = Module()
+    m.submodules.decode, m.submodules.update = decode, update
+    return m
+
+
+async def run(ctx, decode, update, word, op, value, misaligned):
+    """(word after, result, flip, changed)"""
+    ctx.set(decode.request, {"op": op, "address": 0x48 | misaligned << 1, "value": value})
+    ctx.set(update.operation, ctx.get(decode.operation))
+    ctx.set(update.before, update.before.shape().from_bits(word))
+    await ctx.tick()
+    return ctx.get(update.after).as_bits(), ctx.get(update.result), ctx.get(update.flip), ctx.get(update.changed)
+
+
+def test_against_golden():
+    decode, update = BarrierDecode(SmemParams(4096)), BarrierUpdate()
+    seen = set()
+
+    async def check(ctx):
+        for barrier, op, value, misaligned in edge_cases(10_000):
+            before, phase = barrier.pack(), barrier.phase
+            try:
+                if misaligned:
+                    raise ValueError
+                done, error = barrier.apply(op, value), False
+            except ValueError:
+                done, error = False, True
+            flip = op not in (BarrierOp.INIT, BarrierOp.TRY_WAIT) and barrier.phase != phase
+            changed = not error and op != BarrierOp.TRY_WAIT
+            case = f"{op!r} {value} on {before:#018x}"
+            after, result, flipped, was_changed = await run(ctx, decode, update, before, op, value, misaligned)
+            assert after == barrier.pack(), case
+            assert (result.done, result.error, flipped, was_changed) == (done, error, flip, changed), case
+            seen.add((int(op), done, error))
+
+    simulate(both(decode, update), check, deadline=10_100)
+    counts = {(int(op), True, False) for op in BarrierOp if op != BarrierOp.INIT}
+    assert counts | {(int(op), False, True) for op in OPS} | {(int(op), False, False) for op in BarrierOp} <= seen
+
+
+def test_reserved_bits():
+    decode, update = BarrierDecode(SmemParams(4096)), BarrierUpdate()
+    word = 0xC000_0000_0030_0002
+
+    async def check(ctx):
+        after, _, _, _ = await run(ctx, decode, update, word, BarrierOp.ARRIVE, 3, False)
+        assert after == word  # refused: not a bit changes
+        after, _, _, _ = await run(ctx, decode, update, word, BarrierOp.ARRIVE, 1, False)
+        assert after == 0x0000_0000_0030_0001
+
+    simulate(both(decode, update), check)
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_misaligned(op):
+    decode, update = BarrierDecode(SmemParams(4096)), BarrierUpdate()
+
+    async def check(ctx):
+        _, result, _, _ = await run(ctx, decode, update, Barrier(1, 1).pack(), op, 1, True)
+        assert result.error
+
+    simulate(both(decode, update), check)

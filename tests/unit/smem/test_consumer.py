@@ -1,0 +1,151 @@
+"""Consumer port: every lane gets its chunk, and a request takes as many cycles as its worst bank has chunks."""
+
+import random
+from collections import defaultdict
+
+import pytest
+from amaranth.hdl import Elaboratable, Module, Signal
+
+from tilewright.hw.smem.banks import Banks
+from tilewright.hw.smem.consumer import ConsumerPort
+from tilewright.hw.smem.params import SmemParams
+from tilewright.sim.pysim import simulate
+from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 8
+PARAMS = SmemParams(4096)
+CHUNKS = PARAMS.size_bytes // 16
+
+
+class ConsumerOnBanks(Elaboratable):
+    """A consumer port that reads banks, except in cycles in which ``busy`` says that somebody else does."""
+
+    def __init__(self):
+        self.busy = Signal()
+        self.banks = Banks(PARAMS)
+        self.consumer = ConsumerPort(PARAMS)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.banks = self.banks
+        m.submodules.consumer = self.consumer
+        fetches = self.consumer.fetches
+        m.d.comb += [
+            fetches.ready.eq(~self.busy),
+            self.banks.read.rows.eq(fetches.payload.rows),
+            self.consumer.fetched.eq(self.banks.read_data),
+        ]
+        with m.If(self.busy):
+            # Another reader changes the outputs of all banks.
+            m.d.comb += self.banks.read.enable.eq(0xFF)
+            m.d.comb += self.banks.read.rows.eq(0)
+        with m.Elif(fetches.valid):
+            m.d.comb += self.banks.read.enable.eq(fetches.payload.enable)
+        return m
+
+
+def contents(chunk):
+    return (chunk + 1) * 0x0123_4567_89AB_CDEF_0011_2233_4455_6677 % (1 << 128)
+
+
+async def fill(ctx, banks):
+    for chunk in range(CHUNKS):
+        ctx.set(banks.memories[chunk % 8].data[chunk // 8], contents(chunk))
+
+
+def bank_cycles(request):
+    """Cycles at the banks: most different chunks that any bank has to give, at least one."""
+    wanted = defaultdict(set)
+    for lane, chunk in enumerate(request["chunks"]):
+        if request["lanes"] >> lane & 1:
+            wanted[chunk % 8].add(chunk)
+    return max((len(chunks) for chunks in wanted.values()), default=1)
+
+
+def requests(kind, count):
+    rng = random.Random(SEED)
+    for _ in range(count):
+        if kind == "lines":
+            yield {"lanes": 0xFF, "chunks": [8 * rng.randrange(CHUNKS // 8) + lane for lane in rng.sample(range(8), 8)]}
+        elif kind == "columns":
+            yield {"lanes": 0xFF, "chunks": [(8 * lane + rng.randrange(4) * 64) % CHUNKS for lane in range(8)]}
+        else:
+            # Few rows, so that lanes often want the same chunk, also around another one of the same bank.
+            yield {"lanes": rng.getrandbits(8), "chunks": [rng.randrange(24) for _ in range(8)]}
+
+
+def run(kind, *, count, mode="none", busy=0.0):
+    """Checks every answer; returns the cycles of requests and answers, and the number of conflict strobes."""
+    dut = ConsumerOnBanks()
+    sent = list(requests(kind, count))
+    cycles, strobes = {}, []
+
+    async def source(ctx):
+        await fill(ctx, dut.banks)
+        cycles["in"] = await send(ctx, dut.consumer.reads, sent, idle=STALL_MODES[mode]["idle"], seed=SEED)
+
+    async def sink(ctx):
+        answers, cycles["out"] = await receive(
+            ctx, dut.consumer.read_data, count, stall=STALL_MODES[mode]["stall"], seed=SEED
+        )
+        for request, answer in zip(sent, answers, strict=True):
+            for lane, chunk in enumerate(request["chunks"]):
+                if request["lanes"] >> lane & 1:
+                    assert answer[lane] == contents(chunk), f"lane {lane} of {request}"
+
+    async def others(ctx):
+        rng = random.Random(SEED)
+        async for _, _, strobe in ctx.tick().sample(dut.consumer.conflict_stb):
+            strobes.append(strobe)
+            ctx.set(dut.busy, rng.random() < busy)
+
+    watched = [watch_stream(dut.consumer.read_data, "read_data"), watch_stream(dut.consumer.fetches, "fetches")]
+    simulate(dut, source, sink, background=[others, *watched], deadline=50 * count + 100)
+    return cycles["in"], cycles["out"], sum(strobes), sent
+
+
+@pytest.mark.parametrize("busy", [0.0, 0.4])
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_random(mode, busy):
+    _, _, conflicts, sent = run("random", count=150, mode=mode, busy=busy)
+    assert conflicts == sum(bank_cycles(request) - 1 for request in sent)
+
+
+def test_full_rate_and_latency():
+    cycles_in, cycles_out, conflicts, _ = run("lines", count=50)
+    assert cycles_in == list(range(50))
+    assert cycles_out == list(range(2, 52))
+    assert conflicts == 0
+
+
+def test_a_column_takes_eight_cycles():
+    cycles_in, cycles_out, conflicts, _ = run("columns", count=20)
+    assert cycles_in == [0, *range(8, 8 * 20, 8)]
+    assert cycles_out == list(range(9, 9 + 8 * 20, 8))
+    assert conflicts == 7 * 20
+
+
+@pytest.mark.parametrize(
+    ("chunks", "lanes", "cycles"),
+    [
+        ([5] * 8, 0xFF, 1),
+        ([0, 8, 0, 8, 0, 8, 0, 8], 0xFF, 2),
+        ([0, 8, 16, 0, 8, 16, 0, 8], 0xFF, 3),
+        ([0, 8, 16, 24, 32, 40, 48, 56], 0x0F, 4),
+        ([0, 1, 10, 3, 4, 5, 6, 7], 0xFF, 1),
+        ([0, 8, 16, 24, 32, 40, 48, 56], 0x00, 1),
+    ],
+    ids=["broadcast", "two by turns", "three by turns", "four lanes", "distinct banks", "nobody"],
+)
+def test_cycles_of_a_request(chunks, lanes, cycles):
+    dut = ConsumerOnBanks()
+    taken = []
+
+    async def source(ctx):
+        taken.extend(await send(ctx, dut.consumer.reads, [{"lanes": lanes, "chunks": chunks}] * 4))
+
+    async def sink(ctx):
+        await receive(ctx, dut.consumer.read_data, 4)
+
+    simulate(dut, source, sink)
+    assert taken == [0, *range(cycles, 4 * cycles, cycles)]

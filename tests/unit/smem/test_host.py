@@ -1,0 +1,102 @@
+"""Host port: words in and out of a chunk memory that is granted at random."""
+
+import random
+
+import pytest
+from amaranth.hdl import Elaboratable, Module, Signal
+from amaranth.lib.memory import Memory
+
+from tilewright.hw.smem.host import HostPort
+from tilewright.hw.smem.params import SmemParams
+from tilewright.sim.pysim import simulate
+from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 5
+PARAMS = SmemParams(1024)
+
+
+class HostOnMemory(Elaboratable):
+    """A host port before one memory of chunks, which it may use while ``grant`` is high."""
+
+    def __init__(self):
+        self.grant = Signal(init=1)
+        self.host = HostPort(PARAMS)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.host = host = self.host
+        m.submodules.memory = memory = Memory(shape=128, depth=64, init=[])
+        write_port, read_port = memory.write_port(granularity=8), memory.read_port()
+        m.d.comb += [
+            host.fetches.ready.eq(self.grant),
+            read_port.addr.eq(host.fetches.payload),
+            read_port.en.eq(host.fetches.valid & self.grant),
+            host.fetched.eq(read_port.data),
+            host.writes.ready.eq(self.grant),
+            write_port.addr.eq(host.writes.payload.chunk),
+            write_port.data.eq(host.writes.payload.data),
+        ]
+        with m.If(host.writes.valid & self.grant):
+            m.d.comb += write_port.en.eq(host.writes.payload.strobe)
+        return m
+
+
+def run(requests, *, mode="none", grant=1.0):
+    dut = HostOnMemory()
+    cycles, responses = {}, []
+
+    async def source(ctx):
+        cycles["in"] = await send(ctx, dut.host.requests, requests, idle=STALL_MODES[mode]["idle"], seed=SEED)
+
+    async def sink(ctx):
+        got, cycles["out"] = await receive(
+            ctx, dut.host.responses, len(requests), stall=STALL_MODES[mode]["stall"], seed=SEED
+        )
+        responses.extend(got)
+
+    async def arbiter(ctx):
+        rng = random.Random(SEED)
+        async for _ in ctx.tick():
+            ctx.set(dut.grant, rng.random() < grant)
+
+    streams = (dut.host.responses, dut.host.fetches, dut.host.writes)
+    simulate(dut, source, sink, background=[arbiter, *map(watch_stream, streams)], deadline=20_000)
+    return responses, cycles["in"], cycles["out"]
+
+
+@pytest.mark.parametrize("grant", [1.0, 0.4])
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_random(mode, grant):
+    rng = random.Random(SEED)
+    requests = [
+        {
+            "address": rng.choice([rng.randrange(128), rng.randrange(1024), 1024, 1 << 31, 0xFFFF_FFFF]),
+            "write": rng.getrandbits(1),
+            "data": rng.getrandbits(32),
+            "strobe": rng.getrandbits(4),
+        }
+        for _ in range(400)
+    ]
+    responses, _, _ = run(requests, mode=mode, grant=grant)
+    image = bytearray(1024)
+    for request, response in zip(requests, responses, strict=True):
+        address = request["address"] & ~3
+        assert response.error == (address >= 1024)
+        if address >= 1024:
+            continue
+        if request["write"]:
+            for byte in range(4):
+                if request["strobe"] >> byte & 1:
+                    image[address + byte] = request["data"] >> 8 * byte & 0xFF
+        else:
+            assert response.data == int.from_bytes(image[address : address + 4], "little")
+
+
+@pytest.mark.parametrize(
+    ("address", "write", "latency"), [(0x40, 0, 2), (0x40, 1, 1), (1024, 0, 1)], ids=["read", "write", "outside"]
+)
+def test_latency(address, write, latency):
+    request = {"address": address, "write": write, "data": 0, "strobe": 0xF}
+    _, cycles_in, cycles_out = run([request] * 10)
+    assert cycles_in == list(range(0, 10 * (latency + 1), latency + 1))
+    assert cycles_out == [cycle + latency for cycle in cycles_in]

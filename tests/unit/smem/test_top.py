@@ -1,0 +1,334 @@
+"""The whole shared memory: random traffic on every port against the golden barrier and a byte image."""
+
+import random
+from collections import Counter, defaultdict
+
+import pytest
+
+from tilewright.golden.smem.barrier import Barrier
+from tilewright.golden.spec import BarrierOp
+from tilewright.hw.smem.params import SmemParams
+from tilewright.hw.smem.top import SharedMemory
+from tilewright.sim.pysim import simulate
+from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 11
+PARAMS = SmemParams(1024)
+#: Two in one chunk, others in the same bank at other rows, one in another bank.
+BARRIERS = [0x000, 0x008, 0x080, 0x188, 0x210]
+OPERATIONS = 1100  # of the processor, in each of four stall modes
+LANDED = 300  # transfers beside them; with `random_operations` about as many bytes land as are expected
+LINES = 1500
+READS = 300  # of the consumer, and accesses of the host
+
+
+def is_barrier(byte):
+    return byte & ~7 in BARRIERS
+
+
+#: For each chunk, the bits that no barrier holds.
+PLAIN_BITS = [sum(0xFF << 8 * b for b in range(16) if not is_barrier(16 * chunk + b)) for chunk in range(64)]
+
+
+class Model:
+    """What must be seen at the ports, from the handshakes of each cycle."""
+
+    def __init__(self):
+        self.barriers = {address: Barrier() for address in BARRIERS}
+        self.results, self.flips, self.errors = [], {}, {}
+        self.versions = defaultdict(lambda: [(-1, 0)])  # chunk -> (cycle of the write, contents)
+        self.outcomes = Counter()
+
+    def operate(self, cycle, op, address, value):
+        """An operation accepted in ``cycle``; its strobes come two cycles later. Returns (done, error)."""
+        barrier = self.barriers.get(address)
+        try:
+            if barrier is None:
+                raise ValueError("misaligned")
+            phase = barrier.phase
+            done, error = barrier.apply(op, value), 0
+            if op not in (BarrierOp.INIT, BarrierOp.TRY_WAIT) and barrier.phase != phase:
+                self.flips[cycle + 2] = address
+        except ValueError:
+            done, error = False, 1
+            self.errors[cycle + 2] = address
+        self.outcomes[int(op), int(done), error] += 1
+        return int(done), error
+
+    def write(self, cycle, byte, data, strobe):
+        """Bytes written in ``cycle`` to one chunk, from byte address ``byte`` on."""
+        mask = sum(0xFF << 8 * b for b in range(16) if strobe >> b & 1)
+        if mask:
+            contents = self.versions[byte >> 4][-1][1] & ~mask | data & mask
+            self.versions[byte >> 4].append((cycle, contents))
+
+    def possible(self, chunk, asked, answered):
+        """Contents that ``chunk`` had between two cycles, barriers left out."""
+        versions = self.versions[chunk]
+        before = max(i for i, (cycle, _) in enumerate(versions) if cycle < asked)
+        return {contents & PLAIN_BITS[chunk] for cycle, contents in versions[before:] if cycle < answered}
+
+
+def random_operations(rng, count):
+    """Mostly sensible, so that phases complete; some at the edges; some misaligned or unknown."""
+    yield from ({"op": BarrierOp.INIT, "address": address, "value": 2} for address in BARRIERS)
+    for _ in range(count - len(BARRIERS)):
+        op = rng.choices([0, 1, 2, 3, 4, 6], [6, 30, 35, 5, 15, 1])[0]
+        value = rng.choice([1, 1, 1, 2, 3]) if op < 2 else 16
+        if op == BarrierOp.TRY_WAIT:
+            value = rng.randrange(2)
+        if rng.random() < 0.08:
+            value = rng.choice([0, (1 << 20) - 1, 1 << 20, (1 << 21) - 1])
+        address = rng.choice(BARRIERS) | (rng.choice([1, 4]) if rng.random() < 0.03 else 0)
+        yield {"op": op, "address": address, "value": value}
+
+
+def random_lines(rng, count):
+    for _ in range(count):
+        row = rng.randrange(8)
+        strobe = rng.choice([(1 << 128) - 1, rng.getrandbits(128), 0xFFFF << 16 * rng.randrange(8)])
+        plain = sum(1 << b for b in range(128) if not is_barrier(128 * row + b))
+        yield {"row": row, "data": rng.getrandbits(1024), "strobe": strobe & plain}
+
+
+def random_reads(rng, count):
+    for _ in range(count):
+        yield {"lanes": rng.getrandbits(8), "chunks": [rng.randrange(64) for _ in range(8)]}
+
+
+def random_host_requests(rng, count):
+    words = [address for address in range(0, 1024, 4) if not is_barrier(address)]
+    for _ in range(count):
+        write = rng.getrandbits(1)
+        yield {"address": rng.choice(words), "write": write, "data": rng.getrandbits(32), "strobe": rng.getrandbits(4)}
+
+
+def handshake(stream):
+    return stream.valid, stream.ready, stream.payload
+
+
+def follow(dut, model, strobes):
+    """A background testbench that shows every handshake to the model and checks answers, strobes and read data."""
+    ports = ("writes", "landed", "barriers", "barrier_results", "reads", "read_data", "host_requests", "host_responses")
+    signals = [signal for port in ports for signal in handshake(getattr(dut, port))]
+    signals += [dut.flip_valid, dut.flip_address, dut.error_valid, dut.error_address, dut.stall_stb]
+    asked = {"reads": [], "host": []}
+
+    async def watch(ctx):
+        cycle = 0
+        async for _, _, *values in ctx.tick().sample(*signals):
+            went = {port: values[3 * i + 2] for i, port in enumerate(ports) if values[3 * i] and values[3 * i + 1]}
+            flip, flip_address, error, error_address, stall = values[3 * len(ports) :]
+
+            if went.get("writes") is not None:
+                line = went["writes"]
+                for bank in range(8):
+                    chunk = line.data >> 128 * bank & (1 << 128) - 1
+                    model.write(cycle, 128 * line.row + 16 * bank, chunk, line.strobe >> 16 * bank & 0xFFFF)
+            assert not ("landed" in went and "barriers" in went)
+            if "landed" in went:
+                model.operate(cycle, BarrierOp.COMPLETE_TX, went["landed"].barrier, went["landed"].bytes)
+            if "barriers" in went:
+                operation = went["barriers"]
+                model.results.append((cycle, model.operate(cycle, operation.op, operation.address, operation.value)))
+            if "barrier_results" in went:
+                since, result = model.results.pop(0)
+                assert (went["barrier_results"].done, went["barrier_results"].error) == result
+                assert cycle >= since + 2
+            assert (flip_address if flip else None) == model.flips.get(cycle)
+            assert (error_address if error else None) == model.errors.get(cycle)
+
+            if "host_requests" in went:
+                access = went["host_requests"]
+                if access.write:
+                    place = access.address & 12
+                    model.write(cycle, access.address & ~15, access.data << 8 * place, access.strobe << place)
+                asked["host"].append((cycle, access))
+            if "host_responses" in went:
+                since, access = asked["host"].pop(0)
+                if not access.write:
+                    contents = model.possible(access.address >> 4, since, since + 1)
+                    words = {chunk >> 8 * (access.address & 12) & 0xFFFF_FFFF for chunk in contents}
+                    assert went["host_responses"].data in words
+            if "read_data" in went:
+                since, read = asked["reads"].pop(0)
+                for lane in range(8):
+                    chunk = read.chunks[lane]
+                    if read.lanes >> lane & 1:
+                        assert went["read_data"][lane] & PLAIN_BITS[chunk] in model.possible(chunk, since, cycle)
+            if "reads" in went:
+                asked["reads"].append((cycle, went["reads"]))
+            strobes["stall"] += stall
+            cycle += 1
+
+    return watch
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_random_traffic(mode):
+    rng = random.Random(SEED)
+    dut, model, strobes = SharedMemory(PARAMS), Model(), Counter()
+    operations = list(random_operations(rng, OPERATIONS))
+    landed = [{"barrier": rng.choice(BARRIERS), "bytes": 16} for _ in range(LANDED)]
+    reads, accesses = list(random_reads(rng, READS)), list(random_host_requests(rng, READS))
+    idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
+
+    running = Counter(sources=5)
+
+    def source(port, items, seed, idle=idle):
+        async def drive(ctx):
+            await send(ctx, port, items, idle=idle, seed=seed)
+            running["sources"] -= 1
+
+        return drive
+
+    def sink(port, count, seed):
+        async def drive(ctx):
+            await receive(ctx, port, count, stall=stall, seed=seed)
+
+        return drive
+
+    async def settle(ctx):
+        await receive(ctx, dut.barrier_results, len(operations), stall=stall, seed=SEED)
+        while running["sources"]:
+            await ctx.tick()
+        await ctx.tick().repeat(20)
+        for address, barrier in model.barriers.items():
+            chunk = ctx.get(dut.banks.memories[(address >> 4) % 8].data[address >> 7])
+            assert chunk >> 8 * (address & 8) & (1 << 64) - 1 == barrier.pack()
+        for chunk, plain in enumerate(PLAIN_BITS):
+            stored = ctx.get(dut.banks.memories[chunk % 8].data[chunk // 8])
+            assert stored & plain == model.versions[chunk][-1][1] & plain
+
+    outputs = (dut.barrier_results, dut.read_data, dut.host_responses)
+    simulate(
+        dut,
+        source(dut.writes, random_lines(rng, LINES), SEED),
+        source(dut.landed, landed, SEED + 1, idle=0.85),
+        source(dut.barriers, operations, SEED + 2),
+        source(dut.reads, reads, SEED + 3),
+        source(dut.host_requests, accesses, SEED + 4),
+        sink(dut.read_data, len(reads), SEED + 5),
+        sink(dut.host_responses, len(accesses), SEED + 6),
+        settle,
+        background=[follow(dut, model, strobes), *map(watch_stream, outputs)],
+        deadline=40 * OPERATIONS,
+    )
+    assert not model.results
+    assert 0 < strobes["stall"] <= len(operations) + len(landed) + len(accesses)
+    counting = (BarrierOp.ARRIVE, BarrierOp.EXPECT_TX, BarrierOp.COMPLETE_TX)
+    wanted = {(int(op), 1, 0) for op in (*counting, BarrierOp.TRY_WAIT)}
+    wanted |= {(int(op), 0, 0) for op in BarrierOp} | {(int(op), 0, 1) for op in (BarrierOp.INIT, *counting)}
+    assert wanted <= set(model.outcomes)
+
+
+@pytest.mark.parametrize("bank", [0, 3])
+@pytest.mark.parametrize("gap", range(4))
+def test_a_read_at_the_flip_sees_the_last_line(bank, gap):
+    """Landed in the cycle of the last of several lines: two cycles to the flip, where a read gets the line."""
+    dut = SharedMemory(PARAMS)
+    barrier = 0x380 + 16 * bank
+    rounds, flips, cycle_of = 12, [], {}
+
+    async def processor(ctx):
+        await send(ctx, dut.barriers, [{"op": BarrierOp.INIT, "address": barrier, "value": 1}])
+        for n in range(rounds):
+            steps = [(BarrierOp.EXPECT_TX, 512), (BarrierOp.ARRIVE, 1)]
+            await send(ctx, dut.barriers, [{"op": op, "address": barrier, "value": value} for op, value in steps])
+            cycle_of["armed"] = n
+            while len(flips) <= n:
+                await ctx.tick()
+
+    async def tmau(ctx):
+        for n in range(rounds):
+            while cycle_of.get("armed") != n:
+                await ctx.tick()
+            await ctx.tick().repeat(2 + gap)
+            for row in range(4):
+                last = row == 3
+                ctx.set(dut.writes.payload, {"row": row, "data": (100 * n + row) << 128 * 5, "strobe": (1 << 128) - 1})
+                ctx.set(dut.writes.valid, 1)
+                while not ctx.get(dut.writes.ready):
+                    await ctx.tick()
+                ctx.set(dut.landed.payload, {"barrier": barrier, "bytes": 512})
+                ctx.set(dut.landed.valid, last)
+                assert not last or ctx.get(dut.landed.ready)
+                await ctx.tick()
+            ctx.set(dut.writes.valid, 0)
+            ctx.set(dut.landed.valid, 0)
+            # The handshakes were in the cycle before this one, w + 1; the flip is in the next.
+            assert not ctx.get(dut.flip_valid)
+            await ctx.tick()
+            assert (ctx.get(dut.flip_valid), ctx.get(dut.flip_address)) == (1, barrier)
+            ctx.set(dut.reads.payload, {"lanes": 1, "chunks": [8 * 3 + 5] + [0] * 7})
+            ctx.set(dut.reads.valid, 1)
+            ctx.set(dut.read_data.ready, 1)
+            assert ctx.get(dut.reads.ready)
+            await ctx.tick()
+            ctx.set(dut.reads.valid, 0)
+            await ctx.tick()
+            assert ctx.get(dut.read_data.valid)
+            assert ctx.get(dut.read_data.payload[0]) == 100 * n + 3
+            flips.append(n)
+
+    async def results(ctx):
+        answers, _ = await receive(ctx, dut.barrier_results, 1 + 2 * rounds)
+        assert not any(answer.error for answer in answers)
+
+    simulate(dut, processor, tmau, results)
+
+
+def test_try_wait_accepted_two_cycles_after_the_last_line_says_done():
+    dut = SharedMemory(PARAMS)
+    barrier = 0x100
+    setup = [(BarrierOp.INIT, 1), (BarrierOp.EXPECT_TX, 128), (BarrierOp.ARRIVE, 1)]
+
+    async def processor(ctx):
+        operations = setup + [(BarrierOp.TRY_WAIT, 0)] * 6
+        cycles = await send(ctx, dut.barriers, [{"op": op, "address": barrier, "value": v} for op, v in operations])
+        assert cycles == [0, 2, 4, 6, 8, 11, 13, 15, 17]
+
+    async def tmau(ctx):
+        await ctx.tick().repeat(9)
+        ctx.set(dut.landed.payload, {"barrier": barrier, "bytes": 128})
+        ctx.set(dut.landed.valid, 1)
+        assert ctx.get(dut.landed.ready)
+        await ctx.tick()
+        ctx.set(dut.landed.valid, 0)
+
+    async def results(ctx):
+        answers, cycles = await receive(ctx, dut.barrier_results, 9)
+        assert cycles == [2, 4, 6, 8, 10, 13, 15, 17, 19]
+        assert [answer.done for answer in answers] == [0, 0, 0, 0, 0, 1, 1, 1, 1]
+
+    simulate(dut, processor, tmau, results)
+
+
+@pytest.mark.parametrize(("swizzled", "cycles"), [(True, 1), (False, 8)], ids=["swizzle 128", "no swizzle"])
+def test_a_column_of_eight_chunks(swizzled, cycles):
+    """One chunk in each of eight lines: with the 128-byte swizzle they are in eight banks, without in one."""
+    dut = SharedMemory(PARAMS)
+    count = 10
+    chunks = [8 * row + (3 ^ row if swizzled else 3) for row in range(8)]
+    taken, conflicts = {}, Counter()
+
+    async def fill(ctx):
+        for row in range(8):
+            line = sum((16 * row + bank) << 128 * bank for bank in range(8))
+            await send(ctx, dut.writes, [{"row": row, "data": line, "strobe": (1 << 128) - 1}])
+        taken["in"] = await send(ctx, dut.reads, [{"lanes": 0xFF, "chunks": chunks}] * count)
+
+    async def sink(ctx):
+        await ctx.tick().repeat(8)
+        answers, taken["out"] = await receive(ctx, dut.read_data, count)
+        for answer in answers:
+            assert [answer[lane] for lane in range(8)] == [16 * (chunk >> 3) + (chunk & 7) for chunk in chunks]
+
+    async def count_conflicts(ctx):
+        async for _, _, strobe in ctx.tick().sample(dut.conflict_stb):
+            conflicts["extra"] += strobe
+
+    simulate(dut, fill, sink, background=[count_conflicts])
+    assert taken["in"] == [0, *range(cycles, cycles * count, cycles)]
+    assert taken["out"] == [1 + cycles * (n + 1) for n in range(count)]
+    assert conflicts["extra"] == (cycles - 1) * count
