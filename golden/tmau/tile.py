@@ -1,6 +1,7 @@
 """The walk of a tile: which bytes of global memory it takes, and where its rows lie (tmau.md section 3)."""
 
 import math
+import operator
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,6 +70,7 @@ def walk(tmap, coords, addr_width=64):
         raise DescriptorError(*violation)
     if len(coords) != tmap.rank:
         raise ValueError(f"coords must have {tmap.rank} entries for rank {tmap.rank}, not {len(coords)}")
+    coords = [operator.index(coord) for coord in coords]
     for coord in coords:
         if not -(1 << 31) <= coord < 1 << 31:
             raise ValueError(f"coords must be -2^31 to 2^31 - 1, not {coord}")

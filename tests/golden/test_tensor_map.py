@@ -194,6 +194,10 @@ def test_corners_have_five_bits_in_three_dimensions_and_sixteen_in_one():
         TensorMap(**flat, lower=(0,), upper=(1 << 15,))
 
 
+def test_rows_of_an_interleaved_tensor_may_be_longer_than_the_span():
+    assert TensorMap(**INTERLEAVED | {"box": (64, 2, 1)}).box[0] == 64
+
+
 def test_several_broken_rules_report_the_lowest_code():
     with pytest.raises(DescriptorError, match=r"^address must be a multiple of 16, not 0x4$"):
         TensorMap(**TILE | {"address": 4, "stride": (1,), "box": (300, 0), "swizzle": "32B"})

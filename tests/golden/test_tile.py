@@ -51,6 +51,14 @@ def test_fill_is_not_rounded_as_tf32():
     assert smem.view(np.uint32).tolist() == [0x3F3F4000, 0x3F3F4000, 0x3F801001, 0x3F801001]
 
 
+def test_coordinates_may_be_numpy_integers_but_not_floats():
+    tmap = TensorMap(element="u8", size=(16, 2), stride=(16,), box=(16, 1), address=(1 << 64) - 32)
+    tile = golden.tmau.tile.walk(tmap, np.array([0, 1], np.int32))
+    assert int(tile.addresses[0]) == (1 << 64) - 16
+    with pytest.raises(TypeError, match=r"^'float' object cannot be interpreted as an integer$"):
+        golden.load(tmap, (0.0, 0), Memory(64))
+
+
 def test_only_bytes_of_elements_change():
     tmap = TensorMap(element="u8", size=(16, 4), stride=(16,), box=(16, 4), swizzle="128B")
     smem = golden.load(tmap, (0, 0), Memory(np.zeros(64, np.uint8)), np.full(1024, 0xCD, np.uint8), 256)
