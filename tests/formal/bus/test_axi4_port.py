@@ -1,0 +1,130 @@
+"""F3, F4, F5 of the read port: AR holds and is legal, credits are counted right, descriptors come one at a time.
+
+The subordinate is free to delay, to interleave and to end bursts where it likes; it only answers what was asked.
+"""
+
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
+
+from tilewright.hw.bus.axi4_port import DESCRIPTOR_BYTES, ReadPort
+from tilewright.hw.bus.burst import PAGE_BYTES
+from tilewright.sim.formal import StreamRules, prove
+
+BUS_BYTES = 16
+OUTSTANDING = 4
+WORDS = DESCRIPTOR_BYTES // BUS_BYTES
+PAGE_WORDS = PAGE_BYTES // BUS_BYTES
+
+
+def legal(burst):
+    """A burst that stays in its page."""
+    return burst.word % PAGE_WORDS + burst.beats_minus_one < PAGE_WORDS
+
+
+class ReadPortSpec(Elaboratable):
+    def __init__(self):
+        self.dut = ReadPort(addr_width=16, bus_bytes=BUS_BYTES, max_outstanding=OUTSTANDING)
+
+    @property
+    def ports(self):
+        dut, axi = self.dut, self.dut.axi
+        streams = [dut.bursts.payload, dut.bursts.valid, dut.descriptors.payload, dut.descriptors.valid]
+        readies = [dut.words.ready, dut.descriptor_words.ready, axi.arready]
+        return [*streams, *readies, axi.rid, axi.rdata, axi.rresp, axi.rlast, axi.rvalid]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.bursts_rules = StreamRules(dut.bursts, assume=True)
+        m.submodules.descriptors_rules = StreamRules(dut.descriptors, assume=True)
+        m.d.comb += Assume(legal(dut.bursts.payload))
+        m.d.comb += Assume(dut.descriptors.payload[:6] == 0)
+
+        # What is in the AR buffer: one request at AR, and perhaps one behind it.
+        buffered = [
+            (dut.requests.o.valid, dut.requests.o.payload),
+            (dut.requests.skidded, dut.requests.skid),
+        ]
+        self._check_ar(m, buffered)
+        self._check_credits(m, buffered)
+        self._check_descriptors(m, buffered)
+        return m
+
+    def _check_ar(self, m, buffered):
+        axi = self.dut.axi
+        payload = Cat(axi.arid, axi.araddr, axi.arlen, axi.arsize, axi.arburst, axi.arprot, axi.arcache)
+        waiting, held = Signal(), Signal.like(payload)
+        first = Signal(init=1)
+        m.d.sync += [waiting.eq(axi.arvalid & ~axi.arready), held.eq(payload), first.eq(0)]
+        with m.If(waiting):
+            m.d.comb += Assert(axi.arvalid & (payload == held))
+        m.d.comb += Assert(~(first & axi.arvalid))
+        for valid, request in buffered:
+            m.d.comb += Assert(~valid | legal(request.burst))
+        with m.If(axi.arvalid):
+            m.d.comb += Assert(axi.araddr % PAGE_BYTES + (axi.arlen + 1) * BUS_BYTES <= PAGE_BYTES)
+            m.d.comb += Assert(axi.araddr % BUS_BYTES == 0)
+
+    def _check_credits(self, m, buffered):
+        dut, axi = self.dut, self.dut.axi
+        data = axi.rvalid & (axi.rid == 0)
+        accepted = axi.arvalid & axi.arready & (axi.arid == 0)
+        in_flight = Signal(8)  # bursts that the bus has accepted and not answered in full
+        m.d.sync += in_flight.eq(in_flight + accepted - (data & axi.rready & axi.rlast))
+        m.d.comb += Assume(~data | (in_flight != 0))
+
+        shown = sum(valid & (request.id == 0) for valid, request in buffered)
+        m.d.comb += [
+            Assert(dut.in_flight.level == in_flight + shown),
+            Assert(in_flight + shown <= OUTSTANDING),
+            # A beat always finds the address of its burst.
+            Assert(~data | dut.in_flight.o.valid),
+            # A burst is taken only while there is credit, so that the queue of addresses never loses one.
+            Assert(~(dut.bursts.valid & dut.bursts.ready) | (dut.in_flight.level != OUTSTANDING)),
+            Assert((dut.bursts.valid & dut.bursts.ready) == (dut.in_flight.i.valid & dut.in_flight.i.ready)),
+            Assert(dut.words.valid == data),
+            Cover(in_flight == OUTSTANDING),
+            Cover(dut.stall_credit),
+        ]
+        queue = dut.in_flight
+        m.d.comb += Assert((queue.tail - queue.head)[:2] == Mux(queue.level == 0, 0, queue.level - 1)[:2])
+
+    def _check_descriptors(self, m, buffered):
+        dut, axi, splitter = self.dut, self.dut.axi, self.dut.splitter
+        answer = axi.rvalid & (axi.rid == 1)
+        taken = answer & axi.rready
+        beats = axi.arlen + 1
+        owed = Signal(8)  # beats of descriptors that the bus has accepted and not delivered
+        m.d.sync += owed.eq(owed + Mux(axi.arvalid & axi.arready & (axi.arid == 1), beats, 0) - taken)
+        m.d.comb += Assume(~answer | (owed != 0))
+
+        asked = Signal(range(WORDS + 1))  # words of the current descriptor that have been asked for
+        with m.If(splitter.o.valid & splitter.o.ready):
+            m.d.sync += asked.eq(asked + splitter.o.payload.beats_minus_one + 1)
+        last = dut.descriptor_words.payload.last
+        with m.If(taken & last):
+            m.d.sync += asked.eq(0)
+        shown = sum(Mux(valid & (request.id == 1), request.burst.beats_minus_one + 1, 0) for valid, request in buffered)
+        m.d.comb += [
+            Assert(asked == owed + shown + dut.received),
+            Assert(dut.fetching == (asked == WORDS)),
+            Assert(splitter.left == ((asked != 0) & (asked != WORDS))),
+            Assert(dut.descriptor_words.valid == answer),
+            Assert(~(answer & last) | dut.fetching),
+            Cover(taken & last),
+        ]
+        with m.If(splitter.left):
+            # The rest begins a page: the part asked for ended one.
+            m.d.comb += Assert(dut.descriptors.valid & (splitter.rest.count == WORDS - asked))
+            m.d.comb += Assert(splitter.rest.word == (dut.descriptors.payload[4:] + asked)[:12])
+            m.d.comb += Assert(splitter.rest.word % PAGE_WORDS == 0)
+            m.d.comb += Cover(dut.requests.i.ready)
+
+
+def test_rules_and_counts():
+    spec = ReadPortSpec()
+    prove(spec, spec.ports, name="bus-read-port", depth=2)
+
+
+def test_every_case_is_reached():
+    spec = ReadPortSpec()
+    prove(spec, spec.ports, name="bus-read-port-cover", mode="cover", depth=14)
