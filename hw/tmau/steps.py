@@ -67,22 +67,22 @@ class StepGenerator(wiring.Component):
 
     def __init__(self, params):
         self._params = params
+        width = params.smem.addr_width + 1
+        self.busy = Signal()
+        self.run = Signal(RunLayout(params))
+        self.cursor = Signal(width)  # first byte that is not covered yet
+        self.word_end = Signal(width)  # where the byte after the next word to take would land
+        self.started = Signal()  # the run has taken its first word
+        self.drained = Signal()  # the run has taken its last word, or has none
+        self.held = Signal(params.bus_log2)  # word_end of the word that was taken last
         super().__init__(
             {"runs": In(stream.Signature(RunLayout(params))), "steps": Out(stream.Signature(StepLayout(params)))}
         )
 
     def elaborate(self, platform):
         m = Module()
-        params = self._params
-        width = params.smem.addr_width + 1
-
-        run = Signal(RunLayout(params))
-        busy = Signal()
-        cursor = Signal(width)  # first byte that is not covered yet
-        word_end = Signal(width)  # where the byte after the current word would land
-        started = Signal()  # the run has taken its first word
-        drained = Signal()  # the run has taken its last word, or has none
-        held = Signal(params.bus_log2)  # word_end of the word that was taken last
+        params, run = self._params, self.run
+        cursor, word_end, started, drained = self.cursor, self.word_end, self.started, self.drained
 
         line = cursor[7:]
         next_line = (line + 1)[: len(line)]
@@ -95,7 +95,7 @@ class StepGenerator(wiring.Component):
         # Data reach less than a line past the end of this one: a bit tells whether they do.
         across = word & (data_end[7] != line[0]) & (data_end[:7] != 0)
 
-        next_cursor = Signal(width)
+        next_cursor = Signal.like(cursor)
         done = Signal()
         with m.If(more):
             m.d.comb += next_cursor.eq(word_end)
@@ -124,27 +124,27 @@ class StepGenerator(wiring.Component):
             piece.last.eq(done & run.last),
             step.pull.eq(word & ~reuse),
             step.reuse.eq(word & reuse),
-            step.rotate.eq(word_end - Mux(reuse, held, 0)),
+            step.rotate.eq(word_end - Mux(reuse, self.held, 0)),
             step.context.eq(run.context),
         ]
 
         advance = ~self.steps.valid | self.steps.ready
-        m.d.comb += self.runs.ready.eq(~busy | (advance & done))
+        m.d.comb += self.runs.ready.eq(~self.busy | (advance & done))
         with m.If(advance):
-            m.d.sync += [self.steps.valid.eq(busy), self.steps.payload.eq(step)]
-            with m.If(busy):
-                m.d.sync += cursor.eq(next_cursor)
+            m.d.sync += self.steps.valid.eq(self.busy)
+            with m.If(self.busy):
+                m.d.sync += [self.steps.payload.eq(step), cursor.eq(next_cursor)]
                 with m.If(word):
                     m.d.sync += [
                         word_end.eq(word_end + params.bus_bytes),
                         started.eq(1),
                         drained.eq(~more),
-                        held.eq(word_end),
+                        self.held.eq(word_end),
                     ]
         with m.If(self.runs.ready):
             arriving = self.runs.payload
             m.d.sync += [
-                busy.eq(self.runs.valid),
+                self.busy.eq(self.runs.valid),
                 run.eq(arriving),
                 cursor.eq(arriving.start),
                 word_end.eq(arriving.word_end),
