@@ -41,5 +41,3 @@ def struct_layout(fmt, **shapes):
     if unknown:
         raise ValueError(f"{fmt.name} has no field {sorted(unknown)[0]!r}")
     return data.StructLayout({field.name: shapes.get(field.name, _shape(field)) for field in fmt.fields})
-
-

@@ -6,19 +6,13 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Error, Fill, Interleave, Mode, Swizzle
 
+from ..bus.axi4_port import DescriptorWordLayout
 from ..lib.divide import CeilDivider
 from ..lib.formats import packed_layout
 
-__all__ = ["CheckedLayout", "DescriptorCheck", "DescriptorWordLayout", "FaultLayout"]
+__all__ = ["CheckedLayout", "DescriptorCheck", "FaultLayout"]
 
 NAN_PATTERN = 0x7FF77FF7
-
-
-class DescriptorWordLayout(data.StructLayout):
-    """A bus word of a descriptor fetch."""
-
-    def __init__(self, bus_width):
-        super().__init__({"data": unsigned(bus_width), "error": unsigned(1), "last": unsigned(1)})
 
 
 class FaultLayout(data.StructLayout):
@@ -42,8 +36,12 @@ class CheckedLayout(data.StructLayout):
                 "strides": data.ArrayLayout(min(40, params.addr_width), 4),  # bytes, dimensions 1 to 4
                 "counts": data.ArrayLayout(9, 5),  # elements a command takes: ceil(box / traversal); dimension 0: box
                 "traversals": data.ArrayLayout(3, 4),  # as stored: step minus one, dimensions 1 to 4
-                "run_bytes": data.ArrayLayout(length, 5),  # element bytes times counts[0] … counts[k]; [4] is the transfer
-                "contiguous": data.ArrayLayout(1, 4),  # dimension k + 1 continues dimension k without a gap on either side
+                "run_bytes": data.ArrayLayout(
+                    length, 5
+                ),  # element bytes times counts[0] … counts[k]; [4] is the transfer
+                "contiguous": data.ArrayLayout(
+                    1, 4
+                ),  # dimension k + 1 continues dimension k without a gap on either side
                 "gapless": unsigned(1),  # rows adjoin in shared memory
                 "pitch": unsigned(12),  # bytes from row to row in shared memory
                 "footprint": unsigned(length),  # bytes from the first row to the end of the last one's pitch
@@ -78,7 +76,7 @@ class DescriptorCheck(wiring.Component):
         self.params = params
         super().__init__(
             {
-                "words": In(stream.Signature(DescriptorWordLayout(params.bus_width))),
+                "words": In(stream.Signature(DescriptorWordLayout(params.bus_bytes))),
                 "done": Out(1),
                 "checked": Out(CheckedLayout(params)),
                 "fault": Out(FaultLayout()),
@@ -216,9 +214,10 @@ class DescriptorCheck(wiring.Component):
         with_interleave = Mux(raw.interleave == Interleave.B32, 31, 15)
         # Address bits that alignment wants zero.
         low_bits = Mux(raw.unaligned, with_unaligned, with_interleave)
-        too_long = (span != 0) & ~interleaved & (row_bytes > span)
+        # The box means nothing to im2col.
+        too_long = (span != 0) & ~interleaved & ~im2col & (row_bytes > span)
         wrong_span = (raw.interleave == Interleave.B32) & (raw.swizzle != Swizzle.B32)
-        ragged = row_bytes[:4].any() & ~interleaved & ~raw.unaligned
+        ragged = row_bytes[:4].any() & ~interleaved & ~im2col & ~raw.unaligned
         return [
             (Error.DESCRIPTOR_READ, "version", read_error, 0),
             (Error.VERSION, "version", raw.version != DESCRIPTOR_VERSION, raw.version),
@@ -226,7 +225,12 @@ class DescriptorCheck(wiring.Component):
             (Error.RANK, "rank", ~used[0] | (raw.rank > 5) | ((interleaved | im2col) & ~used[2]), raw.rank),
             (Error.ELEMENT, "element", raw.element > max(Element), raw.element),
             (Error.INTERLEAVE, "interleave", raw.interleave > max(Interleave), raw.interleave),
-            (Error.FILL, "fill", (raw.fill > max(Fill)) | ((raw.fill == Fill.NAN) & (raw.element < Element.F16)), raw.fill),
+            (
+                Error.FILL,
+                "fill",
+                (raw.fill > max(Fill)) | ((raw.fill == Fill.NAN) & (raw.element < Element.F16)),
+                raw.fill,
+            ),
             (Error.ADDRESS, "address", (raw.address[:5] & low_bits).any(), raw.address),
             *(
                 (Error.STRIDE, "stride", used[d] & (raw[f"stride{d - 1}"][:5] & low_bits).any(), raw[f"stride{d - 1}"])

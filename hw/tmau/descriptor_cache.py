@@ -1,14 +1,15 @@
 """The descriptor cache: each command meets its checked descriptor, from the cache or from memory."""
 
-from amaranth import Module, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import COMMAND, COMMAND_FIELD, Error, Opcode
 
+from ..bus.axi4_port import DescriptorWordLayout
 from ..lib.cam import TagArray
-from .descriptor import CheckedLayout, DescriptorCheck, DescriptorWordLayout, FaultLayout
+from .descriptor import CheckedLayout, DescriptorCheck, FaultLayout
 from .layouts import command_layout
 from .setup import LookupLayout
 
@@ -48,7 +49,7 @@ class DescriptorCache(wiring.Component):
                 "i": In(stream.Signature(command_layout())),
                 "o": Out(stream.Signature(LookupLayout(params))),
                 "fetch": Out(stream.Signature(params.addr_width)),
-                "words": In(stream.Signature(DescriptorWordLayout(params.bus_width))),
+                "words": In(stream.Signature(DescriptorWordLayout(params.bus_bytes))),
                 "invalidate_all": In(1),
                 "hit_stb": Out(1),
                 "miss_stb": Out(1),
@@ -67,73 +68,64 @@ class DescriptorCache(wiring.Component):
         wiring.connect(m, words=wiring.flipped(self.words), check=check.words)
 
         address = Signal(params.addr_width)
-        is_load = command.opcode == Opcode.LOAD
-        is_invalidate = command.opcode == Opcode.INVALIDATE
         m.d.comb += [
             address.eq(command.descriptor),
-            tags.tag.eq(address >> _LINE_LOG2),
             self.fetch.p.eq(address),
+            tags.tag.eq(address >> _LINE_LOG2),
+            tags.update_tag.eq(tags.tag),
+            write.addr.eq(tags.insert_index),
+            write.data.eq(check.checked),
         ]
+        fault = self._command_fault(m, command)
+        sound = fault.code == Error.NONE
 
-        # What is wrong with the command itself.
-        fault = Signal(FaultLayout())
-        with m.If(~is_load & ~is_invalidate & (command.opcode != Opcode.INVALIDATE_ALL)):
-            m.d.comb += [
-                fault.code.eq(Error.OPCODE),
-                fault.field.eq(COMMAND_FIELD + COMMAND.index("opcode")),
-                fault.value.eq(command.opcode),
-            ]
-        with m.Elif((is_load | is_invalidate) & command.descriptor[:_LINE_LOG2].any()):
-            m.d.comb += [
-                fault.code.eq(Error.DESCRIPTOR_ALIGNMENT),
-                fault.field.eq(COMMAND_FIELD + COMMAND.index("descriptor")),
-                fault.value.eq(command.descriptor),
-            ]
-        wants_descriptor = is_load & (fault.code == Error.NONE)
-
+        # The output register: the command here, its descriptor in the read port's.
         out_command, out_fault, out_valid = Signal(command_layout()), Signal(FaultLayout()), Signal()
+        leave = Signal()  # the command moves there
+        refusing = Signal()  # and is refused for what is wrong with its descriptor
+        refused = Signal(FaultLayout())
         out_free = ~out_valid | self.o.ready
-        leave = Signal()  # the command moves on to the output register
+        with m.If(out_free):
+            m.d.sync += out_valid.eq(leave)
+        with m.If(leave):
+            m.d.sync += [out_command.eq(command), out_fault.eq(Mux(refusing, refused, fault))]
         m.d.comb += [
             self.i.ready.eq(leave),
+            read.en.eq(leave),
             self.o.valid.eq(out_valid),
             self.o.p.command.eq(out_command),
             self.o.p.checked.eq(read.data),
             self.o.p.fault.eq(out_fault),
-            read.en.eq(leave),
-            write.addr.eq(tags.victim),
-            write.data.eq(check.checked),
         ]
-        with m.If(out_free):
-            m.d.sync += out_valid.eq(leave)
-        with m.If(leave):
-            m.d.sync += [out_command.eq(command), out_fault.eq(fault), missed.eq(0)]
 
-        refused = Signal(FaultLayout())  # what the check found wrong with the descriptor
+        looking, wanted = Signal(), Signal()
         missed = Signal()  # the command at the input has been counted as a miss
         discard = Signal()  # an invalidation came while the descriptor was on its way
-        m.d.comb += tags.invalidate_all.eq(self.invalidate_all)
+        invalidates_all = command.opcode == Opcode.INVALIDATE_ALL
+        m.d.comb += [
+            wanted.eq((command.opcode == Opcode.LOAD) & sound),
+            self.fetch.valid.eq(looking & self.i.valid & wanted & ~tags.hit),
+            self.miss_stb.eq(self.fetch.valid & self.fetch.ready),
+            self.hit_stb.eq(looking & leave & wanted & ~missed),
+            tags.invalidate.eq(looking & leave & (command.opcode == Opcode.INVALIDATE) & sound),
+            tags.invalidate_all.eq(self.invalidate_all | (looking & leave & invalidates_all)),
+        ]
+        with m.If(self.miss_stb):
+            m.d.sync += [missed.eq(1), discard.eq(self.invalidate_all)]
+        with m.Elif(leave):
+            m.d.sync += missed.eq(0)
+        with m.Elif(self.invalidate_all):
+            m.d.sync += discard.eq(1)
+
         with m.FSM():
             with m.State("Look up"):
-                m.d.comb += read.addr.eq(tags.index)
-                with m.If(self.i.valid & wants_descriptor & ~tags.hit):
-                    m.d.comb += self.fetch.valid.eq(1)
-                    with m.If(self.fetch.ready):
-                        m.d.comb += self.miss_stb.eq(1)
-                        m.d.sync += [missed.eq(1), discard.eq(self.invalidate_all)]
-                        m.next = "Fetch"
-                with m.Elif(self.i.valid & out_free):
-                    m.d.comb += [
-                        leave.eq(1),
-                        self.hit_stb.eq(wants_descriptor & ~missed),
-                        tags.invalidate.eq(is_invalidate & (fault.code == Error.NONE)),
-                    ]
-                    with m.If(command.opcode == Opcode.INVALIDATE_ALL):
-                        m.d.comb += tags.invalidate_all.eq(1)
+                m.d.comb += [looking.eq(1), read.addr.eq(tags.index)]
+                with m.If(self.i.valid & (tags.hit | ~wanted) & out_free):
+                    m.d.comb += leave.eq(1)
+                with m.If(self.miss_stb):
+                    m.next = "Fetch"
             with m.State("Fetch"):
-                m.d.comb += read.addr.eq(tags.victim)
-                with m.If(self.invalidate_all):
-                    m.d.sync += discard.eq(1)
+                m.d.comb += read.addr.eq(tags.insert_index)
                 with m.If(check.done):
                     m.d.sync += refused.eq(check.fault)
                     with m.If(check.fault.code == Error.DESCRIPTOR_READ):
@@ -141,16 +133,38 @@ class DescriptorCache(wiring.Component):
                     with m.If(check.fault.code != Error.NONE):
                         m.next = "Refuse"
                     with m.Else():
+                        # Written even if it is to be dropped: then no entry holds a tag, and none is harmed.
                         m.d.comb += [
                             write.en.eq(1),
                             tags.insert.eq(~discard & ~self.invalidate_all),
-                            # If the output is taken the command looks up again, and hits.
-                            leave.eq(out_free),
+                            leave.eq(out_free),  # otherwise the command looks up again, and hits
                         ]
                         m.next = "Look up"
             with m.State("Refuse"):
+                m.d.comb += refusing.eq(1)
                 with m.If(out_free):
                     m.d.comb += leave.eq(1)
-                    m.d.sync += out_fault.eq(refused)
                     m.next = "Look up"
         return m
+
+    @staticmethod
+    def _command_fault(m, command):
+        """What is wrong with the command before its descriptor is known."""
+        fault = Signal(FaultLayout())
+        is_known = Signal()
+        with m.Switch(command.opcode):
+            with m.Case(*Opcode):
+                m.d.comb += is_known.eq(1)
+        with m.If(~is_known):
+            m.d.comb += [
+                fault.code.eq(Error.OPCODE),
+                fault.field.eq(COMMAND_FIELD + COMMAND.index("opcode")),
+                fault.value.eq(command.opcode),
+            ]
+        with m.Elif((command.opcode != Opcode.INVALIDATE_ALL) & command.descriptor[:_LINE_LOG2].any()):
+            m.d.comb += [
+                fault.code.eq(Error.DESCRIPTOR_ALIGNMENT),
+                fault.field.eq(COMMAND_FIELD + COMMAND.index("descriptor")),
+                fault.value.eq(command.descriptor),
+            ]
+        return fault

@@ -51,7 +51,9 @@ class RowLayout(data.StructLayout):
             {
                 "inside": unsigned(1),  # 0: the whole run is fill, nothing was requested
                 "offset": unsigned(params.bus_log2),  # of the run's first inside byte in its bus word
-                "shared": unsigned(1),  # its first bus word is the last one of the previous inside run: not requested again
+                "shared": unsigned(
+                    1
+                ),  # its first bus word is the last one of the previous inside run: not requested again
                 "last": unsigned(1),  # last run of the transfer
             }
         )

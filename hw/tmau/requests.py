@@ -1,25 +1,14 @@
 """The request generator: asks for every bus word of a run that its neighbour has not asked for (tmau.md section 8)."""
 
-from amaranth import Module, Mux, Signal, unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth import Module, Mux, Signal
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..bus.burst import RangeLayout
 from .layouts import RowLayout
 from .walker import RunLayout
 
-__all__ = ["RequestGenerator", "WordsLayout"]
-
-
-class WordsLayout(data.StructLayout):
-    """Adjoining bus words to be read."""
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "word": unsigned(params.word_width),  # address of the first: byte address >> bus_log2
-                "count": unsigned(params.smem.addr_width + 2 - params.bus_log2),  # at least 1
-            }
-        )
+__all__ = ["RequestGenerator"]
 
 
 class RequestGenerator(wiring.Component):
@@ -33,17 +22,19 @@ class RequestGenerator(wiring.Component):
     i : stream of RunLayout, in
     rows : stream of RowLayout, out
         One for each run.
-    requests : stream of WordsLayout, out
+    requests : stream of RangeLayout, out
         At most one for each run, in the same order.
     """
 
     def __init__(self, params):
         self.params = params
+        #: Bits of the number of words of a run: its bytes may start anywhere in a word.
+        self.count_width = params.smem.addr_width + 2 - params.bus_log2
         super().__init__(
             {
                 "i": In(stream.Signature(RunLayout(params))),
                 "rows": Out(stream.Signature(RowLayout(params))),
-                "requests": Out(stream.Signature(WordsLayout(params))),
+                "requests": Out(stream.Signature(RangeLayout(params.word_width, self.count_width))),
             }
         )
 

@@ -140,7 +140,12 @@ class Setup(wiring.Component):
             (Error.SMEM_ALIGNMENT, "smem", command.smem[:7].any(), command.smem),
             (Error.SMEM_RANGE, "smem", leaves, command.smem),
             (Error.BARRIER_ALIGNMENT, "barrier", command.signal & command.barrier[:3].any(), command.barrier),
-            (Error.BARRIER_RANGE, "barrier", command.signal & command.barrier[smem.addr_width :].any(), command.barrier),
+            (
+                Error.BARRIER_RANGE,
+                "barrier",
+                command.signal & command.barrier[smem.addr_width :].any(),
+                command.barrier,
+            ),
         ]
         fault = Signal(FaultLayout())
         with m.If((self.i.p.fault.code != Error.NONE) | (command.opcode != Opcode.LOAD)):
