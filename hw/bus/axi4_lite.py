@@ -121,6 +121,7 @@ class Axi4LiteBridge(wiring.Component):
     """
 
     def __init__(self, addr_width):
+        self.waiting = Signal()  # for the answer to the access that was accepted
         super().__init__(
             {
                 "axi": In(Axi4LiteSignature(addr_width)),
@@ -132,7 +133,7 @@ class Axi4LiteBridge(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         axi, access, answers = self.axi, self.accesses.payload, self.answers
-        waiting = Signal()  # for the answer to ``access``
+        waiting = self.waiting
         take_read, take_write = Signal(), Signal()
         write_offered = Signal()
         idle = Signal()

@@ -1,0 +1,101 @@
+"""F3 of the register port: answers hold until accepted, one for each request, and none before it."""
+
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal, Value
+
+from tilewright.hw.bus.axi4_lite import Axi4LiteBridge
+from tilewright.sim.formal import StreamRules, prove
+
+
+class BridgeSpec(Elaboratable):
+    def __init__(self):
+        self.dut = Axi4LiteBridge(12)
+
+    @property
+    def ports(self):
+        dut, axi = self.dut, self.dut.axi
+        manager = [axi.awaddr, axi.awprot, axi.awvalid, axi.wdata, axi.wstrb, axi.wvalid, axi.bready]
+        manager += [axi.araddr, axi.arprot, axi.arvalid, axi.rready]
+        return [*manager, dut.accesses.ready, dut.answers.valid, dut.answers.payload]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.accesses_rules = StreamRules(dut.accesses)
+        m.submodules.answers_rules = StreamRules(dut.answers, assume=True)
+        axi = dut.axi
+        self._holds(m, "b", axi.bvalid, axi.bready, [axi.bresp])
+        self._holds(m, "r", axi.rvalid, axi.rready, [axi.rresp, axi.rdata])
+        first = Signal(init=1)
+        m.d.sync += first.eq(0)
+        m.d.comb += Assert(~(first & (axi.bvalid | axi.rvalid)))
+
+        # A target answers only what it was asked.
+        asked = Signal()
+        with m.If(dut.accesses.valid & dut.accesses.ready):
+            m.d.sync += asked.eq(1)
+        with m.If(dut.answers.valid & dut.answers.ready):
+            m.d.sync += asked.eq(0)
+        m.d.comb += Assume(~dut.answers.valid | asked)
+
+        # Requests of either kind that are not answered yet; never more than one.
+        writes, reads = Signal(2), Signal(2)
+        write_taken, read_taken = axi.awvalid & axi.awready, axi.arvalid & axi.arready
+        m.d.sync += [
+            writes.eq(writes + write_taken - (axi.bvalid & axi.bready)),
+            reads.eq(reads + read_taken - (axi.rvalid & axi.rready)),
+        ]
+        m.d.comb += [
+            Assert(write_taken == (axi.wvalid & axi.wready)),
+            Assert(writes + reads == (dut.accesses.valid | asked)),
+            Assert(~(dut.accesses.valid & asked)),
+            Assert(dut.waiting == asked),
+            Assert(~axi.bvalid | (writes == 1)),
+            Assert(~axi.rvalid | (reads == 1)),
+            Assert((writes + reads == 0) | (dut.accesses.payload.write == (writes == 1))),
+            Assert(~(dut.answers.valid & dut.answers.ready) | (axi.bvalid & axi.bready) | (axi.rvalid & axi.rready)),
+            Cover(axi.bvalid & axi.bready),
+            Cover(axi.rvalid & axi.rready),
+        ]
+        self._bounded_wait(m, axi.arvalid, read_taken, write_taken, "read")
+        self._bounded_wait(m, axi.awvalid & axi.wvalid, write_taken, read_taken, "write")
+
+        # What is asked of the target is what was taken.
+        taken = Signal.like(dut.accesses.payload)
+        with m.If(write_taken | read_taken):
+            m.d.sync += [taken.data.eq(axi.wdata), taken.strobe.eq(axi.wstrb), taken.write.eq(write_taken)]
+        with m.If(write_taken):
+            m.d.sync += taken.address.eq(axi.awaddr)
+        with m.If(read_taken):
+            m.d.sync += taken.address.eq(axi.araddr)
+        with m.If(dut.accesses.valid):
+            m.d.comb += Assert(dut.accesses.payload == taken)
+        with m.If(asked):
+            m.d.comb += Assert(dut.accesses.payload.write == taken.write)
+        return m
+
+    def _holds(self, m, name, valid, ready, payload):
+        bits = Cat(Value.cast(part) for part in payload)
+        waiting, held = Signal(name=f"{name}_waiting"), Signal(len(bits), name=f"{name}_held")
+        m.d.sync += [waiting.eq(valid & ~ready), held.eq(bits)]
+        with m.If(waiting):
+            m.d.comb += Assert(valid & (bits == held))
+
+    def _bounded_wait(self, m, offered, taken, other_taken, name):
+        """While a request is offered, at most one of the other kind goes first."""
+        passed = Signal(2, name=f"{name}_passed")
+        with m.If(~offered | taken):
+            m.d.sync += passed.eq(0)
+        with m.Elif(other_taken):
+            m.d.sync += passed.eq(passed + 1)
+        m.d.comb += Assert(passed <= 1)
+        m.d.comb += Assert((passed == 0) | (self.dut.accesses.payload.write == (name == "read")))
+
+
+def test_bridge():
+    spec = BridgeSpec()
+    prove(spec, spec.ports, name="bus-axi4-lite", depth=2)
+
+
+def test_answers_are_reached():
+    spec = BridgeSpec()
+    prove(spec, spec.ports, name="bus-axi4-lite-cover", mode="cover", depth=8)
