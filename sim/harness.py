@@ -1,0 +1,232 @@
+"""The hardware around a TMAU in simulation: memory behind it, players before it, and logs of what happens."""
+
+from amaranth import unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out, connect
+
+from tilewright.hw.bus.axi4_lite import AccessLayout
+from tilewright.hw.smem.layouts import BarrierResultLayout, ReadLayout, read_data_layout
+from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
+from tilewright.hw.tmau.layouts import command_layout
+
+from .axi_monitor import Axi4ReadMonitor
+from .axi_rules import Rule, Wait
+from .drivers import BarrierDriver, BarrierItemLayout, RegisterAnswerLayout, RegisterDriver
+from .memory_model import MAX_LATENCY, MemoryModel
+from .players import Log, Player
+from .stall import Stall
+from .testbench import Array
+
+__all__ = ["LOG_DEPTHS", "PORTS", "SCRIPT_DEPTH", "Harness"]
+
+#: Ports that have a player, in the order of the bits of ``…_after``.
+PORTS = ("commands", "reads", "barriers", "registers")
+#: Items of each player's script.
+SCRIPT_DEPTH = 4096
+#: Entries of each log.
+LOG_DEPTHS = dict.fromkeys((*PORTS, "accepted", "flips"), SCRIPT_DEPTH) | {
+    "requests": 1 << 14,
+    "beats": 1 << 16,
+}
+
+_DATA_ID = 0
+
+
+class Harness(wiring.Component):
+    """A :class:`~tilewright.hw.tmau.subsystem.TmauSubsystem` with all of its ports served.
+
+    Each of :data:`PORTS` has a player whose script is issued when ``start`` has been high for a cycle and the ports named
+    by its ``…_after`` have finished. Cycles are counted from the one after ``start``.
+
+    Parameters
+    ----------
+    dut : TmauSubsystem
+    params : TmauParams
+        Its parameters.
+    memory_words : int
+        Bus words of global memory.
+
+    Attributes
+    ----------
+    latency, base, ar_stall, r_stall, error_first, error_last, error_response : Signal, in
+        See :class:`~tilewright.sim.memory_model.MemoryModel`.
+    issue_stall, answer_stall : Signal, in
+        Probabilities, in 256ths, of pauses before each item of a script and before each answer of the consumer port.
+    seed : Signal, in
+        Of all random pauses.
+    commands_count, …, commands_after, … : Signal, in
+        Items of each port's script, and ports that must have finished before.
+    commands_done, … : Signal, out
+        Items that are complete: for commands, those that pulsed ``done_valid``.
+    finished : Signal, out
+        All of them, at all ports.
+    accepted_count, flips_count, requests_count, beats_count : Signal, out
+        Entries of the other logs: commands accepted, barrier phases completed, AR and R transfers.
+    data_requests, data_beats, descriptor_requests, descriptor_beats : Signal, out
+        Accepted AR and R of either ID since the start.
+    violations, late : Signal, out
+        See :class:`~tilewright.sim.axi_monitor.Axi4ReadMonitor`.
+    irq : Signal, out
+    """
+
+    def __init__(self, dut, params, *, memory_words):
+        self._dut = dut
+        self._params = params
+        self._memory_words = memory_words
+        self._items = {
+            "commands": command_layout(),
+            "reads": ReadLayout(params.smem),
+            "barriers": BarrierItemLayout(params.smem),
+            "registers": AccessLayout(),
+        }
+        self._entries = {
+            "commands": data.StructLayout({"tag": 16, "error": 8}),
+            "reads": read_data_layout(),
+            "barriers": BarrierResultLayout(),
+            "registers": RegisterAnswerLayout(),
+            "accepted": data.StructLayout({"tag": 16}),
+            "flips": unsigned(params.smem.addr_width),
+            "requests": data.StructLayout({"id": 1, "length": 8, "address": params.addr_width}),
+            "beats": data.StructLayout({"id": 1, "last": 1}),
+        }
+        self._players = {
+            port: Player(shape, depth=SCRIPT_DEPTH, number=number)
+            for number, (port, shape) in enumerate(self._items.items(), start=2)
+        }
+        self._logs = {name: Log(shape, depth=LOG_DEPTHS[name]) for name, shape in self._entries.items()}
+        word = unsigned(params.word_width)
+        stalls = dict.fromkeys(("ar_stall", "r_stall", "issue_stall", "answer_stall"), In(8))
+        memory = {"latency": In(range(MAX_LATENCY + 1)), "base": In(word), "error_response": In(2)}
+        window = dict.fromkeys(("error_first", "error_last"), In(word))
+        scripts = {f"{port}_count": In(range(SCRIPT_DEPTH + 1)) for port in PORTS}
+        order = {f"{port}_after": In(len(PORTS)) for port in PORTS}
+        done = {f"{port}_done": Out(32) for port in PORTS}
+        logs = {f"{name}_count": Out(32) for name in self._entries if name not in PORTS}
+        counts = {f"{kind}_{what}": Out(32) for kind in ("data", "descriptor") for what in ("requests", "beats")}
+        watch = {"violations": Out(len(Rule)), "late": Out(len(Wait)), "irq": Out(1)}
+        super().__init__(
+            {"start": In(1), "finished": Out(1), "seed": In(16)}
+            | stalls | memory | window | scripts | order | done | logs | counts | watch
+        )  # fmt: skip
+
+    @property
+    def items(self):
+        """Layout of an item of each port's script."""
+        return self._items
+
+    @property
+    def entries(self):
+        """Layout of an entry of each log."""
+        return self._entries
+
+    def arrays(self):
+        """Every memory that a session loads or dumps, by name."""
+        arrays = {"memory": Array("memory.array.array.words", self._params.bus_width, self._memory_words)}
+        for bank in range(BANKS):
+            path = f"dut.smem.banks.bank{bank}"
+            arrays[f"bank{bank}"] = Array(path, 8 * CHUNK_BYTES, self._params.smem.rows)
+        for port in PORTS:
+            script = self._players[port].script
+            arrays[f"{port}_script"] = Array(f"{port}_player.script.array.words", script.width, script.depth)
+        for name, log in self._logs.items():
+            arrays[f"{name}_log"] = Array(f"{name}_log.memory.array.words", log.memory.width, log.memory.depth)
+        return arrays
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self._dut
+        cycle = Signal(32)
+        m.d.sync += cycle.eq(Mux(self.start, 0, cycle + 1))
+
+        for name, log in self._logs.items():
+            m.submodules[f"{name}_log"] = log
+            m.d.comb += [log.start.eq(self.start), log.cycle.eq(cycle)]
+            if name not in PORTS:
+                m.d.comb += getattr(self, f"{name}_count").eq(log.count)
+        self._play(m)
+        self._serve_memory(m, dut.m_axi)
+        self._serve_commands(m)
+        self._serve_reads(m)
+
+        m.submodules.barrier_driver = barriers = BarrierDriver(self._params.smem)
+        m.submodules.register_driver = registers = RegisterDriver(dut.s_axil.signature.addr_width)
+        connect(m, player=self._players["barriers"].o, driver=barriers.i)
+        connect(m, driver=barriers.requests, dut=dut.barriers)
+        connect(m, dut=dut.barrier_results, driver=barriers.results)
+        connect(m, player=self._players["registers"].o, driver=registers.i)
+        connect(m, driver=registers.axi, dut=dut.s_axil)
+        self._log(m, "barriers", barriers.answer_valid, barriers.answer)
+        self._log(m, "registers", registers.answer_valid, registers.answer)
+        self._log(m, "flips", dut.flip_valid, dut.flip_address)
+        m.d.comb += self.irq.eq(dut.irq)
+        return m
+
+    def _log(self, m, name, valid, entry):
+        log = self._logs[name]
+        m.d.comb += [log.valid.eq(valid), Value.cast(log.entry).eq(entry)]
+
+    def _play(self, m):
+        """Players, and who waits for whom."""
+        complete = Signal(len(PORTS))
+        for number, port in enumerate(PORTS):
+            player = m.submodules[f"{port}_player"] = self._players[port]
+            done = self._logs[port].count
+            m.d.comb += [
+                player.start.eq(self.start),
+                player.count.eq(getattr(self, f"{port}_count")),
+                player.enable.eq((getattr(self, f"{port}_after") & ~complete) == 0),
+                player.idle.eq(done == player.issued),
+                player.stall.eq(self.issue_stall),
+                player.seed.eq(self.seed),
+                complete[number].eq(player.finished & player.idle),
+                getattr(self, f"{port}_done").eq(done),
+            ]
+        m.d.comb += self.finished.eq(complete.all())
+
+    def _serve_memory(self, m, axi):
+        params = self._params
+        m.submodules.memory = memory = MemoryModel(
+            addr_width=params.addr_width, data_width=params.bus_width, depth=self._memory_words
+        )
+        connect(m, dut=axi, memory=memory.axi)
+        for name in memory.signature.members:
+            if name != "axi":
+                m.d.comb += getattr(memory, name).eq(getattr(self, name))
+
+        m.submodules.monitor = monitor = Axi4ReadMonitor(
+            addr_width=params.addr_width,
+            data_width=params.bus_width,
+            id_width=1,
+            max_burst=params.max_burst,
+            # Descriptor fetches come on top of the data.
+            max_outstanding=params.max_outstanding + params.cache_entries,
+        )
+        m.d.comb += [*monitor.observe(axi), self.violations.eq(monitor.violations), self.late.eq(monitor.late)]
+
+        requested, answered = axi.arvalid & axi.arready, axi.rvalid & axi.rready
+        self._log(m, "requests", requested, Cat(axi.arid, axi.arlen, axi.araddr))
+        self._log(m, "beats", answered, Cat(axi.rid, axi.rlast))
+        for kind, is_data in (("data", True), ("descriptor", False)):
+            for what, happens, number in (("requests", requested, axi.arid), ("beats", answered, axi.rid)):
+                count = getattr(self, f"{kind}_{what}")
+                mine = happens & ((number == _DATA_ID) == is_data)
+                m.d.sync += count.eq(Mux(self.start, 0, count + mine))
+
+    def _serve_commands(self, m):
+        dut = self._dut
+        connect(m, player=self._players["commands"].o, dut=dut.commands)
+        self._log(m, "accepted", dut.commands.valid & dut.commands.ready, dut.commands.payload.tag)
+        self._log(m, "commands", dut.done_valid, Cat(dut.done_tag, dut.done_error))
+
+    def _serve_reads(self, m):
+        dut = self._dut
+        m.submodules.answer_stall = stall = Stall(len(PORTS) + 2)
+        connect(m, player=self._players["reads"].o, dut=dut.reads)
+        m.d.comb += [
+            stall.probability.eq(self.answer_stall),
+            stall.seed.eq(self.seed),
+            stall.start.eq(self.start),
+            dut.read_data.ready.eq(stall.go),
+        ]
+        self._log(m, "reads", dut.read_data.valid & dut.read_data.ready, dut.read_data.payload)

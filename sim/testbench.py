@@ -1,0 +1,181 @@
+"""The Verilog module around a harness: makes the clock, and does what lines on standard input ask for.
+
+One line is one *exchange*: set the controls, load arrays from files, reset, start, run the clock until the harness has
+finished or a limit is reached, dump arrays to files, print the statuses. Between exchanges the clock stands still, and
+during one nothing but the hardware is simulated, so a long run is fast; files are read and written by the simulator
+itself, so memories are fast too. All of it is plain Verilog that Verilator and Icarus Verilog both understand.
+"""
+
+from dataclasses import dataclass, replace
+
+from amaranth.lib.wiring import In
+
+from .hierarchy import hierarchical_name
+from .verilog import conventional_ports, to_verilog
+from .word_array import WORD_ARRAY
+
+__all__ = ["FLAGS", "HALF_PERIOD", "RESET_CYCLES", "Array", "Interface", "testbench"]
+
+#: Nanoseconds of half a clock cycle.
+HALF_PERIOD = 5
+#: Cycles for which a reset is held.
+RESET_CYCLES = 4
+#: Numbers that precede the controls on a line.
+FLAGS = ("reset", "start", "limit", "drain")
+#: Ports of the harness that the bench drives itself or asks itself.
+_OWN = ("start", "finished")
+
+_STDIN = "32'h8000_0000"
+
+
+@dataclass(frozen=True)
+class Array:
+    """A memory of the harness that can be loaded and dumped.
+
+    Attributes
+    ----------
+    path : str
+        Its hierarchical name, seen from the harness.
+    width : int
+        Bits of a word, a multiple of 8.
+    depth : int
+        Words.
+    """
+
+    path: str
+    width: int
+    depth: int
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What an exchange consists of, in the order of the line.
+
+    Attributes
+    ----------
+    controls, statuses : dict of str to int
+        Inputs and outputs of the harness, with their widths.
+    arrays : dict of str to Array
+    """
+
+    controls: dict[str, int]
+    statuses: dict[str, int]
+    arrays: dict[str, Array]
+
+
+def testbench(harness, arrays):
+    """Makes a design that can be built and run.
+
+    Parameters
+    ----------
+    harness : amaranth.lib.wiring.Component
+        Its inputs become controls, its outputs statuses. Input ``start`` is high in the first cycle of an exchange that
+        starts; output ``finished`` ends the exchange, from the cycle after that on.
+    arrays : dict of str to Array
+
+    Returns
+    -------
+    (str, str, Interface)
+        Verilog text, name of the top module, and how to talk to it.
+    """
+    directions = {member[0]: flow for *member, flow in _members(harness)}
+    widths = {name: len(value) for name, (value, _) in conventional_ports(harness).items() if name not in _OWN}
+    verilog = to_verilog(harness, "harness")
+    arrays = {
+        name: replace(array, path=hierarchical_name(verilog + WORD_ARRAY, "harness", array.path))
+        for name, array in arrays.items()
+    }
+    interface = Interface(
+        {name: width for name, width in widths.items() if directions[name] == In},
+        {name: width for name, width in widths.items() if directions[name] != In},
+        arrays,
+    )
+    text = "\n".join(["`timescale 1ns/1ps", verilog, WORD_ARRAY, _module(interface)])
+    return text, "testbench", interface
+
+
+def _members(harness):
+    return [("_".join(map(str, path)), member.flow) for path, member, _ in harness.signature.flatten(harness)]
+
+
+def _module(interface):
+    declarations, ports, scans, loads, dumps = [], [], [], [], []
+    for name, width in interface.controls.items():
+        declarations.append(f"reg [{width - 1}:0] {name} = 0;")
+        ports.append(f".{name}({name})")
+        scans.append(name)
+    for name, width in interface.statuses.items():
+        declarations.append(f"wire [{width - 1}:0] {name};")
+        ports.append(f".{name}({name})")
+    for name, array in interface.arrays.items():
+        declarations.append(f"reg load_{name} = 0; reg [31:0] first_{name} = 0, after_{name} = 0;")
+        scans += [f"load_{name}", f"first_{name}", f"after_{name}"]
+        loads.append(f'if (load_{name}) $readmemh("{name}.load", dut.{array.path});')
+        dumps.append(
+            f"if (first_{name} != after_{name}) "
+            f'$writememh("{name}.dump", dut.{array.path}, first_{name}, after_{name} - 1);'
+        )
+    format_ = " ".join(["%h"] * (1 + len(interface.statuses)))
+    return _TEMPLATE.format(
+        declarations="\n  ".join(declarations),
+        ports=", ".join([".clk(clk)", ".rst(reset_now)", ".start(start_now)", ".finished(finished)", *ports]),
+        scans="\n      ".join(f'scanned = $fscanf({_STDIN}, "%h", {name});' for name in (*FLAGS[1:], *scans)),
+        loads="\n      ".join(loads),
+        dumps="\n      ".join(dumps),
+        answer=f'$display("= {format_}", {", ".join(["cycles", *interface.statuses])});',
+        first=FLAGS[0],
+        stdin=_STDIN,
+        half=HALF_PERIOD,
+        reset_cycles=RESET_CYCLES,
+    )
+
+
+_TEMPLATE = """
+module testbench;
+  reg clk = 0, reset_now = 0, start_now = 0;
+  reg reset = 0, start = 0;
+  reg [31:0] limit = 0, drain = 0, cycles = 0;
+  wire finished;
+  integer scanned;
+  {declarations}
+
+  harness dut ({ports});
+
+  task tick;
+    begin
+      #{half} clk = 1;
+      #{half} clk = 0;
+    end
+  endtask
+
+  initial begin
+`ifdef WAVES
+    $dumpfile("waves.vcd");
+    $dumpvars(0, testbench);
+`endif
+    scanned = $fscanf({stdin}, "%h", {first});
+    while (scanned == 1) begin
+      {scans}
+      {loads}
+      if (reset) begin
+        reset_now = 1;
+        repeat ({reset_cycles}) tick;
+        reset_now = 0;
+      end
+      start_now = start;
+      cycles = 0;
+      while (cycles != limit && (cycles == 0 || !finished)) begin
+        tick;
+        start_now = 0;
+        cycles = cycles + 1;
+      end
+      repeat (drain) tick;
+      {dumps}
+      {answer}
+      $fflush;
+      scanned = $fscanf({stdin}, "%h", {first});
+    end
+    $finish;
+  end
+endmodule
+"""

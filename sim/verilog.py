@@ -1,0 +1,91 @@
+"""Verilog from an Amaranth component, with port names by the conventions of Verilog."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from amaranth.back import rtlil
+from amaranth.hdl import Value, ValueCastable
+from amaranth.hdl._ir import PortDirection
+from amaranth.lib.wiring import In
+
+__all__ = ["PLATFORM", "conventional_ports", "to_verilog", "write_atomically"]
+
+#: What components are elaborated for: they may ask ``platform == PLATFORM`` to use what only Verilog can express.
+PLATFORM = "verilog"
+
+# A plain ``write_verilog`` of Amaranth's RTLIL contains ``always @*``, with which Icarus Verilog may leave an output X as
+# long as its inputs never change; ``proc`` turns them all into assignments.
+_SCRIPT = "read_rtlil {source}; proc; opt_clean; write_verilog -noattr {target}"
+
+# Yosys prints every command and ends the process on an error, so it gets one of its own.
+_YOSYS = "import sys; from pyosys import libyosys; libyosys.run_pass('script ' + sys.argv[1])"
+
+
+def conventional_ports(component):
+    """Ports of ``component`` by the names they get in Verilog: members joined by one underscore (``m_axi_araddr``).
+
+    Returns
+    -------
+    dict of str to (Value, PortDirection)
+        In the order of the signature.
+
+    Raises
+    ------
+    ValueError
+        If two members would get the same name.
+    """
+    ports = {}
+    for path, member, value in component.signature.flatten(component):
+        name = "_".join(map(str, path))
+        if name in ports:
+            raise ValueError(f"two ports of {type(component).__name__} would be called {name!r}")
+        value = Value.cast(value) if isinstance(value, ValueCastable) else value
+        ports[name] = (value, PortDirection.Input if member.flow == In else PortDirection.Output)
+    return ports
+
+
+def to_verilog(component, name):
+    """Verilog text of ``component``.
+
+    Parameters
+    ----------
+    component : amaranth.lib.wiring.Component
+        One clock domain, ``sync``, whose clock and reset become the ports ``clk`` and ``rst``.
+    name : str
+        Name of the top module; the modules below are called ``name.…``.
+
+    Raises
+    ------
+    RuntimeError
+        If Yosys fails.
+    """
+    text = rtlil.convert(component, name=name, platform=PLATFORM, ports=conventional_ports(component), emit_src=False)
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+        source, target, script = (Path(folder) / file for file in ("top.il", "top.v", "make.ys"))
+        source.write_text(text)
+        script.write_text(_SCRIPT.format(source=source.name, target=target.name))
+        done = subprocess.run(
+            [sys.executable, "-c", _YOSYS, script.name], cwd=folder, capture_output=True, text=True, check=False
+        )
+        if done.returncode or not target.exists():
+            raise RuntimeError(f"Yosys could not write Verilog of {name}: {(done.stderr + done.stdout).strip()[-500:]}")
+        # The first line names the build of Yosys, which would make the same hardware look different elsewhere.
+        return target.read_text().partition("\n")[2].lstrip("\n")
+
+
+def write_atomically(path, text):
+    """Writes ``text`` to the file ``path``, all of it or nothing; makes the folder."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
