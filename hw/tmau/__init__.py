@@ -1,3 +1,7 @@
 """The tensor memory access unit."""
 
-__all__ = []
+from .params import PRESETS, TmauParams
+from .subsystem import TmauSubsystem
+from .top import Tmau
+
+__all__ = ["PRESETS", "Tmau", "TmauParams", "TmauSubsystem"]

@@ -73,7 +73,7 @@ class TmauCore(wiring.Component):
                 "axi": Out(Axi4ReadSignature(params.addr_width, params.bus_width, 1)),
                 "writes": Out(stream.Signature(LineLayout(params.smem))),
                 "landed": Out(stream.Signature(LandedLayout(params.smem))),
-                "done": Out(DoneLayout()),
+                "done": Out(DoneLayout(params)),
                 "invalidate_descriptors": In(1),
                 "events": Out(EventsLayout()),
                 "queue_level": Out(range(params.queue_depth + 1)),

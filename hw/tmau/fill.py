@@ -66,6 +66,9 @@ class LineAssembler(wiring.Component):
 
     def __init__(self, params):
         self._params = params
+        # The line register.
+        self.held_data = Signal(_LINE_BITS)
+        self.held_strobe = Signal(LINE_BYTES)
         super().__init__(
             {
                 "aligned": In(stream.Signature(AlignedLayout(params))),
@@ -104,8 +107,7 @@ class LineAssembler(wiring.Component):
             next_from_word.eq(Mux(piece.data_end[7], below_data_end, 0)),
         ]
 
-        held_data = Signal(_LINE_BITS)
-        held_strobe = Signal(LINE_BYTES)
+        held_data, held_strobe = self.held_data, self.held_strobe
         strobe = held_strobe | written[::8]
         # One choice between word and fill for each register: a byte of both lines is kept for the next only.
         here = _select(from_word, word_line, fill_line)

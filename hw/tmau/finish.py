@@ -15,10 +15,11 @@ __all__ = ["DoneLayout", "Finisher"]
 class DoneLayout(data.StructLayout):
     """The event that ends a command."""
 
-    def __init__(self):
+    def __init__(self, params):
         super().__init__(
             {
                 "valid": unsigned(1),  # strobe
+                "bytes": unsigned(params.smem.addr_width + 1),  # of the transfer, landed or not; 0 for other commands
                 "record": ErrorLayout(),  # tag and code always; field and value with a code other than NONE
             }
         )
@@ -47,7 +48,7 @@ class Finisher(wiring.Component):
                 "completions": In(stream.Signature(CompletionLayout(params))),
                 "finished": In(stream.Signature(ErrorLayout())),
                 "landed": Out(stream.Signature(LandedLayout(params.smem))),
-                "done": Out(DoneLayout()),
+                "done": Out(DoneLayout(params)),
             }
         )
 
@@ -66,6 +67,7 @@ class Finisher(wiring.Component):
         with m.If(self.completions.valid):
             m.d.sync += [
                 self.done.valid.eq(self.completions.ready),
+                self.done.bytes.eq(completion.bytes),
                 record.code.eq(0),
                 record.tag.eq(completion.tag),
                 record.field.eq(0),
@@ -74,5 +76,5 @@ class Finisher(wiring.Component):
             with m.If(completion.error):
                 m.d.sync += record.code.eq(Error.READ)
         with m.Elif(self.finished.valid):
-            m.d.sync += [self.done.valid.eq(1), record.eq(self.finished.p)]
+            m.d.sync += [self.done.valid.eq(1), self.done.bytes.eq(0), record.eq(self.finished.p)]
         return m

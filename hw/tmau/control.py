@@ -1,0 +1,130 @@
+"""The TMAU as a processor sees it over registers: parameters, status, error record, interrupt, performance counters."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from tilewright.golden.spec import Error
+from tilewright.golden.spec.registers import REGISTERS
+
+from ..bus.axi4_lite import AccessLayout, AnswerLayout
+from ..bus.csr import RegisterFile
+from .core import EventsLayout
+from .finish import DoneLayout
+
+__all__ = ["Control"]
+
+
+class Control(wiring.Component):
+    """Registers of ``golden.spec.registers``, fed by the data path's events.
+
+    Members
+    -------
+    accesses, answers : streams of AccessLayout in and AnswerLayout out
+        Registers, by byte offset; see :class:`~..bus.csr.RegisterFile`.
+    done : DoneLayout, in
+    events : EventsLayout, in
+    barrier_error, barrier_address : 1, unsigned, in
+        Strobe: a barrier operation was refused, and the address it named.
+    bank_conflict : 1, in
+        Strobe, from shared memory.
+    queue_level, idle : in
+        From the data path.
+    invalidate_descriptors : 1, out
+        Strobe.
+    irq : 1, out
+        Level: a status bit is set that is enabled.
+    """
+
+    def __init__(self, params):
+        self.params = params
+        super().__init__(
+            {
+                "accesses": In(stream.Signature(AccessLayout())),
+                "answers": Out(stream.Signature(AnswerLayout())),
+                "done": In(DoneLayout(params)),
+                "events": In(EventsLayout()),
+                "barrier_error": In(1),
+                "barrier_address": In(params.smem.addr_width),
+                "bank_conflict": In(1),
+                "queue_level": In(range(params.queue_depth + 1)),
+                "idle": In(1),
+                "invalidate_descriptors": Out(1),
+                "irq": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.registers = registers = RegisterFile(REGISTERS)
+        connect(m, accesses=flipped(self.accesses), registers=registers.accesses)
+        connect(m, registers=registers.answers, answers=flipped(self.answers))
+
+        params, events = self.params, self.events
+        failed = self.done.valid & (self.done.record.code != Error.NONE)
+        completed = self.done.valid & (self.done.record.code == Error.NONE)
+        m.d.comb += [
+            registers.params0.bus_bytes.eq(params.bus_bytes),
+            registers.params0.addr_width.eq(params.addr_width),
+            registers.params0.queue_depth.eq(params.queue_depth),
+            registers.params0.cache_entries.eq(params.cache_entries),
+            registers.params1.max_outstanding.eq(params.max_outstanding),
+            registers.params1.commands_in_flight.eq(params.commands_in_flight),
+            registers.params2.smem_bytes.eq(params.smem.size_bytes),
+            registers.status.idle.eq(self.idle),
+            registers.status.queue_level.eq(self.queue_level),
+            registers.irq_status_set.error.eq(failed | self.barrier_error),
+            registers.irq_status_set.done.eq(completed),
+            self.invalidate_descriptors.eq(registers.control.invalidate_descriptors),
+            self.irq.eq((registers.irq_status.as_value() & registers.irq_enable.as_value()).any()),
+        ]
+        self._record_errors(m, registers, failed)
+
+        counted = {
+            "busy_cycles": ~self.idle,
+            "commands": events.command,
+            "requests": events.request,
+            "beats": events.beat,
+            "bytes": Mux(completed, self.done.bytes, 0),
+            "stall_credit": events.stall_credit,
+            "stall_ar": events.stall_ar,
+            "stall_data": events.stall_data,
+            "stall_smem": events.stall_smem,
+            "descriptor_hits": events.descriptor_hit,
+            "descriptor_misses": events.descriptor_miss,
+            "bank_conflicts": self.bank_conflict,
+        }
+        for name, increment in counted.items():
+            count = Signal(32, name=name)
+            m.d.sync += count.eq(Mux(registers.control.clear_counters, 0, count + increment))
+            m.d.comb += getattr(registers, name).count.eq(count)
+        return m
+
+    def _record_errors(self, m, registers, failed):
+        """Keeps the first error and counts all. Of two in the same cycle the command's is the first."""
+        record = self.done.record
+        kept = Signal.like(record)
+        count, total = Signal(32), Signal(33)
+        m.d.comb += total.eq(count + failed + self.barrier_error)
+        with m.If(registers.control.clear_error):
+            m.d.sync += [kept.eq(0), count.eq(0)]
+        with m.Elif(failed | self.barrier_error):
+            m.d.sync += count.eq(Mux(total[32], 0xFFFF_FFFF, total))
+            with m.If(kept.code == Error.NONE):
+                m.d.sync += kept.eq(record)
+                with m.If(~failed):
+                    m.d.sync += [
+                        kept.code.eq(Error.BARRIER_OPERATION),
+                        kept.tag.eq(0),
+                        kept.field.eq(0),
+                        kept.value.eq(self.barrier_address),
+                    ]
+        m.d.comb += [
+            registers.status.error.eq(kept.code != Error.NONE),
+            registers.error.code.eq(kept.code),
+            registers.error.field.eq(kept.field),
+            registers.error.tag.eq(kept.tag),
+            registers.error_value_lo.value.eq(kept.value[:32]),
+            registers.error_value_hi.value.eq(kept.value[32:]),
+            registers.error_count.count.eq(count),
+        ]
