@@ -3,8 +3,8 @@
 import pytest
 
 from tilewright.golden.spec.registers import REGISTERS
+from tilewright.hw.tmau.control import Control
 from tilewright.hw.tmau.params import PRESETS
-from tilewright.hw.tmau.registers import TmauRegisters
 from tilewright.sim.pysim import simulate
 from tilewright.sim.streams import receive, send
 
@@ -30,16 +30,16 @@ class Driver:
     async def write(self, name, data):
         await self._access(address=OFFSETS[name], write=1, data=data, strobe=0b1111)
 
-    async def done(self, code=0, *, field=0, tag=0, value=0):
-        """One command ends."""
+    async def done(self, code=0, *, field=0, tag=0, value=0, landed=0):
+        """One command ends, after ``landed`` bytes."""
         record = {"code": code, "field": field, "tag": tag, "value": value}
-        self.ctx.set(self.dut.done, {"valid": 1, "record": record})
+        self.ctx.set(self.dut.done, {"valid": 1, "bytes": landed, "record": record})
         await self.ctx.tick()
-        self.ctx.set(self.dut.done, {"valid": 0})
+        self.ctx.set(self.dut.done.valid, 0)
 
 
 def run(script, preset="unit"):
-    dut = TmauRegisters(PRESETS[preset])
+    dut = Control(PRESETS[preset])
 
     async def testbench(ctx):
         ctx.set(dut.idle, 1)
@@ -83,17 +83,25 @@ def test_first_error_is_kept_and_all_are_counted():
     run(script)
 
 
-def test_error_in_the_cycle_of_the_clear_is_recorded():
+def test_refused_barrier_operation():
+    """It has no tag; of two errors in one cycle the command's is the first."""
+
     async def script(driver):
-        await driver.done(5, tag=1)
-        await driver.done(5, tag=2)
-        # The strobe comes in the cycle after the access is accepted.
-        access = {"address": OFFSETS["control"], "write": 1, "data": 0b100, "strobe": 15}
-        driver.ctx.set(driver.dut.answers.ready, 1)
-        await send(driver.ctx, driver.dut.accesses, [access])
-        await driver.done(6, tag=3)
-        assert await driver.read("error") == 0x0003_0006
-        assert await driver.read("error_count") == 1
+        ctx, dut = driver.ctx, driver.dut
+        ctx.set(dut.barrier_address, 0x128)
+        ctx.set(dut.barrier_error, 1)
+        await ctx.tick()
+        ctx.set(dut.barrier_error, 0)
+        assert await driver.read("error") == 27
+        assert await driver.read("error_value_lo") == 0x128
+        assert await driver.read("irq_status") == 0b01
+        await driver.write("control", 0b100)
+        ctx.set(dut.barrier_error, 1)
+        await driver.done(3, tag=5, value=0x40)
+        ctx.set(dut.barrier_error, 0)
+        assert await driver.read("error") == 0x0005_0003
+        assert await driver.read("error_value_lo") == 0x40
+        assert await driver.read("error_count") == 2
 
     run(script)
 
@@ -139,17 +147,16 @@ def test_counters():
             for _ in range(number):
                 await ctx.tick()
         ctx.set(dut.events, {})
-        ctx.set(dut.landed_bytes, 4096)
-        ctx.set(dut.conflict_stb, 1)
+        ctx.set(dut.bank_conflict, 1)
         ctx.set(dut.idle, 0)
         for _ in range(3):
-            await ctx.tick()
-        ctx.set(dut.landed_bytes, 0)
-        ctx.set(dut.conflict_stb, 0)
+            await driver.done(landed=4096 - 16)
+        ctx.set(dut.bank_conflict, 0)
         ctx.set(dut.idle, 1)
+        await driver.done(26, landed=64)
         for number, name in enumerate(registers.values(), start=1):
             assert await driver.read(name) == number, name
-        assert await driver.read("bytes") == 3 * 4096
+        assert await driver.read("bytes") == 3 * (4096 - 16), "those of a failed transfer do not count"
         assert await driver.read("bank_conflicts") == 3
         assert await driver.read("busy_cycles") == 3
         await driver.write("control", 0b001)
