@@ -11,7 +11,7 @@ _PATTERNS = {Fill.ZERO: 0, Fill.NAN: 0x7FF77FF7}
 
 
 def checked_payload(tmap, params):
-    """A :class:`~tilewright.hw.tmau.descriptor.CheckedLayout` for a tile-mode map whose footprint fits shared memory."""
+    """A ``CheckedLayout`` of ``hw.tmau.descriptor`` for a tile-mode map whose footprint fits shared memory."""
     unused = 5 - tmap.rank
     strides = [*tmap.stride, *[0] * unused]
     steps = [*tmap.traversal, *[1] * unused]

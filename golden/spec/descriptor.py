@@ -92,8 +92,8 @@ class L2Promotion(IntEnum):
 DESCRIPTOR = Format(
     "descriptor",
     1024,
-    "Tensor and access box, read by the TMAU from global memory. Dimension 0 is the innermost. Fields of dimensions that "
-    "the rank does not reach are stored as zero; im2col fields are ignored in tile mode and the box in im2col mode.",
+    "Tensor and access box, read by the TMAU from global memory. Dimension 0 is the innermost. Fields of dimensions "
+    "that the rank does not reach are stored as zero; tile mode ignores the im2col fields and im2col mode the box.",
     (
         Field("version", 0, 8, "Layout of this word: 1."),
         Field("rank", 8, 3, "Number of dimensions: 1 to 5; 3 to 5 for im2col and for interleave."),
@@ -108,14 +108,15 @@ DESCRIPTOR = Format(
         Field("fill_constant", 32, 32, "Fill pattern of Fill.CONSTANT, little-endian."),
         Field("address", 64, 64, "Byte address of element (0, 0, …): a multiple of 16, of 32 with 32-byte interleave."),
         Field("size", 128, 32, "Elements of each dimension, 1 to 2^32.", count=5, pitch=32, bias=1),
-        Field("box", 288, 8, "Elements of the box in each dimension, 1 to 256, before traversal.", count=5, pitch=8, bias=1),
-        Field("traversal", 328, 4, "Step in each dimension, 1 to 8; traversal[0] is ignored unless gather0 or interleave.",
+        Field("box", 288, 8, "Elements of the box in each dimension, 1 to 256, before traversal.",
+              count=5, pitch=8, bias=1),
+        Field("traversal", 328, 4, "Step in each dimension, 1 to 8; [0] is ignored unless gather0 or interleave.",
               count=5, pitch=4, bias=1),
         Field("channels", 352, 8, "im2col: channels a pixel, 1 to 256.", bias=1),
         Field("pixels", 360, 10, "im2col: pixels a command, 1 to 1024.", bias=1),
         Field("lower", 384, 16, "im2col: lower corner of the bounding box, W H D.", count=3, pitch=16, signed=True),
         Field("upper", 432, 16, "im2col: upper corner, relative to the size, W H D.", count=3, pitch=16, signed=True),
-        Field("stride", 512, 40, "Bytes from one index of dimension 1, 2, 3, 4 to the next: a multiple of 16, of 32 with "
-              "32-byte interleave; 0 and overlapping strides are legal.", count=4, pitch=64),
+        Field("stride", 512, 40, "Bytes from one index of dimension 1, 2, 3, 4 to the next: a multiple of 16, of 32 "
+              "with 32-byte interleave; 0 and overlapping strides are legal.", count=4, pitch=64),
     ),
 )  # fmt: skip

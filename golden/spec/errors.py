@@ -1,4 +1,4 @@
-"""Error codes (tmau.md section 9). A command that breaks several rules reports the lowest code, then the lowest field."""
+"""Error codes (tmau.md section 9). Of several broken rules the lowest code is reported, then the lowest field."""
 
 from enum import IntEnum
 

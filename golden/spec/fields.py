@@ -1,7 +1,7 @@
 """Bit-field tables: the one description that hardware layouts, golden packers, documentation and C headers share.
 
-A :class:`Format` is a named word of fixed width; a :class:`Field` is a bit range in it, or ``count`` equal ranges for the
-dimensions of a tensor. Bit 0 is the least significant bit of byte 0, so a packed word is stored little-endian.
+A :class:`Format` is a named word of fixed width; a :class:`Field` is a bit range in it, or ``count`` equal ranges for
+the dimensions of a tensor. Bit 0 is the least significant bit of byte 0, so a packed word is stored little-endian.
 """
 
 from dataclasses import dataclass
@@ -116,7 +116,7 @@ class Format:
             elements = value if field.count else [value]
             if len(elements) > (field.count or 1):
                 raise ValueError(f"{self.name}.{name} has {field.count} elements, not {len(elements)}")
-            for lsb, element in zip(field.lsbs, elements):
+            for lsb, element in zip(field.lsbs, elements, strict=False):
                 word |= field.encode(element) << lsb
         return word
 

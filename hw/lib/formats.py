@@ -18,8 +18,8 @@ def packed_layout(fmt):
     Returns
     -------
     amaranth.lib.data.FlexibleLayout
-        ``fmt.bits`` wide. An array field ``name`` becomes scalars ``name0``, ``name1``, …, because its elements need not
-        adjoin. Numbers are as stored: a bias is not added.
+        ``fmt.bits`` wide. An array field ``name`` becomes scalars ``name0``, ``name1``, …, because its elements
+        need not adjoin. Numbers are as stored: a bias is not added.
     """
     members = {}
     for field in fmt.fields:

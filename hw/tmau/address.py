@@ -10,8 +10,8 @@ __all__ = ["AddressGenerator"]
 class AddressGenerator(wiring.Component):
     """Global address of the walker's run: ``origin + Σ index[d] * stride[d]`` modulo 2^addr_width.
 
-    Each dimension keeps the address at which its current round began. When dimension d advances, its accumulator and those
-    of all dimensions inside it move on to the next round.
+    Each dimension keeps the address at which its current round began. When dimension d advances, its accumulator and
+    those of all dimensions inside it move on to the next round.
 
     Members
     -------

@@ -4,7 +4,6 @@ from amaranth import Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-
 from ..bus.axi4 import Axi4ReadSignature
 from ..bus.axi4_port import ReadPort
 from ..bus.burst import BurstSplitter

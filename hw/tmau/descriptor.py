@@ -54,7 +54,7 @@ class CheckedLayout(data.StructLayout):
 
 
 class DescriptorCheck(wiring.Component):
-    """Collects the bus words of a descriptor, checks every rule of tmau.md section 2, and derives :class:`CheckedLayout`.
+    """Collects the words of a descriptor, checks every rule of tmau.md section 2, and derives :class:`CheckedLayout`.
 
     Latency: ``done`` comes three cycles after the last word, whatever the bus width. One descriptor at a time: words of
     the next one may come from the cycle after ``done`` on.
@@ -140,7 +140,7 @@ class DescriptorCheck(wiring.Component):
 
     def _derive(self, m, raw, counts, element_log2, row_bytes, span, step):
         """Fills ``checked``. ``step`` is one-hot over the four cycles from the last word to ``done``."""
-        checked, params = self.checked, self.params
+        checked = self.checked
         length = checked.footprint.shape().width
         pitch = Signal(12)
         m.d.comb += pitch.eq(Mux(row_bytes < span, span, row_bytes))
@@ -191,7 +191,7 @@ class DescriptorCheck(wiring.Component):
                 m.d.comb += checked.fill.eq(raw.fill_constant)
 
     def _judge(self, m, raw, element_log2, row_bytes, span, reserved, read_error):
-        """Fills ``fault``: conditions in the first cycle after the last word, the first of them in the next, its value."""
+        """Fills ``fault``: conditions one cycle after the last word, the first of them in the next, then its value."""
         rules = self._rules(raw, element_log2, row_bytes, span, reserved, read_error)
         broken, chosen = Signal(len(rules)), Signal(len(rules))
         m.d.sync += broken.eq(Cat(condition for _, _, condition, _ in rules))

@@ -1,4 +1,4 @@
-"""Payloads that several rooms of the TMAU share; a payload between two neighbours is defined in the file of the first."""
+"""Payloads that several rooms of the TMAU share; one between two neighbours is defined in the file of the first."""
 
 from amaranth import unsigned
 from amaranth.lib import data
@@ -18,9 +18,9 @@ def command_layout():
 class TransferLayout(data.StructLayout):
     """What all rows of one transfer have in common, from setup to the write side.
 
-    A *run* is what the write side lays down without a gap: one row of the box, or several rows that adjoin both in global
-    and in shared memory and that setup has folded into one. All runs of a transfer have the same length, and, as far as
-    they are inside the tensor at all, the same part inside.
+    A *run* is what the write side lays down without a gap: one row of the box, or several rows that adjoin both in
+    global and in shared memory and that setup has folded into one. All runs of a transfer have the same length, and, as
+    far as they are inside the tensor at all, the same part inside.
     """
 
     def __init__(self, params):

@@ -15,7 +15,7 @@ class RequestGenerator(wiring.Component):
     """Turns runs into bus-word requests, and tells the write half about each run.
 
     A run whose first bus word is the last one of the inside run before it, of the same command, asks only for the rest,
-    which may be nothing. Combinational; one run a cycle. The row is offered no later than the request that it stands for.
+    which may be nothing. Combinational; one run a cycle. A row is offered no later than its request.
 
     Members
     -------

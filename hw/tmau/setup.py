@@ -1,4 +1,4 @@
-"""Setup: a command and its checked descriptor become the constants of a walk, or a refusal (tmau.md sections 3 and 9)."""
+"""Setup: a command and its checked descriptor become the constants of a walk, or a refusal (tmau.md 3 and 9)."""
 
 from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -204,8 +204,8 @@ class Setup(wiring.Component):
             whole = (first.below[k] == 0) & (first.above[k] >= checked.counts[k])
             m.d.comb += folded[k].eq((folded[k - 1] if k else 1) & checked.contiguous[k] & whole)
 
-        # The outermost folded dimension decides which part of the run is inside; one of its indices is `unit` bytes. It is
-        # dimension 0 or has traversal 1, so that its distances need no division.
+        # The outermost folded dimension decides which part of the run is inside; one of its indices is `unit` bytes. It
+        # is dimension 0 or has traversal 1, so that its distances need no division.
         unit, run_bytes = Signal(length), Signal(length)
         start, end = Signal(9), Signal(9)
         with m.Switch(sum(folded)):

@@ -47,6 +47,9 @@ class Swizzler(wiring.Component):
 
     def __init__(self, params):
         self._params = params
+        self.valid = Signal()  # a line, or what is left of it, is at the output
+        self.last = Signal()
+        self.written = Signal()  # the last line is accepted, its completion not yet
         super().__init__(
             {
                 "lines": In(stream.Signature(AssembledLayout(params))),
@@ -68,9 +71,7 @@ class Swizzler(wiring.Component):
             swizzled_data.append(crossbar.o[place][:_CHUNK_BITS])
             swizzled_strobe.append(crossbar.o[place][_CHUNK_BITS:])
 
-        valid = Signal()
-        last = Signal()
-        written = Signal()  # the last line is accepted, its completion not yet
+        valid, last, written = self.valid, self.last, self.written
         writes, completions = self.writes, self.completions
         m.d.comb += [
             writes.valid.eq(valid & ~written),

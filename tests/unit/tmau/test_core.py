@@ -113,9 +113,7 @@ def test_random_loads(preset, mode):
     ]
     addresses = place_descriptors(gmem, [tmap for tmap, _, _ in loads])
     words = [
-        command_word(
-            descriptor=address, coords=coords, smem=smem, tag=i, signal=i % 2, barrier=8 * i
-        )
+        command_word(descriptor=address, coords=coords, smem=smem, tag=i, signal=i % 2, barrier=8 * i)
         for i, ((_, coords, smem), address) in enumerate(zip(loads, addresses, strict=True))
     ]
     dut = TmauCore(params)

@@ -33,9 +33,9 @@ class Descriptors:
     async def serve(self, ctx):
         while True:
             ctx.set(self.dut.fetch.ready, 1)
-            async for _, _, valid, address in ctx.tick().sample(self.dut.fetch.valid, self.dut.fetch.payload):
-                if valid:
-                    break
+            valid = False
+            while not valid:
+                _, _, valid, address = await ctx.tick().sample(self.dut.fetch.valid, self.dut.fetch.payload)
             ctx.set(self.dut.fetch.ready, 0)
             self.fetched.append(address)
             for _ in range(self.latency - 1):
