@@ -99,9 +99,15 @@ class WriteArbiter(wiring.Component):
     banks : Out(BanksWriteLayout)
     stall_stb : Out(1)
         High for one cycle for each cycle that a line waits.
+
+    Attributes
+    ----------
+    waited : Signal
+        Cycles, up to ``PATIENCE``, that some small writer has been waiting; for proofs.
     """
 
     def __init__(self, params):
+        self.waited = Signal(range(PATIENCE + 1))
         super().__init__(
             {
                 "lines": In(stream.Signature(LineLayout(params))),
@@ -123,7 +129,7 @@ class WriteArbiter(wiring.Component):
         m.d.comb += small_valid.eq(write_back.valid | host.valid)
         bank, row = small.chunk[:3], small.chunk[3:]
 
-        waited = Signal(range(PATIENCE + 1))
+        waited = self.waited
         blocked = (write_back.valid & ~write_back.taken) | (host.valid & ~host.ready)
         with m.If(~blocked):
             m.d.sync += waited.eq(0)

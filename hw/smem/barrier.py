@@ -46,9 +46,15 @@ class BarrierUnit(wiring.Component):
         High for one cycle when a phase has completed, with the barrier's byte address.
     error_valid, error_address : Out
         High for one cycle when an operation was refused, with the address it named.
+
+    Attributes
+    ----------
+    turn : Signal
+        A request was passed over, and is next; for proofs.
     """
 
     def __init__(self, params):
+        self.turn = Signal()
         self._params = params
         super().__init__(
             {
@@ -72,7 +78,7 @@ class BarrierUnit(wiring.Component):
         # Cycle w: choose an operation and read its barrier.
         busy = Signal()  # an operation is being worked out
         busy_landed = Signal()  # it is one of landed bytes
-        turn = Signal()  # a request was passed over
+        turn = self.turn
         may_answer = ~results.valid | results.ready
         may_request = Signal()
         go_landed, go_request = Signal(), Signal()

@@ -54,7 +54,7 @@ def run(requests, landed=(), *, mode="none", room=1, start=0):
     """Offers the requests from cycle 0 and the landed bytes, (barrier, bytes), from cycle ``start`` on.
 
     Returns a dictionary: the cycles in which ``requests``, ``results`` and ``landed`` bytes were transferred,
-    ``answers`` as (done, error), ``flips`` and ``errors`` as (cycle, address), and the barriers as ``stored`` in memory.
+    ``answers`` as (done, error), ``flips`` and ``errors`` as (cycle, address), the barriers as ``stored``.
     """
     dut = BarrierOnMemory()
     unit = dut.unit

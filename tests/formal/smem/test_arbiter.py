@@ -1,0 +1,159 @@
+"""Arbiters of the banks: one at a time, nothing lost, and nobody waits for ever."""
+
+from amaranth.asserts import AnyConst
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
+
+from tilewright.hw.smem.arbiter import PATIENCE, ReadArbiter, WriteArbiter
+from tilewright.hw.smem.barrier import BarrierUnit
+from tilewright.hw.smem.params import SmemParams
+from tilewright.sim.formal import StreamRules, prove
+
+PARAMS = SmemParams(1024)
+
+
+class ReadSpec(Elaboratable):
+    """One reader a cycle while one waits; bounded waits if the barrier unit reads in two of three cycles at most."""
+
+    def __init__(self):
+        self.arbiter = arbiter = ReadArbiter(PARAMS)
+        self.inputs = [arbiter.banks_data]
+        for reader in (arbiter.barrier, arbiter.host, arbiter.consumer):
+            self.inputs += [reader.valid, reader.payload]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.arbiter = arbiter = self.arbiter
+        barrier, host, consumer = arbiter.barrier, arbiter.host, arbiter.consumer
+        m.submodules.host_rules = StreamRules(host, assume=True)
+        m.submodules.consumer_rules = StreamRules(consumer, assume=True)
+        before, before_that = Signal(), Signal()
+        m.d.sync += [before.eq(barrier.valid), before_that.eq(before)]
+        m.d.comb += Assume(~(barrier.valid & before & before_that))
+
+        host_goes, consumer_goes = host.valid & host.ready, consumer.valid & consumer.ready
+        m.d.comb += Assert(barrier.valid + host_goes + consumer_goes == (barrier.valid | host.valid | consumer.valid))
+        banks = arbiter.banks
+        for reader, goes in ((barrier, barrier.valid), (host, host_goes)):
+            with m.If(goes):
+                bank, row = reader.payload[:3], reader.payload[3:]
+                m.d.comb += Assert((banks.enable == 1 << bank) & (banks.rows[bank] == row))
+        with m.If(consumer_goes):
+            m.d.comb += Assert(banks.as_value() == consumer.payload.as_value())
+        with m.If(~(barrier.valid | host_goes | consumer_goes)):
+            m.d.comb += Assert(banks.enable == 0)
+
+        for name, reader in (("host", host), ("consumer", consumer)):
+            waits = Signal(4, name=f"{name}_waits")
+            m.d.sync += waits.eq(Mux(reader.valid & ~reader.ready, waits + 1, 0))
+            m.d.comb += Assert(waits <= 5)
+            m.d.comb += Cover(waits == 5)
+        return m
+
+
+class WriteSpec(Elaboratable):
+    """Every accepted write reaches its bank whole; a line waits only in a cycle in which a small write happens."""
+
+    def __init__(self):
+        self.arbiter = arbiter = WriteArbiter(PARAMS)
+        back = arbiter.write_back
+        self.inputs = [back.valid, back.urgent, back.payload]
+        for writer in (arbiter.lines, arbiter.host):
+            self.inputs += [writer.valid, writer.payload]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.arbiter = arbiter = self.arbiter
+        lines, host, back, banks = arbiter.lines, arbiter.host, arbiter.write_back, arbiter.banks
+        line_goes, host_goes = lines.valid & lines.ready, host.valid & host.ready
+
+        m.d.comb += Assert(~(host_goes & back.taken))
+        m.d.comb += Assert(~back.taken | back.valid)
+        m.d.comb += Assert(back.taken | ~(back.valid & back.urgent))
+        m.d.comb += Assert(arbiter.stall_stb == (lines.valid & ~lines.ready))
+        m.d.comb += Assert(~arbiter.stall_stb | host_goes | back.taken)
+
+        # One byte, any one: written by exactly those who may.
+        bank, byte = AnyConst(3), AnyConst(4)
+        strobe = banks.strobes[bank].bit_select(byte, 1)
+        value, row = banks.data[bank].word_select(byte, 8), banks.rows[bank]
+        by_line = Signal()
+        small_writes = []
+        m.d.comb += by_line.eq(line_goes & lines.payload.strobe.bit_select(Cat(byte, bank), 1))
+        with m.If(by_line):
+            m.d.comb += Assert(strobe & (row == lines.payload.row))
+            m.d.comb += Assert(value == lines.payload.data.word_select(Cat(byte, bank), 8))
+        for small, goes in ((host.payload, host_goes), (back.payload, back.taken)):
+            writes = goes & (small.chunk[:3] == bank) & small.strobe.bit_select(byte, 1)
+            small_writes.append(writes)
+            with m.If(writes):
+                m.d.comb += Assert(strobe & (row == small.chunk[3:]) & (value == small.data.word_select(byte, 8)))
+        m.d.comb += Assert(strobe == by_line + small_writes[0] + small_writes[1])
+        m.d.comb += Cover(by_line & host_goes)
+        m.d.comb += Cover(arbiter.stall_stb & back.taken & ~back.urgent)
+        return m
+
+
+class WriteWaitSpec(Elaboratable):
+    """How long the barrier unit, the host and a line wait for the write side, whatever the traffic."""
+
+    def __init__(self):
+        self.arbiter = arbiter = WriteArbiter(PARAMS)
+        self.unit = unit = BarrierUnit(PARAMS)
+        self.inputs = [unit.results.ready, unit.fetched]
+        for stream in (unit.landed, unit.requests, arbiter.lines, arbiter.host):
+            self.inputs += [stream.valid, stream.payload]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.arbiter = arbiter = self.arbiter
+        m.submodules.unit = unit = self.unit
+        lines, host, back = arbiter.lines, arbiter.host, arbiter.write_back
+        m.submodules.lines_rules = StreamRules(lines, assume=True)
+        m.submodules.host_rules = StreamRules(host, assume=True)
+        m.d.comb += [
+            back.payload.eq(unit.write_back.payload),
+            back.valid.eq(unit.write_back.valid),
+            back.urgent.eq(unit.write_back.urgent),
+            unit.write_back.taken.eq(back.taken),
+        ]
+
+        waits = {}
+        for name, waiting in (
+            ("back", back.valid & ~back.taken),
+            ("host", host.valid & ~host.ready),
+            ("line", arbiter.stall_stb),
+        ):
+            waits[name] = Signal(5, name=f"{name}_waits")
+            m.d.sync += waits[name].eq(Mux(waiting, waits[name] + 1, 0))
+        # For the induction: patience counts at least as long as anyone waits.
+        for name in ("back", "host"):
+            m.d.comb += Assert((arbiter.waited == PATIENCE) | (waits[name] <= arbiter.waited))
+        m.d.comb += Assert(waits["back"] <= PATIENCE)
+        m.d.comb += Assert(waits["host"] <= PATIENCE + 4)
+        m.d.comb += Assert(waits["line"] <= 5)
+        return m
+
+
+def test_reads():
+    spec = ReadSpec()
+    prove(spec, spec.inputs, name="smem-read-arbiter", depth=9)
+
+
+def test_reads_do_wait():
+    spec = ReadSpec()
+    prove(spec, spec.inputs, name="smem-read-arbiter-cover", mode="cover", depth=10)
+
+
+def test_writes():
+    spec = WriteSpec()
+    prove(spec, spec.inputs, name="smem-write-arbiter", depth=2)
+
+
+def test_writes_do_meet():
+    spec = WriteSpec()
+    prove(spec, spec.inputs, name="smem-write-arbiter-cover", mode="cover", depth=11)
+
+
+def test_waits_for_the_write_side_are_bounded():
+    spec = WriteWaitSpec()
+    prove(spec, spec.inputs, name="smem-write-waits", depth=9)

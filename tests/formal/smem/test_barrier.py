@@ -1,0 +1,179 @@
+"""Barrier unit: whatever the traffic, memory and write-back register together are the barrier."""
+
+from amaranth.asserts import AnyConst
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
+
+from tilewright.golden.spec import BARRIER, BarrierOp
+from tilewright.hw.lib.formats import packed_layout
+from tilewright.hw.smem.barrier import BarrierUnit
+from tilewright.hw.smem.barrier_rules import BarrierDecode, BarrierUpdate, OperationLayout
+from tilewright.hw.smem.layouts import BarrierResultLayout
+from tilewright.hw.smem.params import SmemParams
+from tilewright.sim.formal import StreamRules, prove
+
+PARAMS = SmemParams(1024)
+
+
+class StateSpec(Elaboratable):
+    """Follows one barrier, any one: a model of its memory word, and a register that takes the operations in order.
+
+    The other half of the chunk, and all other chunks, read as anything.
+    """
+
+    def __init__(self):
+        self.unit = unit = BarrierUnit(PARAMS)
+        back = unit.write_back
+        self.inputs = [unit.landed.payload, unit.landed.valid, unit.requests.payload, unit.requests.valid]
+        self.inputs += [unit.results.ready, unit.fetched, back.taken]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.unit = unit = self.unit
+        landed, requests, results, back = unit.landed, unit.requests, unit.results, unit.write_back
+        m.submodules.landed_rules = StreamRules(landed, assume=True)
+        m.submodules.requests_rules = StreamRules(requests, assume=True)
+        m.submodules.results_rules = StreamRules(results)
+        m.d.comb += Assume(~back.taken | back.valid)
+        m.d.comb += Assume(back.taken | ~(back.valid & back.urgent))
+
+        # The memory word, read and written as the banks do: a read in the cycle of a write sees the write.
+        watched = AnyConst(PARAMS.addr_width - 3)
+        stored = Signal(BARRIER.bits)
+        newest = Signal(BARRIER.bits)
+        read = Signal(BARRIER.bits)
+        read_watched = Signal()
+        writes = back.taken & (back.payload.chunk == watched[1:]) & back.payload.strobe.bit_select(watched[0] << 3, 1)
+        m.d.comb += newest.eq(Mux(writes, back.payload.data.word_select(watched[0], 64), stored))
+        m.d.sync += [
+            stored.eq(newest),
+            read.eq(newest),
+            read_watched.eq(unit.fetches.valid & (unit.fetches.payload == watched[1:])),
+        ]
+        with m.If(read_watched):
+            m.d.comb += Assume(unit.fetched.word_select(watched[0], 64) == read)
+        with m.If(back.taken):
+            m.d.comb += Assert((back.payload.strobe == 0x00FF) | (back.payload.strobe == 0xFF00))
+
+        # The model: every accepted operation on the watched barrier, one cycle after it was accepted.
+        go_landed, go_request = landed.valid & landed.ready, requests.valid & requests.ready
+        m.submodules.decode = decode = BarrierDecode(PARAMS)
+        m.submodules.update = update = BarrierUpdate()
+        m.d.comb += decode.request.eq(requests.payload)
+        with m.If(go_landed):
+            m.d.comb += decode.request.op.eq(BarrierOp.COMPLETE_TX)
+            m.d.comb += decode.request.address.eq(landed.payload.barrier)
+            m.d.comb += decode.request.value.eq(landed.payload.bytes)
+        operation = Signal(OperationLayout())
+        ours, asked = Signal(), Signal()
+        state = Signal(packed_layout(BARRIER))
+        expected = Signal(BarrierResultLayout())
+        answer_due, answer_ours, flip_due, error_due = Signal(), Signal(), Signal(), Signal()
+        m.d.sync += [
+            operation.eq(decode.operation),
+            ours.eq((go_landed | go_request) & (decode.request.address[3:] == watched)),
+            asked.eq(go_request),
+            answer_due.eq(asked),
+            answer_ours.eq(asked & ours),
+            expected.eq(update.result),
+            flip_due.eq(ours & update.flip),
+            error_due.eq(ours & update.result.error),
+        ]
+        m.d.comb += [update.operation.eq(operation), update.before.eq(state)]
+        with m.If(ours):
+            m.d.sync += state.eq(update.after)
+
+        # Nothing lost, nothing twice, nothing invented: answers and strobes exactly two cycles after an operation.
+        was_valid = Signal()
+        m.d.sync += was_valid.eq(results.valid & ~results.ready)
+        m.d.comb += Assert(~(go_landed & go_request))
+        m.d.comb += Assert(unit.fetches.valid == (go_landed | go_request))
+        m.d.comb += Assert(results.valid == (answer_due | was_valid))
+        m.d.comb += Assert(~(answer_due & was_valid))
+        with m.If(answer_ours):
+            m.d.comb += Assert(results.payload.as_value() == expected.as_value())
+        m.d.comb += Assert((unit.flip_valid & (unit.flip_address[3:] == watched)) == flip_due)
+        m.d.comb += Assert((unit.error_valid & (unit.error_address[3:] == watched)) == error_due)
+
+        # Register before memory, and both together are the model.
+        holds = back.valid & (back.payload.chunk == watched[1:]) & (back.payload.strobe[8] == watched[0])
+        kept = back.payload.data.word_select(watched[0], 64)
+        m.d.comb += Assert(Mux(holds, kept, stored) == state.as_value())
+
+        m.d.comb += Cover(ours & update.flip & holds)
+        m.d.comb += Cover(ours & update.flip & ~holds & (stored != 0))
+        return m
+
+
+class ServiceSpec(Elaboratable):
+    """Who waits how long, if answers are taken at once.
+
+    Parameters
+    ----------
+    sparse : bool
+        Landed bytes come every third cycle at most.
+    """
+
+    def __init__(self, *, sparse):
+        self._sparse = sparse
+        self.unit = unit = BarrierUnit(PARAMS)
+        self.inputs = [unit.landed.payload, unit.landed.valid, unit.requests.payload, unit.requests.valid]
+        self.inputs += [unit.results.ready, unit.fetched]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.unit = unit = self.unit
+        landed, requests = unit.landed, unit.requests
+        m.submodules.landed_rules = StreamRules(landed, assume=True)
+        m.submodules.requests_rules = StreamRules(requests, assume=True)
+        m.d.comb += unit.write_back.taken.eq(unit.write_back.valid)
+
+        since_landed = Signal(2, init=2)  # cycles, up to two, without landed bytes being accepted
+        with m.If(landed.valid & landed.ready):
+            m.d.sync += since_landed.eq(0)
+        with m.Elif(since_landed != 2):
+            m.d.sync += since_landed.eq(since_landed + 1)
+        if self._sparse:
+            # However slowly answers are taken.
+            m.d.comb += Assume(~landed.valid | (since_landed == 2))
+            m.d.comb += Assert(~landed.valid | landed.ready)
+            m.d.comb += Assert(~unit.turn | (since_landed != 2))  # for the induction
+            m.d.comb += Cover(landed.valid & requests.valid & ~requests.ready)
+            return m
+
+        m.d.comb += Assume(unit.results.ready)
+        landed_waits, request_waits = Signal(4), Signal(4)
+        m.d.sync += landed_waits.eq(Mux(landed.valid & ~landed.ready, landed_waits + 1, 0))
+        m.d.sync += request_waits.eq(Mux(requests.valid & ~requests.ready, request_waits + 1, 0))
+        m.d.comb += Assert(landed_waits <= 2)
+        m.d.comb += Assert(request_waits <= 4)
+        m.d.comb += Cover(landed_waits == 2)
+        m.d.comb += Cover(request_waits == 4)
+        before, before_that = Signal(), Signal()
+        m.d.sync += [before.eq(unit.fetches.valid), before_that.eq(before)]
+        m.d.comb += Assert(~(unit.fetches.valid & before & before_that))
+        return m
+
+
+def test_state():
+    spec = StateSpec()
+    prove(spec, spec.inputs, name="smem-barrier-state", depth=4)
+
+
+def test_state_is_not_vacuous():
+    spec = StateSpec()
+    prove(spec, spec.inputs, name="smem-barrier-cover", mode="cover", depth=9)
+
+
+def test_waits_are_bounded():
+    spec = ServiceSpec(sparse=False)
+    prove(spec, spec.inputs, name="smem-barrier-waits", depth=8)
+
+
+def test_waits_do_occur():
+    spec = ServiceSpec(sparse=False)
+    prove(spec, spec.inputs, name="smem-barrier-waits-cover", mode="cover", depth=9)
+
+
+def test_sparse_landed_bytes_never_wait():
+    spec = ServiceSpec(sparse=True)
+    prove(spec, spec.inputs, name="smem-barrier-sparse", depth=6)
