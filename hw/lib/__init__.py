@@ -1,1 +1,1 @@
-"""Parts that know nothing of tensors: streams, loops, arbiters, tags, credits."""
+"""Parts that know nothing of tensors: streams, loops, arbiters, tags."""

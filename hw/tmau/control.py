@@ -2,13 +2,14 @@
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.lib.wiring import In, Out, flipped
 
 from tilewright.golden.spec import Error
 from tilewright.golden.spec.registers import REGISTERS
 
 from ..bus.axi4_lite import AccessLayout, AnswerLayout
 from ..bus.csr import RegisterFile
+from ..lib.join import join
 from .core import EventsLayout
 from .finish import DoneLayout
 
@@ -57,8 +58,8 @@ class Control(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.registers = registers = RegisterFile(REGISTERS)
-        connect(m, accesses=flipped(self.accesses), registers=registers.accesses)
-        connect(m, registers=registers.answers, answers=flipped(self.answers))
+        join(m, accesses=flipped(self.accesses), registers=registers.accesses)
+        join(m, registers=registers.answers, answers=flipped(self.answers))
 
         params, events = self.params, self.events
         failed = self.done.valid & (self.done.record.code != Error.NONE)
@@ -105,12 +106,14 @@ class Control(wiring.Component):
         record = self.done.record
         kept = Signal.like(record)
         count, total = Signal(32), Signal(33)
-        m.d.comb += total.eq(count + failed + self.barrier_error)
-        with m.If(registers.control.clear_error):
-            m.d.sync += [kept.eq(0), count.eq(0)]
-        with m.Elif(failed | self.barrier_error):
-            m.d.sync += count.eq(Mux(total[32], 0xFFFF_FFFF, total))
-            with m.If(kept.code == Error.NONE):
+        # A clear forgets what was before, not what comes in the same cycle.
+        clear = registers.control.clear_error
+        m.d.comb += total.eq(Mux(clear, 0, count) + failed + self.barrier_error)
+        m.d.sync += count.eq(Mux(total[32], 0xFFFF_FFFF, total))
+        with m.If(clear):
+            m.d.sync += kept.eq(0)
+        with m.If(failed | self.barrier_error):
+            with m.If(clear | (kept.code == Error.NONE)):
                 m.d.sync += kept.eq(record)
                 with m.If(~failed):
                     m.d.sync += [

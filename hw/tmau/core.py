@@ -2,11 +2,12 @@
 
 from amaranth import Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.lib.wiring import In, Out, flipped
 
 from ..bus.axi4 import Axi4ReadSignature
 from ..bus.axi4_port import ReadPort
 from ..bus.burst import BurstSplitter
+from ..lib.join import join
 from ..lib.stream import Queue
 from ..smem.layouts import LandedLayout, LineLayout
 from .descriptor_cache import DescriptorCache
@@ -105,33 +106,33 @@ class TmauCore(wiring.Component):
         m.submodules.finish = finish = Finisher(params)
 
         # The request half.
-        connect(m, commands=flipped(self.commands), queue=queue.i)
-        connect(m, queue=queue.o, cache=cache.i)
-        connect(m, cache=cache.o, setup=setup.i)
-        connect(m, setup=setup.walks, walker=walker.i)
-        connect(m, walker=walker.o, requests=requests.i)
-        connect(m, requests=requests.requests, splitter=splitter.i)
-        connect(m, splitter=splitter.o, port=port.bursts)
-        connect(m, cache=cache.fetch, port=port.descriptors)
-        connect(m, port=port.descriptor_words, cache=cache.words)
-        connect(m, port=port.axi, axi=flipped(self.axi))
+        join(m, commands=flipped(self.commands), queue=queue.i)
+        join(m, queue=queue.o, cache=cache.i)
+        join(m, cache=cache.o, setup=setup.i)
+        join(m, setup=setup.walks, walker=walker.i)
+        join(m, walker=walker.o, requests=requests.i)
+        join(m, requests=requests.requests, splitter=splitter.i)
+        join(m, splitter=splitter.o, port=port.bursts)
+        join(m, cache=cache.fetch, port=port.descriptors)
+        join(m, port=port.descriptor_words, cache=cache.words)
+        join(m, port=port.axi, axi=flipped(self.axi))
 
         # What the write half must know of what is in flight.
-        connect(m, setup=setup.transfers, tracker=tracker.transfers)
-        connect(m, requests=requests.rows, tracker=tracker.rows)
+        join(m, setup=setup.transfers, tracker=tracker.transfers)
+        join(m, requests=requests.rows, tracker=tracker.rows)
 
         # The write half.
-        connect(m, tracker=tracker.runs, steps=steps.runs)
-        connect(m, steps=steps.steps, realign=realign.steps)
-        connect(m, port=port.words, realign=realign.words)
-        connect(m, realign=realign.aligned, fill=fill.aligned)
-        connect(m, fill=fill.lines, swizzle=swizzle.lines)
-        connect(m, swizzle=swizzle.writes, writes=flipped(self.writes))
+        join(m, tracker=tracker.runs, steps=steps.runs)
+        join(m, steps=steps.steps, realign=realign.steps)
+        join(m, port=port.words, realign=realign.words)
+        join(m, realign=realign.aligned, fill=fill.aligned)
+        join(m, fill=fill.lines, swizzle=swizzle.lines)
+        join(m, swizzle=swizzle.writes, writes=flipped(self.writes))
 
         # The end.
-        connect(m, swizzle=swizzle.completions, finish=finish.completions)
-        connect(m, setup=setup.finished, finish=finish.finished)
-        connect(m, finish=finish.landed, landed=flipped(self.landed))
+        join(m, swizzle=swizzle.completions, finish=finish.completions)
+        join(m, setup=setup.finished, finish=finish.finished)
+        join(m, finish=finish.landed, landed=flipped(self.landed))
         m.d.comb += [self.done.eq(finish.done), cache.invalidate_all.eq(self.invalidate_descriptors)]
 
         accepted = self.commands.valid & self.commands.ready

@@ -22,9 +22,9 @@ class DescriptorCache(wiring.Component):
     """Fully associative cache of checked descriptors, in front of setup.
 
     Commands leave in order, one a cycle on hits, with a latency of 1. A miss asks for the descriptor in the cycle in
-    which the command is offered and hands the command on four cycles after the last word has come. While a command waits
-    for setup behind this room, the next one already looks its descriptor up here, and fetches it if need be: that is
-    the prefetch. Descriptors that break a rule, or came with a bus error, are not kept.
+    which the command is offered and hands the command on four cycles after the last word has come. While a command
+    waits for setup behind this room, the next one already looks its descriptor up here, and fetches it if need be: that
+    is the prefetch. Descriptors that break a rule, or came with a bus error, are not kept.
 
     Members
     -------

@@ -2,10 +2,11 @@
 
 from amaranth import Module
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.lib.wiring import In, Out, flipped
 
 from ..bus.axi4 import Axi4ReadSignature
 from ..bus.axi4_lite import AccessSplit, Axi4LiteBridge, Axi4LiteSignature
+from ..lib.join import join
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout, ReadLayout, read_data_layout
 from ..smem.top import SharedMemory
 from .control import Control
@@ -77,22 +78,22 @@ class TmauSubsystem(wiring.Component):
         m.submodules.bridge = bridge = Axi4LiteBridge(self._window_bit + 1)
         m.submodules.split = split = AccessSplit(self._window_bit)
 
-        connect(m, commands=flipped(self.commands), core=core.commands)
-        connect(m, core=core.axi, m_axi=flipped(self.m_axi))
-        connect(m, core=core.writes, smem=smem.writes)
-        connect(m, core=core.landed, smem=smem.landed)
-        connect(m, reads=flipped(self.reads), smem=smem.reads)
-        connect(m, smem=smem.read_data, read_data=flipped(self.read_data))
-        connect(m, barriers=flipped(self.barriers), smem=smem.barriers)
-        connect(m, smem=smem.barrier_results, barrier_results=flipped(self.barrier_results))
+        join(m, commands=flipped(self.commands), core=core.commands)
+        join(m, core=core.axi, m_axi=flipped(self.m_axi))
+        join(m, core=core.writes, smem=smem.writes)
+        join(m, core=core.landed, smem=smem.landed)
+        join(m, reads=flipped(self.reads), smem=smem.reads)
+        join(m, smem=smem.read_data, read_data=flipped(self.read_data))
+        join(m, barriers=flipped(self.barriers), smem=smem.barriers)
+        join(m, smem=smem.barrier_results, barrier_results=flipped(self.barrier_results))
 
-        connect(m, s_axil=flipped(self.s_axil), bridge=bridge.axi)
-        connect(m, bridge=bridge.accesses, split=split.accesses)
-        connect(m, split=split.answers, bridge=bridge.answers)
-        connect(m, split=split.low_accesses, control=control.accesses)
-        connect(m, control=control.answers, split=split.low_answers)
-        connect(m, split=split.high_accesses, smem=smem.host_requests)
-        connect(m, smem=smem.host_responses, split=split.high_answers)
+        join(m, s_axil=flipped(self.s_axil), bridge=bridge.axi)
+        join(m, bridge=bridge.accesses, split=split.accesses)
+        join(m, split=split.answers, bridge=bridge.answers)
+        join(m, split=split.low_accesses, control=control.accesses)
+        join(m, control=control.answers, split=split.low_answers)
+        join(m, split=split.high_accesses, smem=smem.host_requests)
+        join(m, smem=smem.host_responses, split=split.high_answers)
 
         m.d.comb += [
             control.done.eq(core.done),

@@ -2,10 +2,11 @@
 
 from amaranth import Module
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.lib.wiring import In, Out, flipped
 
 from ..bus.axi4 import Axi4ReadSignature
 from ..bus.axi4_lite import Axi4LiteBridge, Axi4LiteSignature
+from ..lib.join import join
 from ..smem.layouts import LandedLayout, LineLayout
 from .control import Control
 from .core import TmauCore
@@ -71,13 +72,13 @@ class Tmau(wiring.Component):
         m.submodules.control = control = Control(self.params)
         m.submodules.bridge = bridge = Axi4LiteBridge(REGISTER_ADDR_WIDTH)
 
-        connect(m, commands=flipped(self.commands), core=core.commands)
-        connect(m, core=core.axi, m_axi=flipped(self.m_axi))
-        connect(m, core=core.writes, writes=flipped(self.writes))
-        connect(m, core=core.landed, landed=flipped(self.landed))
-        connect(m, s_axil=flipped(self.s_axil), bridge=bridge.axi)
-        connect(m, bridge=bridge.accesses, control=control.accesses)
-        connect(m, control=control.answers, bridge=bridge.answers)
+        join(m, commands=flipped(self.commands), core=core.commands)
+        join(m, core=core.axi, m_axi=flipped(self.m_axi))
+        join(m, core=core.writes, writes=flipped(self.writes))
+        join(m, core=core.landed, landed=flipped(self.landed))
+        join(m, s_axil=flipped(self.s_axil), bridge=bridge.axi)
+        join(m, bridge=bridge.accesses, control=control.accesses)
+        join(m, control=control.answers, bridge=bridge.answers)
         m.d.comb += [
             control.done.eq(core.done),
             control.events.eq(core.events),

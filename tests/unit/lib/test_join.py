@@ -1,0 +1,26 @@
+"""Interfaces join only if their payloads mean the same."""
+
+import pytest
+from amaranth import Module, unsigned
+from amaranth.lib import data, stream
+
+from tilewright.hw.lib.join import join
+from tilewright.hw.lib.stream import Buffer
+
+POINT = data.StructLayout({"x": unsigned(4), "y": unsigned(4)})
+
+
+def test_equal_payloads_join():
+    m = Module()
+    first, second = Buffer(POINT), Buffer(POINT)
+    m.submodules += [first, second]
+    join(m, first=first.o, second=second.i)
+    join(m, outside=stream.Signature(POINT).create(), second=first.i)
+
+
+def test_payloads_of_equal_width_and_other_meaning_do_not_join():
+    m = Module()
+    first, second = Buffer(POINT), Buffer(unsigned(8))
+    m.submodules += [first, second]
+    with pytest.raises(TypeError, match="first and second must have one signature"):
+        join(m, first=first.o, second=second.i)
