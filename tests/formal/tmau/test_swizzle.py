@@ -1,0 +1,103 @@
+"""F9: chunks are permuted inside their line; and a completion comes once, never before its transfer's last write."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.hdl import Assert, Cover, Elaboratable
+
+from tilewright.golden.spec import Swizzle
+from tilewright.hw.tmau.layouts import CompletionLayout
+from tilewright.hw.tmau.params import PRESETS
+from tilewright.hw.tmau.swizzle import Swizzler, chunk_flips
+from tilewright.sim.formal import StreamRules, prove
+
+PARAMS = PRESETS["unit"]
+
+
+class PermutationSpec(Elaboratable):
+    """Any two places of any line."""
+
+    def __init__(self):
+        self.row, self.swizzle = Signal(PARAMS.smem.row_width), Signal(2)
+        self.places = [Signal(3, name="place0"), Signal(3, name="place1")]
+
+    def elaborate(self, platform):
+        m = Module()
+        flips = chunk_flips(self.swizzle, self.row)
+        first, second = ((place ^ flips)[:3] for place in self.places)
+        chunks = Mux(self.swizzle == Swizzle.NONE, 1, 1 << self.swizzle)  # 16-byte chunks of the span
+        m.d.comb += [
+            Assert((first == second) == (self.places[0] == self.places[1])),
+            Assert(first == (self.places[0] ^ (self.row & (chunks - 1)))[:3]),
+        ]
+        return m
+
+
+class SwizzlerSpec(Elaboratable):
+    """Remembers what of the line that was accepted last is still to be handed on."""
+
+    def __init__(self):
+        self.dut = Swizzler(PARAMS)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.writes_rules = StreamRules(dut.writes)
+        m.submodules.completions_rules = StreamRules(dut.completions)
+
+        last, row = Signal(), Signal(PARAMS.smem.row_width)
+        completion = Signal(CompletionLayout(PARAMS))
+        to_write, to_complete = Signal(), Signal()
+        written = dut.writes.valid & dut.writes.ready
+        with m.If(written):
+            m.d.sync += to_write.eq(0)
+        with m.If(dut.completions.valid & dut.completions.ready):
+            m.d.sync += to_complete.eq(0)
+        with m.If(dut.lines.valid & dut.lines.ready):
+            arriving = dut.lines.payload
+            m.d.sync += [
+                to_write.eq(1),
+                to_complete.eq(arriving.last),
+                last.eq(arriving.last),
+                row.eq(arriving.line.row),
+                completion.eq(arriving.completion),
+            ]
+            m.d.comb += Assert(~to_write | written, "a line is accepted only when the one before is written")
+            m.d.comb += Assert(~to_complete | (dut.completions.valid & dut.completions.ready))
+
+        m.d.comb += [
+            Assert(dut.valid == (to_write | to_complete)),
+            Assert(dut.written == (to_complete & ~to_write)),
+            Assert(~dut.valid | (dut.last == last)),
+            Assert(~to_write | (to_complete == last)),
+            Assert(~to_complete | last),
+        ]
+
+        m.d.comb += Assert(dut.writes.valid == to_write)
+        m.d.comb += Assert(dut.completions.valid == (to_complete & (~to_write | dut.writes.ready)))
+        with m.If(to_write):
+            m.d.comb += Assert(dut.writes.payload.row == row)
+        with m.If(to_complete):
+            m.d.comb += Assert(dut.completions.payload.as_value() == completion.as_value())
+        held = Signal()
+        with m.If(dut.completions.valid & ~dut.completions.ready & ~to_write):
+            m.d.sync += held.eq(1)
+        m.d.comb += Cover(held & to_write & last)
+        return m
+
+
+def ports(dut):
+    return [dut.lines.valid, dut.lines.payload, dut.writes.ready, dut.completions.ready]
+
+
+def test_swizzle_is_a_permutation():
+    spec = PermutationSpec()
+    prove(spec, [spec.row, spec.swizzle, *spec.places], name="swizzle_permutation", mode="bmc", depth=1)
+
+
+def test_lines_and_completions():
+    spec = SwizzlerSpec()
+    prove(spec, ports(spec.dut), name="swizzler", depth=2)
+
+
+def test_swizzler_spec_reaches_a_held_completion():
+    spec = SwizzlerSpec()
+    prove(spec, ports(spec.dut), name="swizzler_cover", mode="cover", depth=8)
