@@ -2,6 +2,7 @@
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -46,19 +47,22 @@ def run_cocotb(program, module, *, name, seed, environment=None, tests=None):
     log = folder / "log.txt"
     results = folder / "results.xml"
     results.unlink(missing_ok=True)
-    # Python's warnings belong to the tests, which decide in the simulator what is an error.
-    get_runner(program.simulator).test(
-        test_module=module,
-        hdl_toplevel=program.top,
-        hdl_toplevel_lang="verilog",
-        build_dir=program.folder,
-        test_dir=folder,
-        results_xml=str(results),
-        log_file=log,
-        seed=seed,
-        test_filter=tests,
-        extra_env={"COCOTB_ANSI_OUTPUT": "0"} | (environment or {}),
-    )
+    runner = get_runner(program.simulator)
+    # The runner ends the process if a test failed; the results say more.
+    with suppress(SystemExit):
+        runner.test(
+            test_module=module,
+            hdl_toplevel=program.top,
+            hdl_toplevel_lang="verilog",
+            build_dir=program.folder,
+            test_dir=folder,
+            results_xml=str(results),
+            log_file=log,
+            seed=seed,
+            test_filter=tests,
+            extra_env={"COCOTB_ANSI_OUTPUT": "0"} | (environment or {}),
+        )
+    assert results.exists(), f"{name}: the simulation ended early, see {os.path.relpath(log)}"
     cases = list(ElementTree.parse(results).iter("testcase"))
     failed = [case.get("name") for case in cases if case.find("failure") is not None or case.find("error") is not None]
     assert cases, f"{name}: no test ran, see {os.path.relpath(log)}"

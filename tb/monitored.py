@@ -4,6 +4,7 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from tilewright.hw.bus.axi4_port import DESCRIPTOR_BYTES
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import PRESETS
 from tilewright.hw.tmau.subsystem import TmauSubsystem
@@ -31,13 +32,14 @@ class MonitoredSubsystem(wiring.Component):
 
     def __init__(self, params):
         self.subsystem = TmauSubsystem(params)
-        port = self.subsystem.m_axi
+        port = self.subsystem.m_axi.signature
+        # Descriptors come on top of the data: one at a time, in one burst, or in two where it crosses a page.
         self.monitor = Axi4ReadMonitor(
-            addr_width=len(port.araddr),
-            data_width=len(port.rdata),
-            id_width=len(port.arid),
-            max_burst=params.max_burst,
-            max_outstanding=params.max_outstanding,
+            addr_width=port.addr_width,
+            data_width=port.data_width,
+            id_width=port.id_width,
+            max_burst=max(params.max_burst, DESCRIPTOR_BYTES // params.bus_bytes),
+            max_outstanding=params.max_outstanding + 2,
         )
         members = dict(self.subsystem.signature.members)
         super().__init__(members | {"violations": Out(len(Rule)), "late": Out(len(Wait))})

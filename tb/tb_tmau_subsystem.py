@@ -82,6 +82,8 @@ async def independent_slave(dut, stall):
     rng = _rng("independent", stall)
     bench = Bench(dut, PARAMS, rng)
     ram = AxiRamRead(AxiReadBus.from_prefix(dut, "m_axi"), dut.clk, dut.rst, mem=bench.memory)
+    # It drives X on what is idle, and RREADY looks at RID.
+    dut.m_axi_rid.value = 0
     bus, consumer = STALLS[stall]
     for name, channel in (("ar", ram.ar_channel), ("r", ram.r_channel)):
         channel.set_pause_generator(_pauses(_rng(stall, name), bus))
