@@ -61,6 +61,8 @@ class ResponseTracker(wiring.Component):
 
     def __init__(self, params):
         self._params = params
+        self.transfer_queue = Queue(TransferLayout(params), params.commands_in_flight)
+        self.row_queue = Queue(RowLayout(params), params.max_outstanding)
         super().__init__(
             {
                 "transfers": In(stream.Signature(TransferLayout(params))),
@@ -72,8 +74,8 @@ class ResponseTracker(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         params = self._params
-        m.submodules.transfers = transfers = Queue(TransferLayout(params), params.commands_in_flight)
-        m.submodules.rows = rows = Queue(RowLayout(params), params.max_outstanding)
+        m.submodules.transfers = transfers = self.transfer_queue
+        m.submodules.rows = rows = self.row_queue
         connect(m, tracker=flipped(self.transfers), transfers=transfers.i)
         connect(m, tracker=flipped(self.rows), rows=rows.i)
 

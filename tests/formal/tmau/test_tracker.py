@@ -1,0 +1,53 @@
+"""Runs obey the stream rules, and take one row each, and with the last one the transfer."""
+
+from amaranth import Module, Signal
+from amaranth.hdl import Assert, Cover, Elaboratable
+
+from tilewright.hw.tmau.params import PRESETS
+from tilewright.hw.tmau.tracker import ResponseTracker
+from tilewright.sim.formal import StreamRules, prove
+
+
+class TrackerSpec(Elaboratable):
+    """Counts rows and runs on both sides of the queue."""
+
+    def __init__(self):
+        self.dut = ResponseTracker(PRESETS["unit"])
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.runs_rules = StreamRules(dut.runs)
+        taken = dut.runs.valid & dut.runs.ready
+        pushed = dut.rows.valid & dut.rows.ready
+        transfer_pushed = dut.transfers.valid & dut.transfers.ready
+
+        rows, transfers = Signal(8), Signal(8)
+        m.d.sync += rows.eq(rows + pushed - taken)
+        m.d.sync += transfers.eq(transfers + transfer_pushed - (taken & dut.runs.payload.last))
+        m.d.comb += [
+            Assert(dut.row_queue.level <= dut.row_queue.depth),
+            Assert(dut.transfer_queue.level <= dut.transfer_queue.depth),
+            Assert(rows == dut.row_queue.level),
+            Assert(transfers == dut.transfer_queue.level),
+            Assert(~dut.runs.valid | ((rows != 0) & (transfers != 0))),
+        ]
+        m.d.comb += Cover(taken & dut.runs.payload.last & (transfers == 2))
+        return m
+
+
+def ports(dut):
+    return [
+        *(dut.transfers.valid, dut.transfers.payload, dut.rows.valid, dut.rows.payload),
+        dut.runs.ready,
+    ]
+
+
+def test_one_row_a_run():
+    spec = TrackerSpec()
+    prove(spec, ports(spec.dut), name="tracker", depth=2)
+
+
+def test_tracker_spec_reaches_two_transfers():
+    spec = TrackerSpec()
+    prove(spec, ports(spec.dut), name="tracker_cover", mode="cover", depth=8)
