@@ -15,8 +15,10 @@ __all__ = ["COMMANDS", "main"]
 
 #: Subcommands: module and one line of help.
 COMMANDS = {
+    "bench": ("tilewright.sim.bench", "measure latencies and utilisation against their targets"),
     "docs": ("tilewright.sim.docs", "build the documentation"),
     "header": ("tilewright.sim.header", "write the C header for drivers"),
+    "verilog": ("tilewright.sim.export", "write the Verilog of the TMAU, alone and with its shared memory"),
     "replay": ("tilewright.sim.replay", "run the cases of a file and compare with what they expect"),
     "stages": ("tilewright.sim.stages", "write STAGES.md from recorded figures"),
 }

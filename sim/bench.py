@@ -1,0 +1,180 @@
+"""``tilewright bench``: measures the TMAU in exact cycles and compares with the limits and targets of section 10."""
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tilewright.golden import TensorMap, limits
+from tilewright.golden.spec import BarrierOp
+from tilewright.golden.tmau.tile import footprint
+from tilewright.hw.tmau.params import PRESETS
+
+from .bench_cases import BOXES, LATENCIES, steady_cases
+from .results import record
+from .session import Session
+
+__all__ = ["Line", "configure", "measure", "run"]
+
+_LATENCY = 100  # cycles, where a line does not name another
+_OUTPUT = Path("build/bench.json")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the table. ``limit`` and ``measured`` are cycles.
+
+    Attributes
+    ----------
+    preset, name : str
+    latency : int
+        Of the memory, in cycles.
+    limit : int
+        The least that is possible; for latencies, the most that is allowed.
+    measured : int
+    figure : str
+        What is compared with the target: utilisation, or cycles.
+    target : str
+    met : bool
+    """
+
+    preset: str
+    name: str
+    latency: int
+    limit: int
+    measured: int
+    figure: str
+    target: str
+    met: bool
+
+
+def configure(parser):
+    """Options of the command."""
+    parser.add_argument("--preset", choices=sorted(PRESETS), help="one preset instead of default and ecp5")
+    parser.add_argument("--sim", choices=("verilator", "icarus"), default="verilator", help="simulator")
+
+
+def run(args):
+    """Prints the table and leaves it as JSON; the status is 0 whether or not targets are met: the table says it."""
+    presets = [args.preset] if args.preset else ["default", "ecp5"]
+    lines, speeds = [], []
+    print(_HEAD)
+    for preset in presets:
+        for line, speed in measure(preset, simulator=args.sim):
+            lines.append(line)
+            speeds.append(speed)
+            print(_row(line), flush=True)
+    missed = [line for line in lines if not line.met]
+    _write([asdict(line) for line in lines])
+    record("bench", lines=len(lines), missed=len(missed), speed=round(np.median(speeds)))
+    print(f"\n{len(lines)} lines, {len(missed)} below target; {np.median(speeds):,.0f} simulated cycles a second")
+    for line in missed:
+        print(f"  below target: {line.preset}: {line.name} at latency {line.latency}: {line.figure}, not {line.target}")
+    print(_OUTPUT)
+    return 0
+
+
+def measure(preset, *, simulator="verilator"):
+    """Yields every :class:`Line` of a preset with the simulation's cycles a second so far."""
+    params = PRESETS[preset]
+    with Session(params=params, simulator=simulator, latency=_LATENCY, memory_bytes=4 << 20) as session:
+        _fill_memory(session)
+        for latency in LATENCIES:
+            yield from _timed(session, _latencies(session, preset, latency))
+        for latency in LATENCIES[:2]:
+            yield from _timed(session, _steady(session, preset, latency))
+    # The bus stays busy only while more reads are in flight than the memory takes cycles.
+    deep = params.replace(max_outstanding=512, commands_in_flight=128)
+    with Session(params=deep, simulator=simulator, latency=LATENCIES[2], memory_bytes=4 << 20) as session:
+        _fill_memory(session)
+        yield from _timed(session, _steady(session, f"{preset}, 512 in flight", LATENCIES[2]))
+
+
+def _timed(session, lines):
+    for line in lines:
+        yield line, session.simulation.cycles / max(session.simulation.seconds, 1e-9)
+
+
+def _fill_memory(session):
+    rng = np.random.default_rng(1)
+    session.place(rng.integers(0, 256, session.memory_bytes - 4096, np.uint8))
+
+
+def _latencies(session, preset, latency):
+    """Command to address, and data to barrier, of a transfer by itself."""
+    session.configure(latency=latency)
+    session.reset()
+    barrier = 0
+    tmap = TensorMap(element="u8", size=(256, 64), stride=(256,), box=(64, 8), address=4096)
+    session.run(barriers=[(BarrierOp.INIT, barrier, 1), (BarrierOp.ARRIVE, barrier, 1)])
+    load = session.command(tmap, (0, 0), 1024, barrier=barrier)
+    expect = (BarrierOp.EXPECT_TX, barrier, 64 * 8)
+
+    # The transaction count makes the phase wait for the bytes; its arrival comes with the init of each phase.
+    miss = _phase(session, load, expect)
+    hit = _phase(session, load, expect)
+    trace = miss.trace
+    fetch = trace.request_cycle[trace.request_id == 1]
+    answer = trace.beat_cycle[trace.beat_id == 1]
+    round_trip = int(answer[-1] - fetch[0])
+    for name, got, limit in (
+        ("command to first address, descriptor cached", hit.first_request(), 6),
+        ("command to first address, descriptor missed", miss.first_request(), 6 + round_trip + 4),
+        ("last data beat to barrier flip", int(hit.flips[-1][0] - hit.trace.beat_cycle[-1]), 5),
+    ):
+        yield Line(preset, name, latency, limit, got, f"{got} cycles", f"<= {limit}", got <= limit)
+
+
+def _phase(session, load, expect):
+    """One phase of the barrier: expect the bytes, arrive, load."""
+    session.run(barriers=[expect])
+    session.run(barriers=[(BarrierOp.ARRIVE, expect[1], 1)])
+    return session.run([load], trace=True, drain=8)
+
+
+def _steady(session, preset, latency):
+    """Boxes back to back: from the end of the first to the end of the last."""
+    session.configure(latency=latency)
+    for case in steady_cases():
+        room = session.params.smem.size_bytes // footprint(case.tmap)
+        pitch = -(-footprint(case.tmap) // 128) * 128
+        commands = [
+            session.command(case.tmap, coords, pitch * (number % min(room, 8)) if room > 1 else 0)
+            for number, coords in enumerate(case.coords)
+        ]
+        session.run(commands[:1])  # brings the descriptor into the cache
+        result = session.run(commands)
+        measured = result.commands[-1].done - result.commands[0].done
+        limit = sum(_limit(case.tmap, coords, session.params) for coords in case.coords[1:])
+        share = limit / measured
+        target = "none" if case.target is None else f">= {case.target:.0%}"
+        # Compared unrounded; printed to a tenth of a percent.
+        met = case.target is None or share >= case.target
+        yield Line(preset, case.name, latency, limit, measured, f"{share:.1%}", target, met)
+
+
+def _limit(tmap, coords, params):
+    """Cycles that a box must take: each needed bus word crosses once, and shared memory takes a line a cycle."""
+    least = limits(tmap, coords, params.bus_bytes)
+    return max(least.words, least.lines)
+
+
+_HEAD = f"{'preset':<24} {'measurement':<52} {'latency':>7} {'limit':>7} {'cycles':>7} {'figure':>10} {'target':>8}"
+
+
+def _row(line):
+    verdict = "" if line.target == "none" else "met" if line.met else "MISSED"
+    return (
+        f"{line.preset:<24} {line.name:<52} {line.latency:>7} {line.limit:>7} {line.measured:>7} "
+        f"{line.figure:>10} {line.target:>8}  {verdict}"
+    )
+
+
+def _write(lines):
+    """Replaces the JSON file as a whole."""
+    _OUTPUT.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _OUTPUT.with_suffix(".tmp")
+    temporary.write_text(json.dumps({"boxes": BOXES, "lines": lines}, indent=1))
+    os.replace(temporary, _OUTPUT)
