@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.hw.bus.axi4_lite import AccessLayout, Axi4LiteSignature
 from tilewright.hw.smem.layouts import BarrierRequestLayout, BarrierResultLayout
 
-__all__ = ["BarrierDriver", "BarrierItemLayout", "RegisterDriver", "RegisterAnswerLayout"]
+__all__ = ["BarrierDriver", "BarrierItemLayout", "RegisterAnswerLayout", "RegisterDriver"]
 
 
 class BarrierItemLayout(data.StructLayout):

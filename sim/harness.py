@@ -2,33 +2,22 @@
 
 from amaranth import unsigned
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
-from amaranth.lib import data, wiring
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect
 
-from tilewright.hw.bus.axi4_lite import AccessLayout
-from tilewright.hw.smem.layouts import BarrierResultLayout, ReadLayout, read_data_layout
+from tilewright.golden.spec import DESCRIPTOR
 from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
-from tilewright.hw.tmau.layouts import command_layout
 
 from .axi_monitor import Axi4ReadMonitor
 from .axi_rules import Rule, Wait
-from .drivers import BarrierDriver, BarrierItemLayout, RegisterAnswerLayout, RegisterDriver
+from .drivers import BarrierDriver, RegisterDriver
 from .memory_model import MAX_LATENCY, MemoryModel
 from .players import Log, Player
+from .records import LOG_DEPTHS, PORTS, SCRIPT_DEPTH, log_entries, script_items
 from .stall import Stall
 from .testbench import Array
 
-__all__ = ["LOG_DEPTHS", "PORTS", "SCRIPT_DEPTH", "Harness"]
-
-#: Ports that have a player, in the order of the bits of ``…_after``.
-PORTS = ("commands", "reads", "barriers", "registers")
-#: Items of each player's script.
-SCRIPT_DEPTH = 4096
-#: Entries of each log.
-LOG_DEPTHS = dict.fromkeys((*PORTS, "accepted", "flips"), SCRIPT_DEPTH) | {
-    "requests": 1 << 14,
-    "beats": 1 << 16,
-}
+__all__ = ["Harness"]
 
 _DATA_ID = 0
 
@@ -36,8 +25,8 @@ _DATA_ID = 0
 class Harness(wiring.Component):
     """A :class:`~tilewright.hw.tmau.subsystem.TmauSubsystem` with all of its ports served.
 
-    Each of :data:`PORTS` has a player whose script is issued when ``start`` has been high for a cycle and the ports named
-    by its ``…_after`` have finished. Cycles are counted from the one after ``start``.
+    Each port has a player. Its script is issued when ``start`` has been high for a cycle, and the ports that its
+    ``…_after`` names have finished. Cycles are counted from the one after ``start``.
 
     Parameters
     ----------
@@ -56,7 +45,8 @@ class Harness(wiring.Component):
     seed : Signal, in
         Of all random pauses.
     commands_count, …, commands_after, … : Signal, in
-        Items of each port's script, and ports that must have finished before.
+        Items of each port's script, and ports that must have finished before: one bit for each of
+        :data:`~tilewright.sim.records.PORTS`.
     commands_done, … : Signal, out
         Items that are complete: for commands, those that pulsed ``done_valid``.
     finished : Signal, out
@@ -74,27 +64,11 @@ class Harness(wiring.Component):
         self._dut = dut
         self._params = params
         self._memory_words = memory_words
-        self._items = {
-            "commands": command_layout(),
-            "reads": ReadLayout(params.smem),
-            "barriers": BarrierItemLayout(params.smem),
-            "registers": AccessLayout(),
-        }
-        self._entries = {
-            "commands": data.StructLayout({"tag": 16, "error": 8}),
-            "reads": read_data_layout(),
-            "barriers": BarrierResultLayout(),
-            "registers": RegisterAnswerLayout(),
-            "accepted": data.StructLayout({"tag": 16}),
-            "flips": unsigned(params.smem.addr_width),
-            "requests": data.StructLayout({"id": 1, "length": 8, "address": params.addr_width}),
-            "beats": data.StructLayout({"id": 1, "last": 1}),
-        }
         self._players = {
             port: Player(shape, depth=SCRIPT_DEPTH, number=number)
-            for number, (port, shape) in enumerate(self._items.items(), start=2)
+            for number, (port, shape) in enumerate(script_items(params).items(), start=2)
         }
-        self._logs = {name: Log(shape, depth=LOG_DEPTHS[name]) for name, shape in self._entries.items()}
+        self._logs = {name: Log(shape, depth=LOG_DEPTHS[name]) for name, shape in log_entries(params).items()}
         word = unsigned(params.word_width)
         stalls = dict.fromkeys(("ar_stall", "r_stall", "issue_stall", "answer_stall"), In(8))
         memory = {"latency": In(range(MAX_LATENCY + 1)), "base": In(word), "error_response": In(2)}
@@ -102,23 +76,13 @@ class Harness(wiring.Component):
         scripts = {f"{port}_count": In(range(SCRIPT_DEPTH + 1)) for port in PORTS}
         order = {f"{port}_after": In(len(PORTS)) for port in PORTS}
         done = {f"{port}_done": Out(32) for port in PORTS}
-        logs = {f"{name}_count": Out(32) for name in self._entries if name not in PORTS}
+        logs = {f"{name}_count": Out(32) for name in self._logs if name not in PORTS}
         counts = {f"{kind}_{what}": Out(32) for kind in ("data", "descriptor") for what in ("requests", "beats")}
         watch = {"violations": Out(len(Rule)), "late": Out(len(Wait)), "irq": Out(1)}
         super().__init__(
             {"start": In(1), "finished": Out(1), "seed": In(16)}
             | stalls | memory | window | scripts | order | done | logs | counts | watch
         )  # fmt: skip
-
-    @property
-    def items(self):
-        """Layout of an item of each port's script."""
-        return self._items
-
-    @property
-    def entries(self):
-        """Layout of an entry of each log."""
-        return self._entries
 
     def arrays(self):
         """Every memory that a session loads or dumps, by name."""
@@ -198,7 +162,8 @@ class Harness(wiring.Component):
             addr_width=params.addr_width,
             data_width=params.bus_width,
             id_width=1,
-            max_burst=params.max_burst,
+            # A descriptor is fetched in one burst, whatever the limit for data.
+            max_burst=max(params.max_burst, DESCRIPTOR.bytes // params.bus_bytes),
             # Descriptor fetches come on top of the data.
             max_outstanding=params.max_outstanding + params.cache_entries,
         )

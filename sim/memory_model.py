@@ -4,10 +4,10 @@ from amaranth import unsigned
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
 from amaranth.utils import ceil_log2
 
-from tilewright.hw.bus.axi4 import Axi4ReadSignature
+from tilewright.hw.bus.axi4 import Axi4ReadSignature, Response
 
 from .stall import Stall
 from .word_array import WordArray
@@ -17,15 +17,13 @@ __all__ = ["MAX_LATENCY", "MIN_LATENCY", "MemoryModel"]
 #: Cycles from an address to its first data: one to keep the request, one to read the array; ten bits of register.
 MIN_LATENCY, MAX_LATENCY = 2, 1023
 
-_OKAY, _DECERR = 0b00, 0b11
-
 
 class MemoryModel(wiring.Component):
     """An AXI4 subordinate that answers reads in order from an array of bus words.
 
-    With latency L, an address accepted in cycle t brings its first beat valid in cycle t + L, or as soon after it as the
-    earlier bursts are through; then one beat a cycle. One address a cycle is accepted, until ``outstanding`` bursts wait.
-    Bursts are INCR, and start at a bus word; the order is that of the requests, over all IDs.
+    With latency L, an address accepted in cycle t brings its first beat valid in cycle t + L, or as soon after it as
+    the earlier bursts are through; then one beat a cycle. One address a cycle is accepted, until ``outstanding`` bursts
+    wait. Bursts are INCR, and start at a bus word; the order is that of the requests, over all IDs.
 
     The array shows the global addresses from ``base`` on; what lies outside it answers DECERR.
 
@@ -49,8 +47,8 @@ class MemoryModel(wiring.Component):
     ar_stall, r_stall, seed, start : Signal, in
         Probabilities of pauses of ARREADY and RVALID, as in :class:`~tilewright.sim.stall.Stall`.
     error_first, error_last, error_response : Signal, in
-        Beats whose bus-word address lies from the first to the last, both inclusive, answer ``error_response`` (2 SLVERR,
-        3 DECERR; 0 switches it off).
+        Beats whose bus-word address lies from the first to the last, both inclusive, answer ``error_response``
+        (2 SLVERR, 3 DECERR; 0 switches it off).
     """
 
     def __init__(self, *, addr_width, data_width, id_width=1, depth, outstanding=1024):
@@ -96,7 +94,7 @@ class MemoryModel(wiring.Component):
         return m
 
     def _queue(self, m, now, *, go):
-        """Requests with the cycle from which each may be answered; returns the oldest, whether there is one, and its pop."""
+        """Keeps requests, each with the cycle from which it may be answered; returns the oldest, its presence and pop."""
         m.submodules.queue = queue = Memory(shape=self._request, depth=self._outstanding, init=[])
         write = queue.write_port()
         read = queue.read_port(transparent_for=(write,))
@@ -143,7 +141,7 @@ class MemoryModel(wiring.Component):
             m.d.sync += [
                 axi.rid.eq(request.id),
                 axi.rlast.eq(last),
-                axi.rresp.eq(Mux(index >= array.depth, _DECERR, Mux(injected, self.error_response, _OKAY))),
+                axi.rresp.eq(Mux(index >= array.depth, Response.DECERR, Mux(injected, self.error_response, 0))),
                 axi.rvalid.eq(1),
                 beat.eq(Mux(last, 0, beat + 1)),
             ]

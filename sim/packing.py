@@ -23,8 +23,8 @@ def pack(shape, value):
     ValueError
         If a number does not fit or there is no such field.
     """
-    if isinstance(shape, data.StructLayout | data.ArrayLayout):
-        fields = _fields(shape)
+    fields = _fields(shape)
+    if fields:
         members = value.items() if isinstance(value, dict) else enumerate(value)
         word = 0
         for name, member in members:
@@ -33,12 +33,11 @@ def pack(shape, value):
             inner, offset = fields[name]
             word |= pack(inner, member) << offset
         return word
-    shape = Shape.cast(shape)
+    low, width = _range(shape)
     number = int(value)
-    low = -(1 << shape.width - 1) if shape.signed else 0
-    if not low <= number < low + (1 << shape.width):
-        raise ValueError(f"{number} does not fit {shape.width} bits")
-    return number & (1 << shape.width) - 1
+    if not low <= number < low + (1 << width):
+        raise ValueError(f"{number} does not fit {width} bits")
+    return number & (1 << width) - 1
 
 
 def pack_rows(shape, values, row_bytes):
@@ -62,7 +61,7 @@ def unpack_column(layout, rows, *path):
     for name in path:
         shape, start = _fields(shape)[name]
         offset += start
-    width = Shape.cast(shape).width
+    _, width = _range(shape)
     first, after = offset // 8, -(-(offset + width) // 8)
     if width > 64:
         if offset % 8 or width % 8:
@@ -81,5 +80,15 @@ def unpack_column(layout, rows, *path):
 
 
 @cache
-def _fields(layout):
-    return {name: (field.shape, field.offset) for name, field in layout}
+def _fields(shape):
+    """Shape and offset of each field; empty for what is not a layout."""
+    if not isinstance(shape, data.Layout):
+        return {}
+    return {name: (field.shape, field.offset) for name, field in shape}
+
+
+@cache
+def _range(shape):
+    """Lowest value, and bits."""
+    shape = Shape.cast(shape)
+    return -(1 << shape.width - 1) if shape.signed else 0, shape.width

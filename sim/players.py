@@ -1,18 +1,36 @@
 """Test-bench ends of streams: a player that issues what a script memory holds, and a log that remembers what passes."""
 
-from amaranth.hdl import Module, Shape, Signal
+from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .stall import Stall
 from .word_array import WordArray
 
-__all__ = ["Log", "Player", "byte_width"]
+__all__ = ["Log", "LogRowLayout", "Player", "ScriptRowLayout"]
 
 
-def byte_width(shape):
-    """Bits of ``shape``, rounded up to whole bytes."""
-    return -(-Shape.cast(shape).width // 8) * 8
+class _RowLayout(data.StructLayout):
+    """A row of an array: stored in whole bytes, least significant bit first."""
+
+    @property
+    def bytes(self):
+        """Bytes of the row, the last one filled up with zeros."""
+        return -(-self.size // 8)
+
+
+class ScriptRowLayout(_RowLayout):
+    """A row of a script."""
+
+    def __init__(self, shape):
+        super().__init__({"item": shape, "wait": 1})  # wait until what was issued before is complete
+
+
+class LogRowLayout(_RowLayout):
+    """A row of a log."""
+
+    def __init__(self, shape):
+        super().__init__({"cycle": 32, "entry": shape})
 
 
 class Player(wiring.Component):
@@ -50,9 +68,9 @@ class Player(wiring.Component):
     def __init__(self, shape, *, depth, number):
         self._shape = shape
         self._number = number
-        self._entry = data.StructLayout({"item": shape, "wait": 1})
-        #: Rows of the layout ``{"item": shape, "wait": 1}``, least significant bit first.
-        self.script = WordArray(width=byte_width(self._entry), depth=depth)
+        self._row = ScriptRowLayout(shape)
+        #: Rows of :class:`ScriptRowLayout`.
+        self.script = WordArray(width=8 * self._row.bytes, depth=depth)
         super().__init__(
             {
                 "o": Out(stream.Signature(shape)),
@@ -71,7 +89,7 @@ class Player(wiring.Component):
         m = Module()
         m.submodules.script = script = self.script
         m.submodules.stall = stall = Stall(self._number)
-        entry = Signal(self._entry)
+        row = Signal(self._row)
         held = Signal()
         following = Signal.like(self.issued)
 
@@ -79,10 +97,10 @@ class Player(wiring.Component):
             stall.probability.eq(self.stall),
             stall.seed.eq(self.seed),
             stall.start.eq(self.start),
-            entry.eq(script.read_data),
-            self.o.payload.eq(entry.item),
+            row.eq(script.read_data),
+            self.o.payload.eq(row.item),
             # An item that has been shown stays.
-            self.o.valid.eq(~self.start & ~self.finished & self.enable & (~entry.wait | self.idle) & (stall.go | held)),
+            self.o.valid.eq(~self.start & ~self.finished & self.enable & (~row.wait | self.idle) & (stall.go | held)),
             self.finished.eq(self.issued == self.count),
             following.eq(self.issued + (self.o.valid & self.o.ready)),
             script.read_enable.eq(1),
@@ -119,9 +137,9 @@ class Log(wiring.Component):
 
     def __init__(self, shape, *, depth):
         self._depth = depth
-        self._row = data.StructLayout({"cycle": 32, "entry": shape})
-        #: Rows of the layout ``{"cycle": 32, "entry": shape}``, least significant bit first.
-        self.memory = WordArray(width=byte_width(self._row), depth=depth)
+        self._row = LogRowLayout(shape)
+        #: Rows of :class:`LogRowLayout`.
+        self.memory = WordArray(width=8 * self._row.bytes, depth=depth)
         super().__init__({"valid": In(1), "entry": In(shape), "cycle": In(32), "start": In(1), "count": Out(32)})
 
     def elaborate(self, platform):

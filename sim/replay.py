@@ -19,6 +19,7 @@ __all__ = ["BACKENDS", "configure", "mismatches", "run"]
 #: Where cases can run, and the module that does it.
 BACKENDS = {
     "golden": "tilewright.sim.replay_golden",
+    "rtl": "tilewright.sim.replay_rtl",
 }
 
 
@@ -28,6 +29,7 @@ def configure(parser):
     parser.add_argument("--on", choices=list(BACKENDS), required=True, help="what runs the cases")
     parser.add_argument("--out", metavar="RESULTS.json", type=Path, help="write one result record a case")
     parser.add_argument("--dump", metavar="DIR", type=Path, help="write the memories after each case")
+    import_module(BACKENDS["rtl"]).configure(parser.add_argument_group("on rtl"))
 
 
 def run(args):

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from .build import build
-from .testbench import FLAGS, testbench
+from .testbench import FLAGS, OWN_STATUSES, TOP
 
 __all__ = ["Simulation", "SimulationError"]
 
@@ -23,13 +23,12 @@ class SimulationError(RuntimeError):
 
 
 class Simulation:
-    """A harness, built and running; a context manager.
+    """A design, built and running; a context manager.
 
     Parameters
     ----------
-    harness : amaranth.lib.wiring.Component
-        See :func:`~tilewright.sim.testbench.testbench`.
-    arrays : dict of str to Array
+    design : Design
+        From :func:`~tilewright.sim.testbench.testbench`.
     simulator : str
         ``"verilator"`` or ``"icarus"``.
     waves : Path or None
@@ -43,16 +42,16 @@ class Simulation:
         Clock cycles simulated and time spent in exchanges so far.
     """
 
-    def __init__(self, harness, arrays, *, simulator="verilator", waves=None):
-        verilog, top, self._interface = testbench(harness, arrays)
-        program = build(verilog, top, simulator=simulator, waves=waves is not None)
-        self.controls = dict.fromkeys(self._interface.controls, 0)
+    def __init__(self, design, *, simulator="verilator", waves=None):
+        self._design = design
+        program = build(design.verilog, TOP, simulator=simulator, waves=waves is not None)
+        self.controls = dict.fromkeys(self._design.controls, 0)
         self.cycles = 0
         self.seconds = 0.0
         self._waves = waves
         self._loads = {}
         self._folder = Path(tempfile.mkdtemp(prefix="tilewright-"))
-        self._errors = open(self._folder / "errors", "w+")
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - as long as the process
         self._process = subprocess.Popen(
             program.command,
             cwd=self._folder,
@@ -78,7 +77,7 @@ class Simulation:
         words : array_like of uint8
             One row a word, least significant byte first.
         """
-        array = self._interface.arrays[name]
+        array = self._design.arrays[name]
         words = np.asarray(words, np.uint8).reshape(-1, array.width // 8)
         if first < 0 or first + len(words) > array.depth:
             raise ValueError(f"{name} has words 0 to {array.depth - 1}, not {first} to {first + len(words) - 1}")
@@ -105,14 +104,14 @@ class Simulation:
         Returns
         -------
         dict, dict
-            Every status by name, with ``cycles``, the cycles run without reset and drain; and every dumped array as
-            uint8, one row a word.
+            Every status by name, with ``cycles``, the cycles run without reset and drain, and ``finished``; and every
+            dumped array as uint8, one row a word.
         """
         begin = time.perf_counter()
         dump = {name: window for name, window in (dump or {}).items() if window[1]}
-        numbers = dict(zip(FLAGS, (reset, start, limit, drain))) | self.controls
+        numbers = dict(zip(FLAGS, (reset, start, limit, drain), strict=True)) | self.controls
         line = [f"{int(number):x}" for number in numbers.values()]
-        for name, array in self._interface.arrays.items():
+        for name, array in self._design.arrays.items():
             first, count = dump.get(name, (0, 0))
             if first < 0 or first + count > array.depth:
                 raise ValueError(f"{name} has words 0 to {array.depth - 1}, not {first} to {first + count - 1}")
@@ -159,12 +158,13 @@ class Simulation:
         raise SimulationError(f"the simulation ended by itself: {said[-1] if said else 'it said nothing'}")
 
     def _statuses(self, answer):
-        names = ["cycles", *self._interface.statuses]
+        names = [*OWN_STATUSES, *self._design.statuses]
         words = answer.split()[1:]
         for name, word in zip(names, words, strict=True):
+            # What never got a value is printed as x.
             if not all(digit in "0123456789abcdef" for digit in word):
                 raise SimulationError(f"{name} is unknown at the end of a run: {word}")
-        return {name: int(word, 16) for name, word in zip(names, words)}
+        return {name: int(word, 16) for name, word in zip(names, words, strict=True)}
 
     def _read(self, name):
         text = (self._folder / f"{name}.dump").read_text()
@@ -174,4 +174,4 @@ class Simulation:
             words = np.frombuffer(bytes.fromhex(text), np.uint8)
         except ValueError:
             raise SimulationError(f"some words of {name} are unknown") from None
-        return words.reshape(-1, self._interface.arrays[name].width // 8)[:, ::-1]
+        return words.reshape(-1, self._design.arrays[name].width // 8)[:, ::-1]

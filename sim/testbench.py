@@ -14,7 +14,10 @@ from .hierarchy import hierarchical_name
 from .verilog import conventional_ports, to_verilog
 from .word_array import WORD_ARRAY
 
-__all__ = ["FLAGS", "HALF_PERIOD", "RESET_CYCLES", "Array", "Interface", "testbench"]
+__all__ = ["FLAGS", "HALF_PERIOD", "OWN_STATUSES", "RESET_CYCLES", "TOP", "Array", "Design", "testbench"]
+
+#: Name of the module.
+TOP = "testbench"
 
 #: Nanoseconds of half a clock cycle.
 HALF_PERIOD = 5
@@ -22,6 +25,8 @@ HALF_PERIOD = 5
 RESET_CYCLES = 4
 #: Numbers that precede the controls on a line.
 FLAGS = ("reset", "start", "limit", "drain")
+#: Numbers that precede the statuses in an answer.
+OWN_STATUSES = ("cycles", "finished")
 #: Ports of the harness that the bench drives itself or asks itself.
 _OWN = ("start", "finished")
 
@@ -48,16 +53,19 @@ class Array:
 
 
 @dataclass(frozen=True)
-class Interface:
-    """What an exchange consists of, in the order of the line.
+class Design:
+    """A design that can be built, and what an exchange with it consists of, in the order of the line.
 
     Attributes
     ----------
+    verilog : str
+        All of it.
     controls, statuses : dict of str to int
         Inputs and outputs of the harness, with their widths.
     arrays : dict of str to Array
     """
 
+    verilog: str
     controls: dict[str, int]
     statuses: dict[str, int]
     arrays: dict[str, Array]
@@ -75,39 +83,30 @@ def testbench(harness, arrays):
 
     Returns
     -------
-    (str, str, Interface)
-        Verilog text, name of the top module, and how to talk to it.
+    Design
     """
-    directions = {member[0]: flow for *member, flow in _members(harness)}
+    directions = {"_".join(map(str, path)): member.flow for path, member, _ in harness.signature.flatten(harness)}
     widths = {name: len(value) for name, (value, _) in conventional_ports(harness).items() if name not in _OWN}
-    verilog = to_verilog(harness, "harness")
+    controls = {name: width for name, width in widths.items() if directions[name] == In}
+    statuses = {name: width for name, width in widths.items() if directions[name] != In}
+    verilog = to_verilog(harness, "harness") + WORD_ARRAY
     arrays = {
-        name: replace(array, path=hierarchical_name(verilog + WORD_ARRAY, "harness", array.path))
-        for name, array in arrays.items()
+        name: replace(array, path=hierarchical_name(verilog, "harness", array.path)) for name, array in arrays.items()
     }
-    interface = Interface(
-        {name: width for name, width in widths.items() if directions[name] == In},
-        {name: width for name, width in widths.items() if directions[name] != In},
-        arrays,
-    )
-    text = "\n".join(["`timescale 1ns/1ps", verilog, WORD_ARRAY, _module(interface)])
-    return text, "testbench", interface
+    text = "`timescale 1ns/1ps\n" + verilog + _module(controls, statuses, arrays)
+    return Design(text, controls, statuses, arrays)
 
 
-def _members(harness):
-    return [("_".join(map(str, path)), member.flow) for path, member, _ in harness.signature.flatten(harness)]
-
-
-def _module(interface):
+def _module(controls, statuses, arrays):
     declarations, ports, scans, loads, dumps = [], [], [], [], []
-    for name, width in interface.controls.items():
+    for name, width in controls.items():
         declarations.append(f"reg [{width - 1}:0] {name} = 0;")
         ports.append(f".{name}({name})")
         scans.append(name)
-    for name, width in interface.statuses.items():
+    for name, width in statuses.items():
         declarations.append(f"wire [{width - 1}:0] {name};")
         ports.append(f".{name}({name})")
-    for name, array in interface.arrays.items():
+    for name, array in arrays.items():
         declarations.append(f"reg load_{name} = 0; reg [31:0] first_{name} = 0, after_{name} = 0;")
         scans += [f"load_{name}", f"first_{name}", f"after_{name}"]
         loads.append(f'if (load_{name}) $readmemh("{name}.load", dut.{array.path});')
@@ -115,14 +114,13 @@ def _module(interface):
             f"if (first_{name} != after_{name}) "
             f'$writememh("{name}.dump", dut.{array.path}, first_{name}, after_{name} - 1);'
         )
-    format_ = " ".join(["%h"] * (1 + len(interface.statuses)))
     return _TEMPLATE.format(
         declarations="\n  ".join(declarations),
         ports=", ".join([".clk(clk)", ".rst(reset_now)", ".start(start_now)", ".finished(finished)", *ports]),
         scans="\n      ".join(f'scanned = $fscanf({_STDIN}, "%h", {name});' for name in (*FLAGS[1:], *scans)),
         loads="\n      ".join(loads),
         dumps="\n      ".join(dumps),
-        answer=f'$display("= {format_}", {", ".join(["cycles", *interface.statuses])});',
+        answer=f'$display("={" %h" * (len(OWN_STATUSES) + len(statuses))}", {", ".join([*OWN_STATUSES, *statuses])});',
         first=FLAGS[0],
         stdin=_STDIN,
         half=HALF_PERIOD,

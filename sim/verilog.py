@@ -16,8 +16,8 @@ __all__ = ["PLATFORM", "conventional_ports", "to_verilog", "write_atomically"]
 #: What components are elaborated for: they may ask ``platform == PLATFORM`` to use what only Verilog can express.
 PLATFORM = "verilog"
 
-# A plain ``write_verilog`` of Amaranth's RTLIL contains ``always @*``, with which Icarus Verilog may leave an output X as
-# long as its inputs never change; ``proc`` turns them all into assignments.
+# A plain ``write_verilog`` of Amaranth's RTLIL contains ``always @*``, with which Icarus Verilog may leave an output X
+# as long as its inputs never change; ``proc`` turns them all into assignments.
 _SCRIPT = "read_rtlil {source}; proc; opt_clean; write_verilog -noattr {target}"
 
 # Yosys prints every command and ends the process on an error, so it gets one of its own.
@@ -80,12 +80,13 @@ def write_atomically(path, text):
     """Writes ``text`` to the file ``path``, all of it or nothing; makes the folder."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    temporary = Path(name)
     try:
         with os.fdopen(handle, "w") as file:
             file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        temporary.chmod(0o644)
+        temporary.replace(path)
     except BaseException:
-        os.unlink(temporary)
+        temporary.unlink()
         raise

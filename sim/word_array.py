@@ -35,9 +35,9 @@ endmodule
 class WordArray(wiring.Component):
     """``depth`` words with one read and one write port; contents survive a reset.
 
-    The latency of a read is one cycle; ``read_data`` holds while ``read_enable`` is low. A read of the word that is being
-    written gives the old one. In Verilog it is one array, ``words``, that a bench may load and dump as a file: Amaranth's
-    own memory would spell out every initial word.
+    The latency of a read is one cycle; ``read_data`` holds while ``read_enable`` is low. A read of the word that is
+    being written gives the old one. In Verilog it is one array, ``words``, that a bench may load and dump as a file:
+    Amaranth's own memory would spell out every initial word.
 
     Parameters
     ----------

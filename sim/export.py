@@ -1,0 +1,41 @@
+"""``tilewright verilog``: writes the Verilog of the tops."""
+
+from pathlib import Path
+
+from tilewright.hw.tmau.params import PRESETS
+from tilewright.hw.tmau.subsystem import TmauSubsystem
+from tilewright.hw.tmau.top import Tmau
+
+from .usage import UsageError
+from .verilog import to_verilog, write_atomically
+
+__all__ = ["TOPS", "configure", "run"]
+
+#: Tops by name: component, and name of the module and of its file.
+TOPS = {"tmau": (Tmau, "tmau"), "subsystem": (TmauSubsystem, "tmau_subsystem")}
+
+
+def configure(parser):
+    """Adds the arguments of the subcommand."""
+    parser.add_argument("--preset", choices=list(PRESETS), default="default", help="configuration of the hardware")
+    parser.add_argument("--top", choices=list(TOPS), help="one top; all if left out")
+    parser.add_argument("--out", metavar="FOLDER", type=Path, default=Path("build/verilog"), help="where to write")
+
+
+def run(args):
+    """Runs the subcommand: one file for each top, ``tmau.v`` and ``tmau_subsystem.v``."""
+    if any(path.exists() and not path.is_dir() for path in (args.out, *args.out.parents)):
+        raise UsageError(f"--out must name a folder, not {args.out}")
+    params = PRESETS[args.preset]
+    # All are made before the first is written.
+    texts = {}
+    for top in [args.top] if args.top else TOPS:
+        component, name = TOPS[top]
+        texts[args.out / f"{name}.v"] = to_verilog(component(params), name)
+    for path, text in texts.items():
+        try:
+            write_atomically(path, text)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror}") from None
+        print(f"wrote {path}: {len(text.splitlines())} lines, preset {args.preset}")
+    return 0

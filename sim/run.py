@@ -1,0 +1,217 @@
+"""What came out of one run of a session."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from tilewright.golden.spec import Error
+from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
+
+from .axi_rules import Rule, Wait
+from .packing import unpack_column
+from .players import LogRowLayout
+
+__all__ = ["BarrierAnswer", "CommandStamp", "Logs", "RegisterAnswer", "Run", "Trace", "collect"]
+
+
+class Logs:
+    """Dumped logs as columns.
+
+    Parameters
+    ----------
+    entries : dict of str to shape
+        Of each log.
+    arrays : dict of str to uint8 array
+        Rows of those that are not empty, by the name of the array, ``…_log``.
+    """
+
+    def __init__(self, entries, arrays):
+        self._rows = {name: LogRowLayout(shape) for name, shape in entries.items()}
+        self._arrays = arrays
+
+    def cycles(self, name):
+        """When each entry was made."""
+        return self._column(name, "cycle")
+
+    def field(self, name, *path):
+        """One field of each entry, or all of it."""
+        return self._column(name, "entry", *path)
+
+    def stamped(self, name, *fields):
+        """Each entry's cycle and fields, as tuples of int."""
+        columns = [self.cycles(name), *(self.field(name, field) for field in fields)]
+        return list(zip(*(column.tolist() for column in columns), strict=True))
+
+    def _column(self, name, *path):
+        row = self._rows[name]
+        rows = self._arrays.get(f"{name}_log", np.zeros((0, row.bytes), np.uint8))
+        return unpack_column(row, rows, *path)
+
+
+class CommandStamp(NamedTuple):
+    """One command. Cycles count from the start of the run; None where it did not come to that."""
+
+    tag: int
+    accepted: int | None
+    done: int | None
+    error: Error | None
+
+
+class BarrierAnswer(NamedTuple):
+    """Final answer to one barrier operation."""
+
+    done: bool
+    error: bool
+    cycle: int
+
+
+class RegisterAnswer(NamedTuple):
+    """Answer to one register access; ``response`` is RRESP or BRESP."""
+
+    data: int
+    response: int
+    cycle: int
+
+
+class Trace(NamedTuple):
+    """What passed on the bus, in order, as arrays of equal length. ID 0 is data, 1 descriptors."""
+
+    request_cycle: np.ndarray
+    request_id: np.ndarray
+    request_address: np.ndarray
+    request_beats: np.ndarray
+    beat_cycle: np.ndarray
+    beat_id: np.ndarray
+    beat_last: np.ndarray
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came out of one run of a session.
+
+    Attributes
+    ----------
+    finished : bool
+        Everything was complete before the limit.
+    cycles : int
+        From the first issue until everything was complete.
+    commands : list of CommandStamp
+        In the order of issue.
+    reads : ndarray
+        Consumer reads that were answered: uint8, reads × 8 lanes × 16 bytes.
+    read_cycles : ndarray
+        Cycle of each answer.
+    barriers : list of BarrierAnswer
+    registers : list of RegisterAnswer
+    flips : list of (int, int)
+        Cycle and barrier address of every phase that completed.
+    data_requests, data_beats, descriptor_requests, descriptor_beats : int
+        Bursts accepted and bus words received.
+    violations : tuple of Rule
+        Rules of AXI that were broken so far in the session.
+    late : tuple of Wait
+        Waits that have lasted too long so far in the session.
+    irq : bool
+        At the end.
+    shared : ndarray or None
+        The part of shared memory that was asked for, at the end.
+    trace : Trace or None
+    """
+
+    finished: bool
+    cycles: int
+    commands: list
+    reads: np.ndarray
+    read_cycles: np.ndarray
+    barriers: list
+    registers: list
+    flips: list
+    data_requests: int
+    data_beats: int
+    descriptor_requests: int
+    descriptor_beats: int
+    violations: tuple
+    late: tuple
+    irq: bool
+    shared: np.ndarray | None
+    trace: Trace | None
+
+    @property
+    def span(self):
+        """Cycles from the first command accepted to the last completion; 0 without commands."""
+        done = [stamp.done for stamp in self.commands if stamp.done is not None]
+        return max(done) - self.commands[0].accepted if done else 0
+
+    @property
+    def error(self):
+        """The first error of the commands, in the order of issue, or None."""
+        return next((stamp.error for stamp in self.commands if stamp.error), None)
+
+    def first_request(self, index=0):
+        """Cycles from the acceptance of a command to the first data address after it; None if none came.
+
+        It is the command's own only if nothing else was under way. Needs the trace.
+        """
+        cycles = self.trace.request_cycle[self.trace.request_id == 0]
+        later = cycles[cycles >= self.commands[index].accepted]
+        return int(later[0]) - self.commands[index].accepted if len(later) else None
+
+
+def collect(statuses, logs, tags, *, finished, shared, trace):
+    """Makes a :class:`Run`.
+
+    Parameters
+    ----------
+    statuses : dict of str to int
+        Of the harness.
+    logs : Logs
+    tags : list of int
+        Of the commands in the order of issue, all different.
+    finished, shared, trace
+        As in :class:`Run`; trace as a bool.
+    """
+    accepted = logs.cycles("accepted").tolist()
+    ended = dict(zip(logs.field("commands", "tag").tolist(), logs.stamped("commands", "error"), strict=True))
+    stamps = []
+    for index, tag in enumerate(tags):
+        done, code = ended.get(tag, (None, None))
+        begun = accepted[index] if index < len(accepted) else None
+        stamps.append(CommandStamp(tag, begun, done, None if code is None else Error(code)))
+    return Run(
+        finished=finished,
+        cycles=statuses["cycles"],
+        commands=stamps,
+        reads=logs.field("reads").reshape(-1, BANKS, CHUNK_BYTES),
+        read_cycles=logs.cycles("reads"),
+        barriers=[
+            BarrierAnswer(bool(done), bool(error), cycle)
+            for cycle, done, error in logs.stamped("barriers", "done", "error")
+        ],
+        registers=[
+            RegisterAnswer(word, response, cycle)
+            for cycle, word, response in logs.stamped("registers", "data", "response")
+        ],
+        flips=list(zip(logs.cycles("flips").tolist(), logs.field("flips").tolist(), strict=True)),
+        data_requests=statuses["data_requests"],
+        data_beats=statuses["data_beats"],
+        descriptor_requests=statuses["descriptor_requests"],
+        descriptor_beats=statuses["descriptor_beats"],
+        violations=tuple(Rule.decode(statuses["violations"])),
+        late=tuple(Wait.decode(statuses["late"])),
+        irq=bool(statuses["irq"]),
+        shared=shared,
+        trace=_trace(logs) if trace else None,
+    )
+
+
+def _trace(logs):
+    return Trace(
+        request_cycle=logs.cycles("requests"),
+        request_id=logs.field("requests", "id"),
+        request_address=logs.field("requests", "address"),
+        request_beats=logs.field("requests", "length") + 1,
+        beat_cycle=logs.cycles("beats"),
+        beat_id=logs.field("beats", "id"),
+        beat_last=logs.field("beats", "last"),
+    )

@@ -1,0 +1,31 @@
+"""Rows of the harness's scripts, from what a user writes."""
+
+from tilewright.golden.spec import COMMAND
+from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
+
+__all__ = ["barrier_row", "command_row", "read_row", "register_row"]
+
+
+def command_row(command, number):
+    """A command: packed, or a dictionary of fields, in which the tag is ``number`` if left out, and ``wait`` may be."""
+    fields = {"tag": number} | (COMMAND.unpack(command) if isinstance(command, int) else command)
+    wait = fields.pop("wait", False)
+    return {"item": fields, "wait": wait}
+
+
+def read_row(lanes):
+    """A read of the consumer: up to eight byte addresses, None for a lane that does not read."""
+    if len(lanes) > BANKS or any(address is not None and address % CHUNK_BYTES for address in lanes):
+        raise ValueError(f"a read has up to {BANKS} addresses that are multiples of {CHUNK_BYTES}, not {lanes!r}")
+    wanted = sum(1 << lane for lane, address in enumerate(lanes) if address is not None)
+    return {"item": {"lanes": wanted, "chunks": [(address or 0) // CHUNK_BYTES for address in lanes]}}
+
+
+def barrier_row(op, address, value=0, retry=False):
+    """An operation on a barrier."""
+    return {"item": {"request": {"op": op, "address": address, "value": value}, "retry": retry}}
+
+
+def register_row(address, *word):
+    """A read of a register, or a write of one word."""
+    return {"item": {"address": address, "write": len(word), "data": word[0] if word else 0, "strobe": 0b1111}}

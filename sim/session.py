@@ -1,0 +1,317 @@
+"""A TMAU that runs in a simulator: numpy arrays in, numpy arrays and cycles out."""
+
+from dataclasses import replace
+from operator import index
+
+from tilewright.golden import TensorMap
+from tilewright.golden.memory import memory_bytes
+from tilewright.golden.spec import DESCRIPTOR, Opcode
+from tilewright.golden.spec.registers import REGISTERS
+from tilewright.hw.tmau.params import PRESETS
+from tilewright.hw.tmau.subsystem import TmauSubsystem
+
+from .backdoor import GlobalBackdoor, SharedBackdoor, as_bytes
+from .designs import cached_design
+from .harness import Harness
+from .memory_model import MAX_LATENCY, MIN_LATENCY
+from .packing import pack_rows
+from .players import ScriptRowLayout
+from .records import LOG_DEPTHS, PORTS, SCRIPT_DEPTH, log_entries, script_items
+from .run import Logs, collect
+from .scripts import barrier_row, command_row, read_row, register_row
+from .simulation import Simulation, SimulationError
+from .testbench import testbench
+
+__all__ = ["DESCRIPTORS", "Session"]
+
+#: Descriptors that a session keeps in global memory at a time, behind the bytes of the user.
+DESCRIPTORS = 4096
+
+_GRAIN = 1 << 16  # bytes to which the size of global memory is rounded up, so that sessions can share a model
+_PATIENCE = 4_000_000  # cycles
+
+
+class Session:
+    """Owns a running simulation of a :class:`~tilewright.hw.tmau.subsystem.TmauSubsystem`; a context manager.
+
+    The first session of a configuration builds the simulator, which takes up to a minute; later ones start at once.
+    Between runs the clock stands still, and all that a session writes is there when the next run begins.
+
+    Parameters
+    ----------
+    preset : str
+        Name in ``PRESETS``.
+    params : TmauParams or None
+        Instead of a preset.
+    simulator : str
+        ``"verilator"`` or ``"icarus"``.
+    latency : int
+        Cycles from a read address to its first data.
+    stall : float
+        Probability of a pause before each transfer of the bus, 0 to less than 1.
+    seed : int
+        Of all pauses.
+    memory_bytes : int
+        Bytes of global memory.
+    waves : path or None
+        Leave a waveform (VCD) there when closed.
+
+    Attributes
+    ----------
+    params : TmauParams
+    global_memory : GlobalBackdoor
+    shared_memory : SharedBackdoor
+    simulation : Simulation
+        With the number of ``cycles`` simulated, and the ``seconds`` that it took.
+    """
+
+    def __init__(self, preset="default", *, params=None, simulator="verilator", latency=100, stall=0.0, seed=1,
+                 memory_bytes=16 << 20, waves=None):  # fmt: skip
+        if params is None:
+            if preset not in PRESETS:
+                raise ValueError(f"the preset must be one of {', '.join(PRESETS)}, not {preset!r}")
+            params = PRESETS[preset]
+        self.params = params
+        self.memory_bytes = -(-memory_bytes // _GRAIN) * _GRAIN
+        words = (self.memory_bytes + DESCRIPTORS * DESCRIPTOR.bytes) // params.bus_bytes
+
+        def make():
+            harness = Harness(TmauSubsystem(params), params, memory_words=words)
+            return testbench(harness, harness.arrays())
+
+        self.simulation = Simulation(cached_design(make, params, words), simulator=simulator, waves=waves)
+        self.global_memory = GlobalBackdoor(self.simulation, params.bus_bytes, words)
+        self.shared_memory = SharedBackdoor(self.simulation, params.smem.rows)
+        self._items = {port: ScriptRowLayout(shape) for port, shape in script_items(params).items()}
+        self._entries = log_entries(params)
+        self._must_reset = True
+        self.clear()
+        self.configure(latency=latency, stall=stall, seed=seed)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def close(self):
+        """Ends the simulator. May be called twice."""
+        self.simulation.close()
+
+    def configure(self, *, latency=None, stall=None, issue_stall=None, answer_stall=None, seed=None, errors=None):
+        """Changes how the surroundings behave from the next run on; what is left out stays.
+
+        Parameters
+        ----------
+        latency : int
+        stall : float or (float, float)
+            Probability of a pause before each transfer of the bus: AR and R, or both.
+        issue_stall, answer_stall : float
+            The same before each command, read, … and before each answer that the consumer takes.
+        seed : int
+        errors : (int, int, int)
+            First and last address of a window whose words the memory answers with this RRESP; RRESP 0 for none.
+        """
+        controls = self.simulation.controls
+        if latency is not None:
+            if not MIN_LATENCY <= latency <= MAX_LATENCY:
+                raise ValueError(f"latency must be {MIN_LATENCY} to {MAX_LATENCY}, not {latency!r}")
+            controls["latency"] = index(latency)
+        if stall is not None:
+            pair = stall if isinstance(stall, tuple) else (stall, stall)
+            controls["ar_stall"], controls["r_stall"] = map(_probability, pair)
+        if issue_stall is not None:
+            controls["issue_stall"] = _probability(issue_stall)
+        if answer_stall is not None:
+            controls["answer_stall"] = _probability(answer_stall)
+        if seed is not None:
+            controls["seed"] = index(seed) & 0xFFFF
+        if errors is not None:
+            first, last, controls["error_response"] = errors
+            controls["error_first"], controls["error_last"] = (a >> self.params.bus_log2 for a in (first, last))
+
+    def reset(self):
+        """Resets the hardware before the next run, whatever it was doing. Memories keep their contents."""
+        self._must_reset = True
+
+    def clear(self, base=0):
+        """Forgets what was placed, and resets. From now on global memory begins at address ``base``."""
+        if base % self.params.bus_bytes:
+            raise ValueError(f"base must be a multiple of the {self.params.bus_bytes}-byte bus word, not {base}")
+        self.global_memory.base = base
+        self.simulation.controls["base"] = base >> self.params.bus_log2
+        self._free = base
+        self._bound = {}
+        self._descriptors = {}
+        self._must_reset = True
+
+    def place(self, array, align=128):
+        """Copies an array (or bytes) to the next free multiple of ``align`` in global memory; returns the address."""
+        values = as_bytes(array)
+        address = -(-self._free // align) * align
+        if address + len(values) > self.global_memory.base + self.memory_bytes:
+            raise ValueError(f"global memory has no room for {len(values)} bytes more")
+        self.global_memory.write(address, values)
+        self._free = address + len(values)
+        return address
+
+    def bind(self, tmap):
+        """The map with its array placed in global memory; the map itself if it was not made from an array.
+
+        A map is bound once: a later change of the array's contents is not seen.
+        """
+        if tmap.array is None:
+            return tmap
+        if id(tmap) not in self._bound:
+            # The map is kept, so that its identity is not given to another.
+            self._bound[id(tmap)] = tmap, replace(tmap, address=self.place(memory_bytes(tmap.array)), array=None)
+        return self._bound[id(tmap)][1]
+
+    def descriptor(self, tmap):
+        """Address in global memory of the descriptor of a map, or of 128 bytes or an int as they stand."""
+        if isinstance(tmap, TensorMap):
+            raw = self.bind(tmap).pack()
+        else:
+            raw = tmap.to_bytes(DESCRIPTOR.bytes, "little") if isinstance(tmap, int) else bytes(tmap)
+        if len(raw) != DESCRIPTOR.bytes:
+            raise ValueError(f"a descriptor must be {DESCRIPTOR.bytes} bytes, not {len(raw)}")
+        if raw not in self._descriptors:
+            if len(self._descriptors) == DESCRIPTORS:
+                # The next one takes the place of the first, which the hardware may have kept.
+                self._descriptors.clear()
+                self._must_reset = True
+            slot = len(self._descriptors) * DESCRIPTOR.bytes
+            address = self.global_memory.base + self.memory_bytes + slot
+            self.global_memory.write(address, raw)
+            self._descriptors[raw] = address
+        return self._descriptors[raw]
+
+    def command(self, tmap, coords, smem=0, *, barrier=None, **fields):
+        """A load for :meth:`run`, as a dictionary of command fields.
+
+        Parameters
+        ----------
+        tmap : TensorMap, bytes or int
+            See :meth:`descriptor`.
+        coords : sequence of int
+        smem : int
+            Destination.
+        barrier : int or None
+            Address of the barrier that the bytes complete.
+        **fields
+            Others, such as ``tag``; and ``wait=True`` to issue it only when all before it are complete.
+        """
+        signal = {} if barrier is None else {"signal": 1, "barrier": barrier}
+        load = {"opcode": Opcode.LOAD, "descriptor": self.descriptor(tmap), "coords": tuple(coords), "smem": smem}
+        return load | signal | fields
+
+    def load(self, tmap, coords, smem=0, **options):
+        """Loads one box. Options are those of :meth:`run`; ``shared`` of the result is all of shared memory."""
+        return self.run([self.command(tmap, coords, smem)], **{"shared": True} | options)
+
+    def run(self, commands=(), *, reads=(), barriers=(), registers=(), after=None, limit=None, drain=0, shared=None,
+            trace=False):  # fmt: skip
+        """Issues what is given, each port by itself and back to back, and returns when all of it is complete.
+
+        Parameters
+        ----------
+        commands : sequence of dict or int
+            Fields as :meth:`command` makes them, or packed words. Those without a tag get their index.
+        reads : sequence of sequences
+            Of the consumer: byte addresses, multiples of 16, one a lane; None for a lane that does not read.
+        barriers : sequence of tuples
+            ``BarrierOp``, address, value; and True to repeat it until it is done.
+        registers : sequence of tuples
+            Byte address to read, or byte address and word to write.
+        after : dict of str to sequence of str
+            Ports (``commands``, ``reads``, ``barriers``, ``registers``) that begin when others have finished.
+        limit : int or None
+            Stop after so many cycles, wherever things are; the next run then begins with a reset.
+        drain : int
+            Cycles to go on at the end.
+        shared : bool or (int, int) or None
+            Return all of shared memory, or so many bytes from an address on.
+        trace : bool
+            Return all that passed on the bus; at most 16384 requests and 65536 beats.
+
+        Returns
+        -------
+        Run
+
+        Raises
+        ------
+        SimulationError
+            If there is no limit, and something is not complete after four million cycles.
+        """
+        scripts = {
+            "commands": [command_row(command, number) for number, command in enumerate(commands)],
+            "reads": [read_row(lanes) for lanes in reads],
+            "barriers": [barrier_row(*operation) for operation in barriers],
+            "registers": [register_row(*access) for access in registers],
+        }
+        self._write_scripts(scripts, after or {})
+        statuses, _ = self.simulation.exchange(
+            reset=self._must_reset, start=True, limit=_PATIENCE if limit is None else limit, drain=drain
+        )
+        finished = bool(statuses["finished"])
+        self._must_reset = not finished
+        if not finished and limit is None:
+            late = [port for port in PORTS if statuses[f"{port}_done"] < len(scripts[port])]
+            raise SimulationError(f"{' and '.join(late)} are not complete after {_PATIENCE} cycles")
+        window = (0, len(self.shared_memory)) if shared is True else shared or (0, 0)
+        counts = {port: statuses[f"{port}_done"] for port in PORTS}
+        counts |= {"accepted": statuses["accepted_count"], "flips": statuses["flips_count"]}
+        if trace:
+            counts |= {"requests": statuses["requests_count"], "beats": statuses["beats_count"]}
+        dump = {f"{name}_log": (0, min(count, LOG_DEPTHS[name])) for name, count in counts.items()}
+        if window[1]:
+            dump |= self.shared_memory.windows(*window)
+        _, arrays = self.simulation.exchange(dump=dump)
+        return collect(
+            statuses,
+            Logs(self._entries, arrays),
+            [item["item"]["tag"] for item in scripts["commands"]],
+            finished=finished,
+            shared=self.shared_memory.assemble(arrays, *window) if window[1] else None,
+            trace=trace,
+        )
+
+    def read_register(self, name):
+        """Value of the register called ``name``, or at that byte address."""
+        return self.run(registers=[(_offset(name),)]).registers[0].data
+
+    def write_register(self, name, word):
+        """Writes the register called ``name``, or at that byte address."""
+        self.run(registers=[(_offset(name), word)])
+
+    def registers(self):
+        """Values of all registers that the hardware shows, by name: parameters, status, error record, counters."""
+        answers = self.run(registers=[(register.offset,) for register in REGISTERS]).registers
+        return {register.name: answer.data for register, answer in zip(REGISTERS, answers, strict=True)}
+
+    def _write_scripts(self, scripts, after):
+        for port, items in scripts.items():
+            if len(items) > SCRIPT_DEPTH:
+                raise ValueError(f"a run must have at most {SCRIPT_DEPTH} {port}, not {len(items)}")
+            row = self._items[port]
+            self.simulation.load(f"{port}_script", 0, pack_rows(row, items, row.bytes))
+            self.simulation.controls[f"{port}_count"] = len(items)
+            mask = 0
+            for other in after.get(port, ()):
+                mask |= 1 << PORTS.index(other)
+            self.simulation.controls[f"{port}_after"] = mask
+
+
+def _probability(value):
+    if not 0 <= value < 1:
+        raise ValueError(f"the probability of a pause must be at least 0 and less than 1, not {value!r}")
+    return min(round(256 * value), 255)
+
+
+def _offset(name):
+    if isinstance(name, int):
+        return name
+    offsets = {register.name: register.offset for register in REGISTERS}
+    if name not in offsets:
+        raise ValueError(f"there is no register {name!r}")
+    return offsets[name]
