@@ -1,7 +1,6 @@
 """``tilewright bench``: measures the TMAU in exact cycles and compares with the limits and targets of section 10."""
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -177,4 +176,4 @@ def _write(lines):
     _OUTPUT.parent.mkdir(parents=True, exist_ok=True)
     temporary = _OUTPUT.with_suffix(".tmp")
     temporary.write_text(json.dumps({"boxes": BOXES, "lines": lines}, indent=1))
-    os.replace(temporary, _OUTPUT)
+    temporary.replace(_OUTPUT)

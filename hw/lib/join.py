@@ -8,8 +8,8 @@ __all__ = ["join"]
 def join(m, **ports):
     """Connects two interfaces, and makes sure that they mean the same.
 
-    ``amaranth.lib.wiring.connect`` compares widths only: a stream of one structure would silently join a stream of another
-    as wide.
+    ``amaranth.lib.wiring.connect`` compares widths only: a stream of one structure would silently join a stream of
+    another as wide.
 
     Parameters
     ----------

@@ -43,6 +43,7 @@ def test_every_command_ends_once(mode):
 
     async def completion_source(ctx):
         await send(ctx, dut.completions, completions, idle=stall["idle"], seed=1)
+        await ctx.tick().repeat(2)
 
     async def finished_source(ctx):
         await send(ctx, dut.finished, finished, idle=stall["idle"], seed=2)
