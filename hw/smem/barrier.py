@@ -134,7 +134,7 @@ class BarrierUnit(wiring.Component):
             back.payload.data.eq(Cat(kept_state, kept_state)),
             back.payload.strobe.eq(Mux(kept_word[0], 0xFF00, 0x00FF)),
         ]
-        still_dirty = dirty & ahead & ~back.taken
+        still_dirty = dirty & ~back.taken  # if another barrier takes its place, urgent saw to it that it is taken
         with m.If(busy):
             m.d.sync += [kept_state.eq(update.after), kept_word.eq(address[3:]), dirty.eq(update.changed | still_dirty)]
         with m.Elif(back.taken):

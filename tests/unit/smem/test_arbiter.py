@@ -84,15 +84,15 @@ async def offer_small(ctx, dut, who, *, bank, urgent=0):
         ctx.set(dut.write_back.urgent, urgent)
 
 
-@pytest.mark.parametrize("who", ["host", "write_back"])
+@pytest.mark.parametrize(("who", "urgent"), [("host", 0), ("write_back", 0), ("write_back", 1)])
 @pytest.mark.parametrize("bank", range(8))
-def test_small_write_shares_the_cycle_with_a_line_that_leaves_its_bank_alone(who, bank):
+def test_small_write_shares_the_cycle_with_a_line_that_leaves_its_bank_alone(who, urgent, bank):
     dut = WriteArbiter(PARAMS)
     others = [b for b in range(8) if b != bank]
 
     async def drive(ctx):
         await offer_line(ctx, dut, others)
-        await offer_small(ctx, dut, who, bank=bank)
+        await offer_small(ctx, dut, who, bank=bank, urgent=urgent)
         assert ctx.get(dut.lines.ready)
         assert ctx.get(dut.host.ready if who == "host" else dut.write_back.taken)
         assert not ctx.get(dut.stall_stb)

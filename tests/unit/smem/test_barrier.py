@@ -198,3 +198,19 @@ def test_refused_landed_bytes_are_reported():
     assert log["answers"] == [(0, 0), (0, 0)]
     assert log["errors"] == [(10, A)]
     assert log["stored"][A] == Barrier(1, 1, -(1 << 20))
+
+
+@pytest.mark.parametrize("op", [BarrierOp.TRY_WAIT, BarrierOp.ARRIVE], ids=["question", "refused"])
+def test_what_changes_nothing_writes_nothing(op):
+    dut = BarrierOnMemory()
+    unit = dut.unit
+
+    async def check(ctx):
+        ctx.set(unit.results.ready, 1)
+        ctx.set(unit.requests.payload, request(op, 1))
+        ctx.set(unit.requests.valid, 1)
+        for _ in range(8):
+            assert not ctx.get(unit.write_back.valid)
+            await ctx.tick()
+
+    simulate(dut, check)

@@ -1,0 +1,80 @@
+"""Consumer port: one right answer a request, in order, in no more than eight cycles at the banks."""
+
+from amaranth.asserts import AnyConst
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal
+
+from tilewright.hw.smem.consumer import ConsumerPort
+from tilewright.hw.smem.params import SmemParams
+from tilewright.sim.formal import StreamRules, prove
+
+PARAMS = SmemParams(1024)
+LANE = 7
+
+
+class ConsumerSpec(Elaboratable):
+    """Follows one lane and one chunk of the memory, whose contents never change.
+
+    It is the last lane, which all others go before, and of the chunk bit 0: all bits of a lane go the same way.
+    """
+
+    def __init__(self):
+        self.port = port = ConsumerPort(PARAMS)
+        self.inputs = [port.reads.valid, port.reads.payload, port.read_data.ready, port.fetches.ready, port.fetched]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.port = port = self.port
+        reads, answers, fetches = port.reads, port.read_data, port.fetches
+        m.submodules.reads_rules = StreamRules(reads, assume=True)
+        m.submodules.fetches_rules = StreamRules(fetches)
+
+        lane, bank, row = LANE, 5, 2
+        chunk, contents = 8 * row + bank, AnyConst(1)
+        was_read = Signal()
+        fire = fetches.valid & fetches.ready
+        m.d.sync += was_read.eq(fire & fetches.payload.enable[bank] & (fetches.payload.rows[bank] == row))
+        with m.If(was_read):
+            m.d.comb += Assume(port.fetched[bank][0] == contents)
+
+        # Requests that are not answered: at most one at the banks and one at the output.
+        wants = reads.payload.lanes[lane] & (reads.payload.chunks[lane] == chunk)
+        asked, answered = reads.valid & reads.ready, answers.valid & answers.ready
+        count, first, second = Signal(2), Signal(), Signal()
+        m.d.sync += count.eq(count + asked - answered)
+        m.d.comb += Assert(count <= 2)
+        m.d.comb += Assert(~answers.valid | (count != 0))
+        with m.If(answered):
+            m.d.sync += first.eq(second)
+        with m.If(asked & (count - answered == 0)):
+            m.d.sync += first.eq(wants)
+        with m.Elif(asked):
+            m.d.sync += second.eq(wants)
+        with m.If(answers.valid & first):
+            m.d.comb += Assert(answers.payload[lane][0] == contents)
+
+        # The stream rules, for the same bit.
+        untaken, was = Signal(), Signal()
+        m.d.sync += [untaken.eq(answers.valid & ~answers.ready), was.eq(answers.payload[lane][0])]
+        with m.If(untaken):
+            m.d.comb += Assert(answers.valid & (answers.payload[lane][0] == was))
+
+        bank_cycles = Signal(4)
+        with m.If(asked):
+            m.d.sync += bank_cycles.eq(0)
+        with m.Elif(fire):
+            m.d.sync += bank_cycles.eq(bank_cycles + 1)
+        m.d.comb += Assert(bank_cycles <= 8)
+        m.d.comb += Cover(answers.valid & first & (bank_cycles == 3))
+        m.d.comb += Cover((count == 2) & answered & asked)
+        return m
+
+
+def test_answers():
+    # For 12 cycles from the start: a request of eight cycles at the banks and its answer, or shorter ones with waits.
+    spec = ConsumerSpec()
+    prove(spec, spec.inputs, name="smem-consumer", mode="bmc", depth=12)
+
+
+def test_conflicts_and_overlap_occur():
+    spec = ConsumerSpec()
+    prove(spec, spec.inputs, name="smem-consumer-cover", mode="cover", depth=7)
