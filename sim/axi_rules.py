@@ -6,7 +6,9 @@ promise (INCR bursts of whole bus words). A rule's ``bit`` is its place in the m
 
 from enum import Enum, auto
 
-__all__ = ["Party", "Rule", "Wait"]
+from .results import load, record
+
+__all__ = ["Party", "Rule", "Wait", "record_rules", "rules_table"]
 
 
 class Party(Enum):
@@ -86,3 +88,24 @@ class Wait(_Numbered):
     ARREADY = (Party.SUBORDINATE, "A request waits to be accepted.")
     RVALID = (Party.SUBORDINATE, "Bursts are in flight and no beat is shown.")
     RREADY = (Party.MANAGER, "A beat waits to be accepted.")
+
+
+def record_rules(how, where, rules=Rule):
+    """Leaves as a result that ``rules`` were ``how`` (``"proved"`` or ``"simulated"``) in the suite ``where``."""
+    record(f"axi-rules-{how}-{where}", how=how, where=where, rules=[rule.name for rule in rules])
+
+
+def rules_table():
+    """The rules, who has to keep each, and where the last runs proved it or watched it: a table in Markdown."""
+    results = load("axi-rules-*")
+
+    def places(rule, how):
+        return (
+            ", ".join(found["where"] for found in results if found["how"] == how and rule.name in found["rules"]) or "–"
+        )
+
+    rows = [("rule", "kept by", "meaning", "proved", "simulated"), ("---",) * 5]
+    for rule in Rule:
+        party = rule.party.name.lower()
+        rows.append((f"`{rule.name}`", party, rule.doc, places(rule, "proved"), places(rule, "simulated")))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

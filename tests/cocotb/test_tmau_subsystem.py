@@ -5,6 +5,7 @@ from functools import cache
 
 import pytest
 
+from tilewright.sim.axi_rules import record_rules, rules_table
 from tilewright.sim.build import build
 from tilewright.sim.cocotb_run import run_cocotb
 from tilewright.sim.results import record
@@ -55,6 +56,8 @@ def test_verilator(variant, group):
     passed = _run("verilator", variant, group)
     if group in RECORDED:
         record(f"{RECORDED[group]}-{variant}", cases=len(passed), mismatches=0)
+    record_rules("simulated", f"cocotb-{variant}")
+    print(rules_table())
 
 
 @pytest.mark.parametrize("group", ["independent", "rest"])

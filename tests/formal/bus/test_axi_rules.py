@@ -6,7 +6,7 @@ from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signa
 from tilewright.hw.bus.axi4_port import ReadPort
 from tilewright.hw.bus.burst import BurstSplitter
 from tilewright.sim.axi_monitor import Axi4ReadMonitor
-from tilewright.sim.axi_rules import Party, Rule
+from tilewright.sim.axi_rules import Party, Rule, record_rules
 from tilewright.sim.formal import StreamRules, prove
 from tilewright.sim.results import record
 
@@ -127,8 +127,7 @@ def test_read_port_keeps_the_rules():
     """All rules of the manager, for all time."""
     spec = ManagerSpec()
     prove(spec, spec.ports, name="axi-rules", depth=3)
-    rules = Rule.decode(Rule.mask(Party.MANAGER))
-    record("axi-rules-proved", proved=[rule.name for rule in rules])
+    record_rules("proved", "read-port", Rule.decode(Rule.mask(Party.MANAGER)))
     for identifier in ("f3", "f4", "f5"):
         record(f"proof-{identifier}-read-port", property=identifier.upper(), mode="prove")
 

@@ -6,7 +6,7 @@ import pytest
 from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Module
 
 from tilewright.sim.axi_monitor import Axi4ReadMonitor
-from tilewright.sim.axi_rules import Party, Rule, Wait
+from tilewright.sim.axi_rules import Rule, Wait
 from tilewright.sim.pysim import simulate
 
 SIZES = {"addr_width": 32, "data_width": 128, "id_width": 1, "max_burst": 4, "max_outstanding": 2}
@@ -131,13 +131,6 @@ def test_waits(wait, before, waiting):
     over = request() | beat()
     assert watch([IDLE, *before, *8 * [waiting], over], patience=8)[2] == []
     assert watch([IDLE, *before, *9 * [waiting], over], patience=8)[2] == [wait]
-
-
-def test_parties():
-    """Requests are the manager's and beats the subordinate's, without a rule that is nobody's or both's."""
-    assert [rule for rule in Rule if rule.name.startswith("AR")] == Rule.decode(Rule.mask(Party.MANAGER))
-    assert Rule.mask(Party.MANAGER) ^ Rule.mask(Party.SUBORDINATE) == (1 << len(Rule)) - 1
-    assert Wait.decode(Wait.mask(Party.MANAGER)) == [Wait.RREADY]
 
 
 @pytest.mark.parametrize(
