@@ -100,8 +100,8 @@ class BarrierUpdate(wiring.Component):
 
         pending = before.pending - operation.arrivals
         transactions = before.transactions - operation.bytes
-        low, high = BARRIER["transactions"].range
-        overflow = (pending < 0) | (transactions < low) | (transactions > high)
+        # Cutting the count to its field must not change it: a matter of the top bits, cheaper than two comparisons.
+        overflow = (pending < 0) | (transactions[: BARRIER["transactions"].width].as_signed() != transactions)
         # Whether the differences are zero is asked of the operands: beside the subtractions and not behind them.
         complete = (before.pending == operation.arrivals) & (before.transactions == operation.bytes)
 

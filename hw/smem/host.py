@@ -4,7 +4,8 @@ from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .layouts import CHUNK_BITS, ChunkWriteLayout, HostRequestLayout, HostResponseLayout
+from ..bus.axi4_lite import AccessLayout, AnswerLayout
+from .layouts import CHUNK_BITS, ChunkWriteLayout
 from .params import CHUNK_BYTES
 
 __all__ = ["HostPort"]
@@ -20,8 +21,8 @@ class HostPort(wiring.Component):
 
     Members
     -------
-    requests : In(stream of HostRequestLayout)
-    responses : Out(stream of HostResponseLayout)
+    requests : In(stream of AccessLayout)
+    responses : Out(stream of AnswerLayout)
     fetches : Out(stream of chunk addresses)
         Once accepted, ``fetched`` has the chunk in the next cycle.
     fetched : In(128)
@@ -32,8 +33,8 @@ class HostPort(wiring.Component):
         self._params = params
         super().__init__(
             {
-                "requests": In(stream.Signature(HostRequestLayout())),
-                "responses": Out(stream.Signature(HostResponseLayout())),
+                "requests": In(stream.Signature(AccessLayout())),
+                "responses": Out(stream.Signature(AnswerLayout())),
                 "fetches": Out(stream.Signature(unsigned(params.addr_width - 4))),
                 "fetched": In(CHUNK_BITS),
                 "writes": Out(stream.Signature(ChunkWriteLayout(params))),

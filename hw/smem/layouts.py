@@ -13,8 +13,6 @@ __all__ = [
     "BarrierRequestLayout",
     "BarrierResultLayout",
     "ChunkWriteLayout",
-    "HostRequestLayout",
-    "HostResponseLayout",
     "LandedLayout",
     "LineLayout",
     "ReadLayout",
@@ -83,32 +81,6 @@ class BarrierResultLayout(data.StructLayout):
             {
                 "done": unsigned(1),  # try_wait: the phase of that parity is complete; others: it completed now
                 "error": unsigned(1),  # refused, the barrier is unchanged: a count would leave its range, or misaligned
-            }
-        )
-
-
-class HostRequestLayout(data.StructLayout):
-    """A read or write of one 32-bit word by the host."""
-
-    def __init__(self):
-        super().__init__(
-            {
-                "address": unsigned(32),  # byte address in shared memory; the two lowest bits are ignored
-                "write": unsigned(1),
-                "data": unsigned(32),  # of a write
-                "strobe": unsigned(4),  # of a write, one bit a byte
-            }
-        )
-
-
-class HostResponseLayout(data.StructLayout):
-    """Answer to the host, one for each request, in order."""
-
-    def __init__(self):
-        super().__init__(
-            {
-                "data": unsigned(32),  # of a read; otherwise anything
-                "error": unsigned(1),  # the address lies outside shared memory, nothing was read or written
             }
         )
 

@@ -4,6 +4,7 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from ..bus.axi4_lite import AccessLayout, AnswerLayout
 from .arbiter import ReadArbiter, WriteArbiter
 from .banks import Banks
 from .barrier import BarrierUnit
@@ -12,8 +13,6 @@ from .host import HostPort
 from .layouts import (
     BarrierRequestLayout,
     BarrierResultLayout,
-    HostRequestLayout,
-    HostResponseLayout,
     LandedLayout,
     LineLayout,
     ReadLayout,
@@ -40,7 +39,7 @@ class SharedMemory(wiring.Component):
         The consumer: any eight chunks; 2 cycles, one request a cycle without bank conflicts.
     barriers, barrier_results : In(stream of BarrierRequestLayout), Out(stream of BarrierResultLayout)
         Operations of processors; 2 cycles, one every second cycle.
-    host_requests, host_responses : In(stream of HostRequestLayout), Out(stream of HostResponseLayout)
+    host_requests, host_responses : In(stream of AccessLayout), Out(stream of AnswerLayout)
         32-bit words; reads 2 cycles, writes 1, and what they wait for the banks.
     flip_valid, flip_address : Out
         High for one cycle when a phase has completed, with the barrier's byte address.
@@ -68,8 +67,8 @@ class SharedMemory(wiring.Component):
                 "read_data": Out(stream.Signature(read_data_layout())),
                 "barriers": In(stream.Signature(BarrierRequestLayout(params))),
                 "barrier_results": Out(stream.Signature(BarrierResultLayout())),
-                "host_requests": In(stream.Signature(HostRequestLayout())),
-                "host_responses": Out(stream.Signature(HostResponseLayout())),
+                "host_requests": In(stream.Signature(AccessLayout())),
+                "host_responses": Out(stream.Signature(AnswerLayout())),
                 "flip_valid": Out(1),
                 "flip_address": Out(params.addr_width),
                 "error_valid": Out(1),
