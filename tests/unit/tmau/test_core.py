@@ -1,15 +1,15 @@
 """The data path on a memory model in Python: random loads against the golden model, stalls, errors, latency."""
 
 import random
-from collections import deque
 
 import numpy as np
 import pytest
 
-from tilewright.golden import Machine, Memory, command_word
+from tilewright.golden import Machine, Memory, TensorMap, command_word
 from tilewright.golden.spec import COMMAND, Error
 from tilewright.hw.tmau.core import TmauCore
 from tilewright.hw.tmau.params import PRESETS
+from tilewright.sim.axi_memory import AxiMemory
 from tilewright.sim.pysim import simulate
 from tilewright.sim.stimulus import random_load
 from tilewright.sim.streams import STALL_MODES, send, watch_stream
@@ -19,43 +19,12 @@ GMEM_BYTES = 1 << 16
 
 
 class Bench:
-    """Global memory behind AXI, shared memory behind the write port, and a log of what ends."""
+    """Shared memory behind the write port, and a log of what ends."""
 
-    def __init__(self, dut, params, gmem, *, latency=10, stall=0.0, seed=0):
-        self.dut, self.params, self.gmem = dut, params, gmem
-        self.latency, self.stall, self.rng = latency, stall, random.Random(seed)
+    def __init__(self, dut, params, *, stall=0.0, seed=0):
+        self.dut, self.stall, self.rng = dut, stall, random.Random(seed)
         self.smem = np.full(params.smem.size_bytes, 0xCD, np.uint8)
-        self.requests, self.writes, self.landed, self.done = [], [], [], []
-        self.failing = set()
-        self.cycle = 0
-        self.last_beat = None
-
-    async def memory(self, ctx):
-        axi, bus = self.dut.axi, self.params.bus_bytes
-        pending, cycle, offered = deque(), 0, None
-        while True:
-            ctx.set(axi.arready, self.rng.random() >= self.stall)
-            if offered is None and pending and pending[0][0] <= cycle and self.rng.random() >= self.stall:
-                offered = pending.popleft()
-                _, burst_id, address, last = offered
-                ctx.set(axi.rid, burst_id)
-                ctx.set(axi.rdata, int.from_bytes(self.gmem[address : address + bus].tobytes(), "little"))
-                ctx.set(axi.rresp, 2 if address in self.failing else 0)
-                ctx.set(axi.rlast, last)
-            ctx.set(axi.rvalid, offered is not None)
-            _, _, arvalid, arready, arid, araddr, arlen, rready = await ctx.tick().sample(
-                axi.arvalid, axi.arready, axi.arid, axi.araddr, axi.arlen, axi.rready
-            )
-            if arvalid and arready:
-                self.requests.append((cycle, arid, araddr, arlen + 1))
-                for beat in range(arlen + 1):
-                    address = (araddr + beat * bus) % GMEM_BYTES
-                    pending.append((cycle + self.latency, arid, address, beat == arlen))
-            if offered is not None and rready:
-                if offered[1] == 0:
-                    self.last_beat = cycle
-                offered = None
-            cycle += 1
+        self.writes, self.landed, self.done = [], [], []
 
     async def shared(self, ctx):
         dut = self.dut
@@ -101,8 +70,7 @@ def place_descriptors(gmem, maps):
     return addresses
 
 
-@pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize("preset", ["unit", "default"])
+@pytest.mark.parametrize(("preset", "mode"), [*(("unit", mode) for mode in STALL_MODES), ("default", "both")])
 def test_random_loads(preset, mode):
     params = PRESETS[preset].replace(smem=PRESETS["unit"].smem)
     rng = random.Random(SEED)
@@ -117,7 +85,9 @@ def test_random_loads(preset, mode):
         for i, ((_, coords, smem), address) in enumerate(zip(loads, addresses, strict=True))
     ]
     dut = TmauCore(params)
-    bench = Bench(dut, params, gmem, stall=STALL_MODES[mode]["stall"], seed=SEED)
+    stall = STALL_MODES[mode]["stall"]
+    bench = Bench(dut, params, stall=stall, seed=SEED)
+    memory = AxiMemory(dut.axi, gmem, stall=stall, seed=SEED)
 
     async def commands(ctx):
         items = [command(signal=i % 2, barrier=8 * i, **fields) for i, fields in enumerate(loads_issued)]
@@ -126,7 +96,7 @@ def test_random_loads(preset, mode):
 
     print(f"seed {SEED}")
     watchers = [watch_stream(dut.writes, "writes"), watch_stream(dut.landed, "landed")]
-    simulate(dut, commands, background=[bench.memory, bench.shared, *watchers], deadline=40_000)
+    simulate(dut, commands, background=[memory.serve, bench.shared, *watchers], deadline=40_000)
 
     expected = np.full(4096, 0xCD, np.uint8)
     machine = Machine(Memory(gmem), expected)
@@ -138,3 +108,53 @@ def test_random_loads(preset, mode):
         (8 * i, landed[i]) for i in range(1, len(loads), 2)
     ]
     assert (bench.smem == expected).all()
+
+
+def single_load(latency=10, failing=()):
+    """One signalled load of 4 x 64 bytes by itself, twice: the descriptor misses, then hits."""
+    params = PRESETS["unit"]
+    gmem = np.frombuffer(random.Random(SEED).randbytes(GMEM_BYTES), np.uint8).copy()
+    tmap = TensorMap(element="u8", size=(64, 4), stride=(128,), box=(64, 4), address=1024)
+    (descriptor,) = place_descriptors(gmem, [tmap])
+    dut = TmauCore(params)
+    bench = Bench(dut, params)
+    memory = AxiMemory(dut.axi, gmem, latency=latency)
+    memory.failing |= set(failing)
+    accepted = []
+
+    async def commands(ctx):
+        cycle = 0
+        for tag in range(2):
+            (offset,) = await send(
+                ctx, dut.commands, [command(descriptor=descriptor, coords=(0, 0), tag=tag, signal=1)]
+            )
+            accepted.append(cycle + offset)
+            cycle += offset + 1
+            while len(bench.done) <= tag:
+                await ctx.tick()
+                cycle += 1
+
+    simulate(dut, commands, background=[memory.serve, bench.shared])
+    return accepted, memory, bench
+
+
+def test_latencies_of_a_single_load():
+    accepted, memory, bench = single_load()
+    data = [cycle for cycle, burst_id, _, _ in memory.requests if burst_id == 0]
+    fetch = [cycle for cycle, burst_id, _, _ in memory.requests if burst_id == 1]
+    assert fetch == [accepted[0] + 2], "a miss asks for the descriptor two cycles after the command"
+    round_trip = 10 + 8 - 1  # latency, and the beats of a descriptor on a 16-byte bus
+    assert data[0] - accepted[0] == 6 + round_trip + 4
+    later = [cycle for cycle in data if cycle > accepted[1]]
+    assert later[0] - accepted[1] == 6, "a hit asks for data six cycles after the command"
+    assert bench.writes[-1][0] - memory.last_beat == 3, "the last line is written three cycles after the last beat"
+    assert bench.landed[-1][0] == bench.writes[-1][0]
+    assert bench.done[-1][0] - bench.landed[-1][0] == 1
+
+
+@pytest.mark.parametrize("word", [1024, 1024 + 128 + 16, 1024 + 3 * 128 + 48])
+def test_bus_error_drains_and_does_not_signal(word):
+    _, memory, bench = single_load(failing=[word])
+    assert [(record.code, record.value) for _, record in bench.done] == [(Error.READ, word)] * 2
+    assert not bench.landed
+    assert sum(beats for _, burst_id, _, beats in memory.requests if burst_id == 0) == 2 * 16

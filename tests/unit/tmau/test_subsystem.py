@@ -1,0 +1,53 @@
+"""The subsystem: command to consumer, with a barrier in between, and shared memory in the register window."""
+
+import numpy as np
+
+from tilewright.golden import Machine, Memory, TensorMap, command_word
+from tilewright.golden.spec import COMMAND, BarrierOp
+from tilewright.hw.tmau import PRESETS, TmauSubsystem
+from tilewright.sim.axi_memory import AxiMemory
+from tilewright.sim.pysim import simulate
+from tilewright.sim.streams import receive, send
+
+BARRIER = 2048
+
+
+def test_load_wait_and_read():
+    dut = TmauSubsystem(PRESETS["unit"])
+    gmem = np.random.default_rng(1).integers(0, 256, 8192, np.uint8)
+    tmap = TensorMap(element="f16", size=(64, 8), stride=(128,), box=(64, 8), swizzle="128B", address=4096)
+    gmem[:128] = np.frombuffer(tmap.pack(), np.uint8)
+    word = command_word(descriptor=0, smem=1024, signal=1, barrier=BARRIER)
+    expected = np.zeros(4096, np.uint8)
+    Machine(Memory(gmem), expected).execute(command_word(descriptor=0, smem=1024))
+    # Chunk 0 of each row: with the 128-byte swizzle, eight rows in eight banks.
+    column = [(1024 + 128 * row + 16 * (row % 8)) // 16 for row in range(8)]
+    axi = dut.s_axil
+
+    async def operate(ctx, op, value):
+        await send(ctx, dut.barriers, [{"op": op, "address": BARRIER, "value": value}])
+        (result,), _ = await receive(ctx, dut.barrier_results, 1)
+        assert not result.error
+        return result.done
+
+    async def run(ctx):
+        await operate(ctx, BarrierOp.INIT, 1)
+        await operate(ctx, BarrierOp.EXPECT_TX, 1024)
+        await operate(ctx, BarrierOp.ARRIVE, 1)
+        await send(ctx, dut.commands, [COMMAND.unpack(word)])
+        while not await operate(ctx, BarrierOp.TRY_WAIT, 0):
+            pass
+        await send(ctx, dut.reads, [{"lanes": 255, "chunks": column}])
+        (chunks,), _ = await receive(ctx, dut.read_data, 1)
+        for row, chunk in enumerate(chunks):
+            assert chunk.to_bytes(16, "little") == gmem[4096 + 128 * row :][:16].tobytes()
+
+        ctx.set(axi.araddr, dut.window_address + 1024 + 128)
+        ctx.set(axi.arvalid, 1)
+        ctx.set(axi.rready, 1)
+        await ctx.tick().until(axi.arready)
+        ctx.set(axi.arvalid, 0)
+        (data,) = await ctx.tick().sample(axi.rdata).until(axi.rvalid)
+        assert data.to_bytes(4, "little") == expected[1024 + 128 :][:4].tobytes()
+
+    simulate(dut, run, background=[AxiMemory(dut.m_axi, gmem).serve])

@@ -1,0 +1,62 @@
+"""The bare TMAU: what the outside sees of a refused command, of shared memory's reports, and of the interrupt."""
+
+from tilewright.golden import command_word
+from tilewright.golden.spec import COMMAND, COMMAND_FIELD, Error
+from tilewright.golden.spec.registers import REGISTERS
+from tilewright.hw.tmau import PRESETS, Tmau
+from tilewright.sim.pysim import simulate
+from tilewright.sim.streams import send
+
+OFFSETS = {register.name: register.offset for register in REGISTERS}
+
+
+async def read(ctx, axi, name):
+    ctx.set(axi.araddr, OFFSETS[name])
+    ctx.set(axi.arvalid, 1)
+    ctx.set(axi.rready, 1)
+    await ctx.tick().until(axi.arready)
+    ctx.set(axi.arvalid, 0)
+    (data,) = await ctx.tick().sample(axi.rdata).until(axi.rvalid)
+    return data
+
+
+async def write(ctx, axi, name, word):
+    ctx.set(axi.awaddr, OFFSETS[name])
+    ctx.set(axi.wdata, word)
+    ctx.set(axi.wstrb, 15)
+    ctx.set(axi.awvalid, 1)
+    ctx.set(axi.wvalid, 1)
+    ctx.set(axi.bready, 1)
+    await ctx.tick().until(axi.awready & axi.wready)
+    ctx.set(axi.awvalid, 0)
+    ctx.set(axi.wvalid, 0)
+    await ctx.tick().until(axi.bvalid)
+
+
+def test_reports_of_command_and_shared_memory():
+    dut = Tmau(PRESETS["unit"])
+    axi = dut.s_axil
+
+    async def run(ctx):
+        await write(ctx, axi, "irq_enable", 1)
+        assert not ctx.get(dut.irq)
+        await send(ctx, dut.commands, [COMMAND.unpack(command_word(descriptor=32, tag=9))])
+        tag, code = await ctx.tick().sample(dut.done_tag, dut.done_error).until(dut.done_valid)
+        assert (tag, code) == (9, Error.DESCRIPTOR_ALIGNMENT)
+        await ctx.tick()
+        assert ctx.get(dut.irq)
+        field = COMMAND_FIELD + COMMAND.index("descriptor")
+        assert await read(ctx, axi, "error") == Error.DESCRIPTOR_ALIGNMENT | field << 8 | 9 << 16
+        assert await read(ctx, axi, "error_value_lo") == 32
+        assert not ctx.get(dut.m_axi.arvalid)
+
+        ctx.set(dut.barrier_error, 1)
+        ctx.set(dut.barrier_address, 72)
+        ctx.set(dut.bank_conflict, 1)
+        await ctx.tick()
+        ctx.set(dut.barrier_error, 0)
+        ctx.set(dut.bank_conflict, 0)
+        assert await read(ctx, axi, "error_count") == 2
+        assert await read(ctx, axi, "bank_conflicts") == 1
+
+    simulate(dut, run)
