@@ -9,6 +9,8 @@ from pathlib import Path
 from amaranth.back import rtlil
 from amaranth.hdl import Assert, Assume, Elaboratable, Module, Signal, Value
 
+from .results import record
+
 __all__ = ["StreamRules", "prove"]
 
 _MODES = ("prove", "bmc", "cover")
@@ -61,7 +63,7 @@ class StreamRules(Elaboratable):
         return m
 
 
-def prove(spec, ports, *, name, mode="prove", depth, engine="smtbmc yices"):
+def prove(spec, ports, *, name, mode="prove", depth, engine="smtbmc yices", proves=""):
     """Proves a specification, or raises AssertionError with the place of the assertion that fails.
 
     Parameters
@@ -78,9 +80,14 @@ def prove(spec, ports, *, name, mode="prove", depth, engine="smtbmc yices"):
         ``"cover"``: every ``Cover`` is reached within ``depth`` cycles.
     engine : str
         As SymbiYosys names it.
+    proves : str
+        Properties of the proof list (docs/verification.md) that hold for ever once this is proved, such as ``"F3 F4"``;
+        each is recorded as a result.
     """
     if mode not in _MODES:
         raise ValueError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
+    if proves and mode != "prove":
+        raise ValueError(f"what is to hold for ever must be proved in mode prove, not {mode}")
     folder = Path("build/formal") / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "top.il").write_text(rtlil.convert(spec, ports=[Value.cast(port) for port in ports], platform="formal"))
@@ -98,6 +105,8 @@ def prove(spec, ports, *, name, mode="prove", depth, engine="smtbmc yices"):
     run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if run.returncode:
         raise AssertionError(f"{name}: {mode} failed, see {folder}/run\n{_reason(run.stdout + run.stderr)}")
+    for identifier in proves.split():
+        record(f"proof-{identifier.lower()}-{name}", property=identifier, mode=mode)
 
 
 def _reason(log):

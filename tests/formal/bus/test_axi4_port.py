@@ -1,4 +1,4 @@
-"""F3, F4, F5 of the read port: AR holds and is legal, credits are counted right, descriptors come one at a time.
+"""F3, F4, F5, F11 of the read port: AR holds, is legal and prompt, credits are counted, descriptors come singly.
 
 The subordinate is free to delay, to interleave and to end bursts where it likes; it only answers what was asked.
 """
@@ -22,7 +22,7 @@ def legal(burst):
 
 class ReadPortSpec(Elaboratable):
     def __init__(self):
-        self.dut = ReadPort(addr_width=16, bus_bytes=BUS_BYTES, max_outstanding=OUTSTANDING)
+        self.dut = ReadPort(addr_width=16, bus_bytes=BUS_BYTES, max_outstanding=OUTSTANDING, max_burst=16)
 
     @property
     def ports(self):
@@ -47,6 +47,7 @@ class ReadPortSpec(Elaboratable):
         self._check_ar(m, buffered)
         self._check_credits(m, buffered)
         self._check_descriptors(m, buffered)
+        self._check_progress(m)
         return m
 
     def _check_ar(self, m, buffered):
@@ -119,10 +120,20 @@ class ReadPortSpec(Elaboratable):
             m.d.comb += Assert(splitter.rest.word % PAGE_WORDS == 0)
             m.d.comb += Cover(dut.requests.i.ready)
 
+    def _check_progress(self, m):
+        """A burst that has credit waits one cycle for AR to show a request: its own, or one before it."""
+        dut = self.dut
+        waited = Signal(2)
+        waits = dut.bursts.valid & dut.in_flight.i.ready & ~dut.axi.arvalid
+        m.d.sync += waited.eq(Mux(waits, waited + 1, 0))
+        m.d.comb += Assert(waited <= 1)
+        m.d.comb += Assert(dut.requests.o.valid | ~dut.requests.skidded)
+        m.d.comb += Cover(waited == 1)
+
 
 def test_rules_and_counts():
     spec = ReadPortSpec()
-    prove(spec, spec.ports, name="bus-read-port", depth=2)
+    prove(spec, spec.ports, name="bus-read-port", depth=2, proves="F3 F4 F5 F11")
 
 
 def test_every_case_is_reached():

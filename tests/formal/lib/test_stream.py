@@ -96,7 +96,7 @@ SPECS = {
 @pytest.mark.parametrize("name", SPECS)
 def test_order(name):
     spec = SPECS[name]()
-    prove(spec, spec.ports, name=f"lib-stream-{name}", depth=2)
+    prove(spec, spec.ports, name=f"lib-stream-{name}", depth=2, proves="F1")
 
 
 @pytest.mark.parametrize("name", ["buffer", "skid", "queue2", "queue8"])

@@ -4,6 +4,7 @@ import pytest
 from amaranth.hdl import Assert, Cover, Elaboratable, Module, Signal
 from amaranth.lib import stream
 
+from tilewright.sim import results
 from tilewright.sim.formal import StreamRules, prove
 
 
@@ -66,6 +67,15 @@ def test_stream_rules():
     spec = SourceSpec(rude=1)
     with pytest.raises(AssertionError, match="Assert failed"):
         prove(spec, [spec.port.ready], name="sim-rude", depth=2)
+
+
+def test_what_is_proved_is_recorded(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    spec = CounterSpec(limit=9, goal=9)
+    prove(spec, [spec.enable], name="sim-recorded", depth=12, proves="F1 F6")
+    assert {figures["property"] for figures in results.load("proof-*-sim-recorded")} == {"F1", "F6"}
+    with pytest.raises(ValueError, match=r"^what is to hold for ever must be proved in mode prove, not bmc$"):
+        prove(spec, [spec.enable], name="sim-bounded", mode="bmc", depth=12, proves="F1")
 
 
 def test_unknown_mode():

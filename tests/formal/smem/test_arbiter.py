@@ -136,7 +136,7 @@ class WriteWaitSpec(Elaboratable):
 
 def test_reads():
     spec = ReadSpec()
-    prove(spec, spec.inputs, name="smem-read-arbiter", depth=9)
+    prove(spec, spec.inputs, name="smem-read-arbiter", depth=9, proves="F2")
 
 
 def test_reads_do_wait():
@@ -146,7 +146,7 @@ def test_reads_do_wait():
 
 def test_writes():
     spec = WriteSpec()
-    prove(spec, spec.inputs, name="smem-write-arbiter", depth=2)
+    prove(spec, spec.inputs, name="smem-write-arbiter", depth=2, proves="F2")
 
 
 def test_writes_do_meet():
@@ -156,4 +156,4 @@ def test_writes_do_meet():
 
 def test_waits_for_the_write_side_are_bounded():
     spec = WriteWaitSpec()
-    prove(spec, spec.inputs, name="smem-write-waits", depth=9)
+    prove(spec, spec.inputs, name="smem-write-waits", depth=9, proves="F11")

@@ -1,4 +1,4 @@
-"""Runs obey the stream rules, and take one row each, and with the last one the transfer."""
+"""F6: runs obey the stream rules, and take one row each, and with the last one the transfer."""
 
 from amaranth import Module, Signal
 from amaranth.hdl import Assert, Cover, Elaboratable
@@ -45,7 +45,7 @@ def ports(dut):
 
 def test_one_row_a_run():
     spec = TrackerSpec()
-    prove(spec, ports(spec.dut), name="tracker", depth=2)
+    prove(spec, ports(spec.dut), name="tracker", depth=2, proves="F6")
 
 
 def test_tracker_spec_reaches_two_transfers():
