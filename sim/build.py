@@ -168,7 +168,7 @@ def _cocotb_options():
 
     libraries = f"-Wl,-rpath,{config.libs_dir} -L{config.libs_dir} -lcocotbvpi_verilator"
     main = str(config.share_dir / "lib" / "verilator" / "verilator.cpp")
-    return ["--vpi", "--public-flat-rw", "-LDFLAGS", libraries, main]
+    return ["--vpi", "--public-depth", "1", "-LDFLAGS", libraries, main]
 
 
 def _icarus_commands(top, waves, cocotb):

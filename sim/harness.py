@@ -5,7 +5,6 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect
 
-from tilewright.golden.spec import DESCRIPTOR
 from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
 
 from .axi_monitor import Axi4ReadMonitor
@@ -163,7 +162,7 @@ class Harness(wiring.Component):
             data_width=params.bus_width,
             id_width=1,
             # A descriptor is fetched in one burst, whatever the limit for data.
-            max_burst=max(params.max_burst, DESCRIPTOR.bytes // params.bus_bytes),
+            max_burst=params.max_burst,
             # Descriptor fetches come on top of the data.
             max_outstanding=params.max_outstanding + params.cache_entries,
         )

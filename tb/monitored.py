@@ -4,7 +4,6 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from tilewright.hw.bus.axi4_port import DESCRIPTOR_BYTES
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import PRESETS
 from tilewright.hw.tmau.subsystem import TmauSubsystem
@@ -38,7 +37,7 @@ class MonitoredSubsystem(wiring.Component):
             addr_width=port.addr_width,
             data_width=port.data_width,
             id_width=port.id_width,
-            max_burst=max(params.max_burst, DESCRIPTOR_BYTES // params.bus_bytes),
+            max_burst=params.max_burst,
             max_outstanding=params.max_outstanding + 2,
         )
         members = dict(self.subsystem.signature.members)

@@ -63,7 +63,9 @@ class ReadPort(wiring.Component):
     bus_bytes : int
         Bytes of a bus word: 4, 8, 16, 32 or 64.
     max_outstanding : int
-        Data bursts in flight at most, 2 to 1024, a power of two.
+        Data bursts in flight at most, 2 to 1024, a power of two. The bursts of one descriptor come on top.
+    max_burst : int
+        Bus words of a burst at most, a power of two: into such pieces a descriptor is cut. Bursts of data come cut.
 
     Members
     -------
@@ -87,7 +89,7 @@ class ReadPort(wiring.Component):
         A request waits for the bus.
     """
 
-    def __init__(self, *, addr_width, bus_bytes, max_outstanding):
+    def __init__(self, *, addr_width, bus_bytes, max_outstanding, max_burst):
         if bus_bytes not in (4, 8, 16, 32, 64):
             raise ValueError(f"bus_bytes must be 4, 8, 16, 32 or 64, not {bus_bytes!r}")
         self._bus_log2 = exact_log2(bus_bytes)
@@ -100,7 +102,7 @@ class ReadPort(wiring.Component):
             word_width=word_width,
             count_width=self._descriptor_words.bit_length(),
             bus_bytes=bus_bytes,
-            max_burst=self._descriptor_words,
+            max_burst=max_burst,
         )
         self.fetching = Signal()  # all of a descriptor has been asked for, and not all of it has come
         self.received = Signal(range(self._descriptor_words))  # words of the current descriptor that have come
@@ -134,7 +136,7 @@ class ReadPort(wiring.Component):
     def _request(self, m):
         """One request a cycle goes into the AR buffer: a descriptor's, or else a burst that has credit."""
         requests, in_flight, splitter = self.requests.i, self.in_flight.i, self.splitter
-        # A descriptor is aligned to 64 bytes and 128 long: it may lie across a page boundary and then takes two bursts.
+        # A descriptor is aligned to 64 bytes and 128 long: it may lie across a page boundary.
         m.d.comb += [
             splitter.i.valid.eq(self.descriptors.valid & ~self.fetching),
             splitter.i.payload.word.eq(self.descriptors.payload[self._bus_log2 :]),
@@ -194,7 +196,7 @@ class ReadPort(wiring.Component):
 
     def _descriptor_beats(self, m):
         axi, words = self.axi, self.descriptor_words
-        # Counted, and not told by RLAST: a descriptor may come in two bursts.
+        # Counted, and not told by RLAST: a descriptor may come in several bursts.
         m.d.comb += [
             words.valid.eq(axi.rvalid & (axi.rid == _DESCRIPTOR_ID)),
             words.payload.data.eq(axi.rdata),

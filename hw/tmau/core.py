@@ -96,7 +96,10 @@ class TmauCore(wiring.Component):
             max_burst=params.max_burst,
         )
         m.submodules.port = port = ReadPort(
-            addr_width=params.addr_width, bus_bytes=params.bus_bytes, max_outstanding=params.max_outstanding
+            addr_width=params.addr_width,
+            bus_bytes=params.bus_bytes,
+            max_outstanding=params.max_outstanding,
+            max_burst=params.max_burst,
         )
         m.submodules.tracker = tracker = ResponseTracker(params)
         m.submodules.steps = steps = StepGenerator(params)

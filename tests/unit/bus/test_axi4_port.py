@@ -15,7 +15,9 @@ OUTSTANDING = 4
 
 
 def new_port(**changes):
-    return ReadPort(**{"addr_width": 32, "bus_bytes": BUS_BYTES, "max_outstanding": OUTSTANDING} | changes)
+    return ReadPort(
+        **{"addr_width": 32, "bus_bytes": BUS_BYTES, "max_outstanding": OUTSTANDING, "max_burst": 8} | changes
+    )
 
 
 def word_at(address):
