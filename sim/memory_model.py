@@ -94,7 +94,7 @@ class MemoryModel(wiring.Component):
         return m
 
     def _queue(self, m, now, *, go):
-        """Keeps requests, each with the cycle from which it may be answered; returns the oldest, its presence and pop."""
+        """Keeps requests and when each may be answered; returns the oldest, whether there is one, and its pop."""
         m.submodules.queue = queue = Memory(shape=self._request, depth=self._outstanding, init=[])
         write = queue.write_port()
         read = queue.read_port(transparent_for=(write,))

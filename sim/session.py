@@ -20,7 +20,7 @@ from .records import LOG_DEPTHS, PORTS, SCRIPT_DEPTH, log_entries, script_items
 from .run import Logs, collect
 from .scripts import barrier_row, command_row, read_row, register_row
 from .simulation import Simulation, SimulationError
-from .testbench import testbench
+from .testbench import make_design
 
 __all__ = ["DESCRIPTORS", "Session"]
 
@@ -77,7 +77,7 @@ class Session:
 
         def make():
             harness = Harness(TmauSubsystem(params), params, memory_words=words)
-            return testbench(harness, harness.arrays())
+            return make_design(harness, harness.arrays())
 
         self.simulation = Simulation(cached_design(make, params, words), simulator=simulator, waves=waves)
         self.global_memory = GlobalBackdoor(self.simulation, params.bus_bytes, words)

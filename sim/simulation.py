@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ class Simulation:
     Parameters
     ----------
     design : Design
-        From :func:`~tilewright.sim.testbench.testbench`.
+        From :func:`~tilewright.sim.testbench.make_design`.
     simulator : str
         ``"verilator"`` or ``"icarus"``.
     waves : Path or None
@@ -127,13 +128,13 @@ class Simulation:
 
     def close(self):
         """Ends the process; no exchange is possible afterwards. May be called twice."""
-        if self._process.poll() is None:
+        with suppress(OSError):  # it may be gone already
             self._process.stdin.close()
-            try:
-                self._process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+        try:
+            self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         self._process.stdout.close()
         self._errors.close()
         if self._waves is not None and (self._folder / _WAVES).exists():
@@ -142,6 +143,8 @@ class Simulation:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _ask(self, line):
+        if self._process.stdin.closed:
+            raise SimulationError("the simulation has been closed")
         try:
             self._process.stdin.write(line + "\n")
             self._process.stdin.flush()

@@ -14,7 +14,7 @@ from .hierarchy import hierarchical_name
 from .verilog import conventional_ports, to_verilog
 from .word_array import WORD_ARRAY
 
-__all__ = ["FLAGS", "HALF_PERIOD", "OWN_STATUSES", "RESET_CYCLES", "TOP", "Array", "Design", "testbench"]
+__all__ = ["FLAGS", "HALF_PERIOD", "OWN_STATUSES", "RESET_CYCLES", "TOP", "Array", "Design", "make_design"]
 
 #: Name of the module.
 TOP = "testbench"
@@ -71,7 +71,7 @@ class Design:
     arrays: dict[str, Array]
 
 
-def testbench(harness, arrays):
+def make_design(harness, arrays):
     """Makes a design that can be built and run.
 
     Parameters

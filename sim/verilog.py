@@ -1,6 +1,7 @@
 """Verilog from an Amaranth component, with port names by the conventions of Verilog."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,14 @@ PLATFORM = "verilog"
 # A plain ``write_verilog`` of Amaranth's RTLIL contains ``always @*``, with which Icarus Verilog may leave an output X
 # as long as its inputs never change; ``proc`` turns them all into assignments.
 _SCRIPT = "read_rtlil {source}; proc; opt_clean; write_verilog -noattr {target}"
+
+# An ``initial`` block of assignments of zero to the words of one memory, from word 0 on.
+_ZEROS = re.compile(
+    r"  initial begin\n"
+    r"(?:    (?P<name>\\\S+ |\w+)\[0\] = (?P<zero>\d+'h0+);\n)"
+    r"(?:    (?P=name)\[(?P<last>\d+)\] = (?P=zero);\n)+"
+    r"  end\n"
+)
 
 # Yosys prints every command and ends the process on an error, so it gets one of its own.
 _YOSYS = "import sys; from pyosys import libyosys; libyosys.run_pass('script ' + sys.argv[1])"
@@ -73,7 +82,21 @@ def to_verilog(component, name):
         if done.returncode or not target.exists():
             raise RuntimeError(f"Yosys could not write Verilog of {name}: {(done.stderr + done.stdout).strip()[-500:]}")
         # The first line names the build of Yosys, which would make the same hardware look different elsewhere.
-        return target.read_text().partition("\n")[2].lstrip("\n")
+        return _fold_zeros(target.read_text().partition("\n")[2].lstrip("\n"))
+
+
+def _fold_zeros(verilog):
+    """Makes loops of the initial values of memories that are all zero; Yosys spells out every word."""
+
+    def fold(match):
+        name, last, zero = match["name"], match["last"], match["zero"]
+        # A block with a name may have a variable of its own.
+        return (
+            f"  initial begin : zeros_{match.start()}\n    integer word;\n"
+            f"    for (word = 0; word <= {last}; word = word + 1) {name}[word] = {zero};\n  end\n"
+        )
+
+    return _ZEROS.sub(fold, verilog)
 
 
 def write_atomically(path, text):
