@@ -18,7 +18,7 @@ from .usage import UsageError
 
 __all__ = ["configure", "open_backend", "run_case"]
 
-_LEAST_MEMORY = 1 << 20
+_LEAST_MEMORY = 1 << 16  # bytes
 
 
 def configure(parser):
