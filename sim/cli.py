@@ -18,8 +18,10 @@ COMMANDS = {
     "bench": ("tilewright.sim.bench", "measure latencies and utilisation against their targets"),
     "docs": ("tilewright.sim.docs", "build the documentation"),
     "header": ("tilewright.sim.header", "write the C header for drivers"),
+    "mutate": ("tilewright.sim.mutate", "count which small changes of the hardware tests and proofs notice"),
     "verilog": ("tilewright.sim.export", "write the Verilog of the TMAU, alone and with its shared memory"),
     "replay": ("tilewright.sim.replay", "run the cases of a file and compare with what they expect"),
+    "sim": ("tilewright.sim.simulate", "run the workloads on the RTL and compare every byte"),
     "stages": ("tilewright.sim.stages", "write STAGES.md from recorded figures"),
 }
 

@@ -1,0 +1,175 @@
+"""Boxes through the RTL, a shared memory full at a time, and every byte of it compared with the golden model."""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from tilewright.golden import Machine, Memory, TensorMap, limits
+from tilewright.golden.memory import memory_bytes
+from tilewright.golden.patterns import mix_pattern
+from tilewright.golden.smem.barrier import Barrier
+from tilewright.golden.spec import BARRIER, BarrierOp
+from tilewright.golden.tmau.tile import footprint, tx_bytes
+from tilewright.hw.smem.params import BANKS, CHUNK_BYTES, LINE_BYTES
+
+from ..run import Run
+from ..usage import UsageError
+from .findings import Totals
+
+__all__ = ["Batch", "Box", "Mover"]
+
+_BARRIER = 0  # address of the barrier of every batch; its line holds nothing else
+
+
+class Box(NamedTuple):
+    """One load: a map from :meth:`Mover.tiled`, and where the box begins."""
+
+    tmap: TensorMap
+    coords: tuple
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Boxes that have landed and been compared.
+
+    Attributes
+    ----------
+    boxes : list of (Box, int)
+        With their addresses in shared memory.
+    shared : uint8 array
+        All of shared memory, as the hardware left it.
+    run : Run
+        With the answers to the consumer's reads, in the order of the boxes.
+    """
+
+    boxes: list
+    shared: np.ndarray
+    run: Run
+
+    def rows(self, tmap, address):
+        """The bytes of a box that is not swizzled, one row (dimension 0) after the other."""
+        row = tmap.box[0] * tmap.element.bytes
+        return self.shared[address : address + footprint(tmap)].reshape(-1, row)
+
+
+class Mover:
+    """Moves boxes in batches: as many as fit in shared memory side by side, issued back to back.
+
+    A batch begins with a pattern all over shared memory, with a line between boxes that nobody may write. Its boxes
+    signal one barrier, on which a processor waits before the consumer reads. Afterwards all of shared memory must equal
+    the golden model's.
+
+    Parameters
+    ----------
+    session : Session
+    progress : callable
+        Called with the number of boxes that have been compared.
+
+    Attributes
+    ----------
+    totals : Totals
+    """
+
+    def __init__(self, session, progress=lambda boxes: None):
+        session.clear()
+        self._session = session
+        self._params = session.params
+        self._progress = progress
+        self._gmem = Memory(session.memory_bytes)
+        self._placed = {}
+        self.totals = Totals()
+
+    def tiled(self, array, **options):
+        """A map of ``array``, which is placed in global memory once; options are those of ``TensorMap.tiled``."""
+        tmap = TensorMap.tiled(array, **options)
+        if id(array) not in self._placed:
+            contents = memory_bytes(array)
+            address = self._session.place(contents)
+            self._gmem.write(address, contents)
+            # The array is kept, so that its identity is not given to another.
+            self._placed[id(array)] = array, address
+        return replace(tmap, address=self._placed[id(array)][1], array=None)
+
+    def move(self, boxes, reads=lambda box, address: ()):
+        """Moves boxes and yields each :class:`Batch`.
+
+        Parameters
+        ----------
+        boxes : sequence of Box
+        reads : callable
+            The consumer's reads of a box at an address: for each a list of eight byte addresses.
+        """
+        for placed in self._batches(boxes):
+            yield self._move(placed, [lanes for box, address in placed for lanes in reads(box, address)])
+
+    def _batches(self, boxes):
+        """Lists of boxes and their addresses, as many as fit."""
+        placed, free = [], LINE_BYTES
+        for box in boxes:
+            size = -(-footprint(box.tmap) // LINE_BYTES) * LINE_BYTES
+            room = self._params.smem.size_bytes - LINE_BYTES
+            if size > room:
+                raise UsageError(
+                    f"a box of {size} bytes and a barrier do not fit in {room + LINE_BYTES} of shared memory"
+                )
+            if free + size > LINE_BYTES + room:
+                yield placed
+                placed, free = [], LINE_BYTES
+            placed.append((box, free))
+            free += size + LINE_BYTES
+        if placed:
+            yield placed
+
+    def _move(self, placed, reads):
+        session = self._session
+        before = mix_pattern(self._params.smem.size_bytes, self.totals.boxes)
+        barrier = Barrier(pending=1, expected=1).pack().to_bytes(BARRIER.bytes, "little")
+        before[_BARRIER : _BARRIER + BARRIER.bytes] = np.frombuffer(barrier, np.uint8)
+        session.shared_memory.write(0, before)
+        commands = [session.command(box.tmap, box.coords, address, barrier=_BARRIER) for box, address in placed]
+        operations = [
+            (BarrierOp.EXPECT_TX, _BARRIER, sum(tx_bytes(box.tmap) for box, _ in placed)),
+            (BarrierOp.ARRIVE, _BARRIER, 1),
+            (BarrierOp.TRY_WAIT, _BARRIER, 0, True),
+        ]
+        run = session.run(commands, barriers=operations, reads=reads, after={"reads": ["barriers"]}, shared=True)
+
+        machine = Machine(self._gmem, before.copy(), self._params.bus_bytes, self._params.addr_width)
+        for box, address in placed:
+            descriptor = int.from_bytes(box.tmap.pack(), "little")
+            machine.load(descriptor, coords=box.coords, smem=address, signal=1, barrier=_BARRIER)
+        for operation in operations:
+            machine.barrier(*operation[:3])
+        self._compare(machine, run, reads)
+        self._count(placed, run)
+        self._progress(self.totals.boxes)
+        return Batch(placed, run.shared, run)
+
+    def _compare(self, machine, run, reads):
+        totals = self.totals
+        where = f"after {totals.boxes} boxes"
+        if machine.errors:
+            raise RuntimeError(f"a workload gave a command that the golden model refuses: {machine.errors[0]}")
+        totals.require(run.shared, machine.smem, f"shared memory {where}")
+        chunks = np.array(reads, np.intp).reshape(-1, BANKS) // CHUNK_BYTES
+        totals.require(run.reads, machine.smem.reshape(-1, CHUNK_BYTES)[chunks], f"consumer reads {where}")
+        totals.require([address for _, address in run.flips], [_BARRIER], f"barriers that flipped {where}")
+        totals.require([stamp.error for stamp in run.commands], [0] * len(run.commands), f"error codes {where}")
+        for rule in (*run.violations, *run.late):
+            totals.problems.append(f"the bus broke {rule.name} {where}")
+
+    def _count(self, placed, run):
+        totals, done = self.totals, [stamp.done for stamp in run.commands]
+        least = [limits(*box, self._params.bus_bytes, address, self._params.addr_width) for box, address in placed]
+        totals.boxes += len(placed)
+        totals.bytes += sum(tx_bytes(box.tmap) for box, _ in placed)
+        totals.cycles += run.span
+        totals.limit += _limit(least)
+        totals.steady_cycles += max(done) - done[0]
+        totals.steady_limit += _limit(least[1:])
+
+
+def _limit(least):
+    """Cycles that no machine can do without: each needed bus word crosses once a box, and each line is written."""
+    return max(sum(each.words for each in least), sum(each.lines for each in least))
