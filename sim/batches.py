@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from tilewright.golden import TensorMap
 from tilewright.golden.spec import Opcode
+from tilewright.golden.tmau.descriptor import check_word
+from tilewright.golden.tmau.setup import check_command
 from tilewright.golden.tmau.tile import footprint
 
 from .stimulus import random_load, random_place
@@ -34,6 +36,15 @@ class Load(NamedTuple):
     barrier: int | None = None
     opcode: int = Opcode.LOAD
     skew: int = 0  # bytes by which the address of the descriptor is wrong
+
+    def is_legal(self, smem_bytes):
+        """Whether it is a load that must land in a shared memory of this size."""
+        if self.opcode != Opcode.LOAD or check_word(int.from_bytes(self.tmap.pack(), "little")):
+            return False
+        coords = (*self.coords, *[0] * (5 - len(self.coords)))
+        barrier = {"signal": self.barrier is not None, "barrier": self.barrier}
+        command = {"opcode": self.opcode, "descriptor": self.skew, "coords": coords, "smem": self.smem} | barrier
+        return check_command(command, self.tmap, smem_bytes) is None
 
 
 @dataclass(frozen=True)

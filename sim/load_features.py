@@ -76,7 +76,7 @@ def features(tmap, coords, smem, signal, addr_width=64):
         "page edges": _page_edges(starts, tile.stop - tile.start),
         "barrier": {("signals" if len(starts) else "signals without data") if signal else "silent"},
     }
-    found |= dict.fromkeys((*PLACES, *BOXES), set())
+    found |= {name: set() for name in (*PLACES, *BOXES)}
     found |= {PLACES[d]: {place} for d, place in enumerate(places)}
     found |= {BOXES[d]: {_named(box, _EXTENTS)} for d, box in enumerate(tmap.box)}
     return found

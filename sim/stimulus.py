@@ -38,7 +38,7 @@ def random_load(rng, *, gmem_bytes, smem_bytes, max_bytes=None):
     # Drawn once: small ones fit more often, and would crowd out the others if they were drawn in every attempt.
     rank, element, swizzle = rng.randint(1, 5), rng.choice(list(Element)), rng.choice(list(Swizzle))
     while True:
-        shape = rng.choices([_any_box, _long_box, _block], [7, 3, 1])[0]
+        shape = rng.choices([_any_box, _long_box, _block], [7, 3, 2])[0]
         drawn = _draw(rng, rank, element, swizzle, shape, gmem_bytes, limit)
         if drawn:
             tmap, coords = drawn

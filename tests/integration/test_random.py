@@ -1,0 +1,71 @@
+"""Random batches of commands: hardware against the golden model, with everything that can be seen from outside.
+
+What is compared is said in ``sim/random_run.py``; what is drawn, in ``sim/batches.py``. A failure prints the smallest
+batch that still fails as a replay case, which can be kept in a file under ``tests/vectors/``.
+"""
+
+import shutil
+
+import pytest
+
+from tilewright.hw.tmau.params import PRESETS
+from tilewright.sim.batches import random_batches
+from tilewright.sim.coverage import Coverage
+from tilewright.sim.load_features import features
+from tilewright.sim.random_run import RandomRun
+from tilewright.sim.results import record
+from tilewright.sim.session import Session
+
+SEED = 1
+
+#: Different descriptors of each run.
+PLAN = {
+    ("unit", "verilator"): 700,
+    ("ecp5", "verilator"): 700,
+    ("default", "verilator"): 1600,
+    ("full", "verilator"): 60,
+    ("unit", "icarus"): 70,
+}
+
+
+def compare(preset, simulator):
+    descriptors = PLAN[preset, simulator]
+    print(f"{preset} on {simulator}: seed {SEED}, {descriptors} descriptors")
+    with Session(preset, simulator=simulator) as session:
+        run = RandomRun(session)
+        for batch in random_batches(SEED, session.params, descriptors):
+            if run.play(batch):
+                record(f"random-{preset}-{simulator}", cases=descriptors, mismatches=1, seed=SEED)
+                pytest.fail(run.report(batch), pytrace=False)
+    record(f"random-{preset}-{simulator}", cases=descriptors, mismatches=0, seed=SEED, commands=run.loads)
+    # Commands met their descriptors in all ways: some found them, some were the first, some found them evicted.
+    assert run.hits
+    assert run.misses > session.params.cache_entries
+
+
+@pytest.mark.parametrize("preset", [preset for preset, simulator in PLAN if simulator == "verilator"])
+def test_random_commands_on_verilator(preset):
+    compare(preset, "verilator")
+
+
+@pytest.mark.skipif(not shutil.which("iverilog"), reason="Icarus Verilog is not installed")
+@pytest.mark.parametrize("preset", [preset for preset, simulator in PLAN if simulator == "icarus"])
+def test_random_commands_on_icarus(preset):
+    compare(preset, "icarus")
+
+
+def test_coverage():
+    """The batches of the Verilator runs, drawn once more, hit every bin; a bin that cannot be hit is excluded there."""
+    coverage = Coverage()
+    for (preset, simulator), descriptors in PLAN.items():
+        if simulator == "verilator":
+            params = PRESETS[preset]
+            for batch in random_batches(SEED, params, descriptors):
+                for load in batch.loads:
+                    if load.is_legal(params.smem.size_bytes):
+                        tmap, coords = batch.moved(load.tmap), load.coords[: load.tmap.rank]
+                        signal = load.barrier is not None
+                        coverage.sample(features(tmap, coords, load.smem, signal, params.addr_width))
+    print(coverage.table())
+    record("coverage-random", bins=coverage.bins, empty=coverage.empty)
+    assert not coverage.empty
