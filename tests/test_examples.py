@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/golden.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/golden.md", "docs/simulation.md"])
 def test_examples_run(page):
     examples = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     assert examples
