@@ -10,6 +10,7 @@ from PIL import Image
 from .report_charts import bank_map, bars, timeline
 from .usage import UsageError
 from .verilog import write_atomically
+from .workloads.swizzle import LAYOUTS
 
 __all__ = ["report_page", "write_report"]
 
@@ -24,6 +25,10 @@ _LIMIT = (
     "The limit is, for each shared memory full of boxes, the larger of two counts: bus words that hold a needed byte "
     "(each crosses the bus once for each box), and 128-byte lines that are written. Wide bars leave out the latency "
     "of the memory at the start of each shared memory full."
+)
+_BANKS = (
+    "The bank of each chunk of eight rows, for the layouts of the workload swizzle. A column (marked) whose eight "
+    "chunks lie in eight banks is read in one cycle."
 )
 
 
@@ -68,11 +73,7 @@ def report_page(preset, simulator, extent, params, played, transfer):
         "<h2>What landed</h2>",
         *(_figure(_image(pixels), caption) for each in played for caption, pixels in each.findings.pictures.items()),
         "<h2>Banks</h2>",
-        _figure(
-            bank_map(),
-            "Rows of 128 bytes: the bank of each chunk. A column whose eight chunks lie in eight banks is "
-            "read in one cycle. Shorter spans are for shorter rows.",
-        ),
+        _figure(bank_map([(2 * channels, mode) for channels, mode in LAYOUTS]), _BANKS),
         "<h2>One transfer</h2>",
         _figure(timeline(transfer), f"{transfer.title}. Cycles count from the acceptance of the command."),
     ]

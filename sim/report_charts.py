@@ -4,7 +4,7 @@ from html import escape
 
 from tilewright.golden.spec import Swizzle
 from tilewright.golden.tmau.swizzle import swizzle
-from tilewright.hw.smem.params import BANKS, CHUNK_BYTES, LINE_BYTES
+from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
 
 __all__ = ["bank_map", "bars", "svg", "timeline"]
 
@@ -37,33 +37,36 @@ def _kind(kind):
     return f' class="{kind}"' if kind else ""
 
 
-def bank_map(modes=tuple(Swizzle), cell=26):
-    """Which bank holds each chunk of eight lines, one map a swizzle; one column of chunks is marked.
+def bank_map(layouts, cell=26):
+    """Which bank holds each chunk of eight rows, one map a layout; one column of chunks is marked.
 
-    Cells are laid out by row (down) and chunk (across) as the program counts them, and show the bank.
+    Parameters
+    ----------
+    layouts : sequence of (int, Swizzle)
+        Bytes of a row, and swizzle. Cells are laid out by row (down) and chunk (across) as the program counts them.
     """
-    marked, left, top = 2, 46, 52
-    wide = left + BANKS * cell + 30
-    parts = []
-    for number, mode in enumerate(modes):
-        x0 = number * wide + left
-        banks = [[_bank(row, chunk, mode) for chunk in range(BANKS)] for row in range(BANKS)]
-        worst = max(column.count(bank) for column in zip(*banks, strict=True) for bank in column)
+    left, top, parts = 46, 64, []
+    for row_bytes, mode in layouts:
+        banks = [[_bank(row * row_bytes + c, mode) for c in range(0, row_bytes, CHUNK_BYTES)] for row in range(BANKS)]
+        marked = len(banks[0]) // 4
+        column = [row[marked] for row in banks]
+        cycles = max(map(column.count, column))
         name = "no swizzle" if mode == Swizzle.NONE else f"swizzle {mode.span}B"
-        parts.append(_text(x0, 18, f"{name}: {worst} cycle{'s' * (worst > 1)} a column"))
-        parts.append(_text(x0, top - 10, "chunk 0 … 7, bank inside"))
-        for row in range(BANKS):
-            y = top + row * cell
-            parts.append(_text(x0 - 8, y + 18, f"row {row}", "end"))
-            for chunk in range(BANKS):
-                x = x0 + chunk * cell
+        titles = (f"rows of {row_bytes} bytes", name, f"{cycles} cycle{'s' * (cycles > 1)} a column")
+        parts += [_text(left, 16 + 18 * number, title) for number, title in enumerate(titles)]
+        for number, row in enumerate(banks):
+            y = top + number * cell
+            parts.append(_text(left - 8, y + 18, f"row {number}", "end"))
+            for chunk, bank in enumerate(row):
+                x = left + chunk * cell
                 parts.append(_box(x, y, cell, cell, "cell on" if chunk == marked else "cell off"))
-                parts.append(_text(x + cell // 2, y + 18, banks[row][chunk], "middle", "in"))
-    return svg(len(modes) * wide, top + BANKS * cell + 8, parts, "Bank of each chunk in each swizzle")
+                parts.append(_text(x + cell // 2, y + 18, bank, "middle", "in"))
+        left += max(len(banks[0]) * cell, 100) + 66
+    return svg(left - 46, top + BANKS * cell + 8, parts, "Bank of each chunk in each swizzle")
 
 
-def _bank(row, chunk, mode):
-    return swizzle(row * LINE_BYTES + chunk * CHUNK_BYTES, mode) // CHUNK_BYTES % BANKS
+def _bank(address, mode):
+    return swizzle(address, mode) // CHUNK_BYTES % BANKS
 
 
 def bars(rows):

@@ -17,7 +17,7 @@ from .workloads.findings import Findings, Totals
 from .workloads.mover import Mover
 from .workloads.photographs import load_photographs
 
-__all__ = ["CROP", "Played", "configure", "play", "run"]
+__all__ = ["CROP", "Played", "configure", "play", "run", "table_row"]
 
 #: Height and width of the part of each photograph that is moved where a simulation is slow, or leaves a waveform.
 CROP = (48, 64)

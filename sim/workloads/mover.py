@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.golden import Machine, Memory, TensorMap, limits
+from tilewright.golden import Memory, TensorMap, limits, load
 from tilewright.golden.memory import memory_bytes
 from tilewright.golden.patterns import mix_pattern
 from tilewright.golden.smem.barrier import Barrier
@@ -19,7 +19,7 @@ from .findings import Totals
 
 __all__ = ["Batch", "Box", "Mover"]
 
-_BARRIER = 0  # address of the barrier of every batch; its line holds nothing else
+_BARRIER = 0  # address of the barrier of every batch, in a line of its own
 
 
 class Box(NamedTuple):
@@ -124,8 +124,7 @@ class Mover:
     def _move(self, placed, reads):
         session = self._session
         before = mix_pattern(self._params.smem.size_bytes, self.totals.boxes)
-        barrier = Barrier(pending=1, expected=1).pack().to_bytes(BARRIER.bytes, "little")
-        before[_BARRIER : _BARRIER + BARRIER.bytes] = np.frombuffer(barrier, np.uint8)
+        before[: BARRIER.bytes] = _barrier(phase=0)
         session.shared_memory.write(0, before)
         commands = [session.command(box.tmap, box.coords, address, barrier=_BARRIER) for box, address in placed]
         operations = [
@@ -135,25 +134,22 @@ class Mover:
         ]
         run = session.run(commands, barriers=operations, reads=reads, after={"reads": ["barriers"]}, shared=True)
 
-        machine = Machine(self._gmem, before.copy(), self._params.bus_bytes, self._params.addr_width)
+        wanted = before.copy()
         for box, address in placed:
-            descriptor = int.from_bytes(box.tmap.pack(), "little")
-            machine.load(descriptor, coords=box.coords, smem=address, signal=1, barrier=_BARRIER)
-        for operation in operations:
-            machine.barrier(*operation[:3])
-        self._compare(machine, run, reads)
+            load(box.tmap, box.coords, self._gmem, wanted, address)
+        # The phase is complete and the next one begins.
+        wanted[: BARRIER.bytes] = _barrier(phase=1)
+        self._compare(wanted, run, reads)
         self._count(placed, run)
         self._progress(self.totals.boxes)
         return Batch(placed, run.shared, run)
 
-    def _compare(self, machine, run, reads):
+    def _compare(self, wanted, run, reads):
         totals = self.totals
         where = f"after {totals.boxes} boxes"
-        if machine.errors:
-            raise RuntimeError(f"a workload gave a command that the golden model refuses: {machine.errors[0]}")
-        totals.require(run.shared, machine.smem, f"shared memory {where}")
+        totals.require(run.shared, wanted, f"shared memory {where}")
         chunks = np.array(reads, np.intp).reshape(-1, BANKS) // CHUNK_BYTES
-        totals.require(run.reads, machine.smem.reshape(-1, CHUNK_BYTES)[chunks], f"consumer reads {where}")
+        totals.require(run.reads, wanted.reshape(-1, CHUNK_BYTES)[chunks], f"consumer reads {where}")
         totals.require([address for _, address in run.flips], [_BARRIER], f"barriers that flipped {where}")
         totals.require([stamp.error for stamp in run.commands], [0] * len(run.commands), f"error codes {where}")
         for rule in (*run.violations, *run.late):
@@ -168,6 +164,12 @@ class Mover:
         totals.limit += _limit(least)
         totals.steady_cycles += max(done) - done[0]
         totals.steady_limit += _limit(least[1:])
+
+
+def _barrier(phase):
+    """Bytes of a barrier that waits for one arrival."""
+    word = Barrier(pending=1, expected=1, phase=phase).pack()
+    return np.frombuffer(word.to_bytes(BARRIER.bytes, "little"), np.uint8)
 
 
 def _limit(least):

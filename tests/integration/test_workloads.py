@@ -1,0 +1,138 @@
+"""The workloads on crops of the photographs, the comparison they rest on, and the report."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tilewright.golden.spec import Swizzle
+from tilewright.hw.smem.params import BANKS, SmemParams
+from tilewright.hw.tmau.params import PRESETS
+from tilewright.sim.cli import main
+from tilewright.sim.report import report_page
+from tilewright.sim.report_charts import bank_map
+from tilewright.sim.report_timeline import Transfer, record_transfer
+from tilewright.sim.session import Session
+from tilewright.sim.simulate import Played, play, table_row
+from tilewright.sim.usage import UsageError
+from tilewright.sim.workloads import WORKLOADS
+from tilewright.sim.workloads.findings import Findings, Totals
+from tilewright.sim.workloads.mover import Box, Mover
+from tilewright.sim.workloads.photographs import load_photographs
+from tilewright.sim.workloads.swizzle import LAYOUTS
+
+PRESET = "unit"
+
+
+@pytest.fixture(scope="module")
+def session():
+    with Session(PRESET) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def photographs():
+    return load_photographs((24, 64))
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_every_byte_equals_golden(session, photographs, name):
+    played = play(name, session, photographs)
+    assert played.totals.problems == []
+    assert played.totals.bytes > 0
+    assert 0 < played.totals.utilisation <= 1
+    assert played.speed > 0
+
+
+def test_photograph_is_put_together_from_shared_memory(session, photographs):
+    (seen,) = play("photo", session, photographs).findings.pictures.values()
+    assert (seen == photographs[0]).all()
+
+
+def test_column_takes_one_cycle_with_swizzle(session, photographs):
+    facts = play("swizzle", session, photographs).findings.facts
+    measured = [float(re.search(r": ([\d.]+) cycles a column", fact)[1]) for fact in facts]
+    # Rows of 128, 64 and 32 bytes: 1, 2 and 4 of them share a line, and with it the eight banks.
+    assert measured == pytest.approx([8, 1, 4, 1, 2, 1], abs=0.01)
+
+
+def test_changed_byte_in_global_memory_is_found(session):
+    mover = Mover(session)
+    tmap = mover.tiled(np.zeros((8, 16), np.uint8), box=(16, 8))
+    session.global_memory.write(tmap.address + 37, bytes([1]))
+    list(mover.move([Box(tmap, (0, 0))]))
+    assert mover.totals.problems == ["shared memory after 0 boxes: 1 of 4096 values differ"]
+    assert mover.totals.verdict == "1 PROBLEMS"
+
+
+def test_different_shapes_are_a_problem():
+    totals = Totals()
+    totals.require([1, 2], [1, 2, 3], "answers")
+    assert totals.problems == ["answers: there are (2,) values, not (3,)"]
+
+
+def test_reads_begin_after_the_barrier(session):
+    mover = Mover(session)
+    tmap = mover.tiled(np.arange(2048, dtype=np.uint8).reshape(16, 128), box=(128, 16))
+
+    def reads(box, address):
+        return [[address + 16 * lane for lane in range(BANKS)]]
+
+    (batch,) = mover.move([Box(tmap, (0, 0))], reads)
+    assert batch.run.read_cycles[0] > batch.run.flips[0][0]
+    assert batch.run.reads.reshape(-1).tolist() == list(range(128))
+
+
+def test_box_that_does_not_fit_is_refused():
+    params = PRESETS["unit"].replace(smem=SmemParams(1024))
+    stub = SimpleNamespace(params=params, memory_bytes=1 << 16, clear=lambda: None, place=lambda contents: 0)
+    mover = Mover(stub)
+    tmap = mover.tiled(np.zeros((16, 128), np.uint8), box=(128, 8))
+    with pytest.raises(UsageError, match=r"^a box of 1024 bytes and a barrier do not fit in 1024 of shared memory$"):
+        next(mover.move([Box(tmap, (0, 0))]))
+
+
+@pytest.mark.parametrize("option", ["--workload", "--preset", "--sim"])
+def test_unknown_name_is_one_sentence(option, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["sim", option, "nothing"])
+    assert stop.value.code == 2
+    assert re.fullmatch(rf"tilewright sim: argument {option}: invalid choice: 'nothing' .*\n", capsys.readouterr().err)
+
+
+def test_timeline_is_in_order(session):
+    transfer = record_transfer(session)
+    first = [cycles[0] for cycles in transfer.events.values()]
+    assert first == sorted(first)
+    # 9 of 10 rows lie inside, each in 144 adjoining bytes: 9 words of 16 bytes.
+    assert len(transfer.events["data words (R)"]) == 9 * 9
+
+
+def test_report_stands_alone_and_is_the_same_each_time():
+    totals = Totals(boxes=2, bytes=300, cycles=20, limit=15, steady_cycles=10, steady_limit=10, problems=["<odd>"])
+    pictures = {"A picture": np.zeros((4, 4, 3), np.uint8)}
+    played = [Played("photo", totals, Findings(("a fact",), pictures), 1000.0)]
+    transfer = Transfer("One box", {"command accepted": [0], "barrier flips": [30], "nothing": []})
+    page, again = (report_page("unit", "icarus", "all", PRESETS["unit"], played, transfer) for _ in range(2))
+    assert page == again
+    assert "75.0%" in page and "a fact" in page and "data:image/png" in page and "&lt;odd&gt;" in page
+    assert page.replace('xmlns="http://www.w3.org/2000/svg"', "").count("http") == 0
+
+
+def test_table_row_shows_limit_and_verdict():
+    totals = Totals(boxes=1, bytes=128, cycles=40, limit=10)
+    row = table_row(Played("photo", totals, Findings(), 12345.6))
+    assert row.split() == ["photo", "1", "128", "40", "10", "25.0%", "–", "equal", "12,346"]
+
+
+def test_bank_maps_show_every_layout():
+    text = bank_map([(2 * channels, mode) for channels, mode in LAYOUTS])
+    cycles = re.findall(r">(\d) cycles? a column<", text)
+    assert cycles == ["8", "1", "4", "1", "2", "1"]
+
+
+def test_picture_in_the_documentation_is_current():
+    picture = Path("docs/banks.svg").read_text(encoding="utf-8")
+    assert picture == bank_map([(128, Swizzle.NONE), (128, Swizzle.B128)])
