@@ -5,14 +5,16 @@ batch that still fails as a replay case, which can be kept in a file under ``tes
 """
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from tilewright.hw.tmau.params import PRESETS
 from tilewright.sim.batches import random_batches
+from tilewright.sim.cli import main
 from tilewright.sim.coverage import Coverage
 from tilewright.sim.load_features import features
-from tilewright.sim.random_run import RandomRun
+from tilewright.sim.random_run import RandomRun, expected_words
 from tilewright.sim.results import record
 from tilewright.sim.session import Session
 
@@ -69,3 +71,23 @@ def test_coverage():
     print(coverage.table())
     record("coverage-random", bins=coverage.bins, empty=coverage.empty)
     assert not coverage.empty
+
+
+def test_a_wrong_byte_is_found_and_becomes_a_case(tmp_path):
+    """The comparison can fail, and what it prints can be read and kept."""
+    with Session("unit") as session:
+        run = RandomRun(session)
+        batch = replace(next(random_batches(SEED, session.params, 1)), base=0)
+        smem_bytes = session.params.smem.size_bytes
+        culprit = next(
+            load
+            for load in reversed(batch.loads)
+            if load.is_legal(smem_bytes) and len(expected_words(load.tmap, load.coords, session.params.bus_bytes)) > 2
+        )
+        word = int(expected_words(culprit.tmap, culprit.coords, session.params.bus_bytes)[1])
+        session.global_memory.write(word, session.global_memory.read(word, session.params.bus_bytes) ^ 0x5A)
+        assert any("shared memory differs" in difference for difference in run.play(batch))
+        assert culprit in run.reduce(batch).loads
+        path = tmp_path / "case.json"
+        path.write_text(run.report(batch).splitlines()[-1])
+        assert main(["replay", str(path), "--on", "golden"]) == 0
