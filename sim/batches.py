@@ -20,6 +20,7 @@ TENSOR_BYTES = 1 << 20
 BARRIERS = 16
 
 _LINE = 128
+_TOGETHER = 3  # batches from one reset to the next
 _KEPT = 3  # maps that are used again, in multiples of the descriptor cache
 _REUSED = 0.4  # probability of an earlier map
 _ODD = 0.05  # probability of a command that must be refused, or that is no load
@@ -93,10 +94,10 @@ def random_batches(seed, params, descriptors):
     rng = random.Random(seed)
     count = made = 0
     while made < descriptors:
-        fresh = count % 8 == 0
+        fresh = count % _TOGETHER == 0
         if fresh:
             kept = []
-            base = _base(rng, params)
+            base = _base(rng, params, count // _TOGETHER)
         maker = _Maker(rng, params, kept)
         batch = Batch(
             name=f"seed {seed}, batch {count}",
@@ -115,13 +116,13 @@ def random_batches(seed, params, descriptors):
         yield batch
 
 
-def _base(rng, params):
-    """Where memory may begin: at the bottom, at the top, or across the end of a 4 GiB range if there is one."""
+def _base(rng, params, turn):
+    """Where memory begins, in turn: at the bottom, at the top, and across the end of 4 GiB if there is more."""
     whole = 32 << 20  # more than the memory of a session
     bases = [0, (1 << params.addr_width) - whole]
     if params.addr_width > 32:
         bases.append((1 << 32) - 4096 * rng.randint(1, TENSOR_BYTES // 4096))
-    return rng.choice(bases)
+    return bases[turn % len(bases)]
 
 
 class _Maker:

@@ -8,7 +8,7 @@ from tilewright.golden.tmau.descriptor import spoken
 
 from .load_features import BOXES, FEATURES, PLACES
 
-__all__ = ["CROSSES", "EXCLUSIONS", "Coverage"]
+__all__ = ["CROSSES", "EXCLUSIONS", "Coverage", "excluded"]
 
 _MAIN = ("rank", "element bytes", "swizzle", "fill", "traversal", "alignment", "out of bounds")
 

@@ -128,9 +128,10 @@ def _page_edges(starts, count):
     first = starts[begins]
     after = np.concatenate([starts[:-1][begins[1:]], starts[-1:]]) + np.uint64(count)
     crossed = (after - np.uint64(1)) // np.uint64(PAGE) - first // np.uint64(PAGE)
+    ends = after % np.uint64(PAGE) == 0
     classes = {
-        "none": crossed == 0,
-        "ends on one": after % np.uint64(PAGE) == 0,
+        "none": (crossed == 0) & ~ends,
+        "ends on one": ends,
         "crosses one": crossed == 1,
         "crosses more": crossed > 1,
     }

@@ -25,7 +25,7 @@ PLAN = {
     ("unit", "verilator"): 700,
     ("ecp5", "verilator"): 700,
     ("default", "verilator"): 1600,
-    ("full", "verilator"): 60,
+    ("full", "verilator"): 120,
     ("unit", "icarus"): 70,
 }
 
