@@ -17,10 +17,13 @@ from .workloads.findings import Findings, Totals
 from .workloads.mover import Mover
 from .workloads.photographs import load_photographs
 
-__all__ = ["CROP", "Played", "configure", "play", "run", "table_row"]
+__all__ = ["CROP", "SMALL_CROP", "Played", "configure", "play", "run", "table_row"]
 
-#: Height and width of the part of each photograph that is moved where a simulation is slow, or leaves a waveform.
+#: Height and width of the part of each photograph that is moved where simulation is slow, or leaves a waveform.
 CROP = (48, 64)
+#: The same where shared memory is so small that a box or two fill it, and every box waits for the memory.
+SMALL_CROP = (208, 320)
+_SMALL = 4096  # bytes of shared memory
 
 _REPORT = Path("build/report")
 _WAVES = Path("build/waves/sim.vcd")
@@ -46,10 +49,13 @@ def configure(parser):
 
 def run(args):
     """Runs the subcommand. The status is 1 if anything differs from the golden model."""
-    crop = CROP if args.waves or args.sim == "icarus" else None
+    crop = _crop(args)
     photographs = load_photographs(crop)
+    extent = (
+        f"{'crops' if crop else 'whole photographs'} of {photographs[0].shape[1]} x {photographs[0].shape[0]} pixels"
+    )
     names = [args.workload] if args.workload else list(WORKLOADS)
-    print(f"preset {args.preset} on {args.sim}; {_extent(photographs)}; memory answers after 100 cycles", flush=True)
+    print(f"preset {args.preset} on {args.sim}; {extent}; memory answers after 100 cycles", flush=True)
     begin = time.perf_counter()
     with _session(args) as session:
         print(f"simulator ready after {time.perf_counter() - begin:.0f} s\n\n{_HEAD}", flush=True)
@@ -67,7 +73,7 @@ def run(args):
     )
     if args.waves:
         print(_WAVES)
-    print(write_report(_REPORT, args.preset, args.sim, _extent(photographs), session.params, played, transfer))
+    print(write_report(_REPORT, args.preset, args.sim, extent, session.params, played, transfer))
     return 1 if problems else 0
 
 
@@ -109,9 +115,11 @@ def _session(args):
         raise UsageError(str(error)) from None
 
 
-def _extent(photographs):
-    height, width = photographs[0].shape[:2]
-    return f"{'crops' if (height, width) == CROP else 'whole photographs'} of {width} x {height} pixels"
+def _crop(args):
+    """How much of the photographs can be moved in a minute or two; None for all."""
+    if args.waves or args.sim == "icarus":
+        return CROP
+    return SMALL_CROP if PRESETS[args.preset].smem.size_bytes <= _SMALL else None
 
 
 class _Progress:
