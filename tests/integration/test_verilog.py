@@ -1,0 +1,57 @@
+"""The Verilog that users get: free of lint in every preset, named as they expect, written whole or not at all."""
+
+import re
+
+import pytest
+
+from tilewright.hw.tmau.params import PRESETS
+from tilewright.sim.cli import main
+from tilewright.sim.export import TOPS
+from tilewright.sim.lint import lint
+from tilewright.sim.results import record
+
+AXI4_READ = "arid araddr arlen arsize arburst arcache arprot arvalid arready rid rdata rresp rlast rvalid rready"
+AXI4_LITE = (
+    "awaddr awprot awvalid awready wdata wstrb wvalid wready bresp bvalid bready "
+    "araddr arprot arvalid arready rdata rresp rvalid rready"
+)
+CONVENTIONAL = {f"m_axi_{name}" for name in AXI4_READ.split()} | {f"s_axil_{name}" for name in AXI4_LITE.split()}
+
+
+#: The TMAU alone is a part of the subsystem, but for its ports.
+BUILDS = [*((preset, "subsystem") for preset in PRESETS), ("unit", "tmau")]
+
+
+@pytest.mark.parametrize(("preset", "top"), BUILDS)
+def test_no_lint_and_conventional_ports(tmp_path, preset, top):
+    assert main(["verilog", "--preset", preset, "--top", top, "--out", str(tmp_path)]) == 0
+    name = TOPS[top][1]
+    # Nothing half-written is left beside the file.
+    (path,) = tmp_path.iterdir()
+    assert path.name == f"{name}.v"
+    text = path.read_text()
+    ports = set(re.search(rf"^module {name}\(([^)]*)\);", text, re.MULTILINE)[1].replace("\n", "").split(", "))
+    assert ports >= CONVENTIONAL | {"clk", "rst", "commands_valid", "commands_ready", "commands_payload"}
+    assert not any("__" in port for port in ports)
+    assert "always @*" not in text
+    found = lint(path, name)
+    record(f"lint-{preset}-{top}", preset=preset, top=top, errors=len(found))
+    assert not found
+
+
+@pytest.mark.parametrize("option", ["--preset", "--top"])
+def test_unknown_names_are_refused(tmp_path, capsys, option):
+    with pytest.raises(SystemExit) as stop:
+        main(["verilog", option, "huge", "--out", str(tmp_path / "new")])
+    assert stop.value.code == 2
+    assert re.fullmatch(
+        rf"tilewright verilog: argument {option}: invalid choice: 'huge' [^\n]*\n", capsys.readouterr().err
+    )
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path, capsys):
+    (tmp_path / "tmau.v").mkdir()
+    assert main(["verilog", "--preset", "unit", "--top", "tmau", "--out", str(tmp_path)]) == 2
+    assert re.fullmatch(r"tilewright verilog: \S+tmau\.v cannot be written: [\w ]+\n", capsys.readouterr().err)
+    assert [path.name for path in tmp_path.iterdir()] == ["tmau.v"]

@@ -1,0 +1,33 @@
+"""Lint finds what is wrong, and passes what is only style."""
+
+import pytest
+
+from tilewright.sim.lint import lint
+
+
+def check(tmp_path, body):
+    path = tmp_path / "top.v"
+    path.write_text(f"module top(input clk, input [3:0] a, output [3:0] o);\n{body}\nendmodule\n")
+    return lint(path, "top")
+
+
+def test_style_passes(tmp_path):
+    assert (
+        check(tmp_path, "wire [4:0] unused = a + 4'd1; reg [3:0] r = 0; always @(posedge clk) r <= a; assign o = r;")
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "tool"),
+    [
+        ("assign o = missing;", "%Error"),
+        ("wire [3:0] u; assign o = u;", "%Warning-UNDRIVEN"),
+        ("reg [3:0] l; always @* if (clk) l = a; assign o = l;", "%Warning-LATCH"),
+        ("wire [3:0] x, y; assign x = ~y; assign y = ~x; assign o = x;", "Warning: found logic loop"),
+        ("assign o = a; assign o = ~a;", "Warning: multiple conflicting drivers"),
+        ("assign o = a", "%Error"),
+    ],
+)
+def test_faults_are_found(tmp_path, body, tool):
+    assert any(line.startswith(tool) for line in check(tmp_path, body))
