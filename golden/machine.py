@@ -118,9 +118,12 @@ class Machine:
         return self._signal(command, tx_bytes(tmap))
 
     def _signal(self, command, landed):
-        """Completes the transaction count of the command's barrier, after the bytes landed."""
-        if command["signal"] and self._operate(BarrierOp.COMPLETE_TX, command["barrier"], landed) is None:
-            return Refusal(Error.BARRIER_OPERATION, 0, command["barrier"])
+        """Completes the transaction count of the command's barrier, after the bytes landed.
+
+        The command has then done its work: a barrier that cannot count the bytes refuses for itself.
+        """
+        if command["signal"]:
+            self.barrier(BarrierOp.COMPLETE_TX, command["barrier"], landed)
         return landed
 
     def _operate(self, op, address, value):

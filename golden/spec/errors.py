@@ -38,4 +38,4 @@ class Error(IntEnum):
     BARRIER_ALIGNMENT = 24  #: the barrier's address is not a multiple of 8
     BARRIER_RANGE = 25  #: the barrier would lie outside shared memory
     READ = 26  #: the bus answered a data read with an error; value is the address of the first failing beat
-    BARRIER_OPERATION = 27  #: a barrier operation would leave the range of its counts; value is the barrier's address
+    BARRIER_OPERATION = 27  #: a barrier operation would leave the range of its counts; value is its address, tag 0

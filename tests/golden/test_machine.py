@@ -101,11 +101,8 @@ def test_barrier_operation_out_of_range_is_recorded(machine):
     machine.smem[BARRIER_AT:][:8] = np.frombuffer(
         Barrier(pending=1, expected=1, transactions=-(1 << 20)).pack().to_bytes(8, "little"), np.uint8
     )
-    assert machine.execute(load(signal=1, barrier=BARRIER_AT)) is None
-    assert machine.errors == [
-        ErrorRecord(Error.BARRIER_OPERATION, 0, 0, BARRIER_AT),
-        ErrorRecord(Error.BARRIER_OPERATION, 9, 0, BARRIER_AT),
-    ]
+    assert machine.execute(load(signal=1, barrier=BARRIER_AT)) == 64, "the bytes have landed all the same"
+    assert machine.errors == [ErrorRecord(Error.BARRIER_OPERATION, 0, 0, BARRIER_AT)] * 2
 
 
 @pytest.mark.parametrize(("address", "bus_bytes", "failing"), [(4048, 64, 4096), (4048, 16, 4096), (8208, 64, 8192)])
