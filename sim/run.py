@@ -182,7 +182,7 @@ def collect(statuses, logs, tags, *, finished, shared, trace):
         finished=finished,
         cycles=statuses["cycles"],
         commands=stamps,
-        reads=logs.field("reads").reshape(-1, BANKS, CHUNK_BYTES),
+        reads=np.ascontiguousarray(logs.field("reads")).reshape(-1, BANKS, CHUNK_BYTES),
         read_cycles=logs.cycles("reads"),
         barriers=[
             BarrierAnswer(bool(done), bool(error), cycle)

@@ -13,7 +13,7 @@ from ..lib.join import join
 from .core import EventsLayout
 from .finish import DoneLayout
 
-__all__ = ["Control"]
+__all__ = ["Control", "watch"]
 
 
 class Control(wiring.Component):
@@ -131,3 +131,14 @@ class Control(wiring.Component):
             registers.error_value_hi.value.eq(kept.value[32:]),
             registers.error_count.count.eq(count),
         ]
+
+
+def watch(m, core, control):
+    """Connects the data path's events and status to the registers, and what drivers strobe back to it."""
+    m.d.comb += [
+        control.done.eq(core.done),
+        control.events.eq(core.events),
+        control.queue_level.eq(core.queue_level),
+        control.idle.eq(core.idle),
+        core.invalidate_descriptors.eq(control.invalidate_descriptors),
+    ]

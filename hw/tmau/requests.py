@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..bus.burst import RangeLayout
 from .layouts import RowLayout
-from .walker import RunLayout
+from .walker import BoxRunLayout
 
 __all__ = ["RequestGenerator"]
 
@@ -19,7 +19,7 @@ class RequestGenerator(wiring.Component):
 
     Members
     -------
-    i : stream of RunLayout, in
+    i : stream of BoxRunLayout, in
     rows : stream of RowLayout, out
         One for each run.
     requests : stream of RangeLayout, out
@@ -32,7 +32,7 @@ class RequestGenerator(wiring.Component):
         self.count_width = params.smem.addr_width + 2 - params.bus_log2
         super().__init__(
             {
-                "i": In(stream.Signature(RunLayout(params))),
+                "i": In(stream.Signature(BoxRunLayout(params))),
                 "rows": Out(stream.Signature(RowLayout(params))),
                 "requests": Out(stream.Signature(RangeLayout(params.word_width, self.count_width))),
             }

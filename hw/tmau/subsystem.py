@@ -9,7 +9,7 @@ from ..bus.axi4_lite import AccessSplit, Axi4LiteBridge, Axi4LiteSignature
 from ..lib.join import join
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout, ReadLayout, read_data_layout
 from ..smem.top import SharedMemory
-from .control import Control
+from .control import Control, watch
 from .core import TmauCore
 from .layouts import command_layout
 from .top import REGISTER_ADDR_WIDTH
@@ -95,15 +95,11 @@ class TmauSubsystem(wiring.Component):
         join(m, split=split.high_accesses, smem=smem.host_requests)
         join(m, smem=smem.host_responses, split=split.high_answers)
 
+        watch(m, core, control)
         m.d.comb += [
-            control.done.eq(core.done),
-            control.events.eq(core.events),
-            control.queue_level.eq(core.queue_level),
-            control.idle.eq(core.idle),
             control.barrier_error.eq(smem.error_valid),
             control.barrier_address.eq(smem.error_address),
             control.bank_conflict.eq(smem.conflict_stb),
-            core.invalidate_descriptors.eq(control.invalidate_descriptors),
             self.flip_valid.eq(smem.flip_valid),
             self.flip_address.eq(smem.flip_address),
             self.done_valid.eq(core.done.valid),

@@ -8,7 +8,7 @@ from ..bus.axi4 import Axi4ReadSignature
 from ..bus.axi4_lite import Axi4LiteBridge, Axi4LiteSignature
 from ..lib.join import join
 from ..smem.layouts import LandedLayout, LineLayout
-from .control import Control
+from .control import Control, watch
 from .core import TmauCore
 from .layouts import command_layout
 
@@ -79,15 +79,11 @@ class Tmau(wiring.Component):
         join(m, s_axil=flipped(self.s_axil), bridge=bridge.axi)
         join(m, bridge=bridge.accesses, control=control.accesses)
         join(m, control=control.answers, bridge=bridge.answers)
+        watch(m, core, control)
         m.d.comb += [
-            control.done.eq(core.done),
-            control.events.eq(core.events),
-            control.queue_level.eq(core.queue_level),
-            control.idle.eq(core.idle),
             control.barrier_error.eq(self.barrier_error),
             control.barrier_address.eq(self.barrier_address),
             control.bank_conflict.eq(self.bank_conflict),
-            core.invalidate_descriptors.eq(control.invalidate_descriptors),
             self.done_valid.eq(core.done.valid),
             self.done_tag.eq(core.done.record.tag),
             self.done_error.eq(core.done.record.code),

@@ -9,10 +9,10 @@ from .address import AddressGenerator
 from .bounds import BoundsCheck
 from .setup import WalkLayout
 
-__all__ = ["RunLayout", "TileWalker"]
+__all__ = ["BoxRunLayout", "TileWalker"]
 
 
-class RunLayout(data.StructLayout):
+class BoxRunLayout(data.StructLayout):
     """One run of a box on its way to the bus."""
 
     def __init__(self, params):
@@ -36,13 +36,15 @@ class TileWalker(wiring.Component):
     -------
     i : stream of WalkLayout, in
         Taken while idle, or with the last run of the command before.
-    o : stream of RunLayout, out
+    o : stream of BoxRunLayout, out
         As many as the product of ``lasts[d] + 1``.
     """
 
     def __init__(self, params):
         self.params = params
-        super().__init__({"i": In(stream.Signature(WalkLayout(params))), "o": Out(stream.Signature(RunLayout(params)))})
+        super().__init__(
+            {"i": In(stream.Signature(WalkLayout(params))), "o": Out(stream.Signature(BoxRunLayout(params)))}
+        )
 
     def elaborate(self, platform):
         m = Module()
