@@ -40,6 +40,7 @@ def compare(preset, simulator):
                 record(f"random-{preset}-{simulator}", cases=descriptors, mismatches=1, seed=SEED)
                 pytest.fail(run.report(batch), pytrace=False)
     record(f"random-{preset}-{simulator}", cases=descriptors, mismatches=0, seed=SEED, commands=run.loads)
+    record(f"preset-{preset}-{simulator}", preset=preset, simulated=True)
     # Commands met their descriptors in all ways: some found them, some were the first, some found them evicted.
     assert run.hits
     assert run.misses > session.params.cache_entries
