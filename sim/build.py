@@ -57,7 +57,7 @@ class Program:
         return [_tool("vvp", "icarus"), "-n", str(self.folder / "sim.vvp")]
 
 
-def build(verilog, top, *, simulator="verilator", waves=False, cocotb=False):
+def build(verilog, top, *, simulator="verilator", waves=False, cocotb=False, coverage=False):
     """Builds a simulation, or finds the one that was built from the same text before.
 
     Parameters
@@ -73,6 +73,8 @@ def build(verilog, top, *, simulator="verilator", waves=False, cocotb=False):
     cocotb : bool
         Made for cocotb, which sees every signal and drives the top's inputs. Otherwise the top has no ports and what it
         reads and prints is all that goes in and out: builds in a third of the time and runs faster.
+    coverage : bool
+        With Verilator: leaves ``coverage.dat`` in the folder in which it ran. Slower.
 
     Returns
     -------
@@ -87,7 +89,10 @@ def build(verilog, top, *, simulator="verilator", waves=False, cocotb=False):
     """
     if simulator not in SIMULATORS:
         raise ValueError(f"the simulator must be one of {', '.join(SIMULATORS)}, not {simulator!r}")
-    commands = (_verilator_commands if simulator == "verilator" else _icarus_commands)(top, waves, cocotb)
+    if simulator == "verilator":
+        commands = _verilator_commands(top, waves, cocotb, coverage)
+    else:
+        commands = _icarus_commands(top, waves)
     folder = CACHE.resolve() / _key(verilog, commands, simulator)
     CACHE.mkdir(parents=True, exist_ok=True)
     # Whoever wants the same program at the same time waits here and then finds it.
@@ -147,11 +152,13 @@ def _verilator_root():
     return Path(spec.origin).parent
 
 
-def _verilator_commands(top, waves, cocotb):
+def _verilator_commands(top, waves, cocotb, coverage):
     variables = [f"{name}={value}" for name, value in _MAKE_VARIABLES.items()] + [f"PYTHON3={sys.executable}"]
     options = [*_VERILATOR_OPTIONS, "-Mdir", ".", "--top-module", top, "-o", top]
     if waves:
         options += ["--trace", "-DWAVES"]
+    if coverage:
+        options += ["--coverage-line"]
     if cocotb:
         options += _cocotb_options()
     else:
@@ -171,7 +178,7 @@ def _cocotb_options():
     return ["--vpi", "--public-depth", "1", "-LDFLAGS", libraries, main]
 
 
-def _icarus_commands(top, waves, cocotb):
+def _icarus_commands(top, waves):
     # The same program serves cocotb, which is loaded when it runs.
     defines = ["-DWAVES"] if waves else []
     return [[_tool("iverilog", "icarus"), *_ICARUS_OPTIONS, *defines, "-s", top, "-o", "sim.vvp", "design.v"]]

@@ -1,5 +1,6 @@
 """Mutants of a room against random commands on the subsystem: each must differ from the golden model."""
 
+import re
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -25,6 +26,7 @@ _PATIENCE = 100_000  # cycles: no batch takes a tenth of it
 #: the memory would answer with one is free.
 _CONTROL = "error_first"
 
+_MODULE = re.compile(r"^module \\(?P<name>\S+) .*?^endmodule\n", re.MULTILINE | re.DOTALL)
 _READ = "read_verilog -icells {source}\nproc\nopt_clean"
 
 
@@ -48,10 +50,11 @@ def survivors_of_simulation(room, count, seed):
 
 def _mutated(verilog, names, count, seed):
     """The Verilog with the modules ``names`` replaced by one netlist that holds all mutants, and these."""
-    pieces = {name: _module(verilog, name) for name in names}
+    # With the modules below them, so that Yosys knows which ports are inputs.
+    pieces = [match[0] for match in _MODULE.finditer(verilog) if f"{match['name']}.".startswith(_below(names))]
     ports = " ".join(f"\\{name}/w:{SELECT}" for name in names)
     text, mutants = mutate(
-        "\n".join(pieces.values()),
+        "\n".join(pieces),
         read=_READ,
         modules=names,
         count=count,
@@ -63,14 +66,13 @@ def _mutated(verilog, names, count, seed):
     if text.count(declaration) != len(names):
         raise RuntimeError(f"Yosys declares {SELECT} otherwise than expected")
     text = text.replace(declaration, f"wire [{SELECT_WIDTH - 1}:0] {SELECT} = {TOP}.{_CONTROL};")
-    for piece in pieces.values():
+    for piece in pieces:
         verilog = verilog.replace(piece, "")
-    return f"{verilog}\n{text.partition(chr(10))[2]}", mutants
+    return verilog + text, mutants
 
 
-def _module(verilog, name):
-    start = verilog.index(f"module \\{name} (")
-    return verilog[start : verilog.index("endmodule\n", start) + len("endmodule\n")]
+def _below(names):
+    return tuple(f"{name}." for name in names)
 
 
 def _equal(new_session, batches, number):

@@ -54,6 +54,8 @@ class Session:
         Bytes of global memory.
     waves : path or None
         Leave a waveform (VCD) there when closed.
+    coverage : path or None
+        Leave there when closed how often Verilator ran each statement; see ``sim/code_coverage.py``.
     patience : int
         Cycles after which a run without a limit is given up.
     change : callable or None
@@ -69,7 +71,8 @@ class Session:
     """
 
     def __init__(self, preset="default", *, params=None, simulator="verilator", latency=100, stall=0.0, seed=1,
-                 memory_bytes=16 << 20, waves=None, patience=4_000_000, change=None):  # fmt: skip
+                 memory_bytes=16 << 20, waves=None, coverage=None, patience=4_000_000,
+                 change=None):  # fmt: skip
         if params is None:
             if preset not in PRESETS:
                 raise ValueError(f"the preset must be one of {', '.join(PRESETS)}, not {preset!r}")
@@ -83,7 +86,8 @@ class Session:
             return make_design(harness, harness.arrays())
 
         design = cached_design(make, params, words)
-        self.simulation = Simulation(change(design) if change else design, simulator=simulator, waves=waves)
+        design = change(design) if change else design
+        self.simulation = Simulation(design, simulator=simulator, waves=waves, coverage=coverage)
         self._patience = patience
         self.global_memory = GlobalBackdoor(self.simulation, params.bus_bytes, words)
         self.shared_memory = SharedBackdoor(self.simulation, params.smem.rows)

@@ -16,6 +16,7 @@ from .testbench import FLAGS, OWN_STATUSES, TOP
 __all__ = ["Simulation", "SimulationError"]
 
 _WAVES = "waves.vcd"
+_COVERAGE = "coverage.dat"
 _COMMENT = re.compile("//.*")
 
 
@@ -34,6 +35,8 @@ class Simulation:
         ``"verilator"`` or ``"icarus"``.
     waves : Path or None
         Leave a waveform there when closed.
+    coverage : Path or None
+        Leave there when closed how often Verilator ran each statement; see ``sim/code_coverage.py``.
 
     Attributes
     ----------
@@ -43,13 +46,15 @@ class Simulation:
         Clock cycles simulated and time spent in exchanges so far.
     """
 
-    def __init__(self, design, *, simulator="verilator", waves=None):
+    def __init__(self, design, *, simulator="verilator", waves=None, coverage=None):
         self._design = design
-        program = build(design.verilog, TOP, simulator=simulator, waves=waves is not None)
+        program = build(
+            design.verilog, TOP, simulator=simulator, waves=waves is not None, coverage=coverage is not None
+        )
         self.controls = dict.fromkeys(self._design.controls, 0)
         self.cycles = 0
         self.seconds = 0.0
-        self._waves = waves
+        self._keep = {_WAVES: waves, _COVERAGE: coverage}
         self._loads = {}
         self._folder = Path(tempfile.mkdtemp(prefix="tilewright-"))
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - as long as the process
@@ -137,9 +142,10 @@ class Simulation:
             self._process.wait()
         self._process.stdout.close()
         self._errors.close()
-        if self._waves is not None and (self._folder / _WAVES).exists():
-            Path(self._waves).parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(self._folder / _WAVES, self._waves)
+        for name, path in self._keep.items():
+            if path is not None and (self._folder / name).exists():
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.move(self._folder / name, path)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _ask(self, line):
