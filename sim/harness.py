@@ -161,7 +161,6 @@ class Harness(wiring.Component):
             addr_width=params.addr_width,
             data_width=params.bus_width,
             id_width=1,
-            # A descriptor is fetched in one burst, whatever the limit for data.
             max_burst=params.max_burst,
             # Descriptor fetches come on top of the data.
             max_outstanding=params.max_outstanding + params.cache_entries,
