@@ -327,6 +327,7 @@ def test_another_backend_must_equal_golden(tmp_path, capsys, monkeypatch):
         return Outcome(outcome.record | {"tx_bytes": [16]}, outcome.memories | {"smem": smem})
 
     class Backend:
+        configure = staticmethod(lambda parser: None)
         open_backend = staticmethod(lambda args: nullcontext(wrong))
 
     monkeypatch.setitem(replay.BACKENDS, "rtl", "somewhere")

@@ -142,7 +142,8 @@ def test_latencies_of_a_single_load():
     accepted, memory, bench = single_load()
     data = [cycle for cycle, burst_id, _, _ in memory.requests if burst_id == 0]
     fetch = [cycle for cycle, burst_id, _, _ in memory.requests if burst_id == 1]
-    assert fetch == [accepted[0] + 2], "a miss asks for the descriptor two cycles after the command"
+    first = accepted[0] + 2
+    assert fetch == [first, first + 1], "a miss asks for the descriptor two cycles later, in bursts of max_burst words"
     round_trip = 10 + 8 - 1  # latency, and the beats of a descriptor on a 16-byte bus
     assert data[0] - accepted[0] == 6 + round_trip + 4
     later = [cycle for cycle in data if cycle > accepted[1]]
