@@ -48,6 +48,8 @@ def _holds(folder, room, number):
         capture_output=True,
         text=True,
         check=False,
+        # At its end smtbmc terminates the whole process group of the solver.
+        start_new_session=True,
     )
     if "Status: PASSED" in run.stdout:
         return True
