@@ -1,17 +1,35 @@
 """Field tables and encodings: the one source that ``hw`` builds its layouts from and ``golden`` its packers."""
 
 from .barrier import BARRIER, BarrierOp
-from .command import COMMAND, Opcode
+from .command import (
+    BLOCK,
+    COMMAND,
+    FORMATS,
+    GROUP,
+    LANES,
+    REPLACE,
+    TENSOR_OPCODES,
+    LaneLayout,
+    Opcode,
+    Reduction,
+    Space,
+)
 from .descriptor import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Fill, Interleave, L2Promotion, Mode, Swizzle
 from .errors import COMMAND_FIELD, Error
 from .fields import Field, Format
 
 __all__ = [
     "BARRIER",
+    "BLOCK",
     "COMMAND",
     "COMMAND_FIELD",
     "DESCRIPTOR",
     "DESCRIPTOR_VERSION",
+    "FORMATS",
+    "GROUP",
+    "LANES",
+    "REPLACE",
+    "TENSOR_OPCODES",
     "BarrierOp",
     "Element",
     "Error",
@@ -20,7 +38,10 @@ __all__ = [
     "Format",
     "Interleave",
     "L2Promotion",
+    "LaneLayout",
     "Mode",
     "Opcode",
+    "Reduction",
+    "Space",
     "Swizzle",
 ]

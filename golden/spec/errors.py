@@ -1,4 +1,7 @@
-"""Error codes (tmau.md section 9). Of several broken rules the lowest code is reported, then the lowest field."""
+"""Error codes (tmau.md section 9). Of several broken rules the lowest code is reported, then the lowest field.
+
+The field of an error record is a number in ``DESCRIPTOR``, or ``COMMAND_FIELD`` plus a number in the format of the
+command."""
 
 from enum import IntEnum
 
@@ -28,14 +31,23 @@ class Error(IntEnum):
     TRAVERSAL = 14  #: a traversal stride is not 1 to 8
     SWIZZLE = 15  #: the inner row is longer than the swizzle span, or 32-byte interleave without 32-byte swizzle
     UNUSED = 16  #: a size, box, stride or traversal of a dimension that the rank does not reach is not zero as stored
-    CORNER = 17  #: a corner of the im2col bounding box is out of range, or the box is empty
-    CHANNELS = 18  #: im2col channels are not 1 to 256, or do not make whole 16-byte chunks
+    CORNER = 17  #: an im2col corner is out of range or leaves an empty box, or a store has lower < 0 or upper > 0
+    CHANNELS = 18  #: im2col channels do not make whole 16-byte chunks, or with interleave not one slice
     PIXELS = 19  #: im2col pixels are not 1 to 1024
-    UNSUPPORTED = 20  #: legal by the specification, but this version of the hardware cannot do it
-    COORDS = 21  #: a coordinate of a dimension that the rank does not reach is not zero
-    SMEM_ALIGNMENT = 22  #: the destination is not a multiple of 128
+    COORDS = 20  #: a coordinate is not zero where the rank does not reach, or negative in a store
+    START = 21  #: an im2col walk starts outside its bounding box
+    SMEM_ALIGNMENT = 22  #: the address in shared memory is not a multiple of 128
     SMEM_RANGE = 23  #: the transfer would leave shared memory
     BARRIER_ALIGNMENT = 24  #: the barrier's address is not a multiple of 8
     BARRIER_RANGE = 25  #: the barrier would lie outside shared memory
     READ = 26  #: the bus answered a data read with an error; value is the address of the first failing beat
     BARRIER_OPERATION = 27  #: a barrier operation would leave the range of its counts; value is its address, tag 0
+    OFFSETS = 28  #: an im2col offset has more bits than its rank allows (16, 8, 5), or is not zero where none belongs
+    REDUCTION = 29  #: the reduction is unknown, or does not exist for the element type
+    BLOCK_ALIGNMENT = 30  #: an address or the size of a block is not a multiple of 16, or not aligned in its lanes
+    BLOCK_RANGE = 31  #: a block, or a tensor in lanes, does not fit shared memory or its lane
+    OVERLAP = 32  #: source and destination of a copy overlap
+    LANES = 33  #: lanes, start lanes, ``eu_bytes`` or layouts that do not exist or go together
+    FIELD = 34  #: a field that no descriptor has, or a value that does not fit it
+    WINDOW = 35  #: the command would leave the windows; value is the address that was given
+    WRITE = 36  #: the bus answered a write with an error; value is the address of the first burst that failed

@@ -124,4 +124,21 @@ REGISTERS = (
     _counter("descriptor_hits", 0x64, "Loads that found their descriptor in the cache."),
     _counter("descriptor_misses", 0x68, "Loads that had to read their descriptor."),
     _counter("bank_conflicts", 0x6C, "Cycles that reads of the consumer took longer because of bank conflicts."),
+    Register("windows", 0x70, Access.RW, "Which windows confine commands. Change windows only while idle.", (
+        Field("confine_global", 0, 1, "Tensors, blocks and descriptors must lie in the global window."),
+        Field("confine_shared", 1, 1, "Transfers and barriers must lie in the shared window."),
+    )),
+    *(
+        Register(f"global_{name}_{half}", offset, Access.RW, f"Global window: {what}, {half} half.",
+                 (Field("address", 0, 32, "A multiple of 4096; low bits are ignored."),))
+        for name, what, first in (("base", "first byte", 0x74), ("limit", "last byte", 0x7C))
+        for half, offset in (("lo", first), ("hi", first + 4))
+    ),
+    Register("shared_base", 0x84, Access.RW, "Shared window: first byte.",
+             (Field("address", 0, 32, "A multiple of 128; low bits are ignored."),)),
+    Register("shared_limit", 0x88, Access.RW, "Shared window: last byte.",
+             (Field("address", 0, 32, "One less than a multiple of 128; low bits are taken as ones."),)),
+    _counter("write_requests", 0x90, "Write bursts that the bus accepted."),
+    _counter("write_beats", 0x94, "Bus words written."),
+    _counter("write_bytes", 0x98, "Bytes of transfers to global memory that are complete."),
 )  # fmt: skip

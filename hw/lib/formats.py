@@ -18,14 +18,16 @@ def packed_layout(fmt):
     Returns
     -------
     amaranth.lib.data.FlexibleLayout
-        ``fmt.bits`` wide. An array field ``name`` becomes scalars ``name0``, ``name1``, …, because its elements
-        need not adjoin. Numbers are as stored: a bias is not added.
+        ``fmt.bits`` wide. An array field ``name`` becomes scalars ``name0``, ``name1``, …, and, if its elements adjoin,
+        an array ``name`` as well. Numbers are as stored: a bias is not added.
     """
     members = {}
     for field in fmt.fields:
         for index, lsb in enumerate(field.lsbs):
             name = f"{field.name}{index}" if field.count else field.name
             members[name] = data.Field(Shape(field.width, signed=field.signed), lsb)
+        if field.count and field.pitch == field.width:
+            members[field.name] = data.Field(_shape(field), field.lsb)
     return data.FlexibleLayout(fmt.bits, members)
 
 

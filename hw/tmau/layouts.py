@@ -5,22 +5,46 @@ from amaranth.lib import data
 
 from tilewright.golden.spec import COMMAND
 
-from ..lib.formats import struct_layout
+from ..lib.formats import packed_layout
+from ..smem.layouts import LineLayout
+from ..smem.params import LINE_BYTES
 
-__all__ = ["CompletionLayout", "ErrorLayout", "RowLayout", "TransferLayout", "WordLayout", "command_layout"]
+__all__ = [
+    "BoxRunLayout",
+    "CompletionLayout",
+    "ErrorLayout",
+    "RowLayout",
+    "StagedLineLayout",
+    "StoreRunLayout",
+    "TransferLayout",
+    "WindowsLayout",
+    "WordLayout",
+    "WrittenLineLayout",
+    "command_layout",
+    "command_view",
+]
 
 
 def command_layout():
-    """A command as a processor issues it: the fields of ``golden.spec.COMMAND``."""
-    return struct_layout(COMMAND)
+    """A command as a processor issues it: 512 bits, seen as ``golden.spec.COMMAND``; see :func:`command_view`."""
+    return packed_layout(COMMAND)
+
+
+def command_view(fmt, command):
+    """The same bits as another of the formats of ``golden.spec.FORMATS``."""
+    return data.View(packed_layout(fmt), command.as_value())
 
 
 class TransferLayout(data.StructLayout):
-    """What all rows of one transfer have in common, from setup to the write side.
+    """What all runs of one transfer have in common, from setup to the half that makes it.
 
-    A *run* is what the write side lays down without a gap: one row of the box, or several rows that adjoin both in
-    global and in shared memory and that setup has folded into one. All runs of a transfer have the same length, and, as
-    far as they are inside the tensor at all, the same part inside.
+    The *load half* writes shared memory, the *store half* global memory. A *run* is what a half moves without a gap:
+    one row of the box, several rows that adjoin both in global and in shared memory and that setup has folded into one,
+    or, where dimension 0 is gathered, one element or slice. All runs of a transfer have the same length, and, as far as
+    they are inside the tensor at all, the same part inside. Runs begin at any byte.
+
+    Copies within one memory take both halves, one after the other: with ``loop`` the store half hands its bus words to
+    the load half (shared to shared), with ``stage`` the load half hands its lines to the store half (global to global).
     """
 
     def __init__(self, params):
@@ -28,39 +52,79 @@ class TransferLayout(data.StructLayout):
         super().__init__(
             {
                 "tag": unsigned(16),  # of the command
-                "signal": unsigned(1),  # complete the barrier's transaction count
+                "quiet": unsigned(
+                    1
+                ),  # more transfers of the command follow: errors go on to them, nothing is signalled
+                "signal": unsigned(1),  # load half: complete the barrier's transaction count
                 "barrier": unsigned(params.smem.addr_width),  # byte address
-                "line": unsigned(params.smem.row_width),  # destination of the first run: byte address >> 7
-                "run_bytes": unsigned(length),  # multiple of 16, at least 16
+                "smem": unsigned(params.smem.addr_width),  # byte address of the first run; 0 with ``stage``
+                "run_bytes": unsigned(length),  # at least 1
                 "data_start": unsigned(length),  # first byte of an inside run that lies in the tensor
                 "data_end": unsigned(length),  # first byte after it that does not; data_start < data_end <= run_bytes
-                "pitch": unsigned(length),  # bytes from run to run in shared memory, multiple of 16, >= run_bytes
+                "gap": unsigned(8),  # bytes of shared memory left alone after each run that ends a row
                 "swizzle": unsigned(2),  # golden.spec.Swizzle
-                "fill": unsigned(32),  # pattern for bytes outside the tensor, little-endian at every multiple of 4
-                "tf32": unsigned(1),  # round every 32-bit word that comes from the tensor
-                "bytes": unsigned(length),  # of the whole transfer, fill included, gaps not
+                # Load half: bytes outside the tensor, by shared-memory address. Store half with ``immediate``: all
+                # bytes, by global address. Little-endian at every multiple of 8.
+                "fill": unsigned(64),
+                "immediate": unsigned(1),  # store half: the source is ``fill``
+                "tf32": unsigned(1),  # load half: round every 32-bit word that comes from the tensor
+                "loop": unsigned(1),  # the words pass from the store half to the load half
+                "stage": unsigned(1),  # the lines pass from the load half to the store half
+                "reduction": unsigned(4),  # golden.spec.Reduction; NONE in the half that does not write memory
+                "element": unsigned(4),  # golden.spec.Element, for the reduction
+                "bytes": unsigned(length),  # of the whole command, fill included, gaps not
+            }
+        )
+
+
+class BoxRunLayout(data.StructLayout):
+    """One run on its way from a walker."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "address": unsigned(params.addr_width),  # global address of its first byte inside
+                "bytes": unsigned(params.smem.addr_width + 1),  # inside the tensor, at least 1
+                "inside": unsigned(1),  # 0: nothing of the run is inside; address and bytes mean nothing
+                "skip": unsigned(1),  # the run ends a row: the transfer's gap follows it
+                "last": unsigned(1),  # of the transfer
+                "store": unsigned(1),  # for the store half
+                "loop": unsigned(1),  # for the load half: its words come from the store half
             }
         )
 
 
 class RowLayout(data.StructLayout):
-    """One run of a transfer, in order; small, because as many wait as there are reads in flight."""
+    """One run of the load half, in order; small, because as many wait as there are reads in flight."""
 
     def __init__(self, params):
         super().__init__(
             {
                 "inside": unsigned(1),  # 0: the whole run is fill, nothing was requested
                 "offset": unsigned(params.bus_log2),  # of the run's first inside byte in its bus word
-                "shared": unsigned(
-                    1
-                ),  # its first bus word is the last one of the previous inside run: not requested again
+                "shared": unsigned(1),  # its first bus word is the last one of the inside run before: not asked again
+                "skip": unsigned(1),  # the transfer's gap follows it
+                "last": unsigned(1),  # last run of the transfer
+            }
+        )
+
+
+class StoreRunLayout(data.StructLayout):
+    """One run of the store half, in order."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "address": unsigned(params.addr_width),  # global address of its first byte inside; 0 with ``loop``
+                "inside": unsigned(1),  # 0: nothing of it is written
+                "skip": unsigned(1),  # the transfer's gap follows it
                 "last": unsigned(1),  # last run of the transfer
             }
         )
 
 
 class WordLayout(data.StructLayout):
-    """A bus word as it comes back, in the order of the requests."""
+    """A bus word on its way to the load half, in the order of the requests."""
 
     def __init__(self, params):
         super().__init__(
@@ -72,8 +136,41 @@ class WordLayout(data.StructLayout):
         )
 
 
+class WrittenLineLayout(data.StructLayout):
+    """A line that leaves the load half."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "line": LineLayout(params.smem),
+                "stage": unsigned(1),  # for the store half, not for shared memory
+                "reduction": unsigned(4),  # golden.spec.Reduction
+                "element": unsigned(4),  # golden.spec.Element
+                "error": unsigned(1),  # a word of the transfer so far came with an error
+                "address": unsigned(params.addr_width),  # of the first such word
+            }
+        )
+
+
+class StagedLineLayout(data.StructLayout):
+    """A line from the load half to the store half."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "data": unsigned(8 * LINE_BYTES),
+                "error": unsigned(1),  # a word of the transfer so far came with an error: nothing more may be written
+                "address": unsigned(params.addr_width),  # of the first such word
+            }
+        )
+
+
 class CompletionLayout(data.StructLayout):
-    """The end of a transfer: presented when its last byte is being written, so that whoever sees it can read."""
+    """The end of a transfer that is not quiet.
+
+    The load half presents it when the last byte is being written, so that whoever sees the barrier flip can read; the
+    store half when the bus has acknowledged the last burst.
+    """
 
     def __init__(self, params):
         super().__init__(
@@ -82,8 +179,9 @@ class CompletionLayout(data.StructLayout):
                 "signal": unsigned(1),
                 "barrier": unsigned(params.smem.addr_width),
                 "bytes": unsigned(params.smem.addr_width + 1),
-                "error": unsigned(1),  # a word of it came with an error: the barrier must not be completed
-                "address": unsigned(params.addr_width),  # of the first word with an error
+                "error": unsigned(1),  # a word or burst of it came with an error: the barrier must not be completed
+                "write": unsigned(1),  # that was a write burst
+                "address": unsigned(params.addr_width),  # of the first word or burst with an error
             }
         )
 
@@ -96,7 +194,24 @@ class ErrorLayout(data.StructLayout):
             {
                 "code": unsigned(8),  # golden.spec.Error
                 "tag": unsigned(16),  # of the command
-                "field": unsigned(8),  # number in DESCRIPTOR, or COMMAND_FIELD + number in COMMAND
+                "field": unsigned(8),  # number in DESCRIPTOR, or COMMAND_FIELD + number in the command's format
                 "value": unsigned(64),  # the offending value as stored, or the address
+            }
+        )
+
+
+class WindowsLayout(data.StructLayout):
+    """The windows that confine commands (tmau.md section 9); constant while a command is under way."""
+
+    def __init__(self, params):
+        page, row = params.addr_width - 12, params.smem.row_width
+        super().__init__(
+            {
+                "confine_global": unsigned(1),  # the next two count
+                "global_first": unsigned(page),  # first and last page of 4 KiB
+                "global_last": unsigned(page),
+                "confine_shared": unsigned(1),  # the next two count
+                "shared_first": unsigned(row),  # first and last line of 128 bytes
+                "shared_last": unsigned(row),
             }
         )

@@ -1,0 +1,46 @@
+"""What passes between whoever writes memory and the AXI4 write port: bursts, their words, and what became of them.
+
+A chain of rooms has the same three streams on both sides, in the order of the bursts: store half, reducer, write guard,
+write port. Several movers will meet in front of the reducer.
+"""
+
+from amaranth import unsigned
+from amaranth.lib import data
+
+__all__ = ["WriteBurstLayout", "WriteResponseLayout", "WriteWordLayout"]
+
+
+class WriteBurstLayout(data.StructLayout):
+    """A legal AXI burst of writes: it does not cross 4 KiB."""
+
+    def __init__(self, addr_width, bus_bytes):
+        super().__init__(
+            {
+                "word": unsigned(addr_width - (bus_bytes.bit_length() - 1)),  # byte address of its first bus word >> …
+                "beats_minus_one": unsigned(8),
+                "empty": unsigned(1),  # no burst, and no words: only a response is wanted, in its turn
+                "last": unsigned(1),  # last of a transfer; comes back with the response
+                "reduction": unsigned(4),  # golden.spec.Reduction
+                "element": unsigned(4),  # golden.spec.Element
+            }
+        )
+
+
+class WriteWordLayout(data.StructLayout):
+    """One bus word of a burst."""
+
+    def __init__(self, bus_bytes):
+        super().__init__({"data": unsigned(8 * bus_bytes), "strobe": unsigned(bus_bytes)})
+
+
+class WriteResponseLayout(data.StructLayout):
+    """What became of a burst: one for each, in order."""
+
+    def __init__(self, addr_width):
+        super().__init__(
+            {
+                "error": unsigned(1),  # refused by the bus or the guard
+                "last": unsigned(1),  # as the burst said
+                "address": unsigned(addr_width),  # byte address of the burst's first word
+            }
+        )

@@ -1,0 +1,108 @@
+"""Jobs: what every kind of setup hands on for one transfer, and the dispatch to walkers and halves."""
+
+from amaranth import signed, unsigned
+from amaranth.lib import data
+
+from .bounds import IntervalLayout
+from .layouts import TransferLayout
+
+__all__ = ["JobLayout", "PixelWalkLayout", "WalkLayout", "block_job"]
+
+
+class WalkLayout(data.StructLayout):
+    """A walk over the runs of a box, for the tile walker.
+
+    There are five levels, one a dimension, innermost first. Level 0 has one index unless dimension 0 is gathered;
+    levels that are folded into the run have one index too.
+    """
+
+    def __init__(self, params):
+        length = params.smem.addr_width + 1
+        super().__init__(
+            {
+                "store": unsigned(1),  # the runs are for the store half
+                "loop": unsigned(1),  # the load half gets its words from the store half
+                "origin": unsigned(params.addr_width),  # global address of the box's first element, inside or not
+                "data_start": unsigned(length),  # bytes of a run before its part inside the tensor
+                "data_bytes": unsigned(length),  # bytes of that part
+                "strides": data.ArrayLayout(params.addr_width, 5),  # bytes from index to index: stride times traversal
+                "lasts": data.ArrayLayout(8, 5),  # last index of each level
+                "intervals": data.ArrayLayout(IntervalLayout(), 5),  # indices inside the tensor
+                "outside": unsigned(1),  # no byte of the box is inside
+            }
+        )
+
+
+class PixelWalkLayout(data.StructLayout):
+    """A walk over the pixels of an im2col transfer (tmau.md section 4).
+
+    Dimensions are W, H, D, N; a spatial dimension that the tensor does not have has one position, 0. Positions are
+    coordinates with the offset added: ``cur + offset``, and so are ``low`` and ``high``.
+    """
+
+    def __init__(self, params):
+        length = params.smem.addr_width + 1
+        super().__init__(
+            {
+                "store": unsigned(1),  # the runs are for the store half
+                "data_start": unsigned(length),  # bytes of a pixel before its part inside the tensor
+                "data_bytes": unsigned(length),  # bytes of that part
+                "outside": unsigned(1),  # no channel is inside
+                # Global address of the first channel of the pixel at the start, with dimensions below d at ``low``.
+                "origins": data.ArrayLayout(params.addr_width, 4),
+                "strides": data.ArrayLayout(params.addr_width, 4),  # bytes a step: stride times traversal; N: stride
+                "starts": data.ArrayLayout(signed(34), 4),  # position of the first pixel; N: its coordinate
+                "lows": data.ArrayLayout(signed(18), 3),  # first position of a round
+                "highs": data.ArrayLayout(signed(35), 3),  # end of a round, exclusive
+                "steps": data.ArrayLayout(3, 3),  # traversal minus one
+                "sizes": data.ArrayLayout(32, 4),  # elements of the tensor minus one
+                "last": unsigned(10),  # pixels minus one
+            }
+        )
+
+
+class JobLayout(data.StructLayout):
+    """One transfer with its walk."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "transfer": TransferLayout(params),
+                "store": unsigned(1),  # for the store half, otherwise for the load half
+                "im2col": unsigned(1),  # walked by ``pixels``, otherwise by ``walk``
+                "walk": WalkLayout(params),
+                "pixels": PixelWalkLayout(params),
+            }
+        )
+
+
+def block_job(job, *, store, address, smem, size, loop=0, stage=0):
+    """Assignments that make ``job`` (a view, otherwise zero) a contiguous copy of ``size`` bytes.
+
+    Parameters
+    ----------
+    store : Value
+        Made by the store half.
+    address : Value
+        In global memory; zero for ``loop``.
+    smem : Value
+        In shared memory; zero for ``stage``.
+    size : Value
+        Bytes, at least 1.
+    loop, stage : Value
+        One of the two parts of a copy within one memory; see ``TransferLayout``.
+    """
+    walk, transfer = job.walk, job.transfer
+    return [
+        job.store.eq(store),
+        walk.store.eq(store),
+        walk.loop.eq(loop & ~store),
+        walk.origin.eq(address),
+        walk.data_bytes.eq(size),
+        *(interval.end.eq(1) for interval in walk.intervals),
+        transfer.smem.eq(smem),
+        transfer.run_bytes.eq(size),
+        transfer.data_end.eq(size),
+        transfer.loop.eq(loop),
+        transfer.stage.eq(stage),
+    ]
