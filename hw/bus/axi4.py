@@ -1,14 +1,14 @@
-"""AXI4: signatures and encodings, no logic. Names are those of the AMBA specification in lower case."""
+"""AXI4: signatures and encodings, no logic but wires. Names are those of the AMBA specification in lower case."""
 
 from amaranth.hdl import unsigned
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Axi4ReadSignature", "Burst", "Response"]
+__all__ = ["Axi4ReadSignature", "Axi4Signature", "Axi4WriteSignature", "Burst", "Response", "forward_channels"]
 
 
 class Burst(enum.Enum, shape=2):
-    """ARBURST: how the address goes on from beat to beat."""
+    """ARBURST, AWBURST: how the address goes on from beat to beat."""
 
     FIXED = 0  #: it stays
     INCR = 1  #: it grows by the size of a beat
@@ -16,7 +16,7 @@ class Burst(enum.Enum, shape=2):
 
 
 class Response(enum.Enum, shape=2):
-    """RRESP: what became of a beat. Bit 1 says that it failed."""
+    """RRESP, BRESP: what became of a beat or a burst. Bit 1 says that it failed."""
 
     OKAY = 0
     EXOKAY = 1  #: answer to an exclusive access
@@ -24,7 +24,79 @@ class Response(enum.Enum, shape=2):
     DECERR = 3  #: nobody lives at this address
 
 
-class Axi4ReadSignature(wiring.Signature):
+class _Axi4Signature(wiring.Signature):
+    """What the signatures of AXI4 ports have in common: their parameters, and what makes two of them the same."""
+
+    def __init__(self, addr_width, data_width, id_width):
+        if not isinstance(addr_width, int) or not 12 <= addr_width <= 64:
+            raise ValueError(f"addr_width must be an int from 12 to 64, not {addr_width!r}")
+        if data_width not in (32, 64, 128, 256, 512, 1024):
+            raise ValueError(f"data_width must be 32, 64, 128, 256, 512 or 1024, not {data_width!r}")
+        if not isinstance(id_width, int) or id_width < 1:
+            raise ValueError(f"id_width must be an int of at least 1, not {id_width!r}")
+        self._addr_width = addr_width
+        self._data_width = data_width
+        self._id_width = id_width
+        super().__init__(self._channels())
+
+    def _read_channels(self):
+        return {
+            **self._address_channel("ar"),
+            "rid": In(self.id_width),
+            "rdata": In(self.data_width),
+            "rresp": In(Response),
+            "rlast": In(1),
+            "rvalid": In(1),
+            "rready": Out(1),
+        }
+
+    def _write_channels(self):
+        return {
+            **self._address_channel("aw"),
+            "wdata": Out(self.data_width),
+            "wstrb": Out(self.data_width // 8),
+            "wlast": Out(1),
+            "wvalid": Out(1),
+            "wready": In(1),
+            "bid": In(self.id_width),
+            "bresp": In(Response),
+            "bvalid": In(1),
+            "bready": Out(1),
+        }
+
+    def _address_channel(self, name):
+        return {
+            f"{name}id": Out(self.id_width),
+            f"{name}addr": Out(self.addr_width),
+            f"{name}len": Out(unsigned(8)),
+            f"{name}size": Out(unsigned(3)),
+            f"{name}burst": Out(Burst),
+            f"{name}prot": Out(unsigned(3)),
+            f"{name}cache": Out(unsigned(4)),
+            f"{name}valid": Out(1),
+            f"{name}ready": In(1),
+        }
+
+    @property
+    def addr_width(self):
+        return self._addr_width
+
+    @property
+    def data_width(self):
+        return self._data_width
+
+    @property
+    def id_width(self):
+        return self._id_width
+
+    def __eq__(self, other):
+        return isinstance(other, type(self)) and self.members == other.members
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.addr_width}, {self.data_width}, {self.id_width})"
+
+
+class Axi4ReadSignature(_Axi4Signature):
     """The read channels AR and R of an AXI4 port, as seen by the manager.
 
     Parameters
@@ -70,50 +142,84 @@ class Axi4ReadSignature(wiring.Signature):
         The beat is accepted.
     """
 
-    def __init__(self, addr_width, data_width, id_width):
-        if not isinstance(addr_width, int) or not 12 <= addr_width <= 64:
-            raise ValueError(f"addr_width must be an int from 12 to 64, not {addr_width!r}")
-        if data_width not in (32, 64, 128, 256, 512, 1024):
-            raise ValueError(f"data_width must be 32, 64, 128, 256, 512 or 1024, not {data_width!r}")
-        if not isinstance(id_width, int) or id_width < 1:
-            raise ValueError(f"id_width must be an int of at least 1, not {id_width!r}")
-        self._addr_width = addr_width
-        self._data_width = data_width
-        self._id_width = id_width
-        super().__init__(
-            {
-                "arid": Out(id_width),
-                "araddr": Out(addr_width),
-                "arlen": Out(unsigned(8)),
-                "arsize": Out(unsigned(3)),
-                "arburst": Out(Burst),
-                "arprot": Out(unsigned(3)),
-                "arcache": Out(unsigned(4)),
-                "arvalid": Out(1),
-                "arready": In(1),
-                "rid": In(id_width),
-                "rdata": In(data_width),
-                "rresp": In(Response),
-                "rlast": In(1),
-                "rvalid": In(1),
-                "rready": Out(1),
-            }
-        )
+    def _channels(self):
+        return self._read_channels()
 
-    @property
-    def addr_width(self):
-        return self._addr_width
 
-    @property
-    def data_width(self):
-        return self._data_width
+class Axi4WriteSignature(_Axi4Signature):
+    """The write channels AW, W and B of an AXI4 port, as seen by the manager.
 
-    @property
-    def id_width(self):
-        return self._id_width
+    Parameters
+    ----------
+    addr_width, data_width, id_width : int
+        As of :class:`Axi4ReadSignature`.
 
-    def __eq__(self, other):
-        return isinstance(other, Axi4ReadSignature) and self.members == other.members
+    Members
+    -------
+    awid, awaddr, awlen, awsize, awburst, awprot, awcache, awvalid, awready
+        As the ``ar`` signals of :class:`Axi4ReadSignature`.
+    wdata : Out(data_width)
+        A beat. Bursts' beats follow each other in the order of their requests, whose acceptance they need not await.
+    wstrb : Out(data_width // 8)
+        The bytes of the beat that are written.
+    wlast : Out(1)
+        The last beat of its burst.
+    wvalid : Out(1)
+        A beat is offered. It and the signals above hold until ``wready``.
+    wready : In(1)
+        The beat is accepted.
+    bid : In(id_width)
+        ID of the request that this answers.
+    bresp : In(Response)
+        What became of the burst.
+    bvalid : In(1)
+        An answer is offered. It and the signals above hold until ``bready``.
+    bready : Out(1)
+        The answer is accepted.
+    """
 
-    def __repr__(self):
-        return f"Axi4ReadSignature({self.addr_width}, {self.data_width}, {self.id_width})"
+    def _channels(self):
+        return self._write_channels()
+
+
+class Axi4Signature(_Axi4Signature):
+    """All five channels of an AXI4 port, as seen by the manager.
+
+    Parameters
+    ----------
+    addr_width, data_width, id_width : int
+        As of :class:`Axi4ReadSignature`.
+
+    Members
+    -------
+    arid … rready
+        As of :class:`Axi4ReadSignature`.
+    awid … bready
+        As of :class:`Axi4WriteSignature`.
+    """
+
+    def _channels(self):
+        return self._read_channels() | self._write_channels()
+
+
+def forward_channels(m, axi, port):
+    """Sends the channels of ``port`` out at ``axi``, which has these and perhaps more.
+
+    Parameters
+    ----------
+    m : Module
+    axi : interface
+        The component's own port, in the manager's direction.
+    port : interface
+        The port of a submodule, in the manager's direction: all channels, or the read or the write channels only.
+
+    Raises
+    ------
+    TypeError
+        If a member of ``port`` is not a member of ``axi``, with the same shape.
+    """
+    for name, member in port.signature.members.items():
+        if axi.signature.members.get(name) != member:
+            raise TypeError(f"{port.signature!r} does not fit {axi.signature!r}: {name} differs")
+        source, sink = (port, axi) if member.flow == Out else (axi, port)
+        m.d.comb += getattr(sink, name).eq(getattr(source, name))

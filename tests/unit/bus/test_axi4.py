@@ -1,29 +1,44 @@
-"""The AXI4 read signature: names, widths, and parameters in one sentence."""
+"""The AXI4 signatures: names, widths, parameters in one sentence, and channels that go out at one port."""
 
 import pytest
+from amaranth.hdl import Module
+from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
-from tilewright.hw.bus.axi4 import Axi4ReadSignature
+from tilewright.hw.bus.axi4 import Axi4ReadSignature, Axi4Signature, Axi4WriteSignature, Response, forward_channels
+from tilewright.sim.pysim import simulate
+
+READ = {"arid": 2, "araddr": 48, "arlen": 8, "arsize": 3, "arburst": 2, "arprot": 3, "arcache": 4, "arvalid": 1}
+READ |= {"arready": 1, "rid": 2, "rdata": 512, "rresp": 2, "rlast": 1, "rvalid": 1, "rready": 1}
+WRITE = {"awid": 2, "awaddr": 48, "awlen": 8, "awsize": 3, "awburst": 2, "awprot": 3, "awcache": 4, "awvalid": 1}
+WRITE |= {"awready": 1, "wdata": 512, "wstrb": 64, "wlast": 1, "wvalid": 1, "wready": 1}
+WRITE |= {"bid": 2, "bresp": 2, "bvalid": 1, "bready": 1}
+SUBORDINATE = {"arready", "rid", "rdata", "rresp", "rlast", "rvalid", "awready", "wready", "bid", "bresp", "bvalid"}
 
 
-def test_members():
-    port = Axi4ReadSignature(48, 512, 2).create()
-    widths = {"arid": 2, "araddr": 48, "arlen": 8, "arsize": 3, "arburst": 2, "arprot": 3, "arcache": 4, "arvalid": 1}
-    widths |= {"arready": 1, "rid": 2, "rdata": 512, "rresp": 2, "rlast": 1, "rvalid": 1, "rready": 1}
-    assert {name: member.shape for name, member in port.signature.members.items()}.keys() == widths.keys()
+@pytest.mark.parametrize(
+    ("signature", "widths"),
+    [(Axi4ReadSignature, READ), (Axi4WriteSignature, WRITE), (Axi4Signature, READ | WRITE)],
+)
+def test_members(signature, widths):
+    port = signature(48, 512, 2).create()
+    assert port.signature.members.keys() == widths.keys()
     for name, width in widths.items():
         signal = getattr(port, name)
         assert len(getattr(signal, "as_value", lambda signal=signal: signal)()) == width, name
     driven = {name for name, member in port.signature.members.items() if member.flow == Out}
-    assert driven == {name for name in widths if name.startswith("ar")} - {"arready"} | {"rready"}
+    assert driven == widths.keys() - SUBORDINATE
 
 
 def test_equality_and_repr():
     assert Axi4ReadSignature(32, 128, 1) == Axi4ReadSignature(32, 128, 1)
     assert Axi4ReadSignature(32, 128, 1) != Axi4ReadSignature(32, 128, 2)
+    assert Axi4ReadSignature(32, 128, 1) != Axi4WriteSignature(32, 128, 1)
     assert repr(Axi4ReadSignature(32, 128, 1)) == "Axi4ReadSignature(32, 128, 1)"
+    assert repr(Axi4Signature(32, 128, 1)) == "Axi4Signature(32, 128, 1)"
 
 
+@pytest.mark.parametrize("signature", [Axi4ReadSignature, Axi4WriteSignature, Axi4Signature])
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -32,6 +47,44 @@ def test_equality_and_repr():
         ((32, 128, 0), r"^id_width must be an int of at least 1, not 0$"),
     ],
 )
-def test_refused_parameters(arguments, message):
+def test_refused_parameters(signature, arguments, message):
     with pytest.raises(ValueError, match=message):
-        Axi4ReadSignature(*arguments)
+        signature(*arguments)
+
+
+class Halves(wiring.Component):
+    """Two ports of half the channels each, whose owners are played by the test, behind one."""
+
+    def __init__(self):
+        self.reads = Axi4ReadSignature(12, 32, 1).create()
+        self.writes = Axi4WriteSignature(12, 32, 1).create()
+        super().__init__({"axi": Out(Axi4Signature(12, 32, 1))})
+
+    def elaborate(self, platform):
+        m = Module()
+        forward_channels(m, self.axi, self.reads)
+        forward_channels(m, self.axi, self.writes)
+        return m
+
+
+def test_forwarded_channels():
+    """Requests go out, answers come in, each at its own half."""
+    dut = Halves()
+
+    async def testbench(ctx):
+        ctx.set(dut.reads.araddr, 0x123)
+        ctx.set(dut.writes.wdata, 0x4567)
+        ctx.set(dut.axi.awready, 1)
+        ctx.set(dut.axi.rresp, Response.DECERR)
+        assert (ctx.get(dut.axi.araddr), ctx.get(dut.axi.wdata)) == (0x123, 0x4567)
+        assert (ctx.get(dut.writes.awready), ctx.get(dut.reads.rresp)) == (1, Response.DECERR)
+        assert (ctx.get(dut.axi.awvalid), ctx.get(dut.writes.bvalid)) == (0, 0)
+
+    simulate(dut, testbench)
+
+
+def test_forwarded_channels_must_fit():
+    axi, port = Axi4Signature(12, 32, 2).create(), Axi4ReadSignature(12, 32, 1).create()
+    message = r"^Axi4ReadSignature\(12, 32, 1\) does not fit Axi4Signature\(12, 32, 2\): arid differs$"
+    with pytest.raises(TypeError, match=message):
+        forward_channels(Module(), axi, port)
