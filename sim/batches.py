@@ -180,7 +180,7 @@ _ODD_ONES = (
     lambda rng, load, smem: load._replace(barrier=rng.randrange(smem) | 4),
     lambda rng, load, smem: load._replace(barrier=smem << rng.randint(0, 10)),
     lambda rng, load, smem: load._replace(coords=_all_five(load.coords, rng.choice([-1, 1, 1 << 30]))),
-    lambda rng, load, smem: load._replace(opcode=rng.choice([0, 4, 15])),
+    lambda rng, load, smem: load._replace(opcode=rng.choice([0, 14, 15])),
     lambda rng, load, smem: load._replace(opcode=rng.choice([Opcode.INVALIDATE, Opcode.INVALIDATE_ALL])),
     lambda rng, load, smem: load._replace(skew=rng.randint(1, 63)),
     lambda rng, load, smem: load._replace(tmap=replace(load.tmap, address=load.tmap.address + 8, check=False)),

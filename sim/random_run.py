@@ -17,7 +17,14 @@ from .batches import BARRIERS, TENSOR_BYTES
 from .case_writer import case_text
 from .session import DESCRIPTORS
 
-__all__ = ["RandomRun", "expected_words", "requested_words"]
+__all__ = [
+    "RandomRun",
+    "bus_differences",
+    "ending_differences",
+    "expected_words",
+    "memory_differences",
+    "requested_words",
+]
 
 _GMEM_SEED, _SMEM_SEED = 1, 2
 _OFFSETS = {register.name: register.offset for register in REGISTERS}
@@ -88,9 +95,9 @@ class RandomRun:
         )  # fmt: skip
         self.loads += len(commands)
         return [
-            *_bus_differences(run),
-            *_ending_differences(run, machine),
-            *_memory_differences(run.shared, machine.smem, before),
+            *bus_differences(run),
+            *ending_differences(run, machine),
+            *memory_differences("shared memory", run.shared, machine.smem, before),
             *self._register_differences(run, machine, batch, landed),
             *_barrier_differences(run, operations),
             *self._request_differences(run, batch, landed),
@@ -248,11 +255,12 @@ def _unequal(pairs):
     return [f"{name} is {seen}, not {wanted} as on golden" for name, (seen, wanted) in pairs.items() if seen != wanted]
 
 
-def _bus_differences(run):
+def bus_differences(run):
+    """Rules of the bus that a run has broken."""
     return [f"the bus broke {rule.name}: {rule.doc}" for rule in (*run.violations, *run.late)]
 
 
-def _ending_differences(run, machine):
+def ending_differences(run, machine):
     """How each command ended, by its tag."""
     codes = {record.tag: record.code for record in machine.errors}
     return _unequal(
@@ -263,12 +271,13 @@ def _ending_differences(run, machine):
     )
 
 
-def _memory_differences(seen, wanted, before):
+def memory_differences(name, seen, wanted, before):
+    """Whether a memory is as on golden; ``before`` tells which of the wrong bytes should not have changed at all."""
     differing = (seen != wanted).nonzero()[0]
     if not len(differing):
         return []
     guarded = int((wanted[differing] == before[differing]).sum())
-    return [f"shared memory differs in {len(differing)} bytes, {guarded} of them guarded, first at {differing[0]:#x}"]
+    return [f"{name} differs in {len(differing)} bytes, {guarded} of them guarded, first at {differing[0]:#x}"]
 
 
 def _barrier_differences(run, operations):
