@@ -1,13 +1,23 @@
 """The list of AXI rules: whose each is, and the table of where they were shown to be kept."""
 
-from tilewright.sim.axi_rules import Party, Rule, Wait, record_rules, rules_table
+from tilewright.sim.axi_rules import READ, WRITE, Party, Rule, Wait, record_rules, rules_table
 
 
 def test_parties():
-    """Requests are the manager's and beats the subordinate's, without a rule that is nobody's or both's."""
-    assert [rule for rule in Rule if rule.name.startswith("AR")] == Rule.decode(Rule.mask(Party.MANAGER))
+    """Every rule is somebody's; requests and written data are the manager's."""
     assert Rule.mask(Party.MANAGER) ^ Rule.mask(Party.SUBORDINATE) == (1 << len(Rule)) - 1
-    assert Wait.decode(Wait.mask(Party.MANAGER)) == [Wait.RREADY]
+    assert {rule.channel for rule in Rule.select(Party.MANAGER)} == {"AR", "AW", "W"}
+    assert {rule.channel for rule in Rule.select(Party.SUBORDINATE)} == {"R", "B"}
+    assert Wait.select(Party.MANAGER) == [Wait.RREADY, Wait.AWVALID, Wait.WVALID, Wait.BREADY]
+
+
+def test_directions():
+    """Members that say the same of different channels are different members."""
+    assert Rule.AR_CHANGED is not Rule.AW_CHANGED
+    assert Rule.mask(Party.MANAGER, READ) ^ Rule.mask(Party.MANAGER, WRITE) == Rule.mask(Party.MANAGER)
+    assert Rule.decode(Rule.mask(Party.SUBORDINATE, WRITE)) == Rule.select(Party.SUBORDINATE, ("B",))
+    assert Wait.ARREADY.channel == "AR"
+    assert Wait.BREADY.channel == "B"
 
 
 def test_table(tmp_path, monkeypatch):
