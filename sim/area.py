@@ -1,0 +1,128 @@
+"""``tilewright area``: what each room costs in look-up tables, flip-flops and memories, and how deep its logic is.
+
+Yosys maps every room by itself, for two kinds of device: six-input tables (Xilinx UltraScale+) for size, four-input
+tables (Lattice ECP5) for depth. Nothing is placed or routed. The sum of the rooms leaves out what Yosys would save by
+looking across their edges.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from amaranth.back import rtlil
+
+from tilewright.hw.tmau.params import PRESETS
+
+from .area_rooms import rooms
+from .depth import longest_path
+from .results import record
+from .verilog import conventional_ports, write_atomically
+
+__all__ = ["Cost", "configure", "cost", "run"]
+
+_OUTPUT = Path("build/area.json")
+_YOSYS = "import sys; from pyosys import libyosys; libyosys.run_pass('script ' + sys.argv[1])"
+_SCRIPT = """
+read_rtlil top.il
+synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top top
+write_json xilinx.json
+design -reset
+read_rtlil top.il
+synth_ecp5 -noabc9 -top top
+write_json ecp5.json
+"""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cells of one room.
+
+    Attributes
+    ----------
+    luts : int
+        Tables of up to six inputs; those used as memory included.
+    flip_flops : int
+    memories : int
+        Block RAMs of 36 Kib, halves counted as one.
+    multipliers : int
+    levels : int
+        Four-input tables on the longest path, a carry chain counted as one.
+    """
+
+    luts: int
+    flip_flops: int
+    memories: int
+    multipliers: int
+    levels: int
+
+
+def configure(parser):
+    """Adds the arguments of the subcommand."""
+    parser.add_argument("--preset", choices=list(PRESETS), default="default", help="configuration (%(default)s)")
+    parser.add_argument("--room", help="one room; all if left out")
+    parser.add_argument("--jobs", type=int, default=2, help="rooms at a time (%(default)s)")
+
+
+def run(args):
+    """Prints the table and leaves it as JSON."""
+    params = PRESETS[args.preset]
+    chosen = {name: make for name, make in rooms(params).items() if args.room in (None, name)}
+    print(f"preset {args.preset}\n{'room':<34} {'LUT6':>7} {'FF':>7} {'RAM':>4} {'DSP':>4} {'levels':>6}")
+    costs = {}
+    with ThreadPoolExecutor(args.jobs) as pool:
+        for name, each in zip(chosen, pool.map(lambda make: cost(make()), chosen.values()), strict=True):
+            costs[name] = each
+            print(_row(name, each), flush=True)
+    total = Cost(*(sum(getattr(each, name) for each in costs.values()) for name in _SUMMED), levels=max(
+        each.levels for each in costs.values()))  # fmt: skip
+    print(_row("all of them", total))
+    write_atomically(_OUTPUT, json.dumps({name: asdict(each) for name, each in costs.items()}, indent=1))
+    record(f"area-{args.preset}", luts=total.luts, flip_flops=total.flip_flops, levels=total.levels)
+    return 0
+
+
+_SUMMED = ("luts", "flip_flops", "memories", "multipliers")
+
+
+def _row(name, each):
+    return f"{name:<34} {each.luts:>7} {each.flip_flops:>7} {each.memories:>4} {each.multipliers:>4} {each.levels:>6}"
+
+
+def cost(component):
+    """The :class:`Cost` of a component, mapped by itself."""
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+        folder = Path(folder)
+        ports = conventional_ports(component)
+        (folder / "top.il").write_text(rtlil.convert(component, name="top", ports=ports, emit_src=False))
+        (folder / "area.ys").write_text(_SCRIPT)
+        done = subprocess.run([sys.executable, "-c", _YOSYS, "area.ys"], cwd=folder, capture_output=True, text=True,
+                              check=False)  # fmt: skip
+        if done.returncode:
+            raise RuntimeError(f"Yosys could not map {type(component).__name__}: {(done.stderr + done.stdout)[-500:]}")
+        cells = _cells(folder / "xilinx.json")
+        levels = longest_path(json.loads((folder / "ecp5.json").read_text())["modules"]["top"])
+    kinds = [cell["type"] for cell in cells.values()]
+    return Cost(
+        luts=sum(map(_tables, kinds)),
+        flip_flops=sum(kind.startswith("FD") for kind in kinds),
+        memories=sum(kind.startswith("RAMB") for kind in kinds),
+        multipliers=sum(kind.startswith("DSP") for kind in kinds),
+        levels=levels,
+    )
+
+
+def _cells(path):
+    return json.loads(path.read_text())["modules"]["top"]["cells"]
+
+
+def _tables(kind):
+    """Six-input tables that a cell takes."""
+    if kind.startswith("LUT") or kind == "INV":
+        return 1
+    # Distributed memory: 32 × 8 or 64 × 4 … in a slice, that is one table for two bits or one.
+    return {"RAM32M": 4, "RAM32M16": 8, "RAM64M": 4, "RAM64M8": 8, "RAM32X1D": 2, "RAM64X1D": 2, "RAM128X1D": 4,
+            "RAM256X1D": 8, "SRL16E": 1, "SRLC32E": 1}.get(kind, 0)  # fmt: skip
