@@ -1,4 +1,4 @@
-"""Address generation: nested accumulators, one adder a dimension and no multiplier."""
+"""Address generation: nested accumulators, one adder a level and no multiplier."""
 
 from amaranth import Module, Signal
 from amaranth.lib import data, wiring
@@ -8,44 +8,51 @@ __all__ = ["AddressGenerator"]
 
 
 class AddressGenerator(wiring.Component):
-    """Global address of the walker's run: ``origin + Σ index[d] * stride[d]`` modulo 2^addr_width.
+    """Global address of the walker's run, modulo 2^addr_width.
 
-    Each dimension keeps the address at which its current round began. When dimension d advances, its accumulator and
-    those of all dimensions inside it move on to the next round.
+    Each level keeps the address at which its current round began. When level d advances, its accumulator and those of
+    all levels inside it move on to the next round. If all levels begin at one origin, the address is
+    ``origin + Σ index[d] * stride[d]``.
+
+    Parameters
+    ----------
+    addr_width : int
+        Bits of an address.
+    levels : int
+        Nested loops of the walk, innermost first.
 
     Members
     -------
     load : 1, in
-        Start at ``origin``; has priority over ``advance``.
-    origin : unsigned(addr_width), in
-        Address of the first run.
-    strides : array of four unsigned(addr_width), in
-        Bytes from one index of dimensions 1 to 4 to the next. Must hold from load to load.
-    advance : 4, in
-        One-hot: the dimension that advances; dimensions inside it start over.
+        Start at ``origins``; has priority over ``advance``.
+    origins : array of unsigned(addr_width), one a level, in
+        The first is the address of the first run; that of level d is where the rounds of the levels inside d begin.
+    strides : array of unsigned(addr_width), one a level, in
+        Bytes from one index to the next. Must hold from load to load.
+    advance : levels, in
+        One-hot: the level that advances; levels inside it start over.
     address : unsigned(addr_width), out
         Registered; follows ``load`` and ``advance`` by one cycle.
     """
 
-    def __init__(self, *, addr_width):
+    def __init__(self, *, addr_width, levels):
         super().__init__(
             {
                 "load": In(1),
-                "origin": In(addr_width),
-                "strides": In(data.ArrayLayout(addr_width, 4)),
-                "advance": In(4),
+                "origins": In(data.ArrayLayout(addr_width, levels)),
+                "strides": In(data.ArrayLayout(addr_width, levels)),
+                "advance": In(levels),
                 "address": Out(addr_width),
             }
         )
-        self.rounds = [Signal(addr_width, name=f"round{d}") for d in range(4)]
+        self.rounds = [Signal(addr_width, name=f"round{d}") for d in range(levels)]
 
     def elaborate(self, platform):
         m = Module()
         m.d.comb += self.address.eq(self.rounds[0])
-        for d in range(4):
+        for d, accumulator in enumerate(self.rounds):
             with m.If(self.advance[d]):
-                for inner in range(d + 1):
-                    m.d.sync += self.rounds[inner].eq(self.rounds[d] + self.strides[d])
+                m.d.sync += [inner.eq(accumulator + self.strides[d]) for inner in self.rounds[: d + 1]]
         with m.If(self.load):
-            m.d.sync += [accumulator.eq(self.origin) for accumulator in self.rounds]
+            m.d.sync += [accumulator.eq(self.origins[d]) for d, accumulator in enumerate(self.rounds)]
         return m

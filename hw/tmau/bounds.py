@@ -90,20 +90,20 @@ class BoundsCheck(wiring.Component):
 
     Members
     -------
-    indices : array of four unsigned(8), in
-        Of dimensions 1 to 4.
-    intervals : array of four IntervalLayout, in
+    indices : array of five unsigned(8), in
+        One a level of the walk.
+    intervals : array of five IntervalLayout, in
     inside : 1, out
     """
 
-    indices: In(data.ArrayLayout(8, 4))
-    intervals: In(data.ArrayLayout(IntervalLayout(), 4))
+    indices: In(data.ArrayLayout(8, 5))
+    intervals: In(data.ArrayLayout(IntervalLayout(), 5))
     inside: Out(1)
 
     def elaborate(self, platform):
         m = Module()
-        inside = Signal(4)
-        for d in range(4):
+        inside = Signal(5)
+        for d in range(5):
             index, interval = self.indices[d], self.intervals[d]
             m.d.comb += inside[d].eq((interval.first <= index) & (index < interval.end))
         m.d.comb += self.inside.eq(inside.all())

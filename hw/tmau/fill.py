@@ -7,8 +7,8 @@ from amaranth.lib.wiring import In, Out
 
 from ..smem.layouts import LineLayout
 from ..smem.params import LINE_BYTES
-from .layouts import CompletionLayout
 from .realign import AlignedLayout
+from .tracker import ContextLayout
 
 __all__ = ["AssembledLayout", "LineAssembler", "round_tf32"]
 
@@ -22,9 +22,10 @@ class AssembledLayout(data.StructLayout):
         super().__init__(
             {
                 "line": LineLayout(params.smem),  # not swizzled yet
-                "swizzle": unsigned(2),
                 "last": unsigned(1),  # of the transfer
-                "completion": CompletionLayout(params),  # meaningful with the last line
+                "context": ContextLayout(params),
+                "error": unsigned(1),  # a word that the line answers for came with an error
+                "address": unsigned(params.addr_width),  # of the first such word
             }
         )
 
@@ -88,9 +89,9 @@ class LineAssembler(wiring.Component):
         word_line = Signal(_LINE_BITS)
         fill_line = Signal(_LINE_BITS)
         m.d.comb += [
-            word.eq(Cat(Mux(aligned.tf32, round_tf32(lane), lane) for lane in lanes)),
+            word.eq(Cat(Mux(aligned.context.tf32, round_tf32(lane), lane) for lane in lanes)),
             word_line.eq(word.replicate(LINE_BYTES // bus_bytes)),
-            fill_line.eq(aligned.fill.replicate(LINE_BYTES // 4)),
+            fill_line.eq(aligned.context.fill.replicate(LINE_BYTES // 4)),
         ]
 
         # Masks of this line and, for an end of more than 128, of the next.
@@ -121,9 +122,10 @@ class LineAssembler(wiring.Component):
                 lines.line.row.eq(piece.line),
                 lines.line.data.eq(_select(written, here, held_data)),
                 lines.line.strobe.eq(strobe),
-                lines.swizzle.eq(aligned.swizzle),
                 lines.last.eq(piece.last),
-                lines.completion.eq(aligned.completion),
+                lines.context.eq(aligned.context),
+                lines.error.eq(aligned.error),
+                lines.address.eq(aligned.address),
                 held_data.eq(_select(written | next_written, kept, held_data)),
                 held_strobe.eq(Mux(piece.emit, next_written[::8], strobe)),
             ]

@@ -1,11 +1,12 @@
 """The end of a command: its bytes are reported to the barrier, its tag to the processor, its error to the record."""
 
-from amaranth import Module, unsigned
+from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import Error
 
+from ..lib.arbiter import RoundRobinArbiter
 from ..smem.layouts import LandedLayout
 from .layouts import CompletionLayout, ErrorLayout
 
@@ -19,23 +20,29 @@ class DoneLayout(data.StructLayout):
         super().__init__(
             {
                 "valid": unsigned(1),  # strobe
-                "bytes": unsigned(params.smem.addr_width + 1),  # of the transfer, landed or not; 0 for other commands
+                "stored": unsigned(1),  # by the store half: the bytes went to global memory
+                "bytes": unsigned(
+                    params.smem.addr_width + 1
+                ),  # of the command, landed or not; 0 for those that end in setup
                 "record": ErrorLayout(),  # tag and code always; field and value with a code other than NONE
             }
         )
 
 
 class Finisher(wiring.Component):
-    """Ends commands, at most one a cycle: transfers that have landed before commands that setup has finished.
+    """Ends commands, at most one a cycle; the three that end them take turns.
 
-    A transfer that came with a bus error does not complete its barrier.
+    A transfer that came with a bus error does not complete its barrier, and one of the store half has none.
 
     Members
     -------
     completions : stream of CompletionLayout, in
-        Transfers whose last line is being written in this cycle or has been. Taken together with ``landed``.
+        From the load half: transfers whose last line is being written in this cycle or has been. Taken together with
+        ``landed``.
+    stores : stream of CompletionLayout, in
+        From the store half: transfers whose last burst is acknowledged.
     finished : stream of ErrorLayout, in
-        Commands that moved nothing. Commands are rare beside this port, so nothing waits for long.
+        Commands that moved nothing.
     landed : stream of LandedLayout, out
         For the barrier of a transfer that names one. Combinational from ``completions``.
     done : DoneLayout, out
@@ -43,9 +50,11 @@ class Finisher(wiring.Component):
     """
 
     def __init__(self, params):
+        self.arbiter = RoundRobinArbiter(3)
         super().__init__(
             {
                 "completions": In(stream.Signature(CompletionLayout(params))),
+                "stores": In(stream.Signature(CompletionLayout(params))),
                 "finished": In(stream.Signature(ErrorLayout())),
                 "landed": Out(stream.Signature(LandedLayout(params.smem))),
                 "done": Out(DoneLayout(params)),
@@ -54,27 +63,31 @@ class Finisher(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        completion, landed, record = self.completions.p, self.landed, self.done.record
-        signals = completion.signal & ~completion.error
+        m.submodules.arbiter = arbiter = self.arbiter
+        load, store, other = arbiter.grant
+        signals = self.completions.p.signal & ~self.completions.p.error
         m.d.comb += [
-            landed.p.barrier.eq(completion.barrier),
-            landed.p.bytes.eq(completion.bytes),
-            landed.valid.eq(self.completions.valid & signals),
-            self.completions.ready.eq(landed.ready | ~signals),
-            self.finished.ready.eq(~self.completions.valid),
+            arbiter.requests.eq(Cat(self.completions.valid, self.stores.valid, self.finished.valid)),
+            arbiter.advance.eq(~load | self.completions.ready),
+            self.completions.ready.eq(load & (self.landed.ready | ~signals)),
+            self.stores.ready.eq(store),
+            self.finished.ready.eq(other),
+            self.landed.p.barrier.eq(self.completions.p.barrier),
+            self.landed.p.bytes.eq(self.completions.p.bytes),
+            self.landed.valid.eq(load & signals),
         ]
-        m.d.sync += self.done.valid.eq(0)
-        with m.If(self.completions.valid):
+        completion, record = Signal.like(self.completions.p), self.done.record
+        m.d.comb += completion.eq(Mux(store, self.stores.p, self.completions.p))
+        m.d.sync += self.done.valid.eq(arbiter.grant.any() & arbiter.advance)
+        m.d.sync += self.done.stored.eq(store)
+        with m.If(other):
+            m.d.sync += [self.done.bytes.eq(0), record.eq(self.finished.p)]
+        with m.Else():
             m.d.sync += [
-                self.done.valid.eq(self.completions.ready),
                 self.done.bytes.eq(completion.bytes),
-                record.code.eq(0),
+                record.code.eq(Mux(completion.error, Mux(completion.write, Error.WRITE, Error.READ), Error.NONE)),
                 record.tag.eq(completion.tag),
                 record.field.eq(0),
                 record.value.eq(completion.address),
             ]
-            with m.If(completion.error):
-                m.d.sync += record.code.eq(Error.READ)
-        with m.Elif(self.finished.valid):
-            m.d.sync += [self.done.valid.eq(1), self.done.bytes.eq(0), record.eq(self.finished.p)]
         return m

@@ -5,21 +5,22 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..bus.burst import RangeLayout
-from .layouts import RowLayout
-from .walker import BoxRunLayout
+from .layouts import BoxRunLayout, RowLayout
 
 __all__ = ["RequestGenerator"]
 
 
 class RequestGenerator(wiring.Component):
-    """Turns runs into bus-word requests, and tells the write half about each run.
+    """Turns runs into bus-word requests, and tells the load half about each run.
 
-    A run whose first bus word is the last one of the inside run before it, of the same command, asks only for the rest,
-    which may be nothing. Combinational; one run a cycle. A row is offered no later than its request.
+    A run whose first bus word is the last one of the inside run before it, of the same transfer, asks only for the
+    rest, which may be nothing. A run whose words come from the store half asks for nothing. Combinational; one run a
+    cycle. A row is offered no later than its request.
 
     Members
     -------
     i : stream of BoxRunLayout, in
+        For the load half only.
     rows : stream of RowLayout, out
         One for each run.
     requests : stream of RangeLayout, out
@@ -49,11 +50,12 @@ class RequestGenerator(wiring.Component):
 
         previous, previous_valid = Signal(self.params.word_width), Signal()
         shared = Signal()
-        m.d.comb += shared.eq(run.inside & previous_valid & (first_word == previous))
+        m.d.comb += shared.eq(run.inside & ~run.loop & previous_valid & (first_word == previous))
         m.d.comb += [
             row.inside.eq(run.inside),
             row.offset.eq(offset),
             row.shared.eq(shared),
+            row.skip.eq(run.skip),
             row.last.eq(run.last),
             request.word.eq(Mux(shared, previous + 1, first_word)),
             request.count.eq((beyond >> bus_log2) + ~shared),
@@ -62,7 +64,7 @@ class RequestGenerator(wiring.Component):
         # Row and request leave independently, the row first or together with the request.
         row_sent = Signal()
         row_done = row_sent | self.rows.ready
-        needs_words = run.inside & (~shared | (beyond >> bus_log2 != 0))
+        needs_words = run.inside & ~run.loop & (~shared | (beyond >> bus_log2 != 0))
         m.d.comb += [
             self.rows.valid.eq(self.i.valid & ~row_sent),
             self.requests.valid.eq(self.i.valid & needs_words & row_done),

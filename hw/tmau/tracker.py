@@ -1,7 +1,7 @@
-"""Response tracker: what the write half must know of every read in flight."""
+"""Response tracker: what the load half must know of every read in flight."""
 
 from amaranth import unsigned
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -15,9 +15,11 @@ class ContextLayout(data.StructLayout):
     """What the stages after the tracker need of a transfer; each member means the same as in ``TransferLayout``."""
 
     def __init__(self, params):
-        members = ("tag", "signal", "barrier", "bytes", "swizzle", "fill", "tf32")
+        ending = ("tag", "quiet", "signal", "barrier", "bytes")
+        moving = ("swizzle", "tf32", "loop", "stage", "reduction", "element")
         transfer = TransferLayout(params)
-        super().__init__({name: transfer[name].shape for name in members})
+        # The fill of loads has a period of four bytes.
+        super().__init__({name: transfer[name].shape for name in ending + moving} | {"fill": unsigned(32)})
 
 
 class RunLayout(data.StructLayout):
@@ -30,8 +32,8 @@ class RunLayout(data.StructLayout):
         address = unsigned(params.smem.addr_width + 1)
         super().__init__(
             {
-                "start": address,  # multiple of 16
-                "end": address,  # multiple of 16
+                "start": address,
+                "end": address,  # more than start
                 "inside": unsigned(1),  # the next four members mean something; otherwise the whole run is fill
                 "data_start": address,
                 "data_end": address,
@@ -87,24 +89,30 @@ class ResponseTracker(wiring.Component):
             transfers.o.ready.eq(taken & row.last),
         ]
 
-        # Runs start at chunks of 16 bytes; the transfer's line is only good for the first.
+        # The transfer's address is only good for its first run.
         first = Signal(init=1)
-        following = Signal(params.smem.addr_width + 1 - 4)
-        start = Cat(Const(0, 4), Mux(first, Cat(Const(0, 3), transfer.line), following))
-        next_start = Cat(Const(0, 4), (start[4:] + transfer.pitch[4:])[: len(following)])
+        following = Signal(params.smem.addr_width + 1)
+        start, end, gap = Signal.like(following), Signal.like(following), Signal.like(transfer.gap)
+        m.d.comb += [
+            start.eq(Mux(first, transfer.smem, following)),
+            end.eq(start + transfer.run_bytes),
+            gap.eq(Mux(row.skip, transfer.gap, 0)),
+        ]
         with m.If(taken):
-            m.d.sync += [first.eq(row.last), following.eq(next_start[4:])]
+            m.d.sync += [first.eq(row.last), following.eq(end + gap)]
 
         m.d.comb += [
             run.start.eq(start),
-            run.end.eq(Cat(Const(0, 4), start[4:] + transfer.run_bytes[4:])),
+            run.end.eq(end),
             run.inside.eq(row.inside),
             run.data_start.eq(start + transfer.data_start),
             run.data_end.eq(start + transfer.data_end),
             run.word_end.eq(start + transfer.data_start + (params.bus_bytes - row.offset)),
             run.shared.eq(row.shared),
-            run.close.eq(row.last | (next_start[7:] != run.end[7:])),
+            run.close.eq(row.last | (end[:7] + gap)[7:].any()),
             run.last.eq(row.last),
         ]
-        m.d.comb += [run.context[name].eq(transfer[name]) for name, _ in ContextLayout(params)]
+        m.d.comb += [
+            run.context[name].eq(transfer[name][: len(run.context[name])]) for name, _ in ContextLayout(params)
+        ]
         return m

@@ -1,6 +1,10 @@
-"""F6: each run sends one row and asks once for exactly the words that it does not share; F11: and never idles."""
+"""F6: each run sends one row and asks once for exactly the words that it does not share; F11: and never idles.
+
+F7: no word is ever asked for that holds no byte of the tensor.
+"""
 
 from amaranth import Module, Signal
+from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
 from tilewright.hw.tmau.params import PRESETS
@@ -15,6 +19,7 @@ class RequestsSpec(Elaboratable):
 
     def __init__(self):
         self.dut = RequestGenerator(PARAMS)
+        self.word = AnyConst(PARAMS.word_width)  # any bus word: what holds for it holds for all
 
     def elaborate(self, platform):
         m = Module()
@@ -32,7 +37,7 @@ class RequestsSpec(Elaboratable):
         words = Signal(len(request.count) + 1)
         offset = run.address[: PARAMS.bus_log2]
         m.d.comb += words.eq(((offset + run.bytes - 1) >> PARAMS.bus_log2) + 1)
-        needed = run.inside & (words != row.shared)
+        needed = run.inside & ~run.loop & (words != row.shared)
         m.d.comb += [
             Assert(dut.rows.valid == (dut.i.valid & ~has_row)),
             Assert(~has_row | dut.i.valid),
@@ -46,6 +51,12 @@ class RequestsSpec(Elaboratable):
         with m.If(dut.requests.valid):
             m.d.comb += Assert(request.word == (run.address[PARAMS.bus_log2 :] + row.shared)[: PARAMS.word_width])
             m.d.comb += Assert(request.count == words - row.shared)
+            # Bytes of the run from its first to the first of the word, if it is asked for and not the run's first.
+            ahead = Signal(PARAMS.addr_width)
+            m.d.comb += ahead.eq((self.word << PARAMS.bus_log2) - run.address)
+            asked = ((self.word - request.word)[: PARAMS.word_width] < request.count)
+            holds = (self.word == run.address[PARAMS.bus_log2 :]) | (ahead < run.bytes)
+            m.d.comb += Assert(~asked | (run.inside & ~run.loop & holds))
         m.d.comb += Cover(leaves & row.shared & ~needed)
         m.d.comb += Cover(asks & row.shared & has_row)
         return m
@@ -57,7 +68,7 @@ class RequestsSpec(Elaboratable):
 
 def test_rows_and_requests():
     spec = RequestsSpec()
-    prove(spec, spec.ports(), name="requests", depth=2, proves="F6 F11")
+    prove(spec, spec.ports(), name="requests", depth=2, proves="F6 F7 F11")
 
 
 def test_shared_words_are_reached():

@@ -147,8 +147,6 @@ def well_formed(run, params):
     return (
         (run.start < run.end)
         & (run.end <= params.smem.size_bytes)
-        & (run.start[:4] == 0)
-        & (run.end[:4] == 0)
         & (inside | ~run.inside)
         & (run.close | ~run.last)
     )

@@ -28,6 +28,8 @@ class WalkerSpec(Elaboratable):
         m.d.sync += single.eq(dut.i.payload.lasts.as_value() == 0)
         m.d.comb += [
             Assert(dut.o.valid == walking),
+            Assert(dut.busy == walking),
+            Assert(~dut.o.payload.last | dut.o.payload.skip),
             Assert(dut.i.ready == (~walking | ends)),
             Assert(~first | (dut.o.payload.last == single)),
             Cover(accepted & ends & ~first),

@@ -55,14 +55,14 @@ def test_interval_holds_exactly_the_indices_inside():
     simulate(dut, check)
 
 
-def test_run_is_inside_if_every_dimension_is():
+def test_run_is_inside_if_every_level_is():
     dut = BoundsCheck()
     rng = random.Random(SEED)
 
     async def check(ctx):
         for _ in range(500):
-            intervals = [{"first": rng.randint(0, 3), "end": rng.randint(0, 6)} for _ in range(4)]
-            indices = [rng.randint(0, 5) for _ in range(4)]
+            intervals = [{"first": rng.randint(0, 3), "end": rng.randint(0, 6)} for _ in range(5)]
+            indices = [rng.randint(0, 5) for _ in range(5)]
             ctx.set(dut.intervals, intervals)
             ctx.set(dut.indices, indices)
             expected = all(v["first"] <= i < v["end"] for i, v in zip(indices, intervals, strict=True))

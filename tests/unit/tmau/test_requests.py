@@ -17,11 +17,13 @@ BUS = PARAMS.bus_bytes
 def random_runs(rng, commands):
     for _ in range(commands):
         count = rng.randint(1, 12)
-        address = 16 * rng.getrandbits(30)
-        pitch = rng.choice([16, 32, 48, 64, 80, 128, 4096, 0])
-        size = rng.choice([1, 16, 32, 48, 64, 200])
+        address = rng.choice([1, 2, 16]) * rng.getrandbits(30)
+        pitch = rng.choice([16, 32, 48, 64, 80, 128, 4096, 0, 1, 2, 37])
+        size = rng.choice([1, 2, 16, 32, 48, 63, 64, 200])
+        loop = rng.random() < 0.1
         for i in range(count):
-            yield {"address": address, "bytes": size, "inside": rng.random() < 0.8, "last": i == count - 1}
+            flags = {"inside": rng.random() < 0.8, "skip": rng.getrandbits(1), "last": i == count - 1, "loop": loop}
+            yield {"address": address, "bytes": size} | flags
             address += pitch
 
 
@@ -31,8 +33,9 @@ def expected(runs):
     for run in runs:
         words = list(range(run["address"] // BUS, (run["address"] + run["bytes"] - 1) // BUS + 1))
         shared = run["inside"] and words[0] == previous
-        rows.append((run["inside"], run["address"] % BUS if run["inside"] else None, shared, run["last"]))
-        if run["inside"]:
+        offset = run["address"] % BUS if run["inside"] else None
+        rows.append((run["inside"], offset, shared, run["skip"], run["last"]))
+        if run["inside"] and not run["loop"]:
             previous = words[-1]
             if words[shared:]:
                 requests.append((words[shared], len(words[shared:])))
@@ -55,8 +58,8 @@ def test_rows_and_requests(mode):
 
     async def row_sink(ctx):
         got, taken["rows"] = await receive(ctx, dut.rows, len(rows), stall=stall["stall"], seed=2)
-        for row, (inside, offset, shared, last) in zip(got, rows, strict=True):
-            assert (row.inside, row.shared, row.last) == (inside, shared, last)
+        for row, (inside, offset, shared, skip, last) in zip(got, rows, strict=True):
+            assert (row.inside, row.shared, row.skip, row.last) == (inside, shared, skip, last)
             assert not inside or row.offset == offset
 
     async def request_sink(ctx):

@@ -34,14 +34,15 @@ def random_runs(bus_bytes, count):
     rng = random.Random(SEED)
     runs, start, fresh = [], 0, True
     for tag in range(count):
-        length = 16 * rng.choice([1, 2, 5, 8, 9, rng.randint(1, 40)])
-        pitch = length + 16 * rng.choice([0, 0, 0, 1, 8])
+        grain = rng.choice([1, 2, 16])
+        length = grain * rng.choice([1, 1, 2, 5, 8, 9, rng.randint(1, 40), rng.randint(1, 40 * 16 // grain)])
+        pitch = length + grain * rng.choice([0, 0, 0, 1, 3, 7])
         last = rng.random() < 0.2 or start + pitch > 3000
         data = tuple(sorted(rng.sample(range(length + 1), 2))) if rng.random() < 0.8 else None
         close = last or (start + pitch) >> 7 != (start + length) >> 7
         options = {"offset": rng.randrange(bus_bytes), "shared": rng.getrandbits(1) and not fresh and data is not None}
         runs.append(make_run(start, length, data=data, close=close, last=last, tag=tag, bus_bytes=bus_bytes, **options))
-        start = 128 * rng.randint(0, 8) if last else start + pitch
+        start = 128 * rng.randint(0, 8) + rng.choice([0, rng.randrange(128)]) if last else start + pitch
         fresh = last or (fresh and data is None)
     # However the last run was drawn: steps are counted by runs, and an open line would not matter.
     return runs

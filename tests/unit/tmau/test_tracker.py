@@ -18,26 +18,33 @@ def random_load(count, runs):
     rng = random.Random(SEED)
     transfers, rows, expected = [], [], []
     for tag in range(count):
-        length = 16 * rng.randint(1, 12)
-        pitch = length + 16 * rng.choice([0, 0, 1, 5])
+        length = rng.choice([1, 2, 4, 16 * rng.randint(1, 12), rng.randint(1, 200)])
+        gap = rng.choice([0, 0, 1, 16, 112, rng.randint(1, 127)])
         number = rng.randint(1, runs)
-        start = 128 * rng.randint(0, (PARAMS.smem.size_bytes - number * pitch) // 128)
+        start = rng.randint(0, PARAMS.smem.size_bytes - number * (length + gap))
         first, end = sorted(rng.sample(range(length + 1), 2))
         context = {
             "tag": tag,
+            "quiet": tag % 2,
             "signal": 1,
             "barrier": 8,
             "bytes": number * length,
             "swizzle": tag % 4,
-            "fill": tag,
+            "fill": tag << 26,
             "tf32": 1,
+            "loop": tag // 2 % 2,
+            "stage": tag // 4 % 2,
+            "reduction": tag % 9,
+            "element": tag % 15,
         }
-        transfers.append(context | {"line": start >> 7, "run_bytes": length, "pitch": pitch, "data_start": first})
-        transfers[-1]["data_end"] = end
+        place = {"smem": start, "run_bytes": length, "gap": gap, "data_start": first, "data_end": end}
+        transfers.append(context | place | {"fill": tag << 26 | 5 << 32})
+        here = start
         for k in range(number):
-            here, last = start + k * pitch, k == number - 1
+            skip, last = rng.getrandbits(1), k == number - 1
+            following = here + length + gap * skip
             inside, offset, shared = rng.getrandbits(1), rng.randrange(PARAMS.bus_bytes), rng.getrandbits(1)
-            rows.append({"inside": inside, "offset": offset, "shared": shared, "last": last})
+            rows.append({"inside": inside, "offset": offset, "shared": shared, "skip": skip, "last": last})
             expected.append(
                 {
                     "start": here,
@@ -47,11 +54,12 @@ def random_load(count, runs):
                     "data_end": here + end,
                     "word_end": here + first - offset + PARAMS.bus_bytes,
                     "shared": shared,
-                    "close": last or (here + pitch) >> 7 != (here + length) >> 7,
+                    "close": last or following >> 7 != (here + length) >> 7,
                     "last": last,
                     "context": context,
                 }
             )
+            here = following
     return transfers, rows, expected
 
 

@@ -1,4 +1,4 @@
-"""The walker visits every run once, in order, one a cycle, without a gap between commands."""
+"""The walker visits every run once, in order, one a cycle, without a gap between transfers."""
 
 import itertools
 import random
@@ -15,12 +15,14 @@ PARAMS = PRESETS["unit"]
 
 
 def random_walk(rng):
-    lasts = [rng.choice([0, 0, 1, rng.randint(0, 4)]) for _ in range(4)]
+    lasts = [rng.choice([0, 0, 1, rng.randint(0, 4)]) for _ in range(5)]
     return {
+        "store": rng.getrandbits(1),
+        "loop": rng.getrandbits(1),
         "origin": rng.getrandbits(32),
         "data_start": rng.randint(0, 200),
         "data_bytes": rng.randint(1, 4096),
-        "strides": [rng.getrandbits(32) for _ in range(4)],
+        "strides": [rng.getrandbits(32) for _ in range(5)],
         "lasts": lasts,
         "intervals": [{"first": rng.choice([0, 0, 1]), "end": rng.choice([last + 1, last + 1, 1])} for last in lasts],
         "outside": rng.random() < 0.1,
@@ -36,7 +38,14 @@ def visits(walk):
             interval["first"] <= i < interval["end"] for i, interval in zip(index, walk["intervals"], strict=True)
         )
         address = walk["origin"] + walk["data_start"] + sum(map(int.__mul__, index, walk["strides"]))
-        yield address % (1 << 32), walk["data_bytes"], inside, number == len(places) - 1
+        flags = {
+            "inside": inside,
+            "skip": index[0] == walk["lasts"][0],
+            "last": number == len(places) - 1,
+            "store": walk["store"],
+            "loop": walk["loop"],
+        }
+        yield address % (1 << 32), walk["data_bytes"], flags
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
@@ -52,9 +61,9 @@ def test_runs_of_back_to_back_walks(mode):
 
     async def sink(ctx):
         runs, cycles = await receive(ctx, dut.o, len(expected), stall=stall["stall"], seed=2)
-        for run, (address, data_bytes, inside, last) in zip(runs, expected, strict=True):
-            assert (run.inside, run.last) == (inside, last)
-            if inside:
+        for run, (address, data_bytes, flags) in zip(runs, expected, strict=True):
+            assert {name: run[name] for name in flags} == flags
+            if run.inside:
                 assert (run.address, run.bytes) == (address, data_bytes)
         if mode == "none":
             assert cycles == list(range(1, len(expected) + 1)), "latency 1, a run in every cycle"
