@@ -1,4 +1,4 @@
-"""An AXI4 read memory for the Python simulator: short runs of single components."""
+"""An AXI4 memory for the Python simulator: short runs of single components."""
 
 import random
 from collections import deque
@@ -9,16 +9,20 @@ __all__ = ["AxiMemory"]
 
 
 class AxiMemory:
-    """Answers reads in order, one beat a cycle; run :meth:`serve` as a background testbench.
+    """Answers reads and writes in order, one beat a cycle; run :meth:`serve`, :meth:`serve_writes` as background
+    testbenches.
+
+    As unhelpful as AXI4 allows where reads meet writes: a read sees the memory as it is when its request is accepted, a
+    write changes it when it is answered.
 
     Parameters
     ----------
     axi : interface
-        Of an ``Axi4ReadSignature``, seen from outside the manager.
+        Of an AXI4 signature with the channels that are served, seen from outside the manager.
     contents : uint8 array
-        Memory from address 0 on; addresses wrap at its size.
+        Memory from address 0 on; addresses wrap at its size. Two memories may share it.
     latency : int
-        Cycles from a request to its first beat.
+        Cycles from a request to its first beat, and from the last beat of a write to its answer.
     stall : float
         Probability of a pause before each transfer of either channel.
     seed : int
@@ -26,10 +30,10 @@ class AxiMemory:
 
     Attributes
     ----------
-    requests : list of (int, int, int, int)
-        Cycle, ARID, address and beats of every request.
+    requests, writes : list of (int, int, int, int)
+        Cycle, ID, address and beats of every read and of every write.
     failing : set of int
-        Addresses of bus words that are answered with SLVERR.
+        Addresses of bus words that are answered with SLVERR; what is written there is lost.
     last_beat : int or None
         Cycle of the last data beat so far.
     """
@@ -38,15 +42,16 @@ class AxiMemory:
         self._axi, self._contents, self._latency = axi, contents, latency
         self._stall, self._rng = stall, random.Random(seed)
         self.requests = []
+        self.writes = []
         self.failing = set()
         self.last_beat = None
 
     async def serve(self, ctx):
-        """The testbench."""
+        """The testbench of the read channels."""
         axi, pending, offered, cycle = self._axi, deque(), None, 0
         while True:
-            ctx.set(axi.arready, self._rng.random() >= self._stall)
-            if offered is None and pending and pending[0][0] <= cycle and self._rng.random() >= self._stall:
+            ctx.set(axi.arready, self._proceeds())
+            if offered is None and pending and pending[0][0] <= cycle and self._proceeds():
                 offered = pending.popleft()
                 self._offer(ctx, *offered[1:])
             ctx.set(axi.rvalid, offered is not None)
@@ -56,18 +61,69 @@ class AxiMemory:
             if arvalid and arready:
                 self.requests.append((cycle, arid, araddr, arlen + 1))
                 for beat in range(arlen + 1):
-                    address = (araddr + beat * len(axi.rdata) // 8) % len(self._contents)
-                    pending.append((cycle + self._latency, arid, address, beat == arlen))
+                    place = self._place(axi.rdata, araddr, beat)
+                    word = int.from_bytes(self._contents[place].tobytes(), "little")
+                    pending.append((cycle + self._latency, arid, place.start, word, beat == arlen))
             if offered is not None and rready:
                 if offered[1] == 0:
                     self.last_beat = cycle
                 offered = None
             cycle += 1
 
-    def _offer(self, ctx, burst_id, address, last):
+    def _offer(self, ctx, burst_id, address, word, last):
         axi = self._axi
-        word = self._contents[address : address + len(axi.rdata) // 8]
         ctx.set(axi.rid, burst_id)
-        ctx.set(axi.rdata, int.from_bytes(word.tobytes(), "little"))
+        ctx.set(axi.rdata, word)
         ctx.set(axi.rresp, Response.SLVERR if address in self.failing else Response.OKAY)
         ctx.set(axi.rlast, last)
+
+    async def serve_writes(self, ctx):
+        """The testbench of the write channels."""
+        axi, requests, beats, pending, offered, cycle = self._axi, deque(), [], deque(), False, 0
+        while True:
+            ctx.set(axi.awready, self._proceeds())
+            ctx.set(axi.wready, self._proceeds())
+            if not offered and pending and pending[0][0] <= cycle and self._proceeds():
+                offered = True
+                _, burst_id, address, words = pending.popleft()
+                ctx.set(axi.bid, burst_id)
+                ctx.set(axi.bresp, self._write(address, words))
+            ctx.set(axi.bvalid, offered)
+            channels = (axi.awvalid, axi.awready, axi.awid, axi.awaddr, axi.awlen)
+            channels += (axi.wvalid, axi.wready, axi.wdata, axi.wstrb, axi.wlast, axi.bready)
+            _, _, awvalid, awready, awid, awaddr, awlen, wvalid, wready, *word, last, bready = await ctx.tick().sample(
+                *channels
+            )
+            if awvalid and awready:
+                self.writes.append((cycle, awid, awaddr, awlen + 1))
+                requests.append((awid, awaddr, awlen + 1))
+            if wvalid and wready:
+                beats.append((*word, last))
+            while requests and len(beats) >= requests[0][2]:
+                burst_id, address, count = requests.popleft()
+                words, beats = beats[:count], beats[count:]
+                assert [last for _, _, last in words] == [0] * (count - 1) + [1], f"WLAST of the burst to {address:#x}"
+                pending.append((cycle + self._latency, burst_id, address, words))
+            offered = offered and not bready
+            cycle += 1
+
+    def _write(self, address, words):
+        response = Response.OKAY
+        for beat, (word, strobe, _) in enumerate(words):
+            place = self._place(self._axi.wdata, address, beat)
+            if place.start in self.failing:
+                response = Response.SLVERR
+                continue
+            for offset in range(place.stop - place.start):
+                if strobe >> offset & 1:
+                    self._contents[place.start + offset] = word >> 8 * offset & 0xFF
+        return response
+
+    def _place(self, word, address, beat):
+        """Where the ``beat``-th word of a burst lies."""
+        word_bytes = len(word) // 8
+        start = (address + beat * word_bytes) % len(self._contents)
+        return slice(start, start + word_bytes)
+
+    def _proceeds(self):
+        return self._rng.random() >= self._stall

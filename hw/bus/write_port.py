@@ -1,0 +1,162 @@
+"""The AXI4 write port: bursts, their words, and what becomes of them."""
+
+from amaranth.hdl import Cat, Const, Module, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from ..lib.stream import Queue, SkidBuffer
+from .axi4 import Axi4WriteSignature, Burst
+from .beats import BeatSequencer
+from .burst import BurstLayout
+from .writes import WriteBurstLayout, WriteResponseLayout, WriteWordLayout
+
+__all__ = ["WritePort"]
+
+_WRITE_ID = 0  # all bursts: their answers come in order
+#: AWCACHE: an interconnect may merge and split. It may not buffer, so that whoever reads after the answer finds the new
+#: bytes.
+_MODIFIABLE = 0b0010
+_UNPRIVILEGED_NON_SECURE = 0b010  # AWPROT
+
+#: Bursts that may be ahead of their words.
+_AHEAD = 16
+
+
+class WritePort(wiring.Component):
+    """Issues write bursts and says what became of them.
+
+    One register from bursts to AW and from words to W, none from B to the responses; one burst and one word a cycle.
+    Words may pass on W before or after the request of their burst on AW; neither channel waits for the other. A burst
+    must be taken before its words are, so that whoever makes both must not wait with a burst for an earlier word.
+
+    A burst holds one of ``max_outstanding`` credits from the cycle in which it is taken until its response. A queue in
+    memory keeps what the response will say.
+
+    Parameters
+    ----------
+    addr_width : int
+        Bits of a byte address.
+    bus_bytes : int
+        Bytes of a bus word: 4, 8, 16, 32 or 64.
+    max_outstanding : int
+        Bursts in flight at most, 2 to 1024, a power of two.
+    id_width : int
+        Bits of AWID, which is always zero.
+
+    Members
+    -------
+    bursts : In(stream of WriteBurstLayout)
+        ``ready`` depends on registers only. ``reduction`` and ``element`` mean nothing here.
+    words : In(stream of WriteWordLayout)
+        Those of all bursts that are not empty, in order. ``ready`` depends on registers only.
+    responses : Out(stream of WriteResponseLayout)
+        One for each burst, in order. ``axi.bready`` depends combinationally on its ``ready``.
+    axi : Out(Axi4WriteSignature)
+        The bus.
+    aw_stb : Out(1)
+        A request is accepted by the bus.
+    beat_stb : Out(1)
+        A word is accepted by the bus.
+    stall_credit : Out(1)
+        A burst waits because ``max_outstanding`` are in flight.
+    stall_aw : Out(1)
+        A request waits for the bus.
+    """
+
+    def __init__(self, *, addr_width, bus_bytes, max_outstanding, id_width):
+        if bus_bytes not in (4, 8, 16, 32, 64):
+            raise ValueError(f"bus_bytes must be 4, 8, 16, 32 or 64, not {bus_bytes!r}")
+        self._bus_log2 = exact_log2(bus_bytes)
+        word_width = addr_width - self._bus_log2
+        self.requests = SkidBuffer(BurstLayout(word_width))
+        self.sequencer = BeatSequencer(unsigned(0), _AHEAD)
+        word_layout = WriteWordLayout(bus_bytes)
+        self.beats = SkidBuffer(data.StructLayout({"word": word_layout, "last": unsigned(1)}))
+        in_flight_layout = {name: unsigned(1) for name in ("empty", "refused", "last")}
+        self.in_flight = Queue(data.StructLayout({"word": unsigned(word_width), **in_flight_layout}), max_outstanding)
+        super().__init__(
+            {
+                "bursts": In(stream.Signature(WriteBurstLayout(addr_width, bus_bytes))),
+                "words": In(stream.Signature(word_layout)),
+                "responses": Out(stream.Signature(WriteResponseLayout(addr_width))),
+                "axi": Out(Axi4WriteSignature(addr_width, 8 * bus_bytes, id_width)),
+                "aw_stb": Out(1),
+                "beat_stb": Out(1),
+                "stall_credit": Out(1),
+                "stall_aw": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.requests = self.requests
+        m.submodules.sequencer = self.sequencer
+        m.submodules.beats = self.beats
+        m.submodules.in_flight = self.in_flight
+        self._take_bursts(m)
+        self._drive_aw(m)
+        self._drive_w(m)
+        self._respond(m)
+        return m
+
+    def _take_bursts(self, m):
+        """A burst goes to three places at once: AW, the count of its words, and what the response will say."""
+        burst, request, sequencer, in_flight = self.bursts, self.requests.i, self.sequencer.bursts, self.in_flight.i
+        taken = Signal()
+        m.d.comb += [
+            burst.ready.eq(request.ready & sequencer.ready & in_flight.ready),
+            taken.eq(burst.valid & burst.ready),
+            request.valid.eq(taken & ~burst.payload.empty),
+            request.payload.word.eq(burst.payload.word),
+            request.payload.beats_minus_one.eq(burst.payload.beats_minus_one),
+            sequencer.valid.eq(taken & ~burst.payload.empty),
+            sequencer.payload.beats_minus_one.eq(burst.payload.beats_minus_one),
+            in_flight.valid.eq(taken),
+            *(in_flight.payload[name].eq(burst.payload[name]) for name in ("word", "empty", "refused", "last")),
+            self.stall_credit.eq(burst.valid & ~in_flight.ready),
+        ]
+
+    def _drive_aw(self, m):
+        axi, request = self.axi, self.requests.o
+        m.d.comb += [
+            axi.awid.eq(_WRITE_ID),
+            axi.awaddr.eq(Cat(Const(0, self._bus_log2), request.payload.word)),
+            axi.awlen.eq(request.payload.beats_minus_one),
+            axi.awsize.eq(self._bus_log2),
+            axi.awburst.eq(Burst.INCR),
+            axi.awprot.eq(_UNPRIVILEGED_NON_SECURE),
+            axi.awcache.eq(_MODIFIABLE),
+            axi.awvalid.eq(request.valid),
+            request.ready.eq(axi.awready),
+            self.aw_stb.eq(axi.awvalid & axi.awready),
+            self.stall_aw.eq(axi.awvalid & ~axi.awready),
+        ]
+
+    def _drive_w(self, m):
+        axi, words, due, beat = self.axi, self.words, self.sequencer.beats, self.beats
+        m.d.comb += [
+            words.ready.eq(due.valid & beat.i.ready),
+            beat.i.valid.eq(words.valid & due.valid),
+            due.ready.eq(words.valid & beat.i.ready),
+            beat.i.payload.word.eq(words.payload),
+            beat.i.payload.last.eq(due.payload.last),
+            axi.wdata.eq(beat.o.payload.word.data),
+            axi.wstrb.eq(beat.o.payload.word.strobe),
+            axi.wlast.eq(beat.o.payload.last),
+            axi.wvalid.eq(beat.o.valid),
+            beat.o.ready.eq(axi.wready),
+            self.beat_stb.eq(axi.wvalid & axi.wready),
+        ]
+
+    def _respond(self, m):
+        axi, responses, burst = self.axi, self.responses, self.in_flight.o
+        failed = axi.bresp.as_value()[1]
+        m.d.comb += [
+            responses.valid.eq(burst.valid & (burst.payload.empty | axi.bvalid)),
+            axi.bready.eq(burst.valid & ~burst.payload.empty & responses.ready),
+            burst.ready.eq(responses.ready & (burst.payload.empty | axi.bvalid)),
+            responses.payload.error.eq(burst.payload.refused | (~burst.payload.empty & failed)),
+            responses.payload.last.eq(burst.payload.last),
+            responses.payload.address.eq(Cat(Const(0, self._bus_log2), burst.payload.word)),
+        ]

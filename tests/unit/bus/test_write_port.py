@@ -1,0 +1,173 @@
+"""The write port against a memory that pauses and fails: contents, responses, rates, and channels that do not wait."""
+
+import random
+
+import numpy as np
+import pytest
+
+from tilewright.hw.bus.axi4 import Response
+from tilewright.hw.bus.write_port import WritePort
+from tilewright.sim.axi_memory import AxiMemory
+from tilewright.sim.pysim import simulate
+from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+
+BUS_BYTES = 16
+MEMORY_BYTES = 1 << 16
+
+
+def new_port(**changes):
+    return WritePort(**{"addr_width": 32, "bus_bytes": BUS_BYTES, "max_outstanding": 4, "id_width": 2} | changes)
+
+
+def some_bursts(count, seed):
+    """Bursts as the port takes them, and the words of each."""
+    rng = random.Random(seed)
+    bursts = []
+    for _ in range(count):
+        beats = rng.choice([1, 1, 2, 3, 16])
+        empty = rng.random() < 0.2
+        burst = {"word": 256 * rng.randrange(16) + rng.randrange(256 - beats + 1), "beats_minus_one": beats - 1}
+        burst |= {"empty": empty, "refused": empty and rng.random() < 0.5, "last": rng.random() < 0.5}
+        words = [
+            {"data": rng.getrandbits(8 * BUS_BYTES), "strobe": rng.getrandbits(BUS_BYTES)}
+            for _ in range(0 if empty else beats)
+        ]
+        bursts.append((burst, words))
+    return bursts
+
+
+def expected(bursts, failing):
+    """What the memory holds in the end, and the responses (address, last, error)."""
+    contents, responses = np.zeros(MEMORY_BYTES, np.uint8), []
+    for burst, words in bursts:
+        error = burst["refused"]
+        for beat, word in enumerate(words):
+            start = BUS_BYTES * (burst["word"] + beat)
+            error |= start in failing
+            for offset in range(BUS_BYTES):
+                if word["strobe"] >> offset & 1 and start not in failing:
+                    contents[start + offset] = word["data"] >> 8 * offset & 0xFF
+        responses.append((BUS_BYTES * burst["word"], burst["last"], error))
+    return contents, responses
+
+
+def write(dut, memory, bursts, mode="none"):
+    """Writes ``bursts``; when they were taken, the responses (address, last, error), and when these came."""
+    result, stalls = {}, STALL_MODES[mode]
+
+    async def burst_source(ctx):
+        items = [burst for burst, _ in bursts]
+        result["taken"] = await send(ctx, dut.bursts, items, idle=stalls["idle"], seed=1)
+
+    async def word_source(ctx):
+        await send(ctx, dut.words, [word for _, words in bursts for word in words], idle=stalls["idle"], seed=2)
+
+    async def response_sink(ctx):
+        responses, result["cycles"] = await receive(ctx, dut.responses, len(bursts), stall=stalls["stall"], seed=3)
+        result["responses"] = [(response.address, response.last, response.error) for response in responses]
+
+    streams = [(dut.requests.o, "AW"), (dut.beats.o, "W"), (dut.responses, "responses")]
+    background = [memory.serve_writes, *(watch_stream(*stream) for stream in streams)]
+    simulate(dut, burst_source, word_source, response_sink, background=background)
+    return result
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize("stall", [0.0, 0.4])
+def test_contents_and_responses(mode, stall):
+    bursts = some_bursts(60, seed=5)
+    written = [BUS_BYTES * (burst["word"] + beat) for burst, words in bursts for beat in range(len(words))]
+    dut, contents = new_port(), np.zeros(MEMORY_BYTES, np.uint8)
+    memory = AxiMemory(dut.axi, contents, latency=5, stall=stall)
+    memory.failing = set(written[::9])
+    result = write(dut, memory, bursts, mode)
+
+    wanted, responses = expected(bursts, memory.failing)
+    assert result["responses"] == responses
+    assert (contents == wanted).all()
+    requests = [(0, BUS_BYTES * burst["word"], len(words)) for burst, words in bursts if words]
+    assert [write[1:] for write in memory.writes] == requests
+
+
+def test_full_rate_and_latency():
+    """A request is at AW one cycle after its burst was offered; one request, word and response a cycle."""
+    dut = new_port(max_outstanding=16)
+    memory = AxiMemory(dut.axi, np.zeros(MEMORY_BYTES, np.uint8), latency=5)
+    word = {"data": 1, "strobe": 1}
+    result = write(dut, memory, [({"word": n, "beats_minus_one": 0}, [word]) for n in range(100)])
+    assert result["taken"] == list(range(100))
+    assert [cycle for cycle, *_ in memory.writes] == list(range(1, 101))
+    assert np.diff(result["cycles"]).tolist() == 99 * [1]
+
+
+def test_channels_do_not_wait_for_each_other():
+    """All words of two bursts pass while AW stalls, and both requests while W stalls."""
+    burst, word = {"word": 0, "beats_minus_one": 1}, {"data": 1, "strobe": 1}
+    for open_channel, count in (("w", 4), ("aw", 2)):
+        dut = new_port()
+
+        async def bursts(ctx, dut=dut):
+            await send(ctx, dut.bursts, [burst] * 2)
+
+        async def words(ctx, dut=dut):
+            await send(ctx, dut.words, [word] * 2)
+
+        async def subordinate(ctx, dut=dut, channel=open_channel, count=count):
+            ctx.set(getattr(dut.axi, f"{channel}ready"), 1)
+            for _ in range(count):
+                await ctx.tick().until(getattr(dut.axi, f"{channel}valid"))
+
+        async def more_words(ctx, dut=dut, words=words):
+            await words(ctx)
+            await send(ctx, dut.words, [word] * 2)
+
+        simulate(dut, bursts, more_words if open_channel == "w" else words, subordinate, deadline=50)
+
+
+def test_credit_and_strobes():
+    """With one answer outstanding too many the next burst waits; what the port reports comes with it."""
+    dut = new_port(max_outstanding=2)
+
+    async def source(ctx):
+        await send(ctx, dut.bursts, [{"word": n, "beats_minus_one": 0} for n in range(2)])
+        ctx.set(dut.bursts.valid, 1)
+        ctx.set(dut.axi.awready, 1)
+        *_, stalled, requested, waits = await ctx.tick().sample(dut.stall_credit, dut.aw_stb, dut.stall_aw)
+        assert (stalled, requested, waits) == (1, 1, 0)
+        ctx.set(dut.axi.awready, 0)
+        *_, requested, waits = await ctx.tick().sample(dut.aw_stb, dut.stall_aw)
+        assert (requested, waits) == (0, 1)
+        ctx.set(dut.axi.bvalid, 1)
+        ctx.set(dut.responses.ready, 1)
+        await ctx.tick()
+        *_, stalled = await ctx.tick().sample(dut.stall_credit)
+        assert not stalled
+
+    async def words(ctx):
+        await send(ctx, dut.words, [{"data": 1, "strobe": 1}])
+        ctx.set(dut.axi.wready, 1)
+        *_, written = await ctx.tick().sample(dut.beat_stb)
+        assert written
+
+    simulate(dut, source, words)
+
+
+@pytest.mark.parametrize(
+    ("response", "error"), [(Response.OKAY, 0), (Response.SLVERR, 1), (Response.DECERR, 1), (Response.EXOKAY, 0)]
+)
+def test_answers(response, error):
+    dut = new_port()
+
+    async def testbench(ctx):
+        await send(ctx, dut.bursts, [{"word": 3}])
+        ctx.set(dut.axi.bresp, response)
+        ctx.set(dut.axi.bvalid, 1)
+        (answer,), _ = await receive(ctx, dut.responses, 1)
+        assert (answer.error, answer.address) == (error, 3 * BUS_BYTES)
+
+    simulate(dut, testbench)
+
+
+def test_refused_parameters():
+    with pytest.raises(ValueError, match=r"^bus_bytes must be 4, 8, 16, 32 or 64, not 24$"):
+        new_port(bus_bytes=24)
