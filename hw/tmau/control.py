@@ -1,6 +1,6 @@
 """The TMAU as a processor sees it over registers: parameters, status, error record, interrupt, performance counters."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
@@ -12,8 +12,9 @@ from ..bus.csr import RegisterFile
 from ..lib.join import join
 from .core import EventsLayout
 from .finish import DoneLayout
+from .layouts import WindowsLayout
 
-__all__ = ["Control", "watch"]
+__all__ = ["Control"]
 
 
 class Control(wiring.Component):
@@ -31,6 +32,7 @@ class Control(wiring.Component):
         Strobe, from shared memory.
     queue_level, idle : in
         From the data path.
+    windows : WindowsLayout, out
     invalidate_descriptors : 1, out
         Strobe.
     irq : 1, out
@@ -50,6 +52,7 @@ class Control(wiring.Component):
                 "bank_conflict": In(1),
                 "queue_level": In(range(params.queue_depth + 1)),
                 "idle": In(1),
+                "windows": Out(WindowsLayout(params)),
                 "invalidate_descriptors": Out(1),
                 "irq": Out(1),
             }
@@ -80,13 +83,14 @@ class Control(wiring.Component):
             self.irq.eq((registers.irq_status.as_value() & registers.irq_enable.as_value()).any()),
         ]
         self._record_errors(m, registers, failed)
+        self._show_windows(m, registers)
 
         counted = {
             "busy_cycles": ~self.idle,
             "commands": events.command,
             "requests": events.request,
             "beats": events.beat,
-            "bytes": Mux(completed, self.done.bytes, 0),
+            "bytes": Mux(completed & ~self.done.stored, self.done.bytes, 0),
             "stall_credit": events.stall_credit,
             "stall_ar": events.stall_ar,
             "stall_data": events.stall_data,
@@ -94,6 +98,9 @@ class Control(wiring.Component):
             "descriptor_hits": events.descriptor_hit,
             "descriptor_misses": events.descriptor_miss,
             "bank_conflicts": self.bank_conflict,
+            "write_requests": events.write_request,
+            "write_beats": events.write_beat,
+            "write_bytes": Mux(completed & self.done.stored, self.done.bytes, 0),
         }
         for name, increment in counted.items():
             count = Signal(32, name=name)
@@ -132,13 +139,26 @@ class Control(wiring.Component):
             registers.error_count.count.eq(count),
         ]
 
+    def _show_windows(self, m, registers):
+        """Windows in pages and lines that exist: one that begins behind the memory holds nothing."""
+        confine = registers.windows
+        base = Cat(registers.global_base_lo.address, registers.global_base_hi.address)
+        limit = Cat(registers.global_limit_lo.address, registers.global_limit_hi.address)
+        first, last = self._units(base, limit, 12, self.params.addr_width)
+        shared = (registers.shared_base.address, registers.shared_limit.address)
+        shared_first, shared_last = self._units(*shared, 7, self.params.smem.addr_width)
+        m.d.comb += [
+            self.windows.confine_global.eq(confine.confine_global),
+            self.windows.confine_shared.eq(confine.confine_shared),
+            self.windows.global_first.eq(first),
+            self.windows.global_last.eq(last),
+            self.windows.shared_first.eq(shared_first),
+            self.windows.shared_last.eq(shared_last),
+        ]
 
-def watch(m, core, control):
-    """Connects the data path's events and status to the registers, and what drivers strobe back to it."""
-    m.d.comb += [
-        control.done.eq(core.done),
-        control.events.eq(core.events),
-        control.queue_level.eq(core.queue_level),
-        control.idle.eq(core.idle),
-        core.invalidate_descriptors.eq(control.invalidate_descriptors),
-    ]
+    @staticmethod
+    def _units(base, limit, low, high):
+        """First and last unit of 2^``low`` bytes of a window in a memory of 2^``high`` bytes."""
+        ones = (1 << high - low) - 1
+        behind, through = base[high:].any(), limit[high:].any()
+        return Mux(behind, ones, base[low:high]), Mux(behind, 0, Mux(through, ones, limit[low:high]))

@@ -5,12 +5,12 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import COMMAND, COMMAND_FIELD, Error, Opcode
+from tilewright.golden.spec import COMMAND, COMMAND_FIELD, TENSOR_OPCODES, Error, Opcode
 
 from ..bus.axi4_port import DescriptorWordLayout
 from ..lib.cam import TagArray
 from .descriptor import CheckedLayout, DescriptorCheck, FaultLayout
-from .layouts import command_layout
+from .layouts import WindowsLayout, command_layout
 from .setup import LookupLayout
 
 __all__ = ["DescriptorCache"]
@@ -26,12 +26,19 @@ class DescriptorCache(wiring.Component):
     waits for setup behind this room, the next one already looks its descriptor up here, and fetches it if need be: that
     is the prefetch. Descriptors that break a rule, or came with a bus error, are not kept.
 
+    A REPLACE drops the descriptor that it changes. No command behind it leaves, or is looked up, until the change is in
+    memory.
+
     Members
     -------
     i : stream of command_layout, in
         A command is taken when its descriptor is known.
     o : stream of LookupLayout, out
-        ``fault`` holds OPCODE, DESCRIPTOR_ALIGNMENT, or what the descriptor check found.
+        ``fault`` holds OPCODE, DESCRIPTOR_ALIGNMENT, WINDOW, or what the descriptor check found.
+    windows : WindowsLayout, in
+        Descriptors lie in the global window, or are neither fetched nor used.
+    quiescent : 1, in
+        No command is in a room behind this one, and none at ``o``.
     fetch : stream of unsigned(addr_width), out
         Global byte address of a descriptor to be read.
     words : stream of DescriptorWordLayout, in
@@ -39,7 +46,7 @@ class DescriptorCache(wiring.Component):
     invalidate_all : 1, in
         Strobe: drop every descriptor. One that is being fetched serves its command and is then dropped.
     hit_stb, miss_stb : 1, out
-        A load found its descriptor, or asked for it.
+        A command found its descriptor, or asked for it.
     """
 
     def __init__(self, params):
@@ -50,6 +57,8 @@ class DescriptorCache(wiring.Component):
                 "o": Out(stream.Signature(LookupLayout(params))),
                 "fetch": Out(stream.Signature(params.addr_width)),
                 "words": In(stream.Signature(DescriptorWordLayout(params.bus_bytes))),
+                "windows": In(WindowsLayout(params)),
+                "quiescent": In(1),
                 "invalidate_all": In(1),
                 "hit_stb": Out(1),
                 "miss_stb": Out(1),
@@ -82,11 +91,16 @@ class DescriptorCache(wiring.Component):
         # The output register: the command here, its descriptor in the read port's.
         out_command, out_fault, out_valid = Signal(command_layout()), Signal(FaultLayout()), Signal()
         leave = Signal()  # the command moves there
+        holding = Signal()  # a REPLACE is behind this room
         refusing = Signal()  # and is refused for what is wrong with its descriptor
         refused = Signal(FaultLayout())
-        out_free = ~out_valid | self.o.ready
-        with m.If(out_free):
+        out_free = ~holding & (~out_valid | self.o.ready)
+        with m.If(~out_valid | self.o.ready):
             m.d.sync += out_valid.eq(leave)
+        with m.If(leave & (command.opcode == Opcode.REPLACE) & sound):
+            m.d.sync += holding.eq(1)
+        with m.Elif(self.quiescent):
+            m.d.sync += holding.eq(0)
         with m.If(leave):
             m.d.sync += [out_command.eq(command), out_fault.eq(Mux(refusing, refused, fault))]
         m.d.comb += [
@@ -101,14 +115,21 @@ class DescriptorCache(wiring.Component):
         looking, wanted = Signal(), Signal()
         missed = Signal()  # the command at the input has been counted as a miss
         discard = Signal()  # an invalidation came while the descriptor was on its way
-        invalidates_all = command.opcode == Opcode.INVALIDATE_ALL
+        has_descriptor, drops, drops_all = Signal(), Signal(), Signal()
+        with m.Switch(command.opcode):
+            with m.Case(*TENSOR_OPCODES):
+                m.d.comb += has_descriptor.eq(1)
+            with m.Case(Opcode.INVALIDATE, Opcode.REPLACE):
+                m.d.comb += drops.eq(sound)
+            with m.Case(Opcode.INVALIDATE_ALL):
+                m.d.comb += drops_all.eq(1)
         m.d.comb += [
-            wanted.eq((command.opcode == Opcode.LOAD) & sound),
-            self.fetch.valid.eq(looking & self.i.valid & wanted & ~tags.hit),
+            wanted.eq(has_descriptor & sound),
+            self.fetch.valid.eq(looking & self.i.valid & wanted & ~tags.hit & ~holding),
             self.miss_stb.eq(self.fetch.valid & self.fetch.ready),
             self.hit_stb.eq(looking & leave & wanted & ~missed),
-            tags.invalidate.eq(looking & leave & (command.opcode == Opcode.INVALIDATE) & sound),
-            tags.invalidate_all.eq(self.invalidate_all | (looking & leave & invalidates_all)),
+            tags.invalidate.eq(looking & leave & drops),
+            tags.invalidate_all.eq(self.invalidate_all | (looking & leave & drops_all)),
         ]
         with m.If(self.miss_stb):
             m.d.sync += [missed.eq(1), discard.eq(self.invalidate_all)]
@@ -147,24 +168,42 @@ class DescriptorCache(wiring.Component):
                     m.next = "Look up"
         return m
 
-    @staticmethod
-    def _command_fault(m, command):
+    def _command_fault(self, m, command):
         """What is wrong with the command before its descriptor is known."""
         fault = Signal(FaultLayout())
-        is_known = Signal()
+        known = Signal()
+        named, used = Signal(), Signal()  # the command names a descriptor; and reads or changes it
         with m.Switch(command.opcode):
+            with m.Case(*TENSOR_OPCODES, Opcode.REPLACE):
+                m.d.comb += [known.eq(1), named.eq(1), used.eq(1)]
+            with m.Case(Opcode.INVALIDATE):
+                m.d.comb += [known.eq(1), named.eq(1)]
             with m.Case(*Opcode):
-                m.d.comb += is_known.eq(1)
-        with m.If(~is_known):
+                m.d.comb += known.eq(1)
+        misaligned = command.descriptor[:_LINE_LOG2].any()
+        with m.If(~known):
             m.d.comb += [
                 fault.code.eq(Error.OPCODE),
                 fault.field.eq(COMMAND_FIELD + COMMAND.index("opcode")),
                 fault.value.eq(command.opcode),
             ]
-        with m.Elif((command.opcode != Opcode.INVALIDATE_ALL) & command.descriptor[:_LINE_LOG2].any()):
+        with m.Elif((named & misaligned) | (used & self._outside(command.descriptor))):
             m.d.comb += [
-                fault.code.eq(Error.DESCRIPTOR_ALIGNMENT),
+                fault.code.eq(Mux(misaligned, Error.DESCRIPTOR_ALIGNMENT, Error.WINDOW)),
                 fault.field.eq(COMMAND_FIELD + COMMAND.index("descriptor")),
                 fault.value.eq(command.descriptor),
             ]
         return fault
+
+    def _outside(self, address):
+        """Whether the 128 bytes from ``address`` on, a multiple of 64, leave the global window."""
+        windows, width = self.windows, self.params.addr_width
+        page = address[12:width]
+        # Only a descriptor in the last 64 bytes of a page reaches into the next page.
+        reaches = address[_LINE_LOG2:12].all()
+        return windows.confine_global & (
+            address[width:].any()
+            | (page < windows.global_first)
+            | (page > windows.global_last)
+            | (reaches & (page == windows.global_last))
+        )

@@ -1,0 +1,52 @@
+"""Rules that several kinds of commands obey: windows, and which reductions there are (tmau.md sections 7 and 9).
+
+Functions of values, combinational; whoever uses them chooses where the registers are.
+"""
+
+from amaranth import Cat
+
+from tilewright.golden.spec import Element, Reduction
+
+__all__ = ["no_reduction", "outside_global", "outside_shared"]
+
+_E, _R = Element, Reduction
+_WHOLE = (_E.U32, _E.S32, _E.U64, _E.S64)
+_EXTREMES = (*_WHOLE, _E.F16, _E.BF16)
+#: Element types of each reduction.
+_ELEMENTS = {
+    _R.ADD: (_E.U32, _E.S32, _E.U64, _E.F16, _E.BF16, _E.F32),
+    _R.MIN: _EXTREMES,
+    _R.MAX: _EXTREMES,
+    _R.INC: (_E.U32,),
+    _R.DEC: (_E.U32,),
+    _R.AND: _WHOLE,
+    _R.OR: _WHOLE,
+    _R.XOR: _WHOLE,
+}
+
+
+def no_reduction(reduction, element):
+    """Whether there is no such reduction of the element type; also for ``Reduction.NONE``."""
+    return ~Cat(
+        (reduction == op) & Cat(element == member for member in elements).any() for op, elements in _ELEMENTS.items()
+    ).any()
+
+
+def outside_global(windows, first, last):
+    """Whether bytes ``first`` … ``last`` leave the global window.
+
+    Parameters
+    ----------
+    windows : View of WindowsLayout
+    first, last : Value
+        Byte addresses; ``last`` computed without wrap.
+    """
+    end = 12 + len(windows.global_first)
+    return windows.confine_global & (
+        last[end:].any() | (first[12:end] < windows.global_first) | (last[12:end] > windows.global_last)
+    )
+
+
+def outside_shared(windows, first, last):
+    """Whether bytes ``first`` … ``last`` of shared memory, both addresses that exist, leave the shared window."""
+    return windows.confine_shared & ((first >> 7 < windows.shared_first) | (last >> 7 > windows.shared_last))
