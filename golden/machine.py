@@ -4,15 +4,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .faults import failing_read, failing_write
 from .smem.barrier import Barrier
-from .spec import BARRIER, COMMAND, DESCRIPTOR, BarrierOp, Error, Opcode
+from .spec import BARRIER, COMMAND, DESCRIPTOR, FORMATS, TENSOR_OPCODES, BarrierOp, Element, Error, Opcode, Reduction, Space
+from .tmau.copy import block_bytes, check_block, copy_block
 from .tmau.descriptor import Refusal, check_word
-from .tmau.load import tile_bytes, write_rows
+from .tmau.load import load_tile
 from .tmau.setup import check_command
+from .tmau.store import combine, store_tile
 from .tmau.tensor_map import TensorMap
 from .tmau.tile import tx_bytes, walk
+from .windows import Windows
 
-__all__ = ["ErrorRecord", "Machine", "command_word"]
+__all__ = ["ErrorRecord", "Machine", "Windows", "command_word"]
 
 
 class ErrorRecord(NamedTuple):
@@ -25,8 +29,8 @@ class ErrorRecord(NamedTuple):
 
 
 def command_word(opcode=Opcode.LOAD, **fields):
-    """A packed 512-bit command; fields left out are zero."""
-    return COMMAND.pack(opcode=opcode, **fields)
+    """A packed 512-bit command of the format that ``opcode`` has; fields left out are zero."""
+    return FORMATS.get(opcode, COMMAND).pack(opcode=opcode, **fields)
 
 
 class Machine:
@@ -38,13 +42,15 @@ class Machine:
     Parameters
     ----------
     gmem : Memory
-        Global memory; a read outside is answered as by a bus that answers with an error.
+        Global memory; an access outside is answered as by a bus that answers with an error.
     smem : uint8 array
         Shared memory, changed in place.
     bus_bytes : int
-        Bus width, which decides the address in the record of a failed read.
+        Bus width, which decides the address in the record of a bus error.
     addr_width : int
         Global addresses wrap modulo 2^addr_width.
+    windows : Windows or None
+        Which confine the commands.
 
     Attributes
     ----------
@@ -52,25 +58,27 @@ class Machine:
         In order of the commands.
     """
 
-    def __init__(self, gmem, smem, bus_bytes=64, addr_width=64):
+    def __init__(self, gmem, smem, bus_bytes=64, addr_width=64, windows=None):
         self.gmem = gmem
         self.smem = smem
         self.bus_bytes = bus_bytes
         self.addr_width = addr_width
+        self.windows = windows or Windows()
         self.errors = []
 
     def execute(self, word):
-        """Runs one packed command; returns the bytes that landed, or None if it ended with an error record.
+        """Runs one packed command; returns the bytes of its transfer, or None if it ended with an error record.
 
-        A refused command changes nothing. A load that meets a read error does not complete its barrier; what it
-        leaves in its destination is unspecified, here what was there before.
+        Commands that transfer nothing return 0. A refused command changes nothing. A load that meets a read error does
+        not complete its barrier; what it leaves in its destination is unspecified, here what was there before. A write
+        error keeps what did not fail.
         """
-        command = COMMAND.unpack(word)
+        command = FORMATS.get(COMMAND.unpack(word)["opcode"], COMMAND).unpack(word)
         return self._recorded(command, self._run(command))
 
-    def load(self, descriptor, **fields):
-        """Runs a load on a packed descriptor (an int) that need not lie in memory; returns as :meth:`execute`."""
-        command = COMMAND.unpack(command_word(Opcode.LOAD, **fields))
+    def execute_on(self, descriptor, opcode=Opcode.LOAD, **fields):
+        """Runs a command on a packed descriptor (an int) that need not lie in memory; returns as :meth:`execute`."""
+        command = COMMAND.unpack(command_word(opcode, **fields))
         return self._recorded(command, self._transfer(command, descriptor))
 
     def barrier(self, op, address, value=0):
@@ -92,11 +100,21 @@ class Machine:
         return None
 
     def _run(self, command):
-        refusal = check_command(command, None, len(self.smem))
+        opcode = command["opcode"]
+        refusal = check_command(command, None, len(self.smem), self.windows, self.addr_width)
         if refusal:
             return refusal
-        if command["opcode"] != Opcode.LOAD:
-            return 0
+        if opcode in TENSOR_OPCODES:
+            return self._fetch_and_transfer(command)
+        if opcode in (Opcode.COPY_BLOCK, Opcode.PREFETCH_BLOCK):
+            return self._block(command)
+        if opcode == Opcode.REPLACE:
+            return self._replace(command)
+        if opcode == Opcode.LANES:
+            return self._lanes(command)
+        return 0
+
+    def _fetch_and_transfer(self, command):
         address = command["descriptor"] & (1 << self.addr_width) - 1
         if not self.gmem.holds(address, DESCRIPTOR.bytes).all():
             return Refusal(Error.DESCRIPTOR_READ, 0, address)
@@ -107,15 +125,56 @@ class Machine:
         if refusal:
             return refusal
         tmap = TensorMap.unpack(descriptor.to_bytes(DESCRIPTOR.bytes, "little"))
-        refusal = check_command(command, tmap, len(self.smem))
+        refusal = check_command(command, tmap, len(self.smem), self.windows, self.addr_width)
         if refusal:
             return refusal
-        tile = walk(tmap, command["coords"][: tmap.rank], self.addr_width)
-        failed = self._failing_word(tile)
-        if failed is not None:
-            return Refusal(Error.READ, 0, failed)
-        write_rows(self.smem, tile_bytes(tmap, tile, self.gmem), command["smem"], tile.pitch, tmap.swizzle)
-        return self._signal(command, tx_bytes(tmap))
+        if command["opcode"] == Opcode.PREFETCH:
+            return 0
+        tile = walk(tmap, command["coords"][: tmap.rank], self.addr_width, command["offsets"])
+        if command["opcode"] == Opcode.LOAD:
+            failed = failing_read(self.gmem, tile.global_bytes(), self.bus_bytes)
+            if failed is not None:
+                return Refusal(Error.READ, 0, failed)
+            load_tile(tmap, tile, self.gmem, self.smem, command["smem"])
+            return self._signal(command, tx_bytes(tmap))
+        reduction = Reduction(command["reduction"] if command["opcode"] == Opcode.REDUCE else 0)
+        store_tile(tmap, tile, self.gmem, self.smem, command["smem"], reduction, fill=command["fill"])
+        return self._written(tile.global_bytes(), tx_bytes(tmap))
+
+    def _block(self, command):
+        refusal = check_block(command, len(self.smem), self.windows, self.addr_width)
+        if refusal:
+            return refusal
+        if command["opcode"] == Opcode.PREFETCH_BLOCK:
+            return 0
+        size = command["size"]
+        if command["source_space"] == Space.GLOBAL:
+            failed = failing_read(self.gmem, block_bytes(command["source"], size, self.addr_width), self.bus_bytes)
+            if failed is not None:
+                return Refusal(Error.READ, 0, failed)
+        copy_block(command, self.gmem, self.smem, self.addr_width)
+        if command["destination_space"] == Space.SHARED:
+            return self._signal(command, size)
+        return self._written(block_bytes(command["destination"], size, self.addr_width)[None], size)
+
+    def _replace(self, command):
+        """Two reductions of the 64-bit word that holds the field: AND takes the old number away, OR puts the new one in.
+
+        No field of a descriptor lies in two words.
+        """
+        field = DESCRIPTOR.fields[command["field"]]
+        word, lsb = divmod(field.lsbs[command["index"]], 64)
+        targets = block_bytes(command["descriptor"] + 8 * word, 8, self.addr_width)[None]
+        kept = ~((1 << field.width) - 1 << lsb) & (1 << 64) - 1
+        for reduction, operand in ((Reduction.AND, kept), (Reduction.OR, command["value"] << lsb)):
+            source = np.frombuffer(operand.to_bytes(8, "little"), np.uint8)[None]
+            combine(self.gmem, targets, source, reduction, Element.U64)
+        return self._written(targets, 0)
+
+    def _written(self, runs, count):
+        """``count``, or the refusal of the first burst that wrote outside global memory."""
+        failed = failing_write(self.gmem, runs, self.bus_bytes)
+        return count if failed is None else Refusal(Error.WRITE, 0, failed)
 
     def _signal(self, command, landed):
         """Completes the transaction count of the command's barrier, after the bytes landed.
@@ -136,16 +195,3 @@ class Machine:
             return None
         state[:] = np.frombuffer(barrier.pack().to_bytes(BARRIER.bytes, "little"), np.uint8)
         return done
-
-    def _failing_word(self, tile):
-        """Address of the first bus word, in the order of the rows, that lies outside global memory; or None."""
-        if not tile.inside.any():
-            return None
-        first = tile.addresses[tile.inside] & ~np.uint64(self.bus_bytes - 1)
-        count = tile.stop - tile.start
-        failing = ~self.gmem.holds(tile.addresses[tile.inside], count)
-        if not failing.any():
-            return None
-        row = int(first[failing][0])
-        end = -(-len(self.gmem) // self.bus_bytes) * self.bus_bytes
-        return max(row, end)

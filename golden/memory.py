@@ -18,7 +18,7 @@ def memory_bytes(array):
     reach = sum((n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True) if n > 1) + step
     if min(array.strides, default=0) < 0 or reach % step:
         raise ValueError(f"strides must be positive multiples of the {step}-byte element, not {array.strides}")
-    return np.lib.stride_tricks.as_strided(array, (reach // step,), (step,), writeable=False).view(np.uint8)
+    return np.lib.stride_tricks.as_strided(array, (reach // step,), (step,), writeable=array.flags.writeable).view(np.uint8)
 
 
 class Memory:
@@ -72,14 +72,21 @@ class Memory:
         raw = np.frombuffer(data if isinstance(data, (bytes, bytearray)) else np.asarray(data).tobytes(), np.uint8)
         self.data[self._index(address, len(raw))] = raw
 
-    def gather(self, addresses, count):
-        """``count`` bytes from each of ``addresses`` on: a uint8 array of one more dimension."""
+    def at(self, addresses):
+        """The byte at each of ``addresses``, as a uint8 array of the same shape."""
+        return self.data[self._places(addresses)]
+
+    def put(self, addresses, data):
+        """Writes one byte of ``data`` at each of ``addresses``; of equal addresses the last one stays."""
+        self.data[self._places(addresses)] = data
+
+    def _places(self, addresses):
+        """Where the bytes at ``addresses`` lie in ``data``."""
         addresses = np.asarray(addresses, np.uint64)
-        held = self.holds(addresses, count)
+        held = self.holds(addresses, 1)
         if not held.all():
-            self._index(int(addresses[~held][0]), count)
-        starts = (addresses - np.uint64(self.base)).astype(np.int64)
-        return self.data[starts[..., None] + np.arange(count)]
+            self._index(int(addresses[~held][0]), 1)
+        return (addresses - np.uint64(self.base)).astype(np.int64)
 
 
 class GlobalMemory(Memory):

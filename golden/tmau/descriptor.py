@@ -7,19 +7,20 @@ from typing import NamedTuple
 from ..spec import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Error, Fill, Interleave, L2Promotion, Mode, Swizzle
 
 __all__ = [
+    "SPATIAL_BITS",
     "Refusal",
     "Violation",
     "check_word",
     "descriptor_rules",
     "im2col_rules",
     "spoken",
-    "unsupported",
     "word_rules",
     "word_values",
 ]
 
-#: Range of the corners of the im2col bounding box, by rank: 16, 8 or 5 bits a dimension.
-_CORNER_BITS = {3: 16, 4: 8, 5: 5}
+#: Bits of a corner of the im2col bounding box (signed) and of an offset (unsigned), by spatial dimensions.
+SPATIAL_BITS = {1: 16, 2: 8, 3: 5}
+
 _RESERVED = DESCRIPTOR.reserved_mask
 _RANKED = {"size": 0, "box": 0, "traversal": 0, "stride": 1}  # array fields and the dimension of their first element
 
@@ -51,11 +52,8 @@ class Refusal(NamedTuple):
 
 
 def check_word(word):
-    """What hardware must report for any 1024-bit descriptor word on a load: a :class:`Refusal`, or None if it is good.
-
-    Im2col fields are not looked at, because this version refuses the mode as a whole.
-    """
-    broken = next(chain(word_rules(word), unsupported(word_values(word))), None)
+    """What hardware must report for any 1024-bit descriptor word: a :class:`Refusal`, or None if it is good."""
+    broken = next(word_rules(word), None)
     if broken is None:
         return None
     if broken.code == Error.RESERVED:
@@ -80,10 +78,15 @@ def word_values(word):
 def word_rules(word):
     """Yields a :class:`Violation` for every broken rule of a descriptor word, in order of code, then of field.
 
-    Im2col fields are not looked at.
+    The rules of im2col fields are looked at only if all others hold.
     """
     values = word_values(word)
-    return chain(_header_rules(word, values), descriptor_rules(values), _unused_rules(word, values))
+    good = True
+    for violation in chain(_header_rules(word, values), descriptor_rules(values), _unused_rules(word, values)):
+        good = False
+        yield violation
+    if good and values.mode == Mode.IM2COL:
+        yield from im2col_rules(values)
 
 
 def _header_rules(word, values):
@@ -112,7 +115,7 @@ def descriptor_rules(t):
 
     ``t`` has the attributes of a ``TensorMap``, of the dimensions that the rank reaches. Enumerations may be plain
     numbers and unknown. After an unknown rank, element or interleave nothing more is looked at, because the other
-    rules depend on them.
+    rules depend on them. CORNER, CHANNELS and PIXELS are left to :func:`im2col_rules`.
     """
     lowest, why = (3, " for im2col") if t.mode == Mode.IM2COL else (3, " with interleave") if t.interleave else (1, "")
     if not lowest <= t.rank <= 5:
@@ -162,8 +165,8 @@ def _box_rules(t, element):
     for d, box in enumerate(t.box):
         if tile and not 1 <= box <= 256:
             yield Violation(Error.BOX, "box", box, f"box of dimension {d} must be 1 to 256, not {box}")
-    row_bytes = t.box[0] * element.bytes if tile else 0
-    if row_bytes % 16 and not t.interleave and not t.unaligned:
+    row_bytes = (t.box[0] if tile else t.channels) * element.bytes
+    if tile and row_bytes % 16 and not t.interleave and not t.unaligned:
         sentence = f"box of dimension 0 must make rows of a multiple of 16 bytes: {t.box[0]} elements are {row_bytes}"
         yield Violation(Error.BOX, "box", t.box[0], sentence)
     for d, step in enumerate(t.traversal):
@@ -176,50 +179,50 @@ def _box_rules(t, element):
         yield Violation(
             Error.SWIZZLE, "swizzle", swizzle, f"swizzle must be 32B with 32-byte interleave, not {spoken(swizzle)}"
         )
-    elif swizzle and not t.interleave:
-        yield from _swizzle_rule(swizzle, row_bytes)
-
-
-def _swizzle_rule(swizzle, row_bytes):
-    """The inner row of a swizzled tensor fits the span."""
-    if row_bytes > swizzle.span:
+    elif swizzle and not t.interleave and row_bytes > swizzle.span:
         sentence = f"swizzle {spoken(swizzle)} takes rows of at most {swizzle.span} bytes, not {row_bytes}"
         yield Violation(Error.SWIZZLE, "swizzle", swizzle, sentence)
 
 
 def im2col_rules(t):
-    """Yields a :class:`Violation` for every broken im2col rule of ``t``, in order of code; the rank is legal."""
-    row_bytes = t.channels * t.element.bytes
-    if t.swizzle and not t.interleave:
-        yield from _swizzle_rule(t.swizzle, row_bytes)
-    limit = 1 << _CORNER_BITS[t.rank] - 1
-    for field in ("lower", "upper"):
-        for name, corner in zip("WHD", getattr(t, field), strict=False):
-            if not -limit <= corner < limit:
-                sentence = f"{field} corner in {name} must be {-limit} to {limit - 1} for rank {t.rank}, not {corner}"
-                yield Violation(Error.CORNER, field, corner, sentence)
-    for name, size, lower, upper in zip("WHD", t.size[1:], t.lower, t.upper, strict=False):
-        if lower >= size + upper:
+    """Yields a :class:`Violation` for every broken rule of im2col fields, in order of code, field and dimension.
+
+    ``t`` is as in :func:`descriptor_rules`, and keeps the rules that are checked there.
+    """
+    limit = 1 << SPATIAL_BITS[t.rank - 2] - 1
+    sizes = t.size[: t.rank - 2] if t.interleave else t.size[1 : t.rank - 1]
+    for name, lower in zip("WHD", t.lower, strict=False):
+        if not -limit <= lower < limit:
+            yield _corner_range("lower", name, lower, limit, t.rank)
+    for name, size, lower, upper in zip("WHD", sizes, t.lower, t.upper, strict=False):
+        if not -limit <= upper < limit:
+            yield _corner_range("upper", name, upper, limit, t.rank)
+        elif lower >= size + upper:
             sentence = (
                 f"upper corner in {name} must leave a box that begins at {lower}: {upper} ends it at {size + upper}"
             )
             yield Violation(Error.CORNER, "upper", upper, sentence)
-    if not 1 <= t.channels <= 256:
-        yield Violation(Error.CHANNELS, "channels", t.channels, f"channels must be 1 to 256, not {t.channels}")
-    elif row_bytes % 16 and not t.interleave and not t.unaligned:
-        sentence = f"channels must make rows of a multiple of 16 bytes: {t.channels} channels are {row_bytes}"
-        yield Violation(Error.CHANNELS, "channels", t.channels, sentence)
+    yield from _channel_rules(t, Interleave(t.interleave), Element(t.element))
     if not 1 <= t.pixels <= 1024:
         yield Violation(Error.PIXELS, "pixels", t.pixels, f"pixels must be 1 to 1024, not {t.pixels}")
 
 
-def unsupported(t):
-    """Yields a violation for each field of ``t`` that is legal but not built yet."""
-    for field in ("mode", "interleave", "unaligned", "gather0"):
-        value = getattr(t, field)
-        if value:
-            name = field if field in ("unaligned", "gather0") else f"{field} {spoken(value)}"
-            yield Violation(Error.UNSUPPORTED, field, value, f"{name} is not supported yet")
+def _corner_range(field, name, corner, limit, rank):
+    sentence = f"{field} corner in {name} must be {-limit} to {limit - 1} for rank {rank}, not {corner}"
+    return Violation(Error.CORNER, field, corner, sentence)
+
+
+def _channel_rules(t, interleave, element):
+    row_bytes = t.channels * element.bytes
+    sentence = None
+    if not 1 <= t.channels <= 256:
+        sentence = f"channels must be 1 to 256, not {t.channels}"
+    elif interleave and row_bytes != interleave.bytes:
+        sentence = f"channels must fill a slice of {interleave.bytes} bytes: {t.channels} channels are {row_bytes}"
+    elif row_bytes % 16 and not interleave and not t.unaligned:
+        sentence = f"channels must make rows of a multiple of 16 bytes: {t.channels} channels are {row_bytes}"
+    if sentence:
+        yield Violation(Error.CHANNELS, "channels", t.channels, sentence)
 
 
 def spoken(member):

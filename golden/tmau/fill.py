@@ -11,10 +11,11 @@ NAN_PATTERN = 0x7FF77FF7
 
 
 def fill_pattern(tmap):
-    """The 32-bit pattern, little-endian at every multiple of 4 of the shared-memory address."""
+    """The 32-bit pattern, little-endian at every multiple of 4."""
     return {Fill.ZERO: 0, Fill.NAN: NAN_PATTERN, Fill.CONSTANT: tmap.fill_constant}[tmap.fill]
 
 
-def fill_bytes(tmap, rows, row_bytes):
-    """A uint8 array of ``rows`` by ``row_bytes``, a multiple of 16, of nothing but fill."""
-    return np.full((rows, row_bytes // 4), fill_pattern(tmap), "<u4").view(np.uint8)
+def fill_bytes(tmap, addresses):
+    """The fill at each of ``addresses``, as a uint8 array of the same shape."""
+    pattern = np.array([fill_pattern(tmap)], "<u4").view(np.uint8)
+    return pattern[np.asarray(addresses) % 4]

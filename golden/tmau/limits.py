@@ -21,7 +21,8 @@ class Limits:
     words : int
         Distinct bus words that hold a needed byte: each must cross the bus once.
     rows : int
-        Rows of the box with bytes in the tensor: what an engine that asks row by row takes.
+        Rows of the box with bytes in the tensor: what an engine that asks row by row takes. Where dimension 0 is
+        gathered, every element or slice is a row.
     lines : int
         Lines of shared memory that are written.
     fill_lines : int
@@ -34,13 +35,16 @@ class Limits:
     fill_lines: int
 
 
-def limits(tmap, coords, bus_bytes, address=0, addr_width=64):
-    """The :class:`Limits` of a load of ``tmap`` at ``coords`` to shared-memory ``address``, with this bus width."""
+def limits(tmap, coords, bus_bytes, address=0, addr_width=64, offsets=(0, 0, 0)):
+    """The :class:`Limits` of a load of ``tmap`` at ``coords`` to shared-memory ``address``, with this bus width.
+
+    ``words`` is also that of a store.
+    """
     if bus_bytes < 1 or bus_bytes & (bus_bytes - 1):
         raise ValueError(f"bus_bytes must be a power of two, not {bus_bytes}")
-    tile = walk(tmap, coords, addr_width)
-    starts = address + tile.pitch * np.arange(len(tile.inside))
-    lines = _spans(starts, tile.row_bytes, LINE_BYTES)
+    tile = walk(tmap, coords, addr_width, offsets)
+    starts = address + tile.places
+    lines = _spans(starts, tile.run_bytes, LINE_BYTES)
     data_lines = _spans(starts[tile.inside] + tile.start, tile.stop - tile.start, LINE_BYTES)
     words = _spans(tile.addresses[tile.inside], tile.stop - tile.start, bus_bytes)
     return Limits(len(words), int(tile.inside.sum()), len(lines), len(lines) - len(data_lines))

@@ -1,4 +1,4 @@
-"""A tile-mode load: the bytes of a box in shared memory (tmau.md sections 3 and 5)."""
+"""A load: the bytes of a box, or of the pixels of a convolution, in shared memory (tmau.md sections 3 to 5)."""
 
 import numpy as np
 
@@ -6,20 +6,19 @@ from ..memory import Memory, memory_bytes
 from ..numeric import round_tf32
 from ..spec import Element
 from .fill import fill_bytes
-from .swizzle import swizzle
 from .tile import footprint, walk
 
-__all__ = ["load", "tile_bytes", "write_rows"]
+__all__ = ["array_memory", "check_shared", "load", "load_tile"]
 
 
-def load(tmap, coords, gmem=None, smem=None, address=0):
-    """Loads the box of ``tmap`` at ``coords`` into shared memory and returns the shared memory.
+def load(tmap, coords, gmem=None, smem=None, address=0, offsets=(0, 0, 0)):
+    """Loads the box of ``tmap`` at ``coords``, or its pixels from there on, and returns the shared memory.
 
     Parameters
     ----------
     tmap : TensorMap
     coords : sequence of int
-        Tensor coordinates of the box, innermost first; may lie outside the tensor.
+        Tensor coordinates of the start, innermost first. A box may lie outside the tensor.
     gmem : Memory or None
         Global memory. None takes the array that the map was made from.
     smem : uint8 array or None
@@ -27,44 +26,45 @@ def load(tmap, coords, gmem=None, smem=None, address=0):
         last row.
     address : int
         Destination in shared memory, a multiple of 128.
+    offsets : sequence of int
+        Of the filter tap, W H D; im2col only.
 
     Returns
     -------
     uint8 array
         ``smem``, one-dimensional.
     """
-    if gmem is None:
-        if tmap.array is None:
-            raise ValueError("gmem must be given for a map that was not made from an array, not None")
-        gmem = Memory(memory_bytes(tmap.array), "the array", base=tmap.address)
-    if address < 0 or address % 128:
-        raise ValueError(f"address must be a multiple of 128, not {address}")
-    end = address + footprint(tmap)
+    gmem = array_memory(tmap) if gmem is None else gmem
     if smem is None:
-        smem = np.zeros(end, np.uint8)
-    elif not isinstance(smem, np.ndarray) or smem.dtype != np.uint8 or smem.ndim != 1 or not smem.flags.c_contiguous:
-        raise TypeError(f"smem must be a contiguous one-dimensional uint8 array, not {smem!r}")
-    if end > len(smem):
-        raise ValueError(f"address {address} puts the end of the box at {end}, past the {len(smem)} bytes of smem")
-    tile = walk(tmap, coords)
-    write_rows(smem, tile_bytes(tmap, tile, gmem), address, tile.pitch, tmap.swizzle)
+        smem = np.zeros(max(address, 0) + footprint(tmap), np.uint8)
+    check_shared(tmap, smem, address)
+    load_tile(tmap, walk(tmap, coords, offsets=offsets), gmem, smem, address)
     return smem
 
 
-def tile_bytes(tmap, tile, gmem):
-    """The rows of ``tile`` as a uint8 array, rows by row bytes, fill included, not swizzled."""
-    rows = fill_bytes(tmap, len(tile.inside), tile.row_bytes)
-    if tile.inside.any():
-        data = gmem.gather(tile.addresses[tile.inside], tile.stop - tile.start)
-        if tmap.element == Element.TF32:
-            data = round_tf32(data.view("<u4")).astype("<u4").view(np.uint8)
-        rows[tile.inside, tile.start : tile.stop] = data
-    return rows
+def load_tile(tmap, tile, gmem, smem, address):
+    """Writes the bytes of ``tile`` into ``smem``, fill included."""
+    rows = fill_bytes(tmap, tile.linear_bytes(address))
+    data = gmem.at(tile.global_bytes())
+    if tmap.element == Element.TF32:
+        data = round_tf32(data.view("<u4")).astype("<u4").view(np.uint8)
+    rows[tile.inside, tile.start : tile.stop] = data
+    smem[tile.shared_bytes(address, tmap.swizzle)] = rows
 
 
-def write_rows(smem, rows, address, pitch, mode):
-    """Writes ``rows`` (a multiple of 16 bytes each) into ``smem`` from ``address`` on, ``pitch`` apart, swizzled."""
-    chunks = np.arange(0, rows.shape[1], 16)
-    targets = swizzle(address + pitch * np.arange(len(rows))[:, None] + chunks, mode)
-    whole = len(smem) // 16 * 16  # no chunk lies in a ragged end
-    smem[:whole].reshape(-1, 16)[targets // 16] = rows.reshape(len(rows), -1, 16)
+def array_memory(tmap):
+    """Global memory that is nothing but the array that the map was made from, which must be there."""
+    if tmap.array is None:
+        raise ValueError("gmem must be given for a map that was not made from an array, not None")
+    return Memory(memory_bytes(tmap.array), "the array", base=tmap.address)
+
+
+def check_shared(tmap, smem, address):
+    """Raises unless a transfer of ``tmap`` fits ``smem`` at ``address``."""
+    if address < 0 or address % 128:
+        raise ValueError(f"address must be a multiple of 128, not {address}")
+    if not isinstance(smem, np.ndarray) or smem.dtype != np.uint8 or smem.ndim != 1 or not smem.flags.c_contiguous:
+        raise TypeError(f"smem must be a contiguous one-dimensional uint8 array, not {smem!r}")
+    end = address + footprint(tmap)
+    if end > len(smem):
+        raise ValueError(f"address {address} puts the end of the box at {end}, past the {len(smem)} bytes of smem")

@@ -1,42 +1,142 @@
-"""What setup refuses: the rules of a command on a good descriptor (tmau.md section 9)."""
+"""What setup refuses: the rules of a command on a tensor, on groups, or on a descriptor's field (tmau.md section 9)."""
 
-from ..spec import COMMAND, COMMAND_FIELD, Error, Opcode
-from .descriptor import Refusal
-from .tile import footprint
+from ..spec import (
+    COMMAND_FIELD,
+    DESCRIPTOR,
+    FORMATS,
+    TENSOR_OPCODES,
+    Error,
+    Mode,
+    Opcode,
+)
+from ..windows import Windows
+from .descriptor import SPATIAL_BITS, Refusal
+from .im2col import bounding_box, spatial_dimensions
+from .reduce import is_legal
+from .tile import extent, footprint
 
-__all__ = ["check_command"]
+__all__ = ["barrier_rules", "check_command", "check_opcode", "first_refusal"]
+
+_WRITES = (Opcode.STORE, Opcode.REDUCE)
 
 
-def check_command(command, tmap, smem_bytes):
-    """What hardware must report for a command: a :class:`Refusal`, or None if it can run.
+def check_opcode(command):
+    """The first check of all: a :class:`Refusal` if nobody knows the operation, otherwise None."""
+    opcode = command["opcode"]
+    if opcode in FORMATS:
+        return None
+    return Refusal(Error.OPCODE, COMMAND_FIELD, opcode)
+
+
+def check_command(command, tmap, smem_bytes, windows=None, addr_width=64):
+    """What hardware must report for a command on a descriptor: a :class:`Refusal`, or None if it can run.
 
     Parameters
     ----------
     command : dict
-        Fields of ``COMMAND``, as its ``unpack`` gives them.
+        Fields as ``unpack`` of its format gives them, of one of the formats ``COMMAND``, ``GROUP`` and ``REPLACE``.
     tmap : TensorMap or None
         The descriptor, itself without fault. None checks only what needs none, which comes first.
     smem_bytes : int
         Size of shared memory.
+    windows : Windows or None
+        Which confine the command.
+    addr_width : int
+        Bits of global addresses.
     """
-    for code, field, broken, value in _command_rules(command, tmap, smem_bytes):
+    refusal = check_opcode(command)
+    if refusal:
+        return refusal
+    windows = windows or Windows()
+    if tmap is None:
+        rules = _fetch_rules(command, windows, addr_width)
+    else:
+        rules = _tensor_rules(command, tmap, smem_bytes, windows, addr_width)
+    return first_refusal(command, rules)
+
+
+def first_refusal(command, rules):
+    """The first broken one of ``rules``, tuples of code, field, whether it is broken, and value, as a Refusal or None.
+
+    A field is one of the command, or with ``DESCRIPTOR.`` before it one of the descriptor.
+    """
+    for code, name, broken, value in rules:
         if broken:
-            return Refusal(code, COMMAND_FIELD + COMMAND.index(field), COMMAND[field].encode(value))
+            of_descriptor = name.startswith("DESCRIPTOR.")
+            fmt, first = (DESCRIPTOR, 0) if of_descriptor else (FORMATS[command["opcode"]], COMMAND_FIELD)
+            name = name.removeprefix("DESCRIPTOR.")
+            return Refusal(code, first + fmt.index(name), fmt[name].encode(value))
     return None
 
 
-def _command_rules(command, tmap, smem_bytes):
-    """Yields (code, field, broken, value) in order of code."""
-    opcode, descriptor = command["opcode"], command["descriptor"]
-    yield Error.OPCODE, "opcode", opcode not in list(Opcode), opcode
-    yield Error.DESCRIPTOR_ALIGNMENT, "descriptor", opcode != Opcode.INVALIDATE_ALL and descriptor % 64 != 0, descriptor
-    if opcode != Opcode.LOAD or tmap is None:
+def barrier_rules(command, smem_bytes):
+    """Rules of the barrier of a command whose bytes land in shared memory."""
+    barrier = command["barrier"]
+    yield Error.BARRIER_ALIGNMENT, "barrier", barrier % 8 != 0, barrier
+    yield Error.BARRIER_RANGE, "barrier", barrier + 8 > smem_bytes, barrier
+
+
+def _fetch_rules(command, windows, addr_width):
+    """Rules that need no descriptor, in order of code."""
+    opcode = command["opcode"]
+    if "descriptor" not in command:
         return
-    for coord in command["coords"][tmap.rank :]:
-        yield Error.COORDS, "coords", coord != 0, coord
-    smem, barrier = command["smem"], command["barrier"]
-    yield Error.SMEM_ALIGNMENT, "smem", smem % 128 != 0, smem
-    yield Error.SMEM_RANGE, "smem", smem + footprint(tmap) > smem_bytes, smem
-    if command["signal"]:
-        yield Error.BARRIER_ALIGNMENT, "barrier", barrier % 8 != 0, barrier
-        yield Error.BARRIER_RANGE, "barrier", barrier + 8 > smem_bytes, barrier
+    descriptor = command["descriptor"]
+    yield Error.DESCRIPTOR_ALIGNMENT, "descriptor", descriptor % 64 != 0, descriptor
+    if opcode == Opcode.REPLACE:
+        yield from _field_rules(command)
+    if opcode != Opcode.INVALIDATE:
+        held = windows.hold_global(descriptor, DESCRIPTOR.bytes, addr_width)
+        yield Error.WINDOW, "descriptor", not held, descriptor
+
+
+def _field_rules(command):
+    """Rules of the field that is to be replaced."""
+    number, index, value = command["field"], command["index"], command["value"]
+    known = number < len(DESCRIPTOR.fields)
+    yield Error.FIELD, "field", not known, number
+    if known:
+        field = DESCRIPTOR.fields[number]
+        yield Error.FIELD, "index", index >= max(field.count, 1), index
+        yield Error.FIELD, "value", value >> field.width != 0, value
+
+
+def _tensor_rules(command, tmap, smem_bytes, windows, addr_width):
+    """Rules of a command with its descriptor, in order of code."""
+    opcode = command["opcode"]
+    if opcode not in TENSOR_OPCODES:
+        return
+    writes, im2col = opcode in _WRITES, tmap.mode == Mode.IM2COL
+    uses_shared = opcode != Opcode.PREFETCH and not (writes and command["fill"])
+    signals = opcode == Opcode.LOAD and command["signal"]
+    smem, barrier, reduction = command["smem"], command["barrier"], command["reduction"]
+    if writes and im2col:
+        yield from ((Error.CORNER, "DESCRIPTOR.lower", corner < 0, corner) for corner in tmap.lower)
+        yield from ((Error.CORNER, "DESCRIPTOR.upper", corner > 0, corner) for corner in tmap.upper)
+    for d, coord in enumerate(command["coords"]):
+        yield Error.COORDS, "coords", coord != 0 if d >= tmap.rank else writes and coord < 0, coord
+    if im2col:
+        yield from _start_rules(command, tmap)
+    if uses_shared:
+        yield Error.SMEM_ALIGNMENT, "smem", smem % 128 != 0, smem
+        yield Error.SMEM_RANGE, "smem", smem + footprint(tmap) > smem_bytes, smem
+    if signals:
+        yield from barrier_rules(command, smem_bytes)
+    offset_bits = SPATIAL_BITS[tmap.rank - 2] if im2col and not writes else 0
+    for k, offset in enumerate(command["offsets"]):
+        yield Error.OFFSETS, "offsets", offset >> (offset_bits if k < tmap.rank - 2 else 0) != 0, offset
+    if opcode == Opcode.REDUCE:
+        yield Error.REDUCTION, "reduction", not is_legal(reduction, tmap.element), reduction
+    held = windows.hold_global(tmap.address, extent(tmap), addr_width)
+    yield Error.WINDOW, "DESCRIPTOR.address", not held, tmap.address
+    if uses_shared:
+        yield Error.WINDOW, "smem", not windows.hold_shared(smem, footprint(tmap)), smem
+    if signals:
+        yield Error.WINDOW, "barrier", not windows.hold_shared(barrier, 8), barrier
+
+
+def _start_rules(command, tmap):
+    """An im2col walk starts inside its bounding box."""
+    coords = [command["coords"][d] for d in spatial_dimensions(tmap)]
+    for coord, low, high in zip(coords, *bounding_box(tmap), strict=True):
+        yield Error.START, "coords", not low <= coord < high, coord

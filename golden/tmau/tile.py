@@ -1,4 +1,7 @@
-"""The walk of a tile: which bytes of global memory it takes, and where its rows lie (tmau.md section 3)."""
+"""The walk of a transfer: which bytes of global memory it takes, and where in shared memory they lie (tmau.md section 3).
+
+Loads and stores make the same walk, in tile and in im2col mode.
+"""
 
 import math
 import operator
@@ -6,20 +9,41 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .descriptor import unsupported
-from .tensor_map import DescriptorError
+from ..spec import Mode
+from .im2col import pixel_coordinates
+from .swizzle import swizzle
 
-__all__ = ["Tile", "counts", "footprint", "pitch", "row_bytes", "tx_bytes", "walk"]
+__all__ = ["Tile", "counts", "extent", "footprint", "gathers", "pitch", "row_bytes", "tx_bytes", "unit_bytes", "walk"]
+
+
+def unit_bytes(tmap):
+    """Bytes from one index of dimension 0 to the next: of an element, or of a slice with interleave."""
+    return tmap.interleave.bytes or tmap.element.bytes
+
+
+def gathers(tmap):
+    """Whether traversal of dimension 0 is honoured."""
+    return bool(tmap.gather0 or tmap.interleave)
 
 
 def counts(tmap):
-    """Elements that a command takes in each dimension: ceil(box / traversal). Traversal of dimension 0 is ignored."""
-    return (tmap.box[0], *(-(-box // step) for box, step in zip(tmap.box[1:], tmap.traversal[1:], strict=True)))
+    """Indices that a tile takes in each dimension: ceil(box / traversal), with two exceptions.
+
+    Traversal of dimension 0 is ignored unless it gathers; with interleave a command takes one slice of C.
+    """
+    taken = [-(-box // step) for box, step in zip(tmap.box, tmap.traversal, strict=True)]
+    if not gathers(tmap):
+        taken[0] = tmap.box[0]
+    if tmap.interleave:
+        taken[tmap.rank - 2] = 1
+    return tuple(taken)
 
 
 def row_bytes(tmap):
-    """Bytes of a row (dimension 0) of the box."""
-    return tmap.box[0] * tmap.element.bytes
+    """Bytes of a row: dimension 0 of the box, or the channels of a pixel."""
+    if tmap.mode == Mode.IM2COL:
+        return tmap.channels * tmap.element.bytes
+    return counts(tmap)[0] * unit_bytes(tmap)
 
 
 def pitch(tmap):
@@ -29,66 +53,117 @@ def pitch(tmap):
 
 def footprint(tmap):
     """Bytes of shared memory from the first row to the end of the last one's pitch."""
-    return math.prod(counts(tmap)[1:]) * pitch(tmap)
+    return _rows(tmap) * pitch(tmap)
 
 
 def tx_bytes(tmap):
     """Bytes that a transfer counts on its barrier: fill included, gaps not."""
-    return math.prod(counts(tmap)) * tmap.element.bytes
+    return _rows(tmap) * row_bytes(tmap)
+
+
+def extent(tmap):
+    """Bytes from the tensor's address to the end of its last element."""
+    reach = sum((size - 1) * stride for size, stride in zip(tmap.size[1:], tmap.stride, strict=True))
+    return reach + tmap.size[0] * unit_bytes(tmap)
+
+
+def _rows(tmap):
+    return tmap.pixels if tmap.mode == Mode.IM2COL else math.prod(counts(tmap)[1:])
 
 
 @dataclass(frozen=True)
 class Tile:
-    """One box, row by row in the order in which it is laid down.
+    """One transfer, run by run in the order in which they are laid down.
+
+    A run is contiguous in both memories: a row, or one element or slice of it where dimension 0 is gathered.
 
     Attributes
     ----------
     inside : bool array
-        Whether a row has bytes in the tensor.
+        Whether a run has bytes in the tensor.
     addresses : uint64 array
-        Global address of the first byte of each row that lies in the tensor; meaningless where not ``inside``.
+        Global address of the first byte of each run that lies in the tensor; meaningless where not ``inside``.
+    places : int64 array
+        Bytes in shared memory from the start of the transfer to each run.
     start, stop : int
-        The bytes of every inside row that lie in the tensor.
-    row_bytes, pitch : int
-        Bytes of a row, and from row to row in shared memory.
+        The bytes of every inside run that lie in the tensor.
+    run_bytes : int
+        Bytes of a run.
+    addr_width : int
+        Addresses wrap modulo 2^addr_width, also in the middle of a run.
     """
 
     inside: np.ndarray
     addresses: np.ndarray
+    places: np.ndarray
     start: int
     stop: int
-    row_bytes: int
-    pitch: int
+    run_bytes: int
+    addr_width: int
+
+    def global_bytes(self):
+        """Address of every byte in the tensor, a uint64 array of inside runs by their bytes."""
+        wanted = self.addresses[self.inside, None] + np.arange(self.stop - self.start, dtype=np.uint64)
+        return wanted & np.uint64((1 << self.addr_width) - 1)
+
+    def linear_bytes(self, address):
+        """Where every byte would lie in shared memory without swizzle, an int64 array of runs by their bytes."""
+        return address + self.places[:, None] + np.arange(self.run_bytes)
+
+    def shared_bytes(self, address, mode):
+        """Where every byte lies in shared memory, with swizzle ``mode``."""
+        return swizzle(self.linear_bytes(address), mode)
 
 
-def walk(tmap, coords, addr_width=64):
-    """The :class:`Tile` of ``tmap`` at ``coords`` (innermost first). Addresses wrap modulo 2^addr_width.
-
-    DescriptorError with code UNSUPPORTED for what is not built yet.
-    """
-    for violation in unsupported(tmap):
-        raise DescriptorError(*violation)
+def walk(tmap, coords, addr_width=64, offsets=(0, 0, 0)):
+    """The :class:`Tile` of ``tmap`` at ``coords`` (innermost first); ``offsets`` (W, H, D) are those of im2col loads."""
     if len(coords) != tmap.rank:
         raise ValueError(f"coords must have {tmap.rank} entries for rank {tmap.rank}, not {len(coords)}")
     coords = [operator.index(coord) for coord in coords]
     for coord in coords:
         if not -(1 << 31) <= coord < 1 << 31:
             raise ValueError(f"coords must be -2^31 to 2^31 - 1, not {coord}")
+    walked = _pixels if tmap.mode == Mode.IM2COL else _box
+    (first, stop, length), inside, addresses, places = walked(tmap, coords, offsets)
+    unit = unit_bytes(tmap)
+    # uint64 wraps, also for coordinates outside the tensor, whose addresses nobody uses.
+    addresses = (addresses + np.uint64(first * unit) + np.uint64(tmap.address)) & np.uint64((1 << addr_width) - 1)
+    return Tile(inside & (stop > first), addresses, places, first * unit, stop * unit, length * unit, addr_width)
 
-    e = tmap.element.bytes
-    # The part of dimension 0 that is inside is one interval, because its step is 1.
-    first = min(max(-coords[0], 0), tmap.box[0])
-    last = min(max(tmap.size[0] - coords[0], first), tmap.box[0])
 
-    inside = np.full(1, last > first)
-    addresses = np.full(1, tmap.address + max(coords[0], 0) * e & (1 << 64) - 1, np.uint64)
-    for d, count in enumerate(counts(tmap)[1:], 1):
-        x = coords[d] + np.arange(count) * tmap.traversal[d]
-        # uint64 wraps, also for coordinates outside the tensor, whose addresses nobody uses.
-        offsets = x.astype(np.uint64) * np.uint64(tmap.stride[d - 1])
-        addresses = (offsets[:, None] + addresses).ravel()
-        inside = ((x >= 0) & (x < tmap.size[d]))[:, None] & inside
-        inside = inside.ravel()
-    if addr_width < 64:
-        addresses &= np.uint64((1 << addr_width) - 1)
-    return Tile(inside, addresses, first * e, last * e, row_bytes(tmap), pitch(tmap))
+def _box(tmap, coords, _offsets):
+    """Interval of dimension 0 in a run, and inside, address of the run from the tensor's on, and place of each run."""
+    taken = counts(tmap)
+    gathered = gathers(tmap) and tmap.traversal[0] > 1
+    whole = (0, 1, 1) if gathered else _interval(coords[0], taken[0], tmap.size[0])
+    inside = np.full(1, True)
+    addresses = np.full(1, 0 if gathered else coords[0] * unit_bytes(tmap) & (1 << 64) - 1, np.uint64)
+    for d in range(0 if gathered else 1, tmap.rank):
+        x = coords[d] + np.arange(taken[d]) * tmap.traversal[d]
+        addresses = (_distances(tmap, d, x)[:, None] + addresses).ravel()
+        inside = (((x >= 0) & (x < tmap.size[d]))[:, None] & inside).ravel()
+    runs = taken[0] if gathered else 1
+    rows = pitch(tmap) * np.arange(len(inside) // runs)
+    return whole, inside, addresses, (rows[:, None] + unit_bytes(tmap) * np.arange(runs)).ravel()
+
+
+def _pixels(tmap, coords, offsets):
+    """The same for the pixels of an im2col transfer."""
+    pixels = pixel_coordinates(tmap, coords, offsets)
+    contiguous = not tmap.interleave  # dimension 0 is then C; otherwise a pixel is one slice
+    whole = _interval(coords[0], tmap.channels, tmap.size[0]) if contiguous else (0, 1, 1)
+    walked = range(1 if contiguous else 0, tmap.rank)
+    inside = np.all([(pixels[:, d] >= 0) & (pixels[:, d] < tmap.size[d]) for d in walked], axis=0)
+    addresses = sum(_distances(tmap, d, pixels[:, d]) for d in range(tmap.rank))
+    return whole, inside, addresses, pitch(tmap) * np.arange(len(pixels))
+
+
+def _interval(coord, length, size):
+    """First and last (exclusive) of ``length`` contiguous indices from ``coord`` on that are inside; and ``length``."""
+    first = min(max(-coord, 0), length)
+    return first, min(max(size - coord, first), length), length
+
+
+def _distances(tmap, d, x):
+    """Bytes from index 0 to each of ``x`` in dimension ``d``, modulo 2^64."""
+    return x.astype(np.uint64) * np.uint64(tmap.stride[d - 1] if d else unit_bytes(tmap))

@@ -52,7 +52,18 @@ def test_base_is_the_address_of_the_first_byte():
     memory = Memory(b"abcd", base=0x1000)
     assert memory.read(0x1002, 2).tobytes() == b"cd"
     assert memory.holds([0xFFF, 0x1000, 0x1002, 0x1003, 0x2000], 2).tolist() == [False, True, True, False, False]
-    assert memory.gather([0x1001, 0x1002], 2).tolist() == [[98, 99], [99, 100]]
+    assert memory.at([[0x1001, 0x1003], [0x1000, 0x1000]]).tolist() == [[98, 100], [97, 97]]
+
+
+def test_bytes_at_any_addresses_are_read_and_written():
+    memory = Memory(4, base=0x100)
+    memory.put([0x103, 0x101, 0x103], np.array([1, 2, 3], np.uint8))
+    assert memory.data.tolist() == [0, 2, 0, 3], "of equal addresses the last one stays"
+    assert memory.at(np.zeros((0, 4), np.uint64)).shape == (0, 4)
+    with pytest.raises(IndexError, match=r"^1 bytes at 0x104 leave the 4 bytes of memory$"):
+        memory.put([0x100, 0x104], np.array([9, 9], np.uint8))
+    with pytest.raises(IndexError, match=r"^1 bytes at 0xff leave the 4 bytes of memory$"):
+        memory.at([0xFF])
 
 
 def test_only_flat_bytes_are_a_memory():

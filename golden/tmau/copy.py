@@ -1,0 +1,83 @@
+"""Blocks of bytes, copied without a descriptor (tmau.md section 7)."""
+
+import numpy as np
+
+from ..spec import Element, Error, Opcode, Reduction, Space
+from ..windows import Windows
+from .reduce import is_legal, reduce
+from .setup import barrier_rules, first_refusal
+from .store import combine
+
+__all__ = ["block_bytes", "check_block", "copy_block"]
+
+_GRANULE = 16
+
+
+def check_block(command, smem_bytes, windows=None, addr_width=64):
+    """What hardware must report for a COPY_BLOCK or PREFETCH_BLOCK, as ``BLOCK.unpack`` gives it; or None.
+
+    Other arguments are those of :func:`~.setup.check_command`.
+    """
+    return first_refusal(command, _rules(command, smem_bytes, windows or Windows(), addr_width))
+
+
+def block_bytes(address, size, addr_width):
+    """Global address of every byte of a block, wrapped modulo 2^addr_width; uint64."""
+    first = np.uint64(address & (1 << addr_width) - 1)
+    return first + np.arange(size, dtype=np.uint64) & np.uint64((1 << addr_width) - 1)
+
+
+def copy_block(command, gmem, smem, addr_width):
+    """Does what a COPY_BLOCK without fault says; its global source must lie in ``gmem``, what it writes need not."""
+    size, reduction = command["size"], Reduction(command["reduction"])
+    if command["source_space"] == Space.SHARED:
+        data = smem[command["source"] : command["source"] + size].copy()
+    else:
+        data = gmem.at(block_bytes(command["source"], size, addr_width))
+    element = Element(command["element"]) if reduction else None
+    if command["destination_space"] == Space.GLOBAL:
+        targets = block_bytes(command["destination"], size, addr_width)
+        combine(gmem, targets[None], data[None], reduction, element)
+        return
+    target = smem[command["destination"] : command["destination"] + size]
+    target[:] = reduce(reduction, element, target, data) if reduction else data
+
+
+def _rules(command, smem_bytes, windows, addr_width):
+    """Yields code, field, whether it is broken, and value, in order of code."""
+    size = command["size"]
+    prefetch = command["opcode"] == Opcode.PREFETCH_BLOCK
+    # Name of the field, and the memory that it is an address in.
+    sides = [("source", Space.GLOBAL if prefetch else command["source_space"])]
+    if not prefetch:
+        sides.append(("destination", command["destination_space"]))
+    signals = not prefetch and command["signal"] and command["destination_space"] == Space.SHARED
+    if signals:
+        yield from barrier_rules(command, smem_bytes)
+    reduction = command["reduction"]
+    if not prefetch and reduction != Reduction.NONE:
+        yield Error.REDUCTION, "reduction", not is_legal(reduction, command["element"]), reduction
+    for name in ["size", *(name for name, _ in sides)]:
+        yield Error.BLOCK_ALIGNMENT, name, command[name] % _GRANULE != 0, command[name]
+    if not prefetch:
+        yield Error.BLOCK_RANGE, "size", size > smem_bytes, size
+        for name, space in sides:
+            past = space == Space.SHARED and command[name] + size > smem_bytes
+            yield Error.BLOCK_RANGE, name, past, command[name]
+        yield Error.OVERLAP, "destination", _overlaps(command, addr_width), command["destination"]
+    if signals:
+        held = windows.hold_shared(command["barrier"], 8)
+        yield Error.WINDOW, "barrier", not held, command["barrier"]
+    for name, space in sides:
+        if space == Space.SHARED:
+            held = windows.hold_shared(command[name], size)
+        else:
+            held = not size or windows.hold_global(command[name], size, addr_width)
+        yield Error.WINDOW, name, not held, command[name]
+
+
+def _overlaps(command, addr_width):
+    """Whether both ranges share a byte of one memory."""
+    distance = (command["destination"] - command["source"]) % (1 << addr_width)
+    near = distance < command["size"] or (1 << addr_width) - distance < command["size"]
+    return near and command["source_space"] == command["destination_space"]

@@ -1,0 +1,39 @@
+"""The windows that confine commands (tmau.md section 9)."""
+
+from dataclasses import dataclass
+
+__all__ = ["Windows"]
+
+_PAGE_BITS, _LINE_BITS = 12, 7
+
+
+@dataclass(frozen=True)
+class Windows:
+    """First and last byte that commands may touch, in each memory; None: all of it.
+
+    Like the registers, a global window is made of whole pages of 4096 bytes and a shared one of lines of 128: the low
+    bits of a first byte count as zeros, those of a last byte as ones.
+
+    Attributes
+    ----------
+    global_, shared : (int, int) or None
+    """
+
+    global_: tuple[int, int] | None = None
+    shared: tuple[int, int] | None = None
+
+    def hold_global(self, address, count, addr_width):
+        """Whether ``count`` bytes from ``address`` on, which do not wrap, lie in the global window and exist."""
+        return self.global_ is None or (
+            address + count <= 1 << addr_width and _inside(address, count, self.global_, _PAGE_BITS)
+        )
+
+    def hold_shared(self, address, count):
+        """Whether ``count`` bytes from ``address`` on lie in the shared window."""
+        return self.shared is None or _inside(address, count, self.shared, _LINE_BITS)
+
+
+def _inside(address, count, window, bits):
+    """Whether the range lies in the window; a range of no bytes always does."""
+    first, last = window
+    return not count or (first >> bits <= address >> bits and address + count - 1 >> bits <= last >> bits)
