@@ -1,63 +1,75 @@
-"""Setup: a command and its checked descriptor become the constants of a walk, or a refusal (tmau.md 3 and 9)."""
+"""Setup: a command and its checked descriptor become a job, or a refusal (tmau.md sections 3, 4 and 9)."""
 
-from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import COMMAND, COMMAND_FIELD, Error, Opcode
+from tilewright.golden.spec import Element, Error, Opcode
 
 from .bounds import BoundsDistance, BoundsInterval, IntervalLayout
-from .descriptor import CheckedLayout, FaultLayout
-from .layouts import ErrorLayout, TransferLayout, command_layout
+from .command_rules import CommandRules, LookupLayout
+from .derive import walk_order
+from .descriptor import FaultLayout
+from .fold import Fold
+from .jobs import JobLayout
+from .layouts import ErrorLayout, WindowsLayout
 
-__all__ = ["LookupLayout", "Setup", "WalkLayout"]
+__all__ = ["LookupLayout", "Setup"]
 
 
-class LookupLayout(data.StructLayout):
-    """A command with its descriptor."""
+class _FirstLayout(data.StructLayout):
+    """After the first stage; dimensions in the order of the walk, so that 1 to 3 are W, H, D in im2col mode."""
 
     def __init__(self, params):
         super().__init__(
             {
-                "command": command_layout(),
-                "checked": CheckedLayout(params),  # meaningful for a load without fault
-                "fault": FaultLayout(),  # what is already known to be wrong
+                "lookup": LookupLayout(params),
+                "products": data.ArrayLayout(params.addr_width, 5),  # bytes from coordinate 0 to the start
+                "low_products": data.ArrayLayout(params.addr_width, 3),  # im2col: to the first position of a round
+                "strides": data.ArrayLayout(params.addr_width, 5),  # bytes of a step
+                "below": data.ArrayLayout(9, 5),
+                "above": data.ArrayLayout(9, 5),
+                "starts": data.ArrayLayout(signed(34), 4),  # im2col: see PixelWalkLayout
+                "lows": data.ArrayLayout(signed(18), 3),
+                "highs": data.ArrayLayout(signed(35), 3),
             }
         )
 
 
-class WalkLayout(data.StructLayout):
-    """What the walker needs of one command."""
+class _SecondLayout(data.StructLayout):
+    """After the second stage: the job, but for what depends on whether its box is wholly outside."""
 
     def __init__(self, params):
-        length = params.smem.addr_width + 1
         super().__init__(
             {
-                "origin": unsigned(params.addr_width),  # global address of the box's first element, inside or not
-                "data_start": unsigned(length),  # bytes of a run before its part inside the tensor
-                "data_bytes": unsigned(length),  # bytes of that part
-                "strides": data.ArrayLayout(params.addr_width, 4),  # bytes from index to index: stride times traversal
-                "lasts": data.ArrayLayout(8, 4),  # last index of dimensions 1 to 4; 0 where folded into the run
-                "intervals": data.ArrayLayout(IntervalLayout(), 4),  # indices inside the tensor
-                "outside": unsigned(1),  # no byte of the box is inside
+                "moves": unsigned(1),
+                "fault": FaultLayout(),
+                "job": JobLayout(params),
+                "counts": data.ArrayLayout(9, 5),
+                "intervals": data.ArrayLayout(IntervalLayout(), 5),
+                "folded": unsigned(4),
+                "gather": unsigned(1),
+                "gapless": unsigned(1),
             }
         )
 
 
 class Setup(wiring.Component):
-    """Validates a command and derives its walk; refuses a bad one before anything is fetched or written.
+    """Validates a command on a tensor and derives its walk; refuses a bad one before anything is fetched or written.
 
-    Latency 2 from ``i`` to each output, one command a cycle. A load without fault goes to both ``walks`` and
-    ``transfers``, every other command to ``finished``; the next command waits until the one before has left. Addresses
-    are computed modulo 2^addr_width.
+    Latency 2 from ``i`` to each output, one command a cycle: first products and distances, then sums. A load, store or
+    reduction without fault leaves as a job, every other command ends here. Addresses are computed modulo 2^addr_width.
 
     Members
     -------
     i : stream of LookupLayout, in
-    walks : stream of WalkLayout, out
-    transfers : stream of TransferLayout, out
+        Commands on tensors, invalidations, and whatever is known to be wrong.
+    windows : WindowsLayout, in
+    jobs : stream of JobLayout, out
     finished : stream of ErrorLayout, out
         Commands that end here: refused ones, and with code NONE those that move nothing.
+    busy : 1, out
+        A command is in here.
     """
 
     def __init__(self, params):
@@ -65,222 +77,184 @@ class Setup(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(LookupLayout(params))),
-                "walks": Out(stream.Signature(WalkLayout(params))),
-                "transfers": Out(stream.Signature(TransferLayout(params))),
+                "windows": In(WindowsLayout(params)),
+                "jobs": Out(stream.Signature(JobLayout(params))),
                 "finished": Out(stream.Signature(ErrorLayout())),
+                "busy": Out(1),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        self._valid = [Signal(name="valid1"), Signal(name="valid2")]
-        free2 = Signal()
+        m.submodules.rules = rules = CommandRules(self.params)
+        first, second = Signal(_FirstLayout(self.params)), Signal(_SecondLayout(self.params))
+        valid1, valid2, free2 = Signal(), Signal(), Signal()
         load1, load2 = Signal(), Signal()
         m.d.comb += [
-            self.i.ready.eq(~self._valid[0] | free2),
+            self.i.ready.eq(~valid1 | free2),
             load1.eq(self.i.valid & self.i.ready),
-            load2.eq(self._valid[0] & free2),
+            load2.eq(valid1 & free2),
+            free2.eq(~valid2 | Mux(second.moves, self.jobs.ready, self.finished.ready)),
+            self.jobs.valid.eq(valid2 & second.moves),
+            self.finished.valid.eq(valid2 & ~second.moves),
+            self.busy.eq(valid1 | valid2),
+            rules.i.eq(self.i.p),
+            rules.windows.eq(self.windows),
+            rules.load.eq(load1),
+            rules.held.eq(first.lookup),
         ]
         with m.If(self.i.ready):
-            m.d.sync += self._valid[0].eq(self.i.valid)
+            m.d.sync += valid1.eq(self.i.valid)
         with m.If(free2):
-            m.d.sync += self._valid[1].eq(self._valid[0])
+            m.d.sync += valid2.eq(valid1)
 
-        first = self._multiply(m, load1)
-        second = self._place(m, load2, first)
-        self._send(m, second, free2)
+        coords = Signal(data.ArrayLayout(signed(32), 5))
+        order = walk_order(self.i.p.checked, self.i.p.command.coords, 0)
+        m.d.comb += [rules.coords.eq(coords), *(coords[d].eq(order[d]) for d in range(5))]
+        ahead1, ahead2 = Signal.like(first), Signal.like(second)
+        self._multiply(m, coords, ahead1)
+        self._place(m, first, rules.fault, ahead2)
+        with m.If(load1):
+            m.d.sync += first.eq(ahead1)
+        with m.If(load2):
+            m.d.sync += second.eq(ahead2)
+        self._finish(m, second)
         return m
 
-    def _multiply(self, m, load):
-        """First stage: one product a dimension, distances to the tensor's edges, the rules that need the command."""
-        params = self.params
+    def _multiply(self, m, coords, first):
+        """First stage: products of coordinates and strides, distances to the tensor's edges."""
         command, checked = self.i.p.command, self.i.p.checked
-        first = Signal(
-            data.StructLayout(
-                {
-                    "command": command_layout(),
-                    "checked": CheckedLayout(params),
-                    "fault": FaultLayout(),
-                    "base": unsigned(params.addr_width),
-                    "products": data.ArrayLayout(params.addr_width, 4),
-                    "strides": data.ArrayLayout(params.addr_width, 4),
-                    "below": data.ArrayLayout(9, 5),
-                    "above": data.ArrayLayout(9, 5),
-                }
-            )
-        )
+        m.d.comb += first.lookup.eq(self.i.p)
         for d in range(5):
             m.submodules[f"distance{d}"] = distance = BoundsDistance()
-            m.d.comb += [distance.coord.eq(command.coords[d]), distance.size.eq(checked.sizes[d])]
-            with m.If(load):
-                m.d.sync += [first.below[d].eq(distance.below), first.above[d].eq(distance.above)]
-        with m.If(load):
-            m.d.sync += [
-                first.command.eq(command),
-                first.checked.eq(checked),
-                first.fault.eq(self._judge(m, command, checked)),
-                first.base.eq(checked.address + (command.coords[0] << checked.element_log2)),
+            # The offset shifts position and bounding box alike; in tile mode it is zero.
+            spatial = d in (1, 2, 3)
+            position = coords[d] + command.offsets[d - 1] if spatial else coords[d]
+            m.d.comb += [
+                distance.coord.eq(coords[d]),
+                distance.size.eq(checked.sizes[d]),
+                first.below[d].eq(distance.below),
+                first.above[d].eq(distance.above),
+                first.products[d].eq(position * checked.strides[d]),
+                first.strides[d].eq(checked.strides[d] * (checked.traversals[d] + 1)),
             ]
-            for k in range(4):
-                m.d.sync += [
-                    first.products[k].eq(command.coords[k + 1] * checked.strides[k]),
-                    first.strides[k].eq(checked.strides[k] * (checked.traversals[k] + 1)),
+            if d:
+                m.d.comb += first.starts[d - 1].eq(position)
+            if spatial:
+                k = d - 1
+                low = checked.lows[k] + command.offsets[k]
+                m.d.comb += [
+                    first.lows[k].eq(low),
+                    first.highs[k].eq(checked.highs[k] + command.offsets[k]),
+                    first.low_products[k].eq(low * checked.strides[d]),
                 ]
-        return first
 
-    def _judge(self, m, command, checked):
-        """The first rule that is broken, by code and then by field."""
-        smem = self.params.smem
-        end = Signal(smem.addr_width + 2)
-        m.d.comb += end.eq(command.smem[: smem.addr_width] + checked.footprint)
-        leaves = command.smem[smem.addr_width :].any() | checked.too_large | (end > smem.size_bytes)
-        used = [checked.rank > d for d in range(5)]
-        rules = [
-            *((Error.COORDS, "coords", ~used[d] & command.coords[d].any(), command.coords[d]) for d in range(1, 5)),
-            (Error.SMEM_ALIGNMENT, "smem", command.smem[:7].any(), command.smem),
-            (Error.SMEM_RANGE, "smem", leaves, command.smem),
-            (Error.BARRIER_ALIGNMENT, "barrier", command.signal & command.barrier[:3].any(), command.barrier),
-            (
-                Error.BARRIER_RANGE,
-                "barrier",
-                command.signal & command.barrier[smem.addr_width :].any(),
-                command.barrier,
+    def _place(self, m, first, fault, second):
+        """Second stage: where the walk starts, what of it is inside, and how many dimensions fold into a run."""
+        command, checked, job = first.lookup.command, first.lookup.checked, second.job
+        store = (command.opcode == Opcode.STORE) | (command.opcode == Opcode.REDUCE)
+        m.submodules.fold = fold = Fold(len(job.transfer.bytes))
+        m.d.comb += [
+            second.moves.eq((fault.code == Error.NONE) & (store | (command.opcode == Opcode.LOAD))),
+            second.fault.eq(fault),
+            second.counts.eq(checked.counts),
+            second.gather.eq(checked.gather),
+            second.gapless.eq(checked.gapless),
+            second.folded.eq(fold.folded),
+            job.store.eq(store),
+            job.im2col.eq(checked.im2col),
+            *(getattr(fold, name).eq(first[name]) for name in ("below", "above")),
+            *(
+                getattr(fold, name).eq(checked[name])
+                for name in ("counts", "run_bytes", "contiguous", "unit_log2", "gather")
             ),
         ]
-        fault = Signal(FaultLayout())
-        with m.If((self.i.p.fault.code != Error.NONE) | (command.opcode != Opcode.LOAD)):
-            m.d.comb += fault.eq(self.i.p.fault)
-        for code, field, broken, value in rules:
-            with m.Elif(broken):
-                m.d.comb += [
-                    fault.code.eq(code),
-                    fault.field.eq(COMMAND_FIELD + COMMAND.index(field)),
-                    fault.value.eq(value.as_unsigned()[:32]),
-                ]
-        return fault
-
-    def _place(self, m, load, first):
-        """Second stage: where the walk starts, what of it is inside, and how many dimensions fold into a run."""
-        params, checked = self.params, first.checked
-        length = params.smem.addr_width + 1
-        second = Signal(
-            data.StructLayout(
-                {
-                    "moves": unsigned(1),
-                    "fault": FaultLayout(),
-                    "origin": unsigned(params.addr_width),
-                    "strides": data.ArrayLayout(params.addr_width, 4),
-                    "counts": data.ArrayLayout(9, 5),
-                    "intervals": data.ArrayLayout(IntervalLayout(), 5),
-                    "folded": unsigned(4),
-                    "gapless": unsigned(1),
-                    "transfer": TransferLayout(params),
-                }
-            )
-        )
-        with m.If(load):
-            m.d.sync += [
-                second.moves.eq((first.command.opcode == Opcode.LOAD) & (first.fault.code == Error.NONE)),
-                second.fault.eq(first.fault),
-                second.origin.eq(first.base + sum(first.products)),
-                second.strides.eq(first.strides),
-                second.counts.eq(checked.counts),
-                second.gapless.eq(checked.gapless),
-            ]
         for d in range(5):
             m.submodules[f"interval{d}"] = part = BoundsInterval()
             m.d.comb += [
                 part.below.eq(first.below[d]),
                 part.above.eq(first.above[d]),
                 part.count.eq(checked.counts[d]),
-                part.traversal.eq(checked.traversals[d - 1] if d else 0),
+                part.traversal.eq(checked.traversals[d]),
+                second.intervals[d].eq(part.interval),
             ]
-            with m.If(load):
-                m.d.sync += second.intervals[d].eq(part.interval)
+        self._transfer(m, first, fold, store, job.transfer)
+        self._walks(m, first, fold, store, job)
 
-        # A dimension folds into the run if it continues those below it without a gap and they lie wholly inside.
-        folded = Signal(4)
-        for k in range(4):
-            whole = (first.below[k] == 0) & (first.above[k] >= checked.counts[k])
-            m.d.comb += folded[k].eq((folded[k - 1] if k else 1) & checked.contiguous[k] & whole)
-
-        # The outermost folded dimension decides which part of the run is inside; one of its indices is `unit` bytes. It
-        # is dimension 0 or has traversal 1, so that its distances need no division.
-        unit, run_bytes = Signal(length), Signal(length)
-        start, end = Signal(9), Signal(9)
-        with m.Switch(sum(folded)):
-            for d in range(5):
-                with m.Case(d):
-                    count = checked.counts[d]
-                    m.d.comb += [
-                        unit.eq(checked.run_bytes[d - 1] if d else 1 << checked.element_log2),
-                        run_bytes.eq(checked.run_bytes[d]),
-                        start.eq(Mux(first.below[d] < count, first.below[d], count)),
-                        end.eq(Mux(first.above[d] < count, first.above[d], count)),
-                    ]
-        command, transfer = first.command, second.transfer
-        with m.If(load):
-            m.d.sync += [
-                second.folded.eq(folded),
-                transfer.tag.eq(command.tag),
-                transfer.signal.eq(command.signal),
-                transfer.barrier.eq(command.barrier),
-                transfer.line.eq(command.smem >> 7),
-                transfer.run_bytes.eq(run_bytes),
-                transfer.data_start.eq(start * unit),
-                transfer.data_end.eq(end * unit),
-                transfer.pitch.eq(Mux(checked.gapless, run_bytes, checked.pitch)),
-                transfer.swizzle.eq(checked.swizzle),
-                transfer.fill.eq(checked.fill),
-                transfer.tf32.eq(checked.tf32),
-                transfer.bytes.eq(checked.run_bytes[4]),
-            ]
-        return second
-
-    def _send(self, m, second, free):
-        """Hands a command to the walker and the write half, or finishes it here; ``free`` when it leaves."""
-        walk, transfer = self.walks.p, self.transfers.p
-        outside = Signal()
-        m.d.comb += outside.eq(Cat(interval.first >= interval.end for interval in second.intervals).any())
-        # A box without a byte inside and without gaps is one run of fill, at the full width of shared memory.
-        merged = outside & second.gapless
+    def _transfer(self, m, first, fold, store, transfer):
+        """What the half that makes the transfer must know."""
+        command, checked = first.lookup.command, first.lookup.checked
+        immediate = store & command.fill
         m.d.comb += [
-            walk.origin.eq(second.origin),
-            walk.data_start.eq(second.transfer.data_start),
-            walk.data_bytes.eq(second.transfer.data_end - second.transfer.data_start),
-            walk.strides.eq(second.strides),
-            walk.outside.eq(outside),
-            transfer.eq(second.transfer),
+            transfer.tag.eq(command.tag),
+            transfer.signal.eq(command.signal & ~store),
+            transfer.barrier.eq(command.barrier),
+            transfer.smem.eq(Mux(immediate, 0, command.smem)),
+            transfer.run_bytes.eq(fold.bytes),
+            transfer.data_start.eq(fold.data_start),
+            transfer.data_end.eq(fold.data_end),
+            transfer.gap.eq(checked.gap),
+            transfer.swizzle.eq(checked.swizzle),
+            transfer.fill.eq(Cat(checked.fill, checked.fill)),
+            transfer.immediate.eq(immediate),
+            transfer.tf32.eq(~store & (checked.element == Element.TF32)),
+            transfer.element.eq(checked.element),
+            transfer.bytes.eq(checked.run_bytes[4]),
         ]
-        with m.If(merged):
-            m.d.comb += [transfer.run_bytes.eq(second.transfer.bytes), transfer.pitch.eq(second.transfer.bytes)]
-        for k in range(4):
-            with m.If(second.folded[k] | merged):
-                m.d.comb += [walk.intervals[k].first.eq(0), walk.intervals[k].end.eq(1)]
+        with m.If(command.opcode == Opcode.REDUCE):
+            m.d.comb += transfer.reduction.eq(command.reduction)
+
+    def _walks(self, m, first, fold, store, job):
+        """Where the walk starts: sums, of which both modes share the largest."""
+        checked, walk, pixels = first.lookup.checked, job.walk, job.pixels
+        images = checked.address[: self.params.addr_width] + first.products[0] + first.products[4]
+        for d in range(4):
+            # In dimensions below d a round begins at ``low``.
+            spatial = [(first.low_products[k] if k < d else first.products[k + 1]) for k in range(3)]
+            m.d.comb += pixels.origins[d].eq(images + sum(spatial))
+        m.d.comb += [
+            walk.store.eq(store),
+            walk.origin.eq(pixels.origins[0]),
+            walk.data_start.eq(fold.data_start),
+            walk.data_bytes.eq(fold.data_end - fold.data_start),
+            walk.strides.eq(first.strides),
+            pixels.store.eq(store),
+            pixels.data_start.eq(fold.data_start),
+            pixels.data_bytes.eq(fold.data_end - fold.data_start),
+            pixels.starts.eq(first.starts),
+            pixels.lows.eq(first.lows),
+            pixels.highs.eq(first.highs),
+            pixels.last.eq(checked.pixels),
+        ]
+        for d in range(4):
+            m.d.comb += [pixels.strides[d].eq(first.strides[d + 1]), pixels.sizes[d].eq(checked.sizes[d + 1])]
+        for k in range(3):
+            m.d.comb += pixels.steps[k].eq(checked.traversals[k + 1])
+
+    def _finish(self, m, second):
+        """The outputs: levels of the walk, and what ends here."""
+        job, walk = self.jobs.p, self.jobs.p.walk
+        empty = Cat(interval.first >= interval.end for interval in second.intervals)
+        merged = Signal()
+        # A box without a byte inside is one run, if it has no gaps that must be left alone in shared memory: fill at the
+        # full width of a line, or nothing to store.
+        m.d.comb += [
+            merged.eq(empty.any() & (second.gapless | second.job.store)),
+            job.eq(second.job),
+            walk.outside.eq(empty.any()),
+            job.pixels.outside.eq(empty[0]),
+        ]
+        with m.If(merged & ~second.job.im2col):
+            m.d.comb += job.transfer.run_bytes.eq(second.job.transfer.bytes)
+        for d in range(5):
+            inner = second.folded[d - 1] if d else ~second.gather
+            with m.If(inner | merged):
+                m.d.comb += [walk.intervals[d].first.eq(0), walk.intervals[d].end.eq(1)]
             with m.Else():
-                m.d.comb += [
-                    walk.lasts[k].eq(second.counts[k + 1] - 1),
-                    walk.intervals[k].eq(second.intervals[k + 1]),
-                ]
+                m.d.comb += [walk.lasts[d].eq(second.counts[d] - 1), walk.intervals[d].eq(second.intervals[d])]
         m.d.comb += [
             self.finished.p.code.eq(second.fault.code),
-            self.finished.p.tag.eq(second.transfer.tag),
+            self.finished.p.tag.eq(second.job.transfer.tag),
             self.finished.p.field.eq(second.fault.field),
             self.finished.p.value.eq(second.fault.value),
-        ]
-
-        # Walker and write half take their parts independently; a part that has been taken is not offered again.
-        walk_sent, transfer_sent = Signal(), Signal()
-        valid = self._valid[1]
-        walk_done = walk_sent | self.walks.ready
-        transfer_done = transfer_sent | self.transfers.ready
-        m.d.comb += [
-            self.walks.valid.eq(valid & second.moves & ~walk_sent),
-            self.transfers.valid.eq(valid & second.moves & ~transfer_sent),
-            self.finished.valid.eq(valid & ~second.moves),
-            free.eq(~valid | Mux(second.moves, walk_done & transfer_done, self.finished.ready)),
-        ]
-        m.d.sync += [
-            walk_sent.eq(valid & second.moves & walk_done & ~free),
-            transfer_sent.eq(valid & second.moves & transfer_done & ~free),
         ]
