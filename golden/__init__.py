@@ -1,8 +1,33 @@
-"""Golden model (temporary lazy imports while helpers work)."""
-import importlib
-_M={'ErrorRecord': '.machine', 'Machine': '.machine', 'command_word': '.machine', 'GlobalMemory': '.memory', 'Memory': '.memory', 'Refusal': '.tmau.descriptor', 'check_word': '.tmau.descriptor', 'Limits': '.tmau.limits', 'limits': '.tmau.limits', 'load': '.tmau.load', 'check_command': '.tmau.setup', 'DescriptorError': '.tmau.tensor_map', 'TensorMap': '.tmau.tensor_map', 'tx_bytes': '.tmau.tile'}
-def __getattr__(n):
-    if n in _M:
-        m=importlib.import_module(_M[n] if _M[n]!="." else "."+n, __name__)
-        return m if _M[n]=="." else getattr(m,n)
-    raise AttributeError(n)
+"""What the hardware means: numpy, no cycles, no streams."""
+
+from .machine import ErrorRecord, Machine, command_word
+from .memory import GlobalMemory, Memory
+from .tmau.copy import check_block
+from .tmau.descriptor import Refusal, check_word
+from .tmau.limits import Limits, limits
+from .tmau.load import load
+from .tmau.setup import check_command
+from .tmau.store import store
+from .tmau.tensor_map import DescriptorError, TensorMap
+from .tmau.tile import tx_bytes
+from .windows import Windows
+
+__all__ = [
+    "DescriptorError",
+    "ErrorRecord",
+    "GlobalMemory",
+    "Limits",
+    "Machine",
+    "Memory",
+    "Refusal",
+    "TensorMap",
+    "Windows",
+    "check_block",
+    "check_command",
+    "check_word",
+    "command_word",
+    "limits",
+    "load",
+    "store",
+    "tx_bytes",
+]

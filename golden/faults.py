@@ -1,4 +1,4 @@
-"""Which address the record of a bus error names: that of the first read word, or of the first write burst, that failed."""
+"""Which address the record of a bus error names: of the first read word, or of the first write burst, that failed."""
 
 import numpy as np
 

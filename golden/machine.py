@@ -6,7 +6,19 @@ import numpy as np
 
 from .faults import failing_read, failing_write
 from .smem.barrier import Barrier
-from .spec import BARRIER, COMMAND, DESCRIPTOR, FORMATS, TENSOR_OPCODES, BarrierOp, Element, Error, Opcode, Reduction, Space
+from .spec import (
+    BARRIER,
+    COMMAND,
+    DESCRIPTOR,
+    FORMATS,
+    TENSOR_OPCODES,
+    BarrierOp,
+    Element,
+    Error,
+    Opcode,
+    Reduction,
+    Space,
+)
 from .tmau.copy import block_bytes, check_block, copy_block
 from .tmau.descriptor import Refusal, check_word
 from .tmau.load import load_tile
@@ -158,7 +170,7 @@ class Machine:
         return self._written(block_bytes(command["destination"], size, self.addr_width)[None], size)
 
     def _replace(self, command):
-        """Two reductions of the 64-bit word that holds the field: AND takes the old number away, OR puts the new one in.
+        """Two reductions of the 64-bit word with the field: AND takes the old number away, OR puts the new one in.
 
         No field of a descriptor lies in two words.
         """

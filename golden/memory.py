@@ -18,7 +18,8 @@ def memory_bytes(array):
     reach = sum((n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True) if n > 1) + step
     if min(array.strides, default=0) < 0 or reach % step:
         raise ValueError(f"strides must be positive multiples of the {step}-byte element, not {array.strides}")
-    return np.lib.stride_tricks.as_strided(array, (reach // step,), (step,), writeable=array.flags.writeable).view(np.uint8)
+    flat = np.lib.stride_tricks.as_strided(array, (reach // step,), (step,), writeable=array.flags.writeable)
+    return flat.view(np.uint8)
 
 
 class Memory:

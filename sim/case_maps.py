@@ -26,11 +26,14 @@ class MapSpec:
         The descriptor as packed; None if a value cannot be encoded, so that only software can refuse it.
     refused : Error or None
         Code of the first broken rule.
+    at : int or None
+        Address in global memory at which the case wants the descriptor; None: wherever there is room.
     """
 
     tmap: TensorMap
     word: int | None
     refused: Error | None
+    at: int | None
 
 
 def read_map(fields):
@@ -52,12 +55,13 @@ def read_map(fields):
         values[name] = fields.integers(name, *_ANY, REQUIRED if name == "size" else [])
     for name in ("channels", "pixels"):
         values[name] = fields.integer(name, *_ANY, REQUIRED if mode == "im2col" else 1)
+    at = fields.integer("at", 0, (1 << 32) - 1, None)
     fields.end()
     try:
         tmap = TensorMap(**values, check=False)
     except ValueError as error:
         raise UsageError(f"{fields.case}: {fields.path}.{error}") from None
-    return MapSpec(tmap, _packed(tmap), _first_broken_rule(tmap))
+    return MapSpec(tmap, _packed(tmap), _first_broken_rule(tmap), at)
 
 
 def _names(enum):

@@ -4,19 +4,19 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from tilewright.golden import Windows
 from tilewright.golden.patterns import fill_pattern, mix_pattern
-from tilewright.golden.spec import Error, Mode
-from tilewright.golden.tmau.descriptor import unsupported
+from tilewright.golden.spec import DESCRIPTOR, Error
 
+from .case_commands import read_command
 from .case_maps import read_map
 from .fields import Fields
 from .images import MemoryImage, read_image
 from .usage import UsageError
 
-__all__ = ["Case", "Command", "read_cases"]
+__all__ = ["Case", "read_cases"]
 
 _ERRORS = [error.name.lower() for error in Error if error]
-_REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 #: Kinds that cannot run yet: required and optional fields. None where the format leaves them open.
 _OTHER_KINDS = {
     "gemm": (("type", "m", "n", "k", "a", "b"), ("t", "ka", "kb")),
@@ -28,32 +28,8 @@ _OTHER_KINDS = {
 
 
 @dataclass(frozen=True)
-class Command:
-    """One entry of ``commands``. For operations that cannot run yet, only ``op`` is meaningful.
-
-    Attributes
-    ----------
-    op, map : str
-    coords : tuple of int
-        As many as the rank of the map, or more.
-    addresses : tuple of int
-        Destination of each issue: one, or ``repeat`` of them.
-    wait : bool
-        Whether it starts only after the one before is complete (not ``async``).
-    multicast : int or None
-    """
-
-    op: str
-    map: str = ""
-    coords: tuple = ()
-    addresses: tuple = ()
-    wait: bool = True
-    multicast: int | None = None
-
-
-@dataclass(frozen=True)
 class Case:
-    """One case. ``skip`` is the reason why it cannot run yet, or None; memories, maps and commands are of kind tmau."""
+    """One case. ``skip`` is the reason why it cannot run yet, or None; all that follows is of kind tmau."""
 
     name: str
     kind: str
@@ -63,6 +39,15 @@ class Case:
     smem: MemoryImage | None = None
     maps: dict | None = None
     commands: tuple = ()
+    windows: Windows | None = None
+
+    def global_contents(self):
+        """Global memory at the start, descriptors included, as a new uint8 array."""
+        gmem = self.gmem.contents()
+        for spec in self.maps.values():
+            if spec.at is not None:
+                gmem[spec.at : spec.at + DESCRIPTOR.bytes] = list(spec.word.to_bytes(DESCRIPTOR.bytes, "little"))
+        return gmem
 
 
 def read_cases(path):
@@ -109,13 +94,42 @@ def _read_case(entry, index, folder):
     gmem = read_image(fields.inner("gmem"), 1 << 32, (mix_pattern, 0), folder)
     smem = read_image(fields.inner("smem"), 1 << 20, (fill_pattern, 205), folder)
     cores = fields.integer("cores", 1, 16, 1)
-    listed = fields.inner("maps")
-    maps = {map_name: read_map(listed.inner(map_name)) for map_name in listed.rest()}
-    commands = []
-    for position, command in enumerate(fields.listed("commands")):
-        commands.append(_read_command(Fields(command, fields.case, f"commands[{position}]"), maps))
+    windows = _read_windows(fields.inner("windows", None))
+    listed = fields.inner("maps", {})
+    maps = {map_name: _read_placed_map(listed.inner(map_name), gmem.size, windows) for map_name in listed.rest()}
+    commands = [
+        read_command(Fields(command, fields.case, f"commands[{position}]"), maps)
+        for position, command in enumerate(fields.listed("commands"))
+    ]
     fields.end()
-    return Case(name, kind, expect, _why_skipped(cores, maps, commands), gmem, smem, maps, tuple(commands))
+    return Case(name, kind, expect, _why_skipped(cores, commands), gmem, smem, maps, tuple(commands), windows)
+
+
+def _read_windows(fields):
+    """The windows of a case: first and last byte of each that there is."""
+    if fields is None:
+        return Windows()
+    limits = {}
+    for name, bits in (("global", 64), ("shared", 32)):
+        pair = fields.integers(name, 0, (1 << bits) - 1, None)
+        if pair is not None and len(pair) != 2:
+            raise fields.wrong(name, f"must be first and last byte, not {len(pair)} numbers")
+        limits[name] = pair and tuple(pair)
+    fields.end()
+    return Windows(limits["global"], limits["shared"])
+
+
+def _read_placed_map(fields, gmem_bytes, windows):
+    """A map; a global window wants its descriptor in global memory, where the window can be asked about it."""
+    spec = read_map(fields)
+    if spec.at is None:
+        if windows.global_:
+            raise fields.wrong("at", "must be given in a case with a global window")
+    elif spec.word is None:
+        raise fields.wrong("at", "must be left out for a map that cannot be encoded")
+    elif spec.at + DESCRIPTOR.bytes > gmem_bytes:
+        raise fields.wrong("at", f"must keep the descriptor in the {gmem_bytes} bytes of gmem, not {spec.at}")
+    return spec
 
 
 def _check_other_kind(fields, kind):
@@ -129,59 +143,12 @@ def _check_other_kind(fields, kind):
     fields.end()
 
 
-def _read_command(fields, maps):
-    op = fields.choice("op", ["load", "store", "reduce", "prefetch", "copy_block"])
-    command = _read_copy(fields) if op == "copy_block" else _read_tensor_command(fields, op, maps)
-    fields.end()
-    return command
-
-
-def _read_tensor_command(fields, op, maps):
-    map_name = fields.choice("map", list(maps))
-    tmap = maps[map_name].tmap
-    coords = fields.integers("coords", -(1 << 31), (1 << 31) - 1)
-    if not tmap.rank <= len(coords) <= max(tmap.rank, 5):
-        raise fields.wrong("coords", f"must have the {tmap.rank} entries of the map, not {len(coords)}")
-    if tmap.mode == Mode.IM2COL:
-        fields.integers("offsets", 0, (1 << 16) - 1, [])
-    if op == "reduce":
-        fields.choice("reduce", _REDUCTIONS)
-    wait = not fields.flag("async", False)
-    multicast = fields.integer("multicast", 0, (1 << 16) - 1, None)
-    if op == "prefetch":
-        return Command(op, map_name, tuple(coords), (), wait, multicast)
-    first = fields.integer("smem", 0, (1 << 32) - 1)
-    repeat = fields.integer("repeat", 1, 1 << 20, 1)
-    step = fields.integer("smem_step", 0, (1 << 32) - 1, 0)
-    if first + (repeat - 1) * step >= 1 << 32:
-        raise fields.wrong("smem_step", f"must keep addresses below 2^32, not {step} times {repeat - 1}")
-    addresses = tuple(first + step * issue for issue in range(repeat))
-    return Command(op, map_name, tuple(coords), addresses, wait, multicast)
-
-
-def _read_copy(fields):
-    for side in ("src", "dst"):
-        place = fields.listed(side)
-        if len(place) not in (2, 3) or place[0] not in ("global", "shared"):
-            raise fields.wrong(side, 'must be ["global", address] or ["shared", address] with or without a core')
-        for index, entry in enumerate(place[1:], 1):
-            fields.check_integer(f"{side}[{index}]", entry, 0, (1 << 64) - 1)
-    fields.integer("size", 0, (1 << 32) - 1)
-    fields.choice("reduce", _REDUCTIONS, None)
-    return Command("copy_block", wait=not fields.flag("async", False))
-
-
-def _why_skipped(cores, maps, commands):
+def _why_skipped(cores, commands):
     """Why a valid case cannot run yet, as a sentence, or None."""
     if cores > 1:
         return "a case of several cores is not supported yet"
-    for command in commands:
-        if command.op != "load":
-            return f"op {command.op} is not supported yet"
-        if command.multicast is not None:
-            return "multicast is not supported yet"
-        for violation in unsupported(maps[command.map].tmap):
-            return violation.sentence
+    if any(command.multicast is not None for command in commands):
+        return "multicast is not supported yet"
     return None
 
 

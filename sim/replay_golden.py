@@ -4,7 +4,8 @@ import hashlib
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from tilewright.golden import Machine, Memory
+from tilewright.golden import Machine, Memory, command_word
+from tilewright.golden.spec import Opcode
 
 __all__ = ["Outcome", "open_backend", "result_record", "run_case"]
 
@@ -24,20 +25,31 @@ def open_backend(args):
 
 def run_case(case):
     """Runs a case that is not to be skipped. Every issue of a command has an entry in tx_bytes; 0 if it was refused."""
-    gmem, smem = case.gmem.contents(), case.smem.contents()
-    machine = Machine(Memory(gmem, "global memory"), smem)
+    gmem, smem = case.global_contents(), case.smem.contents()
+    machine = Machine(Memory(gmem, "global memory"), smem, windows=case.windows)
     landed, errors = [], []
     for command in case.commands:
-        spec = case.maps[command.map]
-        for address in command.addresses:
-            if spec.word is None:  # no hardware ever sees it: software refuses it
+        spec = case.maps.get(command.map)
+        for fields in command.issues:
+            if spec and spec.word is None:  # no hardware ever sees it: software refuses it
                 landed.append(0)
                 errors.append(spec.refused)
                 continue
-            landed.append(machine.load(spec.word, smem=address, coords=command.coords) or 0)
+            landed.append(_issue(machine, command.opcode, spec, fields) or 0)
             errors += [record.code for record in machine.errors]
             machine.errors.clear()
     return Outcome(result_record(case, errors[0] if errors else None, landed, gmem, smem), {"gmem": gmem, "smem": smem})
+
+
+def _issue(machine, opcode, spec, fields):
+    """Runs one command; a descriptor that the case does not place lies outside of all memory."""
+    if spec is None:
+        return machine.execute(command_word(opcode, **fields))
+    if spec.at is not None:
+        return machine.execute(command_word(opcode, descriptor=spec.at, **fields))
+    if opcode == Opcode.INVALIDATE:
+        return 0
+    return machine.execute_on(spec.word, opcode, **fields)
 
 
 def result_record(case, error, tx_bytes, gmem, smem):

@@ -53,7 +53,7 @@ def store_tile(tmap, tile, gmem, smem, address, reduction=Reduction.NONE, *, fil
 
 
 def combine(gmem, targets, source, reduction, element):
-    """Writes or reduces ``source`` into ``gmem`` at ``targets``, two arrays of runs by bytes; what lies outside is lost.
+    """Writes or reduces ``source`` into ``gmem`` at ``targets``, arrays of runs by bytes; what lies outside is lost.
 
     Runs may overlap: they are taken in order.
     """

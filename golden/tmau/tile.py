@@ -1,4 +1,4 @@
-"""The walk of a transfer: which bytes of global memory it takes, and where in shared memory they lie (tmau.md section 3).
+"""The walk of a transfer: which bytes of global memory it takes, and where they lie in shared memory (section 3).
 
 Loads and stores make the same walk, in tile and in im2col mode.
 """
@@ -116,7 +116,7 @@ class Tile:
 
 
 def walk(tmap, coords, addr_width=64, offsets=(0, 0, 0)):
-    """The :class:`Tile` of ``tmap`` at ``coords`` (innermost first); ``offsets`` (W, H, D) are those of im2col loads."""
+    """The :class:`Tile` of ``tmap`` at ``coords``, innermost first; ``offsets`` (W, H, D) are those of im2col loads."""
     if len(coords) != tmap.rank:
         raise ValueError(f"coords must have {tmap.rank} entries for rank {tmap.rank}, not {len(coords)}")
     coords = [operator.index(coord) for coord in coords]
