@@ -2,17 +2,20 @@
 
 from argparse import ArgumentTypeError
 from contextlib import contextmanager
+from math import inf
 
-from tilewright.golden import limits, tx_bytes
+from tilewright.golden.spec import LaneLayout, Opcode, Space
 from tilewright.golden.tmau.tile import footprint
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import PRESETS
 
 from .build import SIMULATORS
+from .command_words import needed_words
 from .memory_model import MAX_LATENCY, MIN_LATENCY
-from .records import SCRIPT_DEPTH
+from .records import READ_IDS, SCRIPT_DEPTH
 from .replay_golden import Outcome, result_record
+from .replay_golden import run_case as run_on_golden
 from .session import Session
 from .usage import UsageError
 
@@ -56,78 +59,132 @@ def open_backend(args):
 
 
 def run_case(case, session):
-    """Runs a case that is not to be skipped. What software refuses is not issued."""
+    """Runs a case that is not to be skipped. What software refuses is not issued.
+
+    Hardware counts bytes in sums: ``tx_bytes`` are golden's if the sums agree, and otherwise the sums.
+    """
     _prepare(case, session)
-    bus_bytes, addr_width = session.params.bus_bytes, session.params.addr_width
-    outcomes, commands, limit_words = [], [], 0
+    refusals, commands = [], []
     for command in case.commands:
-        spec = case.maps[command.map]
-        for number, address in enumerate(command.addresses):
-            if spec.word is None:
-                outcomes.append((0, spec.refused))
-                continue
-            commands.append(session.command(spec.word, command.coords, address, wait=command.wait and number == 0))
-            outcomes.append((tx_bytes(spec.tmap), None))
-            if spec.refused is None:
-                coords = command.coords[: spec.tmap.rank]
-                limit_words += limits(spec.tmap, coords, bus_bytes, address, addr_width).words
+        spec = case.maps.get(command.map)
+        for number, fields in enumerate(command.issues):
+            refusals.append(spec.refused if spec and spec.word is None else None)
+            if refusals[-1] is None:
+                at = _descriptor(spec, session)
+                commands.append(at | fields | {"opcode": command.opcode, "wait": command.wait and number == 0})
     runs = [session.run(commands[first : first + SCRIPT_DEPTH], trace=True)
             for first in range(0, len(commands), SCRIPT_DEPTH)]  # fmt: skip
-    errors = iter([stamp.error for run in runs for stamp in run.commands])
-    errors = [refused or next(errors) or None for _, refused in outcomes]
-    landed = [0 if error else count for (count, _), error in zip(outcomes, errors, strict=True)]
-    counted = session.read_register("bytes")
-    if not any(errors) and counted != sum(landed) % (1 << 32):
-        landed = [counted]  # the hardware moved something else, which must show
+    endings = iter([stamp.error for run in runs for stamp in run.commands])
+    errors = [refused or next(endings) or None for refused in refusals]
+    landed = _landed(case, errors, session)
     gmem = session.global_memory.read(0, case.gmem.size)
     smem = session.shared_memory.read(0, case.smem.size).copy()
     record = result_record(case, next(filter(None, errors), None), landed, gmem, smem)
-    return Outcome(record | _figures(runs, limit_words), {"gmem": gmem, "smem": smem})
+    return Outcome(record | _figures(case, runs, session.params), {"gmem": gmem, "smem": smem})
 
 
 def _prepare(case, session):
-    """Puts the memories of the case in place; global memory answers with errors from its end on."""
+    """Puts the memories of the case in place; global memory answers with errors from its end on. Sets the windows."""
     session.clear()
-    session.global_memory.write(0, case.gmem.contents())
+    session.global_memory.write(0, case.global_contents())
     session.shared_memory.write(0, case.smem.contents())
     bus_bytes = session.params.bus_bytes
     end = -(-case.gmem.size // bus_bytes) * bus_bytes
     outside = end < session.memory_bytes
     session.configure(errors=(end, session.memory_bytes - 1, Response.DECERR.value if outside else 0))
+    global_, shared = case.windows.global_, case.windows.shared
+    if global_:
+        for name, address in zip(("global_base", "global_limit"), global_, strict=True):
+            session.write_register(f"{name}_lo", address & 0xFFFFFFFF)
+            session.write_register(f"{name}_hi", address >> 32)
+    if shared:
+        for name, address in zip(("shared_base", "shared_limit"), shared, strict=True):
+            session.write_register(name, address)
+    if global_ or shared:
+        session.write_register("windows", bool(global_) | bool(shared) << 1)
 
 
-def _figures(runs, limit_words):
+def _descriptor(spec, session):
+    """The field of a command that says where its descriptor is."""
+    if spec is None:
+        return {}
+    return {"descriptor": session.descriptor(spec.word) if spec.at is None else spec.at}
+
+
+def _landed(case, errors, session):
+    """Bytes of each issue, or the hardware's sums into shared and global memory if they are others."""
+    moved = [0 if error else count for count, error in zip(run_on_golden(case).record["tx_bytes"], errors, strict=True)]
+    if any(errors) or any(command.opcode == Opcode.REPLACE for command in case.commands):
+        return moved
+    to_global = [_writes_global(command) for command in case.commands for _ in command.issues]
+    sums = [sum(count for count, side in zip(moved, to_global, strict=True) if side == wanted) % (1 << 32)
+            for wanted in (False, True)]  # fmt: skip
+    counted = [session.read_register("bytes"), session.read_register("write_bytes")]
+    return moved if counted == sums else counted
+
+
+def _writes_global(command):
+    """Whether the bytes of a command land in global memory."""
+    if command.opcode == Opcode.COPY_BLOCK:
+        return command.fields["destination_space"] == Space.GLOBAL
+    if command.opcode == Opcode.LANES:
+        return command.fields["destination_layout"] == LaneLayout.GLOBAL
+    return command.opcode in (Opcode.STORE, Opcode.REDUCE)
+
+
+def _figures(case, runs, params):
     """Fields of the result record that only hardware has."""
-    cycles = sum(run.span for run in runs)
+    reads = writes = 0
+    for command in case.commands:
+        spec = case.maps.get(command.map)
+        if spec is None or spec.refused is None:
+            for fields in command.issues:
+                words = needed_words(command.opcode, spec and spec.tmap, fields, params.bus_bytes, params.addr_width)
+                reads, writes = reads + words[0], writes + words[1]
     busy = sum(_busy_cycles(run) for run in runs)
     return {
-        "cycles": cycles,
+        "cycles": sum(run.span for run in runs),
         "first_request": runs[0].first_request() if runs else None,
-        "read_words": sum(run.data_beats for run in runs),
-        "write_words": 0,
-        "limit_words": limit_words,
-        "utilisation": round(limit_words / busy, 4) if busy else None,
+        "read_words": sum(run.data_beats + run.reducer_beats for run in runs),
+        "write_words": sum(run.write_beats for run in runs),
+        "limit_words": reads + writes,
+        "utilisation": round(max(reads, writes) / busy, 4) if busy else None,
     }
 
 
 def _busy_cycles(run):
-    """Cycles from the first bus word of data to the last."""
-    cycles = run.trace.beat_cycle[run.trace.beat_id == 0]
-    return int(cycles[-1] - cycles[0]) + 1 if len(cycles) else 0
+    """Cycles from the first bus word of data, read or written, to the last."""
+    is_data = run.trace.beat_id != READ_IDS["descriptor"]
+    cycles = [*run.trace.beat_cycle[is_data], *run.trace.write_beat_cycle]
+    return int(max(cycles) - min(cycles)) + 1 if cycles else 0
 
 
 def _params(case, preset):
     """The preset, if the case cannot see that its shared memory is larger; otherwise with that of the case."""
     params = PRESETS[preset]
     size = case.smem.size
-    last = max((address + footprint(case.maps[command.map].tmap)
-                for command in case.commands for address in command.addresses), default=0)  # fmt: skip
-    if last <= size <= params.smem.size_bytes:
+    if size == params.smem.size_bytes or _reach(case) <= size <= params.smem.size_bytes:
         return params
     try:
         return params.replace(smem=SmemParams(size))
     except ValueError as error:
         raise UsageError(f"case {case.name!r}: smem.bytes: {error}") from None
+
+
+def _reach(case):
+    """First address in shared memory that no command asks for; infinite if its size decides what a command means."""
+    reach = 0
+    for command in case.commands:
+        if command.opcode == Opcode.LANES:
+            return inf
+        spec = case.maps.get(command.map)
+        for fields in command.issues:
+            if "smem" in fields and spec.refused is None:
+                reach = max(reach, fields["smem"] + footprint(spec.tmap))
+            if command.opcode == Opcode.COPY_BLOCK:
+                shared = [fields[side] for side in ("source", "destination") if fields[f"{side}_space"] == Space.SHARED]
+                reach = max(reach, fields["size"] + max(shared, default=0))
+    return reach
 
 
 def _latency(text):
