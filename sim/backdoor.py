@@ -17,8 +17,6 @@ def as_bytes(values):
 class GlobalBackdoor:
     """Global memory.
 
-    Loads never write there, so its contents are known here without asking.
-
     Parameters
     ----------
     simulation : Simulation
@@ -34,35 +32,52 @@ class GlobalBackdoor:
     def __init__(self, simulation, word_bytes, words):
         self._simulation = simulation
         self._word_bytes = word_bytes
-        self._contents = np.zeros((words, word_bytes), np.uint8)
+        self._words = words
         self.base = 0
 
     def __len__(self):
-        return self._contents.size
+        return self._words * self._word_bytes
 
-    def write(self, address, values):
-        """Stores bytes or an array of any type."""
-        values = as_bytes(values)
-        window = self._window(address, len(values))
-        self._contents.reshape(-1)[window] = values
-        first, after = window.start // self._word_bytes, -(-window.stop // self._word_bytes)
-        self._simulation.load("memory", first, self._contents[first:after])
+    def windows(self, address, count):
+        """What to dump to have ``count`` bytes from ``address`` on, for :meth:`assemble`."""
+        first, after, _ = self._place(address, count)
+        return {"memory": (first, after - first)}
+
+    def assemble(self, arrays, address, count):
+        """The bytes that :meth:`windows` asked for."""
+        if not count:
+            return np.zeros(0, np.uint8)
+        _, _, skipped = self._place(address, count)
+        return arrays["memory"].reshape(-1)[skipped : skipped + count].copy()
 
     def read(self, address, count):
         """``count`` bytes as the simulation has them."""
-        window = self._window(address, count)
-        first, after = window.start // self._word_bytes, -(-window.stop // self._word_bytes)
-        if first == after:
-            return np.zeros(0, np.uint8)
-        _, arrays = self._simulation.exchange(dump={"memory": (first, after - first)})
-        skipped = first * self._word_bytes
-        return arrays["memory"].reshape(-1)[window.start - skipped : window.stop - skipped].copy()
+        _, arrays = self._simulation.exchange(dump=self.windows(address, count))
+        return self.assemble(arrays, address, count)
 
-    def _window(self, address, count):
+    def write(self, address, values):
+        """Stores bytes or an array of any type, at any address."""
+        values = as_bytes(values)
+        first, after, skipped = self._place(address, len(values))
+        if not len(values):
+            return
+        words = np.zeros((after - first, self._word_bytes), np.uint8)
+        # What the words at the ends hold beside the values stays.
+        edges = {first} if skipped else set()
+        if (skipped + len(values)) % self._word_bytes:
+            edges.add(after - 1)
+        for edge in edges:
+            words[edge - first] = self.read(self.base + edge * self._word_bytes, self._word_bytes)
+        words.reshape(-1)[skipped : skipped + len(values)] = values
+        self._simulation.load("memory", first, words)
+
+    def _place(self, address, count):
+        """First word, first word behind, and bytes of the first word before ``address``."""
         start = address - self.base
         if not 0 <= start <= start + count <= len(self):
             raise IndexError(f"{count} bytes at {address:#x} leave the {len(self)} bytes of global memory")
-        return slice(start, start + count)
+        first, skipped = divmod(start, self._word_bytes)
+        return first, -(-(start + count) // self._word_bytes), skipped
 
 
 class SharedBackdoor:

@@ -7,18 +7,18 @@ from amaranth.lib.wiring import In, Out, connect
 
 from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
 
-from .axi_monitor import Axi4ReadMonitor
+from .axi_monitor import Axi4Monitor
 from .axi_rules import Rule, Wait
 from .drivers import BarrierDriver, RegisterDriver
-from .memory_model import MAX_LATENCY, MemoryModel
+from .memory_model import CHANNELS, MAX_LATENCY, MemoryModel
 from .players import Log, Player
-from .records import LOG_DEPTHS, PORTS, SCRIPT_DEPTH, log_entries, script_items
+from .records import LOG_DEPTHS, PORTS, READ_IDS, SCRIPT_DEPTH, log_entries, script_items
 from .stall import Stall
 from .testbench import Array
 
 __all__ = ["Harness"]
 
-_DATA_ID = 0
+_FIRST_STALL = len(CHANNELS)  # numbers of stalls: the memory's first, then the players', then the consumer's
 
 
 class Harness(wiring.Component):
@@ -37,7 +37,7 @@ class Harness(wiring.Component):
 
     Attributes
     ----------
-    latency, base, ar_stall, r_stall, error_first, error_last, error_response : Signal, in
+    latency, base, ar_stall, …, error_first, … : Signal, in
         See :class:`~tilewright.sim.memory_model.MemoryModel`.
     issue_stall, answer_stall : Signal, in
         Probabilities, in 256ths, of pauses before each item of a script and before each answer of the consumer port.
@@ -50,12 +50,12 @@ class Harness(wiring.Component):
         Items that are complete: for commands, those that pulsed ``done_valid``.
     finished : Signal, out
         All of them, at all ports.
-    accepted_count, flips_count, requests_count, beats_count : Signal, out
-        Entries of the other logs: commands accepted, barrier phases completed, AR and R transfers.
-    data_requests, data_beats, descriptor_requests, descriptor_beats : Signal, out
-        Accepted AR and R of either ID since the start.
+    accepted_count, flips_count, requests_count, beats_count, write_requests_count, write_beats_count : Signal, out
+        Entries of the other logs: commands accepted, barrier phases completed, AR, R, AW and W transfers.
+    data_requests, data_beats, descriptor_requests, … : Signal, out
+        Accepted AR and R of each ID since the start.
     violations, late : Signal, out
-        See :class:`~tilewright.sim.axi_monitor.Axi4ReadMonitor`.
+        See :class:`~tilewright.sim.axi_monitor.Axi4Monitor`.
     irq : Signal, out
     """
 
@@ -65,18 +65,19 @@ class Harness(wiring.Component):
         self._memory_words = memory_words
         self._players = {
             port: Player(shape, depth=SCRIPT_DEPTH, number=number)
-            for number, (port, shape) in enumerate(script_items(params).items(), start=2)
+            for number, (port, shape) in enumerate(script_items(params).items(), start=_FIRST_STALL)
         }
         self._logs = {name: Log(shape, depth=LOG_DEPTHS[name]) for name, shape in log_entries(params).items()}
         word = unsigned(params.word_width)
-        stalls = dict.fromkeys(("ar_stall", "r_stall", "issue_stall", "answer_stall"), In(8))
+        stalls = {f"{what}_stall": In(8) for what in (*CHANNELS, "issue", "answer")}
         memory = {"latency": In(range(MAX_LATENCY + 1)), "base": In(word), "error_response": In(2)}
+        memory |= {"error_reads": In(1), "error_writes": In(1)}
         window = dict.fromkeys(("error_first", "error_last"), In(word))
         scripts = {f"{port}_count": In(range(SCRIPT_DEPTH + 1)) for port in PORTS}
         order = {f"{port}_after": In(len(PORTS)) for port in PORTS}
         done = {f"{port}_done": Out(32) for port in PORTS}
         logs = {f"{name}_count": Out(32) for name in self._logs if name not in PORTS}
-        counts = {f"{kind}_{what}": Out(32) for kind in ("data", "descriptor") for what in ("requests", "beats")}
+        counts = {f"{kind}_{what}": Out(32) for kind in READ_IDS for what in ("requests", "beats")}
         watch = {"violations": Out(len(Rule)), "late": Out(len(Wait)), "irq": Out(1)}
         super().__init__(
             {"start": In(1), "finished": Out(1), "seed": In(16)}
@@ -157,24 +158,24 @@ class Harness(wiring.Component):
             if name != "axi":
                 m.d.comb += getattr(memory, name).eq(getattr(self, name))
 
-        m.submodules.monitor = monitor = Axi4ReadMonitor(
-            addr_width=params.addr_width,
-            data_width=params.bus_width,
-            id_width=1,
+        m.submodules.monitor = monitor = Axi4Monitor(
+            axi,
+            # Descriptor fetches come on top of the data, and what the reducer reads for the writes in flight.
+            reads=2 * params.max_outstanding + params.cache_entries,
+            writes=params.max_outstanding,
             max_burst=params.max_burst,
-            # Descriptor fetches come on top of the data.
-            max_outstanding=params.max_outstanding + params.cache_entries,
         )
-        m.d.comb += [*monitor.observe(axi), self.violations.eq(monitor.violations), self.late.eq(monitor.late)]
+        m.d.comb += [self.violations.eq(monitor.violations), self.late.eq(monitor.late)]
 
         requested, answered = axi.arvalid & axi.arready, axi.rvalid & axi.rready
         self._log(m, "requests", requested, Cat(axi.arid, axi.arlen, axi.araddr))
         self._log(m, "beats", answered, Cat(axi.rid, axi.rlast))
-        for kind, is_data in (("data", True), ("descriptor", False)):
-            for what, happens, number in (("requests", requested, axi.arid), ("beats", answered, axi.rid)):
+        self._log(m, "write_requests", axi.awvalid & axi.awready, Cat(axi.awid, axi.awlen, axi.awaddr))
+        self._log(m, "write_beats", axi.wvalid & axi.wready, axi.wlast)
+        for kind, number in READ_IDS.items():
+            for what, happens, mine in (("requests", requested, axi.arid), ("beats", answered, axi.rid)):
                 count = getattr(self, f"{kind}_{what}")
-                mine = happens & ((number == _DATA_ID) == is_data)
-                m.d.sync += count.eq(Mux(self.start, 0, count + mine))
+                m.d.sync += count.eq(Mux(self.start, 0, count + (happens & (mine == number))))
 
     def _serve_commands(self, m):
         dut = self._dut
@@ -184,7 +185,7 @@ class Harness(wiring.Component):
 
     def _serve_reads(self, m):
         dut = self._dut
-        m.submodules.answer_stall = stall = Stall(len(PORTS) + 2)
+        m.submodules.answer_stall = stall = Stall(_FIRST_STALL + len(PORTS))
         connect(m, player=self._players["reads"].o, dut=dut.reads)
         m.d.comb += [
             stall.probability.eq(self.answer_stall),

@@ -16,7 +16,7 @@ def pack(shape, value):
     ----------
     shape : shape-like
     value : int, dict or sequence
-        Dictionaries for structures, sequences for arrays; what is left out is zero.
+        Dictionaries for structures, sequences for arrays; what is left out is zero. Of either, an int is all bits.
 
     Raises
     ------
@@ -24,7 +24,7 @@ def pack(shape, value):
         If a number does not fit or there is no such field.
     """
     fields = _fields(shape)
-    if fields:
+    if fields and not isinstance(value, int):
         members = value.items() if isinstance(value, dict) else enumerate(value)
         word = 0
         for name, member in members:

@@ -11,6 +11,7 @@ from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
 from .axi_rules import Rule, Wait
 from .packing import unpack_column
 from .players import LogRowLayout
+from .records import READ_IDS
 
 __all__ = ["BarrierAnswer", "CommandStamp", "Logs", "RegisterAnswer", "Run", "Trace", "collect"]
 
@@ -75,7 +76,7 @@ class RegisterAnswer(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """What passed on the bus, in order, as arrays of equal length. ID 0 is data, 1 descriptors."""
+    """What passed on the bus: of each channel, arrays in order. IDs of reads are those of ``READ_IDS``."""
 
     request_cycle: np.ndarray
     request_id: np.ndarray
@@ -84,6 +85,12 @@ class Trace(NamedTuple):
     beat_cycle: np.ndarray
     beat_id: np.ndarray
     beat_last: np.ndarray
+    write_request_cycle: np.ndarray
+    write_request_id: np.ndarray
+    write_request_address: np.ndarray
+    write_request_beats: np.ndarray
+    write_beat_cycle: np.ndarray
+    write_beat_last: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -106,8 +113,10 @@ class Run:
     registers : list of RegisterAnswer
     flips : list of (int, int)
         Cycle and barrier address of every phase that completed.
-    data_requests, data_beats, descriptor_requests, descriptor_beats : int
-        Bursts accepted and bus words received.
+    data_requests, data_beats, descriptor_requests, descriptor_beats, reducer_requests, reducer_beats : int
+        Read bursts accepted and bus words received.
+    write_requests, write_beats : int
+        Write bursts accepted and bus words written.
     violations : tuple of Rule
         Rules of AXI that were broken so far in the session.
     late : tuple of Wait
@@ -116,6 +125,8 @@ class Run:
         At the end.
     shared : ndarray or None
         The part of shared memory that was asked for, at the end.
+    memory : ndarray or None
+        The part of global memory that was asked for, at the end.
     trace : Trace or None
     """
 
@@ -131,10 +142,15 @@ class Run:
     data_beats: int
     descriptor_requests: int
     descriptor_beats: int
+    reducer_requests: int
+    reducer_beats: int
+    write_requests: int
+    write_beats: int
     violations: tuple
     late: tuple
     irq: bool
     shared: np.ndarray | None
+    memory: np.ndarray | None
     trace: Trace | None
 
     @property
@@ -153,12 +169,19 @@ class Run:
 
         It is the command's own only if nothing else was under way. Needs the trace.
         """
-        cycles = self.trace.request_cycle[self.trace.request_id == 0]
-        later = cycles[cycles >= self.commands[index].accepted]
-        return int(later[0]) - self.commands[index].accepted if len(later) else None
+        return self._first(index, self.trace.request_cycle[self.trace.request_id == READ_IDS["data"]])
+
+    def first_write(self, index=0):
+        """The same for the first write address."""
+        return self._first(index, self.trace.write_request_cycle)
+
+    def _first(self, index, cycles):
+        accepted = self.commands[index].accepted
+        later = cycles[cycles >= accepted]
+        return int(later[0]) - accepted if len(later) else None
 
 
-def collect(statuses, logs, tags, *, finished, shared, trace):
+def collect(statuses, logs, tags, *, finished, shared, memory, trace):
     """Makes a :class:`Run`.
 
     Parameters
@@ -168,7 +191,7 @@ def collect(statuses, logs, tags, *, finished, shared, trace):
     logs : Logs
     tags : list of int
         Of the commands in the order of issue, all different.
-    finished, shared, trace
+    finished, shared, memory, trace
         As in :class:`Run`; trace as a bool.
     """
     accepted = logs.cycles("accepted").tolist()
@@ -193,14 +216,14 @@ def collect(statuses, logs, tags, *, finished, shared, trace):
             for cycle, word, response in logs.stamped("registers", "data", "response")
         ],
         flips=list(zip(logs.cycles("flips").tolist(), logs.field("flips").tolist(), strict=True)),
-        data_requests=statuses["data_requests"],
-        data_beats=statuses["data_beats"],
-        descriptor_requests=statuses["descriptor_requests"],
-        descriptor_beats=statuses["descriptor_beats"],
+        **{name: statuses[name] for kind in READ_IDS for name in (f"{kind}_requests", f"{kind}_beats")},
+        write_requests=statuses["write_requests_count"],
+        write_beats=statuses["write_beats_count"],
         violations=tuple(Rule.decode(statuses["violations"])),
         late=tuple(Wait.decode(statuses["late"])),
         irq=bool(statuses["irq"]),
         shared=shared,
+        memory=memory,
         trace=_trace(logs) if trace else None,
     )
 
@@ -214,4 +237,10 @@ def _trace(logs):
         beat_cycle=logs.cycles("beats"),
         beat_id=logs.field("beats", "id"),
         beat_last=logs.field("beats", "last"),
+        write_request_cycle=logs.cycles("write_requests"),
+        write_request_id=logs.field("write_requests", "id"),
+        write_request_address=logs.field("write_requests", "address"),
+        write_request_beats=logs.field("write_requests", "length") + 1,
+        write_beat_cycle=logs.cycles("write_beats"),
+        write_beat_last=logs.field("write_beats"),
     )

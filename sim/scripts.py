@@ -1,16 +1,22 @@
 """Rows of the harness's scripts, from what a user writes."""
 
-from tilewright.golden.spec import COMMAND
+from tilewright.golden.spec import COMMAND, FORMATS
 from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
 
 __all__ = ["barrier_row", "command_row", "read_row", "register_row"]
 
 
 def command_row(command, number):
-    """A command: packed, or a dictionary of fields, in which the tag is ``number`` if left out, and ``wait`` may be."""
-    fields = {"tag": number} | (COMMAND.unpack(command) if isinstance(command, int) else command)
+    """A command: packed, or a dictionary of fields of the format that its opcode has in ``golden.spec.FORMATS``.
+
+    In a dictionary, the tag is ``number`` if left out; ``wait`` may be there; an opcode of no operation has the fields
+    of ``COMMAND``.
+    """
+    if isinstance(command, int):
+        return {"item": command}
+    fields = {"tag": number} | command
     wait = fields.pop("wait", False)
-    return {"item": fields, "wait": wait}
+    return {"item": FORMATS.get(fields.get("opcode"), COMMAND).pack(**fields), "wait": wait}
 
 
 def read_row(lanes):

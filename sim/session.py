@@ -5,7 +5,7 @@ from operator import index
 
 from tilewright.golden import TensorMap
 from tilewright.golden.memory import memory_bytes
-from tilewright.golden.spec import DESCRIPTOR, Opcode
+from tilewright.golden.spec import COMMAND, DESCRIPTOR, Opcode
 from tilewright.golden.spec.registers import REGISTERS
 from tilewright.hw.tmau.params import PRESETS
 from tilewright.hw.tmau.subsystem import TmauSubsystem
@@ -13,10 +13,10 @@ from tilewright.hw.tmau.subsystem import TmauSubsystem
 from .backdoor import GlobalBackdoor, SharedBackdoor, as_bytes
 from .designs import cached_design
 from .harness import Harness
-from .memory_model import MAX_LATENCY, MIN_LATENCY
+from .memory_model import CHANNELS, MAX_LATENCY, MIN_LATENCY
 from .packing import pack_rows
 from .players import ScriptRowLayout
-from .records import LOG_DEPTHS, PORTS, SCRIPT_DEPTH, log_entries, script_items
+from .records import LOG_DEPTHS, PORTS, SCRIPT_DEPTH, TRACES, log_entries, script_items
 from .run import Logs, collect
 from .scripts import barrier_row, command_row, read_row, register_row
 from .simulation import Simulation, SimulationError
@@ -26,6 +26,9 @@ __all__ = ["DESCRIPTORS", "Session"]
 
 #: Descriptors that a session keeps in global memory at a time, behind the bytes of the user.
 DESCRIPTORS = 4096
+
+#: Whether reads and writes meet the errors of a session.
+_ERRORS_ON = {"reads": (1, 0), "writes": (0, 1), "both": (1, 1)}
 
 _GRAIN = 1 << 16  # bytes to which the size of global memory is rounded up, so that sessions can share a model
 
@@ -45,7 +48,7 @@ class Session:
     simulator : str
         ``"verilator"`` or ``"icarus"``.
     latency : int
-        Cycles from a read address to its first data.
+        Cycles from a read address to its first data, and from the last written word to its response.
     stall : float
         Probability of a pause before each transfer of the bus, 0 to less than 1.
     seed : int
@@ -88,6 +91,8 @@ class Session:
         design = cached_design(make, params, words)
         design = change(design) if change else design
         self.simulation = Simulation(design, simulator=simulator, waves=waves, coverage=coverage)
+        # Before the first reset nothing has a value, and memories could not be read.
+        self.simulation.exchange(reset=True)
         self._patience = patience
         self.global_memory = GlobalBackdoor(self.simulation, params.bus_bytes, words)
         self.shared_memory = SharedBackdoor(self.simulation, params.smem.rows)
@@ -95,7 +100,7 @@ class Session:
         self._entries = log_entries(params)
         self._must_reset = True
         self.clear()
-        self.configure(latency=latency, stall=stall, seed=seed)
+        self.configure(latency=latency, stall=stall, seed=seed, errors_on="both")
 
     def __enter__(self):
         return self
@@ -107,19 +112,24 @@ class Session:
         """Ends the simulator. May be called twice."""
         self.simulation.close()
 
-    def configure(self, *, latency=None, stall=None, issue_stall=None, answer_stall=None, seed=None, errors=None):
+    def configure(self, *, latency=None, stall=None, issue_stall=None, answer_stall=None, seed=None, errors=None,
+                  errors_on=None):  # fmt: skip
         """Changes how the surroundings behave from the next run on; what is left out stays.
 
         Parameters
         ----------
         latency : int
-        stall : float or (float, float)
-            Probability of a pause before each transfer of the bus: AR and R, or both.
+        stall : float, dict of str to float, or (float, float)
+            Probability of a pause before each transfer of the bus: on all channels; on those named ``ar``, ``r``,
+            ``aw``, ``w`` and ``b``, and 0 on others; or of requests and of what follows them.
         issue_stall, answer_stall : float
             The same before each command, read, … and before each answer that the consumer takes.
         seed : int
         errors : (int, int, int)
-            First and last address of a window whose words the memory answers with this RRESP; RRESP 0 for none.
+            First and last address of a window whose words the memory answers with this RRESP or BRESP; 0 for none. A
+            word that is refused is not written.
+        errors_on : str
+            Whether it does so for ``"reads"``, ``"writes"``, or ``"both"``, as it does at first.
         """
         controls = self.simulation.controls
         if latency is not None:
@@ -127,8 +137,8 @@ class Session:
                 raise ValueError(f"latency must be {MIN_LATENCY} to {MAX_LATENCY}, not {latency!r}")
             controls["latency"] = index(latency)
         if stall is not None:
-            pair = stall if isinstance(stall, tuple) else (stall, stall)
-            controls["ar_stall"], controls["r_stall"] = map(_probability, pair)
+            for channel, probability in _stalls(stall).items():
+                controls[f"{channel}_stall"] = _probability(probability)
         if issue_stall is not None:
             controls["issue_stall"] = _probability(issue_stall)
         if answer_stall is not None:
@@ -138,6 +148,10 @@ class Session:
         if errors is not None:
             first, last, controls["error_response"] = errors
             controls["error_first"], controls["error_last"] = (a >> self.params.bus_log2 for a in (first, last))
+        if errors_on is not None:
+            if errors_on not in _ERRORS_ON:
+                raise ValueError(f"errors_on must be one of {', '.join(_ERRORS_ON)}, not {errors_on!r}")
+            controls["error_reads"], controls["error_writes"] = _ERRORS_ON[errors_on]
 
     def reset(self):
         """Resets the hardware before the next run, whatever it was doing. Memories keep their contents."""
@@ -196,7 +210,7 @@ class Session:
         return self._descriptors[raw]
 
     def command(self, tmap, coords, smem=0, *, barrier=None, **fields):
-        """A load for :meth:`run`, as a dictionary of command fields.
+        """A command on a tensor for :meth:`run`, as a dictionary of fields: a load, if no ``opcode`` is given.
 
         Parameters
         ----------
@@ -204,11 +218,12 @@ class Session:
             See :meth:`descriptor`.
         coords : sequence of int
         smem : int
-            Destination.
+            Destination, or source of a store.
         barrier : int or None
             Address of the barrier that the bytes complete.
         **fields
-            Others, such as ``tag``; and ``wait=True`` to issue it only when all before it are complete.
+            Others, such as ``opcode``, ``reduction``, ``offsets`` and ``tag``; and ``wait=True`` to issue it only when
+            all before it are complete.
         """
         signal = {} if barrier is None else {"signal": 1, "barrier": barrier}
         load = {"opcode": Opcode.LOAD, "descriptor": self.descriptor(tmap), "coords": tuple(coords), "smem": smem}
@@ -219,19 +234,20 @@ class Session:
         return self.run([self.command(tmap, coords, smem)], **{"shared": True} | options)
 
     def run(self, commands=(), *, reads=(), barriers=(), registers=(), after=None, limit=None, drain=0, shared=None,
-            trace=False):  # fmt: skip
+            memory=None, trace=False):  # fmt: skip
         """Issues what is given, each port by itself and back to back, and returns when all of it is complete.
 
         Parameters
         ----------
         commands : sequence of dict or int
-            Fields as :meth:`command` makes them, or packed words. Those without a tag get their index.
+            Fields of any of the formats in ``golden.spec.FORMATS``, as :meth:`command` makes those of a tensor; or
+            packed words, which are issued as they are. Dictionaries without a tag get their index.
         reads : sequence of sequences
             Of the consumer: byte addresses, multiples of 16, one a lane; None for a lane that does not read.
         barriers : sequence of tuples
             ``BarrierOp``, address, value; and True to repeat it until it is done.
         registers : sequence of tuples
-            Byte address to read, or byte address and word to write.
+            Name or byte address of a register to read; or that, and the word to write.
         after : dict of str to sequence of str
             Ports (``commands``, ``reads``, ``barriers``, ``registers``) that begin when others have finished.
         limit : int or None
@@ -240,8 +256,10 @@ class Session:
             Cycles to go on at the end.
         shared : bool or (int, int) or None
             Return all of shared memory, or so many bytes from an address on.
+        memory : (int, int) or None
+            Return so many bytes of global memory from an address on.
         trace : bool
-            Return all that passed on the bus; at most 16384 requests and 65536 beats.
+            Return all that passed on the bus; at most 16384 requests and 65536 beats of either direction.
 
         Returns
         -------
@@ -256,7 +274,7 @@ class Session:
             "commands": [command_row(command, number) for number, command in enumerate(commands)],
             "reads": [read_row(lanes) for lanes in reads],
             "barriers": [barrier_row(*operation) for operation in barriers],
-            "registers": [register_row(*access) for access in registers],
+            "registers": [register_row(_offset(name), *word) for name, *word in registers],
         }
         self._write_scripts(scripts, after or {})
         statuses, _ = self.simulation.exchange(
@@ -271,17 +289,20 @@ class Session:
         counts = {port: statuses[f"{port}_done"] for port in PORTS}
         counts |= {"accepted": statuses["accepted_count"], "flips": statuses["flips_count"]}
         if trace:
-            counts |= {"requests": statuses["requests_count"], "beats": statuses["beats_count"]}
+            counts |= {name: statuses[f"{name}_count"] for name in TRACES}
         dump = {f"{name}_log": (0, min(count, LOG_DEPTHS[name])) for name, count in counts.items()}
         if window[1]:
             dump |= self.shared_memory.windows(*window)
+        if memory:
+            dump |= self.global_memory.windows(*memory)
         _, arrays = self.simulation.exchange(dump=dump)
         return collect(
             statuses,
             Logs(self._entries, arrays),
-            [item["item"]["tag"] for item in scripts["commands"]],
+            [COMMAND.unpack(row["item"])["tag"] for row in scripts["commands"]],
             finished=finished,
             shared=self.shared_memory.assemble(arrays, *window) if window[1] else None,
+            memory=self.global_memory.assemble(arrays, *memory) if memory else None,
             trace=trace,
         )
 
@@ -309,6 +330,17 @@ class Session:
             for other in after.get(port, ()):
                 mask |= 1 << PORTS.index(other)
             self.simulation.controls[f"{port}_after"] = mask
+
+
+def _stalls(stall):
+    """Probability of a pause on each channel."""
+    if isinstance(stall, dict):
+        unknown = set(stall) - set(CHANNELS)
+        if unknown:
+            raise ValueError(f"the channels are {', '.join(CHANNELS)}, and {sorted(unknown)[0]!r} is none of them")
+        return dict.fromkeys(CHANNELS, 0.0) | stall
+    first, then = stall if isinstance(stall, tuple) else (stall, stall)
+    return {channel: first if channel in ("ar", "aw") else then for channel in CHANNELS}
 
 
 def _probability(value):
