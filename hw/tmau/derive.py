@@ -200,7 +200,7 @@ class Derivation(wiring.Component):
             m.d.comb += checked.contiguous[k].eq(folds & adjoins)
 
     def _extent(self, m):
-        """Address of the tensor's last byte: two products in the second step and in the third, their sum in the last."""
+        """Address of the last byte of the tensor: two products each in the second and third step, then their sum."""
         raw, checked, step = self.raw, self.checked, self.step
         dims = ((1, 3), (2, 4))
         products = [Signal(72, name=f"product{n}") for n in range(len(dims))]

@@ -236,8 +236,8 @@ class Setup(wiring.Component):
         job, walk = self.jobs.p, self.jobs.p.walk
         empty = Cat(interval.first >= interval.end for interval in second.intervals)
         merged = Signal()
-        # A box without a byte inside is one run, if it has no gaps that must be left alone in shared memory: fill at the
-        # full width of a line, or nothing to store.
+        # A box without a byte inside is one run, unless shared memory has gaps that must be left alone: fill at full
+        # width, or nothing to store.
         m.d.comb += [
             merged.eq(empty.any() & (second.gapless | second.job.store)),
             job.eq(second.job),

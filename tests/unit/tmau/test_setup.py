@@ -1,4 +1,4 @@
-"""Setup against the golden walk: after folding, every byte of shared memory still comes from the same place."""
+"""Setup against the golden walk: after folding, every byte of shared memory still belongs to the same place."""
 
 import itertools
 import random
@@ -7,166 +7,196 @@ import numpy as np
 import pytest
 
 from tilewright.golden import TensorMap
-from tilewright.golden.spec import COMMAND, COMMAND_FIELD, Error, Opcode
-from tilewright.golden.tmau.tile import walk
+from tilewright.golden.spec import COMMAND, COMMAND_FIELD, Element, Error, Mode, Opcode, Reduction
+from tilewright.golden.tmau.tile import footprint, pitch, row_bytes, tx_bytes, walk
 from tilewright.hw.tmau.params import PRESETS
 from tilewright.hw.tmau.setup import Setup
 from tilewright.sim.payloads import checked_payload
 from tilewright.sim.pysim import simulate
-from tilewright.sim.stimulus import random_load
+from tilewright.sim.random_maps import Start, random_start
 from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
 PARAMS = PRESETS["unit"]
+SPACE = 1 << PARAMS.addr_width
 
 
-def sources(runs, length):
-    """For each byte of the footprint the global address that it comes from; -1 for fill, -2 for bytes not written."""
+def places(runs, length):
+    """For each byte of the footprint its global address; -1 outside the tensor, -2 for gaps."""
     out = np.full(length, -2, np.int64)
     for place, run_bytes, start, stop, address in runs:
         out[place : place + run_bytes] = -1
-        out[place + start : place + stop] = (address + np.arange(stop - start)) % (1 << PARAMS.addr_width)
+        out[place + start : place + stop] = (address + np.arange(stop - start)) % SPACE
     return out
 
 
-def golden_sources(tmap, coords, length):
-    tile = walk(tmap, coords, PARAMS.addr_width)
-    rows = zip(tile.inside, tile.addresses, strict=True)
+def golden_places(start):
+    tile = walk(start.tmap, start.coords, PARAMS.addr_width, start.offsets or (0, 0, 0))
+    parts = [(tile.start, tile.stop) if inside else (0, 0) for inside in tile.inside]
     runs = [
-        (i * tile.pitch, tile.row_bytes, tile.start if inside else 0, tile.stop if inside else 0, int(address))
-        for i, (inside, address) in enumerate(rows)
+        (int(place), tile.run_bytes, *part, int(address))
+        for place, part, address in zip(tile.places, parts, tile.addresses, strict=True)
     ]
-    return sources(runs, length)
+    return places(runs, footprint(start.tmap))
 
 
-def walked_sources(walk, transfer, length):
-    """The same from what setup says."""
-    runs = []
-    indices = itertools.product(*(range(walk.lasts[d] + 1) for d in reversed(range(4))))
-    for i, reversed_index in enumerate(indices):
-        index = reversed_index[::-1]
-        inside = not walk.outside and all(walk.intervals[d].first <= index[d] < walk.intervals[d].end for d in range(4))
-        address = walk.origin + walk.data_start + sum(n * walk.strides[d] for d, n in enumerate(index))
+def boxed(walked):
+    """Runs of a WalkLayout: whether inside, address, whether it ends a row."""
+    for outer in itertools.product(*(range(walked.lasts[d] + 1) for d in reversed(range(5)))):
+        index = outer[::-1]
+        inside = all(walked.intervals[d].first <= index[d] < walked.intervals[d].end for d in range(5))
+        address = walked.origin + walked.data_start + sum(n * walked.strides[d] for d, n in enumerate(index))
+        yield inside and not walked.outside, address, index[0] == walked.lasts[0]
+
+
+def pixelwise(walked):
+    """The same of a PixelWalkLayout; rounds are walked with the origins alone, as the hardware does."""
+    position, rounds = list(walked.starts), list(walked.origins)
+    for _ in range(walked.last + 1):
+        inside = all(0 <= x <= walked.sizes[k] for k, x in enumerate(position))
+        yield inside and not walked.outside, rounds[0] + walked.data_start, True
+        turning = [position[k] + walked.steps[k] + 1 >= walked.highs[k] for k in range(3)]
+        moving = next((k for k in range(3) if not turning[k]), 3)
+        position[moving] += walked.steps[moving] + 1 if moving < 3 else 1
+        position[:moving] = walked.lows[:moving] if moving else []
+        rounds[: moving + 1] = [rounds[moving] + walked.strides[moving]] * (moving + 1)
+
+
+def job_places(job, length):
+    """What a job says, in the form of :func:`places`, and the number of its runs."""
+    transfer, runs, place = job.transfer, [], 0
+    walked = job.pixels if job.im2col else job.walk
+    assert walked.store == job.store
+    for inside, address, ends_row in (pixelwise if job.im2col else boxed)(walked):
         part = (transfer.data_start, transfer.data_end) if inside else (0, 0)
         if inside:
-            assert walk.data_bytes == transfer.data_end - transfer.data_start > 0
-            assert walk.data_start == transfer.data_start and transfer.data_end <= transfer.run_bytes
-        runs.append((i * transfer.pitch, transfer.run_bytes, *part, address))
-    return sources(runs, length), len(runs)
+            assert walked.data_start == transfer.data_start and transfer.data_end <= transfer.run_bytes
+            assert walked.data_bytes == transfer.data_end - transfer.data_start > 0
+        runs.append((place, transfer.run_bytes, *part, address))
+        place += transfer.run_bytes + (transfer.gap if ends_row else 0)
+    return places(runs, length), len(runs)
 
 
-def lookup(tmap, coords, **command):
-    fields = {"opcode": Opcode.LOAD, "coords": [*coords, *[0] * (5 - len(coords))], **command}
-    return {"command": fields, "checked": checked_payload(tmap, PARAMS), "fault": {}}
+def lookup(start, **command):
+    fields = {"opcode": Opcode.LOAD, **command}
+    fields["coords"] = [*start.coords, *[0] * (5 - len(start.coords))]
+    fields["offsets"] = [*start.offsets, *[0] * (3 - len(start.offsets))]
+    return {"command": fields, "checked": checked_payload(start.tmap, PARAMS), "fault": {}}
+
+
+def starts(count, stores):
+    rng = random.Random(SEED + stores)
+    return [random_start(rng, first=0, end=1 << 20, most_bytes=4096, stores=stores) for _ in range(count)]
+
+
+def run(items, mode):
+    """The jobs of ``items``, which all move, and the cycles in which they came."""
+    dut = Setup(PARAMS)
+    stall = STALL_MODES[mode]
+    results = []
+
+    async def source(ctx):
+        await send(ctx, dut.i, items, idle=stall["idle"], seed=1)
+
+    async def sink(ctx):
+        results.extend(await receive(ctx, dut.jobs, len(items), stall=stall["stall"], seed=2))
+        assert not ctx.get(dut.busy)
+
+    print(f"seed {SEED}")
+    simulate(dut, source, sink, background=[watch_stream(dut.jobs, "jobs")])
+    return results
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_walks_and_transfers(mode):
-    dut = Setup(PARAMS)
-    rng = random.Random(SEED)
-    loads = [random_load(rng, gmem_bytes=1 << 20, smem_bytes=4096) for _ in range(250)]
-    stall = STALL_MODES[mode]
-
-    async def source(ctx):
-        items = [
-            lookup(tmap, coords, smem=smem, tag=i, signal=i % 2, barrier=8 * (i % 512))
-            for i, (tmap, coords, smem) in enumerate(loads)
-        ]
-        await send(ctx, dut.i, items, idle=stall["idle"], seed=1)
-
-    results = {}
-
-    async def walks(ctx):
-        results["walks"], results["cycles"] = await receive(ctx, dut.walks, len(loads), stall=stall["stall"], seed=2)
-
-    async def transfers(ctx):
-        results["transfers"], _ = await receive(ctx, dut.transfers, len(loads), stall=stall["stall"], seed=3)
-
-    print(f"seed {SEED}")
-    watchers = [watch_stream(dut.walks, "walks"), watch_stream(dut.transfers, "transfers")]
-    simulate(dut, source, walks, transfers, background=watchers)
-
-    for i, (tmap, coords, smem) in enumerate(loads):
-        walk_out, transfer = results["walks"][i], results["transfers"][i]
-        payload = checked_payload(tmap, PARAMS)
-        got, runs = walked_sources(walk_out, transfer, payload["footprint"])
-        assert (got == golden_sources(tmap, coords, payload["footprint"])).all(), (tmap, coords)
-        assert transfer.line == smem >> 7 and transfer.tag == i and transfer.signal == i % 2
-        assert transfer.barrier == 8 * (i % 512) and transfer.bytes == payload["run_bytes"][4]
-        assert transfer.fill == payload["fill"] and transfer.tf32 == payload["tf32"]
-        if payload["gapless"] and (got == -1).all():
+def test_loads(mode):
+    drawn = starts(120, stores=False)
+    items = [lookup(start, smem=128 * (i % 2), tag=i, signal=i % 2, fill=1) for i, start in enumerate(drawn)]
+    for item in items:  # the footprint may be all of shared memory
+        item["command"]["smem"] *= item["checked"]["footprint"] <= 4096 - 128
+        item["command"]["barrier"] = 8 * (item["command"]["tag"] % 512)
+    jobs, cycles = run(items, mode)
+    for i, (start, item, job) in enumerate(zip(drawn, items, jobs, strict=True)):
+        tmap, transfer = start.tmap, job.transfer
+        got, runs = job_places(job, footprint(tmap))
+        assert (got == golden_places(start)).all(), start
+        assert not job.store and not transfer.immediate and transfer.reduction == Reduction.NONE
+        assert (transfer.tag, transfer.signal, transfer.barrier) == (i, i % 2, 8 * (i % 512))
+        assert transfer.smem == item["command"]["smem"] and transfer.bytes == tx_bytes(tmap)
+        assert transfer.fill == item["checked"]["fill"] * 0x1_00000001
+        assert transfer.tf32 == (tmap.element == Element.TF32) and not transfer.quiet
+        if tmap.mode == Mode.TILE and pitch(tmap) == row_bytes(tmap) and (got == -1).all():
             assert runs == 1, "a box of fill alone is one run"
     if mode == "none":
-        assert results["cycles"][0] == 2, "latency"
-        assert results["cycles"][-1] - results["cycles"][0] == len(loads) - 1, "one command a cycle"
+        assert cycles[0] == 2, "latency"
+        assert cycles[-1] - cycles[0] == len(jobs) - 1, "one command a cycle"
 
 
-def tile(**changes):
-    fields = {"element": "u8", "size": (64, 8), "stride": (64,), "box": (16, 4)}
-    return TensorMap(**(fields | changes))
+def test_stores_and_reductions():
+    drawn = starts(120, stores=True)
+    items = []
+    for i, start in enumerate(drawn):
+        adds = start.tmap.element in (Element.U32, Element.F16, Element.F32)
+        opcode = Opcode.REDUCE if adds and i % 2 else Opcode.STORE
+        items.append(lookup(start, opcode=opcode, tag=i, reduction=Reduction.ADD, fill=i % 3 == 0, signal=1, barrier=1))
+    jobs, _ = run(items, "both")
+    for start, item, job in zip(drawn, items, jobs, strict=True):
+        transfer, command = job.transfer, item["command"]
+        got, runs = job_places(job, footprint(start.tmap))
+        expected = golden_places(start)
+        assert ((got == expected) | ((got < 0) & (expected < 0))).all(), start
+        assert job.store and not transfer.signal and not transfer.tf32
+        assert transfer.immediate == command["fill"] and transfer.element == start.tmap.element
+        assert transfer.reduction == (Reduction.ADD if command["opcode"] == Opcode.REDUCE else Reduction.NONE)
+        if start.tmap.mode == Mode.TILE and (expected < 0).all():
+            assert runs == 1, "a box wholly outside is one run"
 
 
-REFUSALS = {
-    "third coordinate of a 2-D tensor": ({"coords": [0, 0, -1, 0, 0]}, Error.COORDS, "coords", 0xFFFFFFFF),
-    "destination off the line": ({"smem": 64}, Error.SMEM_ALIGNMENT, "smem", 64),
-    "last byte past shared memory": ({"smem": 4096 - 128, "box": (128, 4)}, Error.SMEM_RANGE, "smem", 4096 - 128),
-    "destination far outside": ({"smem": 1 << 31}, Error.SMEM_RANGE, "smem", 1 << 31),
-    "barrier off its eight bytes": ({"signal": 1, "barrier": 12}, Error.BARRIER_ALIGNMENT, "barrier", 12),
-    "barrier outside": ({"signal": 1, "barrier": 4096}, Error.BARRIER_RANGE, "barrier", 4096),
-}
-
-
-@pytest.mark.parametrize("case", REFUSALS)
-def test_refusals(case):
-    changes, code, field, value = REFUSALS[case]
-    changes = dict(changes)
-    tmap = tile(box=changes.pop("box"), size=(128, 8), stride=(128,)) if "box" in changes else tile()
+def finished(item):
+    """The record of a command that ends in setup."""
     dut = Setup(PARAMS)
-    item = lookup(tmap, (0, 0), tag=77)
-    item["command"] |= changes
+    records = []
 
-    async def run(ctx):
+    async def check(ctx):
         await send(ctx, dut.i, [item])
         (record,), _ = await receive(ctx, dut.finished, 1)
-        assert (record.code, record.tag, record.value) == (code, 77, value)
-        assert record.field == COMMAND_FIELD + COMMAND.index(field)
-        assert not ctx.get(dut.walks.valid) and not ctx.get(dut.transfers.valid)
+        assert not ctx.get(dut.jobs.valid) and not ctx.get(dut.busy)
+        records.append((record.code, record.tag, record.field, record.value))
 
-    simulate(dut, run)
+    simulate(dut, check)
+    return records[0]
 
 
-def test_unsignalled_load_ignores_the_barrier():
+def small_start(**command):
+    (start,) = starts(1, stores=True)
+    return lookup(start, tag=77, **command)
+
+
+def test_broken_rule_ends_the_command():
+    item = small_start(smem=64)
+    assert finished(item) == (Error.SMEM_ALIGNMENT, 77, COMMAND_FIELD + COMMAND.index("smem"), 64)
+
+
+@pytest.mark.parametrize("opcode", [Opcode.PREFETCH, Opcode.INVALIDATE, Opcode.INVALIDATE_ALL])
+def test_command_that_moves_nothing_ends_without_error(opcode):
+    assert finished(small_start(opcode=opcode, smem=1, signal=1, barrier=1)) == (Error.NONE, 77, 0, 0)
+
+
+def test_known_fault_ends_any_command():
+    item = small_start(opcode=Opcode.COPY_BLOCK)
+    item["fault"] = {"code": Error.WINDOW, "field": 136, "value": 1 << 40}
+    assert finished(item) == (Error.WINDOW, 77, 136, 1 << 40)
+
+
+def test_tensor_beyond_the_window_is_refused():
+    tmap = TensorMap(element="u8", size=(64,), box=(16,), address=(1 << 40) + 16)
+    start = Start(tmap, (0,))
     dut = Setup(PARAMS)
 
-    async def run(ctx):
-        await send(ctx, dut.i, [lookup(tile(), (0, 0), barrier=13)])
-        _, cycles = await receive(ctx, dut.transfers, 1)
-        assert len(cycles) == 1
-
-    simulate(dut, run)
-
-
-def test_known_fault_passes_before_the_command_is_looked_at():
-    dut = Setup(PARAMS)
-    item = lookup(tile(), (0, 0), smem=1)
-    item["fault"] = {"code": Error.RANK, "field": 1, "value": 7}
-
-    async def run(ctx):
-        await send(ctx, dut.i, [item])
+    async def check(ctx):
+        ctx.set(dut.windows.confine_global, 1)
+        ctx.set(dut.windows.global_last, (1 << 20) - 1)
+        await send(ctx, dut.i, [lookup(start)])
         (record,), _ = await receive(ctx, dut.finished, 1)
-        assert (record.code, record.field, record.value) == (Error.RANK, 1, 7)
+        assert (record.code, record.value) == (Error.WINDOW, (1 << 40) + 16)
 
-    simulate(dut, run)
-
-
-def test_invalidation_finishes_without_error():
-    dut = Setup(PARAMS)
-    item = lookup(tile(), (0, 0), smem=1, tag=5)
-    item["command"]["opcode"] = Opcode.INVALIDATE
-
-    async def run(ctx):
-        await send(ctx, dut.i, [item])
-        (record,), _ = await receive(ctx, dut.finished, 1)
-        assert (record.code, record.tag) == (Error.NONE, 5)
-
-    simulate(dut, run)
+    simulate(dut, check)
