@@ -41,12 +41,21 @@ class Order:
         Bytes by which the address of the descriptor is wrong.
     based : tuple of str
         Fields that are global addresses.
+    raw : bytes or None
+        The descriptor as it stands, instead of a map.
     """
 
     fields: dict
     tmap: TensorMap | None = None
     skew: int = 0
     based: tuple = ()
+    raw: bytes | None = None
+
+    def descriptor(self, base):
+        """Bytes of the descriptor, moved by ``base``; None if there is none."""
+        if self.tmap is None:
+            return self.raw
+        return replace(self.tmap, address=self.tmap.address + base, check=False).pack()
 
 
 @dataclass(frozen=True)
@@ -66,6 +75,8 @@ class MixedBatch:
     windows : bool
         Whether windows confine the commands, to all but the first page and line of what the batch uses.
     orders : tuple of Order
+    wait : bool
+        Each command waits until those before are complete.
     """
 
     name: str
@@ -77,6 +88,7 @@ class MixedBatch:
     seed: int
     windows: bool
     orders: tuple
+    wait: bool = False
 
 
 def random_mixes(seed, params, commands):

@@ -1,15 +1,11 @@
 """Mixed batches on hardware and golden: both memories, error records, barriers, and the rules of the bus."""
 
-from dataclasses import replace
-
 import numpy as np
 
-from tilewright.golden import Machine, Memory
-from tilewright.golden.machine import Windows
+from tilewright.golden import Machine, Memory, Windows
 from tilewright.golden.patterns import mix_pattern
 from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import BARRIER, COMMAND, DESCRIPTOR, FORMATS
-from tilewright.golden.spec.registers import REGISTERS
 from tilewright.hw.smem.params import LINE_BYTES
 
 from .mixed import BARRIERS, DESCRIPTOR_SLOTS, GLOBAL_BYTES
@@ -20,7 +16,6 @@ __all__ = ["MixedRun"]
 _PAGE = 4096
 _GMEM_SEED, _SMEM_SEED = 3, 4
 _BYTES = GLOBAL_BYTES + DESCRIPTOR_SLOTS * DESCRIPTOR.bytes
-_OFFSETS = {register.name: register.offset for register in REGISTERS}
 #: Cycles after which the barrier unit has written back what it holds.
 _DRAIN = 32
 
@@ -58,7 +53,7 @@ class MixedRun:
             seed=batch.seed,
         )
         contents = mix_pattern(_BYTES, _GMEM_SEED)
-        words = self._words(batch, contents)
+        commands = self._commands(batch, contents)
         shared = self._shared_memory()
         session.global_memory.write(batch.base, contents)
         session.shared_memory.write(0, shared)
@@ -71,17 +66,17 @@ class MixedRun:
             params.addr_width,
             windows=windows,
         )
-        for word in words:
-            machine.execute(word)
+        for command in commands:
+            machine.execute(FORMATS.get(command["opcode"], COMMAND).pack(**command))
         run = session.run(
-            words,
+            [command | {"wait": batch.wait} for command in commands],
             registers=_register_writes(windows),
             after={"commands": ["registers"]},
             shared=True,
             memory=(batch.base, _BYTES),
             drain=_DRAIN,
         )
-        self.commands += len(words)
+        self.commands += len(commands)
         for record in machine.errors:
             self.endings[record.code] = self.endings.get(record.code, 0) + 1
         return [
@@ -92,22 +87,21 @@ class MixedRun:
         ]
 
     @staticmethod
-    def _words(batch, contents):
-        """The packed commands; their descriptors are placed behind the tensors in ``contents``."""
-        slots, words = {}, []
+    def _commands(batch, contents):
+        """Fields of the commands; their descriptors are placed behind the tensors in ``contents``."""
+        slots, commands = {}, []
         for number, order in enumerate(batch.orders):
             # Tags differ, and all of their bits are used.
             fields = order.fields | {"tag": (40503 * number + batch.seed) % (1 << 16)}
             fields |= {name: fields[name] + batch.base for name in order.based}
-            if order.tmap is not None:
-                raw = replace(order.tmap, address=order.tmap.address + batch.base, check=False).pack()
+            raw = order.descriptor(batch.base)
+            if raw is not None:
                 place = GLOBAL_BYTES + DESCRIPTOR.bytes * slots.setdefault(raw, len(slots))
                 contents[place : place + len(raw)] = np.frombuffer(raw, np.uint8)
                 fields["descriptor"] = batch.base + place + order.skew
-            fmt = FORMATS.get(fields["opcode"], COMMAND)
-            known = {field.name for field in fmt.fields}
-            words.append(fmt.pack(**{name: value for name, value in fields.items() if name in known}))
-        return words
+            known = {field.name for field in FORMATS.get(fields["opcode"], COMMAND).fields}
+            commands.append({name: value for name, value in fields.items() if name in known})
+        return commands
 
     def _shared_memory(self):
         """Contents before a batch: a pattern, and barriers that wait for one arrival, half of them in phase 1."""
@@ -141,4 +135,4 @@ def _register_writes(windows):
         "shared_limit": last,
         "windows": (windows.global_ is not None) | (windows.shared is not None) << 1,
     }
-    return [(_OFFSETS[name], value) for name, value in values.items()]
+    return list(values.items())

@@ -9,8 +9,8 @@ from tilewright.golden import Memory, TensorMap, limits, load
 from tilewright.golden.memory import memory_bytes
 from tilewright.golden.patterns import mix_pattern
 from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import BARRIER, BarrierOp
-from tilewright.golden.tmau.tile import footprint, tx_bytes
+from tilewright.golden.spec import BARRIER, BarrierOp, Opcode
+from tilewright.golden.tmau.tile import extent, footprint, row_bytes, tx_bytes
 from tilewright.hw.smem.params import BANKS, CHUNK_BYTES, LINE_BYTES
 
 from ..run import Run
@@ -23,10 +23,11 @@ _BARRIER = 0  # address of the barrier of every batch, in a line of its own
 
 
 class Box(NamedTuple):
-    """One load: a map from :meth:`Mover.tiled`, and where the box begins."""
+    """One load: a map from :meth:`Mover.tiled`, where the box begins, and for im2col the offsets of the tap."""
 
     tmap: TensorMap
     coords: tuple
+    offsets: tuple = ()
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class Batch:
     run: Run
 
     def rows(self, tmap, address):
-        """The bytes of a box that is not swizzled, one row (dimension 0) after the other."""
-        row = tmap.box[0] * tmap.element.bytes
+        """The bytes of a box that is not swizzled, one row (dimension 0, or a pixel) after the other."""
+        row = row_bytes(tmap)
         return self.shared[address : address + footprint(tmap)].reshape(-1, row)
 
 
@@ -82,14 +83,21 @@ class Mover:
 
     def tiled(self, array, **options):
         """A map of ``array``, which is placed in global memory once; options are those of ``TensorMap.tiled``."""
-        tmap = TensorMap.tiled(array, **options)
+        return replace(TensorMap.tiled(array, **options), address=self._address(array), array=None)
+
+    def sliced(self, array, **options):
+        """The same with interleave: ``array`` is N × slices of C × H × W × bytes of a slice, of bytes."""
+        size, stride = array.shape[-2::-1], array.strides[-3::-1]
+        return TensorMap(element="u8", size=size, stride=stride, address=self._address(array), **options)
+
+    def _address(self, array):
         if id(array) not in self._placed:
             contents = memory_bytes(array)
             address = self._session.place(contents)
             self._gmem.write(address, contents)
             # The array is kept, so that its identity is not given to another.
             self._placed[id(array)] = array, address
-        return replace(tmap, address=self._placed[id(array)][1], array=None)
+        return self._placed[id(array)][1]
 
     def move(self, boxes, reads=lambda box, address: ()):
         """Moves boxes and yields each :class:`Batch`.
@@ -102,6 +110,33 @@ class Mover:
         """
         for placed in self._batches(boxes):
             yield self._move(placed, [lanes for box, address in placed for lanes in reads(box, address)])
+
+    def store_back(self, source, starts):
+        """Moves boxes of ``source`` to shared memory and from there to a copy of the tensor; returns the copy's bytes.
+
+        Parameters
+        ----------
+        source : TensorMap
+            From :meth:`tiled`.
+        starts : sequence of tuple of int
+            Where the boxes begin; together they should cover the tensor.
+        """
+        session = self._session
+        length = extent(source)
+        target = replace(source, address=session.place(mix_pattern(length, self.totals.boxes)))
+        for placed in self._batches([Box(source, start) for start in starts]):
+            loads = [session.command(source, box.coords, address) for box, address in placed]
+            stores = [
+                session.command(target, box.coords, address, opcode=Opcode.STORE, wait=not number)
+                for number, (box, address) in enumerate(placed)
+            ]
+            run = session.run([*loads, *stores])
+            self.totals.require([stamp.error for stamp in run.commands], [0] * 2 * len(placed), "error codes")
+            for rule in (*run.violations, *run.late):
+                self.totals.problems.append(f"the bus broke {rule.name}")
+            self._count(placed, run, ways=2)
+            self._progress(self.totals.boxes)
+        return session.global_memory.read(target.address, length)
 
     def _batches(self, boxes):
         """Lists of boxes and their addresses, as many as fit."""
@@ -126,7 +161,10 @@ class Mover:
         before = mix_pattern(self._params.smem.size_bytes, self.totals.boxes)
         before[: BARRIER.bytes] = _barrier(phase=0)
         session.shared_memory.write(0, before)
-        commands = [session.command(box.tmap, box.coords, address, barrier=_BARRIER) for box, address in placed]
+        commands = [
+            session.command(box.tmap, box.coords, address, barrier=_BARRIER, offsets=box.offsets)
+            for box, address in placed
+        ]
         operations = [
             (BarrierOp.EXPECT_TX, _BARRIER, sum(tx_bytes(box.tmap) for box, _ in placed)),
             (BarrierOp.ARRIVE, _BARRIER, 1),
@@ -136,7 +174,7 @@ class Mover:
 
         wanted = before.copy()
         for box, address in placed:
-            load(box.tmap, box.coords, self._gmem, wanted, address)
+            load(box.tmap, box.coords, self._gmem, wanted, address, box.offsets)
         # The phase is complete and the next one begins.
         wanted[: BARRIER.bytes] = _barrier(phase=1)
         self._compare(wanted, run, reads)
@@ -155,15 +193,20 @@ class Mover:
         for rule in (*run.violations, *run.late):
             totals.problems.append(f"the bus broke {rule.name} {where}")
 
-    def _count(self, placed, run):
-        totals, done = self.totals, [stamp.done for stamp in run.commands]
-        least = [limits(*box, self._params.bus_bytes, address, self._params.addr_width) for box, address in placed]
-        totals.boxes += len(placed)
-        totals.bytes += sum(tx_bytes(box.tmap) for box, _ in placed)
+    def _count(self, placed, run, ways=1):
+        """Adds to the totals; boxes that also went back count in both ways, but not as steady."""
+        totals, done, params = self.totals, [stamp.done for stamp in run.commands], self._params
+        least = [
+            limits(box.tmap, box.coords, params.bus_bytes, address, params.addr_width, box.offsets)
+            for box, address in placed
+        ]
+        totals.boxes += ways * len(placed)
+        totals.bytes += ways * sum(tx_bytes(box.tmap) for box, _ in placed)
         totals.cycles += run.span
-        totals.limit += _limit(least)
-        totals.steady_cycles += max(done) - done[0]
-        totals.steady_limit += _limit(least[1:])
+        totals.limit += ways * _limit(least)
+        if ways == 1:
+            totals.steady_cycles += max(done) - done[0]
+            totals.steady_limit += _limit(least[1:])
 
 
 def _barrier(phase):

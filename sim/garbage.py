@@ -1,0 +1,72 @@
+"""Random garbage: descriptors and commands that are mostly wrong, in windows that nothing may leave."""
+
+import random
+
+from tilewright.golden.spec import DESCRIPTOR, FORMATS, TENSOR_OPCODES, Opcode
+
+from .mixed import DESCRIPTOR_SLOTS, GLOBAL_BYTES, MixedBatch, Order
+from .random_maps import random_start
+
+__all__ = ["garbage_mixes"]
+
+
+def garbage_mixes(seed, params, commands):
+    """Yields batches of waiting commands until they hold so many; a function of its arguments alone."""
+    rng = random.Random(seed)
+    for count in range(-(-commands // DESCRIPTOR_SLOTS)):
+        yield MixedBatch(
+            name=f"seed {seed}, garbage {count}",
+            base=0,
+            latency=rng.choice([2, 3, 10]),
+            stall=rng.choice([0, 0.3]),
+            issue_stall=0,
+            answer_stall=0,
+            seed=rng.getrandbits(16),
+            windows=True,
+            wait=True,
+            orders=tuple(_order(rng, params) for _ in range(DESCRIPTOR_SLOTS)),
+        )
+
+
+def _order(rng, params):
+    if rng.random() < 0.1:
+        return _garbage_command(rng, params)
+    stores = rng.random() < 0.5
+    start = random_start(rng, first=0, end=GLOBAL_BYTES, most_bytes=min(2048, params.smem.size_bytes // 2),
+                         stores=stores)  # fmt: skip
+    fields = {
+        "opcode": rng.choice(TENSOR_OPCODES),
+        "reduction": rng.randrange(10),
+        "smem": 128 * rng.randrange(params.smem.rows),
+        "coords": start.coords,
+        "offsets": start.offsets,
+    }
+    return Order(fields, raw=_garbage_word(rng, start.tmap).to_bytes(DESCRIPTOR.bytes, "little"))
+
+
+def _garbage_word(rng, tmap):
+    """A descriptor with a few bits flipped, or random fields, or random bits."""
+    kind = rng.random()
+    if kind < 0.05:
+        return rng.getrandbits(DESCRIPTOR.bits)
+    if kind < 0.15:
+        return rng.getrandbits(DESCRIPTOR.bits) & ~DESCRIPTOR.reserved_mask & ~0xFF | 1
+    word = int.from_bytes(tmap.pack(), "little")
+    for _ in range(rng.randint(1, 3)):
+        word ^= 1 << rng.randrange(DESCRIPTOR.bits)
+    return word
+
+
+def _garbage_command(rng, params):
+    """Random fields of an operation without a descriptor, small numbers more often than large ones."""
+    opcode = rng.choice([Opcode.COPY_BLOCK, Opcode.COPY_BLOCK, Opcode.PREFETCH_BLOCK, Opcode.LANES, Opcode.LANES])
+    fields = {"opcode": opcode}
+    for field in FORMATS[opcode].fields[1:]:
+        low, high = field.range
+        most = min(high, rng.choice([high, low + 15, params.smem.size_bytes, GLOBAL_BYTES]))
+        values = tuple(rng.randint(low, most) for _ in range(field.count or 1))
+        fields[field.name] = values if field.count else values[0]
+    for name in ("source", "destination", "size"):
+        if name in fields:
+            fields[name] &= ~rng.choice([0, 1, 15, 15, 127])
+    return Order(fields | {"signal": 0})

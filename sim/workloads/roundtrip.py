@@ -1,0 +1,69 @@
+"""A photograph to shared memory and back to another place, in every swizzle, interleave and with traversal strides."""
+
+from itertools import product
+
+import numpy as np
+
+from tilewright.golden.memory import memory_bytes
+
+from .findings import Findings
+from .photographs import PIXEL_BYTES, padded_pixels
+
+__all__ = ["LAYOUTS", "SUMMARY", "play"]
+
+SUMMARY = "a photograph loaded and stored again: swizzles, interleaves, traversals"
+
+_PART = (96, 128)  # height and width of the part that is moved
+_TILE = (16, 8)  # width and height of a box
+
+#: Name, bytes of a pixel, and options of the map. With interleave a pixel is a slice, and two slices make its channels.
+LAYOUTS = (
+    *((f"swizzle {name}", PIXEL_BYTES, {"swizzle": name}) for name in ("none", "32B", "64B", "128B")),
+    ("interleave 16B", 16, {"interleave": "16B", "swizzle": "128B"}),
+    ("interleave 32B", 32, {"interleave": "32B", "swizzle": "32B"}),
+    ("traversal 2 and 3", PIXEL_BYTES, {"traversal": (1, 2, 3, 1)}),
+    ("interleave 16B, traversal 2 and 3", 16, {"interleave": "16B", "traversal": (2, 3, 1, 1)}),
+)
+
+
+def play(mover, photographs):
+    """Moves the part there and back in each layout; the copy must be the original."""
+    height, width = _PART
+    pixels = padded_pixels([photographs[0][:height, :width]])
+    facts, back = [], None
+    for name, pixel_bytes, options in LAYOUTS:
+        before = mover.totals.cycles
+        array, tmap, starts = _layout(mover, pixels, pixel_bytes, options)
+        copy = mover.store_back(tmap, starts)
+        original = memory_bytes(array)
+        mover.totals.require(copy, original, f"the copy with {name}")
+        facts.append(f"{name}: {2 * len(original)} bytes in {mover.totals.cycles - before} cycles there and back")
+        if back is None:
+            back = np.ascontiguousarray(copy.reshape(height, width, PIXEL_BYTES)[..., :3])
+    return Findings(facts=tuple(facts), pictures={"The photograph, loaded and stored again": back})
+
+
+def _layout(mover, pixels, pixel_bytes, options):
+    """The array of a layout, its map, and starts of the boxes that cover it."""
+    _, height, width, _ = pixels.shape
+    if "interleave" not in options:
+        box, array = (PIXEL_BYTES, *_TILE, 1), pixels
+        steps, sizes = options.get("traversal", (1,) * 4)[1:3], (width, height)
+        starts = [(0, x, y, 0) for x, y in _starts(steps, sizes)]
+        return array, mover.tiled(array, box=box, **options), starts
+    # Memory order: N, slice of C, H, W, and the bytes of a slice.
+    slices = np.stack([np.resize(pixels[0], (height, width, pixel_bytes)), np.resize(~pixels[0], (height, width,
+                       pixel_bytes))])  # fmt: skip
+    array = np.ascontiguousarray(slices[None])
+    steps = options.get("traversal", (1,) * 4)[:2]
+    starts = [(x, y, c, 0) for x, y in _starts(steps, (width, height)) for c in range(2)]
+    return array, mover.sliced(array, box=(*_TILE, 1, 1), **options), starts
+
+
+def _starts(steps, sizes):
+    """Starts in W and H that cover every position, with each phase of the traversal strides by itself."""
+    axes = []
+    for step, size, extent in zip(steps, sizes, _TILE, strict=True):
+        reach = -(-extent // step) * step
+        axes.append([first + phase for first in range(0, size, reach) for phase in range(step)])
+    return product(*axes)
