@@ -1,10 +1,10 @@
-"""Replay cases from maps and loads: how a failure that a random run found becomes a vector that is kept."""
+"""Replay cases from maps and commands: how a failure that a random run found becomes a vector that is kept."""
 
 import json
 import tempfile
 from pathlib import Path
 
-from tilewright.golden.spec import Fill
+from tilewright.golden.spec import Fill, Mode
 from tilewright.golden.tmau.descriptor import spoken
 
 from .cases import read_cases
@@ -13,21 +13,23 @@ from .replay_golden import run_case
 __all__ = ["case_text", "map_fields"]
 
 
-def case_text(name, why, loads, *, gmem, smem):
+def case_text(name, why, commands, *, gmem, smem):
     """A file of one case with what golden makes of it as expectation, as a string.
 
     Parameters
     ----------
     name, why : str
-    loads : sequence of (TensorMap, coords, smem)
+    commands : sequence of (TensorMap, coords, smem) or (TensorMap, coords, smem, dict)
+        Loads; the dictionary has further fields of the command in the case, or others, such as ``op``.
     gmem, smem : dict
         Memories, as in the file.
     """
-    maps, commands = {}, []
-    for tmap, coords, address in loads:
+    maps, entries = {}, []
+    for tmap, coords, address, *more in commands:
         number = next((name for name, known in maps.items() if known == tmap), f"m{len(maps)}")
         maps[number] = tmap
-        commands.append({"op": "load", "map": number, "coords": list(coords), "smem": address, "async": True})
+        entry = {"op": "load", "map": number, "coords": list(coords), "smem": address, "async": True}
+        entries.append(entry | dict(*more))
     case = {
         "name": name,
         "why": why,
@@ -35,22 +37,24 @@ def case_text(name, why, loads, *, gmem, smem):
         "gmem": gmem,
         "smem": smem,
         "maps": {number: map_fields(tmap) for number, tmap in maps.items()},
-        "commands": commands,
+        "commands": entries,
     }
     record = _golden_record(case)
     case["expect"] = {
         "error": record["error"],
         "tx_bytes": record["tx_bytes"],
         "smem": {"sha256": record["smem_sha256"][0]},
+        "gmem": {"sha256": record["gmem_sha256"]},
     }
     return json.dumps({"version": 1, "cases": [case]})
 
 
 def map_fields(tmap):
-    """A tile-mode map as a case file names it; defaults are left out."""
-    fields = {name: getattr(tmap, name) for name in ("address", "size", "stride", "box", "traversal")}
+    """A map as a case file names it; defaults are left out."""
+    im2col = ("lower", "upper", "channels", "pixels") if tmap.mode == Mode.IM2COL else ("box",)
+    fields = {name: getattr(tmap, name) for name in ("address", "size", "stride", "traversal", *im2col)}
     fields["element"] = spoken(tmap.element)
-    for name in ("swizzle", "interleave", "l2_promotion"):
+    for name in ("mode", "swizzle", "interleave", "l2_promotion"):
         if getattr(tmap, name):
             fields[name] = spoken(getattr(tmap, name))
     for name in ("unaligned", "gather0"):

@@ -95,7 +95,7 @@ def _read_case(entry, index, folder):
     smem = read_image(fields.inner("smem"), 1 << 20, (fill_pattern, 205), folder)
     cores = fields.integer("cores", 1, 16, 1)
     windows = _read_windows(fields.inner("windows", None))
-    listed = fields.inner("maps", {})
+    listed = fields.inner("maps")
     maps = {map_name: _read_placed_map(listed.inner(map_name), gmem.size, windows) for map_name in listed.rest()}
     commands = [
         read_command(Fields(command, fields.case, f"commands[{position}]"), maps)

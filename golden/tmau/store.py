@@ -61,7 +61,8 @@ def combine(gmem, targets, source, reduction, element):
     if reduction == Reduction.NONE:
         gmem.put(targets[held], source[held])  # of equal addresses the last one stays
         return
-    whole = held.reshape(len(targets), -1, element.bytes).all(axis=2).repeat(element.bytes, axis=1)
+    elements = held.reshape(len(targets), targets.shape[1] // element.bytes, element.bytes)
+    whole = elements.all(axis=2).repeat(element.bytes, axis=1)
     distinct = len(np.unique(targets)) == targets.size
     for runs in [slice(None)] if distinct else range(len(targets)):
         addresses = targets[runs][whole[runs]]

@@ -27,18 +27,35 @@ def test_random_loads_come_back(tmp_path):
     for (tmap, coords, smem), (again, command) in zip([*loads, loads[0]], read, strict=True):
         # Only the pattern of a constant fill is kept.
         assert again == (tmap if tmap.fill.name == "CONSTANT" else replace(tmap, fill_constant=0))
-        assert command.coords == tuple(coords)
-        assert command.addresses == (smem,)
+        assert command.issues == [{"coords": list(coords), "smem": smem}]
         assert not command.wait
     assert main(["replay", str(path), "--on", "golden"]) == 0
 
 
-@pytest.mark.parametrize("fields", [{"unaligned": True}, {"gather0": True}, {"interleave": "16B"}, {"address": 8}])
-def test_what_is_refused_is_kept_as_it_is(fields, tmp_path):
-    tmap = TensorMap(
-        **{"element": "u8", "size": (64, 4, 4), "stride": (64, 256), "box": (16, 1, 1), "check": False} | fields
-    )
-    assert {name: map_fields(tmap)[name] for name in fields} == fields
-    case = json.loads(case_text("refused", "", [(tmap, (0, 0, 0), 0)], **MEMORIES))["cases"][0]
-    assert case["expect"]["error"] == ("address" if "address" in fields else "unsupported")
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"unaligned": True},
+        {"gather0": True},
+        {"interleave": "16B"},
+        {"mode": "im2col", "box": (), "lower": (-1,), "upper": (0,), "channels": 16, "pixels": 9},
+    ],
+)
+def test_every_kind_of_map_comes_back(fields, tmp_path):
+    tmap = TensorMap(**{"element": "u8", "size": (64, 4, 4), "stride": (64, 256), "box": (16, 1, 1)} | fields)
+    path = tmp_path / "case.json"
+    more = {"offsets": [2]} if tmap.mode else {"op": "store"}
+    commands = [(tmap, (0, 0, 0), 0), (tmap, (0, 1, 0), 128, more)]
+    path.write_text(case_text("kinds", "", commands, **MEMORIES))
+    (case,) = read_cases(path)
+    assert case.maps["m0"].tmap == tmap
+    assert case.commands[-1].issues[0].get("offsets", []) == ([2] if tmap.mode else [])
+    assert main(["replay", str(path), "--on", "golden"]) == 0
+
+
+def test_what_is_refused_is_kept_as_it_is():
+    tmap = TensorMap(element="u8", size=(64, 4), stride=(64,), box=(16, 1), address=8, check=False)
+    assert map_fields(tmap)["address"] == 8
+    case = json.loads(case_text("refused", "", [(tmap, (0, 0), 0)], **MEMORIES))["cases"][0]
+    assert case["expect"]["error"] == "address"
     assert case["expect"]["tx_bytes"] == [0]
