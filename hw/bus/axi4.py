@@ -4,7 +4,23 @@ from amaranth.hdl import unsigned
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Axi4ReadSignature", "Axi4Signature", "Axi4WriteSignature", "Burst", "Response", "forward_channels"]
+__all__ = [
+    "MODIFIABLE",
+    "UNPRIVILEGED_NON_SECURE",
+    "Axi4ReadSignature",
+    "Axi4Signature",
+    "Axi4WriteSignature",
+    "Burst",
+    "Response",
+    "forward_channels",
+]
+
+#: ARCACHE, AWCACHE: an interconnect may merge and split, but neither keep nor answer writes before they are done, so
+#: that whoever reads after the answer finds the new bytes.
+MODIFIABLE = 0b0010
+
+#: ARPROT, AWPROT.
+UNPRIVILEGED_NON_SECURE = 0b010
 
 
 class Burst(enum.Enum, shape=2):

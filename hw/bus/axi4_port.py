@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ..lib.stream import Queue, SkidBuffer
-from .axi4 import Axi4ReadSignature, Burst
+from .axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4ReadSignature, Burst
 from .burst import PAGE_BYTES, BurstLayout, BurstSplitter
 
 __all__ = ["DESCRIPTOR_BYTES", "DescriptorWordLayout", "ReadPort", "ReadWordLayout"]
@@ -16,8 +16,6 @@ DESCRIPTOR_BYTES = 128
 
 _DATA_ID = 0
 _DESCRIPTOR_ID = 1
-_MODIFIABLE = 0b0010  # ARCACHE: an interconnect may merge and split, but not keep
-_UNPRIVILEGED_NON_SECURE = 0b010  # ARPROT
 
 
 class ReadWordLayout(data.StructLayout):
@@ -168,8 +166,8 @@ class ReadPort(wiring.Component):
             axi.arlen.eq(request.payload.burst.beats_minus_one),
             axi.arsize.eq(self._bus_log2),
             axi.arburst.eq(Burst.INCR),
-            axi.arprot.eq(_UNPRIVILEGED_NON_SECURE),
-            axi.arcache.eq(_MODIFIABLE),
+            axi.arprot.eq(UNPRIVILEGED_NON_SECURE),
+            axi.arcache.eq(MODIFIABLE),
             axi.arvalid.eq(request.valid),
             request.ready.eq(axi.arready),
             self.stall_ar.eq(axi.arvalid & ~axi.arready),

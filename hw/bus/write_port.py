@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ..lib.stream import Queue, SkidBuffer
-from .axi4 import Axi4WriteSignature, Burst
+from .axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4WriteSignature, Burst
 from .beats import BeatSequencer
 from .burst import BurstLayout
 from .writes import WriteBurstLayout, WriteResponseLayout, WriteWordLayout
@@ -14,10 +14,6 @@ from .writes import WriteBurstLayout, WriteResponseLayout, WriteWordLayout
 __all__ = ["WritePort"]
 
 _WRITE_ID = 0  # all bursts: their answers come in order
-#: AWCACHE: an interconnect may merge and split. It may not buffer, so that whoever reads after the answer finds the new
-#: bytes.
-_MODIFIABLE = 0b0010
-_UNPRIVILEGED_NON_SECURE = 0b010  # AWPROT
 
 #: Bursts that may be ahead of their words.
 _AHEAD = 16
@@ -125,8 +121,8 @@ class WritePort(wiring.Component):
             axi.awlen.eq(request.payload.beats_minus_one),
             axi.awsize.eq(self._bus_log2),
             axi.awburst.eq(Burst.INCR),
-            axi.awprot.eq(_UNPRIVILEGED_NON_SECURE),
-            axi.awcache.eq(_MODIFIABLE),
+            axi.awprot.eq(UNPRIVILEGED_NON_SECURE),
+            axi.awcache.eq(MODIFIABLE),
             axi.awvalid.eq(request.valid),
             request.ready.eq(axi.awready),
             self.aw_stb.eq(axi.awvalid & axi.awready),

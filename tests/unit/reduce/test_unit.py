@@ -1,0 +1,177 @@
+"""The reducer in front of a write port: memory ends up as if every burst had been done before the next one began."""
+
+import random
+
+import numpy as np
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec import Element, Reduction
+from tilewright.golden.tmau.reduce import is_legal, reduce
+from tilewright.hw.bus.axi4 import Axi4ReadSignature, Axi4WriteSignature
+from tilewright.hw.bus.write_port import WritePort
+from tilewright.hw.reduce.unit import Reducer
+from tilewright.sim.axi_memory import AxiMemory
+from tilewright.sim.pysim import simulate
+from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+
+BUS_BYTES = 16
+MAX_BURST = 4
+MEMORY_BYTES = 4096
+OPERATIONS = [(op, element) for op in Reduction for element in Element if is_legal(op, element)]
+
+
+class Chain(wiring.Component):
+    """Reducer and write port, with the reducer's three streams and the two halves of the bus as ports."""
+
+    def __init__(self, in_flight):
+        self.reducer = Reducer(32, BUS_BYTES, MAX_BURST, in_flight)
+        self.port = WritePort(addr_width=32, bus_bytes=BUS_BYTES, max_outstanding=32, id_width=2)
+        streams = {name: member for name, member in self.port.signature.members.items() if member.flow == In}
+        super().__init__(
+            {
+                "bursts": streams["bursts"],
+                "words": streams["words"],
+                "responses": self.port.signature.members["responses"],
+                "reads": Out(Axi4ReadSignature(32, 8 * BUS_BYTES, 2)),
+                "writes": Out(Axi4WriteSignature(32, 8 * BUS_BYTES, 2)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.reducer = reducer = self.reducer
+        m.submodules.port = port = self.port
+        for name in ("bursts", "words", "responses"):
+            wiring.connect(m, out=wiring.flipped(getattr(self, name)), reducer=getattr(reducer, f"i_{name}"))
+            wiring.connect(m, reducer=getattr(reducer, name), port=getattr(port, name))
+        wiring.connect(m, reducer=reducer.axi, reads=wiring.flipped(self.reads))
+        wiring.connect(m, port=port.axi, writes=wiring.flipped(self.writes))
+        return m
+
+
+def some_bursts(count, *, places, seed, plain=0.3):
+    """Bursts to the first ``places`` bus words, as the reducer takes them, and the words of each."""
+    rng = random.Random(seed)
+    bursts, reducing = [], True
+    for n in range(count):
+        # Several of a kind in a row, so that reducing bursts meet each other.
+        if rng.random() < 0.3:
+            reducing = rng.random() >= plain
+        beats, empty = rng.randrange(1, MAX_BURST + 1), rng.random() < 0.1
+        op, element = rng.choice(OPERATIONS) if reducing else (Reduction.NONE, Element.U8)
+        burst = {"word": rng.randrange(places - beats + 1), "beats_minus_one": beats - 1, "empty": empty}
+        burst |= {"last": n % 2, "reduction": op, "element": element}
+        words = [
+            {"data": rng.getrandbits(8 * BUS_BYTES), "strobe": rng.choice([0xFFFF, 0xFF00, 0x00F0])}
+            for _ in range(0 if empty else beats)
+        ]
+        bursts.append((burst, words))
+    return bursts
+
+
+def expected(bursts, contents, failing):
+    """What the memory holds in the end, and the responses (address, last, error)."""
+    contents, responses = contents.copy(), []
+    for burst, words in bursts:
+        start, reducing = BUS_BYTES * burst["word"], burst["reduction"] != Reduction.NONE
+        addresses = [start + BUS_BYTES * beat for beat in range(len(words))]
+        error = reducing and not failing.isdisjoint(addresses)
+        responses.append((start, burst["last"], error))
+        for address, word in zip(addresses, [] if error else words, strict=not error):
+            source = np.frombuffer(word["data"].to_bytes(BUS_BYTES, "little"), np.uint8)
+            old = contents[address : address + BUS_BYTES]
+            new = reduce(burst["reduction"], burst["element"], old, source) if reducing else source
+            written = np.array([word["strobe"] >> offset & 1 for offset in range(BUS_BYTES)], bool)
+            old[written] = new[written]
+    return contents, responses
+
+
+def run(dut, bursts, contents, *, mode="none", latency=10, stall=0.0, failing=frozenset()):
+    """Runs ``bursts`` to the last response; what came, and the cycles in which."""
+    result, stalls = {}, STALL_MODES[mode]
+    reads = AxiMemory(dut.reads, contents, latency=latency, stall=stall, seed=1)
+    writes = AxiMemory(dut.writes, contents, latency=latency, stall=stall, seed=2)
+    reads.failing = failing
+
+    async def burst_source(ctx):
+        await send(ctx, dut.bursts, [burst for burst, _ in bursts], idle=stalls["idle"], seed=1)
+
+    async def word_source(ctx):
+        items = [word for _, words in bursts for word in words]
+        await send(ctx, dut.words, items, idle=stalls["idle"], seed=2)
+
+    async def response_sink(ctx):
+        responses, result["cycles"] = await receive(ctx, dut.responses, len(bursts), stall=stalls["stall"], seed=3)
+        result["responses"] = [(response.address, response.last, response.error) for response in responses]
+
+    reducer = dut.reducer
+    streams = [(reducer.bursts, "bursts"), (reducer.words, "words"), (reducer.reader.requests.o, "AR")]
+    background = [reads.serve, writes.serve_writes, *(watch_stream(*stream) for stream in streams)]
+    simulate(dut, burst_source, word_source, response_sink, background=background, deadline=40_000)
+    result["reads"], result["writes"] = reads.requests, writes.writes
+    return result
+
+
+def some_contents():
+    return np.random.default_rng(7).integers(256, size=MEMORY_BYTES, dtype=np.uint8)
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize(("stall", "latency", "in_flight"), [(0.0, 10, 8), (0.3, 3, 2), (0.0, 1, 4), (0.5, 40, 8)])
+def test_memory_as_if_one_after_the_other(mode, stall, latency, in_flight):
+    bursts, contents = some_bursts(60, places=24, seed=latency), some_contents()
+    wanted, responses = expected(bursts, contents, set())
+    dut = Chain(in_flight)
+    result = run(dut, bursts, contents, mode=mode, latency=latency, stall=stall)
+    assert result["responses"] == responses
+    assert (contents == wanted).all()
+    reducing = [burst for burst, words in bursts if words and burst["reduction"] != Reduction.NONE]
+    assert [(BUS_BYTES * burst["word"], burst["beats_minus_one"] + 1) for burst in reducing] == [
+        request[2:] for request in result["reads"]
+    ]
+    assert {request[1] for request in result["reads"]} == {2}
+
+
+def test_failed_reads():
+    """A burst of which an old word cannot be read changes nothing and says so; the others are done."""
+    bursts, contents = some_bursts(60, places=24, seed=1), some_contents()
+    failing = {BUS_BYTES * 5, BUS_BYTES * 17}
+    wanted, responses = expected(bursts, contents, failing)
+    result = run(Chain(8), bursts, contents, mode="both", failing=failing)
+    assert result["responses"] == responses
+    assert {error for *_, error in responses} == {False, True}
+    assert (contents == wanted).all()
+
+
+def test_plain_bursts_pass_at_full_rate():
+    bursts = [({"word": n % 200, "beats_minus_one": 0, "reduction": 0}, [{"data": n, "strobe": 1}]) for n in range(100)]
+    dut = Chain(8)
+    result = run(dut, [(burst | {"last": 0}, words) for burst, words in bursts], some_contents(), latency=2)
+    assert [cycle for cycle, *_ in result["writes"]] == list(range(1, 101))
+    assert np.diff(result["cycles"]).tolist() == 99 * [1]
+
+
+def test_latency_is_hidden():
+    """Bursts that share no words are read ahead: more than two words in three cycles with 40 cycles of latency."""
+    burst = {"beats_minus_one": 3, "last": 0, "reduction": Reduction.XOR, "element": Element.U32}
+    words = [{"data": 5, "strobe": 0xFFFF}] * 4
+    bursts = [(burst | {"word": 4 * n}, words) for n in range(60)]
+    dut = Chain(32)
+    result = run(dut, bursts, some_contents(), latency=40)
+    assert result["cycles"][-1] < 240 * 3 / 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((32, 8, 4, 8), r"^bus_bytes must be 16, 32 or 64, not 8$"),
+        ((32, 16, 3, 8), r"^max_burst must be a power of two from 1 to 256, not 3$"),
+        ((32, 16, 4, 128), r"^in_flight must be a power of two from 2 to 64, not 128$"),
+    ],
+)
+def test_refused_parameters(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Reducer(*arguments)
