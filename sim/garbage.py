@@ -9,6 +9,9 @@ from .random_maps import random_start
 
 __all__ = ["garbage_mixes"]
 
+_PAGE = 4096
+_FIELD_BITS = [bit for bit in range(DESCRIPTOR.bits) if not DESCRIPTOR.reserved_mask >> bit & 1]
+
 
 def garbage_mixes(seed, params, commands):
     """Yields batches of waiting commands until they hold so many; a function of its arguments alone."""
@@ -32,7 +35,7 @@ def _order(rng, params):
     if rng.random() < 0.1:
         return _garbage_command(rng, params)
     stores = rng.random() < 0.5
-    start = random_start(rng, first=0, end=GLOBAL_BYTES, most_bytes=min(2048, params.smem.size_bytes // 2),
+    start = random_start(rng, first=_PAGE, end=GLOBAL_BYTES, most_bytes=min(2048, params.smem.size_bytes // 2),
                          stores=stores)  # fmt: skip
     fields = {
         "opcode": rng.choice(TENSOR_OPCODES),
@@ -52,8 +55,8 @@ def _garbage_word(rng, tmap):
     if kind < 0.15:
         return rng.getrandbits(DESCRIPTOR.bits) & ~DESCRIPTOR.reserved_mask & ~0xFF | 1
     word = int.from_bytes(tmap.pack(), "little")
-    for _ in range(rng.randint(1, 3)):
-        word ^= 1 << rng.randrange(DESCRIPTOR.bits)
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        word ^= 1 << (rng.choice(_FIELD_BITS) if rng.random() < 0.95 else rng.randrange(DESCRIPTOR.bits))
     return word
 
 
