@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tilewright.golden import TensorMap
-from tilewright.golden.spec import COMMAND, COMMAND_FIELD, DESCRIPTOR, Error, Opcode
+from tilewright.golden.spec import COMMAND, COMMAND_FIELD, DESCRIPTOR, TENSOR_OPCODES, Error, Opcode
 from tilewright.hw.tmau.descriptor_cache import DescriptorCache
 from tilewright.hw.tmau.params import PRESETS
 from tilewright.sim.pysim import simulate
@@ -72,6 +72,7 @@ def test_every_command_meets_its_descriptor(mode):
     memory = Descriptors(dut)
     rng = random.Random(SEED)
     numbers = [rng.choice([0, 1, 1, 2, rng.randint(0, 15)]) for _ in range(150)]
+    commands = [load(n, tag=i, opcode=rng.choice(TENSOR_OPCODES)) for i, n in enumerate(numbers)]
     stall = STALL_MODES[mode]
     counted = {"hits": 0, "misses": 0}
 
@@ -81,7 +82,7 @@ def test_every_command_meets_its_descriptor(mode):
             counted["misses"] += miss
 
     async def source(ctx):
-        await send(ctx, dut.i, [load(n, tag=i) for i, n in enumerate(numbers)], idle=stall["idle"], seed=1)
+        await send(ctx, dut.i, commands, idle=stall["idle"], seed=1)
 
     async def sink(ctx):
         answers, _ = await receive(ctx, dut.o, len(numbers), stall=stall["stall"], seed=2)
@@ -155,7 +156,7 @@ def test_next_descriptor_is_fetched_while_a_command_waits():
     simulate(dut, run, background=[memory.serve])
 
 
-@pytest.mark.parametrize("opcode", [0, 15])
+@pytest.mark.parametrize("opcode", sorted(set(range(16)) - set(Opcode)))
 def test_unknown_operation(opcode):
     dut = DescriptorCache(PARAMS)
 
@@ -167,7 +168,7 @@ def test_unknown_operation(opcode):
     simulate(dut, run)
 
 
-@pytest.mark.parametrize("opcode", [Opcode.LOAD, Opcode.INVALIDATE])
+@pytest.mark.parametrize("opcode", [*TENSOR_OPCODES, Opcode.INVALIDATE, Opcode.REPLACE])
 def test_misaligned_descriptor_is_not_fetched(opcode):
     dut = DescriptorCache(PARAMS)
 
@@ -255,3 +256,101 @@ def test_invalidation_during_a_fetch_drops_what_it_brings():
 
     simulate(dut, run, background=[memory.serve])
     assert memory.fetched == [64, 64]
+
+
+@pytest.mark.parametrize("opcode", sorted(set(Opcode) - {*TENSOR_OPCODES, Opcode.INVALIDATE, Opcode.REPLACE}))
+def test_other_commands_pass_whatever_lies_in_the_place_of_a_descriptor(opcode):
+    dut = DescriptorCache(PARAMS)
+    memory = Descriptors(dut)
+
+    async def run(ctx):
+        ctx.set(dut.windows, {"confine_global": 1})
+        (answer,) = await run_commands(ctx, dut, [{"opcode": opcode, "descriptor": 99, "tag": 5}])
+        assert answer.command.tag == 5 and not any(answer.fault[name] for name in ("code", "field", "value"))
+
+    simulate(dut, run, background=[memory.serve])
+    assert memory.fetched == []
+
+
+# From the last descriptor before the window to the first behind it; the last two are in the window in part or not at
+# all, and above the address space.
+WINDOW_CASES = [
+    (4096 - 64, False),
+    (4096, True),
+    (3 * 4096 - 128, True),
+    (3 * 4096 - 64, False),
+    (3 * 4096, False),
+    ((1 << 32) + 4096, False),
+]
+
+
+@pytest.mark.parametrize("opcode", [Opcode.STORE, Opcode.REPLACE, Opcode.INVALIDATE])
+@pytest.mark.parametrize("confined", [0, 1])
+def test_descriptors_lie_in_the_window(opcode, confined):
+    dut = DescriptorCache(PARAMS)
+    memory = Descriptors(dut)
+    memory.words |= {address % (1 << 32): memory.words[0] for address, _ in WINDOW_CASES}
+
+    async def run(ctx):
+        ctx.set(dut.windows, {"confine_global": confined, "global_first": 1, "global_last": 2})
+        ctx.set(dut.quiescent, 1)
+        for address, inside in WINDOW_CASES:
+            (answer,) = await run_commands(ctx, dut, [{"opcode": opcode, "descriptor": address}])
+            if inside or not confined or opcode == Opcode.INVALIDATE:
+                assert answer.fault.code == Error.NONE
+            else:
+                assert (answer.fault.code, answer.fault.value) == (Error.WINDOW, address)
+                assert answer.fault.field == COMMAND_FIELD + COMMAND.index("descriptor")
+
+    simulate(dut, run, background=[memory.serve])
+    if confined:
+        assert all(4096 <= address <= 3 * 4096 - 128 for address in memory.fetched)
+
+
+def test_a_cached_descriptor_outside_the_window_is_refused():
+    dut = DescriptorCache(PARAMS)
+    memory = Descriptors(dut)
+
+    async def run(ctx):
+        await run_commands(ctx, dut, [load(1)])
+        ctx.set(dut.windows, {"confine_global": 1, "global_first": 1, "global_last": 2})
+        (answer,) = await run_commands(ctx, dut, [load(1)])
+        assert answer.fault.code == Error.WINDOW
+
+    simulate(dut, run, background=[memory.serve])
+
+
+def test_replace_drops_the_descriptor_and_holds_up_what_is_behind():
+    dut = DescriptorCache(PARAMS)
+    memory = Descriptors(dut)
+
+    async def run(ctx):
+        await run_commands(ctx, dut, [load(1), load(2)])
+        memory.fetched.clear()
+        await run_commands(ctx, dut, [{"opcode": Opcode.REPLACE, "descriptor": 64}])
+        ctx.set(dut.i.payload, load(1))
+        ctx.set(dut.i.valid, 1)
+        for _ in range(20):
+            assert not ctx.get(dut.i.ready) and not ctx.get(dut.o.valid) and not ctx.get(dut.fetch.valid)
+            await ctx.tick()
+        memory.words[64] = memory.words[128]  # the change
+        ctx.set(dut.quiescent, 1)
+        await ctx.tick()
+        ctx.set(dut.quiescent, 0)
+        answers = await run_commands(ctx, dut, [load(1), load(2)])
+        assert [answer.checked.address for answer in answers] == [32, 32]
+
+    simulate(dut, run, background=[memory.serve])
+    assert memory.fetched == [64], "the other descriptor is still there"
+
+
+def test_refused_replace_holds_up_nothing():
+    dut = DescriptorCache(PARAMS)
+    memory = Descriptors(dut)
+
+    async def run(ctx):
+        answers = await run_commands(ctx, dut, [load(1), {"opcode": Opcode.REPLACE, "descriptor": 65}, load(1)])
+        assert [answer.fault.code for answer in answers] == [Error.NONE, Error.DESCRIPTOR_ALIGNMENT, Error.NONE]
+
+    simulate(dut, run, background=[memory.serve])
+    assert memory.fetched == [64]
