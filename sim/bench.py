@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from tilewright.golden import TensorMap, limits
-from tilewright.golden.spec import BarrierOp
+from tilewright.golden.spec import BarrierOp, Opcode
 from tilewright.golden.tmau.tile import footprint
 from tilewright.hw.tmau.params import PRESETS
 
-from .bench_cases import BOXES, LATENCIES, steady_cases
+from .bench_cases import BLOCK_BYTES, BOXES, LATENCIES, copy_cases, steady_cases
 from .results import record
 from .session import Session
 
@@ -84,6 +84,7 @@ def measure(preset, *, simulator="verilator"):
             yield from _timed(session, _latencies(session, preset, latency))
         for latency in LATENCIES[:2]:
             yield from _timed(session, _steady(session, preset, latency))
+        yield from _timed(session, _copies(session, preset, _LATENCY))
     # The bus stays busy only while more reads are in flight than the memory takes cycles.
     deep = params.replace(max_outstanding=512, commands_in_flight=128)
     with Session(params=deep, simulator=simulator, latency=LATENCIES[2], memory_bytes=4 << 20) as session:
@@ -140,24 +141,44 @@ def _steady(session, preset, latency):
         room = session.params.smem.size_bytes // footprint(case.tmap)
         pitch = -(-footprint(case.tmap) // 128) * 128
         commands = [
-            session.command(case.tmap, coords, pitch * (number % min(room, 8)) if room > 1 else 0)
+            session.command(case.tmap, coords, pitch * (number % min(room, 8)) if room > 1 else 0, **case.fields)
             for number, coords in enumerate(case.coords)
         ]
         session.run(commands[:1])  # brings the descriptor into the cache
         result = session.run(commands)
         measured = result.commands[-1].done - result.commands[0].done
-        limit = sum(_limit(case.tmap, coords, session.params) for coords in case.coords[1:])
-        share = limit / measured
-        target = "none" if case.target is None else f">= {case.target:.0%}"
-        # Compared unrounded; printed to a tenth of a percent.
-        met = case.target is None or share >= case.target
-        yield Line(preset, case.name, latency, limit, measured, f"{share:.1%}", target, met)
+        offsets = case.fields.get("offsets", ())
+        limit = sum(_limit(case, coords, offsets, session.params) for coords in case.coords[1:])
+        yield _share(preset, case.name, latency, limit, measured, case.target)
 
 
-def _limit(tmap, coords, params):
+def _share(preset, name, latency, limit, measured, target):
+    """A line whose figure is a utilisation; compared unrounded, printed to a tenth of a percent."""
+    share = limit / measured
+    wanted = "none" if target is None else f">= {target:.0%}"
+    return Line(preset, name, latency, limit, measured, f"{share:.1%}", wanted, target is None or share >= target)
+
+
+def _limit(case, coords, offsets, params):
     """Cycles that a box must take: each needed bus word crosses once, and shared memory takes a line a cycle."""
-    least = limits(tmap, coords, params.bus_bytes)
+    least = limits(case.tmap, coords, params.bus_bytes, offsets=offsets)
     return max(least.words, least.lines)
+
+
+def _copies(session, preset, latency):
+    """Blocks back to back, from the end of the first to the end of the last; the limit is one bus word a cycle."""
+    session.configure(latency=latency)
+    room = session.params.smem.size_bytes // (2 * BLOCK_BYTES)
+    for case in copy_cases():
+        command = {"opcode": Opcode.COPY_BLOCK, "size": BLOCK_BYTES} | case.fields
+        commands = []
+        for number in range(BOXES):
+            place = {"source": BLOCK_BYTES * (number % room), "destination": BLOCK_BYTES * (room + number % room)}
+            commands.append(command | place)
+        result = session.run(commands)
+        measured = result.commands[-1].done - result.commands[0].done
+        limit = (BOXES - 1) * BLOCK_BYTES // session.params.bus_bytes
+        yield _share(preset, case.name, latency, limit, measured, None)
 
 
 _HEAD = f"{'preset':<24} {'measurement':<52} {'latency':>7} {'limit':>7} {'cycles':>7} {'figure':>10} {'target':>8}"

@@ -1,12 +1,16 @@
-"""The transfers of the benchmark: every line of tmau.md section 10 that concerns tile-mode loads."""
+"""The transfers of the benchmark: every line of tmau.md section 10 that is a share of the limit."""
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from tilewright.golden import TensorMap
+from tilewright.golden.spec import Element, Opcode, Reduction, Space
 
-__all__ = ["BOXES", "LATENCIES", "Steady", "steady_cases"]
+__all__ = ["BLOCK_BYTES", "BOXES", "LATENCIES", "Copies", "Steady", "copy_cases", "steady_cases"]
+
+#: Bytes of each block copy.
+BLOCK_BYTES = 2048
 
 #: Boxes that are issued back to back in a steady-state measurement.
 BOXES = 64
@@ -26,17 +30,43 @@ class Steady:
         Start of each of the ``BOXES`` boxes.
     target : float or None
         Share of the limit that must be reached; None where section 10 names none.
+    fields : dict
+        Other fields of the commands.
     """
 
     name: str
     tmap: TensorMap
     coords: list
     target: float | None
+    fields: dict = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Blocks of ``BLOCK_BYTES`` from one memory to another, back to back; fields of ``BLOCK``."""
+
+    name: str
+    fields: dict
 
 
 def steady_cases():
-    """All steady-state measurements."""
-    return [*_rows(), *_ranks(), *_swizzles(), *_named_tiles(), *_sharing(), *_small_boxes(), *_shifted(), *_outside()]
+    """All steady-state measurements of tensors."""
+    return [
+        *_rows(), *_ranks(), *_swizzles(), *_named_tiles(), *_sharing(), *_small_boxes(), *_shifted(), *_outside(),
+        *_pixels(), *_interleaved(), *_unaligned(), *_stores(), *_reductions()
+    ]  # fmt: skip
+
+
+def copy_cases():
+    """Block copies between all pairs of memories, and one that adds."""
+    for source in Space:
+        for destination in Space:
+            fields = {"source_space": source, "destination_space": destination}
+            yield Copies(f"blocks, {source.name.lower()} to {destination.name.lower()}", fields)
+    fields = {"source_space": Space.SHARED, "reduction": Reduction.ADD, "element": Element.F32}
+    yield Copies("blocks, shared added to global, f32", fields)
+    fields |= {"source_space": Space.GLOBAL, "destination_space": Space.SHARED}
+    yield Copies("blocks, global added to shared, f32", fields)
 
 
 def _tensor(box, stride, size=None, element="u8", **options):
@@ -122,3 +152,78 @@ def _outside():
     yield _steady("half outside to the left, rows of 256 bytes", tmap, None, [[-128, i % 48] for i in range(BOXES)])
     yield _steady("half outside to the right, rows of 256 bytes", tmap, None, [[384, i % 48] for i in range(BOXES)])
     yield _steady("half outside below, rows of 256 bytes", tmap, None, [[0, 56] for _ in range(BOXES)])
+
+
+def _images(depth, sizes, **options):
+    """Half-precision images, as wide as ``sizes``, with the bounding box of a 3-wide filter."""
+    spatial = len(sizes)
+    size, stride = [depth, *sizes, 64], [2 * depth]
+    for extent in sizes:
+        stride.append(stride[-1] * extent)
+    corners = {"lower": [-1] * spatial, "upper": [-1] * spatial}
+    return TensorMap(element="f16", size=size, stride=stride, mode="im2col", **corners | {"pixels": 64} | options)
+
+
+def _walking(tmap, name, target, spatial, **fields):
+    coords = [[0, *[i % 8] * spatial, i % 60] for i in range(BOXES)]
+    return Steady(name, tmap, coords, target, fields)
+
+
+def _pixels():
+    """Taps of convolutions: in the middle of the filter, so that all pixels are inside, and at its corner."""
+    for channels in (8, 16, 32, 64, 128):
+        tmap = _images(max(channels, 64), (32, 32), channels=channels)
+        target = 0.98 if channels < 32 else 0.99
+        yield _walking(tmap, f"im2col, pixels of {2 * channels} bytes", target, 2, offsets=(1, 1))
+    tmap = _images(64, (32,), channels=64)
+    yield _walking(tmap, "im2col, 1-D, pixels of 128 bytes", 0.99, 1, offsets=(1,))
+    tmap = _images(64, (8, 8, 8), channels=64)
+    yield _walking(tmap, "im2col, 3-D, pixels of 128 bytes", 0.99, 3, offsets=(1, 1, 1))
+    tmap = _images(64, (32, 32), channels=64, swizzle="128B")
+    yield _walking(tmap, "im2col, pixels of 128 bytes, swizzle 128B", 0.99, 2, offsets=(1, 1))
+    tmap = _images(64, (32, 32), channels=64, traversal=(1, 2, 2, 1))
+    yield _walking(tmap, "im2col, step 2, pixels of 128 bytes", 0.99, 2, offsets=(1, 1))
+    tmap = _images(64, (32, 32), channels=64)
+    yield _walking(tmap, "im2col, corner tap, pixels of 128 bytes", None, 2, offsets=(0, 0))
+
+
+def _interleaved():
+    for name, slice_bytes, swizzle in (("16B", 16, "none"), ("32B", 32, "32B")):
+        size, stride = (64, 64, 4, 8), (64 * slice_bytes, 64 * 64 * slice_bytes, 4 * 64 * 64 * slice_bytes)
+        tmap = TensorMap(element="f16", size=size, stride=stride, box=(8, 8, 1, 1), interleave=name, swizzle=swizzle)
+        yield _steady(f"interleave {name}, 8 x 8 slices", tmap, 0.98, [[8 * (i % 7), i % 50, i % 4, 0] for i in
+                                                                        range(BOXES)])  # fmt: skip
+
+
+def _unaligned():
+    """Rows that begin at any byte of a bus word."""
+    for row, stride in ((64, 333), (128, 387), (256, 1031)):
+        tmap = _tensor((row, 32), (stride,), size=(row, 512), address=3, unaligned=True)
+        yield _steady(f"unaligned, rows of {row} bytes, {stride} apart", tmap, 0.97, [[0, 7 * i] for i in range(BOXES)])
+    tmap = _tensor((251, 32), (251,), size=(251, 512), address=1, unaligned=True)
+    yield _steady("unaligned, adjoining rows of 251 bytes", tmap, 0.97, [[0, 7 * i] for i in range(BOXES)])
+    tmap = TensorMap(element="f32", size=(256, 64), stride=(1024,), box=(64, 8), traversal=(4, 1), gather0=True)
+    yield _steady("gather0, every fourth f32", tmap, None, [[0, i % 50] for i in range(BOXES)])
+
+
+def _stores():
+    store = {"opcode": Opcode.STORE}
+    for row in (16, 32, 64, 128, 256):
+        tmap = _tensor((row, 32), (4 * row + 128,))
+        yield replace(_steady(f"store, rows of {row} bytes", tmap, 0.98), fields=store)
+    for swizzle in ("32B", "64B", "128B"):
+        tmap = _tensor((int(swizzle[:-1]), 32), (512,), swizzle=swizzle)
+        yield replace(_steady(f"store, swizzle {swizzle}, rows of {swizzle[:-1]} bytes", tmap, 0.98), fields=store)
+    tmap = _images(64, (32, 32), channels=64, lower=(0, 0), upper=(0, 0))
+    yield _walking(tmap, "store, im2col, pixels of 128 bytes", 0.98, 2, **store)
+    tmap = _tensor((128, 32), (387,), size=(128, 512), address=3, unaligned=True)
+    yield replace(_steady("store, unaligned, rows of 128 bytes", tmap, 0.97, [[0, 7 * i] for i in range(BOXES)]),
+                  fields=store)  # fmt: skip
+
+
+def _reductions():
+    for element, row in (("u32", 64), ("f32", 64), ("f16", 32), ("bf16", 32)):
+        tmap = _tensor((row, 32), (4 * row * Element[element.upper()].bytes + 128,), element=element)
+        fields = {"opcode": Opcode.REDUCE, "reduction": Reduction.ADD}
+        yield replace(_steady(f"reduce, add {element}, rows of {row * tmap.element.bytes} bytes", tmap, None),
+                      fields=fields)  # fmt: skip
