@@ -65,7 +65,7 @@ class CommandRules(wiring.Component):
         self._shared = self._loads | (self._writes & ~self.i.command.fill)  # shared memory is read or written
         self._signals = self._loads & self.i.command.signal
 
-        rules = [*self._coordinate_rules(), *self._shared_rules(m), *self._other_rules(), *self._window_rules()]
+        rules = [*self._coordinate_rules(), *self._shared_rules(m), *self._other_rules(m), *self._window_rules()]
         on_tensor = Cat(opcode == member for member in TENSOR_OPCODES).any()
         broken, lowest = Signal(len(rules)), Signal(len(rules))
         with m.If(self.load):
@@ -127,13 +127,16 @@ class CommandRules(wiring.Component):
             ),
         ]
 
-    def _other_rules(self):
+    def _other_rules(self, m):
         command, checked = self.i.command, self.i.checked
         rules = []
         for k in range(3):
             # 16, 8 or 5 bits, as there are one, two or three spatial dimensions.
-            allowed = Mux(checked.rank == 5, 0x1F, Mux(checked.rank == 4, (0xFF, 0xFF, 0)[k], (0xFFFF, 0, 0)[k]))
-            allowed = Mux(checked.im2col & ~self._writes, allowed, 0)
+            allowed = Signal(16, name=f"allowed{k}")
+            with m.If(checked.im2col & ~self._writes), m.Switch(checked.rank):
+                for spatial, bits in enumerate((16, 8, 5), 1):
+                    with m.Case(spatial + 2):
+                        m.d.comb += allowed.eq((1 << bits) - 1 if k < spatial else 0)
             wrong = (command.offsets[k] & ~allowed).any()
             rules.append((Error.OFFSETS, _field("offsets"), wrong, self.held.command.offsets[k]))
         impossible = (command.opcode == Opcode.REDUCE) & no_reduction(command.reduction, checked.element)
