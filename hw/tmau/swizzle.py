@@ -79,6 +79,7 @@ class Swizzler(wiring.Component):
             completions.valid.eq(valid & completes & (written | writes.ready)),
             self.lines.ready.eq(~valid | ((written | writes.ready) & (~completes | completions.ready))),
             completion.error.eq(write.error),
+            completion.write.eq(0),
             completion.address.eq(write.address),
         ]
         with m.If(self.lines.ready):

@@ -65,6 +65,8 @@ class ResponseTracker(wiring.Component):
         self._params = params
         self.transfer_queue = Queue(TransferLayout(params), params.commands_in_flight)
         self.row_queue = Queue(RowLayout(params), params.max_outstanding)
+        self.first = Signal(init=1)  # the run at the output is the first of its transfer
+        self.following = Signal(params.smem.addr_width + 1)  # where it starts otherwise
         super().__init__(
             {
                 "transfers": In(stream.Signature(TransferLayout(params))),
@@ -90,8 +92,7 @@ class ResponseTracker(wiring.Component):
         ]
 
         # The transfer's address is only good for its first run.
-        first = Signal(init=1)
-        following = Signal(params.smem.addr_width + 1)
+        first, following = self.first, self.following
         start, end, gap = Signal.like(following), Signal.like(following), Signal.like(transfer.gap)
         m.d.comb += [
             start.eq(Mux(first, transfer.smem, following)),

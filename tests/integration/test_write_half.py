@@ -1,4 +1,4 @@
-"""The write half against a byte-by-byte model: random transfers in every stall mode, rates and the latency."""
+"""From rows and bus words to lines, against a byte-by-byte model: random transfers in every stall mode, rates, latency."""
 
 import random
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class WriteHalf(Elaboratable):
         self.assembler = LineAssembler(params)
         self.swizzler = Swizzler(params)
         self.transfers, self.rows = self.tracker.transfers, self.tracker.rows
-        self.words, self.stall_data = self.realigner.words, self.realigner.stall_data
+        self.words, self.loop, self.stall_data = self.realigner.words, self.realigner.loop, self.realigner.stall_data
         self.writes, self.completions = self.swizzler.writes, self.swizzler.completions
 
     def elaborate(self, platform):
@@ -80,18 +80,20 @@ class Traffic:
     transfers: list = field(default_factory=list)
     rows: list = field(default_factory=list)
     words: list = field(default_factory=list)
-    writes: list = field(default_factory=list)  # (row, {byte in the line: value})
+    loop: list = field(default_factory=list)
+    writes: list = field(default_factory=list)  # (row, {byte in the line: value}, other members)
     completions: list = field(default_factory=list)
-    last_writes: list = field(default_factory=list)  # index in writes of each transfer's last
+    last_writes: list = field(default_factory=list)  # index in writes of the last one of each completion
+    errors: list = field(default_factory=list)  # addresses that transfers still to come answer for
 
     def add(self, rng, transfer, rows, *, error_rate=0.0):
-        """Adds one transfer; ``rows`` are dictionaries of ``inside``, ``offset`` and ``shared``."""
+        """Adds one transfer; ``rows`` are dictionaries of ``inside``, ``offset``, ``shared`` and ``skip``."""
         bus = self.params.bus_bytes
-        memory, words, start = {}, [], 128 * transfer["line"]
+        memory, words, start = {}, [], transfer["smem"]
         for number, row in enumerate(rows):
             self.rows.append(row | {"last": number == len(rows) - 1})
             fill = transfer["fill"].to_bytes(4, "little")
-            run = [fill[k % 4] for k in range(transfer["run_bytes"])]
+            run = [fill[(start + k) % 4] for k in range(transfer["run_bytes"])]
             if row["inside"]:
                 first, end = transfer["data_start"], transfer["data_end"]
                 count = -(-(row["offset"] + end - first) // bus)
@@ -102,9 +104,9 @@ class Traffic:
                 source = b"".join(word["data"].to_bytes(bus, "little") for word in taken)[row["offset"] :]
                 run[first:end] = self._rounded(source[: end - first], transfer["tf32"])
             memory |= {start + k: byte for k, byte in enumerate(run)}
-            start += transfer["pitch"]
+            start += transfer["run_bytes"] + transfer["gap"] * row["skip"]
         self.transfers.append(transfer | {"bytes": len(memory)})
-        self.words += words
+        (self.loop if transfer["loop"] else self.words).extend(words)
         self._expect(transfer, memory, [word["address"] for word in words if word["error"]])
 
     def _word(self, rng, error_rate):
@@ -125,12 +127,21 @@ class Traffic:
         return b"".join(tf32(lane).to_bytes(4, "little") for lane in lanes)
 
     def _expect(self, transfer, memory, errors):
+        others = {name: transfer[name] for name in ("stage", "reduction", "element")}
         for row in sorted({address >> 7 for address in memory}):
             line = {swizzled(a, transfer["swizzle"]) - 128 * row: b for a, b in memory.items() if a >> 7 == row}
-            self.writes.append((row, line))
-        self.last_writes.append(len(self.writes) - 1)
-        expected = {name: transfer[name] for name in ("tag", "signal", "barrier")} | {"bytes": len(memory)}
-        self.completions.append(expected | {"error": bool(errors), "address": errors[0] if errors else None})
+            self.writes.append((row, line, others))
+        self.errors += errors
+        # The last line tells the store half of all errors.
+        last = {"error": bool(self.errors)} | ({"address": self.errors[0]} if self.errors else {})
+        others = others | last
+        self.writes[-1] = (*self.writes[-1][:2], others)
+        if not transfer["quiet"]:
+            self.last_writes.append(len(self.writes) - 1)
+            expected = {name: transfer[name] for name in ("tag", "signal", "barrier")}
+            self.completions.append(expected | {"bytes": len(memory)} | last)
+        if transfer["stage"] or not transfer["quiet"]:
+            self.errors = []
 
 
 def simple_transfer(**members):
@@ -139,48 +150,60 @@ def simple_transfer(**members):
         "tag": 1,
         "signal": 1,
         "barrier": 8,
-        "line": 0,
+        "smem": 0,
         "data_start": 0,
+        "data_end": members["run_bytes"],
+        "gap": 0,
         "swizzle": 0,
         "fill": 0x04030201,
         "tf32": 0,
+        "quiet": 0,
+        "loop": 0,
+        "stage": 0,
+        "reduction": 0,
+        "element": 0,
     }
-    length = members["run_bytes"]
-    return defaults | {"pitch": length, "data_end": length} | members
+    return defaults | members
 
 
 def random_traffic(params, count, seed):
     rng = random.Random(seed)
     traffic = Traffic(params)
     for tag in range(count):
-        is_tf32 = rng.random() < 0.3
+        is_tf32, quiet = rng.random() < 0.3, rng.random() < 0.3
         grain = 4 if is_tf32 else rng.choice([1, 2, 8, 16])
-        length = 16 * rng.choice([1, 2, 3, 4, 5, 8, 9, 16, rng.randint(1, 40)])
-        pitch = length + 16 * rng.choice([0, 0, 0, 1, 2, 7, 9])
-        runs = rng.randint(1, max(1, min(9, 1200 // pitch)))
+        length = grain * rng.choice(
+            [1, 1, 2, 3, 5, 9, rng.randint(1, 640 // grain), 16 * rng.randint(1, 40 // grain + 1)]
+        )
+        gap = grain * rng.choice([0, 0, 0, 1, rng.randint(0, 127 // grain)])
+        runs = rng.randint(1, max(1, min(40, 1200 // (length + gap))))
         cuts = sorted(rng.sample(range(0, length + 1, grain), 2))
-        lines = -(-(pitch * (runs - 1) + length) // 128)
+        space = params.smem.size_bytes - runs * (length + gap)
         transfer = {
             "tag": tag,
+            "quiet": quiet,
             "signal": rng.getrandbits(1),
             "barrier": 8 * rng.randrange(params.smem.size_bytes // 8),
-            "line": rng.choice([0, params.smem.rows - lines, rng.randint(0, params.smem.rows - lines)]),
+            "smem": rng.choice([128 * rng.randint(0, space // 128), grain * rng.randint(0, space // grain)]),
             "run_bytes": length,
             "data_start": rng.choice([0, cuts[0]]),
             "data_end": rng.choice([length, cuts[1]]),
-            "pitch": pitch,
+            "gap": gap,
             "swizzle": rng.randrange(4),
             "fill": rng.getrandbits(32),
             "tf32": is_tf32,
+            "loop": rng.random() < 0.2,
+            "stage": quiet and not traffic.errors and rng.random() < 0.5,
+            "reduction": rng.randrange(9),
+            "element": rng.randrange(15),
         }
         inside_rate, share_rate = rng.choice([0, 0.5, 1, 1]), rng.choice([0, 0.5, 0.9])
         rows, started = [], False
         for _ in range(runs):
             inside = rng.random() < inside_rate
             offset = rng.randrange(0, params.bus_bytes, min(grain, params.bus_bytes)) if inside else 0
-            rows.append(
-                {"inside": inside, "offset": offset, "shared": inside and started and rng.random() < share_rate}
-            )
+            shared = inside and started and rng.random() < share_rate
+            rows.append({"inside": inside, "offset": offset, "shared": shared, "skip": rng.random() < 0.8})
             started |= inside
         traffic.add(rng, transfer, rows, error_rate=rng.choice([0, 0, 0.2]))
     return traffic
@@ -190,7 +213,7 @@ def run(traffic, mode="none", *, hold_last_word=0, seed=SEED):
     """Runs the traffic, checks everything that comes out, and returns the cycles of all handshakes by port."""
     dut = WriteHalf(traffic.params)
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
-    cycles, came = {}, {}
+    cycles, came = {"loop": []}, {}
 
     def source(name, salt):
         async def drive(ctx):
@@ -218,6 +241,7 @@ def run(traffic, mode="none", *, hold_last_word=0, seed=SEED):
         source("transfers", 1),
         source("rows", 2),
         words,
+        source("loop", 5),
         sink("writes", 3),
         sink("completions", 4),
         background=[watch_stream(dut.writes, "writes"), watch_stream(dut.completions, "completions")],
@@ -228,12 +252,12 @@ def run(traffic, mode="none", *, hold_last_word=0, seed=SEED):
 
 
 def check(traffic, came, cycles):
-    for write, (row, line) in zip(came["writes"], traffic.writes, strict=True):
-        data = write.data.to_bytes(128, "little")
-        assert (write.row, {k: data[k] for k in range(128) if write.strobe >> k & 1}) == (row, line)
+    for write, (row, line, others) in zip(came["writes"], traffic.writes, strict=True):
+        data = write.line.data.to_bytes(128, "little")
+        assert (write.line.row, {k: data[k] for k in range(128) if write.line.strobe >> k & 1}) == (row, line)
+        assert {name: write[name] for name in others} == others
     for completion, expected in zip(came["completions"], traffic.completions, strict=True):
-        for name, value in expected.items():
-            assert value is None or completion[name] == value, f"{name} of {expected}"
+        assert {name: completion[name] for name in expected} == expected
     for done, last in zip(cycles["completions"], traffic.last_writes, strict=True):
         assert done >= cycles["writes"][last], "complete before the last line is written"
         assert last + 1 == len(traffic.writes) or done < cycles["writes"][last + 1], "the next transfer went ahead"
@@ -258,8 +282,8 @@ def repeated(params, count, transfer, rows):
     return traffic
 
 
-INSIDE = {"inside": 1, "offset": 0, "shared": 0}
-OUTSIDE = {"inside": 0, "offset": 0, "shared": 0}
+INSIDE = {"inside": 1, "offset": 0, "shared": 0, "skip": 1}
+OUTSIDE = INSIDE | {"inside": 0}
 
 
 @pytest.mark.parametrize("bus_bytes", BUSES)
@@ -278,16 +302,32 @@ def test_a_word_a_cycle(bus_bytes, length, offset, runs):
 @pytest.mark.parametrize("bus_bytes", BUSES)
 @pytest.mark.parametrize("swizzle", range(4))
 def test_a_run_a_cycle_with_gaps(bus_bytes, swizzle):
-    transfer = simple_transfer(run_bytes=16, pitch=(16, 32, 64, 128)[swizzle], swizzle=swizzle)
+    transfer = simple_transfer(run_bytes=16, gap=(0, 16, 48, 112)[swizzle], swizzle=swizzle)
     cycles = run(repeated(deep_params(bus_bytes), 4, transfer, [INSIDE] * 16))
     assert consecutive(cycles["words"])
 
 
 @pytest.mark.parametrize("bus_bytes", [32, 64])
 def test_a_run_a_cycle_where_runs_share_words(bus_bytes):
-    rows = [{"inside": 1, "offset": 16 * k % bus_bytes, "shared": 16 * k % bus_bytes > 0} for k in range(32)]
+    rows = [INSIDE | {"offset": 16 * k % bus_bytes, "shared": 16 * k % bus_bytes > 0} for k in range(32)]
     cycles = run(repeated(deep_params(bus_bytes), 4, simple_transfer(run_bytes=16), rows))
     assert cycles["writes"] == [cycles["writes"][0] + 8 * k for k in range(16)]
+
+
+@pytest.mark.parametrize("bus_bytes", BUSES)
+def test_an_element_a_cycle(bus_bytes):
+    """Every second byte of a row, as with ``gather0``: eight bytes of each bus word and more, a line in 128 cycles."""
+    rows = [INSIDE | {"offset": 2 * k % bus_bytes, "shared": 2 * k % bus_bytes > 0} for k in range(256)]
+    cycles = run(repeated(deep_params(bus_bytes), 2, simple_transfer(run_bytes=1), rows))
+    assert cycles["writes"] == [cycles["writes"][0] + 128 * k for k in range(4)]
+
+
+@pytest.mark.parametrize("bus_bytes", BUSES)
+@pytest.mark.parametrize(("length", "gap"), [(100, 28), (37, 27), (201, 0)])
+def test_a_word_a_cycle_with_rows_of_odd_length(bus_bytes, length, gap):
+    transfer = simple_transfer(run_bytes=length, gap=gap)
+    cycles = run(repeated(deep_params(bus_bytes), 1, transfer, [INSIDE | {"offset": 5}] * 8))
+    assert consecutive(cycles["words"])
 
 
 @pytest.mark.parametrize("bus_bytes", BUSES)

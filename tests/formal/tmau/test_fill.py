@@ -24,7 +24,7 @@ class ColumnSpec(Elaboratable):
         m.submodules.lines_rules = StreamRules(dut.lines)
         aligned, column = dut.aligned.payload, self.column
         piece = aligned.piece
-        m.d.comb += Assume(~aligned.tf32)
+        m.d.comb += Assume(~aligned.context.tf32)
         m.d.comb += Assume((piece.end <= 128) | piece.emit)
 
         def byte_at(place):
@@ -32,7 +32,7 @@ class ColumnSpec(Elaboratable):
             is_data = (place >= piece.data_first) & (place < piece.data_end)
             data = aligned.word.word_select(column % PARAMS.bus_bytes, 8)
             return (place >= piece.first) & (place < piece.end), Mux(
-                is_data, data, aligned.fill.word_select(column % 4, 8)
+                is_data, data, aligned.context.fill.word_select(column % 4, 8)
             )
 
         written, value = byte_at(column)

@@ -1,4 +1,4 @@
-"""Each step that pulls takes one word; any byte of it lands where the rotation says; errors are collected."""
+"""Each step that pulls takes one word of its source; any byte lands where the rotation says; errors are collected."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.asserts import AnyConst
@@ -11,7 +11,7 @@ from tilewright.sim.formal import StreamRules, prove
 
 
 class RealignerSpec(Elaboratable):
-    """Follows any one byte of the bus word, and the errors of the transfer."""
+    """Follows any one byte of the bus word, and the errors up to the transfer that answers for them."""
 
     def __init__(self, bus_bytes):
         self.params = PRESETS["unit"].replace(bus_bytes=bus_bytes)
@@ -23,18 +23,23 @@ class RealignerSpec(Elaboratable):
         m.submodules.dut = dut = self.dut
         m.submodules.steps_rules = StreamRules(dut.steps, assume=True)
         m.submodules.words_rules = StreamRules(dut.words, assume=True)
+        m.submodules.loop_rules = StreamRules(dut.loop, assume=True)
         m.submodules.aligned_rules = StreamRules(dut.aligned)
 
-        step, word = dut.steps.payload, dut.words.payload
+        step = dut.steps.payload
+        word = Signal.like(dut.words.payload)
+        m.d.comb += word.eq(Mux(step.context.loop, dut.loop.payload, dut.words.payload))
         taken = dut.steps.valid & dut.steps.ready
         m.d.comb += Assume(~(step.pull & step.reuse))
-        m.d.comb += Assert((dut.words.valid & dut.words.ready) == (taken & step.pull))
+        for source, chosen in ((dut.words, ~step.context.loop), (dut.loop, step.context.loop)):
+            m.d.comb += Assert((source.valid & source.ready) == (taken & step.pull & chosen))
 
         at_output, waiting = Signal(StepLayout(self.params)), Signal()
         value, place = Signal(8), Signal(self.params.bus_log2)  # the byte, and where it is in the rotated word
         placed = Signal()  # there was a word
         error, address = Signal(), Signal(self.params.addr_width)
-        earlier = error & ~at_output.piece.last
+        context = at_output.context
+        earlier = error & ~(at_output.piece.last & (context.stage | ~context.quiet))
         with m.If(dut.aligned.ready):
             m.d.sync += waiting.eq(0)
         with m.If(taken):
@@ -59,16 +64,18 @@ class RealignerSpec(Elaboratable):
         m.d.comb += [
             Assert(dut.aligned.valid == waiting),
             Assert(~placed | (aligned.word.word_select(place, 8) == value)),
-            Assert(aligned.completion.error == error),
-            Assert(~error | (aligned.completion.address == address)),
+            Assert(aligned.error == error),
+            Assert(~error | (aligned.address == address)),
             Assert(aligned.piece.as_value() == at_output.piece.as_value()),
+            Assert(aligned.context.as_value() == context.as_value()),
         ]
-        m.d.comb += Cover(waiting & error & at_output.reuse & at_output.piece.last)
+        m.d.comb += Cover(waiting & error & at_output.reuse & at_output.piece.last & context.quiet)
         return m
 
 
 def ports(dut):
-    return [dut.steps.valid, dut.steps.payload, dut.words.valid, dut.words.payload, dut.aligned.ready]
+    sources = [port for source in (dut.steps, dut.words, dut.loop) for port in (source.valid, source.payload)]
+    return [*sources, dut.aligned.ready]
 
 
 def test_words_and_errors():

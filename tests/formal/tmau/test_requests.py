@@ -54,7 +54,7 @@ class RequestsSpec(Elaboratable):
             # Bytes of the run from its first to the first of the word, if it is asked for and not the run's first.
             ahead = Signal(PARAMS.addr_width)
             m.d.comb += ahead.eq((self.word << PARAMS.bus_log2) - run.address)
-            asked = ((self.word - request.word)[: PARAMS.word_width] < request.count)
+            asked = (self.word - request.word)[: PARAMS.word_width] < request.count
             holds = (self.word == run.address[PARAMS.bus_log2 :]) | (ahead < run.bytes)
             m.d.comb += Assert(~asked | (run.inside & ~run.loop & holds))
         m.d.comb += Cover(leaves & row.shared & ~needed)

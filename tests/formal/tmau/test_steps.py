@@ -145,10 +145,7 @@ def well_formed(run, params):
         & (run.word_end <= run.data_start + params.bus_bytes)
     )
     return (
-        (run.start < run.end)
-        & (run.end <= params.smem.size_bytes)
-        & (inside | ~run.inside)
-        & (run.close | ~run.last)
+        (run.start < run.end) & (run.end <= params.smem.size_bytes) & (inside | ~run.inside) & (run.close | ~run.last)
     )
 
 

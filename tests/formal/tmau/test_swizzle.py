@@ -1,4 +1,4 @@
-"""F9: chunks are permuted inside their line; and a completion comes once, never before its transfer's last write."""
+"""F9: chunks are permuted inside their line; F6: a completion comes once, never before its transfer's last write."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.hdl import Assert, Cover, Elaboratable
@@ -7,6 +7,7 @@ from tilewright.golden.spec import Swizzle
 from tilewright.hw.tmau.layouts import CompletionLayout
 from tilewright.hw.tmau.params import PRESETS
 from tilewright.hw.tmau.swizzle import Swizzler, chunk_flips
+from tilewright.hw.tmau.tracker import ContextLayout
 from tilewright.sim.formal import StreamRules, prove
 
 PARAMS = PRESETS["unit"]
@@ -43,8 +44,9 @@ class SwizzlerSpec(Elaboratable):
         m.submodules.writes_rules = StreamRules(dut.writes)
         m.submodules.completions_rules = StreamRules(dut.completions)
 
-        last, row = Signal(), Signal(PARAMS.smem.row_width)
+        completes, row = Signal(), Signal(PARAMS.smem.row_width)
         completion = Signal(CompletionLayout(PARAMS))
+        context, write = Signal(ContextLayout(PARAMS)), dut.writes.payload
         to_write, to_complete = Signal(), Signal()
         written = dut.writes.valid & dut.writes.ready
         with m.If(written):
@@ -53,12 +55,14 @@ class SwizzlerSpec(Elaboratable):
             m.d.sync += to_complete.eq(0)
         with m.If(dut.lines.valid & dut.lines.ready):
             arriving = dut.lines.payload
+            ends = arriving.last & ~arriving.context.quiet
+            m.d.sync += context.eq(arriving.context)
+            m.d.sync += [to_write.eq(1), to_complete.eq(ends), completes.eq(ends), row.eq(arriving.line.row)]
+            m.d.sync += [completion[name].eq(arriving.context[name]) for name in ("tag", "signal", "barrier", "bytes")]
             m.d.sync += [
-                to_write.eq(1),
-                to_complete.eq(arriving.last),
-                last.eq(arriving.last),
-                row.eq(arriving.line.row),
-                completion.eq(arriving.completion),
+                completion.error.eq(arriving.error),
+                completion.write.eq(0),
+                completion.address.eq(arriving.address),
             ]
             m.d.comb += Assert(~to_write | written, "a line is accepted only when the one before is written")
             m.d.comb += Assert(~to_complete | (dut.completions.valid & dut.completions.ready))
@@ -66,21 +70,23 @@ class SwizzlerSpec(Elaboratable):
         m.d.comb += [
             Assert(dut.valid == (to_write | to_complete)),
             Assert(dut.written == (to_complete & ~to_write)),
-            Assert(~dut.valid | (dut.last == last)),
-            Assert(~to_write | (to_complete == last)),
-            Assert(~to_complete | last),
+            Assert(~dut.valid | (dut.completes == completes)),
+            Assert(~to_write | (to_complete == completes)),
+            Assert(~to_complete | completes),
         ]
 
         m.d.comb += Assert(dut.writes.valid == to_write)
         m.d.comb += Assert(dut.completions.valid == (to_complete & (~to_write | dut.writes.ready)))
         with m.If(to_write):
-            m.d.comb += Assert(dut.writes.payload.row == row)
+            m.d.comb += Assert(dut.writes.payload.line.row == row)
+            m.d.comb += Assert((write.stage == context.stage) & (write.error == completion.error))
+            m.d.comb += Assert((write.reduction == context.reduction) & (write.element == context.element))
         with m.If(to_complete):
             m.d.comb += Assert(dut.completions.payload.as_value() == completion.as_value())
         held = Signal()
         with m.If(dut.completions.valid & ~dut.completions.ready & ~to_write):
             m.d.sync += held.eq(1)
-        m.d.comb += Cover(held & to_write & last)
+        m.d.comb += Cover(held & to_write & completes)
         return m
 
 

@@ -1,6 +1,6 @@
-"""F6: runs obey the stream rules, and take one row each, and with the last one the transfer."""
+"""F6: runs obey the stream rules, and take one row each, and with the last one the transfer; F8: and lie end to end."""
 
-from amaranth import Module, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.hdl import Assert, Cover, Elaboratable
 
 from tilewright.hw.tmau.params import PRESETS
@@ -9,7 +9,7 @@ from tilewright.sim.formal import StreamRules, prove
 
 
 class TrackerSpec(Elaboratable):
-    """Counts rows and runs on both sides of the queue."""
+    """Counts rows and runs on both sides of the queue, and remembers where the run before ended."""
 
     def __init__(self):
         self.dut = ResponseTracker(PRESETS["unit"])
@@ -32,8 +32,26 @@ class TrackerSpec(Elaboratable):
             Assert(transfers == dut.transfer_queue.level),
             Assert(~dut.runs.valid | ((rows != 0) & (transfers != 0))),
         ]
+        self.judge_place(m, taken)
         m.d.comb += Cover(taken & dut.runs.payload.last & (transfers == 2))
         return m
+
+    def judge_place(self, m, taken):
+        """Runs lie one behind the other, with the gap where a row ends; a run closes the line that nobody goes on with."""
+        dut, run = self.dut, self.dut.runs.payload
+        transfer, row = dut.transfer_queue.o.payload, dut.row_queue.o.payload
+        begun, following = Signal(), Signal.like(dut.following)
+        behind = Signal(len(following) + 1)  # a bit more: the last run may end at the end of the memory
+        m.d.comb += behind.eq(run.end + Mux(row.skip, transfer.gap, 0))
+        with m.If(taken):
+            m.d.sync += [begun.eq(~run.last), following.eq(behind)]
+        m.d.comb += [Assert(dut.first == ~begun), Assert(~begun | (dut.following == following))]
+        with m.If(dut.runs.valid):
+            m.d.comb += [
+                Assert(run.start == Mux(begun, following, transfer.smem)),
+                Assert(run.end == (run.start + transfer.run_bytes)[: len(run.end)]),
+                Assert(run.close == (run.last | (behind[7:] != run.end[7:]))),
+            ]
 
 
 def ports(dut):
@@ -45,7 +63,7 @@ def ports(dut):
 
 def test_one_row_a_run():
     spec = TrackerSpec()
-    prove(spec, ports(spec.dut), name="tracker", depth=2, proves="F6")
+    prove(spec, ports(spec.dut), name="tracker", depth=2, proves="F6 F8")
 
 
 def test_tracker_spec_reaches_two_transfers():

@@ -84,8 +84,9 @@ class Pieces:
                 "emit": emit,
             }
             piece["last"] = emit and number % 3 == 0
-            payload = {"piece": piece, "word": word, "swizzle": number % 4, "fill": fill, "tf32": is_tf32}
-            self.pieces.append(payload | {"completion": {"tag": number}})
+            context = {"tag": number, "swizzle": number % 4, "fill": fill, "tf32": is_tf32}
+            ends = {"error": number % 2, "address": number}
+            self.pieces.append({"piece": piece, "word": word, "context": context} | ends)
 
             lanes = [word >> 32 * k & 0xFFFFFFFF for k in range(bus_bytes // 4)]
             data = b"".join((tf32(lane) if is_tf32 else lane).to_bytes(4, "little") for lane in lanes)
@@ -125,7 +126,8 @@ def test_lines_of_random_pieces(bus_bytes, mode):
         data = came.line.data.to_bytes(128, "little")
         assert {k: data[k] for k in range(128) if came.line.strobe >> k & 1} == expected
         assert (came.line.row, came.last) == (row, last)
-        assert (came.swizzle, came.completion.tag) == (number % 4, number)
+        assert (came.context.swizzle, came.context.tag) == (number % 4, number)
+        assert (came.error, came.address) == (number % 2, number)
 
 
 def test_latency_one_and_full_rate():

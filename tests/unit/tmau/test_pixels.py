@@ -57,8 +57,7 @@ class Walk:
 
     def payload(self):
         starts, lows, highs = (
-            [x + o for x, o in zip(corner, self.offset, strict=True)]
-            for corner in (self.start, self.lower, self.high)
+            [x + o for x, o in zip(corner, self.offset, strict=True)] for corner in (self.start, self.lower, self.high)
         )
         return {
             "store": self.store,

@@ -117,18 +117,37 @@ def test_random_runs(bus_bytes, mode):
         (make_run(0, 512, data=(200, 210), last=1), [(0, 128), (0, 128), (0, 128), (0, 128)]),
         # The word reaches over the line's end: what is behind it goes along, then the open line is completed.
         (make_run(112, 48, data=(10, 20), last=1), [(112, 160), (32, 32)]),
+        # A run of one byte.
+        (make_run(77, 1, data=(0, 1), offset=15, last=1), [(77, 78)]),
+        # A run that ends with the line leaves nothing to be completed.
+        (make_run(125, 3, data=(1, 3), offset=14, last=1), [(125, 128)]),
         # … but not a whole line of fill.
         (make_run(112, 272, data=(10, 20), last=1), [(112, 132), (4, 128), (0, 128)]),
     ],
-    ids=["aligned", "misaligned", "fill", "fill around", "over the line", "fill behind"],
+    ids=["aligned", "misaligned", "fill", "fill around", "over the line", "byte", "end of line", "fill behind"],
 )
 def test_worked_examples(run, spans):
     steps, _, _ = run_steps(16, [run])
     assert [(step.piece.first, step.piece.end) for step in steps[0]] == spans
 
 
-def test_latency_two_and_a_run_a_cycle():
-    runs = [make_run(16 * k, 16, data=(0, 16), last=k % 3 == 2) for k in range(30)]
+def bytes_of_a_word(k):
+    """Single bytes at odd places, several in a line and fifteen in a bus word."""
+    return make_run(9 * k, 1, data=(0, 1), offset=k % 15, shared=k % 15 > 0, close=9 * k // 128 != (9 * k + 9) // 128)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda k: make_run(16 * k, 16, data=(0, 16), last=k % 3 == 2),
+        bytes_of_a_word,
+        # Seven bytes behind each other, wherever lines end.
+        lambda k: make_run(7 * k, 7, data=(0, 7), offset=k % 8),
+    ],
+    ids=["chunks", "bytes", "sevens"],
+)
+def test_latency_two_and_a_run_a_cycle(make):
+    runs = [make(k) for k in range(30)]
     _, taken, cycles = run_steps(16, runs)
     assert taken == list(range(30))
     assert cycles == list(range(2, 32))

@@ -27,18 +27,33 @@ def random_lines(count, last_rate=0.3):
                 "data": rng.getrandbits(1024),
                 "strobe": rng.getrandbits(128),
             },
-            "swizzle": number % 4,
             "last": rng.random() < last_rate,
-            "completion": {"tag": number, "address": rng.getrandbits(32)},
+            "context": {
+                "tag": number,
+                "quiet": rng.random() < 0.3,
+                "signal": rng.getrandbits(1),
+                "barrier": 8 * number,
+                "bytes": number,
+                "swizzle": number % 4,
+                "stage": rng.getrandbits(1),
+                "reduction": rng.randrange(9),
+                "element": rng.randrange(15),
+            },
+            "error": rng.getrandbits(1),
+            "address": rng.getrandbits(32),
         }
         for number in range(count)
     ]
 
 
+def completes(line):
+    return line["last"] and not line["context"]["quiet"]
+
+
 def run(lines, mode="none", *, completion_stall=None):
     dut = Swizzler(PARAMS)
     stall = STALL_MODES[mode]["stall"]
-    count = sum(line["last"] for line in lines)
+    count = sum(completes(line) for line in lines)
     result = {}
 
     async def source(ctx):
@@ -60,11 +75,13 @@ def test_chunks_lie_at_swizzled_addresses(mode):
     lines = random_lines(150)
     for came, sent in zip(run(lines, mode)["writes"][0], lines, strict=True):
         row, data, strobe = (sent["line"][name] for name in ("row", "data", "strobe"))
-        assert came.row == row
+        assert came.line.row == row
+        assert all(came[name] == sent["context"][name] for name in ("stage", "reduction", "element"))
+        assert (came.error, came.address) == (sent["error"], sent["address"])
         for byte in range(128):
-            place = swizzled(128 * row + byte, (0, 32, 64, 128)[sent["swizzle"]]) - 128 * row
-            assert came.data >> 8 * place & 255 == data >> 8 * byte & 255
-            assert came.strobe >> place & 1 == strobe >> byte & 1
+            place = swizzled(128 * row + byte, (0, 32, 64, 128)[sent["context"]["swizzle"]]) - 128 * row
+            assert came.line.data >> 8 * place & 255 == data >> 8 * byte & 255
+            assert came.line.strobe >> place & 1 == strobe >> byte & 1
 
 
 @pytest.mark.parametrize("completion_stall", [0.0, 0.9])
@@ -73,9 +90,12 @@ def test_completions_are_held_behind_their_last_write(mode, completion_stall):
     lines = random_lines(100)
     result = run(lines, mode, completion_stall=completion_stall)
     writes = result["writes"][1]
-    last = [number for number, line in enumerate(lines) if line["last"]]
+    last = [number for number, line in enumerate(lines) if completes(line)]
     for number, completion, cycle in zip(last, *result["completions"], strict=True):
-        assert (completion.tag, completion.address) == (number, lines[number]["completion"]["address"])
+        line = lines[number]
+        expected = {name: line["context"][name] for name in ("tag", "signal", "barrier", "bytes")}
+        expected |= {"error": line["error"], "address": line["address"], "write": 0}
+        assert completion == completion.shape().const(expected)
         assert cycle >= writes[number]
         assert number + 1 == len(lines) or cycle < writes[number + 1]
 
@@ -85,4 +105,4 @@ def test_latency_one_and_full_rate():
     result = run(lines)
     assert result["lines"] == list(range(60))
     assert result["writes"][1] == list(range(1, 61))
-    assert result["completions"][1] == [number + 1 for number, line in enumerate(lines) if line["last"]]
+    assert result["completions"][1] == [number + 1 for number, line in enumerate(lines) if completes(line)]
