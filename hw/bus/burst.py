@@ -56,6 +56,8 @@ class BurstSplitter(wiring.Component):
     -------
     i : In(stream of RangeLayout)
     o : Out(stream of BurstLayout)
+    last : Out(1)
+        The burst at ``o`` is the last one of its range.
     """
 
     def __init__(self, *, word_width, count_width, bus_bytes, max_burst):
@@ -72,6 +74,7 @@ class BurstSplitter(wiring.Component):
             {
                 "i": In(stream.Signature(RangeLayout(word_width, count_width))),
                 "o": Out(stream.Signature(BurstLayout(word_width))),
+                "last": Out(1),
             }
         )
 
@@ -88,7 +91,7 @@ class BurstSplitter(wiring.Component):
         room = Signal(burst_log2 + 1)
         m.d.comb += room.eq((1 << burst_log2) - lost)
 
-        last = Signal()
+        last = self.last
         m.d.comb += [
             last.eq(todo.count <= room),
             self.o.valid.eq(self.i.valid),
