@@ -59,7 +59,7 @@ class PixelWalker(wiring.Component):
         with m.If(self.i.ready):
             m.d.sync += self.busy.eq(self.i.valid)
 
-        # x + 1 turns the lowest zero of x into a one: the innermost dimension that has not come to its end. N never has.
+        # x + 1 turns the lowest zero of x into a one: the innermost dimension that is not at its end. N never is.
         turning, advance = Signal(_SPATIAL + 1), Signal(_SPATIAL + 1)
         m.d.comb += [turning[k].eq(self.positions[k] >= self.turns[k]) for k in range(_SPATIAL)]
         m.d.comb += advance.eq(~turning & (turning + 1))

@@ -1,4 +1,4 @@
-"""From rows and bus words to lines, against a byte-by-byte model: random transfers in every stall mode, rates, latency."""
+"""From rows and words to lines, against a byte-by-byte model: random transfers in every stall mode, rates, latency."""
 
 import random
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ BUSES = [16, 32, 64]
 
 
 class WriteHalf(Elaboratable):
-    """The five rooms, one behind the other."""
+    """The five rooms of the load half that come before shared memory, one behind the other."""
 
     def __init__(self, params):
         self.tracker = ResponseTracker(params)
@@ -316,7 +316,7 @@ def test_a_run_a_cycle_where_runs_share_words(bus_bytes):
 
 @pytest.mark.parametrize("bus_bytes", BUSES)
 def test_an_element_a_cycle(bus_bytes):
-    """Every second byte of a row, as with ``gather0``: eight bytes of each bus word and more, a line in 128 cycles."""
+    """Every second byte of a row, as with ``gather0``: half a bus word from each, a line in 128 cycles."""
     rows = [INSIDE | {"offset": 2 * k % bus_bytes, "shared": 2 * k % bus_bytes > 0} for k in range(256)]
     cycles = run(repeated(deep_params(bus_bytes), 2, simple_transfer(run_bytes=1), rows))
     assert cycles["writes"] == [cycles["writes"][0] + 128 * k for k in range(4)]

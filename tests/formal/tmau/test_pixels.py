@@ -1,4 +1,4 @@
-"""F8, F11: pixels follow the walk of tmau.md section 4, at the addresses that its steps add up to, ``last`` + 1 of them."""
+"""F8, F11: ``last`` + 1 pixels follow the walk of tmau.md section 4, at the addresses that its steps add up to."""
 
 from amaranth import Module, Mux, Signal, signed
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable

@@ -37,7 +37,7 @@ class TrackerSpec(Elaboratable):
         return m
 
     def judge_place(self, m, taken):
-        """Runs lie one behind the other, with the gap where a row ends; a run closes the line that nobody goes on with."""
+        """Runs lie end to end, with the gap where a row ends; a run closes the line that no other goes on with."""
         dut, run = self.dut, self.dut.runs.payload
         transfer, row = dut.transfer_queue.o.payload, dut.row_queue.o.payload
         begun, following = Signal(), Signal.like(dut.following)
