@@ -1,4 +1,4 @@
-"""An AXI4 read subordinate of our own, as nasty as the specification allows.
+"""An AXI4 read subordinate of our own, as nasty as the specification allows, and what the one for writes shares.
 
 :class:`AxiReadSlave` is a cycle model without a simulator in it, so that it can be tested by itself; :func:`serve`
 connects it to the pins of a design in cocotb.
@@ -10,11 +10,11 @@ from enum import IntEnum
 
 from cocotb.triggers import RisingEdge
 
-__all__ = ["AxiReadSlave", "Beat", "Knobs", "Request", "Response", "serve"]
+__all__ = ["AxiReadSlave", "Beat", "Faults", "Knobs", "Request", "Response", "serve"]
 
 
 class Response(IntEnum):
-    """RRESP of a beat."""
+    """RRESP of a beat, or BRESP of a burst: the larger, the worse."""
 
     OKAY = 0
     SLVERR = 2
@@ -32,11 +32,13 @@ class Knobs:
     interleave : bool
         Beats of different IDs may alternate.
     ready_after_valid : bool
-        ARREADY is low until ARVALID has been seen, for every request.
+        READY of a channel is low until its VALID has been seen, every time.
     latency : int
-        Cycles that a request waits at least before its first beat.
-    ar_stall, r_stall : float
-        Probability, in each cycle, of ARREADY being low and of no new beat being shown; less than 1.
+        Cycles that a read waits at least for its first beat, and a complete write for its answer.
+    ar_stall, r_stall, aw_stall, w_stall, b_stall : float
+        Probability, in each cycle, of READY being low, or of nothing new being shown; less than 1.
+    data_first : bool
+        AWREADY is low until the first data of the burst have been accepted.
     """
 
     reorder: bool = False
@@ -45,6 +47,10 @@ class Knobs:
     latency: int = 0
     ar_stall: float = 0.0
     r_stall: float = 0.0
+    aw_stall: float = 0.0
+    w_stall: float = 0.0
+    b_stall: float = 0.0
+    data_first: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,38 @@ class Beat:
     data: int
     response: Response
     last: bool
+
+
+class Faults:
+    """Which bus words answer with an error: those that somebody has asked for, and those behind the memory.
+
+    Parameters
+    ----------
+    size : int
+        Bytes of the memory.
+    word_bytes : int
+        Bytes of a bus word.
+    """
+
+    def __init__(self, size, word_bytes):
+        self._size = size
+        self._word_bytes = word_bytes
+        self._failing = []
+
+    def fail(self, address, size, response=Response.SLVERR):
+        """From now on words with a byte in ``address … address + size − 1`` get ``response``; the latest call wins."""
+        self._failing.insert(0, (address, address + size, response))
+
+    def forgive(self):
+        """Takes back every :meth:`fail`."""
+        self._failing.clear()
+
+    def response(self, address):
+        """What the bus word at ``address`` answers."""
+        for start, end, response in self._failing:
+            if start < address + self._word_bytes and address < end:
+                return response
+        return Response.OKAY if 0 <= address <= self._size - self._word_bytes else Response.DECERR
 
 
 @dataclass(eq=False)
@@ -101,15 +139,17 @@ class AxiReadSlave:
         The R channel in the coming cycle; None is RVALID low.
     requests : list of Request
         Every request accepted so far, in order.
+    faults : Faults
+        Where answers are errors.
     """
 
     def __init__(self, memory, *, word_bytes, knobs=Knobs(), seed):
         self.memory = memory
         self.knobs = knobs
         self.requests = []
+        self.faults = Faults(len(memory), word_bytes)
         self._word_bytes = word_bytes
         self._random = random.Random(seed)
-        self._failing = []
         self._cycle = 0
         self.reset()
 
@@ -123,14 +163,6 @@ class AxiReadSlave:
     def idle(self):
         """Nothing is in flight."""
         return self.beat is None and not self._bursts
-
-    def fail(self, address, size, response=Response.SLVERR):
-        """From now on beats with a byte in ``address … address + size − 1`` get ``response``; the latest call wins."""
-        self._failing.insert(0, (address, address + size, response))
-
-    def forgive(self):
-        """Takes back every :meth:`fail`."""
-        self._failing.clear()
 
     def tick(self, request, rready):
         """A clock edge.
@@ -161,7 +193,7 @@ class AxiReadSlave:
         if not candidates or self._chance(self.knobs.r_stall):
             return None
         burst = self._random.choice(candidates)
-        response = self._response(burst.address)
+        response = self.faults.response(burst.address)
         data = bytes(self.memory[burst.address : burst.address + self._word_bytes])
         beat = Beat(burst.id, int.from_bytes(data, "little"), response, last=burst.beats == 1)
         burst.started = True
@@ -184,12 +216,6 @@ class AxiReadSlave:
         if not self.knobs.interleave:
             choice = [burst for burst in choice if burst.started] or choice
         return choice
-
-    def _response(self, address):
-        for start, end, response in self._failing:
-            if start < address + self._word_bytes and address < end:
-                return response
-        return Response.OKAY if 0 <= address <= len(self.memory) - self._word_bytes else Response.DECERR
 
 
 async def serve(slave, port, clock, reset):

@@ -107,8 +107,8 @@ def expected_beats(asked, number):
 def test_answers(knobs):
     """The monitor is content, and every ID gets its data in order, with the errors where they were set."""
     slave = AxiReadSlave(MEMORY[:8000], word_bytes=WORD, knobs=knobs, seed=5)
-    slave.fail(0x400, 0x400, Response.SLVERR)
-    slave.fail(0x500, 1, Response.DECERR)
+    slave.faults.fail(0x400, 0x400, Response.SLVERR)
+    slave.faults.fail(0x500, 1, Response.DECERR)
     asked, answered, _ = run(slave, seed=7)
     assert slave.requests == [request for _, request in asked]
     for number in range(IDS):
@@ -154,13 +154,13 @@ def test_full_rate():
 def test_forgive_and_reset():
     """Errors end with forgive(), bursts in flight with reset()."""
     slave = AxiReadSlave(MEMORY, word_bytes=WORD, seed=1)
-    slave.fail(0, 8192)
+    slave.faults.fail(0, 8192)
     slave.tick(None, True)
     slave.tick(Request(0, 0, 4), True)
     assert slave.beat.response == Response.SLVERR
     slave.reset()
     assert slave.idle
-    slave.forgive()
+    slave.faults.forgive()
     slave.tick(None, True)
     slave.tick(Request(0, 0, 1), True)
     assert slave.beat == Beat(0, int.from_bytes(MEMORY[:WORD], "little"), Response.OKAY, True)
