@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec import (
     BLOCK,
     COMMAND_FIELD,
+    DESCRIPTOR,
     GROUP,
     REPLACE,
     Element,
@@ -99,8 +100,10 @@ class BlockSetup(wiring.Component):
         first = Signal(MeasuredLayout(self.params))
         m.submodules.locator = locator = FieldLocator()
         m.d.comb += [locator.field.eq(replace.field), locator.index.eq(replace.index)]
-        reach = Signal(signed(33))
-        m.d.comb += reach.eq(block.size - 1)
+        reach = Signal(
+            signed(33)
+        )  # from the first byte to the last; REPLACE names a descriptor where others have a source
+        m.d.comb += reach.eq(Mux(block.opcode == Opcode.REPLACE, DESCRIPTOR.bytes - 1, block.size - 1))
         with m.If(load):
             m.d.sync += [
                 first.command.eq(self.i.p),
@@ -192,7 +195,6 @@ class BlockSetup(wiring.Component):
                 transfer.fill.eq(Mux(later, third.set, third.kept)),
                 transfer.reduction.eq(Mux(later, Reduction.OR, Reduction.AND)),
                 transfer.element.eq(Element.U64),
-                transfer.bytes.eq(_FIELD_BYTES),
             ]
         with m.Else():
             store, loop, stage = to_shared ^ last, third.twice & to_shared, third.twice & ~to_shared

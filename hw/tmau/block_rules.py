@@ -19,7 +19,7 @@ class MeasuredLayout(data.StructLayout):
         super().__init__(
             {
                 "command": command_layout(),
-                "source_last": signed(66),  # last byte; an empty block ends before it begins
+                "source_last": signed(66),  # last byte, or that of the descriptor; an empty block ends before it begins
                 "destination_last": signed(66),
                 # Modulo 2^addr_width, as addresses are.
                 "ahead": unsigned(params.addr_width),  # of the destination, from the source on
@@ -78,6 +78,12 @@ def block_rules(params, windows, measured):
         (Error.FIELD, REPLACE, "field", replaces & measured.place.no_field),
         (Error.FIELD, REPLACE, "index", replaces & measured.place.no_index),
         (Error.FIELD, REPLACE, "value", replaces & (replace.value & ~measured.place.ones).any()),
+        (
+            Error.WINDOW,
+            REPLACE,
+            "descriptor",
+            replaces & outside_global(windows, replace.descriptor, measured.source_last),
+        ),
         (Error.WINDOW, BLOCK, "barrier", signals & outside_shared(windows, barrier, barrier)),
         (Error.WINDOW, BLOCK, "source", outside(from_shared, from_global, block.source, measured.source_last)),
         (

@@ -9,9 +9,9 @@ from tilewright.golden.spec import COMMAND, COMMAND_FIELD, TENSOR_OPCODES, Error
 
 from ..bus.axi4_port import DescriptorWordLayout
 from ..lib.cam import TagArray
+from .command_rules import LookupLayout
 from .descriptor import CheckedLayout, DescriptorCheck, FaultLayout
 from .layouts import WindowsLayout, command_layout
-from .setup import LookupLayout
 
 __all__ = ["DescriptorCache"]
 
@@ -36,7 +36,7 @@ class DescriptorCache(wiring.Component):
     o : stream of LookupLayout, out
         ``fault`` holds OPCODE, DESCRIPTOR_ALIGNMENT, WINDOW, or what the descriptor check found.
     windows : WindowsLayout, in
-        Descriptors lie in the global window, or are neither fetched nor used.
+        Descriptors outside the global window are neither fetched nor used.
     quiescent : 1, in
         No command is in a room behind this one, and none at ``o``.
     fetch : stream of unsigned(addr_width), out
@@ -172,11 +172,11 @@ class DescriptorCache(wiring.Component):
         """What is wrong with the command before its descriptor is known."""
         fault = Signal(FaultLayout())
         known = Signal()
-        named, used = Signal(), Signal()  # the command names a descriptor; and reads or changes it
+        named, read = Signal(), Signal()  # the command names a descriptor; and it is read here
         with m.Switch(command.opcode):
-            with m.Case(*TENSOR_OPCODES, Opcode.REPLACE):
-                m.d.comb += [known.eq(1), named.eq(1), used.eq(1)]
-            with m.Case(Opcode.INVALIDATE):
+            with m.Case(*TENSOR_OPCODES):
+                m.d.comb += [known.eq(1), named.eq(1), read.eq(1)]
+            with m.Case(Opcode.INVALIDATE, Opcode.REPLACE):
                 m.d.comb += [known.eq(1), named.eq(1)]
             with m.Case(*Opcode):
                 m.d.comb += known.eq(1)
@@ -187,7 +187,7 @@ class DescriptorCache(wiring.Component):
                 fault.field.eq(COMMAND_FIELD + COMMAND.index("opcode")),
                 fault.value.eq(command.opcode),
             ]
-        with m.Elif((named & misaligned) | (used & self._outside(command.descriptor))):
+        with m.Elif((named & misaligned) | (read & self._outside(command.descriptor))):
             m.d.comb += [
                 fault.code.eq(Mux(misaligned, Error.DESCRIPTOR_ALIGNMENT, Error.WINDOW)),
                 fault.field.eq(COMMAND_FIELD + COMMAND.index("descriptor")),

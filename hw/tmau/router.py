@@ -6,8 +6,8 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import Error, Opcode
 
+from .command_rules import LookupLayout
 from .layouts import command_layout
-from .setup import LookupLayout
 
 __all__ = ["Router"]
 

@@ -108,14 +108,22 @@ def test_size_larger_than_shared_memory():
     assert broken_rules(payload, {}) == [(Error.BLOCK_RANGE, "size")]
 
 
+def replacement(descriptor, value, place):
+    word = REPLACE.pack(opcode=Opcode.REPLACE, descriptor=descriptor, value=value)
+    return {"command": command_layout().from_bits(word), "place": place, "source_last": descriptor + 127}
+
+
 @pytest.mark.parametrize(
     ("place", "value", "field"),
     [({"no_field": 1, "ones": 1}, 0, "field"), ({"no_index": 1, "ones": 1}, 0, "index"), ({"ones": 7}, 8, "value")],
 )
 def test_replace(place, value, field):
-    word = REPLACE.pack(opcode=Opcode.REPLACE, value=value)
-    payload = {"command": command_layout().from_bits(word), "place": place}
-    assert broken_rules(payload) == [(Error.FIELD, field)]
+    assert broken_rules(replacement(4096, value, place)) == [(Error.FIELD, field)]
+
+
+def test_replace_outside_the_window():
+    assert broken_rules(replacement(3 * 4096 - 128, 1, {"ones": 1})) == []
+    assert broken_rules(replacement(3 * 4096 - 64, 1, {"ones": 1})) == [(Error.WINDOW, "descriptor")]
 
 
 def test_rules_are_in_the_order_of_reports():
