@@ -2,6 +2,7 @@
 
 from .machine import ErrorRecord, Machine, command_word
 from .memory import GlobalMemory, Memory
+from .tmau.align import Alignment, Operator, Padding, align, unalign
 from .tmau.copy import check_block
 from .tmau.descriptor import Refusal, check_word
 from .tmau.limits import Limits, limits
@@ -13,15 +14,19 @@ from .tmau.tile import tx_bytes
 from .windows import Windows
 
 __all__ = [
+    "Alignment",
     "DescriptorError",
     "ErrorRecord",
     "GlobalMemory",
     "Limits",
     "Machine",
     "Memory",
+    "Operator",
+    "Padding",
     "Refusal",
     "TensorMap",
     "Windows",
+    "align",
     "check_block",
     "check_command",
     "check_word",
@@ -30,4 +35,5 @@ __all__ = [
     "load",
     "store",
     "tx_bytes",
+    "unalign",
 ]

@@ -1,0 +1,202 @@
+"""Tensors of small elements made fit for movers with a coarse granularity: padding by class of operator (layouts.md).
+
+A mover that only takes addresses, sizes and strides of a multiple of 4 bytes cannot read an odd number of 2-byte
+elements. How an operator sees a tensor (N, C, H, W) decides where padding does not disturb it, and how little will do.
+The TMAU makes the copy: rows that begin at any element are read with ``unaligned``, and what a box reaches over the
+tensor's end becomes padding by the fill of out-of-bounds elements.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import product
+
+import ml_dtypes
+import numpy as np
+
+from ..spec import Element
+from .load import load
+from .store import store
+from .tensor_map import TensorMap
+
+__all__ = ["Alignment", "Operator", "Padding", "align", "unalign"]
+
+_BOX_MAX = 256
+#: Bytes of shared memory that a box takes at most, unless told otherwise.
+_BOX_BYTES = 16384
+_FLOATS = {
+    Element.F16: np.float16, Element.BF16: ml_dtypes.bfloat16, Element.F32: np.float32, Element.F64: np.float64,
+    Element.TF32: np.float32, Element.F8E4M3: ml_dtypes.float8_e4m3fn, Element.F8E5M2: ml_dtypes.float8_e5m2,
+}  # fmt: skip
+
+
+class Operator(Enum):
+    """Class of an operator, by how it sees the tensor."""
+
+    ELEMENTWISE = "elementwise"  #: one row of N·C·H·W: activations
+    ROW = "row"  #: N rows of C·H·W; whole rows are added: fc, softmax
+    COLUMN = "column"  #: N rows of C·H·W; each row is made longer: fc, softmax
+    BATCH_NORM_2D = "batch_norm_2d"  #: N·C rows of H·W
+    POOL = "pool"  #: N·C·H rows of W
+    BATCH_NORM_3D = "batch_norm_3d"  #: N planes of C rows of H·W; both are made longer
+
+
+class Padding(Enum):
+    """What is put where nothing was.
+
+    Zeros are neutral for element-wise operators, fc, sums (batch norm, average pool), and for all rows that are added
+    whole. A softmax over columns needs ``MINUS_INFINITY``, whose exponential is zero; a maximum needs that, or the
+    ``LOWEST`` number where a type has no infinity.
+    """
+
+    ZERO = "zero"
+    LOWEST = "lowest"
+    MINUS_INFINITY = "minus_infinity"
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """A tensor and its padded copy.
+
+    It is copied box by box. For each of ``starts``, a load of ``source`` and a store of ``target``, at the same
+    coordinates and the same place in shared memory, make the padded tensor; with the two maps exchanged they take the
+    padding away.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        N, C, H, W.
+    view : tuple of int
+        The tensor as the operator sees it, outermost dimension first.
+    padded : tuple of int
+        The same with padding.
+    strides : tuple of int
+        Bytes from index to index in the padded tensor, outermost dimension first.
+    source, target : TensorMap
+        Of the tensor and of the padded one.
+    """
+
+    shape: tuple
+    view: tuple
+    padded: tuple
+    strides: tuple
+    source: TensorMap
+    target: TensorMap
+
+    @property
+    def starts(self):
+        """Coordinates of each box, innermost dimension first."""
+        box = self.source.box
+        ranges = [range(0, size, step) for size, step in zip(self.target.size, box, strict=True)]
+        return [tuple(reversed(start)) for start in product(*reversed(ranges))]
+
+    @property
+    def added_bytes(self):
+        """Bytes of padding."""
+        return (math.prod(self.padded) - math.prod(self.shape)) * self.source.element.bytes
+
+    def pad(self, gmem):
+        """Makes the padded tensor in ``gmem``, a Memory, as the TMAU does."""
+        _copy(self.source, self.target, self.starts, gmem)
+
+    def strip(self, gmem):
+        """Makes the tensor of the padded one in ``gmem``, as the TMAU does."""
+        _copy(self.target, self.source, self.starts, gmem)
+
+
+def align(shape, element, operator, granularity, *, padding=Padding.ZERO, source=0, target=0, box_bytes=_BOX_BYTES):
+    """The :class:`Alignment` of a tensor (N, C, H, W) for a mover that takes multiples of ``granularity`` bytes.
+
+    Parameters
+    ----------
+    shape : (int, int, int, int)
+    element : Element or str
+    operator : Operator or str
+    granularity : int
+        Bytes; a power of two.
+    padding : Padding or str
+        What the padding holds.
+    source, target : int
+        Addresses of the tensor, a multiple of the element, and of the padded one, a multiple of ``granularity``.
+    box_bytes : int
+        Most bytes of shared memory that a copy may use at a time.
+    """
+    element = element if isinstance(element, Element) else Element[element.upper()]
+    operator, padding = Operator(operator), Padding(padding)
+    if len(shape) != 4 or min(shape) < 1:
+        raise ValueError(f"shape must be N, C, H, W, each at least 1, not {shape!r}")
+    if granularity < 1 or granularity & granularity - 1:
+        raise ValueError(f"granularity must be a power of two, not {granularity!r}")
+    if target % granularity:
+        raise ValueError(f"target must be a multiple of the granularity {granularity}, not {target:#x}")
+    view, longer = _view(shape, operator)
+    multiple = max(granularity // element.bytes, 1)
+    padded = tuple(-(-n // multiple) * multiple if grows else n for n, grows in zip(view, longer, strict=True))
+    unpadded = TensorMap(
+        element=element,
+        size=view[::-1],
+        stride=_strides(view, element)[:-1][::-1],
+        box=_box(padded[::-1], element, box_bytes),
+        address=source,
+        unaligned=True,
+        fill={"constant": _pattern(padding, element)},
+    )
+    strides = _strides(padded, element)
+    aligned = replace(unpadded, size=padded[::-1], stride=strides[:-1][::-1], address=target)
+    return Alignment(tuple(shape), view, padded, strides, unpadded, aligned)
+
+
+def unalign(alignment, padded):
+    """The tensor (N, C, H, W) out of its padded copy, an array of any shape with as many elements."""
+    inner = np.reshape(padded, alignment.padded)[tuple(map(slice, alignment.view))]
+    return inner.reshape(alignment.shape)
+
+
+def _view(shape, operator):
+    """The tensor as the operator sees it, outermost first, and which of its dimensions are made longer."""
+    n, c, h, w = shape
+    return {
+        Operator.ELEMENTWISE: ((n * c * h * w,), (True,)),
+        Operator.ROW: ((n, c * h * w), (True, False)),
+        Operator.COLUMN: ((n, c * h * w), (False, True)),
+        Operator.BATCH_NORM_2D: ((n * c, h * w), (False, True)),
+        Operator.POOL: ((n * c * h, w), (False, True)),
+        Operator.BATCH_NORM_3D: ((n, c, h * w), (False, True, True)),
+    }[operator]
+
+
+def _strides(shape, element):
+    """Bytes from index to index of a contiguous array, outermost first."""
+    return tuple(math.prod(shape[d + 1 :]) * element.bytes for d in range(len(shape)))
+
+
+def _box(size, element, box_bytes):
+    """The largest box, innermost first, that a command takes and shared memory holds."""
+    room, box = box_bytes // element.bytes, []
+    for n in size:
+        box.append(max(min(n, _BOX_MAX, room), 1))
+        room //= box[-1]
+    return tuple(box)
+
+
+def _pattern(padding, element):
+    """The 32-bit pattern of the padding."""
+    if padding == Padding.ZERO:
+        return 0
+    if padding == Padding.MINUS_INFINITY and (not element.is_float or element == Element.F8E4M3):
+        raise ValueError(f"padding minus_infinity needs a type that has infinity, not {element.name.lower()}")
+    if element.is_float:
+        dtype = np.dtype(_FLOATS[element])
+        number = -np.inf if padding == Padding.MINUS_INFINITY else ml_dtypes.finfo(dtype).min
+    else:
+        dtype = np.dtype(f"{'i' if element.name[0] == 'S' else 'u'}{element.bytes}")
+        number = np.iinfo(dtype).min
+    raw = np.array([number]).astype(dtype).tobytes()
+    if len(raw) > 4 and raw[:4] != raw[4:]:
+        raise ValueError(f"padding {padding.value} of {element.name.lower()} does not repeat every 4 bytes")
+    return int.from_bytes((raw * 4)[:4], "little")
+
+
+def _copy(source, target, starts, gmem):
+    for start in starts:
+        store(target, start, load(source, start, gmem), gmem)
