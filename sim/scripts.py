@@ -1,6 +1,6 @@
 """Rows of the harness's scripts, from what a user writes."""
 
-from tilewright.golden.spec import COMMAND, FORMATS
+from tilewright.golden import command_word
 from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
 
 __all__ = ["barrier_row", "command_row", "read_row", "register_row"]
@@ -14,9 +14,9 @@ def command_row(command, number):
     """
     if isinstance(command, int):
         return {"item": command}
-    fields = {"tag": number} | command
+    fields = {"opcode": 0, "tag": number} | command
     wait = fields.pop("wait", False)
-    return {"item": FORMATS.get(fields.get("opcode"), COMMAND).pack(**fields), "wait": wait}
+    return {"item": command_word(**fields), "wait": wait}
 
 
 def read_row(lanes):

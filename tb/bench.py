@@ -48,9 +48,9 @@ class Bench:
     Attributes
     ----------
     memory : bytearray
-        Global memory, the golden machine's too; a bus model is given it by the test.
+        Global memory of the device; a bus model is given it by the test.
     machine : Machine
-        With the shared memory that the device must have.
+        With the contents that both memories of the device must have.
     reads, read_data, barriers, barrier_results, commands : Source, Sink
     registers : AxiLiteMaster
         Somebody else's.
@@ -64,7 +64,7 @@ class Bench:
         self.params = params
         self.memory = bytearray(rng.randbytes(MEMORY_BYTES))
         self.machine = Machine(
-            GlobalMemory(np.frombuffer(self.memory, np.uint8)),
+            GlobalMemory(np.array(self.memory, np.uint8)),
             np.zeros(params.smem.size_bytes, np.uint8),
             bus_bytes=params.bus_bytes,
             addr_width=params.addr_width,
@@ -119,17 +119,15 @@ class Bench:
         address = self.params.bus_bytes * 3
         noise = TensorMap(element="u8", size=(128, rows), stride=(128,), box=(128, rows), address=address)
         command = self.command(TileLoad(noise, (0, 0), 0), signal=False)
-        self.machine.execute(command_word(**command))
-        await self.issue(command)
-        assert not await self.ended(command), "the load of noise ended with an error"
+        assert await self.execute(command) is not None, "the load of noise ended with an error"
         await self.operate(BarrierOp.INIT, 1)
 
-    def command(self, tile, signal=True):
-        """The command that loads ``tile``, as keywords; its descriptor is in global memory."""
+    def command(self, tile, signal=True, opcode=Opcode.LOAD):
+        """The command that loads or stores ``tile``, as keywords; its descriptor is in global memory."""
         self._tag = (self._tag + 1) & 0xFFFF
         coords = [*tile.coords, *[0] * (5 - len(tile.coords))]
         return {
-            "opcode": Opcode.LOAD,
+            "opcode": opcode,
             "signal": int(signal),
             "tag": self._tag,
             "smem": tile.smem,
@@ -146,16 +144,28 @@ class Bench:
         self._slots[slot] = descriptor
         address = _DESCRIPTORS + slot * DESCRIPTOR.bytes
         self.memory[address : address + DESCRIPTOR.bytes] = descriptor
+        self.machine.gmem.write(address, descriptor)
         self._stale.add(address)
         return address
 
     async def issue(self, command):
         """Hands a command, given as keywords, to the device; drops its descriptor from the cache if it was replaced."""
-        address = command["descriptor"]
+        address = command.get("descriptor")
         if address in self._stale:
             self._stale.remove(address)
-            await self.commands.send({"opcode": Opcode.INVALIDATE, "descriptor": address})
-        await self.commands.send(command)
+            await self.commands.send(command_word(Opcode.INVALIDATE, descriptor=address))
+        await self.commands.send(command_word(**command))
+
+    async def execute(self, command):
+        """Runs a command, given as keywords, on both sides, and waits until it has ended; both must end alike.
+
+        Returns the bytes that it moved, or None if it ended with an error.
+        """
+        moved = self.machine.execute(command_word(**command))
+        await self.issue(command)
+        failed = await self.ended(command)
+        assert failed == (moved is None), f"{command}: error {failed}, but on golden {moved} bytes"
+        return moved
 
     async def load(self, *tiles):
         """Loads up to four tiles on both sides, one right behind the other, and waits for their barrier."""
@@ -209,18 +219,16 @@ class Bench:
             await self.reads.send({"lanes": (1 << _LANES) - 1, "chunks": chunks})
 
     async def compare(self, but=None):
-        """Every byte of shared memory, guard bands included, is what the golden machine has.
+        """Every byte of both memories, guard bands included, is what the golden machine has.
 
-        ``but`` marks bytes that may have any value: the golden machine takes them over.
+        ``but`` marks bytes of shared memory that may have any value: the golden machine takes them over. Every write
+        must have been answered.
         """
         image = await self.image()
         if but is not None:
             self.machine.smem[but] = image[but]
-        wrong = np.flatnonzero(image != self.machine.smem)
-        if len(wrong):
-            first = wrong[0]
-            values = f"{image[first]:#04x}, not {self.machine.smem[first]:#04x}"
-            raise AssertionError(f"{len(wrong)} bytes of shared memory differ, the first at {first:#x}: {values}")
+        _compare("shared", image, self.machine.smem)
+        _compare("global", np.frombuffer(self.memory, np.uint8), self.machine.gmem.data)
 
     async def register(self, name):
         """Value of a register, by its name in ``golden.spec``."""
@@ -252,3 +260,11 @@ class Bench:
             await RisingEdge(dut.clk)
             if int(dut.done_valid.value) and not int(dut.rst.value):
                 self.done[int(dut.done_tag.value)] = bool(int(dut.done_error.value))
+
+
+def _compare(name, seen, expected):
+    wrong = np.flatnonzero(seen != expected)
+    if len(wrong):
+        first = wrong[0]
+        values = f"{seen[first]:#04x}, not {expected[first]:#04x}"
+        raise AssertionError(f"{len(wrong)} bytes of {name} memory differ, the first at {first:#x}: {values}")

@@ -45,7 +45,7 @@ class Source:
     dut, name : handle, str
         The stream's pins are ``name_payload``, ``name_valid`` and ``name_ready``.
     shape : amaranth Layout
-        Of the payload; items are what its ``const`` takes.
+        Of the payload; items are what its ``const`` takes, or an int with all bits.
     """
 
     def __init__(self, dut, name, shape):
@@ -63,7 +63,7 @@ class Source:
 
     async def send(self, item):
         """Returns in the cycle after the item was accepted."""
-        self._payload.value = self._shape.const(item).as_bits()
+        self._payload.value = item if isinstance(item, int) else self._shape.const(item).as_bits()
         self._valid.value = 1
         while True:
             await RisingEdge(self._clock)

@@ -1,4 +1,4 @@
-"""The subsystem with the protocol monitor at its port, so that every cocotb test is watched by RTL."""
+"""The subsystem with the protocol monitors at its port, so that every cocotb test is watched by RTL."""
 
 from amaranth import Module
 from amaranth.lib import wiring
@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import PRESETS
 from tilewright.hw.tmau.subsystem import TmauSubsystem
-from tilewright.sim.axi_monitor import Axi4ReadMonitor
+from tilewright.sim.axi_monitor import Axi4Monitor
 from tilewright.sim.axi_rules import Rule, Wait
 
 __all__ = ["VARIANTS", "MonitoredSubsystem"]
@@ -21,24 +21,23 @@ VARIANTS = {
 
 
 class MonitoredSubsystem(wiring.Component):
-    """All ports of ``TmauSubsystem``, and what the monitor of its read port has seen.
+    """All ports of ``TmauSubsystem``, and what the monitors of its bus have seen.
 
     Attributes
     ----------
     violations, late : Signal, out
-        As of :class:`~tilewright.sim.axi_monitor.Axi4ReadMonitor`.
+        As of :class:`~tilewright.sim.axi_monitor.Axi4Monitor`.
     """
 
     def __init__(self, params):
         self.subsystem = TmauSubsystem(params)
-        port = self.subsystem.m_axi.signature
-        # Descriptors come on top of the data: one at a time, in one burst, or in two where it crosses a page.
-        self.monitor = Axi4ReadMonitor(
-            addr_width=port.addr_width,
-            data_width=port.data_width,
-            id_width=port.id_width,
+        # Descriptors come on top of the data, one at a time, in one burst, or in two where it crosses a page; and so
+        # does what the reducer reads, one burst for each write.
+        self.monitor = Axi4Monitor(
+            self.subsystem.m_axi,
+            reads=2 * params.max_outstanding + 2,
+            writes=params.max_outstanding,
             max_burst=params.max_burst,
-            max_outstanding=params.max_outstanding + 2,
         )
         members = dict(self.subsystem.signature.members)
         super().__init__(members | {"violations": Out(len(Rule)), "late": Out(len(Wait))})
@@ -54,6 +53,5 @@ class MonitoredSubsystem(wiring.Component):
             else:
                 target, source = (inner, outer) if member.flow == In else (outer, inner)
                 m.d.comb += target.eq(source)
-        m.d.comb += self.monitor.observe(self.subsystem.m_axi)
         m.d.comb += [self.violations.eq(self.monitor.violations), self.late.eq(self.monitor.late)]
         return m

@@ -9,15 +9,16 @@ import random
 import cocotb
 import numpy as np
 from cocotb.triggers import ClockCycles, RisingEdge
-from cocotbext.axi import AxiRamRead, AxiReadBus, AxiResp
+from cocotbext.axi import AxiRamRead, AxiRamWrite, AxiReadBus, AxiResp, AxiWriteBus
 
 from tilewright.golden import ErrorRecord, TensorMap
-from tilewright.golden.spec import BarrierOp, Error
+from tilewright.golden.spec import BarrierOp, Error, Opcode
 from tilewright.golden.spec.registers import ID_VALUE
 from tilewright.golden.tmau.load import load
 from tilewright.golden.tmau.tile import tx_bytes, walk
 
 from .axi_slave import AxiReadSlave, Knobs, Response, serve
+from .axi_write_slave import AxiWriteSlave, serve_writes
 from .bench import REGISTER, Bench
 from .common import allow_only_cocotbext_warnings, optional_pin
 from .monitored import VARIANTS
@@ -67,10 +68,11 @@ async def _compare(bench, rng, count):
 
 
 async def _with_own_slave(dut, rng, knobs):
-    """A started bench whose memory answers through our slave; returns both."""
+    """A started bench whose memory answers through our slaves; returns it, and the one for reads."""
     bench = Bench(dut, PARAMS, rng)
-    slave = AxiReadSlave(bench.memory, word_bytes=PARAMS.bus_bytes, knobs=knobs, seed=rng.random())
-    cocotb.start_soon(serve(slave, lambda name: optional_pin(dut, f"m_axi_{name}"), dut.clk, dut.rst))
+    for kind, connect in ((AxiWriteSlave, serve_writes), (AxiReadSlave, serve)):
+        slave = kind(bench.memory, word_bytes=PARAMS.bus_bytes, knobs=knobs, seed=rng.random())
+        cocotb.start_soon(connect(slave, lambda name: optional_pin(dut, f"m_axi_{name}"), dut.clk, dut.rst))
     await bench.start()
     return bench, slave
 
@@ -82,11 +84,15 @@ async def independent_slave(dut, stall):
     rng = _rng("independent", stall)
     bench = Bench(dut, PARAMS, rng)
     ram = AxiRamRead(AxiReadBus.from_prefix(dut, "m_axi"), dut.clk, dut.rst, mem=bench.memory)
-    # It drives X on what is idle, and RREADY looks at RID.
+    writes = AxiRamWrite(AxiWriteBus.from_prefix(dut, "m_axi"), dut.clk, dut.rst, mem=bench.memory)
+    # They drive X on what is idle, and RREADY looks at RID.
     dut.m_axi_rid.value = 0
+    dut.m_axi_bid.value = 0
     bus, consumer = STALLS[stall]
-    for name, channel in (("ar", ram.ar_channel), ("r", ram.r_channel)):
-        channel.set_pause_generator(_pauses(_rng(stall, name), bus))
+    for name in ("ar", "r"):
+        getattr(ram, f"{name}_channel").set_pause_generator(_pauses(_rng(stall, name), bus))
+    for name in ("aw", "w", "b"):
+        getattr(writes, f"{name}_channel").set_pause_generator(_pauses(_rng(stall, name), bus))
     bench.read_data.stall = bench.barrier_results.stall = consumer
     await bench.start()
     await _compare(bench, rng, 12)
@@ -105,10 +111,26 @@ async def own_slave(dut, reorder, interleave, ready_after_valid, stall):
     """Tiles through ours, in all combinations of its knobs and of back-pressure."""
     rng = _rng("own", reorder, interleave, ready_after_valid, stall)
     bus, consumer = STALLS[stall]
-    knobs = Knobs(reorder, interleave, ready_after_valid, latency=rng.choice((0, 3, 30)), ar_stall=bus, r_stall=bus)
+    stalls = dict.fromkeys(("ar_stall", "r_stall", "aw_stall", "w_stall", "b_stall"), bus)
+    knobs = Knobs(reorder, interleave, ready_after_valid, latency=rng.choice((0, 3, 30)), **stalls)
     bench, _ = await _with_own_slave(dut, rng, knobs)
     bench.read_data.stall = bench.barrier_results.stall = consumer
     await _compare(bench, rng, 6)
+
+
+@cocotb.test()
+@cocotb.parametrize(data_first=[False, True], stall=list(STALLS))
+async def stores(dut, data_first, stall):
+    """Tiles of noise into global memory, and then loads of what is there."""
+    rng = _rng("stores", data_first, stall)
+    bus, _ = STALLS[stall]
+    stalls = dict.fromkeys(("ar_stall", "r_stall", "aw_stall", "w_stall", "b_stall"), bus)
+    knobs = Knobs(reorder=True, data_first=data_first, latency=rng.choice((0, 3, 30)), **stalls)
+    bench, _ = await _with_own_slave(dut, rng, knobs)
+    for tile in _tiles(bench, rng, 8):
+        await bench.execute(bench.command(tile, signal=False, opcode=Opcode.STORE))
+    await bench.compare()
+    await _compare(bench, rng, 3)
 
 
 @cocotb.test()
@@ -150,7 +172,7 @@ async def read_error(dut, response, place, run):
     address, code = _failing(place, command["descriptor"], words), Error.READ
     if place.startswith("descriptor"):
         code = Error.DESCRIPTOR_READ
-    slave.fail(address, 1, response)
+    slave.faults.fail(address, 1, response)
     bytes_expected = tx_bytes(tile.tmap)
     parity = bench.golden_barrier().phase
     await bench.operate(BarrierOp.EXPECT_TX, bytes_expected)
@@ -168,7 +190,7 @@ async def read_error(dut, response, place, run):
     # A refused descriptor moves nothing; what a failed load leaves in its box is not specified.
     await bench.compare(but=_written(bench, tile) if code == Error.READ else None)
 
-    slave.forgive()
+    slave.faults.forgive()
     await bench.operate(BarrierOp.COMPLETE_TX, bytes_expected)
     await _compare(bench, rng, 2)
 

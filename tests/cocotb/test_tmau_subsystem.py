@@ -18,6 +18,7 @@ SEED = 2026
 GROUPS = {
     "independent": "independent_slave",
     "own": "own_slave",
+    "stores": "stores",
     "errors": "read_error",
     "reset": "reset_in_transfer",
     "rest": "page_edges|consumer|registers",
