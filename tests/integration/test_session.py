@@ -119,7 +119,7 @@ def test_barrier_and_order_of_ports(session):
 
 def test_refused_commands_leave_everything(session):
     tmap = TensorMap.tiled(PHOTO, box=(16, 4, 4))
-    bad = [session.command(tmap, (0, 0, 0), smem=64), {"opcode": 9, "tag": 77}]
+    bad = [session.command(tmap, (0, 0, 0), smem=64), {"opcode": 15, "tag": 77}]
     run = _watched(session.run([*bad, {"opcode": Opcode.INVALIDATE_ALL}], shared=True, drain=50))
     assert [(stamp.tag, stamp.error) for stamp in run.commands] == [
         (0, Error.SMEM_ALIGNMENT),
@@ -175,6 +175,8 @@ def test_registers(session):
     [
         (lambda s: s.configure(latency=1), "latency must be 2 to 1023, not 1"),
         (lambda s: s.configure(stall=1.0), "the probability of a pause must be at least 0 and less than 1, not 1.0"),
+        (lambda s: s.configure(errors_on="all"), "errors_on must be one of reads, writes, both, not 'all'"),
+        (lambda s: s.configure(stall={"x": 0.5}), "the channels are ar, r, aw, w, b, and 'x' is none of them"),
         (lambda s: s.run([{"opcode": 1}] * 4097), "a run must have at most 4096 commands, not 4097"),
         (lambda s: s.read_register("nothing"), "there is no register 'nothing'"),
         (lambda s: s.descriptor(b"12"), "a descriptor must be 128 bytes, not 2"),
