@@ -52,6 +52,10 @@ SOFTWARE_ONLY = {
     "__init__",
     "tensor_map",  # checks and packs a descriptor, which the hardware only reads
     "load",  # the whole path in one function; in hardware it is the top
+    "store",  # the same the other way
+    "copy",  # a block in one function; in hardware a job of the halves that loads and stores use
+    "im2col",  # the pixels of a transfer at once; in hardware setup, pixels, walker and address share the work
+    "align",  # makes maps for padded copies, which are plain loads and stores
     "limits",  # counts the bus words that a perfect machine would move
     "tile",  # all rows of a box at once; in hardware setup, bounds, walker and address share the work
 }
