@@ -1,0 +1,209 @@
+"""A pipelined adder of floating-point numbers, for several formats."""
+
+from types import SimpleNamespace
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from .float_format import unpack
+
+__all__ = ["FloatAdder"]
+
+#: Bits of an aligned number below its last place: one that rounding needs, one more that a shift by one place may bring
+#: up, and one that says whether anything is below.
+_GUARD = 3
+
+
+def _shift_down(value, distance):
+    """``value`` shifted to the right; its last bit is also set if any bit was lost."""
+    stages = (len(value) - 1).bit_length()
+    for stage in range(stages):
+        step = 1 << stage
+        value = Mux(distance[stage], Cat(value[step] | value[:step].any(), value[step + 1 :]), value)
+    return Mux(distance[stages:].any(), value.any(), value)
+
+
+def _leading_zeros(value):
+    """How many bits above its highest one ``value`` has; it is not zero."""
+    width = 1 << (len(value) - 1).bit_length()
+    value = Cat(Const(0, width - len(value)), value)
+    count = []
+    while width > 1:
+        width //= 2
+        high = value[width:]
+        count.append(~high.any())
+        value = Mux(count[-1], value[:width], high)
+    return Cat(reversed(count))
+
+
+class FloatAdder(wiring.Component):
+    """Adds two numbers, rounding to nearest even. NaN is a zero and ones, and ``x + (-x)`` is +0 (tmau.md section 7).
+
+    All formats share one data path. Significands have their leading bit in one place, and those of a shorter format
+    have zeros below. Exponents need no common bias, for a sum has the bias of its operands. Where the sum is rounded
+    and what the largest exponent is are all that depends on the format.
+
+    Latency: ``LATENCY`` enabled cycles. Throughput: one sum an enabled cycle.
+
+    Parameters
+    ----------
+    formats : sequence of FloatFormat
+        At least two.
+
+    Members
+    -------
+    a, b : In(width of the widest format)
+        The operands, in the low bits.
+    format : In(range(len(formats)))
+        Index of their format.
+    enable : In(1)
+        Advances the pipeline.
+    o : Out(width of the widest format)
+        The sum, in the low bits; those above are zero.
+    """
+
+    LATENCY = 6
+
+    def __init__(self, formats):
+        self._formats = tuple(formats)
+        if len(self._formats) < 2:
+            raise ValueError(f"formats must be at least two, not {formats!r}")
+        self._exponent = max(fmt.exponent for fmt in self._formats)
+        self._mantissa = max(fmt.mantissa for fmt in self._formats)
+        width = max(fmt.width for fmt in self._formats)
+        super().__init__(
+            {
+                "a": In(width),
+                "b": In(width),
+                "format": In(range(len(self._formats))),
+                "enable": In(1),
+                "o": Out(width),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        compared = self._register(m, "compared", **self._compare(m))
+        aligned = self._register(m, "aligned", **self._align(compared))
+        added = self._register(m, "added", **self._add(aligned))
+        counted = self._register(m, "counted", **self._count(added))
+        shifted = self._register(m, "shifted", **self._shift(m, counted))
+        with m.If(self.enable):
+            m.d.sync += self.o.eq(self._round(m, shifted))
+        return m
+
+    def _register(self, m, stage, **values):
+        """Registers between two stages, one for each value."""
+        registers = {name: Signal.like(value, name=f"{stage}_{name}") for name, value in values.items()}
+        with m.If(self.enable):
+            m.d.sync += [registers[name].eq(value) for name, value in values.items()]
+        return SimpleNamespace(**registers)
+
+    def _compare(self, m):
+        """Stage 1: unpacks the operands; which one is larger, and how far apart are they?"""
+        a, b = (
+            unpack(m, name, self._formats, self.format, value, self._exponent, self._mantissa)
+            for name, value in (("a", self.a), ("b", self.b))
+        )
+        larger_b, subtract = a.size < b.size, a.sign ^ b.sign
+        return {
+            "a": a.significand,
+            "b": b.significand,
+            "a_exponent": a.exponent,
+            "b_exponent": b.exponent,
+            "a_above": (a.exponent - b.exponent)[: self._exponent],
+            "b_above": (b.exponent - a.exponent)[: self._exponent],
+            "larger_b": larger_b,
+            "subtract": subtract,
+            "negative": Mux(larger_b, b.sign, a.sign),
+            "infinite": a.infinite | b.infinite,
+            "nan": a.nan | b.nan | (a.infinite & b.infinite & subtract),
+            "format": self.format,
+        }
+
+    @staticmethod
+    def _align(i):
+        """Stage 2: moves the smaller operand to the place of the larger one."""
+        small = Cat(Const(0, _GUARD), Mux(i.larger_b, i.a, i.b))
+        return {
+            "large": Mux(i.larger_b, i.b, i.a),
+            "small": _shift_down(small, Mux(i.larger_b, i.b_above, i.a_above)),
+            "exponent": Mux(i.larger_b, i.b_exponent, i.a_exponent),
+            "subtract": i.subtract,
+            "negative": i.negative,
+            "infinite": i.infinite,
+            "nan": i.nan,
+            "format": i.format,
+        }
+
+    @staticmethod
+    def _add(i):
+        """Stage 3: the sum of the magnitudes, or their difference, which is not negative."""
+        large, small = Cat(Const(0, _GUARD), i.large), i.small
+        carry_in = i.subtract
+        # One adder: the carry comes in through a place below.
+        total = (Cat(1, large, 0) + Cat(carry_in, small ^ carry_in.replicate(len(small)), carry_in))[1:]
+        return {
+            "total": total[: len(large) + 1],
+            "exponent": i.exponent,
+            "subtract": i.subtract,
+            "negative": i.negative,
+            "infinite": i.infinite,
+            "nan": i.nan,
+            "format": i.format,
+        }
+
+    @staticmethod
+    def _count(i):
+        """Stage 4: by how many places the sum is too low; fewer if its exponent cannot go down so far."""
+        # A one where the exponent would be zero ends the count.
+        top = len(i.total) - 1
+        end = Cat(i.exponent == top - place for place in range(top))
+        return {
+            "total": i.total,
+            "places": _leading_zeros(i.total | end),
+            "exponent": (i.exponent + 1)[: len(i.exponent)],
+            "negative": i.negative & (~i.subtract | i.total.any()),
+            "infinite": i.infinite,
+            "nan": i.nan,
+            "format": i.format,
+        }
+
+    def _shift(self, m, i):
+        """Stage 5: puts the leading one to its place, and decides whether to round up."""
+        width = len(i.total)
+        total = Signal(width, name="moved")
+        m.d.comb += total.eq(i.total << i.places)
+        normal = total[-1]
+        flushed = Array(fmt.flush for fmt in self._formats)[i.format] & ~normal
+        ups = []
+        for fmt in self._formats:
+            last = width - 1 - fmt.mantissa
+            ups.append(total[last - 1] & (total[last] | total[: last - 1].any()))
+        return {
+            "mantissa": total[width - 1 - self._mantissa : -1],
+            "exponent": Mux(normal, (i.exponent - i.places)[: len(i.exponent)], 0),
+            "up": Array(ups)[i.format],
+            "negative": i.negative,
+            "flushed": flushed,
+            "infinite": i.infinite,
+            "nan": i.nan,
+            "format": i.format,
+        }
+
+    def _round(self, m, i):
+        """Stage 6: rounds, and packs. A carry out of the mantissa counts the exponent up."""
+        number = Cat(i.mantissa, i.exponent)
+        rounded = Signal(len(number))
+        last = Array(1 << self._mantissa - fmt.mantissa for fmt in self._formats)[i.format]
+        m.d.comb += rounded.eq(number + Mux(i.up, last, 0))
+        packed = []
+        for fmt in self._formats:
+            low, high = self._mantissa - fmt.mantissa, self._mantissa + fmt.exponent
+            infinity = (1 << fmt.exponent) - 1 << fmt.mantissa
+            # What would be seen after the addition is seen before, so that nothing waits for its carry.
+            overflow = i.exponent[: fmt.exponent].all() | ((number[low:high] == infinity - 1) & i.up)
+            size = Mux(i.infinite | overflow, infinity, Mux(i.flushed, 0, rounded[low:high]))
+            packed.append(Mux(i.nan, (1 << fmt.width - 1) - 1, Cat(size, i.negative)))
+        return Array(packed)[i.format]

@@ -1,0 +1,147 @@
+"""Reductions that need no float adder, on eight bytes."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec import Element, Reduction
+
+__all__ = ["IntegerReducer"]
+
+_PART = 16  # bits of the smallest elements: the operands are treated in parts of so many
+_PARTS = 4
+_WORD = 32
+
+
+def _parts(value):
+    return [value.word_select(part, _PART) for part in range(_PARTS)]
+
+
+def _is_nan(part, bfloat):
+    """Whether 16 bits are a NaN, of F16 or of BF16."""
+    return part[10:15].all() & Mux(bfloat, part[7:10].all() & part[:7].any(), part[:10].any())
+
+
+class IntegerReducer(wiring.Component):
+    """Combines eight bytes: all reductions of integers, and minimum and maximum of 16-bit floats (tmau.md section 7).
+
+    Latency: ``LATENCY`` enabled cycles. Throughput: one result an enabled cycle.
+
+    Members
+    -------
+    old, source : In(64)
+    reduction : In(4)
+        ``golden.spec.Reduction``. With NONE the result is the source.
+    element : In(4)
+        ``golden.spec.Element``. For a type that the reduction does not have, and for sums of floats, the result has no
+        meaning.
+    enable : In(1)
+        Advances the pipeline.
+    o : Out(64)
+    """
+
+    LATENCY = 2
+
+    old: In(64)
+    source: In(64)
+    reduction: In(4)
+    element: In(4)
+    enable: In(1)
+    o: Out(64)
+
+    def elaborate(self, platform):
+        m = Module()
+        half, double = Signal(), Signal()
+        bfloat = self.element == Element.BF16
+        old, source, reduction = Signal(64), Signal(64), Signal(4)
+        total, above = Signal(64), Signal(_PARTS)
+        old_nan, source_nan = Signal(_PARTS), Signal(_PARTS)
+        m.d.comb += [
+            half.eq((self.element == Element.F16) | bfloat),
+            double.eq((self.element == Element.U64) | (self.element == Element.S64)),
+        ]
+        chain_total, carries = self._chain(m, half, double)
+        with m.If(self.enable):
+            m.d.sync += [
+                old.eq(self.old),
+                source.eq(self.source),
+                reduction.eq(self.reduction),
+                total.eq(chain_total),
+                # The carry of an element is that of its last part.
+                above.eq(
+                    Cat(Mux(half, carries[k], Mux(double, carries[-1], carries[k | 1])) for k in range(_PARTS)),
+                ),
+                old_nan.eq(Cat(half & _is_nan(part, bfloat) for part in _parts(self.old))),
+                source_nan.eq(Cat(half & _is_nan(part, bfloat) for part in _parts(self.source))),
+            ]
+            with m.Switch(reduction):
+                with m.Case(Reduction.ADD):
+                    m.d.sync += self.o.eq(total)
+                with m.Case(Reduction.MIN, Reduction.MAX):
+                    take_old = above ^ (reduction == Reduction.MIN).replicate(_PARTS)
+                    m.d.sync += self.o.eq(self._choose(old, source, take_old, old_nan, source_nan))
+                with m.Case(Reduction.INC, Reduction.DEC):
+                    decrement = reduction == Reduction.DEC
+                    words = (self._step(old, source, above, decrement, word) for word in range(2))
+                    m.d.sync += self.o.eq(Cat(words))
+                with m.Case(Reduction.AND):
+                    m.d.sync += self.o.eq(old & source)
+                with m.Case(Reduction.OR):
+                    m.d.sync += self.o.eq(old | source)
+                with m.Case(Reduction.XOR):
+                    m.d.sync += self.o.eq(old ^ source)
+                with m.Default():
+                    m.d.sync += self.o.eq(source)
+        return m
+
+    def _chain(self, m, half, double):
+        """The sum, or a comparison: the carry of an element says that old >= source, and for DEC that old > source.
+
+        One carry chain is cut where elements meet. An extra place between two parts passes the carry on, or starts it
+        anew and shows in its sum the carry that came.
+        """
+        compare = self.reduction != Reduction.ADD
+        start = compare & (self.reduction != Reduction.DEC)
+        cuts = (half, ~double, half, Const(1, 1))  # behind each part
+        a, b = [start], [start]
+        for cut, old, source in zip(cuts, self._ordered(self.old, half), self._ordered(self.source, half), strict=True):
+            a += [old, ~cut | start]
+            b += [source ^ compare.replicate(_PART), cut & start]
+        chain = Signal(1 + _PARTS * (_PART + 1))
+        m.d.comb += chain.eq(Cat(a) + Cat(b))
+        places = [chain[1 + k * (_PART + 1) :] for k in range(_PARTS)]
+        return Cat(place[:_PART] for place in places), Cat(place[_PART] for place in places)
+
+    def _ordered(self, value, half):
+        """The parts of ``value``, as unsigned numbers in the order of the elements; sums of integers stay the same.
+
+        The sign of signed numbers and of floats is turned over. Of floats below zero the other bits are too: -0 is
+        less than +0.
+        """
+        flips = (
+            half,
+            half | (self.element == Element.S32),
+            half,
+            half | (self.element == Element.S32) | (self.element == Element.S64),
+        )
+        for part, flip in zip(_parts(value), flips, strict=True):
+            below_zero = half & part[-1]
+            yield Cat(part[:-1] ^ below_zero.replicate(_PART - 1), part[-1] ^ flip)
+
+    @staticmethod
+    def _choose(old, source, take_old, old_nan, source_nan):
+        """The one that was found, part by part; a NaN loses, and of two NaNs none is taken."""
+        chosen = []
+        for k, (mine, other) in enumerate(zip(_parts(old), _parts(source), strict=True)):
+            take = Mux(old_nan[k], 0, take_old[k] | source_nan[k])
+            chosen.append(Mux(old_nan[k] & source_nan[k], 0x7FFF, Mux(take, mine, other))[:_PART])
+        return Cat(chosen)
+
+    @staticmethod
+    def _step(old, source, above, decrement, word):
+        """INC or DEC of a word; see ``golden.spec.Reduction``."""
+        old, source = old.word_select(word, _WORD), source.word_select(word, _WORD)
+        above = above[2 * word + 1]
+        stepped = (old + Cat(1, decrement.replicate(_WORD - 1)))[:_WORD]
+        down = Mux(above | (old == 0), source, stepped)
+        return Mux(decrement, down, Mux(above, 0, stepped))

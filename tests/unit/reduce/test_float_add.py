@@ -1,0 +1,109 @@
+"""Float adder: every format against the golden model, on corners, random words, neighbours and in any order."""
+
+import numpy as np
+import pytest
+
+from tilewright.golden.spec import Element, Reduction
+from tilewright.golden.tmau.reduce import reduce
+from tilewright.hw.reduce.float_add import FloatAdder
+from tilewright.hw.reduce.float_format import BF16, F16, F32
+from tilewright.sim.pysim import simulate
+
+SEED = 27
+ELEMENTS = {F16: Element.F16, BF16: Element.BF16, F32: Element.F32}
+
+
+def corners(fmt):
+    """Zero, the smallest and largest subnormal and normal numbers, one, infinity, NaN; of either sign."""
+    one = (1 << fmt.exponent - 1) - 1
+    exponents = (0, 1, 2, one, (1 << fmt.exponent) - 2, (1 << fmt.exponent) - 1)
+    mantissas = (0, 1, (1 << fmt.mantissa) - 1, 1 << fmt.mantissa - 1)
+    return [
+        sign << fmt.width - 1 | exponent << fmt.mantissa | mantissa
+        for sign in (0, 1)
+        for exponent in exponents
+        for mantissa in mantissas
+    ]
+
+
+def operands(fmt, count):
+    """All pairs of corners, then random pairs; in half of these the exponents are as close as alignment can tell."""
+    rng = np.random.default_rng(SEED)
+    pairs = [(a, b) for a in corners(fmt) for b in corners(fmt)]
+    reach = fmt.mantissa + 4
+    for number in range(count):
+        a, b = (int(word) for word in rng.integers(0, 1 << fmt.width, 2))
+        if number % 2:
+            exponent = (a >> fmt.mantissa) + int(rng.integers(-reach, reach + 1))
+            top = (1 << fmt.exponent) - 1
+            b &= ~(top << fmt.mantissa)
+            b |= min(max(exponent & top, 0), top) << fmt.mantissa
+        pairs.append((a, b))
+    return pairs
+
+
+def golden_sum(fmt, a, b):
+    words = [np.array([word], f"<u{fmt.width // 8}").view(np.uint8) for word in (a, b)]
+    return int.from_bytes(reduce(Reduction.ADD, ELEMENTS[fmt], *words).tobytes(), "little")
+
+
+def run(formats, work):
+    """Sends ``work``, triples of an index of formats and two operands, one a cycle with pauses; returns the sums."""
+    dut = FloatAdder(formats)
+    rng = np.random.default_rng(SEED)
+    sums = []
+
+    async def testbench(ctx):
+        for index, a, b in (*work, *[(0, 0, 0)] * dut.LATENCY):
+            ctx.set(dut.enable, 0)
+            while rng.random() < 0.1:
+                await ctx.tick()
+            ctx.set(dut.format, index)
+            ctx.set(dut.a, a)
+            ctx.set(dut.b, b)
+            ctx.set(dut.enable, 1)
+            await ctx.tick()
+            sums.append(ctx.get(dut.o))
+
+    simulate(dut, testbench, deadline=4 * len(work) + 100)
+    return sums[dut.LATENCY - 1 :][: len(work)]
+
+
+@pytest.mark.parametrize(
+    ("formats", "fmt"),
+    [
+        ((F32, F16, BF16), F32),
+        ((F32, F16, BF16), F16),
+        ((F16, BF16), F16),
+        ((F16, BF16), BF16),
+        ((F32, F16, BF16), BF16),
+    ],
+    ids=["f32", "f16-in-32", "f16", "bf16", "bf16-in-32"],
+)
+def test_sums_of_one_format(formats, fmt):
+    pairs = operands(fmt, 2500)
+    sums = run(formats, [(formats.index(fmt), a, b) for a, b in pairs])
+    for (a, b), came in zip(pairs, sums, strict=True):
+        expected = golden_sum(fmt, a, b)
+        assert came == expected, f"{a:#x} + {b:#x} is {expected:#x}, not {came:#x}"
+
+
+def test_formats_in_any_order():
+    formats = (F32, F16, BF16)
+    rng = np.random.default_rng(SEED)
+    work = []
+    for _ in range(500):
+        index = int(rng.integers(len(formats)))
+        work.append((index, *(int(word) for word in rng.integers(0, 1 << formats[index].width, 2))))
+    expected = [golden_sum(formats[index], a, b) for index, a, b in work]
+    assert run(formats, work) == expected
+
+
+def test_bits_above_a_short_format_count_for_nothing():
+    one = 0x3C00
+    assert run((F32, F16, BF16), [(1, 0xABCD << 16 | one, 0x4321 << 16 | one)]) == [0x4000]
+
+
+def test_one_format_is_not_enough():
+    with pytest.raises(ValueError, match=r"^formats must be at least two, not \[\]$"):
+        FloatAdder([])

@@ -1,0 +1,90 @@
+"""The lane: every reduction of every type against the golden model, on corners and random bytes, and in any order."""
+
+import random
+
+import numpy as np
+import pytest
+
+from tilewright.golden.spec import Element, Reduction
+from tilewright.golden.tmau.reduce import is_legal, reduce
+from tilewright.hw.reduce.lane import ReduceLane
+from tilewright.sim.pysim import simulate
+
+SEED = 28
+LEGAL = [(op, element) for op in Reduction for element in Element if is_legal(op, element)]
+
+#: Words at which numbers of a type change their nature.
+CORNERS = {
+    Element.F16: [0, 1, 0x3FF, 0x400, 0x3C00, 0x3C01, 0x7BFF, 0x7C00, 0x7C01, 0x7E00, 0x7FFF],
+    Element.BF16: [0, 1, 0x7F, 0x80, 0x3F80, 0x3F81, 0x7F7F, 0x7F80, 0x7F81, 0x7FC0, 0x7FFF],
+    Element.F32: [0, 1, 0x7FFFFF, 0x800000, 0x3F800000, 0x33800000, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FFFFFFF],
+}
+
+
+def corners(element):
+    """The words of CORNERS of either sign; for integers those around zero and around the ends of the ranges."""
+    bits = 8 * element.bytes
+    words = CORNERS.get(element, [0, 1, 2, (1 << bits - 1) - 1, (1 << bits - 1) - 2])
+    return [*words, *(~word & (1 << bits) - 1 if not element.is_float else word | 1 << bits - 1 for word in words)]
+
+
+def operands(element, lines, rng):
+    """Pairs of 16 bytes: all pairs of corners, then random ones, in which every fourth element equals the other's."""
+    pairs = [(a, b) for a in corners(element) for b in corners(element)]
+    words = 16 // element.bytes
+    while len(pairs) < lines * words or len(pairs) % words:
+        a = rng.getrandbits(8 * element.bytes)
+        pairs.append((a, a if rng.random() < 0.25 else rng.getrandbits(8 * element.bytes)))
+    rng.shuffle(pairs)
+    kind = np.dtype(f"<u{element.bytes}")
+    return (np.array([pair[side] for pair in pairs], kind).view(np.uint8).reshape(-1, 16) for side in (0, 1))
+
+
+def run(work, pause=0.1):
+    """Sends ``work``, (reduction, element, old, source), one an enabled cycle; returns what comes out."""
+    dut = ReduceLane()
+    rng = random.Random(SEED)
+    results = []
+
+    async def testbench(ctx):
+        for op, element, old, source in (*work, *[(0, 0, 0, 0)] * dut.LATENCY):
+            ctx.set(dut.enable, 0)
+            while rng.random() < pause:
+                ctx.set(dut.old, rng.getrandbits(128))
+                await ctx.tick()
+            for port, value in ((dut.reduction, op), (dut.element, element), (dut.old, old), (dut.source, source)):
+                ctx.set(port, value)
+            ctx.set(dut.enable, 1)
+            await ctx.tick()
+            results.append(ctx.get(dut.o))
+
+    simulate(dut, testbench, deadline=2 * len(work) + 100)
+    return results[dut.LATENCY - 1 :][: len(work)]
+
+
+def number(row):
+    return int.from_bytes(row.tobytes(), "little")
+
+
+def check(work):
+    """``work`` has rows of bytes."""
+    came = run([(op, element, number(old), number(source)) for op, element, old, source in work])
+    for (op, element, old, source), result in zip(work, came, strict=True):
+        expected = number(reduce(op, element, old, source))
+        assert result == expected, f"{op.name} {element.name} {number(old):032x} {number(source):032x}: {result:032x}"
+
+
+@pytest.mark.parametrize(("op", "element"), LEGAL, ids=[f"{op.name}-{element.name}".lower() for op, element in LEGAL])
+def test_reduction(op, element):
+    old, source = operands(element, 150, random.Random(SEED))
+    check([(op, element, mine, other) for mine, other in zip(old, source, strict=True)])
+
+
+def test_reductions_in_any_order():
+    rng = random.Random(SEED)
+    work = [(*rng.choice(LEGAL), *np.frombuffer(rng.randbytes(32), np.uint8).reshape(2, 16)) for _ in range(400)]
+    check(work)
+
+
+def test_none_gives_the_source():
+    assert run([(Reduction.NONE, element, 1, 2 + element) for element in Element]) == [2 + e for e in Element]
