@@ -10,12 +10,10 @@
     replace descriptor field{[index]} value
     lanes.type.dst_layout,src_layout dst_address{:lane} {barrier} src_address{:lane} (W,H,C,N) lanes eu_bytes
 
-``mode`` is tiles or im2col, ``dim`` 1d to 5d, ``dst`` and ``src`` shared or global, and ``src`` of a store also fill, which
-has no address in shared memory. ``op`` is a reduction; blocks are of 16 bytes. ``tag=n`` may end every line, and ``//``
-begins a comment. ``word n`` is a command as it is. Numbers are decimal, or hexadecimal with 0x.
+``mode`` is tiles or im2col, ``dim`` 1d to 5d, ``dst`` and ``src`` shared or global, and ``src`` of a store also fill,
+which has no address in shared memory. ``op`` is a reduction; blocks are of 16 bytes. ``tag=n`` may end every line, and
+``//`` begins a comment. ``word n`` is a command as it is. Numbers are decimal, or hexadecimal with 0x.
 """
-
-import re
 
 from tilewright.golden import command_word
 from tilewright.golden.spec import (
@@ -33,7 +31,7 @@ from tilewright.golden.spec import (
 )
 from tilewright.golden.tmau.descriptor import spoken
 
-from .usage import UsageError
+from .asm_line import AsmLine
 
 __all__ = ["BLOCK_BYTES", "assemble", "assemble_line"]
 
@@ -44,7 +42,6 @@ _REDUCTIONS = {op.name.lower(): op for op in Reduction if op}
 _ELEMENTS = {spoken(element): element for element in Element}
 _LAYOUTS = {layout.name.lower(): layout for layout in LaneLayout}
 _SPACES = {space.name.lower(): space for space in Space}
-_TOKEN = re.compile(r"\([^()]*\)|\S+")
 
 
 def assemble(text):
@@ -55,7 +52,7 @@ def assemble(text):
 
 def assemble_line(text, number=1):
     """One command, on line ``number``."""
-    line = _Line(text, number)
+    line = AsmLine(text, number)
     operation = line.parts.pop(0)
     if operation not in _READERS:
         raise line.wrong(operation, "is no operation")
@@ -64,86 +61,6 @@ def assemble_line(text, number=1):
     if operation == "word":
         return opcode
     return command_word(opcode, **fields, **line.tag)
-
-
-class _Line:
-    """The words of one line, taken from left to right."""
-
-    def __init__(self, text, number):
-        self.number = number
-        operation, *self.operands = _TOKEN.findall(text)
-        self.parts = operation.split(".")
-        self.last = operation
-        self.tag = {}
-        if self.operands and self.operands[-1].startswith("tag="):
-            word = self.operands.pop()
-            self.tag = {"tag": self.integer(word, COMMAND["tag"].range, word.removeprefix("tag="))}
-
-    def wrong(self, word, why):
-        """The error for a word of this line."""
-        return UsageError(f"line {self.number}: {word!r} {why}")
-
-    def part(self, names, what):
-        """Takes the next part of the operation, one of ``names``; ``names`` may be a dictionary, and gives its value."""
-        if not self.parts:
-            raise self.wrong(self.last, f"must go on with {what}: {', '.join(names)}")
-        word = self.parts.pop(0)
-        if word == "multicast":
-            raise self.wrong(word, "needs a cluster of cores, and there is one core")
-        if word not in names:
-            raise self.wrong(word, f"must be {what}: {', '.join(names)}")
-        return names[word] if isinstance(names, dict) else word
-
-    def route(self, targets, sources, what):
-        """Takes the part ``dst,src``; returns the two values."""
-        word = self.part_text(f"{what}, as dst,src")
-        target, comma, source = word.partition(",")
-        if not comma or target not in targets or source not in sources:
-            raise self.wrong(word, f"must be dst,src with dst {', '.join(targets)} and src {', '.join(sources)}")
-        return targets[target], sources[source]
-
-    def part_text(self, what):
-        """Takes the next part of the operation, whatever it is."""
-        if not self.parts:
-            raise self.wrong(self.last, f"must go on with {what}")
-        return self.parts.pop(0)
-
-    def operand(self, what):
-        """Takes the next operand as text."""
-        if not self.operands:
-            raise self.wrong(self.last, f"must be followed by {what}")
-        self.last = self.operands.pop(0)
-        return self.last
-
-    def integer(self, word, limits, text=None):
-        """``word``, or the part ``text`` of it, as an integer within ``limits``."""
-        text = word if text is None else text
-        try:
-            value = int(text, 16 if text.lower().startswith("0x") else 10)
-        except ValueError:
-            raise self.wrong(word, "must be a number") from None
-        if not limits[0] <= value <= limits[1]:
-            raise self.wrong(word, f"must be {limits[0]} to {limits[1]}")
-        return value
-
-    def value(self, what, field):
-        """Takes a number for the field of a format."""
-        return self.integer(self.operand(what), field.range)
-
-    def tuple(self, what, field, count):
-        """Takes ``count`` numbers in parentheses."""
-        word = self.operand(f"{what} in parentheses")
-        entries = word[1:-1].replace(",", " ").split()
-        if word[0] != "(" or word[-1] != ")" or len(entries) != count:
-            raise self.wrong(word, f"must be {what}: {count} numbers in parentheses")
-        return tuple(self.integer(word, field.range, entry) for entry in entries)
-
-    def end(self):
-        """Raises if something is left."""
-        if "multicast" in self.parts:
-            raise self.wrong("multicast", "needs a cluster of cores, and there is one core")
-        for word in (*self.parts, *self.operands):
-            raise self.wrong(word, "is more than the command takes")
 
 
 def _copy_tensor(line):
