@@ -22,12 +22,12 @@ PATIENCE = 8
 
 
 class ReadArbiter(wiring.Component):
-    """Gives the read side of all banks to one reader a cycle: barrier unit over host over consumer.
+    """Gives the read side of all banks to one reader a cycle: barrier unit over host over lines and consumer by turns.
 
     One reader a cycle and not one a bank: barrier unit and host are rare, and the consumer's plan for a request stays
     whole. The barrier unit is never refused, because the time from landed bytes to a phase's end is promised; it reads
-    in at most two of three cycles. The host passes the consumer at most once in a row. So each waits at most five
-    cycles.
+    in at most two of three cycles. The host passes the others at most once in a row, and of these each gets half of
+    what is left while both wait. So the host waits at most five cycles, the others at most eleven.
 
     Latency: none; data come one cycle after the grant, in ``chunk`` for barrier unit and host.
 
@@ -35,6 +35,8 @@ class ReadArbiter(wiring.Component):
     -------
     barrier : In(stream of chunk addresses, always ready)
     host : In(stream of chunk addresses)
+    lines : In(stream of row addresses)
+        Whole lines, for the TMAU.
     consumer : In(stream of BanksReadLayout)
     banks : Out(BanksReadLayout)
     banks_data : In(read_data_layout())
@@ -48,6 +50,7 @@ class ReadArbiter(wiring.Component):
             {
                 "barrier": In(stream.Signature(chunk_address, always_ready=True)),
                 "host": In(stream.Signature(chunk_address)),
+                "lines": In(stream.Signature(unsigned(params.row_width))),
                 "consumer": In(stream.Signature(BanksReadLayout(params))),
                 "banks": Out(BanksReadLayout(params)),
                 "banks_data": In(read_data_layout()),
@@ -57,15 +60,20 @@ class ReadArbiter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        passed = Signal()  # the host was granted while the consumer waited: now it is the consumer's turn
+        passed = Signal()  # the host was granted while others waited: now it is their turn
+        line_first = Signal()  # the consumer was granted last
+        left = Signal()  # barrier unit and host leave the banks to the others
+        others = self.lines.valid | self.consumer.valid
         m.d.comb += [
-            self.host.ready.eq(~self.barrier.valid & ~(self.consumer.valid & passed)),
-            self.consumer.ready.eq(~self.barrier.valid & (~self.host.valid | passed)),
+            self.host.ready.eq(~self.barrier.valid & ~(others & passed)),
+            left.eq(~self.barrier.valid & (~self.host.valid | passed)),
+            self.lines.ready.eq(left & (line_first | ~self.consumer.valid)),
+            self.consumer.ready.eq(left & ~(line_first & self.lines.valid)),
         ]
-        with m.If(self.consumer.ready):
+        with m.If(left):
             m.d.sync += passed.eq(0)
         with m.Elif(self.host.valid & self.host.ready):
-            m.d.sync += passed.eq(self.consumer.valid)
+            m.d.sync += passed.eq(others)
 
         # The single chunk's address does not depend on the grant, which comes late.
         single = Mux(self.barrier.valid, self.barrier.payload, self.host.payload)
@@ -74,6 +82,11 @@ class ReadArbiter(wiring.Component):
         m.d.comb += self.chunk.eq(self.banks_data[bank])
         with m.If(self.consumer.valid & self.consumer.ready):
             m.d.comb += self.banks.eq(self.consumer.payload)
+            m.d.sync += line_first.eq(1)
+        with m.Elif(self.lines.valid & self.lines.ready):
+            m.d.comb += self.banks.enable.eq(~0)
+            m.d.comb += [self.banks.rows[b].eq(self.lines.payload) for b in range(BANKS)]
+            m.d.sync += line_first.eq(0)
         with m.Else():
             m.d.comb += self.banks.enable.eq((self.barrier.valid | self.host.valid) << single[:3])
             m.d.comb += [self.banks.rows[b].eq(single[3:]) for b in range(BANKS)]

@@ -1,6 +1,6 @@
 """The shared memory: banks, their readers and writers, and the barriers that lie in them."""
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -18,6 +18,7 @@ from .layouts import (
     ReadLayout,
     read_data_layout,
 )
+from .params import LINE_BYTES
 
 __all__ = ["SharedMemory"]
 
@@ -33,6 +34,10 @@ class SharedMemory(wiring.Component):
     -------
     writes : In(stream of LineLayout)
         One line a cycle; readable in the next cycle. Waits only while a barrier or the host must have the bank.
+    fetches : In(stream of unsigned(row_width))
+        Lines to read; one a cycle, every second one while the consumer reads too.
+    line : Out(1024)
+        The line, in the cycle after the handshake.
     landed : In(stream of LandedLayout)
         Bytes for the transaction count of a barrier. Never waits if it comes every third cycle or less often.
     reads, read_data : In(stream of ReadLayout), Out(stream of read_data_layout())
@@ -62,6 +67,8 @@ class SharedMemory(wiring.Component):
         super().__init__(
             {
                 "writes": In(stream.Signature(LineLayout(params))),
+                "fetches": In(stream.Signature(unsigned(params.row_width))),
+                "line": Out(8 * LINE_BYTES),
                 "landed": In(stream.Signature(LandedLayout(params))),
                 "reads": In(stream.Signature(ReadLayout(params))),
                 "read_data": Out(stream.Signature(read_data_layout())),
@@ -97,6 +104,7 @@ class SharedMemory(wiring.Component):
 
         connect(m, barrier=barrier.fetches, read_arbiter=read_arbiter.barrier)
         connect(m, host=host.fetches, read_arbiter=read_arbiter.host)
+        connect(m, fetches=flipped(self.fetches), read_arbiter=read_arbiter.lines)
         connect(m, consumer=consumer.fetches, read_arbiter=read_arbiter.consumer)
         connect(m, writes=flipped(self.writes), write_arbiter=write_arbiter.lines)
         connect(m, barrier=barrier.write_back, write_arbiter=write_arbiter.write_back)
@@ -106,6 +114,7 @@ class SharedMemory(wiring.Component):
             banks.read.eq(read_arbiter.banks),
             banks.write.eq(write_arbiter.banks),
             read_arbiter.banks_data.eq(banks.read_data),
+            self.line.eq(banks.read_data),
             consumer.fetched.eq(banks.read_data),
             barrier.fetched.eq(read_arbiter.chunk),
             host.fetched.eq(read_arbiter.chunk),

@@ -17,21 +17,23 @@ class ReadSpec(Elaboratable):
     def __init__(self):
         self.arbiter = arbiter = ReadArbiter(PARAMS)
         self.inputs = [arbiter.banks_data]
-        for reader in (arbiter.barrier, arbiter.host, arbiter.consumer):
+        for reader in (arbiter.barrier, arbiter.host, arbiter.lines, arbiter.consumer):
             self.inputs += [reader.valid, reader.payload]
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.arbiter = arbiter = self.arbiter
-        barrier, host, consumer = arbiter.barrier, arbiter.host, arbiter.consumer
+        barrier, host, lines, consumer = arbiter.barrier, arbiter.host, arbiter.lines, arbiter.consumer
         m.submodules.host_rules = StreamRules(host, assume=True)
+        m.submodules.lines_rules = StreamRules(lines, assume=True)
         m.submodules.consumer_rules = StreamRules(consumer, assume=True)
         before, before_that = Signal(), Signal()
         m.d.sync += [before.eq(barrier.valid), before_that.eq(before)]
         m.d.comb += Assume(~(barrier.valid & before & before_that))
 
-        host_goes, consumer_goes = host.valid & host.ready, consumer.valid & consumer.ready
-        m.d.comb += Assert(barrier.valid + host_goes + consumer_goes == (barrier.valid | host.valid | consumer.valid))
+        host_goes, lines_go, consumer_goes = (reader.valid & reader.ready for reader in (host, lines, consumer))
+        anyone = barrier.valid | host.valid | lines.valid | consumer.valid
+        m.d.comb += Assert(barrier.valid + host_goes + lines_go + consumer_goes == anyone)
         banks = arbiter.banks
         for reader, goes in ((barrier, barrier.valid), (host, host_goes)):
             with m.If(goes):
@@ -39,14 +41,26 @@ class ReadSpec(Elaboratable):
                 m.d.comb += Assert((banks.enable == 1 << bank) & (banks.rows[bank] == row))
         with m.If(consumer_goes):
             m.d.comb += Assert(banks.as_value() == consumer.payload.as_value())
-        with m.If(~(barrier.valid | host_goes | consumer_goes)):
+        with m.If(lines_go):
+            m.d.comb += Assert(banks.enable == 0xFF)
+            m.d.comb += [Assert(row == lines.payload) for row in banks.rows]
+        with m.If(~anyone):
             m.d.comb += Assert(banks.enable == 0)
 
-        for name, reader in (("host", host), ("consumer", consumer)):
+        # By turns: nobody is granted twice while the other waits.
+        for name, goes, waiting, granted in (
+            ("line_passed", lines_go, consumer.valid, consumer_goes),
+            ("consumer_passed", consumer_goes, lines.valid, lines_go),
+        ):
+            was_passed = Signal(name=name)
+            m.d.sync += was_passed.eq(waiting & ~granted & (goes | was_passed))
+            m.d.comb += Assert(~(was_passed & goes))
+
+        for name, reader, most in (("host", host, 5), ("lines", lines, 11), ("consumer", consumer, 11)):
             waits = Signal(4, name=f"{name}_waits")
             m.d.sync += waits.eq(Mux(reader.valid & ~reader.ready, waits + 1, 0))
-            m.d.comb += Assert(waits <= 5)
-            m.d.comb += Cover(waits == 5)
+            m.d.comb += Assert(waits <= most)
+            m.d.comb += Cover(waits == most)
         return m
 
 
@@ -136,12 +150,12 @@ class WriteWaitSpec(Elaboratable):
 
 def test_reads():
     spec = ReadSpec()
-    prove(spec, spec.inputs, name="smem-read-arbiter", depth=9, proves="F2")
+    prove(spec, spec.inputs, name="smem-read-arbiter", depth=16, proves="F2")
 
 
 def test_reads_do_wait():
     spec = ReadSpec()
-    prove(spec, spec.inputs, name="smem-read-arbiter-cover", mode="cover", depth=10)
+    prove(spec, spec.inputs, name="smem-read-arbiter-cover", mode="cover", depth=16)
 
 
 def test_writes():

@@ -9,7 +9,7 @@ from tilewright.sim.pysim import simulate
 PARAMS = SmemParams(1024)
 
 
-def read_grants(cycles, *, barrier, host=True, consumer=True):
+def read_grants(cycles, *, barrier, host=True, lines=False, consumer=True):
     """One letter a cycle, of the reader that was granted; ``barrier`` says in which cycles the barrier unit reads."""
     dut = ReadArbiter(PARAMS)
     grants = []
@@ -19,19 +19,21 @@ def read_grants(cycles, *, barrier, host=True, consumer=True):
         ctx.set(dut.barrier.payload, 0o35)
         ctx.set(dut.consumer.payload, {"enable": 0x0F, "rows": range(8)})
         ctx.set(dut.host.valid, host)
+        ctx.set(dut.lines.payload, 6)
+        ctx.set(dut.lines.valid, lines)
         ctx.set(dut.consumer.valid, consumer)
         for cycle in range(cycles):
             ctx.set(dut.barrier.valid, barrier(cycle))
-            ready = ctx.get(dut.host.ready), ctx.get(dut.consumer.ready)
-            granted = [barrier(cycle), host and ready[0], consumer and ready[1]]
+            ready = [ctx.get(reader.ready) for reader in (dut.host, dut.lines, dut.consumer)]
+            granted = [barrier(cycle), host and ready[0], lines and ready[1], consumer and ready[2]]
             assert sum(granted) <= 1
             enable, rows = ctx.get(dut.banks.enable), [ctx.get(dut.banks.rows[bank]) for bank in range(8)]
-            expected = {0: (1 << 5, [3] * 8), 1: (1 << 3, [2] * 8), 2: (0x0F, [*range(8)])}
+            expected = {0: (1 << 5, [3] * 8), 1: (1 << 3, [2] * 8), 2: (0xFF, [6] * 8), 3: (0x0F, [*range(8)])}
             if any(granted):
                 assert (enable, rows) == expected[granted.index(True)]
             else:
                 assert enable == 0
-            grants.append("BHC"[granted.index(True)] if any(granted) else "-")
+            grants.append("BHLC"[granted.index(True)] if any(granted) else "-")
             await ctx.tick()
 
     simulate(dut, drive)
@@ -39,18 +41,25 @@ def read_grants(cycles, *, barrier, host=True, consumer=True):
 
 
 @pytest.mark.parametrize(
-    ("barrier", "host", "consumer", "grants"),
+    ("barrier", "host", "lines", "consumer", "grants"),
     [
-        (lambda cycle: False, False, True, "CCCCCC"),
-        (lambda cycle: False, True, False, "HHHHHH"),
-        (lambda cycle: False, True, True, "HCHCHC"),
-        (lambda cycle: cycle % 3 != 2, True, True, "BBHBBCBBHBBC"),
-        (lambda cycle: cycle % 2 == 0, False, False, "B-B-B-"),
+        (lambda cycle: False, False, False, True, "CCCCCC"),
+        (lambda cycle: False, True, False, False, "HHHHHH"),
+        (lambda cycle: False, False, True, False, "LLLLLL"),
+        (lambda cycle: False, True, False, True, "HCHCHC"),
+        (lambda cycle: False, True, True, False, "HLHLHL"),
+        (lambda cycle: False, False, True, True, "CLCLCL"),
+        (lambda cycle: False, True, True, True, "HCHLHC"),
+        (lambda cycle: cycle % 3 != 2, True, False, True, "BBHBBCBBHBBC"),
+        (lambda cycle: cycle % 2 == 0, False, False, False, "B-B-B-"),
     ],
-    ids=["consumer alone", "host alone", "by turns", "barrier first", "barrier alone"],
+    ids=[
+        *("consumer alone", "host alone", "lines alone", "host and consumer", "host and lines", "lines and consumer"),
+        *("by turns", "barrier first", "barrier alone"),
+    ],
 )
-def test_read_order(barrier, host, consumer, grants):
-    assert read_grants(len(grants), barrier=barrier, host=host, consumer=consumer) == grants
+def test_read_order(barrier, host, lines, consumer, grants):
+    assert read_grants(len(grants), barrier=barrier, host=host, lines=lines, consumer=consumer) == grants
 
 
 def test_chunk_comes_from_the_bank_of_the_cycle_before():

@@ -17,6 +17,7 @@ SEED = 17
 SMEM = 4096
 MEMORY = 1 << 16
 SHARED = np.random.default_rng(SEED).integers(0, 256, SMEM, dtype=np.uint8)
+TRANSFERS = 40
 KINDS = ("shared", "shared", "shared", "immediate", "stage", "loop")
 
 
@@ -282,7 +283,7 @@ def test_random_transfers(bus_bytes, mode):
     dut, model = StoreHalf(make_params(bus_bytes)), Model(bus_bytes)
     model.refused = {3, 9, 15}
     transfers, runs = [], []
-    for tag in range(60):
+    for tag in range(TRANSFERS):
         kind = rng.choice(KINDS)
         transfer, its_runs = random_transfer(rng, tag, kind)
         lines = -(-transfer["run_bytes"] // 128)
@@ -309,45 +310,53 @@ def plain_transfer(count, **changes):
     return transfer | changes
 
 
-def cycles_of(bus_bytes, transfer, addresses):
-    """Stores runs to ``addresses``; returns the bus and the cycles from the first word to the last."""
+def cycles_of(bus_bytes, *stores):
+    """Makes transfers, with runs to addresses; returns the bus and the cycles from the first word to the last."""
     dut, model = StoreHalf(make_params(bus_bytes)), Model(bus_bytes)
-    runs = [{"address": address, "inside": 1, "skip": 1, "last": 0} for address in addresses]
-    runs[-1]["last"] = 1
-    model.add(transfer, runs)
-    bus = simulate_transfers(dut, model, [transfer], runs)
+    all_runs = []
+    for transfer, addresses in stores:
+        runs = [{"address": address, "inside": 1, "skip": 1, "last": 0} for address in addresses]
+        runs[-1]["last"] = 1
+        model.add(transfer, runs)
+        all_runs += runs
+    bus = simulate_transfers(dut, model, [transfer for transfer, _ in stores], all_runs)
     np.testing.assert_array_equal(bus.memory, model.memory)
     return bus, bus.word_cycles[-1] - bus.word_cycles[0] + 1
 
 
-@pytest.mark.parametrize("shift", [0, 1, 13, 63])
-@pytest.mark.parametrize(("bus_bytes", "row"), [(16, 16), (16, 64), (16, 80), (64, 64), (64, 80), (64, 2048)])
-def test_rate(bus_bytes, row, shift):
-    """One word a cycle, whatever the alignment; each line is fetched once."""
-    addresses = range(256 + shift, 256 + shift + 2048 - row + 1, row)
-    bus, cycles = cycles_of(bus_bytes, plain_transfer(2048, smem=1024, run_bytes=row, data_end=row), addresses)
-    words = sum((address + row - 1) // bus_bytes - address // bus_bytes + 1 for address in addresses)
+@pytest.mark.parametrize(("bus_bytes", "rows"), [(16, [16, 64, 80]), (64, [64, 80, 512])])
+def test_rate(bus_bytes, rows):
+    """One word a cycle, whatever the alignment, from transfer to transfer; each line is fetched once in each."""
+    stores, words, fetched = [], 0, []
+    for row in rows:
+        transfer = plain_transfer(512, smem=1024, run_bytes=row, data_end=row)
+        for shift in (0, 1, 13, 63):
+            addresses = range(256 + shift, 256 + shift + 512 - row + 1, row)
+            stores.append((transfer, addresses))
+            words += sum((address + row - 1) // bus_bytes - address // bus_bytes + 1 for address in addresses)
+            fetched += range(8, 8 + -(-len(addresses) * row // 128))
+    bus, cycles = cycles_of(bus_bytes, *stores)
     assert len(bus.words) == cycles == words
-    assert bus.fetched == [*range(8, 8 + -(-len(addresses) * row // 128))]
+    assert bus.fetched == fetched
 
 
 def test_rate_of_swizzled_rows():
     """Rows of 64 bytes in lines of their own: one fetch and one word a cycle."""
     transfer = plain_transfer(1024, run_bytes=64, data_end=64, gap=64, swizzle=int(Swizzle.B128))
-    bus, cycles = cycles_of(64, transfer, range(0, 16 * 192, 192))
+    bus, cycles = cycles_of(64, (transfer, range(0, 16 * 192, 192)))
     assert (len(bus.fetched), cycles) == (16, 16)
 
 
 def test_rate_of_staged_lines():
     """A line every second cycle is as fast as a bus of 64 bytes brings them."""
-    _, cycles = cycles_of(64, plain_transfer(2048, stage=1), [4096])
+    _, cycles = cycles_of(64, (plain_transfer(2048, stage=1), [4096]))
     assert cycles == 32
 
 
 def test_a_run_whose_first_word_takes_two_new_lines_waits_for_one():
     """Sixteen runs of one word in the middle of 200 bytes; of those that straddle lines, each takes a cycle more."""
     transfer = plain_transfer(3200, run_bytes=200, data_start=100, data_end=164)
-    bus, cycles = cycles_of(64, transfer, range(0, 16 * 64, 64))
+    bus, cycles = cycles_of(64, (transfer, range(0, 16 * 64, 64)))
     straddling = sum((200 * n + 100) % 128 > 64 for n in range(16))
     assert cycles == 16 + straddling - 1  # the first word's line was taken before the first word came
     assert len(bus.fetched) == 16 + straddling
