@@ -26,7 +26,8 @@ def packed_layout(fmt):
         for index, lsb in enumerate(field.lsbs):
             name = f"{field.name}{index}" if field.count else field.name
             members[name] = data.Field(Shape(field.width, signed=field.signed), lsb)
-        if field.count and field.pitch == field.width:
+        # A view has a method ``shape``, which a field of that name would hide: it is known by its elements alone.
+        if field.count and field.pitch == field.width and not hasattr(data.View, field.name):
             members[field.name] = data.Field(_shape(field), field.lsb)
     return data.FlexibleLayout(fmt.bits, members)
 

@@ -1,0 +1,142 @@
+"""Copies between global memory and lanes, and from lanes to lanes (layouts.md section 2)."""
+
+import numpy as np
+
+from ..spec import Element, Error, LaneLayout
+from ..windows import Windows
+from .setup import barrier_rules, first_refusal
+from .strides import lane_strides
+
+__all__ = ["check_lanes", "copy_lanes", "lane_copy"]
+
+_MAX_LANES_LOG2, _MAX_EU_LOG2 = 6, 7
+_PADDED = (LaneLayout.ALIGNED, LaneLayout.ROW_ALIGNED)
+
+
+def check_lanes(command, smem_bytes, windows=None, addr_width=64):
+    """What hardware must report for a LANES command, as ``LANES.unpack`` gives it; or None.
+
+    Other arguments are those of :func:`~.setup.check_command`.
+    """
+    if command["element"] > max(Element):
+        return first_refusal(command, [(Error.ELEMENT, "element", True, command["element"])])
+    return first_refusal(command, _rules(command, smem_bytes, windows or Windows(), addr_width))
+
+
+def copy_lanes(command, gmem, smem, addr_width):
+    """Does what a LANES command without fault says. What it reads must lie in ``gmem``; what it writes need not.
+
+    Returns the bytes of the tensor, in memory order.
+    """
+    data = None
+    targets = {name: _places(command, name, len(smem), addr_width) for name in ("source", "destination")}
+    in_global = {name: command[f"{name}_layout"] == LaneLayout.GLOBAL for name in targets}
+    source, destination = targets["source"], targets["destination"]
+    data = gmem.at(source) if in_global["source"] else smem[source]
+    if in_global["destination"]:
+        held = gmem.holds(destination, 1)
+        gmem.put(destination[held], data[held])
+    else:
+        smem[destination] = data
+    return len(data)
+
+
+def lane_copy(array, smem, address, layout, *, lanes, eu_bytes=1, start_lane=0, store=False):
+    """Scatters an array of shape (N, C, H, W) over the lanes of ``smem``, or with ``store`` gathers it from there.
+
+    Parameters
+    ----------
+    array : array
+        Changed in place by ``store``; then it must be contiguous.
+    smem : uint8 array
+        Shared memory; lane i is its i-th equal part.
+    address : int
+        Byte address of the tensor in every lane.
+    layout : LaneLayout
+    lanes, eu_bytes, start_lane : int
+        As for :func:`~.strides.lane_strides`.
+
+    Raises
+    ------
+    ValueError
+        If the tensor does not fit its lanes.
+    """
+    shape = array.shape[::-1]
+    lane_bytes = len(smem) // lanes
+    strides = lane_strides(shape, array.itemsize, start_lane, lanes, eu_bytes, layout)
+    if address + strides.bytes > lane_bytes:
+        raise ValueError(f"the tensor must end before byte {lane_bytes} of its lane, not at {address + strides.bytes}")
+    places = _lane_bytes(shape, array.itemsize, address, strides, start_lane, lanes, lane_bytes)
+    if store:
+        array.reshape(-1).view(np.uint8)[:] = smem[places]
+    else:
+        smem[places] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _strides(command, name):
+    """Strides of the tensor at the source or the destination."""
+    return lane_strides(
+        command["shape"],
+        Element(command["element"]).bytes,
+        command[f"{name}_lane"],
+        1 << command["lanes_log2"],
+        1 << command["eu_log2"],
+        command[f"{name}_layout"],
+    )
+
+
+def _places(command, name, smem_bytes, addr_width):
+    """Address of every byte of the tensor, in the order W, H, C, N, in global or in shared memory; uint64."""
+    strides, address = _strides(command, name), command[name]
+    if command[f"{name}_layout"] == LaneLayout.GLOBAL:
+        mask = (1 << addr_width) - 1
+        return np.uint64(address & mask) + np.arange(strides.bytes, dtype=np.uint64) & np.uint64(mask)
+    lanes = 1 << command["lanes_log2"]
+    element = Element(command["element"]).bytes
+    lane_bytes = smem_bytes // lanes
+    return _lane_bytes(command["shape"], element, address, strides, command[f"{name}_lane"], lanes, lane_bytes)
+
+
+def _lane_bytes(shape, element_bytes, address, strides, start_lane, lanes, lane_bytes):
+    """The same in shared memory, from what the page says of an element."""
+    n, c, h, w = np.ogrid[tuple(slice(count) for count in reversed(shape))]
+    row, lane = np.divmod(start_lane + c, lanes)
+    first = (
+        lane * lane_bytes + address + n * strides.batch + row * strides.channel + h * strides.row + w * element_bytes
+    )
+    return (first[..., None] + np.arange(element_bytes)).reshape(-1)
+
+
+def _rules(command, smem_bytes, windows, addr_width):
+    """Yields code, field, whether it is broken, and value, in order of code."""
+    lanes, eu_bytes = 1 << command["lanes_log2"], 1 << command["eu_log2"]
+    element = Element(command["element"]).bytes
+    lane_bytes = smem_bytes // lanes
+    layouts = {name: command[f"{name}_layout"] for name in ("source", "destination")}
+    in_lanes = [name for name, layout in layouts.items() if layout != LaneLayout.GLOBAL]
+    ends = {name: command[name] + _strides(command, name).bytes for name in layouts}
+    signals = command["signal"] and "destination" in in_lanes
+    if signals:
+        yield from barrier_rules(command, smem_bytes)
+    for name, layout in layouts.items():
+        granule = max(element, eu_bytes) if layout in _PADDED else element
+        yield Error.BLOCK_ALIGNMENT, name, command[name] % granule != 0, command[name]
+    for name in in_lanes:
+        yield Error.BLOCK_RANGE, name, ends[name] > lane_bytes, command[name]
+    meet = command["source"] < ends["destination"] and command["destination"] < ends["source"]
+    yield Error.OVERLAP, "destination", len(in_lanes) == 2 and meet, command["destination"]
+    yield Error.LANES, "lanes_log2", command["lanes_log2"] > _MAX_LANES_LOG2, command["lanes_log2"]
+    wrong_eu = command["eu_log2"] > _MAX_EU_LOG2 or eu_bytes < element
+    yield Error.LANES, "eu_log2", wrong_eu, command["eu_log2"]
+    yield Error.LANES, "destination_layout", not in_lanes, command["destination_layout"]
+    for name in layouts:
+        lane = command[f"{name}_lane"]
+        yield Error.LANES, f"{name}_lane", lane >= (lanes if name in in_lanes else 1), lane
+    if signals:
+        yield Error.WINDOW, "barrier", not windows.hold_shared(command["barrier"], 8), command["barrier"]
+    for name in layouts:
+        if name in in_lanes:
+            held = windows.hold_shared(0, smem_bytes)
+        else:
+            held = windows.hold_global(command[name], ends[name] - command[name], addr_width)
+        yield Error.WINDOW, name, not held, command[name]

@@ -1,0 +1,112 @@
+"""The stride calculator: from the shape of a tensor to where its elements lie in lanes (layouts.md section 2)."""
+
+from amaranth import Module, Mux, Signal, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec import LaneLayout
+
+__all__ = ["ShapeLayout", "StrideCalculator", "StridesLayout"]
+
+
+class ShapeLayout(data.StructLayout):
+    """A tensor and the lanes that it is to lie in. Global memory is one lane, from lane 0 on, compact."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "sizes": data.ArrayLayout(16, 4),  # W H C N, elements minus one
+                "element_log2": unsigned(2),  # log2 of the element's bytes
+                "lanes_log2": unsigned(4),
+                "eu_log2": unsigned(4),  # log2 of ``eu_bytes``
+                "start_lane": unsigned(8),
+                "layout": unsigned(2),  # golden.spec.LaneLayout; GLOBAL and COMPACT are the same here
+            }
+        )
+
+
+class StridesLayout(data.StructLayout):
+    """Distances in bytes, in one lane."""
+
+    def __init__(self, params):
+        length = params.smem.addr_width + 1
+        super().__init__(
+            {
+                "row": unsigned(length),  # from row to row
+                "channel": unsigned(length),  # from channel to channel of the same lane
+                "batch": unsigned(length),  # from batch to batch
+                "bytes": unsigned(length),  # that a lane needs
+                "too_large": unsigned(1),  # more than shared memory has; the others mean nothing
+            }
+        )
+
+
+class StrideCalculator(wiring.Component):
+    """Works out the strides of layouts.md. Latency 5, one tensor a cycle.
+
+    Lanes and ``eu_bytes`` are powers of two, so that dividing by them is shifting, and nothing stalls. There is one
+    product a stage at most.
+
+    Members
+    -------
+    i : ShapeLayout, in
+    o : StridesLayout, out
+        Five cycles later.
+    """
+
+    def __init__(self, params):
+        self._width = params.smem.addr_width + 1
+        super().__init__({"i": In(ShapeLayout()), "o": Out(StridesLayout(params))})
+
+    def elaborate(self, platform):
+        m = Module()
+        i = self.i
+        width, height, channels, batches = (i.sizes[d] + 1 for d in range(4))
+        eu_mask = Signal(15)  # ones below ``eu_bytes``
+        m.d.comb += eu_mask.eq((1 << i.eu_log2) - 1)
+        by_row, by_channel = i.layout == LaneLayout.ROW_ALIGNED, i.layout == LaneLayout.ALIGNED
+        last_lane = Signal(16)
+        m.d.comb += last_lane.eq((1 << i.lanes_log2) - 1)
+
+        packed_row = width << i.element_log2
+        row, large1 = self._stage(m, "row", self._rounded(packed_row, Mux(by_row, eu_mask, 0)), 0)
+        # Rows of channels that a batch takes: it begins on a new one, even where the batch before left lanes free.
+        slots = (i.start_lane + channels + last_lane) >> i.lanes_log2
+
+        plane, large2 = self._stage(m, "plane", row * self._later(m, "height", height, 1), large1)
+        mask = self._later(m, "mask", Mux(by_channel, eu_mask, 0), 2)
+        channel, large3 = self._stage(m, "channel", self._rounded(plane, mask), large2)
+        batch, large4 = self._stage(m, "batch", channel * self._later(m, "slots", slots, 3), large3)
+        total, large5 = self._stage(m, "total", batch * self._later(m, "batches", batches, 4), large4)
+        m.d.comb += [
+            self.o.row.eq(self._later(m, "row", row, 4)),
+            self.o.channel.eq(self._later(m, "channel", channel, 2)),
+            self.o.batch.eq(self._later(m, "batch", batch, 1)),
+            self.o.bytes.eq(total),
+            self.o.too_large.eq(large5),
+        ]
+        return m
+
+    def _stage(self, m, name, value, was_large):
+        """Registers of a stage: the value, cut, and whether this one or one before it was cut.
+
+        No factor is zero: what is cut once would have stayed too large.
+        """
+        kept, large = Signal(self._width, name=name), Signal(name=f"{name}_large")
+        m.d.sync += [kept.eq(value), large.eq(value[self._width :].any() | was_large)]
+        return kept, large
+
+    @staticmethod
+    def _rounded(value, mask):
+        """``value`` rounded up to where the bits of ``mask`` are zero."""
+        beyond = value + mask
+        return beyond ^ (beyond & mask)
+
+    @staticmethod
+    def _later(m, name, value, cycles):
+        """``value`` as it was some cycles ago."""
+        for cycle in range(cycles):
+            delayed = Signal.like(value, name=f"{name}_{cycle + 1}")
+            m.d.sync += delayed.eq(value)
+            value = delayed
+        return value
