@@ -1,5 +1,6 @@
 """A TMAU with its memories, without cycles: commands in, bytes and error records out."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -15,12 +16,14 @@ from .spec import (
     BarrierOp,
     Element,
     Error,
+    LaneLayout,
     Opcode,
     Reduction,
     Space,
 )
 from .tmau.copy import block_bytes, check_block, copy_block
 from .tmau.descriptor import Refusal, check_word
+from .tmau.lanes import check_lanes, copy_lanes
 from .tmau.load import load_tile
 from .tmau.setup import check_command
 from .tmau.store import combine, store_tile
@@ -166,6 +169,20 @@ class Machine:
                 return Refusal(Error.READ, 0, failed)
         copy_block(command, self.gmem, self.smem, self.addr_width)
         if command["destination_space"] == Space.SHARED:
+            return self._signal(command, size)
+        return self._written(block_bytes(command["destination"], size, self.addr_width)[None], size)
+
+    def _lanes(self, command):
+        refusal = check_lanes(command, len(self.smem), self.windows, self.addr_width)
+        if refusal:
+            return refusal
+        size = math.prod(command["shape"]) * Element(command["element"]).bytes
+        if command["source_layout"] == LaneLayout.GLOBAL:
+            failed = failing_read(self.gmem, block_bytes(command["source"], size, self.addr_width), self.bus_bytes)
+            if failed is not None:
+                return Refusal(Error.READ, 0, failed)
+        copy_lanes(command, self.gmem, self.smem, self.addr_width)
+        if command["destination_layout"] != LaneLayout.GLOBAL:
             return self._signal(command, size)
         return self._written(block_bytes(command["destination"], size, self.addr_width)[None], size)
 
