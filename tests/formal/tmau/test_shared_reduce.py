@@ -1,0 +1,70 @@
+"""Shared reducer: lines come out in order, once, with their row and strobes; what waits is held; a fetch a reduction."""
+
+from amaranth import Module, Signal
+from amaranth.hdl import Assert, Cover, Elaboratable
+
+from tilewright.golden.spec import Reduction
+from tilewright.hw.tmau.params import PRESETS
+from tilewright.hw.tmau.shared_reduce import SharedReducer
+from tilewright.sim.formal import StreamRules, prove
+
+PARAMS = PRESETS["unit"]
+
+
+class SharedReducerSpec(Elaboratable):
+    """A line goes to one output in the cycle in which it is accepted, and to none before."""
+
+    def __init__(self):
+        self.dut = SharedReducer(PARAMS)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.i_rules = StreamRules(dut.i, assume=True)
+        for name in ("writes", "staged", "fetches"):
+            m.submodules[f"{name}_rules"] = StreamRules(getattr(dut, name))
+
+        line = dut.i.payload
+        accepted, written, staged, fetched = (
+            stream.valid & stream.ready for stream in (dut.i, dut.writes, dut.staged, dut.fetches)
+        )
+        reducing = ~line.stage & (line.reduction != Reduction.NONE)
+        has_fetched = Signal()
+        with m.If(accepted):
+            m.d.sync += has_fetched.eq(0)
+        with m.Elif(fetched):
+            m.d.sync += has_fetched.eq(1)
+
+        m.d.comb += [
+            Assert(accepted == (written | staged)),
+            Assert(~(written & staged)),
+            Assert(~dut.writes.valid | (dut.i.valid & ~line.stage)),
+            Assert(~dut.staged.valid | (dut.i.valid & line.stage)),
+            Assert(dut.writes.payload.strobe == line.line.strobe),
+            Assert(dut.writes.payload.row == line.line.row),
+            Assert(dut.staged.payload.data == line.line.data),
+            Assert(reducing | (dut.writes.payload.data == line.line.data)),
+            Assert(~fetched | (reducing & ~has_fetched & (dut.fetches.payload == line.line.row))),
+            Assert(~(written & reducing) | has_fetched),
+            # The state of the machine and what was seen of it: for the induction.
+            Assert(dut.busy == has_fetched),
+            Assert(~has_fetched | (dut.i.valid & reducing)),
+        ]
+        m.d.comb += Cover(written & reducing)
+        return m
+
+
+def ports(dut):
+    return [
+        dut.i.valid, dut.i.payload, dut.writes.ready, dut.staged.ready, dut.fetches.ready, dut.line,
+    ]  # fmt: skip
+
+
+def test_lines_come_out_once():
+    spec = SharedReducerSpec()
+    prove(spec, ports(spec.dut), name="shared_reduce", depth=2)
+
+
+def test_a_reduction_is_written():
+    spec = SharedReducerSpec()
+    prove(spec, ports(spec.dut), name="shared_reduce_cover", mode="cover", depth=20)
