@@ -43,6 +43,8 @@ class Command:
     wait : bool
         Whether it starts only after the one before is complete (not ``async``).
     multicast : int or None
+    core : int
+        The last one that it names.
     """
 
     opcode: Opcode
@@ -52,6 +54,7 @@ class Command:
     step: int = 0
     wait: bool = True
     multicast: int | None = None
+    core: int = 0
 
     @property
     def issues(self):
@@ -61,11 +64,13 @@ class Command:
         return [self.fields | {"smem": self.fields["smem"] + self.step * issue} for issue in range(self.repeat)]
 
 
-def read_command(fields, maps):
-    """A :class:`Command` on one of ``maps``, a dictionary of ``MapSpec``."""
+def read_command(fields, maps, cores):
+    """A :class:`Command` on one of ``maps``, a dictionary of ``MapSpec``, and on one of so many cores."""
     op = fields.choice("op", list(_READERS))
     command = _READERS[op](fields, Opcode[op.upper()], maps)
     fields.end()
+    if command.core >= cores:
+        raise fields.wrong("", f"must name one of the {cores} cores, not {command.core}")
     return command
 
 
@@ -101,14 +106,16 @@ def _read_destinations(fields, values):
 
 
 def _read_block(fields, opcode, _maps):
-    values = _read_place(fields, "src", "source")
-    values |= _read_place(fields, "dst", "destination")
+    source, source_core = _read_place(fields, "src", "source")
+    destination, destination_core = _read_place(fields, "dst", "destination")
+    values = source | destination
     values["size"] = fields.integer("size", *BLOCK["size"].range)
     reduction = fields.choice("reduce", list(_REDUCTIONS), None)
     if reduction:
         values["reduction"] = _REDUCTIONS[reduction]
         values["element"] = _ELEMENTS[fields.choice("element", list(_ELEMENTS))]
-    return Command(opcode, fields=values, wait=_read_wait(fields))
+    core = max(source_core, destination_core)
+    return Command(opcode, fields=values, wait=_read_wait(fields), core=core)
 
 
 def _read_prefetched_block(fields, opcode, _maps):
@@ -118,13 +125,13 @@ def _read_prefetched_block(fields, opcode, _maps):
 
 
 def _read_place(fields, name, field_name):
-    """The fields of a place: ``["global", address]`` or ``["shared", address]``, the latter with or without a core."""
+    """The fields of a place, ``["global", address]`` or ``["shared", address]`` with or without a core; and the core."""
     place = fields.listed(name)
     if len(place) not in (2, 3) or place[0] not in ("global", "shared"):
         raise fields.wrong(name, 'must be ["global", address] or ["shared", address] with or without a core')
     for index, entry in enumerate(place[1:], 1):
-        fields.check_integer(f"{name}[{index}]", entry, *(BLOCK[field_name].range if index == 1 else (0, 0)))
-    return {field_name: place[1], f"{field_name}_space": Space[place[0].upper()]}
+        fields.check_integer(f"{name}[{index}]", entry, *(BLOCK[field_name].range if index == 1 else (0, 15)))
+    return {field_name: place[1], f"{field_name}_space": Space[place[0].upper()]}, (place[2] if len(place) == 3 else 0)
 
 
 def _read_group(fields, opcode, _maps):

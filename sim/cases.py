@@ -98,7 +98,7 @@ def _read_case(entry, index, folder):
     listed = fields.inner("maps")
     maps = {map_name: _read_placed_map(listed.inner(map_name), gmem.size, windows) for map_name in listed.rest()}
     commands = [
-        read_command(Fields(command, fields.case, f"commands[{position}]"), maps)
+        read_command(Fields(command, fields.case, f"commands[{position}]"), maps, cores)
         for position, command in enumerate(fields.listed("commands"))
     ]
     fields.end()
