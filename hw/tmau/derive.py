@@ -168,13 +168,15 @@ class Derivation(wiring.Component):
         raw, checked, step = self.raw, self.checked, self.step
         length = checked.footprint.shape().width
         row_bytes, pitch, span = Signal(_ROW_BITS), Signal(_ROW_BITS), Signal(8)
+        row = Signal(_ROW_BITS)  # the same a cycle later, where there is time
         m.d.comb += [
             row_bytes.eq(checked.counts[0] << checked.unit_log2),
             span.eq(Mux(raw.swizzle == Swizzle.NONE, 0, 16 << raw.swizzle)),
-            checked.gapless.eq(span <= row_bytes),
-            checked.gap.eq(Mux(checked.gapless, 0, span - row_bytes)),
-            pitch.eq(Mux(checked.gapless, row_bytes, span)),
+            pitch.eq(Mux(span > row_bytes, span, row_bytes)),
+            checked.gapless.eq(span <= row),
+            checked.gap.eq(Mux(checked.gapless, 0, span - row)),
         ]
+        m.d.sync += row.eq(row_bytes)
         # One multiplier each for runs and footprint: one dimension a cycle. The last product is not registered but goes
         # straight to the cache. The rows of im2col are its pixels.
         count = Signal(11)
@@ -188,7 +190,7 @@ class Derivation(wiring.Component):
         spilled = next_footprint[length:].any() | (overflow & ~step[0])
         m.d.sync += [run.eq(next_run), footprint.eq(next_footprint), overflow.eq(spilled)]
 
-        run_bytes = [row_bytes, *(Signal(length, name=f"run_bytes{k}") for k in range(1, 4)), next_run]
+        run_bytes = [row, *(Signal(length, name=f"run_bytes{k}") for k in range(1, 4)), next_run]
         for d in range(3):
             with m.If(step[d]):
                 m.d.sync += run_bytes[d + 1].eq(next_run)
