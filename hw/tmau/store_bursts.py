@@ -12,6 +12,21 @@ from .store_tracker import StoredRunLayout
 __all__ = ["WriteGenerator"]
 
 
+class _AskedLayout(data.StructLayout):
+    """The bus words of a run."""
+
+    def __init__(self, word_width, count_width):
+        super().__init__(
+            {
+                "range": RangeLayout(word_width, count_width),
+                "empty": unsigned(1),
+                "last": unsigned(1),
+                "reduction": unsigned(4),
+                "element": unsigned(4),
+            }
+        )
+
+
 class WriteGenerator(wiring.Component):
     """Asks for every bus word that a run touches, in as few bursts as page boundary and ``max_burst`` allow.
 
@@ -26,6 +41,14 @@ class WriteGenerator(wiring.Component):
 
     def __init__(self, params):
         self.params = params
+        count_width = params.smem.addr_width + 2 - params.bus_log2  # a run may start anywhere in a word
+        self.splitter = BurstSplitter(
+            word_width=params.word_width,
+            count_width=count_width,
+            bus_bytes=params.bus_bytes,
+            max_burst=params.max_burst,
+        )
+        self.asked = Signal(_AskedLayout(params.word_width, count_width))
         super().__init__(
             {
                 "i": In(stream.Signature(StoredRunLayout(params))),
@@ -35,28 +58,11 @@ class WriteGenerator(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        params, bus_log2 = self.params, self.params.bus_log2
-        # A run may start anywhere in a word.
-        count_width = params.smem.addr_width + 2 - bus_log2
-        m.submodules.splitter = splitter = BurstSplitter(
-            word_width=params.word_width,
-            count_width=count_width,
-            bus_bytes=params.bus_bytes,
-            max_burst=params.max_burst,
-        )
+        bus_log2 = self.params.bus_log2
+        m.submodules.splitter = splitter = self.splitter
         run, burst = self.i.p, self.bursts.p
 
-        asked = Signal(
-            data.StructLayout(
-                {
-                    "range": RangeLayout(params.word_width, count_width),
-                    "empty": unsigned(1),
-                    "last": unsigned(1),
-                    "reduction": unsigned(4),
-                    "element": unsigned(4),
-                }
-            )
-        )
+        asked = self.asked
         valid = Signal()
         final = Signal()  # no burst of the run follows the one that is offered
         m.d.comb += [
