@@ -22,7 +22,7 @@ class LaneSetup(wiring.Component):
     """Checks a LANES command and expands it, one job a cycle; one command at a time.
 
     A job moves a channel, or a row where a side is ROW_ALIGNED. From lanes to lanes there are two jobs for each, as for
-    every copy within one memory. All jobs but the last one are quiet. The first one is offered eleven cycles after the
+    every copy within one memory. All jobs but the last one are quiet. The first one is offered 13 cycles after the
     command was taken.
 
     Members
@@ -53,9 +53,10 @@ class LaneSetup(wiring.Component):
         sides = Signal(SidesLayout(self.params))
         fault = Signal(FaultLayout())
         command = command_view(LANES, sides.command)
-        measuring, moving, refusing = Signal(), Signal(), Signal()
+        moving, refusing = Signal(), Signal()
         start = Signal()  # all rules are kept: the first job comes in the next cycle
         phase = Signal(range(16))
+        ended = self._move(m, moving, start, sides, command)
 
         with m.FSM() as fsm:
             with m.State("Idle"):
@@ -64,9 +65,9 @@ class LaneSetup(wiring.Component):
                 with m.If(self.i.valid):
                     m.next = "Measure"
             with m.State("Measure"):
-                m.d.comb += measuring.eq(1)
                 m.d.sync += phase.eq(phase + 1)
-                with m.If(phase == _CALCULATION + 5):
+                # Three tensors through the calculator, then ends, rules, and the first of them that is broken.
+                with m.If(phase == _CALCULATION + 6):
                     with m.If(fault.code == Error.NONE):
                         m.d.comb += start.eq(1)
                         m.next = "Move"
@@ -74,7 +75,7 @@ class LaneSetup(wiring.Component):
                         m.next = "Refuse"
             with m.State("Move"):
                 m.d.comb += moving.eq(1)
-                with m.If(self._move(m, moving, start, sides, command)):
+                with m.If(ended):
                     m.next = "Idle"
             with m.State("Refuse"):
                 m.d.comb += refusing.eq(1)

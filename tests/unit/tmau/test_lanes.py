@@ -19,7 +19,7 @@ SEED = 20261121
 PARAMS = PRESETS["unit"]
 SMEM = PARAMS.smem.size_bytes
 GMEM = 1 << 16
-LATENCY = 11
+LATENCY = 13
 
 
 def packed(**fields):
@@ -88,7 +88,7 @@ def test_bytes_and_refusals(mode, confined):
 
     async def run(ctx):
         ctx.set(dut.windows, {"confine_global": confined, "global_first": pages[0], "global_last": pages[1]})
-        for trial in range(40):
+        for trial in range(20):
             word = packed(**random_fields(rng))
             fields = LANES.unpack(word.as_bits())
             contents = np.random.default_rng(trial)
@@ -174,7 +174,7 @@ def test_lanes_are_in_the_shared_window_as_a_whole(whole):
 
 @pytest.mark.parametrize(("layout", "count"), [(LaneLayout.ALIGNED, 6), (LaneLayout.ROW_ALIGNED, 24)])
 def test_one_job_a_cycle(layout, count):
-    """One for each channel, or for each row; the first after eleven cycles."""
+    """One for each channel, or for each row; the first after 13 cycles."""
     dut = LaneSetup(PARAMS)
     fields = {"element": Element.F16, "shape": [5, 4, 3, 2], "lanes_log2": 2, "eu_log2": 4}
 
@@ -184,7 +184,7 @@ def test_one_job_a_cycle(layout, count):
     async def sink(ctx):
         jobs, cycles = await receive(ctx, dut.jobs, count)
         assert [cycle - cycles[0] for cycle in cycles] == list(range(count))
-        assert cycles[0] == LATENCY + 1
+        assert cycles[0] == LATENCY
         assert [job.transfer.quiet for job in jobs] == [1] * (count - 1) + [0]
 
     simulate(dut, source, sink)
