@@ -125,7 +125,7 @@ def _read_prefetched_block(fields, opcode, _maps):
 
 
 def _read_place(fields, name, field_name):
-    """The fields of a place, ``["global", address]`` or ``["shared", address]`` with or without a core; and the core."""
+    """The fields of a place, ``["global", address]`` or ``["shared", address]`` with or without a core; and a core."""
     place = fields.listed(name)
     if len(place) not in (2, 3) or place[0] not in ("global", "shared"):
         raise fields.wrong(name, 'must be ["global", address] or ["shared", address] with or without a core')
