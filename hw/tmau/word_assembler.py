@@ -45,7 +45,8 @@ class WordAssembler(wiring.Component):
     loop : stream of WordLayout, out
         The words of transfers with ``loop``. What lies outside their bytes means nothing.
     ends : stream of EndLayout, out
-        With the last word of a transfer, or in its place.
+        With the last word of a transfer, or in its place. Its ``ready`` must not wait for ``valid``, and once up stays
+        until an end comes: the word waits for it.
     left : 1, out
         A place in the queue is free again.
     """
