@@ -332,3 +332,32 @@ def test_a_column_of_eight_chunks(swizzled, cycles):
     assert taken["in"] == [0, *range(cycles, cycles * count, cycles)]
     assert taken["out"] == [1 + cycles * (n + 1) for n in range(count)]
     assert conflicts["extra"] == (cycles - 1) * count
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["alone", "beside the consumer"])
+def test_lines_are_read_one_a_cycle_or_by_turns(busy):
+    dut = SharedMemory(PARAMS)
+    lines = [random.Random(row).getrandbits(1024) for row in range(8)]
+    came, taken = [], {}
+
+    async def drive(ctx):
+        for row, line in enumerate(lines):
+            await send(ctx, dut.writes, [{"row": row, "data": line, "strobe": (1 << 128) - 1}])
+        if busy:
+            ctx.set(dut.read_data.ready, 1)
+            ctx.set(dut.reads.payload, {"lanes": 1, "chunks": [0] * 8})
+            ctx.set(dut.reads.valid, 1)
+            await ctx.tick().repeat(4)
+        taken["cycles"] = await send(ctx, dut.fetches, [n % 8 for n in range(24)])
+        await ctx.tick()
+
+    async def watch(ctx):
+        fetched = False
+        async for _, _, goes, line in ctx.tick().sample(dut.fetches.valid & dut.fetches.ready, dut.line):
+            if fetched:
+                came.append(line)
+            fetched = goes
+
+    simulate(dut, drive, background=[watch])
+    assert came == lines * 3
+    assert taken["cycles"][-1] in ((46, 47) if busy else (23,))
