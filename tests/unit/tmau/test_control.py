@@ -30,10 +30,10 @@ class Driver:
     async def write(self, name, data):
         await self._access(address=OFFSETS[name], write=1, data=data, strobe=0b1111)
 
-    async def done(self, code=0, *, field=0, tag=0, value=0, landed=0):
-        """One command ends, after ``landed`` bytes."""
+    async def done(self, code=0, *, field=0, tag=0, value=0, landed=0, stored=0):
+        """One command ends, after ``landed`` bytes, which with ``stored`` went to global memory."""
         record = {"code": code, "field": field, "tag": tag, "value": value}
-        self.ctx.set(self.dut.done, {"valid": 1, "bytes": landed, "record": record})
+        self.ctx.set(self.dut.done, {"valid": 1, "stored": stored, "bytes": landed, "record": record})
         await self.ctx.tick()
         self.ctx.set(self.dut.done.valid, 0)
 
@@ -132,6 +132,8 @@ def test_counters():
         "command": "commands",
         "request": "requests",
         "beat": "beats",
+        "write_request": "write_requests",
+        "write_beat": "write_beats",
         "descriptor_hit": "descriptor_hits",
         "descriptor_miss": "descriptor_misses",
         "stall_credit": "stall_credit",
@@ -154,13 +156,16 @@ def test_counters():
         ctx.set(dut.bank_conflict, 0)
         ctx.set(dut.idle, 1)
         await driver.done(26, landed=64)
+        await driver.done(stored=1, landed=48)
+        await driver.done(36, stored=1, landed=64)
         for number, name in enumerate(registers.values(), start=1):
             assert await driver.read(name) == number, name
         assert await driver.read("bytes") == 3 * (4096 - 16), "those of a failed transfer do not count"
+        assert await driver.read("write_bytes") == 48
         assert await driver.read("bank_conflicts") == 3
         assert await driver.read("busy_cycles") == 3
         await driver.write("control", 0b001)
-        for name in (*registers.values(), "bytes", "bank_conflicts", "busy_cycles"):
+        for name in (*registers.values(), "bytes", "write_bytes", "bank_conflicts", "busy_cycles"):
             assert await driver.read(name) == 0, name
 
     run(script)
@@ -181,3 +186,47 @@ def test_status_and_invalidate():
 
     run(script)
     assert pulses == [1, 0, 0, 0]
+
+
+#: Memory of 2^32 bytes; base, limit -> first and last page.
+GLOBAL_WINDOWS = {
+    "whole pages": (0x3000, 0x8FFF, 0x3, 0x8),
+    "low bits do not count": (0x3FFF, 0x8000, 0x3, 0x8),
+    "to the end of all addresses": (0x1000, (1 << 64) - 1, 1, (1 << 20) - 1),
+    "behind the memory": (1 << 32, (1 << 64) - 1, (1 << 20) - 1, 0),
+}
+
+
+@pytest.mark.parametrize("case", GLOBAL_WINDOWS)
+def test_global_window(case):
+    base, limit, first, last = GLOBAL_WINDOWS[case]
+
+    async def script(driver):
+        for name, address in (("base", base), ("limit", limit)):
+            await driver.write(f"global_{name}_lo", address & 0xFFFF_FFFF)
+            await driver.write(f"global_{name}_hi", address >> 32)
+        assert not driver.ctx.get(driver.dut.windows.confine_global)
+        await driver.write("windows", 1)
+        windows = driver.ctx.get(driver.dut.windows)
+        assert (windows.confine_global, windows.confine_shared) == (1, 0)
+        assert (windows.global_first, windows.global_last) == (first, last)
+
+    run(script)
+
+
+@pytest.mark.parametrize(
+    ("base", "limit", "first", "last"),
+    [(256, 1023, 2, 7), (300, 1000, 2, 7), (0, 0xFFFF_FFFF, 0, 31), (4096, 8191, 31, 0)],
+)
+def test_shared_window(base, limit, first, last):
+    """Of 4096 bytes; one behind them holds nothing."""
+
+    async def script(driver):
+        await driver.write("shared_base", base)
+        await driver.write("shared_limit", limit)
+        await driver.write("windows", 2)
+        windows = driver.ctx.get(driver.dut.windows)
+        assert (windows.confine_global, windows.confine_shared) == (0, 1)
+        assert (windows.shared_first, windows.shared_last) == (first, last)
+
+    run(script)
