@@ -1,8 +1,8 @@
 """What memory holds where a reduction will write: read early, but never too early."""
 
-from amaranth.hdl import Cat, Const, Module, Signal
-from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.hdl import Cat, Const, Module, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ..bus.axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4ReadSignature, Burst
@@ -64,12 +64,18 @@ class OldWordReader(wiring.Component):
             raise ValueError(f"in_flight must be a power of two from 2 to 64, not {in_flight!r}")
         self._bus_log2 = exact_log2(bus_bytes)
         entries = min(in_flight, _MOST_WORDS // max_burst)
-        # A place in the table stands for one in each of the queues.
+        self._entries = entries
+        # A place in the table stands for one in the queues of bursts.
         self.table = WriteTable(addr_width, bus_bytes, entries)
         self.requests = SkidBuffer(BurstLayout(addr_width - self._bus_log2))
         self.pending = Queue(WriteBurstLayout(addr_width, bus_bytes), entries)  # bursts that wait for their words
         self.outcomes = Queue(1, entries)  # of the reads that have ended: whether a word came with an error
-        self.old_words = Queue(8 * bus_bytes, entries * max_burst)
+        self.old_words = Queue(
+            data.StructLayout({"word": unsigned(8 * bus_bytes), "last": unsigned(1)}), entries * max_burst
+        )
+        # Bursts whose words have not all been used. Not the same as those in the table: a refused burst can have its
+        # response before.
+        self.held = Signal(range(entries + 1))
         self.failing = Signal()  # a word of the read that is coming came with an error
         super().__init__(
             {
@@ -90,6 +96,7 @@ class OldWordReader(wiring.Component):
         self._ask(m)
         self._drive_ar(m)
         self._take_words(m)
+        self._give_words(m)
         self._go_on(m)
         return m
 
@@ -98,7 +105,7 @@ class OldWordReader(wiring.Component):
         m.d.comb += [
             table.burst.word.eq(burst.payload.word),
             table.burst.beats_minus_one.eq(burst.payload.beats_minus_one),
-            burst.ready.eq(~table.full & ~table.clash & request.ready),
+            burst.ready.eq(~table.full & ~table.clash & (self.held != self._entries) & request.ready),
             table.push.eq(burst.valid & burst.ready),
             request.valid.eq(table.push),
             request.payload.eq(table.burst),
@@ -127,7 +134,8 @@ class OldWordReader(wiring.Component):
         failed = Signal()
         m.d.comb += [
             word.valid.eq(axi.rvalid),
-            word.payload.eq(axi.rdata),
+            word.payload.word.eq(axi.rdata),
+            word.payload.last.eq(axi.rlast),
             axi.rready.eq(word.ready),
             failed.eq(self.failing | axi.rresp.as_value()[1]),
             outcome.valid.eq(axi.rvalid & axi.rready & axi.rlast),
@@ -135,7 +143,16 @@ class OldWordReader(wiring.Component):
         ]
         with m.If(axi.rvalid & axi.rready):
             m.d.sync += self.failing.eq(failed & ~axi.rlast)
-        connect(m, old_words=self.old_words.o, words=flipped(self.words))
+
+    def _give_words(self, m):
+        word = self.old_words.o
+        m.d.comb += [
+            self.words.payload.eq(word.payload.word),
+            self.words.valid.eq(word.valid),
+            word.ready.eq(self.words.ready),
+        ]
+        used = word.valid & word.ready & word.payload.last
+        m.d.sync += self.held.eq(self.held + self.table.push - used)
 
     def _go_on(self, m):
         pending, outcome = self.pending.o, self.outcomes.o

@@ -119,8 +119,10 @@ def some_contents():
     return np.random.default_rng(7).integers(256, size=MEMORY_BYTES, dtype=np.uint8)
 
 
-@pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize(("stall", "latency", "in_flight"), [(0.0, 10, 8), (0.3, 3, 2), (0.0, 1, 4), (0.5, 40, 8)])
+@pytest.mark.parametrize(
+    ("mode", "stall", "latency", "in_flight"),
+    [("none", 0.0, 10, 8), ("idle", 0.3, 3, 2), ("stall", 0.0, 1, 4), ("both", 0.5, 40, 8), ("both", 0.0, 3, 8)],
+)
 def test_memory_as_if_one_after_the_other(mode, stall, latency, in_flight):
     bursts, contents = some_bursts(60, places=24, seed=latency), some_contents()
     wanted, responses = expected(bursts, contents, set())
