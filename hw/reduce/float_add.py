@@ -15,24 +15,34 @@ __all__ = ["FloatAdder"]
 _GUARD = 3
 
 
-def _shift_down(value, distance):
+def _named(m, value, name):
+    """``value`` as a signal, so that what uses it several times does not repeat it."""
+    signal = Signal.like(value, name=name)
+    m.d.comb += signal.eq(value)
+    return signal
+
+
+def _shift_down(m, value, distance):
     """``value`` shifted to the right; its last bit is also set if any bit was lost."""
     stages = (len(value) - 1).bit_length()
+    whole = value
     for stage in range(stages):
         step = 1 << stage
-        value = Mux(distance[stage], Cat(value[step] | value[:step].any(), value[step + 1 :]), value)
-    return Mux(distance[stages:].any(), value.any(), value)
+        moved = Cat(value[step] | value[:step].any(), value[step + 1 :])
+        value = _named(m, Mux(distance[stage], moved, value)[: len(whole)], f"down{step}")
+    return Mux(distance[stages:].any(), whole.any(), value)
 
 
-def _leading_zeros(value):
+def _leading_zeros(m, value):
     """How many bits above its highest one ``value`` has; it is not zero."""
     width = 1 << (len(value) - 1).bit_length()
     value = Cat(Const(0, width - len(value)), value)
     count = []
     while width > 1:
         width //= 2
+        value = _named(m, value, f"last{2 * width}")
         high = value[width:]
-        count.append(~high.any())
+        count.append(_named(m, ~high.any(), f"none_above{width}"))
         value = Mux(count[-1], value[:width], high)
     return Cat(reversed(count))
 
@@ -85,9 +95,9 @@ class FloatAdder(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         compared = self._register(m, "compared", **self._compare(m))
-        aligned = self._register(m, "aligned", **self._align(compared))
+        aligned = self._register(m, "aligned", **self._align(m, compared))
         added = self._register(m, "added", **self._add(aligned))
-        counted = self._register(m, "counted", **self._count(added))
+        counted = self._register(m, "counted", **self._count(m, added))
         shifted = self._register(m, "shifted", **self._shift(m, counted))
         with m.If(self.enable):
             m.d.sync += self.o.eq(self._round(m, shifted))
@@ -123,12 +133,13 @@ class FloatAdder(wiring.Component):
         }
 
     @staticmethod
-    def _align(i):
+    def _align(m, i):
         """Stage 2: moves the smaller operand to the place of the larger one."""
-        small = Cat(Const(0, _GUARD), Mux(i.larger_b, i.a, i.b))
+        small = _named(m, Cat(Const(0, _GUARD), Mux(i.larger_b, i.a, i.b)), "small")
+        distance = _named(m, Mux(i.larger_b, i.b_above, i.a_above), "distance")
         return {
             "large": Mux(i.larger_b, i.b, i.a),
-            "small": _shift_down(small, Mux(i.larger_b, i.b_above, i.a_above)),
+            "small": _shift_down(m, small, distance),
             "exponent": Mux(i.larger_b, i.b_exponent, i.a_exponent),
             "subtract": i.subtract,
             "negative": i.negative,
@@ -155,14 +166,14 @@ class FloatAdder(wiring.Component):
         }
 
     @staticmethod
-    def _count(i):
+    def _count(m, i):
         """Stage 4: by how many places the sum is too low; fewer if its exponent cannot go down so far."""
         # A one where the exponent would be zero ends the count.
         top = len(i.total) - 1
         end = Cat(i.exponent == top - place for place in range(top))
         return {
             "total": i.total,
-            "places": _leading_zeros(i.total | end),
+            "places": _leading_zeros(m, i.total | end),
             "exponent": (i.exponent + 1)[: len(i.exponent)],
             "negative": i.negative & (~i.subtract | i.total.any()),
             "infinite": i.infinite,

@@ -4,7 +4,7 @@ from amaranth import Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from ..bus.axi4 import Axi4Signature
+from ..bus.axi4 import Axi4Signature, forward_channels
 from ..bus.axi4_port import ReadPort
 from ..bus.burst import BurstSplitter
 from ..bus.read_mux import Axi4ReadMux
@@ -186,8 +186,8 @@ class TmauCore(wiring.Component):
                 join(m, source=one, sink=other)
         join(m, port=port.axi, read_mux=read_mux.movers)
         join(m, reducer=reducer.axi, read_mux=read_mux.reducer)
-        join(m, read_mux=read_mux.axi, axi=flipped(self.axi.reads))
-        join(m, write_port=write_port.axi, axi=flipped(self.axi.writes))
+        forward_channels(m, self.axi, read_mux.axi)
+        forward_channels(m, self.axi, write_port.axi)
         m.d.comb += [
             guard.confine.eq(self.windows.confine_global),
             guard.first.eq(self.windows.global_first),

@@ -5,6 +5,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..lib.rotate import rotate_bytes
 from .layouts import WordLayout
 from .steps import PieceLayout, StepLayout
 from .tracker import ContextLayout
@@ -77,9 +78,7 @@ class Realigner(wiring.Component):
             self.loop.ready.eq(free & pulls & loop),
         ]
 
-        rotated = Mux(step.pull, word.data, aligned.word)
-        for bit, shift in enumerate(step.rotate):
-            rotated = Mux(shift, rotated.rotate_left(8 << bit), rotated)
+        rotated = rotate_bytes(m, Mux(step.pull, word.data, aligned.word), step.rotate, left=True)
 
         # The output register is also where errors are collected: it is never cleared in between.
         ended, erred = Signal(), Signal()

@@ -6,6 +6,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..bus.writes import WriteWordLayout
+from ..lib.rotate import rotate_bytes
 from ..lib.stream import Queue
 from ..smem.params import LINE_BYTES
 from .layouts import WordLayout
@@ -130,10 +131,7 @@ class WordAssembler(wiring.Component):
             place = Signal(len(segment), name=f"segment_{lane}")
             m.d.comb += place.eq(segment + (shift > lane))
             lanes.append(data.View(data.ArrayLayout(8, len(bytes_)), Cat(bytes_))[place])
-        rotated = Cat(lanes)
-        for bit, on in enumerate(shift):
-            rotated = Mux(on, rotated.rotate_right(8 << bit), rotated)
-        m.d.comb += word.eq(rotated)
+        m.d.comb += word.eq(rotate_bytes(m, Cat(lanes), shift, left=False))
         return word
 
     def _strobe(self, m):
