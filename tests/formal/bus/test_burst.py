@@ -47,6 +47,7 @@ class BurstSpec(Elaboratable):
                 Assert(burst.word == word),
                 Assert(asked + beats <= whole.count),
                 Assert(dut.i.ready == (dut.o.ready & final)),
+                Assert(dut.last == final),
             ]
         m.d.comb += Assert(dut.o.valid == dut.i.valid)
 
