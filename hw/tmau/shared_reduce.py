@@ -1,6 +1,6 @@
 """Reductions into shared memory, a line at a time."""
 
-from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -59,6 +59,7 @@ class SharedReducer(wiring.Component):
         held = Signal(8 * LINE_BYTES)
         combined = Signal()  # all of ``held`` is what is to be written
         step = Signal(range(_STEPS))
+        chunks = Array(line.data.word_select(bank, CHUNK_BITS) for bank in range(BANKS))
 
         passing = (i.reduction == Reduction.NONE) & ~i.stage
         m.d.comb += [
@@ -71,7 +72,7 @@ class SharedReducer(wiring.Component):
             self.i.ready.eq(Mux(i.stage, self.staged.ready, (passing | combined) & self.writes.ready)),
             self.fetches.payload.eq(line.row),
             lane.old.eq(held[:CHUNK_BITS]),
-            lane.source.eq(line.data.word_select(step[:3], CHUNK_BITS)),
+            lane.source.eq(chunks[step[:3]]),
             lane.reduction.eq(i.reduction),
             lane.element.eq(i.element),
         ]
