@@ -37,6 +37,9 @@ class Dispatch(wiring.Component):
 
     def __init__(self, params):
         self.params = params
+        # A part of the job at hand that has been taken is not offered again.
+        self.transfer_sent = Signal()
+        self.walk_sent = Signal()
         super().__init__(
             {
                 "jobs": In(stream.Signature(JobLayout(params))).array(3),
@@ -61,7 +64,7 @@ class Dispatch(wiring.Component):
         job, valid, ready = Signal(JobLayout(self.params)), Signal(), Signal()
         self._choose(m, self.jobs, job, valid, ready)
 
-        transfer_sent, walk_sent = Signal(), Signal()  # a part that has been taken is not offered again
+        transfer_sent, walk_sent = self.transfer_sent, self.walk_sent
         transfer_taken, walk_taken = Signal(), Signal()
         walkable = Signal()  # the transfer has left, or leaves now
         loads, stores, tiles, pixels = self.load_transfers, self.store_transfers, self.walks, self.pixel_walks
