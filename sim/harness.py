@@ -5,6 +5,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect
 
+from tilewright.hw.reduce.unit import IN_FLIGHT
 from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
 
 from .axi_monitor import Axi4Monitor
@@ -161,7 +162,7 @@ class Harness(wiring.Component):
         m.submodules.monitor = monitor = Axi4Monitor(
             axi,
             # Descriptor fetches come on top of the data, and what the reducer reads for the writes in flight.
-            reads=2 * params.max_outstanding + params.cache_entries,
+            reads=params.max_outstanding + params.cache_entries + IN_FLIGHT,
             writes=params.max_outstanding,
             max_burst=params.max_burst,
         )

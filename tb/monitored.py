@@ -4,6 +4,7 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from tilewright.hw.reduce.unit import IN_FLIGHT
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import PRESETS
 from tilewright.hw.tmau.subsystem import TmauSubsystem
@@ -35,7 +36,7 @@ class MonitoredSubsystem(wiring.Component):
         # does what the reducer reads, one burst for each write.
         self.monitor = Axi4Monitor(
             self.subsystem.m_axi,
-            reads=2 * params.max_outstanding + 2,
+            reads=params.max_outstanding + 2 + IN_FLIGHT,
             writes=params.max_outstanding,
             max_burst=params.max_burst,
         )

@@ -45,7 +45,7 @@ FORBIDDEN = {
 }
 
 #: Stems without a test file of their own. They hold shapes and numbers, which the tests of their users check.
-NO_TEST = {"__init__", "axi4", "layouts", "params"}
+NO_TEST = {"__init__", "axi4", "layouts", "params", "writes"}
 
 #: Stems in packages of golden/ that mean something only in software.
 SOFTWARE_ONLY = {
@@ -55,6 +55,7 @@ SOFTWARE_ONLY = {
     "store",  # the same the other way
     "copy",  # a block in one function; in hardware a job of the halves that loads and stores use
     "im2col",  # the pixels of a transfer at once; in hardware setup, pixels, walker and address share the work
+    "reduce",  # all operations at once; in hardware a package
     "align",  # makes maps for padded copies, which are plain loads and stores
     "limits",  # counts the bus words that a perfect machine would move
     "tile",  # all rows of a box at once; in hardware setup, bounds, walker and address share the work

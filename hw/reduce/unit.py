@@ -12,7 +12,10 @@ from ..bus.writes import WriteBurstLayout, WriteResponseLayout, WriteWordLayout
 from .combine import Combiner
 from .old_words import OldWordReader
 
-__all__ = ["Reducer"]
+__all__ = ["IN_FLIGHT", "Reducer"]
+
+#: Reducing bursts under way at most, whose old words are being read.
+IN_FLIGHT = 8
 
 #: Bursts that may be ahead of their words.
 _AHEAD = 16
@@ -58,7 +61,7 @@ class Reducer(wiring.Component):
         Reads old words, with ID 2.
     """
 
-    def __init__(self, addr_width, bus_bytes, max_burst, in_flight=8):
+    def __init__(self, addr_width, bus_bytes, max_burst, in_flight=IN_FLIGHT):
         if bus_bytes not in (16, 32, 64):
             raise ValueError(f"bus_bytes must be 16, 32 or 64, not {bus_bytes!r}")
         self.reader = OldWordReader(addr_width, bus_bytes, max_burst, in_flight)
