@@ -36,7 +36,7 @@ def generated_pages(preset="default"):
     """Pages that are made and not written, as a dictionary of file name to text; port lists are those of ``preset``."""
     return {
         "descriptor.md": format_page(spec.DESCRIPTOR),
-        "command.md": format_page(spec.COMMAND),
+        **{f"{fmt.name}.md": format_page(fmt) for fmt in spec.FORMATS.values()},
         "barrier.md": format_page(spec.BARRIER, spec.BarrierOp),
         "registers.md": registers_page(REGISTERS),
         "errors.md": errors_page(),

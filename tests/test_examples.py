@@ -5,13 +5,22 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.golden.spec import COMMAND, Opcode
+from tilewright.sim.assembler import assemble
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/golden.md", "docs/simulation.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/commands.md", "docs/golden.md", "docs/simulation.md"])
 def test_examples_run(page):
     examples = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     assert examples
     names = {}
     for example in examples:
         exec(compile(example, page, "exec"), names)
+
+
+def test_every_command_has_its_text():
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    text = re.search(r"^```text\n(.*?)^```", page, re.DOTALL | re.MULTILINE).group(1)
+    assert {COMMAND.unpack(word)["opcode"] for word in assemble(text)} == set(Opcode)

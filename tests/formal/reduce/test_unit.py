@@ -1,4 +1,4 @@
-"""Reductions lose no write: an old word is asked for only when no burst before can change it any more.
+"""F17: reductions lose no write: an old word is asked for only when no burst before can change it any more.
 
 One burst is tracked from the cycle in which it is taken until its response: any burst, because the solver chooses when
 ``track`` is set. The rooms around are free: they keep the stream rules, and answer only what was asked. The lanes are
@@ -198,7 +198,7 @@ class RoomSpec(ReducerSpec):
 
 def test_no_old_word_is_read_too_early():
     spec = ReducerSpec()
-    prove(spec, spec.ports, name="reduce-unit", depth=2)
+    prove(spec, spec.ports, name="reduce-unit", depth=2, proves="F17")
 
 
 def test_proof_finds_bursts_that_are_too_close():
