@@ -89,8 +89,8 @@ def errors_page():
             "# Errors\n",
             "A command that breaks a rule is dropped: no byte moves and no barrier moves. An error record says which: "
             "code, tag of the command, field and value. The field is its number in the [descriptor](descriptor.md), or "
-            f"{spec.COMMAND_FIELD} + its number in the command's format: {_format_links()}. A command that breaks several "
-            "rules reports the lowest code, then the lowest field.\n",
+            f"{spec.COMMAND_FIELD} + its number in the command's format: {_format_links()}. A command that breaks "
+            "several rules reports the lowest code, then the lowest field.\n",
             enum_table(spec.Error),
         ]
     )

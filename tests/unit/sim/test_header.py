@@ -5,22 +5,31 @@ import subprocess
 
 import pytest
 
-from tilewright.golden.spec import BARRIER, DESCRIPTOR, Element, Error, Swizzle
+from tilewright.golden import command_word
+from tilewright.golden.spec import BARRIER, DESCRIPTOR, Element, Error, LaneLayout, Opcode, Space, Swizzle
 from tilewright.sim.cli import main
 from tilewright.sim.header import header_text, member_docs
 
 PROGRAM = r"""
 #include <stdio.h>
+#include <string.h>
 #include "tilewright.h"
 
 #define PUT(field, value) tw_put(d, TW_DESCRIPTOR_##field##_LSB, TW_DESCRIPTOR_##field##_WIDTH, value)
 #define PUT_AT(field, i, value) tw_put(d, TW_DESCRIPTOR_##field##_LSB + (i) * TW_DESCRIPTOR_##field##_PITCH, \
     TW_DESCRIPTOR_##field##_WIDTH, (uint64_t)(value) - TW_DESCRIPTOR_##field##_BIAS)
 
+static void print(const uint64_t *words, int count)
+{
+    for (int i = 0; i < count; i++)
+        printf("%016llx\n", (unsigned long long)words[i]);
+}
+
 int main(void)
 {
     uint64_t d[TW_DESCRIPTOR_WORDS] = {0};
     uint64_t b[TW_BARRIER_WORDS] = {0};
+    uint64_t c[TW_COMMAND_WORDS] = {0};
 
     PUT(VERSION, TW_DESCRIPTOR_LAYOUT_VERSION);
     PUT(RANK, 5);
@@ -36,13 +45,34 @@ int main(void)
         PUT_AT(STRIDE, i, (UINT64_C(1) << 40) - 16 * (i + 1));
     for (int i = 0; i < TW_DESCRIPTOR_LOWER_COUNT; i++)
         PUT_AT(LOWER, i, -1 - i);
-    for (int i = 0; i < TW_DESCRIPTOR_WORDS; i++)
-        printf("%016llx\n", (unsigned long long)d[i]);
+    print(d, TW_DESCRIPTOR_WORDS);
 
     tw_put(b, TW_BARRIER_EXPECTED_LSB, TW_BARRIER_EXPECTED_WIDTH, 77);
     tw_put(b, TW_BARRIER_PENDING_LSB, TW_BARRIER_PENDING_WIDTH, 0xfffff);
     tw_put(b, TW_BARRIER_EXPECTED_LSB, TW_BARRIER_EXPECTED_WIDTH, 3);
     printf("%016llx\n", (unsigned long long)b[0]);
+
+    tw_put(c, TW_BLOCK_OPCODE_LSB, TW_BLOCK_OPCODE_WIDTH, TW_OPCODE_COPY_BLOCK);
+    tw_put(c, TW_BLOCK_SIZE_LSB, TW_BLOCK_SIZE_WIDTH, 4096);
+    tw_put(c, TW_BLOCK_SOURCE_SPACE_LSB, TW_BLOCK_SOURCE_SPACE_WIDTH, TW_SPACE_SHARED);
+    tw_put(c, TW_BLOCK_DESTINATION_LSB, TW_BLOCK_DESTINATION_WIDTH, UINT64_MAX - 15);
+    print(c, TW_BLOCK_WORDS);
+    memset(c, 0, sizeof(c));
+    tw_put(c, TW_LANES_OPCODE_LSB, TW_LANES_OPCODE_WIDTH, TW_OPCODE_LANES);
+    tw_put(c, TW_LANES_DESTINATION_LAYOUT_LSB, TW_LANES_DESTINATION_LAYOUT_WIDTH, TW_LANE_LAYOUT_ROW_ALIGNED);
+    for (int i = 0; i < TW_LANES_SHAPE_COUNT; i++)
+        tw_put(c, TW_LANES_SHAPE_LSB + i * TW_LANES_SHAPE_PITCH, TW_LANES_SHAPE_WIDTH, 7 + i - TW_LANES_SHAPE_BIAS);
+    print(c, TW_LANES_WORDS);
+    memset(c, 0, sizeof(c));
+    tw_put(c, TW_GROUP_OPCODE_LSB, TW_GROUP_OPCODE_WIDTH, TW_OPCODE_WAIT);
+    tw_put(c, TW_GROUP_COUNT_LSB, TW_GROUP_COUNT_WIDTH, 2);
+    tw_put(c, TW_GROUP_READ_LSB, TW_GROUP_READ_WIDTH, 1);
+    print(c, TW_GROUP_WORDS);
+    memset(c, 0, sizeof(c));
+    tw_put(c, TW_REPLACE_OPCODE_LSB, TW_REPLACE_OPCODE_WIDTH, TW_OPCODE_REPLACE);
+    tw_put(c, TW_REPLACE_INDEX_LSB, TW_REPLACE_INDEX_WIDTH, 4);
+    tw_put(c, TW_REPLACE_VALUE_LSB, TW_REPLACE_VALUE_WIDTH, UINT64_MAX);
+    print(c, TW_REPLACE_WORDS);
     printf("%llu\n", (unsigned long long)tw_get(b, TW_BARRIER_EXPECTED_LSB, TW_BARRIER_EXPECTED_WIDTH));
     printf("%d\n", TW_ERROR_STRIDE);
     printf("%x %x\n", TW_REG_ERROR_COUNT, TW_REG_ID_VALUE);
@@ -61,6 +91,10 @@ def printed(tmp_path):
     return subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=True).stdout.split()
 
 
+def words_of(number, count):
+    return [number >> 64 * i & 2**64 - 1 for i in range(count)]
+
+
 def test_a_driver_in_c_packs_what_python_packs(printed):
     word = DESCRIPTOR.pack(
         version=1,
@@ -74,8 +108,15 @@ def test_a_driver_in_c_packs_what_python_packs(printed):
         stride=[2**40 - 16 * (i + 1) for i in range(4)],
         lower=[-1, -2, -3],
     )
-    *words, barrier, expected, error, offset, identity, lsb, width = printed
-    assert [int(text, 16) for text in words] == [word >> 64 * i & 2**64 - 1 for i in range(16)]
+    words, (barrier, *commands) = printed[:16], printed[16:-6]
+    expected, error, offset, identity, lsb, width = printed[-6:]
+    assert [int(text, 16) for text in words] == words_of(word, 16)
+    assert [int(text, 16) for text in commands] == [
+        *words_of(command_word(Opcode.COPY_BLOCK, size=4096, source_space=Space.SHARED, destination=2**64 - 16), 8),
+        *words_of(command_word(Opcode.LANES, destination_layout=LaneLayout.ROW_ALIGNED, shape=(7, 8, 9, 10)), 8),
+        *words_of(command_word(Opcode.WAIT, count=2, read=1), 8),
+        *words_of(command_word(Opcode.REPLACE, index=4, value=2**64 - 1), 8),
+    ]
     assert int(barrier, 16) == BARRIER.pack(pending=0xFFFFF, expected=3)
     assert int(expected) == 3
     assert int(error) == Error.STRIDE

@@ -2,10 +2,11 @@
 
 from enum import IntEnum
 
+import pytest
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import COMMAND, DESCRIPTOR, Error
+from tilewright.golden.spec import BLOCK, COMMAND, DESCRIPTOR, FORMATS, GROUP, LANES, REPLACE, Error
 from tilewright.golden.spec.registers import REGISTERS
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import PRESETS, TmauParams
@@ -42,15 +43,22 @@ def test_enum_table():
     assert enum_table(Colour).splitlines()[2:] == ["| 1 | `RED` | of `fire` |", "| 4 | `BLUE` |  |"]
 
 
-def test_every_field_has_a_row_and_a_number():
-    page = format_page(DESCRIPTOR)
-    for number, field in enumerate(DESCRIPTOR.fields):
+@pytest.mark.parametrize("fmt", [DESCRIPTOR, *dict.fromkeys(FORMATS.values())], ids=lambda fmt: fmt.name)
+def test_every_field_has_a_row_and_a_number(fmt):
+    page = format_page(fmt)
+    for number, field in enumerate(fmt.fields):
         assert f"| {number} | `{field.name}`" in page
 
 
 def test_rows_by_hand():
-    assert "| 3 | `smem` | 32–63 | 32 |  | Destination byte address" in format_page(COMMAND)
-    assert "| 6 | `coords` × 5 | 192–223, +32 each | 32 | signed |" in format_page(COMMAND)
+    assert "| 5 | `smem` | 32–63 | 32 |  | Byte address in shared memory" in format_page(COMMAND)
+    assert "| 8 | `coords` × 5 | 192–223, +32 each | 32 | signed |" in format_page(COMMAND)
+    assert "| 5 | `size` | 32–63 | 32 |  | Bytes: a multiple of 16" in format_page(BLOCK)
+    assert "| 7 | `source_space` | 96 | 1 | [Space](#space) |" in format_page(BLOCK)
+    assert "| 3 | `read` | 40 | 1 |  | WAIT: 1:" in format_page(GROUP)
+    assert "| 3 | `index` | 40–42 | 3 |  | Element of an array field" in format_page(REPLACE)
+    assert "| 7 | `shape` × 4 | 256–271, +16 each | 16 | value − 1 | Elements, W H C N" in format_page(LANES)
+    assert "| 11 | `destination_layout` | 330–331 | 2 | [LaneLayout](#lanelayout) |" in format_page(LANES)
     assert "| 12 | `size` × 5 | 128–159, +32 each | 32 | value − 1 |" in format_page(DESCRIPTOR)
     assert "| 8 | `unaligned` | 24 | 1 |" in format_page(DESCRIPTOR)
 
@@ -60,6 +68,11 @@ def test_every_enumeration_has_its_section():
     for name in ("Mode", "Element", "Interleave", "Swizzle", "Fill", "L2Promotion"):
         assert f"\n## {name}\n" in page
         assert f"[{name}](#{name.lower()})" in page
+
+
+def test_errors_name_the_page_of_every_format():
+    for fmt in FORMATS.values():
+        assert f"[{fmt.name}]({fmt.name}.md)" in errors_page()
 
 
 def test_every_error_says_what_is_wrong():
