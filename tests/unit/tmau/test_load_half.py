@@ -3,46 +3,20 @@
 import random
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
-from amaranth import Elaboratable, Module
-from amaranth.lib.wiring import connect
 
+from tilewright.golden.spec import Element, Reduction
+from tilewright.golden.tmau.reduce import reduce
 from tilewright.hw.smem.params import SmemParams
-from tilewright.hw.tmau.fill import LineAssembler
+from tilewright.hw.tmau.load_half import LoadHalf
 from tilewright.hw.tmau.params import PRESETS
-from tilewright.hw.tmau.realign import Realigner
-from tilewright.hw.tmau.steps import StepGenerator
-from tilewright.hw.tmau.swizzle import Swizzler
-from tilewright.hw.tmau.tracker import ResponseTracker
+from tilewright.sim.line_memory import LineMemory
 from tilewright.sim.pysim import simulate
 from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20260
 BUSES = [16, 32, 64]
-
-
-class WriteHalf(Elaboratable):
-    """The five rooms of the load half that come before shared memory, one behind the other."""
-
-    def __init__(self, params):
-        self.tracker = ResponseTracker(params)
-        self.steps = StepGenerator(params)
-        self.realigner = Realigner(params)
-        self.assembler = LineAssembler(params)
-        self.swizzler = Swizzler(params)
-        self.transfers, self.rows = self.tracker.transfers, self.tracker.rows
-        self.words, self.loop, self.stall_data = self.realigner.words, self.realigner.loop, self.realigner.stall_data
-        self.writes, self.completions = self.swizzler.writes, self.swizzler.completions
-
-    def elaborate(self, platform):
-        m = Module()
-        for name in ("tracker", "steps", "realigner", "assembler", "swizzler"):
-            m.submodules[name] = getattr(self, name)
-        connect(m, tracker=self.tracker.runs, steps=self.steps.runs)
-        connect(m, steps=self.steps.steps, realigner=self.realigner.steps)
-        connect(m, realigner=self.realigner.aligned, assembler=self.assembler.aligned)
-        connect(m, assembler=self.assembler.lines, swizzler=self.swizzler.lines)
-        return m
 
 
 def unit_params(bus_bytes):
@@ -74,16 +48,17 @@ def swizzled(address, swizzle):
 
 @dataclass
 class Traffic:
-    """What goes into the write half, and what must come out."""
+    """What goes into the load half, and what must come out."""
 
     params: object
     transfers: list = field(default_factory=list)
     rows: list = field(default_factory=list)
     words: list = field(default_factory=list)
     loop: list = field(default_factory=list)
-    writes: list = field(default_factory=list)  # (row, {byte in the line: value}, other members)
+    # (row, {byte in the line: value}, members beside the line if it is staged, otherwise None)
+    lines: list = field(default_factory=list)
     completions: list = field(default_factory=list)
-    last_writes: list = field(default_factory=list)  # index in writes of the last one of each completion
+    last_lines: list = field(default_factory=list)  # index in lines of the last one of each completion
     errors: list = field(default_factory=list)  # addresses that transfers still to come answer for
 
     def add(self, rng, transfer, rows, *, error_rate=0.0):
@@ -127,17 +102,16 @@ class Traffic:
         return b"".join(tf32(lane).to_bytes(4, "little") for lane in lanes)
 
     def _expect(self, transfer, memory, errors):
-        others = {name: transfer[name] for name in ("stage", "reduction", "element")}
         for row in sorted({address >> 7 for address in memory}):
             line = {swizzled(a, transfer["swizzle"]) - 128 * row: b for a, b in memory.items() if a >> 7 == row}
-            self.writes.append((row, line, others))
+            self.lines.append((row, line, {} if transfer["stage"] else None))
         self.errors += errors
         # The last line tells the store half of all errors.
         last = {"error": bool(self.errors)} | ({"address": self.errors[0]} if self.errors else {})
-        others = others | last
-        self.writes[-1] = (*self.writes[-1][:2], others)
+        if transfer["stage"]:
+            self.lines[-1][2].update(last)
         if not transfer["quiet"]:
-            self.last_writes.append(len(self.writes) - 1)
+            self.last_lines.append(len(self.lines) - 1)
             expected = {name: transfer[name] for name in ("tag", "signal", "barrier")}
             self.completions.append(expected | {"bytes": len(memory)} | last)
         if transfer["stage"] or not transfer["quiet"]:
@@ -194,7 +168,7 @@ def random_traffic(params, count, seed):
             "tf32": is_tf32,
             "loop": rng.random() < 0.2,
             "stage": quiet and not traffic.errors and rng.random() < 0.5,
-            "reduction": rng.randrange(9),
+            "reduction": Reduction.NONE,
             "element": rng.randrange(15),
         }
         inside_rate, share_rate = rng.choice([0, 0.5, 1, 1]), rng.choice([0, 0.5, 0.9])
@@ -211,9 +185,15 @@ def random_traffic(params, count, seed):
 
 def run(traffic, mode="none", *, hold_last_word=0, seed=SEED):
     """Runs the traffic, checks everything that comes out, and returns the cycles of all handshakes by port."""
-    dut = WriteHalf(traffic.params)
+    dut = LoadHalf(traffic.params)
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     cycles, came = {"loop": []}, {}
+    staged = sum(members is not None for _, _, members in traffic.lines)
+    counts = {
+        "writes": len(traffic.lines) - staged,
+        "staged": staged,
+        "completions": len(traffic.completions),
+    }
 
     def source(name, salt):
         async def drive(ctx):
@@ -231,8 +211,8 @@ def run(traffic, mode="none", *, hold_last_word=0, seed=SEED):
 
     def sink(name, salt):
         async def take(ctx):
-            count = len(getattr(traffic, name))
-            came[name], cycles[name] = await receive(ctx, getattr(dut, name), count, stall=stall, seed=seed + salt)
+            port = getattr(dut, name)
+            came[name], cycles[name] = await receive(ctx, port, counts[name], stall=stall, seed=seed + salt)
 
         return take
 
@@ -242,9 +222,8 @@ def run(traffic, mode="none", *, hold_last_word=0, seed=SEED):
         source("rows", 2),
         words,
         source("loop", 5),
-        sink("writes", 3),
-        sink("completions", 4),
-        background=[watch_stream(dut.writes, "writes"), watch_stream(dut.completions, "completions")],
+        *(sink(name, salt) for salt, name in enumerate(counts, start=3)),
+        background=[watch_stream(getattr(dut, name), name) for name in counts],
         deadline=40_000,
     )
     check(traffic, came, cycles)
@@ -252,15 +231,24 @@ def run(traffic, mode="none", *, hold_last_word=0, seed=SEED):
 
 
 def check(traffic, came, cycles):
-    for write, (row, line, others) in zip(came["writes"], traffic.writes, strict=True):
-        data = write.line.data.to_bytes(128, "little")
-        assert (write.line.row, {k: data[k] for k in range(128) if write.line.strobe >> k & 1}) == (row, line)
-        assert {name: write[name] for name in others} == others
+    ports = {name: zip(came[name], cycles[name], strict=True) for name in ("writes", "staged")}
+    taken = []  # cycles of all lines, in order
+    for row, line, members in traffic.lines:
+        payload, cycle = next(ports["writes" if members is None else "staged"])
+        taken.append(cycle)
+        data = payload.data.to_bytes(128, "little")
+        assert {k: data[k] for k in line} == line
+        if members is None:
+            assert payload.row == row
+            assert payload.strobe == sum(1 << k for k in line)
+        else:
+            assert {name: payload[name] for name in members} == members
+    assert taken == sorted(taken)
     for completion, expected in zip(came["completions"], traffic.completions, strict=True):
         assert {name: completion[name] for name in expected} == expected
-    for done, last in zip(cycles["completions"], traffic.last_writes, strict=True):
-        assert done >= cycles["writes"][last], "complete before the last line is written"
-        assert last + 1 == len(traffic.writes) or done < cycles["writes"][last + 1], "the next transfer went ahead"
+    for done, last in zip(cycles["completions"], traffic.last_lines, strict=True):
+        assert done >= taken[last], "complete before the last line is written"
+        assert last + 1 == len(taken) or done < taken[last + 1], "the next transfer went ahead"
 
 
 def consecutive(cycles):
@@ -272,7 +260,7 @@ def consecutive(cycles):
 def test_random_transfers(bus_bytes, mode):
     seed = SEED + 10 * bus_bytes + list(STALL_MODES).index(mode)
     print(f"seed {seed}")
-    run(random_traffic(unit_params(bus_bytes), 40, seed), mode, seed=seed)
+    run(random_traffic(unit_params(bus_bytes), 24, seed), mode, seed=seed)
 
 
 def repeated(params, count, transfer, rows):
@@ -354,7 +342,7 @@ def test_three_cycles_from_the_last_word(bus_bytes, swizzle):
 
 def test_stall_data_counts_the_cycles_without_a_word():
     traffic = repeated(deep_params(16), 1, simple_transfer(run_bytes=16), [INSIDE])
-    dut, stalls = WriteHalf(traffic.params), []
+    dut, stalls = LoadHalf(traffic.params), []
 
     async def source(ctx):
         await send(ctx, dut.transfers, traffic.transfers)
@@ -375,3 +363,33 @@ def test_stall_data_counts_the_cycles_without_a_word():
     simulate(dut, source, sink, completion, background=[watch])
     # Three cycles go by until the step is there.
     assert sum(stalls) == 20 - 2
+
+
+def test_reduction_into_shared_memory():
+    """Two transfers onto the same lines: what the second adds to is what the first left."""
+    params, rng = deep_params(16), random.Random(SEED)
+    length = 300
+    before = np.frombuffer(rng.randbytes(params.smem.size_bytes), np.uint8)
+    memory, expected = before.copy(), before.copy()
+    transfer = simple_transfer(run_bytes=length, smem=128, reduction=Reduction.ADD, element=Element.U32)
+    traffic = Traffic(params)
+    for _ in range(2):
+        traffic.add(rng, transfer, [INSIDE])
+    sources = [b"".join(word["data"].to_bytes(16, "little") for word in part)[:length]
+               for part in (traffic.words[:19], traffic.words[19:])]  # fmt: skip
+    for source in sources:
+        old = expected[128 : 128 + length]
+        old[:] = reduce(Reduction.ADD, Element.U32, old, np.frombuffer(source, np.uint8))
+    dut = LoadHalf(params)
+    shared = LineMemory(dut, memory, stall=0.3, seed=SEED)
+
+    async def drive(ctx):
+        for name in ("transfers", "rows", "words"):
+            await send(ctx, getattr(dut, name), getattr(traffic, name))
+
+    async def take(ctx):
+        completions, _ = await receive(ctx, dut.completions, 2)
+        assert [completion.bytes for completion in completions] == [length, length]
+
+    simulate(dut, drive, take, background=[shared.serve])
+    assert (memory == expected).all()
