@@ -32,7 +32,7 @@ class BlockSetup(wiring.Component):
     """Checks commands of the formats BLOCK, GROUP and REPLACE, makes their jobs, and holds up those that wait.
 
     Latency 3, one job a cycle. Stages: ends of the ranges and place of the field; rules; the command at the outputs,
-    which leaves as one job, as two of which the first is quiet (copies within one memory, REPLACE), or as an end.
+    which leaves as one job, as two of which the first is quiet (REPLACE), or as an end.
 
     Members
     -------
@@ -161,7 +161,7 @@ class BlockSetup(wiring.Component):
                 third.command.eq(second.command),
                 third.fault.eq(fault),
                 third.moves.eq((replaces | copies) & ~second.broken.any()),
-                third.twice.eq(replaces | (block.source_space == block.destination_space)),
+                third.twice.eq(replaces),
                 third.word.eq(replace.descriptor + (place.word << 3)),
                 third.kept.eq(~(place.ones << place.lsb)),
                 third.set.eq(replace.value << place.lsb),
@@ -188,6 +188,7 @@ class BlockSetup(wiring.Component):
 
         job, transfer = self.jobs.p, self.jobs.p.transfer
         replaces, to_shared = block.opcode == Opcode.REPLACE, block.destination_space == Space.SHARED
+        within = block.source_space == block.destination_space
         with m.If(replaces):
             m.d.comb += [
                 *block_job(job, store=1, address=third.word, smem=0, size=_FIELD_BYTES),
@@ -197,19 +198,20 @@ class BlockSetup(wiring.Component):
                 transfer.element.eq(Element.U64),
             ]
         with m.Else():
-            store, loop, stage = to_shared ^ last, third.twice & to_shared, third.twice & ~to_shared
+            loop, stage = within & to_shared, within & ~to_shared
             m.d.comb += [
                 *block_job(
                     job,
-                    store=store,
-                    address=Mux(loop, 0, Mux(store, block.destination, block.source)),
-                    smem=Mux(stage, 0, Mux(store, block.source, block.destination)),
+                    store=block.source_space == Space.SHARED,
+                    address=Mux(loop, 0, Mux(to_shared | stage, block.source, block.destination)),
+                    smem=Mux(stage, 0, Mux(to_shared & ~loop, block.destination, block.source)),
                     size=block.size,
                     loop=loop,
                     stage=stage,
+                    target=block.destination,
                 ),
                 transfer.signal.eq(block.signal & to_shared),
-                transfer.reduction.eq(Mux(last, block.reduction, Reduction.NONE)),
+                transfer.reduction.eq(block.reduction),
                 transfer.element.eq(block.element),
                 transfer.bytes.eq(block.size),
             ]

@@ -18,7 +18,7 @@ from ..smem.layouts import LandedLayout, LineLayout
 from ..smem.params import LINE_BYTES
 from .finish import DoneLayout, Finisher
 from .front import Front
-from .layouts import StagedLineLayout, WindowsLayout, command_layout
+from .layouts import StagedLineLayout, WindowsLayout, WordLayout, command_layout
 from .load_half import LoadHalf
 from .pixels import PixelWalker
 from .requests import RequestGenerator
@@ -28,9 +28,6 @@ from .store_half import StoreHalf
 from .walker import TileWalker
 
 __all__ = ["EventsLayout", "TmauCore"]
-
-#: Lines between the halves in copies from global to global memory: the load half fills one while another is stored.
-_STAGED_LINES = 4
 
 
 class EventsLayout(data.StructLayout):
@@ -122,7 +119,8 @@ class TmauCore(wiring.Component):
         )
         m.submodules.load = load = LoadHalf(params)
         m.submodules.store = store = StoreHalf(params)
-        m.submodules.staged = staged = Queue(StagedLineLayout(params), _STAGED_LINES)
+        m.submodules.loop = loop = Queue(WordLayout(params), params.loop_words)
+        m.submodules.staged = staged = Queue(StagedLineLayout(params), params.stage_lines)
         m.submodules.finish = finish = Finisher(params)
 
         # The request half.
@@ -143,7 +141,8 @@ class TmauCore(wiring.Component):
         join(m, port=port.words, load=load.words)
         join(m, front=front.store_transfers, store=store.transfers)
         join(m, router=router.stores, store=store.runs)
-        join(m, store=store.loop, load=load.loop)
+        join(m, store=store.loop, loop=loop.i)
+        join(m, loop=loop.o, load=load.loop)
         join(m, load=load.staged, staged=staged.i)
         join(m, staged=staged.o, store=store.staged)
 
@@ -152,6 +151,10 @@ class TmauCore(wiring.Component):
         join(m, store=store.completions, finish=finish.stores)
         join(m, front=front.finished, finish=finish.finished)
         m.d.comb += [
+            front.loop_level.eq(loop.level),
+            front.loop_stb.eq(loop.o.valid & loop.o.ready),
+            front.stage_level.eq(staged.level),
+            front.stage_stb.eq(staged.o.valid & staged.o.ready),
             front.tile_busy.eq(tiles.busy),
             front.pixel_busy.eq(pixels.busy),
             front.load_completed.eq(load.completions.valid & load.completions.ready),

@@ -42,7 +42,7 @@ class Dispatch(wiring.Component):
         self.walk_sent = Signal()
         super().__init__(
             {
-                "jobs": In(stream.Signature(JobLayout(params))).array(3),
+                "jobs": In(stream.Signature(JobLayout(params))).array(2),
                 "refused": In(stream.Signature(ErrorLayout())).array(3),
                 "walks": Out(stream.Signature(WalkLayout(params))),
                 "pixel_walks": Out(stream.Signature(PixelWalkLayout(params))),

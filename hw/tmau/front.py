@@ -10,6 +10,7 @@ from ..lib.stream import Queue
 from .block import BlockSetup
 from .descriptor_cache import DescriptorCache
 from .dispatch import Dispatch
+from .exchange import Exchange
 from .groups import GroupTracker
 from .jobs import PixelWalkLayout, WalkLayout
 from .lanes import LaneSetup
@@ -45,6 +46,8 @@ class Front(wiring.Component):
         Strobe: a transfer that is not quiet is complete.
     store_read, store_done : 1, in
         Strobe for each transfer of the store half, in order: its source has been read, it is complete.
+    loop_level, stage_level, loop_stb, stage_stb : in
+        The queues between the halves; see :class:`~.exchange.Exchange`.
     hit_stb, miss_stb : 1, out
         A command found its descriptor, or asked for it.
     queue_level : unsigned, out
@@ -71,6 +74,10 @@ class Front(wiring.Component):
                 "store_completed": In(1),
                 "store_read": In(1),
                 "store_done": In(1),
+                "loop_level": In(range(params.loop_words + 1)),
+                "stage_level": In(range(params.stage_lines + 1)),
+                "loop_stb": In(1),
+                "stage_stb": In(1),
                 "hit_stb": Out(1),
                 "miss_stb": Out(1),
                 "queue_level": Out(range(params.queue_depth + 1)),
@@ -87,6 +94,7 @@ class Front(wiring.Component):
         m.submodules.block = block = BlockSetup(params)
         m.submodules.lanes = lanes = LaneSetup(params)
         m.submodules.groups = groups = GroupTracker(params)
+        m.submodules.exchange = exchange = Exchange(params)
         m.submodules.dispatch = dispatch = Dispatch(params)
 
         join(m, commands=flipped(self.commands), queue=queue.i)
@@ -94,13 +102,18 @@ class Front(wiring.Component):
         join(m, cache=cache.fetch, fetch=flipped(self.fetch))
         join(m, words=flipped(self.words), cache=cache.words)
         join(m, cache=cache.o, router=router.i)
-        rooms = ((router.tensors, setup), (router.blocks, block), (router.lanes, lanes))
-        for number, (commands, room) in enumerate(rooms):
+        rooms = (
+            (router.tensors, setup, dispatch.jobs[0]),
+            (router.blocks, block, exchange.i[0]),
+            (router.lanes, lanes, exchange.i[1]),
+        )
+        for number, (commands, room, jobs) in enumerate(rooms):
             join(m, router=commands, room=room.i)
-            join(m, room=room.jobs, dispatch=dispatch.jobs[number])
+            join(m, room=room.jobs, next=jobs)
             join(m, room=room.finished, dispatch=dispatch.refused[number])
             m.d.comb += [router.busy[number].eq(room.busy), room.windows.eq(self.windows)]
 
+        join(m, exchange=exchange.o, dispatch=dispatch.jobs[1])
         join(m, dispatch=dispatch.walks, walks=flipped(self.walks))
         join(m, dispatch=dispatch.pixel_walks, pixel_walks=flipped(self.pixel_walks))
         join(m, dispatch=dispatch.load_transfers, load_transfers=flipped(self.load_transfers))
@@ -110,6 +123,10 @@ class Front(wiring.Component):
         still = Signal()  # no transfer is under way
         m.d.comb += [
             still.eq(dispatch.moving == 0),
+            exchange.loop_level.eq(self.loop_level),
+            exchange.loop_stb.eq(self.loop_stb),
+            exchange.stage_level.eq(self.stage_level),
+            exchange.stage_stb.eq(self.stage_stb),
             dispatch.tile_busy.eq(self.tile_busy),
             dispatch.pixel_busy.eq(self.pixel_busy),
             dispatch.load_completed.eq(self.load_completed),

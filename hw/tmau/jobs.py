@@ -69,6 +69,8 @@ class JobLayout(data.StructLayout):
             {
                 "transfer": TransferLayout(params),
                 "store": unsigned(1),  # for the store half, otherwise for the load half
+                # Of a copy within one memory, which Exchange cuts in pieces: address to copy to.
+                "target": unsigned(max(params.addr_width, params.smem.addr_width)),
                 "im2col": unsigned(1),  # walked by ``pixels``, otherwise by ``walk``
                 "walk": WalkLayout(params),
                 "pixels": PixelWalkLayout(params),
@@ -76,7 +78,7 @@ class JobLayout(data.StructLayout):
         )
 
 
-def block_job(job, *, store, address, smem, size, loop=0, stage=0):
+def block_job(job, *, store, address, smem, size, loop=0, stage=0, target=0):
     """Assignments that make ``job`` (a view, otherwise zero) a contiguous copy of ``size`` bytes.
 
     Parameters
@@ -90,13 +92,15 @@ def block_job(job, *, store, address, smem, size, loop=0, stage=0):
     size : Value
         Bytes, at least 1.
     loop, stage : Value
-        One of the two parts of a copy within one memory; see ``TransferLayout``.
+        A copy within shared or global memory: ``smem`` or ``address`` is where it comes from.
+    target : Value
+        And where it goes to.
     """
     walk, transfer = job.walk, job.transfer
     return [
         job.store.eq(store),
+        job.target.eq(target),
         walk.store.eq(store),
-        walk.loop.eq(loop & ~store),
         walk.origin.eq(address),
         walk.data_bytes.eq(size),
         *(interval.end.eq(1) for interval in walk.intervals),

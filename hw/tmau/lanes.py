@@ -21,9 +21,8 @@ _CALCULATION = 5  # latency of the stride calculator
 class LaneSetup(wiring.Component):
     """Checks a LANES command and expands it, one job a cycle; one command at a time.
 
-    A job moves a channel, or a row where a side is ROW_ALIGNED. From lanes to lanes there are two jobs for each, as for
-    every copy within one memory. All jobs but the last one are quiet. The first one is offered 13 cycles after the
-    command was taken.
+    A job moves a channel, or a row where a side is ROW_ALIGNED. All jobs but the last one are quiet. The first one is
+    offered 13 cycles after the command was taken.
 
     Members
     -------
@@ -137,7 +136,6 @@ class LaneSetup(wiring.Component):
         """The jobs; returns whether the last one leaves."""
         params, tensor = self.params, sides.tensor
         row, channel, batch = Signal(16), Signal(16), Signal(16)
-        later = Signal()  # the first of two jobs has left
         done = Signal(params.smem.addr_width + 1)  # bytes before this piece
         by_row = (command.source_layout == LaneLayout.ROW_ALIGNED) | (
             command.destination_layout == LaneLayout.ROW_ALIGNED
@@ -145,13 +143,12 @@ class LaneSetup(wiring.Component):
         from_global = command.source_layout == LaneLayout.GLOBAL
         to_global = command.destination_layout == LaneLayout.GLOBAL
         within = ~from_global & ~to_global
-        last_of_piece, step = ~within | later, Signal()
+        step = Signal()
         last_row = ~by_row | (row == command.shape1)
         last_channel = last_row & (channel == command.shape2)
-        last = last_channel & (batch == command.shape3) & last_of_piece
-        leaves = moving & self.jobs.ready
+        last = last_channel & (batch == command.shape3)
         size = Mux(by_row, tensor.row, tensor.channel)
-        m.d.comb += step.eq(leaves & last_of_piece)
+        m.d.comb += step.eq(moving & self.jobs.ready)
 
         places = []
         for name in ("source", "destination"):
@@ -168,17 +165,15 @@ class LaneSetup(wiring.Component):
                 cursor.next_batch.eq(last_channel),
             ]
         with m.If(start):
-            m.d.sync += [row.eq(0), channel.eq(0), batch.eq(0), done.eq(0), later.eq(0)]
-        with m.Elif(leaves):
-            m.d.sync += later.eq(~last_of_piece)
-            with m.If(step):
-                m.d.sync += [row.eq(Mux(last_row, 0, row + 1)), done.eq(done + size)]
-                with m.If(last_row):
-                    m.d.sync += channel.eq(Mux(last_channel, 0, channel + 1))
-                with m.If(last_channel):
-                    m.d.sync += batch.eq(batch + 1)
+            m.d.sync += [row.eq(0), channel.eq(0), batch.eq(0), done.eq(0)]
+        with m.Elif(step):
+            m.d.sync += [row.eq(Mux(last_row, 0, row + 1)), done.eq(done + size)]
+            with m.If(last_row):
+                m.d.sync += channel.eq(Mux(last_channel, 0, channel + 1))
+            with m.If(last_channel):
+                m.d.sync += batch.eq(batch + 1)
 
-        store = to_global | (within & ~later)
+        store = ~from_global
         transfer = self.jobs.p.transfer
         m.d.comb += [
             self.jobs.valid.eq(moving),
@@ -189,6 +184,7 @@ class LaneSetup(wiring.Component):
                 smem=Mux(store, *places),
                 size=size,
                 loop=within,
+                target=places[1],
             ),
             transfer.tag.eq(command.tag),
             transfer.quiet.eq(~last),
@@ -196,4 +192,4 @@ class LaneSetup(wiring.Component):
             transfer.barrier.eq(command.barrier),
             transfer.bytes.eq(tensor.bytes),
         ]
-        return leaves & last
+        return step & last

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from ..smem.params import SmemParams
+from ..smem.params import LINE_BYTES, SmemParams
 
 __all__ = ["PRESETS", "TmauParams"]
 
@@ -14,8 +14,10 @@ _RANGES = {
     "queue_depth": (2, 64),
     "cache_entries": (1, 64),
     "commands_in_flight": (2, 1024),
+    "exchange_bytes": (128, 4096),
 }
-_POWERS = {"bus_bytes", "max_outstanding", "max_burst", "queue_depth", "cache_entries", "commands_in_flight"}
+_POWERS = {"bus_bytes", "max_outstanding", "max_burst", "queue_depth", "cache_entries", "commands_in_flight",
+           "exchange_bytes"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,9 @@ class TmauParams:
     commands_in_flight : int
         Commands whose data are under way, 2 to 1024, a power of two; one memory of this depth. A quarter of
         ``max_outstanding`` keeps the bus busy with boxes of four words.
+    exchange_bytes : int
+        Bytes of a piece of a copy within one memory, 128 to 4096, a power of two. Two pieces are kept between the load
+        half and the store half, in memory.
     smem : SmemParams
         The shared memory that loads write to.
     """
@@ -51,6 +56,7 @@ class TmauParams:
     queue_depth: int = 8
     cache_entries: int = 8
     commands_in_flight: int = 32
+    exchange_bytes: int = 4096
     smem: SmemParams = field(default_factory=SmemParams)
 
     def __post_init__(self):
@@ -82,6 +88,16 @@ class TmauParams:
         return self.bus_bytes.bit_length() - 1
 
     @property
+    def loop_words(self):
+        """Bus words between the halves in copies from shared to shared memory."""
+        return 2 * self.exchange_bytes // self.bus_bytes
+
+    @property
+    def stage_lines(self):
+        """Lines between the halves in copies from global to global memory."""
+        return 2 * self.exchange_bytes // LINE_BYTES
+
+    @property
     def word_width(self):
         """Bits of a bus-word address."""
         return self.addr_width - self.bus_log2
@@ -90,10 +106,10 @@ class TmauParams:
 PRESETS = {
     #: The smallest legal sizes: quick to simulate, and every queue fills.
     "unit": TmauParams(addr_width=32, bus_bytes=16, max_outstanding=4, max_burst=4, queue_depth=2, cache_entries=2,
-                       commands_in_flight=2, smem=SmemParams(4096)),
+                       commands_in_flight=2, exchange_bytes=256, smem=SmemParams(4096)),
     #: A Lattice ECP5-85 beside other logic: one 16-byte DRAM word a cycle.
     "ecp5": TmauParams(addr_width=32, bus_bytes=16, max_outstanding=128, max_burst=16, queue_depth=4, cache_entries=4,
-                       commands_in_flight=32, smem=SmemParams(32 * 1024)),
+                       commands_in_flight=32, exchange_bytes=1024, smem=SmemParams(32 * 1024)),
     "default": TmauParams(),
     #: The sizes of the source documents, for memories 400 cycles away.
     "full": TmauParams(addr_width=64, max_outstanding=512, queue_depth=16, cache_entries=16, commands_in_flight=128,

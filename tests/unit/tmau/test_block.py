@@ -54,9 +54,10 @@ def block_jobs(c):
         return [{"address": source, "smem": destination, **last}]
     if c["source_space"] == Space.SHARED and not to_shared:
         return [{"store": 1, "address": destination, "smem": source, **last}]
+    target = {"target": c["destination"] % (1 << PARAMS.addr_width)}
     if to_shared:
-        return [{"store": 1, "smem": source, "loop": 1, "quiet": 1}, {"smem": destination, "loop": 1, **last}]
-    return [{"address": source, "stage": 1, "quiet": 1}, {"store": 1, "address": destination, "stage": 1, **last}]
+        return [{"store": 1, "smem": source, "loop": 1, **target, **last}]
+    return [{"address": source, "stage": 1, **target, **last}]
 
 
 def replace_jobs(c):
@@ -88,7 +89,7 @@ def expected(word, windows):
 def seen(job):
     """The members of a job that are not zero, after a look at those that follow from the others."""
     walk, transfer = job.walk, job.transfer
-    assert not job.im2col and walk.store == job.store and walk.loop == (transfer.loop and not job.store)
+    assert not job.im2col and walk.store == job.store and not walk.loop
     assert transfer.run_bytes == transfer.data_end == walk.data_bytes and not transfer.data_start
     assert not any(walk.lasts) and not any(walk.strides) and not walk.outside
     assert all((i.first, i.end) == (0, 1) for i in walk.intervals)
@@ -97,6 +98,8 @@ def seen(job):
         values[name] = getattr(transfer, name)
     if not transfer.quiet:
         values |= {"bytes": transfer.bytes, "signal": transfer.signal}
+    if transfer.loop or transfer.stage:
+        values["target"] = job.target
     return {name: value for name, value in values.items() if value}
 
 

@@ -12,7 +12,7 @@ PARAMS = PRESETS["unit"]
 
 
 class Jobs(wiring.Component):
-    """A load, and the load half of a copy within shared memory."""
+    """A load, and a copy within shared memory."""
 
     load: Out(JobLayout(PARAMS))
     looped: Out(JobLayout(PARAMS))
@@ -20,7 +20,7 @@ class Jobs(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.d.comb += block_job(self.load, store=0, address=0x1234, smem=0x80, size=48)
-        m.d.comb += block_job(self.looped, store=0, address=0, smem=0x80, size=48, loop=1)
+        m.d.comb += block_job(self.looped, store=1, address=0, smem=0x80, size=48, loop=1, target=0x200)
         return m
 
 
@@ -28,9 +28,10 @@ def test_one_run_that_is_inside():
     dut = Jobs()
 
     async def run(ctx):
-        for job, address, loop in ((ctx.get(dut.load), 0x1234, 0), (ctx.get(dut.looped), 0, 1)):
+        for job, address, store, target in ((ctx.get(dut.load), 0x1234, 0, 0), (ctx.get(dut.looped), 0, 1, 0x200)):
             walk, transfer = job.walk, job.transfer
-            assert (job.store, walk.store, walk.loop, transfer.loop, job.im2col) == (0, 0, loop, loop, 0)
+            assert (job.store, walk.store, transfer.loop, job.target) == (store, store, store, target)
+            assert (walk.loop, job.im2col) == (0, 0)
             assert (walk.origin, walk.data_start, walk.data_bytes, walk.outside) == (address, 0, 48, 0)
             assert (transfer.smem, transfer.run_bytes, transfer.data_start, transfer.data_end) == (0x80, 48, 0, 48)
             assert list(walk.lasts) == [0] * 5
