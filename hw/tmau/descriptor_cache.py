@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import COMMAND, COMMAND_FIELD, TENSOR_OPCODES, Error, Opcode
+from tilewright.golden.spec import COMMAND, COMMAND_FIELD, REPLACE, TENSOR_OPCODES, Error, Opcode
 
 from ..bus.axi4_port import DescriptorWordLayout
 from ..lib.cam import TagArray
@@ -181,6 +181,8 @@ class DescriptorCache(wiring.Component):
             with m.Case(*Opcode):
                 m.d.comb += known.eq(1)
         misaligned = command.descriptor[:_LINE_LOG2].any()
+        # The same bits in both formats, but not the same number.
+        number = Mux(command.opcode == Opcode.REPLACE, REPLACE.index("descriptor"), COMMAND.index("descriptor"))
         with m.If(~known):
             m.d.comb += [
                 fault.code.eq(Error.OPCODE),
@@ -190,7 +192,7 @@ class DescriptorCache(wiring.Component):
         with m.Elif((named & misaligned) | (read & self._outside(command.descriptor))):
             m.d.comb += [
                 fault.code.eq(Mux(misaligned, Error.DESCRIPTOR_ALIGNMENT, Error.WINDOW)),
-                fault.field.eq(COMMAND_FIELD + COMMAND.index("descriptor")),
+                fault.field.eq(COMMAND_FIELD + number),
                 fault.value.eq(command.descriptor),
             ]
         return fault

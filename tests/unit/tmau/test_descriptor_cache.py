@@ -175,7 +175,7 @@ def test_misaligned_descriptor_is_not_fetched(opcode):
     async def run(ctx):
         (answer,) = await run_commands(ctx, dut, [{"opcode": opcode, "descriptor": 96}])
         assert answer.fault.code == Error.DESCRIPTOR_ALIGNMENT and answer.fault.value == 96
-        assert answer.fault.field == COMMAND_FIELD + COMMAND.index("descriptor")
+        assert answer.fault.field == COMMAND_FIELD + FORMATS[opcode].index("descriptor")
 
     simulate(dut, run)
 
