@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tilewright.golden import TensorMap
-from tilewright.golden.spec import COMMAND, COMMAND_FIELD, DESCRIPTOR, TENSOR_OPCODES, Error, Opcode
+from tilewright.golden.spec import COMMAND, COMMAND_FIELD, DESCRIPTOR, FORMATS, TENSOR_OPCODES, Error, Opcode
 from tilewright.hw.tmau.descriptor_cache import DescriptorCache
 from tilewright.hw.tmau.params import PRESETS
 from tilewright.sim.pysim import simulate
