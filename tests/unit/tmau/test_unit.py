@@ -1,0 +1,88 @@
+"""Data path and registers together: what one does shows in the other."""
+
+import numpy as np
+
+from tilewright.golden import command_word
+from tilewright.golden.spec import BLOCK, COMMAND_FIELD, Error, Opcode, Space
+from tilewright.golden.spec.registers import REGISTERS
+from tilewright.hw.tmau.params import PRESETS
+from tilewright.hw.tmau.unit import TmauUnit
+from tilewright.sim.axi_memory import AxiMemory
+from tilewright.sim.line_memory import LineMemory
+from tilewright.sim.pysim import simulate
+from tilewright.sim.streams import receive, send
+
+SEED = 1
+OFFSETS = {register.name: register.offset for register in REGISTERS}
+
+
+def copy_block(tag, source, destination, size, **fields):
+    return command_word(Opcode.COPY_BLOCK, tag=tag, source=source, destination=destination, size=size, **fields)
+
+
+def test_commands_registers_and_windows():
+    params = PRESETS["unit"]
+    dut = TmauUnit(params)
+    gmem, smem = np.random.default_rng(SEED).integers(0, 256, (2, 4096), np.uint8)
+    before = gmem.copy()
+    done, landed = [], []
+
+    async def watch(ctx):
+        ctx.set(dut.landed.ready, 1)
+        async for *_, valid, tag, error, has_landed, bytes_landed in ctx.tick().sample(
+            dut.done_valid, dut.done_tag, dut.done_error, dut.landed.valid, dut.landed.payload
+        ):
+            if valid:
+                done.append((tag, error))
+            if has_landed:
+                landed.append((bytes_landed.barrier, bytes_landed.bytes))
+
+    async def access(ctx, name, **fields):
+        await send(ctx, dut.accesses, [{"address": OFFSETS[name], **fields}])
+        (answer,), _ = await receive(ctx, dut.answers, 1)
+        return answer.data
+
+    async def write(ctx, name, data):
+        await access(ctx, name, write=1, data=data, strobe=15)
+
+    async def execute(ctx, word):
+        count = len(done)
+        await send(ctx, dut.commands, [word])
+        while len(done) == count:
+            await ctx.tick()
+        return done[-1]
+
+    async def run(ctx):
+        to_shared, to_global = {"destination_space": Space.SHARED}, {"source_space": Space.SHARED}
+        assert await execute(ctx, copy_block(5, 0x210, 0x400, 208, signal=1, barrier=64, **to_shared)) == (5, 0)
+        assert await execute(ctx, copy_block(6, 0x400, 0x820, 112, **to_global)) == (6, 0)
+        assert landed == [(64, 208)]
+        counted = {"commands": 2, "bytes": 208, "write_bytes": 112, "beats": 13, "write_beats": 7}
+        for name, count in counted.items():
+            assert await access(ctx, name) == count, name
+        assert await access(ctx, "status") == 1
+
+        await write(ctx, "shared_limit", 0x3FF)
+        await write(ctx, "windows", 2)
+        await write(ctx, "irq_enable", 1)
+        assert not ctx.get(dut.irq)
+        assert await execute(ctx, copy_block(7, 0x210, 0x400, 208, **to_shared)) == (7, Error.WINDOW)
+        await ctx.tick()
+        assert ctx.get(dut.irq)
+        field = COMMAND_FIELD + BLOCK.index("destination")
+        assert await access(ctx, "error") == Error.WINDOW | field << 8 | 7 << 16
+        assert await access(ctx, "error_value_lo") == 0x400
+
+        ctx.set(dut.bank_conflict, 1)
+        ctx.set(dut.barrier_error, 1)
+        await ctx.tick()
+        ctx.set(dut.bank_conflict, 0)
+        ctx.set(dut.barrier_error, 0)
+        assert await access(ctx, "bank_conflicts") == 1
+        assert await access(ctx, "error_count") == 2
+
+    memory, shared = AxiMemory(dut.m_axi, gmem), LineMemory(dut, smem)
+    simulate(dut, run, background=[memory.serve, memory.serve_writes, shared.serve, watch])
+    assert (smem[0x400:][:208] == before[0x210:][:208]).all()
+    before[0x820:][:112] = before[0x210:][:112]
+    assert (gmem == before).all()
