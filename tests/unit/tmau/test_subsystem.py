@@ -1,9 +1,9 @@
-"""The subsystem: command to consumer, with a barrier in between, and shared memory in the register window."""
+"""The subsystem: command to consumer, with a barrier in between, and back; shared memory in the register window."""
 
 import numpy as np
 
 from tilewright.golden import Machine, Memory, TensorMap, command_word
-from tilewright.golden.spec import COMMAND, BarrierOp
+from tilewright.golden.spec import BarrierOp, Opcode
 from tilewright.hw.tmau import PRESETS, TmauSubsystem
 from tilewright.sim.axi_memory import AxiMemory
 from tilewright.sim.pysim import simulate
@@ -12,14 +12,18 @@ from tilewright.sim.streams import receive, send
 BARRIER = 2048
 
 
-def test_load_wait_and_read():
+def test_load_wait_read_and_store():
     dut = TmauSubsystem(PRESETS["unit"])
     gmem = np.random.default_rng(1).integers(0, 256, 8192, np.uint8)
     tmap = TensorMap(element="f16", size=(64, 8), stride=(128,), box=(64, 8), swizzle="128B", address=4096)
     gmem[:128] = np.frombuffer(tmap.pack(), np.uint8)
-    word = command_word(descriptor=0, smem=1024, signal=1, barrier=BARRIER)
     expected = np.zeros(4096, np.uint8)
-    Machine(Memory(gmem), expected).execute(command_word(descriptor=0, smem=1024))
+    stored = gmem.copy()
+    load = {"descriptor": 0, "smem": 1024}
+    store = {"opcode": Opcode.STORE, "descriptor": 0, "smem": 1024, "coords": (0, 3), "tag": 7}
+    machine = Machine(Memory(stored), expected)
+    for command in (load, store):
+        machine.execute(command_word(**command))
     # Chunk 0 of each row: with the 128-byte swizzle, eight rows in eight banks.
     column = [(1024 + 128 * row + 16 * (row % 8)) // 16 for row in range(8)]
     axi = dut.s_axil
@@ -34,7 +38,7 @@ def test_load_wait_and_read():
         await operate(ctx, BarrierOp.INIT, 1)
         await operate(ctx, BarrierOp.EXPECT_TX, 1024)
         await operate(ctx, BarrierOp.ARRIVE, 1)
-        await send(ctx, dut.commands, [COMMAND.unpack(word)])
+        await send(ctx, dut.commands, [command_word(**load, signal=1, barrier=BARRIER)])
         while not await operate(ctx, BarrierOp.TRY_WAIT, 0):
             pass
         await send(ctx, dut.reads, [{"lanes": 255, "chunks": column}])
@@ -50,4 +54,10 @@ def test_load_wait_and_read():
         (data,) = await ctx.tick().sample(axi.rdata).until(axi.rvalid)
         assert data.to_bytes(4, "little") == expected[1024 + 128 :][:4].tobytes()
 
-    simulate(dut, run, background=[AxiMemory(dut.m_axi, gmem).serve])
+        await send(ctx, dut.commands, [command_word(**store)])
+        tag, error = await ctx.tick().sample(dut.done_tag, dut.done_error).until(dut.done_valid)
+        assert (tag, error) == (7, 0)
+
+    memory = AxiMemory(dut.m_axi, gmem)
+    simulate(dut, run, background=[memory.serve, memory.serve_writes])
+    assert (gmem == stored).all()

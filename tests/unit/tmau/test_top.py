@@ -40,7 +40,7 @@ def test_reports_of_command_and_shared_memory():
     async def run(ctx):
         await write(ctx, axi, "irq_enable", 1)
         assert not ctx.get(dut.irq)
-        await send(ctx, dut.commands, [COMMAND.unpack(command_word(descriptor=32, tag=9))])
+        await send(ctx, dut.commands, [command_word(descriptor=32, tag=9)])
         tag, code = await ctx.tick().sample(dut.done_tag, dut.done_error).until(dut.done_valid)
         assert (tag, code) == (9, Error.DESCRIPTOR_ALIGNMENT)
         await ctx.tick()
@@ -48,7 +48,7 @@ def test_reports_of_command_and_shared_memory():
         field = COMMAND_FIELD + COMMAND.index("descriptor")
         assert await read(ctx, axi, "error") == Error.DESCRIPTOR_ALIGNMENT | field << 8 | 9 << 16
         assert await read(ctx, axi, "error_value_lo") == 32
-        assert not ctx.get(dut.m_axi.arvalid)
+        assert not ctx.get(dut.m_axi.arvalid) and not ctx.get(dut.m_axi.awvalid)
 
         ctx.set(dut.barrier_error, 1)
         ctx.set(dut.barrier_address, 72)
