@@ -10,12 +10,16 @@ from tilewright.sim.export import TOPS
 from tilewright.sim.lint import lint
 from tilewright.sim.results import record
 
-AXI4_READ = "arid araddr arlen arsize arburst arcache arprot arvalid arready rid rdata rresp rlast rvalid rready"
+AXI4 = (
+    "awid awaddr awlen awsize awburst awcache awprot awvalid awready wdata wstrb wlast wvalid wready "
+    "bid bresp bvalid bready "
+    "arid araddr arlen arsize arburst arcache arprot arvalid arready rid rdata rresp rlast rvalid rready"
+)
 AXI4_LITE = (
     "awaddr awprot awvalid awready wdata wstrb wvalid wready bresp bvalid bready "
     "araddr arprot arvalid arready rdata rresp rvalid rready"
 )
-CONVENTIONAL = {f"m_axi_{name}" for name in AXI4_READ.split()} | {f"s_axil_{name}" for name in AXI4_LITE.split()}
+CONVENTIONAL = {f"m_axi_{name}" for name in AXI4.split()} | {f"s_axil_{name}" for name in AXI4_LITE.split()}
 
 
 #: The TMAU alone is a part of the subsystem, but for its ports.
