@@ -145,11 +145,19 @@ def _steady(session, preset, latency):
             for number, coords in enumerate(case.coords)
         ]
         session.run(commands[:1])  # brings the descriptor into the cache
-        result = session.run(commands)
+        result = _succeed(session, commands)
         measured = result.commands[-1].done - result.commands[0].done
-        offsets = case.fields.get("offsets", ())
+        offsets = case.fields.get("offsets", (0, 0, 0))
         limit = sum(_limit(case, coords, offsets, session.params) for coords in case.coords[1:])
         yield _share(preset, case.name, latency, limit, measured, case.target)
+
+
+def _succeed(session, commands):
+    """Runs commands, none of which may end with an error: a refused one would look fast."""
+    result = session.run(commands)
+    if result.error:
+        raise RuntimeError(f"a command of the benchmark ended with {result.error!r}")
+    return result
 
 
 def _share(preset, name, latency, limit, measured, target):
@@ -175,7 +183,7 @@ def _copies(session, preset, latency):
         for number in range(BOXES):
             place = {"source": BLOCK_BYTES * (number % room), "destination": BLOCK_BYTES * (room + number % room)}
             commands.append(command | place)
-        result = session.run(commands)
+        result = _succeed(session, commands)
         measured = result.commands[-1].done - result.commands[0].done
         limit = (BOXES - 1) * BLOCK_BYTES // session.params.bus_bytes
         yield _share(preset, case.name, latency, limit, measured, None)

@@ -165,7 +165,7 @@ def _images(depth, sizes, **options):
 
 
 def _walking(tmap, name, target, spatial, **fields):
-    coords = [[0, *[i % 8] * spatial, i % 60] for i in range(BOXES)]
+    coords = [[0, *[i % 6] * spatial, i % 60] for i in range(BOXES)]
     return Steady(name, tmap, coords, target, fields)
 
 
