@@ -7,7 +7,7 @@ from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 
 from tilewright.golden import ErrorRecord, GlobalMemory, Machine, TensorMap, command_word
 from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import DESCRIPTOR, BarrierOp, Error, Opcode
+from tilewright.golden.spec import DESCRIPTOR, BarrierOp, Error, Opcode, Space
 from tilewright.golden.spec.registers import REGISTERS
 from tilewright.golden.tmau.tile import tx_bytes
 from tilewright.hw.smem.layouts import BarrierRequestLayout, BarrierResultLayout, ReadLayout, read_data_layout
@@ -124,17 +124,30 @@ class Bench:
 
     def command(self, tile, signal=True, opcode=Opcode.LOAD):
         """The command that loads or stores ``tile``, as keywords; its descriptor is in global memory."""
-        self._tag = (self._tag + 1) & 0xFFFF
         coords = [*tile.coords, *[0] * (5 - len(tile.coords))]
         return {
             "opcode": opcode,
             "signal": int(signal),
-            "tag": self._tag,
+            "tag": self._next_tag(),
             "smem": tile.smem,
             "barrier": self.barrier,
             "descriptor": self._place(tile.tmap.pack()),
             "coords": coords,
         }
+
+    def copy(self, rng):
+        """A random copy of a block within or between the memories, as keywords; refused if its ranges overlap."""
+        size = 16 * rng.randint(1, 40)
+        command = {"opcode": Opcode.COPY_BLOCK, "tag": self._next_tag(), "size": size}
+        for side in ("source", "destination"):
+            space = rng.choice(list(Space))
+            room = self.tile_bytes if space == Space.SHARED else self.tensor_bytes
+            command |= {f"{side}_space": space, side: 16 * rng.randint(0, (room - size) // 16)}
+        return command
+
+    def _next_tag(self):
+        self._tag = (self._tag + 1) & 0xFFFF
+        return self._tag
 
     def _place(self, descriptor):
         """Address of ``descriptor``: where it lies already, or the slot that was written longest ago."""

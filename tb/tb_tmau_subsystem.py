@@ -12,9 +12,10 @@ from cocotb.triggers import ClockCycles, RisingEdge
 from cocotbext.axi import AxiRamRead, AxiRamWrite, AxiReadBus, AxiResp, AxiWriteBus
 
 from tilewright.golden import ErrorRecord, TensorMap
-from tilewright.golden.spec import BarrierOp, Error, Opcode
+from tilewright.golden.spec import BarrierOp, Error, Opcode, Reduction
 from tilewright.golden.spec.registers import ID_VALUE
 from tilewright.golden.tmau.load import load
+from tilewright.golden.tmau.reduce import is_legal
 from tilewright.golden.tmau.tile import tx_bytes, walk
 
 from .axi_slave import AxiReadSlave, Knobs, Response, serve
@@ -80,7 +81,7 @@ async def _with_own_slave(dut, rng, knobs):
 @cocotb.test()
 @cocotb.parametrize(stall=list(STALLS))
 async def independent_slave(dut, stall):
-    """Tiles through a slave that is not ours."""
+    """Tiles through a slave that is not ours; then stores, reductions and copies."""
     rng = _rng("independent", stall)
     bench = Bench(dut, PARAMS, rng)
     ram = AxiRamRead(AxiReadBus.from_prefix(dut, "m_axi"), dut.clk, dut.rst, mem=bench.memory)
@@ -96,6 +97,20 @@ async def independent_slave(dut, stall):
     bench.read_data.stall = bench.barrier_results.stall = consumer
     await bench.start()
     await _compare(bench, rng, 12)
+    for tile in _tiles(bench, rng, 6):
+        for command in (_store(bench, rng, tile), bench.copy(rng)):
+            await bench.execute(command)
+    await bench.compare()
+    bench.check_bus()
+
+
+def _store(bench, rng, tile):
+    """A store of ``tile``, or a reduction if there is one for its elements."""
+    command = bench.command(tile, signal=False, opcode=Opcode.STORE)
+    reductions = [op for op in Reduction if is_legal(op, tile.tmap.element)]
+    if reductions and rng.random() < 0.7:
+        command |= {"opcode": Opcode.REDUCE, "reduction": rng.choice(reductions)}
+    return command
 
 
 def _pauses(rng, probability):
