@@ -13,15 +13,17 @@ def failing_read(gmem, addresses, bus_bytes):
     return int(failing[0]) & -bus_bytes if failing.size else None
 
 
-def failing_write(gmem, runs, bus_bytes):
+def failing_write(gmem, runs, bus_bytes, burst_bytes=_PAGE):
     """Address of the first burst with a word outside ``gmem``, or None; ``runs`` are addresses of runs by bytes.
 
-    A burst begins with a run, or where a run enters a page.
+    A burst begins with a run, where a run enters a page, and ``burst_bytes`` behind such a place.
     """
     failing = ~gmem.holds(runs, 1)
     if not failing.any():
         return None
     run = int(np.argmax(failing.any(axis=1)))
     first = int(runs[run][failing[run]][0])
-    start = int(runs[run][0])
-    return (start if start // _PAGE == first // _PAGE else first & -_PAGE) & -bus_bytes
+    start = int(runs[run][0]) & -bus_bytes
+    if start // _PAGE != first // _PAGE:
+        start = first & -_PAGE
+    return start + (first - start) // burst_bytes * burst_bytes

@@ -66,6 +66,9 @@ class Machine:
         Global addresses wrap modulo 2^addr_width.
     windows : Windows or None
         Which confine the commands.
+    burst_bytes, exchange_bytes : int
+        Most bytes of a burst, and of a piece in which a block moves within global memory; they decide the address in
+        the record of a write error.
 
     Attributes
     ----------
@@ -73,12 +76,15 @@ class Machine:
         In order of the commands.
     """
 
-    def __init__(self, gmem, smem, bus_bytes=64, addr_width=64, windows=None):
+    def __init__(self, gmem, smem, bus_bytes=64, addr_width=64, windows=None, *, burst_bytes=4096,
+                 exchange_bytes=4096):  # fmt: skip
         self.gmem = gmem
         self.smem = smem
         self.bus_bytes = bus_bytes
         self.addr_width = addr_width
         self.windows = windows or Windows()
+        self.burst_bytes = burst_bytes
+        self.exchange_bytes = exchange_bytes
         self.errors = []
 
     def execute(self, word):
@@ -170,7 +176,8 @@ class Machine:
         copy_block(command, self.gmem, self.smem, self.addr_width)
         if command["destination_space"] == Space.SHARED:
             return self._signal(command, size)
-        return self._written(block_bytes(command["destination"], size, self.addr_width)[None], size)
+        piece = self.exchange_bytes if command["source_space"] == Space.GLOBAL else size
+        return self._written_in_pieces(command["destination"], size, piece)
 
     def _lanes(self, command):
         refusal = check_lanes(command, len(self.smem), self.windows, self.addr_width)
@@ -184,7 +191,10 @@ class Machine:
         copy_lanes(command, self.gmem, self.smem, self.addr_width)
         if command["destination_layout"] != LaneLayout.GLOBAL:
             return self._signal(command, size)
-        return self._written(block_bytes(command["destination"], size, self.addr_width)[None], size)
+        # A channel is a run; where rows are padded, a row is.
+        _, *outer = command["shape"]
+        pieces = math.prod(outer if command["source_layout"] == LaneLayout.ROW_ALIGNED else outer[1:])
+        return self._written_in_pieces(command["destination"], size, size // pieces)
 
     def _replace(self, command):
         """Two reductions of the 64-bit word with the field: AND takes the old number away, OR puts the new one in.
@@ -202,8 +212,16 @@ class Machine:
 
     def _written(self, runs, count):
         """``count``, or the refusal of the first burst that wrote outside global memory."""
-        failed = failing_write(self.gmem, runs, self.bus_bytes)
+        failed = failing_write(self.gmem, runs, self.bus_bytes, self.burst_bytes)
         return count if failed is None else Refusal(Error.WRITE, 0, failed)
+
+    def _written_in_pieces(self, address, size, piece_bytes):
+        """The same of a block whose pieces are runs."""
+        targets = block_bytes(address, size, self.addr_width)
+        if self.gmem.holds(targets, 1).all():
+            return size
+        pieces = np.split(targets, range(piece_bytes, size, piece_bytes))
+        return next(done for piece in pieces if (done := self._written(piece[None], size)) != size)
 
     def _signal(self, command, landed):
         """Completes the transaction count of the command's barrier, after the bytes landed.
