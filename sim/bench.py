@@ -78,7 +78,7 @@ def run(args):
 def measure(preset, *, simulator="verilator"):
     """Yields every :class:`Line` of a preset with the simulation's cycles a second so far."""
     params = PRESETS[preset]
-    with Session(params=params, simulator=simulator, latency=_LATENCY, memory_bytes=4 << 20) as session:
+    with Session(params=params, simulator=simulator, latency=_LATENCY) as session:
         _fill_memory(session)
         for latency in LATENCIES:
             yield from _timed(session, _latencies(session, preset, latency))
@@ -87,7 +87,7 @@ def measure(preset, *, simulator="verilator"):
         yield from _timed(session, _copies(session, preset, _LATENCY))
     # The bus stays busy only while more reads are in flight than the memory takes cycles.
     deep = params.replace(max_outstanding=512, commands_in_flight=128)
-    with Session(params=deep, simulator=simulator, latency=LATENCIES[2], memory_bytes=4 << 20) as session:
+    with Session(params=deep, simulator=simulator, latency=LATENCIES[2]) as session:
         _fill_memory(session)
         yield from _timed(session, _steady(session, f"{preset}, 512 in flight", LATENCIES[2]))
 
