@@ -10,7 +10,7 @@ from tilewright.golden.tmau.descriptor import spoken
 from .cases import read_cases
 from .replay_golden import run_case
 
-__all__ = ["case_text", "map_fields"]
+__all__ = ["case_of", "case_text", "map_fields"]
 
 
 def case_text(name, why, commands, *, gmem, smem):
@@ -30,15 +30,14 @@ def case_text(name, why, commands, *, gmem, smem):
         maps[number] = tmap
         entry = {"op": "load", "map": number, "coords": list(coords), "smem": address, "async": True}
         entries.append(entry | dict(*more))
-    case = {
-        "name": name,
-        "why": why,
-        "kind": "tmau",
-        "gmem": gmem,
-        "smem": smem,
-        "maps": {number: map_fields(tmap) for number, tmap in maps.items()},
-        "commands": entries,
-    }
+    return case_of(
+        name, why, {number: map_fields(tmap) for number, tmap in maps.items()}, entries, gmem=gmem, smem=smem
+    )
+
+
+def case_of(name, why, maps, entries, **memories):
+    """The same from maps and commands as a file names them; ``memories`` are gmem, smem and perhaps windows."""
+    case = {"name": name, "why": why, "kind": "tmau", **memories, "maps": maps, "commands": entries}
     record = _golden_record(case)
     case["expect"] = {
         "error": record["error"],

@@ -1,69 +1,22 @@
-"""Functional coverage of tile loads: which combinations of features a set of loads has shown (verification.md 3.1)."""
+"""Functional coverage: which combinations of features a set of commands has shown (verification.md 3.1)."""
 
 from collections import Counter
-from itertools import combinations, product
+from itertools import product
 
-from tilewright.golden.spec import Swizzle
-from tilewright.golden.tmau.descriptor import spoken
-
-from .load_features import BOXES, FEATURES, PLACES
-
-__all__ = ["CROSSES", "EXCLUSIONS", "Coverage", "excluded"]
-
-_MAIN = ("rank", "element bytes", "swizzle", "fill", "traversal", "alignment", "out of bounds")
-
-#: Features of which every combination of values is a bin: each by itself, all pairs of the main ones, and some more.
-CROSSES = (
-    *((name,) for name in FEATURES),
-    *combinations(_MAIN, 2),
-    *(("rank", place) for place in PLACES),
-    *(("element bytes", box) for box in BOXES),
-    ("element bytes", "stride"),
-    ("fill", "element kind"),
-    ("swizzle", "row bytes", "line in 1 KiB"),
-    ("base in page", "page edges"),
-    ("rank", "barrier"),
-)
-
-_SPANS = {spoken(swizzle): swizzle.span or 2048 for swizzle in Swizzle}
-
-#: Combinations that no legal load has: why, and a predicate on a bin, given as a dictionary of features.
-EXCLUSIONS = (
-    (
-        "a swizzled row fits the span, and a row is a multiple of 16 bytes",
-        lambda bin_: _longer(bin_.get("row bytes", 16), bin_.get("swizzle", "none")),
-    ),
-    (
-        "NaN is for floats",
-        lambda bin_: bin_.get("fill") == "nan" and bin_.get("element kind") == "integer",
-    ),
-    (
-        "rank 1 has no dimension in which to step",
-        lambda bin_: bin_.get("rank") == 1 and bin_.get("traversal", "1") != "1",
-    ),
-    (
-        "a box that is wholly outside in one dimension has no data",
-        lambda bin_: bin_.get("out of bounds") in ("below", "above") and bin_.get("alignment", "no data") != "no data",
-    ),
-    (
-        "a dimension that the rank does not reach has no place",
-        lambda bin_: any(place in bin_ and bin_.get("rank", 5) <= d for d, place in enumerate(PLACES)),
-    ),
-    (
-        "a row is at least 16 bytes",
-        lambda bin_: bin_.get(BOXES[0]) == "1" or (bin_.get(BOXES[0]) == "2-15" and bin_.get("element bytes", 8) == 1),
-    ),
-)
-
-
-def _longer(row, swizzle):
-    span = _SPANS[swizzle]
-    # The shortest row that is none of the named sizes is 48 bytes.
-    return span < (48 if row == "other" else row)
+__all__ = ["Coverage"]
 
 
 class Coverage:
-    """Counts how often each bin of :data:`CROSSES` was hit; excluded combinations are no bins.
+    """Counts how often each combination of features, a bin, was hit.
+
+    Parameters
+    ----------
+    features : dict of str to tuple
+        Names of the features, and the values that each may have.
+    crosses : sequence of tuple of str
+        Features of which every combination of values is a bin.
+    exclusions : sequence of (str, callable)
+        Combinations that cannot be: why, and a predicate on a bin, given as a dictionary of features. They are no bins.
 
     Attributes
     ----------
@@ -71,14 +24,15 @@ class Coverage:
         For each cross, hits of each combination of values.
     """
 
-    def __init__(self):
+    def __init__(self, features, crosses, exclusions=()):
         self.hits = {}
-        for cross in CROSSES:
-            combined = product(*(FEATURES[name] for name in cross))
-            self.hits[cross] = Counter({values: 0 for values in combined if not excluded(cross, values)})
+        for cross in crosses:
+            combined = product(*(features[name] for name in cross))
+            bins = (values for values in combined if not _reasons(exclusions, cross, values))
+            self.hits[cross] = Counter(dict.fromkeys(bins, 0))
 
     def sample(self, found):
-        """Counts one load, given by its :func:`~tilewright.sim.load_features.features`."""
+        """Counts one command, given by the set of values that it has of each feature."""
         for cross, hits in self.hits.items():
             hits.update(values for values in product(*(found[name] for name in cross)) if values in hits)
 
@@ -109,10 +63,9 @@ class Coverage:
         return "\n".join(lines)
 
 
-def excluded(cross, values):
-    """Whether no legal load can have these ``values`` of the features ``cross``."""
+def _reasons(exclusions, cross, values):
     bin_ = dict(zip(cross, values, strict=True))
-    return any(predicate(bin_) for _, predicate in EXCLUSIONS)
+    return [why for why, predicate in exclusions if predicate(bin_)]
 
 
 def _spoken(cross, values):

@@ -4,12 +4,13 @@ import random
 
 from tilewright.golden.spec import DESCRIPTOR, FORMATS, TENSOR_OPCODES, Opcode
 
-from .mixed import DESCRIPTOR_SLOTS, GLOBAL_BYTES, MixedBatch, Order
+from .mixed import DESCRIPTOR_SLOTS, GLOBAL_BYTES, PAGE, MixedBatch
+from .odd_orders import odd_order
+from .order import Order
 from .random_maps import random_start
 
 __all__ = ["garbage_mixes"]
 
-_PAGE = 4096
 _FIELD_BITS = [bit for bit in range(DESCRIPTOR.bits) if not DESCRIPTOR.reserved_mask >> bit & 1]
 
 
@@ -25,7 +26,7 @@ def garbage_mixes(seed, params, commands):
             issue_stall=0,
             answer_stall=0,
             seed=rng.getrandbits(16),
-            windows=True,
+            windows=(True, True),
             wait=True,
             orders=tuple(_order(rng, params) for _ in range(DESCRIPTOR_SLOTS)),
         )
@@ -35,16 +36,30 @@ def _order(rng, params):
     if rng.random() < 0.1:
         return _garbage_command(rng, params)
     stores = rng.random() < 0.5
-    start = random_start(rng, first=_PAGE, end=GLOBAL_BYTES, most_bytes=min(2048, params.smem.size_bytes // 2),
+    start = random_start(rng, first=PAGE, end=GLOBAL_BYTES, most_bytes=min(2048, params.smem.size_bytes // 2),
                          stores=stores)  # fmt: skip
     fields = {
         "opcode": rng.choice(TENSOR_OPCODES),
         "reduction": rng.randrange(10),
-        "smem": 128 * rng.randrange(params.smem.rows),
+        "smem": 128 * rng.randrange(params.smem.rows - 16),
         "coords": start.coords,
         "offsets": start.offsets,
     }
-    return Order(fields, raw=_garbage_word(rng, start.tmap).to_bytes(DESCRIPTOR.bytes, "little"))
+    kind = rng.random()
+    if kind < 0.2:
+        return odd_order(rng, Order(fields, start.tmap), params.smem.size_bytes)
+    if kind < 0.22:
+        return Order(fields | {"opcode": Opcode.LOAD, "signal": 1, "barrier": 0}, start.tmap)  # outside the window
+    word = _bent_word(rng, start.tmap) if kind < 0.75 else _garbage_word(rng, start.tmap)
+    return Order(fields, raw=word.to_bytes(DESCRIPTOR.bytes, "little"))
+
+
+def _bent_word(rng, tmap):
+    """A descriptor with one number at the edge of what its field holds, or any other."""
+    field = rng.choice(DESCRIPTOR.fields)
+    lsb, most = rng.choice([field.lsb, rng.choice(field.lsbs)]), (1 << field.width) - 1
+    value = rng.choice([0, 1, most, most >> 1, rng.randint(0, most)])
+    return int.from_bytes(tmap.pack(), "little") & ~(most << lsb) | value << lsb
 
 
 def _garbage_word(rng, tmap):
@@ -62,6 +77,10 @@ def _garbage_word(rng, tmap):
 
 def _garbage_command(rng, params):
     """Random fields of an operation without a descriptor, small numbers more often than large ones."""
+    if rng.random() < 0.1:
+        # From outside the window.
+        spaces = {"source_space": rng.getrandbits(1), "destination_space": rng.getrandbits(1)}
+        return Order(spaces | {"opcode": Opcode.COPY_BLOCK, "source": 0, "destination": 2048, "size": 128})
     opcode = rng.choice([Opcode.COPY_BLOCK, Opcode.COPY_BLOCK, Opcode.PREFETCH_BLOCK, Opcode.LANES, Opcode.LANES])
     fields = {"opcode": opcode}
     for field in FORMATS[opcode].fields[1:]:

@@ -8,7 +8,7 @@ from tilewright.golden.tmau.tile import counts, row_bytes, walk
 
 from .stimulus import OUT_OF_BOUNDS
 
-__all__ = ["BOXES", "FEATURES", "PAGE", "features"]
+__all__ = ["BOXES", "FEATURES", "PAGE", "alignments", "features", "place"]
 
 PAGE = 4096
 _BUS_WORD = 64  # the widest, whatever the bus: an address that is aligned for it is aligned for all
@@ -58,14 +58,14 @@ def features(tmap, coords, smem, signal, addr_width=64):
     tile = walk(tmap, coords, addr_width)
     starts = tile.addresses[tile.inside] if tile.stop > tile.start else tile.addresses[:0]
     length = row_bytes(tmap)
-    places = [_place(*extent) for extent in zip(coords, counts(tmap), (1, *tmap.traversal[1:]), tmap.size, strict=True)]
+    places = [place(*extent) for extent in zip(coords, counts(tmap), (1, *tmap.traversal[1:]), tmap.size, strict=True)]
     found = {
         "rank": {tmap.rank},
         "element bytes": {tmap.element.bytes},
         "swizzle": {spoken(tmap.swizzle)},
         "fill": {spoken(tmap.fill)},
         "traversal": {_named(step, _STEPS) for step in tmap.traversal[1:]} or {"1"},
-        "alignment": _alignments(starts),
+        "alignment": alignments(starts),
         "out of bounds": set(places),
         "element": {spoken(tmap.element)},
         "element kind": {"tf32" if tmap.element == Element.TF32 else "float" if tmap.element.is_float else "integer"},
@@ -77,7 +77,7 @@ def features(tmap, coords, smem, signal, addr_width=64):
         "barrier": {("signals" if len(starts) else "signals without data") if signal else "silent"},
     }
     found |= {name: set() for name in (*PLACES, *BOXES)}
-    found |= {PLACES[d]: {place} for d, place in enumerate(places)}
+    found |= {PLACES[d]: {where} for d, where in enumerate(places)}
     found |= {BOXES[d]: {_named(box, _EXTENTS)} for d, box in enumerate(tmap.box)}
     return found
 
@@ -86,7 +86,7 @@ def _named(value, ranges):
     return next(name for name, (low, high) in ranges.items() if low <= value <= high)
 
 
-def _place(coord, count, step, size):
+def place(coord, count, step, size):
     """Where ``count`` elements from ``coord`` on lie in a dimension of ``size``."""
     last = coord + (count - 1) * step
     if coord >= 0:
@@ -96,7 +96,7 @@ def _place(coord, count, step, size):
     return "both ends" if last >= size else "low part"
 
 
-def _alignments(starts):
+def alignments(starts):
     """Of the first byte of each row that is in the tensor."""
     if not len(starts):
         return {"no data"}

@@ -8,14 +8,15 @@ of the halves of memory change from epoch to epoch.
 import random
 from dataclasses import dataclass, replace
 
-from tilewright.golden import TensorMap
 from tilewright.golden.spec import DESCRIPTOR, Element, LaneLayout, Opcode, Reduction, Space
 from tilewright.golden.tmau.reduce import is_legal
 from tilewright.golden.tmau.tile import footprint
 
+from .odd_orders import perhaps_odd
+from .order import Order
 from .random_maps import random_start
 
-__all__ = ["BARRIERS", "DESCRIPTOR_SLOTS", "GLOBAL_BYTES", "MixedBatch", "Order", "random_mixes"]
+__all__ = ["BARRIERS", "DESCRIPTOR_SLOTS", "GLOBAL_BYTES", "LAYOUT_PAIRS", "PAGE", "MixedBatch", "random_mixes"]
 
 #: Bytes of global memory in which tensors and blocks lie; descriptors follow.
 GLOBAL_BYTES = 1 << 17
@@ -23,39 +24,13 @@ GLOBAL_BYTES = 1 << 17
 DESCRIPTOR_SLOTS = 128
 #: Barriers, side by side in the last line of shared memory.
 BARRIERS = 16
+#: Layouts of a source and a destination in LANES commands.
+LAYOUT_PAIRS = ((0, 1), (0, 2), (0, 3), (1, 0), (2, 0), (3, 0), (1, 2), (3, 1), (2, 3))
+#: Bytes at the start of global memory that a window leaves out.
+PAGE = 4096
 
-_LINE = 128
-_ODD = 0.08  # probability of a command that must be refused
+_LINE = 128  # at the start of shared memory, likewise
 _LEGAL = [(op, element) for op in Reduction if op for element in Element if is_legal(op, element)]
-
-
-@dataclass(frozen=True)
-class Order:
-    """One command: fields of its format, and the map whose descriptor it uses, with addresses that count from 0.
-
-    Attributes
-    ----------
-    fields : dict
-    tmap : TensorMap or None
-    skew : int
-        Bytes by which the address of the descriptor is wrong.
-    based : tuple of str
-        Fields that are global addresses.
-    raw : bytes or None
-        The descriptor as it stands, instead of a map.
-    """
-
-    fields: dict
-    tmap: TensorMap | None = None
-    skew: int = 0
-    based: tuple = ()
-    raw: bytes | None = None
-
-    def descriptor(self, base):
-        """Bytes of the descriptor, moved by ``base``; None if there is none."""
-        if self.tmap is None:
-            return self.raw
-        return replace(self.tmap, address=self.tmap.address + base, check=False).pack()
 
 
 @dataclass(frozen=True)
@@ -72,8 +47,8 @@ class MixedBatch:
     issue_stall, answer_stall : float
     seed : int
         Of the stalls.
-    windows : bool
-        Whether windows confine the commands, to all but the first page and line of what the batch uses.
+    windows : (bool, bool)
+        Whether a window confines the commands in global and in shared memory, to all but the first page or line.
     orders : tuple of Order
     wait : bool
         Each command waits until those before are complete.
@@ -86,7 +61,7 @@ class MixedBatch:
     issue_stall: float
     answer_stall: float
     seed: int
-    windows: bool
+    windows: tuple
     orders: tuple
     wait: bool = False
 
@@ -96,17 +71,17 @@ def random_mixes(seed, params, commands):
     rng = random.Random(seed)
     made = count = 0
     while made < commands:
-        maker = _Maker(rng, params)
+        windows = rng.choice([(False, False), (False, False), (True, False), (False, True), (True, True)])
         batch = MixedBatch(
             name=f"seed {seed}, mix {count}",
             base=rng.choice([0, (1 << params.addr_width) - (32 << 20)]),
-            latency=rng.choice([2, 3, 20, 100, rng.randint(2, 200)]),
+            latency=rng.choice([2, 3, rng.randint(4, 19), 20, 100, rng.randint(2, 200)]),
             stall=rng.choice([0, 0, 0.3, 0.7]),
             issue_stall=rng.choice([0, 0, 0.8]),
             answer_stall=rng.choice([0, 0.5]),
             seed=rng.getrandbits(16),
-            windows=rng.random() < 0.3,
-            orders=tuple(maker.orders()),
+            windows=windows,
+            orders=tuple(_Maker(rng, params, windows).orders()),
         )
         made += len(batch.orders)
         count += 1
@@ -116,15 +91,18 @@ def random_mixes(seed, params, commands):
 class _Maker:
     """Makes the commands of one batch."""
 
-    def __init__(self, rng, params):
+    def __init__(self, rng, params, windows):
         self._rng = rng
         self._smem = params.smem.size_bytes
+        self._windows = windows
         self._slots = DESCRIPTOR_SLOTS
 
     def orders(self):
         rng = self._rng
         while self._slots > 16 and rng.random() < 0.9:
-            yield from rng.choices([self._epoch, self._lanes, self._replace], [8, 1, 1])[0]()
+            # Lanes are all of shared memory, so that a window refuses them.
+            lanes = 0.3 if self._windows[1] else 3
+            yield from rng.choices([self._epoch, self._lanes, self._replace], [8, lanes, 1])[0]()
             yield Order({"opcode": Opcode.WAIT_ALL})
 
     def _epoch(self):
@@ -132,12 +110,17 @@ class _Maker:
         half, room = GLOBAL_BYTES // 2, self._smem // 2
         swap = rng.random() < 0.5
         # First and end of what is read and what is written. The last line of shared memory is left to the barriers.
-        self._global = {swap: (0, half), not swap: (half, GLOBAL_BYTES)}
-        self._shared = {swap: (0, room), not swap: (room, self._smem - _LINE)}
+        first, line = self._firsts()
+        self._global = {swap: (first, half), not swap: (half, GLOBAL_BYTES)}
+        self._shared = {swap: (line, room), not swap: (room, self._smem - _LINE)}
         makers = [self._load, self._store, self._copy, self._other]
         for _ in range(rng.randint(1, 12)):
-            order = rng.choices(makers, [5, 5, 4, 2])[0]()
-            yield rng.choice(_ODD_ONES)(rng, order, self._smem) if rng.random() < _ODD else order
+            yield perhaps_odd(rng, rng.choices(makers, [5, 5, 4, 3])[0](), self._smem, 0.08)
+
+    def _firsts(self):
+        """Where tensors may begin in global and in shared memory: now and then outside the windows."""
+        inside = self._rng.random() < 0.9
+        return PAGE * (self._windows[0] and inside), _LINE * (self._windows[1] and inside)
 
     def _line(self, written, size):
         """Address of a transfer of this footprint."""
@@ -191,21 +174,29 @@ class _Maker:
 
     def _other(self):
         rng = self._rng
-        kind = rng.randrange(5)
+        kind = rng.randrange(6)
         if kind == 0:
             return Order({"opcode": Opcode.COMMIT})
         if kind == 1:
             return Order({"opcode": Opcode.WAIT, "count": rng.choice([0, 0, 1, 2]), "read": rng.getrandbits(1)})
         if kind == 2:
-            fields = {"source": 16 * rng.randrange(64), "size": 16 * rng.randrange(64)}
+            first, end = self._global[False]
+            fields = {"source": first + 16 * rng.randrange((end - first) // 16), "size": 16 * rng.randrange(64)}
             return Order({"opcode": Opcode.PREFETCH_BLOCK} | fields, based=("source",))
         if kind == 3:
             return Order({"opcode": Opcode.INVALIDATE_ALL})
         order = self._load()
-        return replace(order, fields=order.fields | {"opcode": Opcode.PREFETCH, "signal": 0})
+        opcode = Opcode.PREFETCH if kind == 4 else Opcode.INVALIDATE
+        return replace(order, fields=order.fields | {"opcode": opcode, "signal": 0})
 
     def _lanes(self):
-        """One tensor to lanes, from them, or from one layout to another."""
+        """Three tensors, each to lanes, from them, or from one layout to another, one after the other."""
+        for _ in range(2):
+            yield self._lanes_order()
+            yield Order({"opcode": Opcode.WAIT_ALL})
+        yield self._lanes_order()
+
+    def _lanes_order(self):
         rng = self._rng
         element = rng.choice([Element.S8, Element.F16, Element.F32, Element.F64])
         lanes_log2 = rng.randint(0, min(4, (self._smem // 256).bit_length() - 1))
@@ -215,56 +206,29 @@ class _Maker:
         fields = {"opcode": Opcode.LANES, "element": element, "shape": shape, "lanes_log2": lanes_log2,
                   "eu_log2": eu_log2}  # fmt: skip
         based = []
-        layouts = rng.choice([(0, 1), (0, 2), (0, 3), (1, 0), (2, 0), (3, 0), (1, 2), (3, 1), (2, 3)])
+        layouts = rng.choice(LAYOUT_PAIRS)
         for side, name, layout in zip((0, 1), ("source", "destination"), layouts, strict=True):
             fields[f"{name}_layout"] = LaneLayout(layout)
             if layout == LaneLayout.GLOBAL:
-                fields[name] = element.bytes * rng.randint(0, 4096)
+                fields[name] = self._firsts()[0] + element.bytes * rng.randint(0, 4096)
                 based.append(name)
             else:
                 fields[f"{name}_lane"] = rng.randrange(1 << lanes_log2)
                 # Two places that hardly ever overlap, and now and then do not fit.
                 place = rng.choice([0, lane_bytes // 2]) if side == 0 else lane_bytes // 4
                 fields[name] = (place >> eu_log2) << eu_log2
-        yield Order(fields, based=tuple(based))
+        return perhaps_odd(rng, Order(fields | self._signal(), based=tuple(based)), self._smem, 0.3)
 
     def _replace(self):
         """A descriptor, one of its fields replaced, and loads before and after."""
         rng = self._rng
-        self._global, self._shared = {False: (0, GLOBAL_BYTES)}, {True: (0, self._smem - _LINE)}
+        first, line = self._firsts()
+        self._global, self._shared = {False: (first, GLOBAL_BYTES)}, {True: (line, self._smem - _LINE)}
         load = self._load()
         yield load
         field = rng.choice([f for f in DESCRIPTOR.fields if f.name in ("box", "fill_constant", "traversal", "size")])
         index = rng.randrange(field.count or 1)
         value = rng.getrandbits(field.width) if field.name == "fill_constant" else rng.choice([0, 1])
         fields = {"opcode": Opcode.REPLACE, "field": DESCRIPTOR.index(field.name), "index": index, "value": value}
-        yield Order(fields, load.tmap)
+        yield perhaps_odd(rng, Order(fields, load.tmap), self._smem, 0.3)
         yield load
-
-
-def _moved(order, name, change):
-    return replace(order, fields=order.fields | {name: order.fields.get(name, 0) + change})
-
-
-def _started(order, first):
-    return replace(order, fields=order.fields | {"coords": (first, *order.fields["coords"][1:])})
-
-
-def _remapped(order, **changes):
-    return order if order.tmap is None else replace(order, tmap=replace(order.tmap, check=False, **changes))
-
-
-#: Ways to make a legal command an illegal one, or another.
-_ODD_ONES = (
-    lambda rng, order, smem: _moved(order, "smem", 16 * rng.randint(1, 7)),
-    lambda rng, order, smem: _moved(order, "smem", smem << rng.randint(0, 8)),
-    lambda rng, order, smem: _moved(order, "size", rng.randint(1, 15)),
-    lambda rng, order, smem: replace(order, fields=order.fields | {"signal": 1, "barrier": rng.randrange(smem) | 4}),
-    lambda rng, order, smem: replace(order, fields=order.fields | {"reduction": rng.randrange(16)}),
-    lambda rng, order, smem: replace(order, fields=order.fields | {"opcode": rng.choice([0, 14, 15])}),
-    lambda rng, order, smem: replace(order, fields=order.fields | {"offsets": (1 << rng.randint(4, 15),)}),
-    lambda rng, order, smem: order if order.tmap is None else _started(order, -1),
-    lambda rng, order, smem: replace(order, skew=rng.randint(1, 63)),
-    # Neither makes a footprint larger.
-    lambda rng, order, smem: _remapped(order, **rng.choice([{"unaligned": False}, {"gather0": True}])),
-)  # fmt: skip

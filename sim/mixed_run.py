@@ -1,21 +1,16 @@
 """Mixed batches on hardware and golden: both memories, error records, barriers, and the rules of the bus."""
 
-import numpy as np
+from dataclasses import replace
 
-from tilewright.golden import Machine, Memory, Windows
-from tilewright.golden.patterns import mix_pattern
-from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import BARRIER, COMMAND, DESCRIPTOR, FORMATS
-from tilewright.hw.smem.params import LINE_BYTES
+from tilewright.golden.spec import Opcode
 
-from .mixed import BARRIERS, DESCRIPTOR_SLOTS, GLOBAL_BYTES
+from .mixed_golden import BATCH_BYTES, run_golden
+from .order_case import order_case
 from .random_run import bus_differences, ending_differences, memory_differences
+from .shrink import smallest
 
-__all__ = ["MixedRun"]
+__all__ = ["MixedRun", "register_writes"]
 
-_PAGE = 4096
-_GMEM_SEED, _SMEM_SEED = 3, 4
-_BYTES = GLOBAL_BYTES + DESCRIPTOR_SLOTS * DESCRIPTOR.bytes
 #: Cycles after which the barrier unit has written back what it holds.
 _DRAIN = 32
 
@@ -31,19 +26,16 @@ class MixedRun:
     ----------
     commands : int
         Compared so far.
-    endings : dict of Error to int
-        How the commands ended.
     """
 
     def __init__(self, session):
         self._session = session
         self._params = session.params
         self.commands = 0
-        self.endings = {}
 
     def play(self, batch):
         """Runs a batch from a reset on; returns one sentence for each difference from golden."""
-        session, params = self._session, self._params
+        session = self._session
         session.clear(batch.base)
         session.configure(
             latency=batch.latency,
@@ -52,78 +44,56 @@ class MixedRun:
             answer_stall=batch.answer_stall,
             seed=batch.seed,
         )
-        contents = mix_pattern(_BYTES, _GMEM_SEED)
-        commands = self._commands(batch, contents)
-        shared = self._shared_memory()
-        session.global_memory.write(batch.base, contents)
-        session.shared_memory.write(0, shared)
-
-        windows = self._windows(batch)
-        machine = Machine(
-            Memory(contents.copy(), base=batch.base),
-            shared.copy(),
-            params.bus_bytes,
-            params.addr_width,
-            windows=windows,
-        )
-        for command in commands:
-            machine.execute(FORMATS.get(command["opcode"], COMMAND).pack(**command))
+        golden = run_golden(batch, self._params)
+        session.global_memory.write(batch.base, golden.contents)
+        session.shared_memory.write(0, golden.shared)
         run = session.run(
-            [command | {"wait": batch.wait} for command in commands],
-            registers=_register_writes(windows),
+            [command | {"wait": batch.wait} for command in golden.commands],
+            registers=register_writes(golden.windows),
             after={"commands": ["registers"]},
             shared=True,
-            memory=(batch.base, _BYTES),
+            memory=(batch.base, BATCH_BYTES),
             drain=_DRAIN,
         )
-        self.commands += len(commands)
-        for record in machine.errors:
-            self.endings[record.code] = self.endings.get(record.code, 0) + 1
+        self.commands += len(golden.commands)
+        machine = golden.machine
         return [
             *bus_differences(run),
             *ending_differences(run, machine),
-            *memory_differences("shared memory", run.shared, machine.smem, shared),
-            *memory_differences("global memory", run.memory, machine.gmem.data, contents),
+            *memory_differences("shared memory", run.shared, machine.smem, golden.shared),
+            *memory_differences("global memory", run.memory, machine.gmem.data, golden.contents),
         ]
 
-    @staticmethod
-    def _commands(batch, contents):
-        """Fields of the commands; their descriptors are placed behind the tensors in ``contents``."""
-        slots, commands = {}, []
-        for number, order in enumerate(batch.orders):
-            # Tags differ, and all of their bits are used.
-            fields = order.fields | {"tag": (40503 * number + batch.seed) % (1 << 16)}
-            fields |= {name: fields[name] + batch.base for name in order.based}
-            raw = order.descriptor(batch.base)
-            if raw is not None:
-                place = GLOBAL_BYTES + DESCRIPTOR.bytes * slots.setdefault(raw, len(slots))
-                contents[place : place + len(raw)] = np.frombuffer(raw, np.uint8)
-                fields["descriptor"] = batch.base + place + order.skew
-            known = {field.name for field in FORMATS.get(fields["opcode"], COMMAND).fields}
-            commands.append({name: value for name, value in fields.items() if name in known})
-        return commands
+    def reduce(self, batch):
+        """The smallest part of a failing batch that fails by itself, or None. The ends of epochs between it stay."""
+        ends = {number for number, order in enumerate(batch.orders) if order.fields["opcode"] == Opcode.WAIT_ALL}
 
-    def _shared_memory(self):
-        """Contents before a batch: a pattern, and barriers that wait for one arrival, half of them in phase 1."""
-        contents = mix_pattern(self._params.smem.size_bytes, _SMEM_SEED)
-        for number in range(BARRIERS):
-            state = Barrier(pending=1, expected=number + 1, phase=number & 1).pack()
-            place = len(contents) - BARRIER.bytes * (BARRIERS - number)
-            contents[place : place + BARRIER.bytes] = np.frombuffer(state.to_bytes(BARRIER.bytes, "little"), np.uint8)
-        return contents
+        def part(numbers):
+            """With one end between two commands that had one or more."""
+            kept = []
+            for last, number in zip((numbers[0], *numbers), numbers, strict=False):
+                kept += [end for end in sorted(ends) if last < end < number][:1] + [number]
+            return replace(batch, orders=tuple(batch.orders[number] for number in kept))
 
-    def _windows(self, batch):
-        """All that the batch uses but the first page and the first line; or none."""
-        if not batch.windows:
-            return Windows()
-        return Windows(
-            global_=(batch.base + _PAGE, batch.base + _BYTES // _PAGE * _PAGE - 1),
-            shared=(LINE_BYTES, self._params.smem.size_bytes - 1),
+        others = tuple(number for number in range(len(batch.orders)) if number not in ends)
+        numbers = smallest(others, lambda numbers: self.play(part(numbers)))
+        return None if numbers is None else part(numbers)
+
+    def report(self, batch):
+        """What failed in a batch: the differences of its smallest part, and a replay case of it."""
+        where = (
+            f"{batch.name}: {self._params}, base {batch.base:#x}, latency {batch.latency}, stall {batch.stall}, "
+            f"issue stall {batch.issue_stall}, answer stall {batch.answer_stall}, seed {batch.seed}"
         )
+        part = self.reduce(batch)
+        if part is None:
+            return f"{where}: does not fail again"
+        orders = [str(order) for order in part.orders]
+        return "\n".join([where, *self.play(part), *orders, order_case("found_by_mixed", where, part, self._params)])
 
 
-def _register_writes(windows):
-    """Accesses that set the windows."""
+def register_writes(windows):
+    """Accesses of a session that set :class:`Windows`."""
     base, limit = windows.global_ or (0, 0)
     first, last = windows.shared or (0, 0)
     values = {

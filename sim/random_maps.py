@@ -89,8 +89,10 @@ def _strides(rng, size, unit, granule):
 
 def _place(rng, extent, stores):
     """A size and a start for so many elements of one dimension."""
+    if extent > 2 and not stores and rng.random() < 0.1:
+        return rng.randint(1, extent - 2), -1  # and beyond both ends
     size = rng.randint(max(extent - rng.choice([0, 0, 3]), 1), extent + rng.choice([0, 1, 8]))
-    coord = rng.choice([0, 0, max(size - extent, 0), rng.randint(-extent, size)])
+    coord = rng.choice([0, 0, 0, max(size - extent, 0), *[rng.randint(-extent, size)] * 2, rng.choice([-extent, size])])
     return size, max(coord, 0) if stores else coord
 
 

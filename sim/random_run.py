@@ -16,6 +16,7 @@ from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
 from .batches import BARRIERS, TENSOR_BYTES
 from .case_writer import case_text
 from .session import DESCRIPTORS
+from .shrink import smallest
 
 __all__ = [
     "RandomRun",
@@ -106,24 +107,8 @@ class RandomRun:
 
     def reduce(self, batch):
         """The shortest part of a failing batch that fails by itself from a reset on, or None if it does not."""
-        batch = replace(batch, fresh=True)
-        for load in batch.loads:
-            single = replace(batch, loads=(load,))
-            if self.play(single):
-                return single
-        if not self.play(batch):
-            return None
-        loads = batch.loads
-        size = len(loads) // 2
-        while size:
-            for first in range(0, len(loads), size):
-                fewer = loads[:first] + loads[first + size :]
-                if fewer and self.play(replace(batch, loads=fewer)):
-                    loads = fewer
-                    break
-            else:
-                size //= 2
-        return replace(batch, loads=loads)
+        loads = smallest(batch.loads, lambda loads: self.play(replace(batch, fresh=True, loads=loads)))
+        return loads and replace(batch, fresh=True, loads=loads)
 
     def report(self, batch):
         """What failed in a batch that was played: the differences of its smallest part, and a replay case."""

@@ -12,7 +12,7 @@ import pytest
 from tilewright.hw.tmau.params import PRESETS
 from tilewright.sim.batches import random_batches
 from tilewright.sim.cli import main
-from tilewright.sim.coverage import Coverage
+from tilewright.sim.load_coverage import load_coverage
 from tilewright.sim.load_features import features
 from tilewright.sim.random_run import RandomRun, expected_words
 from tilewright.sim.results import record
@@ -59,7 +59,7 @@ def test_random_commands_on_icarus(preset):
 
 def test_coverage():
     """The batches of the Verilator runs, drawn once more, hit every bin; a bin that cannot be hit is excluded there."""
-    coverage = Coverage()
+    coverage = load_coverage()
     for (preset, simulator), descriptors in PLAN.items():
         if simulator == "verilator":
             params = PRESETS[preset]

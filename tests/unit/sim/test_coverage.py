@@ -1,166 +1,41 @@
-"""Bins, exclusions and names of the functional coverage, and the features of loads whose place is known."""
+"""Bins, exclusions, counts and the table of functional coverage."""
 
-import pytest
+from tilewright.sim.coverage import Coverage
 
-from tilewright.golden import TensorMap
-from tilewright.sim.coverage import CROSSES, EXCLUSIONS, Coverage, excluded
-from tilewright.sim.load_features import BOXES, FEATURES, PLACES, features
-
-#: 32-byte rows, one page apart, that begin 16 bytes before the end of a page.
-TMAP = TensorMap(
-    element="f16", address=0x1FF0, size=(16, 4), stride=(4096,), box=(16, 3), traversal=(1, 2), swizzle="32B",
-    fill="nan"
-)  # fmt: skip
+FEATURES = {"rank": (1, 2, 3), "kind": ("plain", "odd"), "colour": ("red", "green")}
+CROSSES = (("rank",), ("kind",), ("rank", "kind"), ("kind", "colour"))
+EXCLUSIONS = (("rank 1 is plain", lambda bin_: bin_.get("rank") == 1 and bin_.get("kind") == "odd"),)
 
 
-def found(tmap=TMAP, coords=(0, 0), smem=0x380, signal=True, **options):
-    return features(tmap, coords, smem, signal, **options)
+def found(rank=1, kind=("plain",), colour=()):
+    return {"rank": {rank}, "kind": set(kind), "colour": set(colour)}
 
 
-def test_features_of_a_load():
-    seen = found()
-    assert seen["rank"] == {2}
-    assert seen["element bytes"] == {2}
-    assert seen["element"] == {"f16"}
-    assert seen["element kind"] == {"float"}
-    assert seen["swizzle"] == {"32B"}
-    assert seen["fill"] == {"nan"}
-    assert seen["traversal"] == {"2"}
-    assert seen["alignment"] == {"chunk"}
-    assert seen["row bytes"] == {32}
-    assert seen["line in 1 KiB"] == {7}
-    assert seen["stride"] == {"4 KiB or more", "power of two", "padded"}
-    assert seen["base in page"] == {"4080"}
-    assert seen["page edges"] == {"crosses one"}
-    assert seen["barrier"] == {"signals"}
-    assert seen[BOXES[0]] == {"16"}
-    assert seen[BOXES[1]] == {"2-15"}
-    assert seen[BOXES[2]] == set()
-    assert set(seen) == set(FEATURES)
-
-
-@pytest.mark.parametrize(
-    ("coord", "place"),
-    [(0, "inside"), (1, "inside"), (2, "high part"), (3, "high part"), (4, "above"), (-1, "low part"), (-3, "below")],
-)
-def test_place_in_a_dimension_counts_steps(coord, place):
-    """Two indices are taken, two apart, of four that there are."""
-    seen = found(coords=(0, coord))
-    assert seen[PLACES[1]] == {place}
-    assert seen["out of bounds"] == {"inside", place}
-
-
-def test_both_ends():
-    seen = found(TensorMap(element="u8", size=(8,), box=(16,)), (-4,), signal=False)
-    assert seen["out of bounds"] == {"both ends"}
-    assert seen["barrier"] == {"silent"}
-
-
-def test_a_box_without_data():
-    seen = found(coords=(16, 0))
-    assert seen["alignment"] == {"no data"}
-    assert seen["page edges"] == set()
-    assert seen["barrier"] == {"signals without data"}
-
-
-@pytest.mark.parametrize(
-    ("address", "coord", "alignment"), [(64, 0, "bus word"), (48, 0, "chunk"), (64, 1, "element"), (64, 16, "chunk")]
-)
-def test_alignment_of_the_first_byte(address, coord, alignment):
-    tmap = TensorMap(element="u8", address=address, size=(64,), box=(16,))
-    assert found(tmap, (coord,))["alignment"] == {alignment}
-
-
-@pytest.mark.parametrize(
-    ("address", "row", "rows", "edges"),
-    [
-        (0x1000, 16, 8, "none"),
-        (0x1F80, 16, 8, "ends on one"),
-        (0x1F90, 16, 8, "crosses one"),
-        (0x1FF0, 32, 256, "crosses more"),
-    ],
-)
-def test_page_edges_of_adjoining_rows(address, row, rows, edges):
-    """Rows that adjoin are one piece."""
-    tmap = TensorMap(element="u8", address=address, size=(row, rows), stride=(row,), box=(row, rows))
-    assert found(tmap)["page edges"] == {edges}
-
-
-@pytest.mark.parametrize(
-    ("stride", "names"),
-    [
-        (64, {"packed", "power of two"}),
-        (80, {"padded"}),
-        (48, {"overlapping"}),
-        (0, {"zero"}),
-        (1 << 32, {"4 GiB or more", "power of two", "padded"}),
-    ],
-)
-def test_strides(stride, names):
-    tmap = TensorMap(element="u8", size=(64, 1), stride=(stride,), box=(16, 1))
-    assert found(tmap)["stride"] == names
-
-
-def test_every_value_is_a_bin_and_nothing_else():
-    coverage = Coverage()
-    for cross in CROSSES:
-        for values in coverage.hits[cross]:
-            assert all(value in FEATURES[name] for name, value in zip(cross, values, strict=True))
-    assert coverage.bins == sum(len(hits) for hits in coverage.hits.values())
+def test_every_combination_is_a_bin_unless_it_is_excluded():
+    coverage = Coverage(FEATURES, CROSSES, EXCLUSIONS)
+    assert coverage.bins == 3 + 2 + 5 + 4
     assert len(coverage.empty) == coverage.bins
+    assert (1, "odd") not in coverage.hits["rank", "kind"]
+    assert Coverage(FEATURES, CROSSES).bins == coverage.bins + 1
 
 
 def test_a_sample_hits_the_combinations_of_its_values():
-    coverage = Coverage()
-    coverage.sample(found(coords=(0, -1)))
-    assert coverage.hits["rank",] == {(1,): 0, (2,): 1, (3,): 0, (4,): 0, (5,): 0}
-    assert coverage.hits["rank", "out of bounds"][2, "inside"] == 1
-    assert coverage.hits["rank", "out of bounds"][2, "low part"] == 1
-    assert sum(coverage.hits["swizzle", "row bytes", "line in 1 KiB"].values()) == 1
+    coverage = Coverage(FEATURES, CROSSES, EXCLUSIONS)
+    coverage.sample(found(2, ("plain", "odd")))
+    coverage.sample(found(1, ("odd",)))
+    assert coverage.hits["rank",] == {(1,): 1, (2,): 1, (3,): 0}
+    assert coverage.hits["rank", "kind"] == {(1, "plain"): 0, (2, "plain"): 1, (2, "odd"): 1, (3, "plain"): 0,
+                                             (3, "odd"): 0}  # fmt: skip
+    # A feature that a command does not have hits nothing.
+    assert not sum(coverage.hits["kind", "colour"].values())
     assert "rank 2" not in coverage.empty
-    assert "rank 3 × swizzle 64B" in coverage.empty
-    assert len(coverage.empty) < coverage.bins
+    assert "rank 3 × kind odd" in coverage.empty
 
 
 def test_table_names_empty_bins():
-    coverage = Coverage()
-    coverage.sample(found())
+    coverage = Coverage(FEATURES, CROSSES, EXCLUSIONS)
+    coverage.sample(found(2, colour=("red",)))
     table = coverage.table()
     assert "1: 0, 2: 1, 3: 0" in table
     assert table.endswith("; ".join(coverage.empty))
     assert f"{coverage.bins - len(coverage.empty)} of {coverage.bins} bins hit" in table
-
-
-@pytest.mark.parametrize(
-    ("bin_", "reason"),
-    [
-        ({"swizzle": "32B", "row bytes": 64}, "span"),
-        ({"swizzle": "32B", "row bytes": "other"}, "span"),
-        ({"fill": "nan", "element kind": "integer"}, "NaN"),
-        ({"rank": 1, "traversal": "2"}, "rank 1"),
-        ({"out of bounds": "above", "alignment": "chunk"}, "no data"),
-        ({"rank": 2, PLACES[2]: "inside"}, "no place"),
-        ({BOXES[0]: "1"}, "at least 16"),
-        ({BOXES[0]: "2-15", "element bytes": 1}, "at least 16"),
-    ],
-)
-def test_exclusions_have_their_reason(bin_, reason):
-    assert [text for text, predicate in EXCLUSIONS if predicate(bin_)] == [
-        text for text, _ in EXCLUSIONS if reason in text
-    ]
-    assert excluded(tuple(bin_), tuple(bin_.values()))
-
-
-@pytest.mark.parametrize(
-    "bin_",
-    [
-        {"swizzle": "64B", "row bytes": "other"},
-        {"swizzle": "none", "row bytes": 256},
-        {"fill": "nan", "element kind": "tf32"},
-        {"rank": 1, "traversal": "1"},
-        {"rank": 5, PLACES[4]: "above"},
-        {BOXES[0]: "2-15", "element bytes": 2},
-    ],
-)
-def test_what_a_load_can_have_is_not_excluded(bin_):
-    assert not excluded(tuple(bin_), tuple(bin_.values()))
