@@ -20,7 +20,7 @@ from tilewright.golden.tmau.descriptor import spoken
 
 from .fields import REQUIRED
 
-__all__ = ["Command", "read_command"]
+__all__ = ["Command", "lane_fields", "read_command"]
 
 _REDUCTIONS = {op.name.lower(): op for op in Reduction if op}
 _LAYOUTS = {layout.name.lower(): layout for layout in LaneLayout}
@@ -156,9 +156,15 @@ def _read_replace(fields, opcode, maps):
 
 
 def _read_lanes(fields, opcode, _maps):
-    values = {"shape": fields.integers("shape", *LANES["shape"].range)}
-    if len(values["shape"]) != LANES["shape"].count:
-        raise fields.wrong("shape", f"must have 4 entries, W H C N, not {len(values['shape'])}")
+    shape = fields.integers("shape", *LANES["shape"].range)
+    if len(shape) != LANES["shape"].count:
+        raise fields.wrong("shape", f"must have 4 entries, W H C N, not {len(shape)}")
+    return Command(opcode, fields=lane_fields(fields, shape), wait=_read_wait(fields))
+
+
+def lane_fields(fields, shape):
+    """The fields of a LANES command on a tensor of ``shape``, W H C N."""
+    values = {"shape": shape}
     values["element"] = _ELEMENTS[fields.choice("element", list(_ELEMENTS))]
     for name in ("lanes", "eu_bytes"):
         number = fields.integer(name, 1, 1 << 15)
@@ -171,7 +177,7 @@ def _read_lanes(fields, opcode, _maps):
         values[f"{side}_layout"] = _LAYOUTS[inner.choice("layout", list(_LAYOUTS))]
         values[f"{side}_lane"] = inner.integer("lane", *LANES[f"{side}_lane"].range, 0)
         inner.end()
-    return Command(opcode, fields=values, wait=_read_wait(fields))
+    return values
 
 
 def _read_map(fields, maps):

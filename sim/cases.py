@@ -12,24 +12,28 @@ from .case_commands import read_command
 from .case_maps import read_map
 from .fields import Fields
 from .images import MemoryImage, read_image
+from .layout_cases import read_align, read_lanes
 from .usage import UsageError
 
 __all__ = ["Case", "read_cases"]
 
 _ERRORS = [error.name.lower() for error in Error if error]
-#: Kinds that cannot run yet: required and optional fields. None where the format leaves them open.
+#: Kinds that cannot run yet: required and optional fields.
 _OTHER_KINDS = {
     "gemm": (("type", "m", "n", "k", "a", "b"), ("t", "ka", "kb")),
     "conv": (("type", "x", "k", "stride", "pad", "dilation", "x_init", "k_init"), ("post",)),
     "program": (("program",), ("segments", "registers", "gmem", "smem")),
-    "lanes": None,
-    "align": None,
 }
+#: Kinds that stand for commands of a TMAU.
+_LAYOUT_KINDS = {"lanes": read_lanes, "align": read_align}
 
 
 @dataclass(frozen=True)
 class Case:
-    """One case. ``skip`` is the reason why it cannot run yet, or None; all that follows is of kind tmau."""
+    """One case. ``skip`` is the reason why it cannot run yet, or None; all that follows is of kind tmau, or as if.
+
+    ``strides`` is part of the result of the kinds lanes and align, and otherwise None.
+    """
 
     name: str
     kind: str
@@ -40,6 +44,7 @@ class Case:
     maps: dict | None = None
     commands: tuple = ()
     windows: Windows | None = None
+    strides: dict | list | None = None
 
     def global_contents(self):
         """Global memory at the start, descriptors included, as a new uint8 array."""
@@ -86,13 +91,17 @@ def _read_case(entry, index, folder):
     name = fields.text("name")
     fields.case = f"case {name!r}"
     fields.text("why", "")
-    kind = fields.choice("kind", ["tmau", *_OTHER_KINDS])
+    kind = fields.choice("kind", ["tmau", *_OTHER_KINDS, *_LAYOUT_KINDS])
     expect = _read_expect(fields.inner("expect", None))
-    if kind != "tmau":
+    if kind in _OTHER_KINDS:
         _check_other_kind(fields, kind)
         return Case(name, kind, expect, f"kind {kind} is not supported yet")
     gmem = read_image(fields.inner("gmem"), 1 << 32, (mix_pattern, 0), folder)
     smem = read_image(fields.inner("smem"), 1 << 20, (fill_pattern, 205), folder)
+    if kind in _LAYOUT_KINDS:
+        layout = _LAYOUT_KINDS[kind](fields, smem.size)
+        fields.end()
+        return Case(name, kind, expect, None, gmem, smem, layout.maps, layout.commands, Windows(), layout.strides)
     cores = fields.integer("cores", 1, 16, 1)
     windows = _read_windows(fields.inner("windows", None))
     listed = fields.inner("maps")
@@ -133,8 +142,6 @@ def _read_placed_map(fields, gmem_bytes, windows):
 
 
 def _check_other_kind(fields, kind):
-    if _OTHER_KINDS[kind] is None:
-        return
     required, optional = _OTHER_KINDS[kind]
     for field in required:
         fields.raw(field)
@@ -165,6 +172,8 @@ def _read_expect(fields):
         listed = fields.raw("smem")
         cores = listed if isinstance(listed, list) else [listed]
         expect["smem_sha256"] = [_read_sha256(Fields(core, fields.case, fields.name("smem"))) for core in cores]
+    if "strides" in fields:
+        expect["strides"] = fields.raw("strides")
     for memory in ("gmem", "output"):
         if memory in fields:
             expect[f"{memory}_sha256"] = _read_sha256(fields.inner(memory))

@@ -1,7 +1,9 @@
 """Bus words that a command must move: what its cycles are measured against."""
 
+import math
+
 from tilewright.golden import limits
-from tilewright.golden.spec import Opcode, Space
+from tilewright.golden.spec import LaneLayout, Opcode, Space
 
 __all__ = ["needed_words"]
 
@@ -24,6 +26,12 @@ def needed_words(opcode, tmap, fields, bus_bytes, addr_width):
         coords = fields["coords"][: tmap.rank]
         words = limits(tmap, coords, bus_bytes, fields.get("smem", 0), addr_width, offsets).words
         return words * (opcode != Opcode.STORE), words * (opcode != Opcode.LOAD)
+    if opcode == Opcode.LANES:
+        size = math.prod(fields["shape"]) * fields["element"].bytes
+        return tuple(
+            _words(fields[side], size, bus_bytes) * (fields[f"{side}_layout"] == LaneLayout.GLOBAL)
+            for side in ("source", "destination")
+        )
     if opcode == Opcode.COPY_BLOCK:
         reads, writes = (_span(fields, side, bus_bytes) for side in ("source", "destination"))
         return reads + writes * bool(fields.get("reduction")), writes
@@ -34,5 +42,8 @@ def _span(fields, side, bus_bytes):
     """Bus words of one side of a block: none in shared memory."""
     if fields[f"{side}_space"] == Space.SHARED or not fields["size"]:
         return 0
-    first = fields[side]
-    return (first + fields["size"] - 1) // bus_bytes - first // bus_bytes + 1
+    return _words(fields[side], fields["size"], bus_bytes)
+
+
+def _words(first, size, bus_bytes):
+    return (first + size - 1) // bus_bytes - first // bus_bytes + 1

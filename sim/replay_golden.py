@@ -54,10 +54,12 @@ def _issue(machine, opcode, spec, fields):
 
 def result_record(case, error, tx_bytes, gmem, smem):
     """The part of a result record that every backend has; ``error`` is a ``golden.spec.Error`` or None."""
+    strides = {} if case.strides is None else {"strides": case.strides}
     return {
         "name": case.name,
         "error": error.name.lower() if error else None,
         "tx_bytes": tx_bytes,
         "smem_sha256": [hashlib.sha256(smem).hexdigest()],
         "gmem_sha256": hashlib.sha256(gmem).hexdigest(),
+        **strides,
     }

@@ -21,7 +21,7 @@ from .usage import UsageError
 
 __all__ = ["configure", "open_backend", "run_case"]
 
-_LEAST_MEMORY = 1 << 16  # bytes
+_LEAST_MEMORY = 16 << 20  # bytes; that of a session, so that they share a model
 
 
 def configure(parser):
@@ -42,7 +42,7 @@ def open_backend(args):
 
     def run(case):
         params = _params(case, args.preset)
-        # A power of two, so that few models serve many cases.
+        # Of few sizes, so that few models serve many cases.
         memory_bytes = max(1 << (case.gmem.size - 1).bit_length(), _LEAST_MEMORY)
         key = params, memory_bytes
         if key not in sessions:

@@ -164,8 +164,6 @@ def test_what_is_not_built_yet_is_skipped_by_name(tmp_path, capsys, path, value,
         {"kind": "conv", "type": "s8", "x": [1] * 4, "k": [1] * 3, "stride": [1, 1], "pad": [0] * 4, "dilation": [1, 1],
          "x_init": {"mix": 1}, "k_init": {"mix": 2}},
         {"kind": "program", "program": "exit"},
-        {"kind": "lanes", "shape": [1, 2, 3, 4]},
-        {"kind": "align", "operator": "pool"},
     ],
 )  # fmt: skip
 def test_other_kinds_are_valid_and_skipped(tmp_path, capsys, case):
