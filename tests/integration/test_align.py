@@ -19,6 +19,7 @@ SEED = 20261121
 PRESET = "unit"
 GLOBAL_BYTES = 1 << 16
 TARGET, AGAIN = 1 << 13, 5 << 13  # where the padded tensor goes, and the one without padding again
+BOX_BYTES = 2048
 WAIT_ALL = {"opcode": Opcode.WAIT_ALL}
 #: N, C, H, W; the last one takes several boxes.
 SHAPES = [(3, 5, 3, 7), (1, 1, 1, 1), (2, 3, 5, 5), (5, 1, 7, 1), (2, 4, 2, 6), (1, 3, 17, 31)]
@@ -33,11 +34,13 @@ def session():
 
 
 def copy(session, source, target, starts):
-    """Moves every box from one tensor to the other: a load and a store at the same coordinates."""
-    for start in starts:
-        yield session.command(source, start, 0)
+    """Moves every box from one tensor to the other: loads of what shared memory holds, and stores of the same."""
+    slots = session.params.smem.size_bytes // BOX_BYTES
+    for first in range(0, len(starts), slots):
+        boxes = [(start, BOX_BYTES * slot) for slot, start in enumerate(starts[first : first + slots])]
+        yield from (session.command(source, *box) for box in boxes)
         yield WAIT_ALL
-        yield session.command(target, start, 0, opcode=Opcode.STORE)
+        yield from (session.command(target, *box, opcode=Opcode.STORE) for box in boxes)
         yield WAIT_ALL
 
 
@@ -71,7 +74,7 @@ def aligned(array, element, operator, granularity, padding="zero", source=None):
     """Of an array at an address that is a multiple of its element only."""
     source = 5 * array.itemsize if source is None else source
     return align(
-        array.shape, element, operator, granularity, padding=padding, source=source, target=TARGET, box_bytes=2048
+        array.shape, element, operator, granularity, padding=padding, source=source, target=TARGET, box_bytes=BOX_BYTES
     )
 
 
@@ -197,9 +200,9 @@ ADDED = {"elementwise": 2, "row": 210, "column": 6, "batch_norm_2d": 30, "pool":
 
 def test_less_memory_and_no_more_cycles_than_padding_every_dimension():
     shape, latency, added, cycles, cases = (3, 5, 3, 7), 100, {}, {}, {}
-    with Session(PRESET, latency=latency) as session:
+    with Session("default", latency=latency) as session:
         for operator in Operator:
-            alignment = align(shape, "f16", operator, 4, source=10, target=TARGET, box_bytes=2048)
+            alignment = align(shape, "f16", operator, 4, source=10, target=TARGET, box_bytes=BOX_BYTES)
             cases[operator.value] = alignment.source, alignment.target, alignment.starts, alignment.added_bytes
         source, target, extra = everywhere(shape, 2)
         cases["everywhere"] = source, target, [(0, 0, 0, 0)], extra
