@@ -4,21 +4,27 @@ from itertools import islice
 
 from tilewright.sim.batches import random_batches
 from tilewright.sim.code_coverage import code_coverage
+from tilewright.sim.mixed import random_mixes
+from tilewright.sim.mixed_run import MixedRun
 from tilewright.sim.random_run import RandomRun
 from tilewright.sim.results import record
 from tilewright.sim.session import Session
 
 SEED = 4
 BATCHES = 12
+MIXED_COMMANDS = 1000
 
 
 def test_lines_and_branches(tmp_path):
     print(f"seed {SEED}")
     with Session("unit", coverage=tmp_path / "coverage.dat") as session:
-        run = RandomRun(session)
+        loads, mixes = RandomRun(session), MixedRun(session)
         for batch in islice(random_batches(SEED, session.params, descriptors=1000), BATCHES):
-            assert run.play(batch) == []
+            assert loads.play(batch) == []
+        for batch in random_mixes(SEED, session.params, MIXED_COMMANDS):
+            assert mixes.play(batch) == []
     counts = code_coverage(tmp_path / "coverage.dat", "harness.dut.")
     shares = {kind: 100 * hit / points for kind, (hit, points) in counts.items()}
-    record("code-coverage", preset="unit", commands=run.loads, points=counts["line"][1] + counts["branch"][1], **shares)
+    commands, points = loads.loads + mixes.commands, counts["line"][1] + counts["branch"][1]
+    record("code-coverage", preset="unit", commands=commands, points=points, **shares)
     assert min(shares.values()) > 80, counts

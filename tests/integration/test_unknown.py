@@ -6,6 +6,8 @@ from itertools import islice
 import pytest
 
 from tilewright.sim.batches import random_batches
+from tilewright.sim.mixed import random_mixes
+from tilewright.sim.mixed_run import MixedRun
 from tilewright.sim.random_run import RandomRun
 from tilewright.sim.results import record
 from tilewright.sim.session import Session
@@ -13,14 +15,30 @@ from tilewright.sim.unknowns import without_power_on_values
 
 SEED = 8
 BATCHES = 3
+MIXED_COMMANDS = 60
 
 
-@pytest.mark.skipif(not shutil.which("iverilog"), reason="Icarus Verilog is not installed")
-def test_random_commands_without_power_on_values():
-    print(f"seed {SEED}")
+@pytest.fixture
+def session():
+    if not shutil.which("iverilog"):
+        pytest.skip("Icarus Verilog is not installed")
+    # An answer that is unknown ends the session with an error.
     with Session("unit", simulator="icarus", change=without_power_on_values) as session:
-        run = RandomRun(session)
-        for batch in islice(random_batches(SEED, session.params, descriptors=1000), BATCHES):
-            # An answer that is unknown ends the session with an error.
-            assert run.play(batch) == []
+        yield session
+
+
+def test_random_loads_without_power_on_values(session):
+    print(f"seed {SEED}")
+    run = RandomRun(session)
+    for batch in islice(random_batches(SEED, session.params, descriptors=1000), BATCHES):
+        assert run.play(batch) == []
     record("unknown-unit", cases=run.loads, mismatches=0, seed=SEED)
+
+
+def test_random_mixes_without_power_on_values(session):
+    """All kinds of commands: what is written to either memory, and on the bus, is known."""
+    print(f"seed {SEED}")
+    run = MixedRun(session)
+    for batch in random_mixes(SEED, session.params, MIXED_COMMANDS):
+        assert run.play(batch) == []
+    record("unknown-mixed-unit", cases=run.commands, mismatches=0, seed=SEED)
