@@ -119,7 +119,10 @@ def _tensor_rules(command, tmap, smem_bytes, windows, addr_width):
         yield from _start_rules(command, tmap)
     if uses_shared:
         yield Error.SMEM_ALIGNMENT, "smem", smem % 128 != 0, smem
-        yield Error.SMEM_RANGE, "smem", smem + footprint(tmap) > smem_bytes, smem
+    if opcode != Opcode.PREFETCH:
+        # A transfer is never larger than shared memory, not even if it has nothing to do with it.
+        end = (smem if uses_shared else 0) + footprint(tmap)
+        yield Error.SMEM_RANGE, "smem", end > smem_bytes, smem
     if signals:
         yield from barrier_rules(command, smem_bytes)
     offset_bits = SPATIAL_BITS[tmap.rank - 2] if im2col and not writes else 0
