@@ -20,13 +20,7 @@ def _file(tmp_path, cases):
 @pytest.fixture(scope="module")
 def small_cases():
     cases = json.loads(VECTORS.read_text())["cases"]
-    return [
-        case
-        for case in cases
-        if case.get("kind") == "tmau"
-        and case["smem"]["bytes"] <= SMEM_BYTES
-        and all(command["op"] == "load" for command in case["commands"])
-    ]
+    return [case for case in cases if case["smem"]["bytes"] <= SMEM_BYTES]
 
 
 def _replay(*arguments):
@@ -37,10 +31,11 @@ def _replay(*arguments):
 def test_small_vectors(tmp_path, small_cases, stall):
     out = tmp_path / "results.json"
     assert _replay(_file(tmp_path, small_cases), "--stall", stall, "--latency", 30, "--out", out) == 0
-    records = [record for record in json.loads(out.read_text())["results"] if "skipped" not in record]
-    assert len(records) >= 5
-    for record in records:
-        assert record["read_words"] >= record["limit_words"]
+    records = json.loads(out.read_text())["results"]
+    assert len(records) == len(small_cases) == 27
+    for record, case in zip(records, small_cases, strict=True):
+        assert record["read_words"] + record["write_words"] >= record["limit_words"] > 0
+        assert (record["write_words"] > 0) == (case["commands"][0]["op"] in ("store", "reduce"))
         assert record["cycles"] > 30
 
 
@@ -61,6 +56,77 @@ def test_errors_are_those_of_golden(tmp_path, small_cases):
     out = tmp_path / "results.json"
     assert _replay(_file(tmp_path, [far | {"smem": {"bytes": SMEM_BYTES}}]), "--out", out) == 0
     assert json.loads(out.read_text())["results"][0]["error"] == "smem_range"
+
+
+MAP = {"element": "u32", "address": 0, "size": [16, 4], "stride": [64], "box": [4, 2], "at": 2048}
+LANES = {"element": "f16", "shape": [5, 3, 6, 2], "lanes": 4, "eu_bytes": 16}
+IN_LANES = {"layout": "aligned", "address": 64, "lane": 3}
+COMMANDS = {
+    "groups": [
+        {"op": "store", "map": "x", "coords": [0, 0], "smem": 0, "async": True},
+        {"op": "commit", "async": True},
+        {"op": "wait", "count": 0, "read": True, "async": True},
+        {"op": "load", "map": "x", "coords": [4, 0], "smem": 0, "async": True},
+        {"op": "wait_all", "async": True},
+        {"op": "store", "map": "x", "coords": [8, 2], "smem": 0, "async": True},
+    ],
+    "replaced field": [
+        {"op": "load", "map": "x", "coords": [0, 0], "smem": 0, "async": True},
+        {"op": "replace", "map": "x", "field": "address", "value": 256, "async": True},
+        {"op": "load", "map": "x", "coords": [0, 0], "smem": 128, "async": True},
+    ],
+    "blocks": [
+        {"op": "copy_block", "src": ["global", 64], "dst": ["shared", 0], "size": 32},
+        {"op": "copy_block", "src": ["shared", 0], "dst": ["shared", 1024], "size": 32},
+        {"op": "copy_block", "src": ["global", 256], "dst": ["global", 1024], "size": 512},
+        {"op": "copy_block", "src": ["shared", 0], "dst": ["global", 0], "size": 16, "reduce": "max", "element": "u32"},
+        {"op": "prefetch_block", "src": 0, "size": 64},
+        {"op": "prefetch", "map": "x", "coords": [0, 0]},
+    ],
+    "lanes": [
+        {"op": "lanes", "src": {"layout": "global", "address": 2}, "dst": IN_LANES} | LANES,
+        {"op": "lanes", "src": IN_LANES, "dst": {"layout": "global", "address": 1026}} | LANES,
+    ],
+    "fill": [{"op": "store", "map": "x", "coords": [0, 0], "fill": True}, {"op": "invalidate_all"}],
+}
+MEMORIES = {"gmem": {"bytes": 4096, "init": {"mix": 1}}, "smem": {"bytes": SMEM_BYTES, "init": {"mix": 2}}}
+
+
+def _records(tmp_path, cases, *options):
+    out = tmp_path / "results.json"
+    assert _replay(_file(tmp_path, cases), *options, "--out", out) == 0
+    return json.loads(out.read_text())["results"]
+
+
+def test_every_operation(tmp_path):
+    """Against golden, which replay does by itself; windows that hold everything change nothing."""
+    cases = [
+        {"name": f"{name}{number}", "kind": "tmau", "maps": {"x": MAP}, "commands": commands} | MEMORIES | windows
+        for name, commands in COMMANDS.items()
+        for number, windows in enumerate(({}, {"windows": {"global": [0, 4095], "shared": [0, SMEM_BYTES - 1]}}))
+    ]
+    records = _records(tmp_path, cases, "--stall", 0.2, "--latency", 20)
+    assert [record["error"] for record in records] == [None] * len(cases)
+    figures = {record["name"]: (record["read_words"], record["write_words"]) for record in records}
+    assert figures["blocks0"] == (2 + 32 + 1, 32 + 1), "words of 16 bytes; the reduction reads one again"
+    assert figures["fill0"] == (0, 2)
+
+
+def test_windows_refuse(tmp_path):
+    case = {"name": "outside", "kind": "tmau", "maps": {"x": MAP}, "commands": COMMANDS["blocks"][:1]} | MEMORIES
+    (record,) = _records(tmp_path, [case | {"windows": {"shared": [128, SMEM_BYTES - 1]}}])
+    assert (record["error"], record["read_words"]) == ("window", 0)
+
+
+def test_layouts(tmp_path):
+    sides = {"src": {"layout": "global", "address": 2}, "dst": IN_LANES}
+    lanes = {"name": "lanes", "kind": "lanes"} | MEMORIES | LANES | sides | {"shape": [2, 6, 3, 5]}
+    align = {"name": "align", "kind": "align", "shape": [3, 5, 3, 7], "element": "f16", "operator": "pool",
+             "granularity": 4, "source": 2, "target": 2048} | MEMORIES  # fmt: skip
+    first, second = _records(tmp_path, [lanes, align])
+    assert first["strides"]["destination"] == {"row": 10, "channel": 32, "batch": 96, "bytes": 192}
+    assert first["limit_words"] == 360 // 16 + 1 <= first["read_words"]
+    assert (second["strides"], second["write_words"]) == ([16, 2], 45)
 
 
 def test_mismatch_is_status_1(tmp_path, small_cases):
