@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from tilewright.golden.spec import DESCRIPTOR, Element, LaneLayout, Opcode, Reduction, Space
 from tilewright.golden.tmau.reduce import is_legal
+from tilewright.golden.tmau.strides import lane_strides
 from tilewright.golden.tmau.tile import footprint
 
 from .odd_orders import perhaps_odd
@@ -197,6 +198,22 @@ class _Maker:
         yield self._lanes_order()
 
     def _lanes_order(self):
+        """One of them, that leaves the barriers alone."""
+        rng = self._rng
+        while True:
+            order = self._any_lanes()
+            if not self._reaches_barriers(order.fields):
+                return perhaps_odd(rng, order, self._smem, 0.3)
+
+    def _reaches_barriers(self, fields):
+        if fields["destination_layout"] == LaneLayout.GLOBAL:
+            return False
+        strides = lane_strides(fields["shape"], fields["element"].bytes, fields["destination_lane"],
+                               1 << fields["lanes_log2"], 1 << fields["eu_log2"],
+                               fields["destination_layout"])  # fmt: skip
+        return fields["destination"] + strides.bytes > (self._smem >> fields["lanes_log2"]) - _LINE
+
+    def _any_lanes(self):
         rng = self._rng
         element = rng.choice([Element.S8, Element.F16, Element.F32, Element.F64])
         lanes_log2 = rng.randint(0, min(4, (self._smem // 256).bit_length() - 1))
@@ -217,7 +234,7 @@ class _Maker:
                 # Two places that hardly ever overlap, and now and then do not fit.
                 place = rng.choice([0, lane_bytes // 2]) if side == 0 else lane_bytes // 4
                 fields[name] = (place >> eu_log2) << eu_log2
-        return perhaps_odd(rng, Order(fields | self._signal(), based=tuple(based)), self._smem, 0.3)
+        return Order(fields | self._signal(), based=tuple(based))
 
     def _replace(self):
         """A descriptor, one of its fields replaced, and loads before and after."""
