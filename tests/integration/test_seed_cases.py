@@ -33,8 +33,7 @@ def test_kept_vectors(path, where, tmp_path, capsys):
     assert [each["name"] for each in records] == [case["name"] for case in cases]
     assert not any("skipped" in each for each in records)
     assert all(case["expect"] for case in cases)
-    name = "-".join(word for word in where if word.isalpha())
-    record(f"vectors-{path.stem.replace('_', '-')}-{name}", cases=len(records), arguments=" ".join(where))
+    record("-".join(["vectors", path.stem, *(word.strip("-") for word in where)]), cases=len(records))
 
 
 def test_all_seed_cases_are_there():
