@@ -110,7 +110,7 @@ MEETS = {
 
 @pytest.fixture(scope="module", params=PRESETS)
 def module_twin(request):
-    with Session(request.param, latency=10, stall=0.2, memory_bytes=1 << 18, patience=100_000) as session:
+    with Session(request.param, latency=10, stall=0.2, patience=100_000) as session:
         yield Twin(session)
 
 
