@@ -25,9 +25,9 @@ MEMORY_BYTES = 1 << 18
 
 #: Commands of each run: in mixes, and garbage.
 PLAN = {
-    ("unit", "verilator"): (1600, 1280),
+    ("unit", "verilator"): (1600, 1536),
     ("ecp5", "verilator"): (800, 384),
-    ("default", "verilator"): (1600, 512),
+    ("default", "verilator"): (1600, 768),
     ("full", "verilator"): (150, 128),
     ("unit", "icarus"): (100, 128),
 }
