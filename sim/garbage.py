@@ -58,7 +58,7 @@ def _bent_word(rng, tmap):
     """A descriptor with one number at the edge of what its field holds, or any other."""
     field = rng.choice(DESCRIPTOR.fields)
     lsb, most = rng.choice([field.lsb, rng.choice(field.lsbs)]), (1 << field.width) - 1
-    value = rng.choice([0, 1, most, most >> 1, rng.randint(0, most)])
+    value = rng.choice([0, 1, most, most, most >> 1, rng.randint(0, most)])
     return int.from_bytes(tmap.pack(), "little") & ~(most << lsb) | value << lsb
 
 
