@@ -131,7 +131,7 @@ GOALS = (
         lambda found: f"{_total(found, 'errors')} errors in {len(found)} runs",
         lambda found: not _total(found, "errors"),
     ),
-    Goal(11, "Isolation by windows", "guard exists", "isolation", lambda found: "guard exists", bool),
+    Goal(11, "Isolation by windows", "guard exists", "isolation-*", lambda found: "guard exists", bool),
     _compared(12, "AXI error responses injected", "SLVERR on reads", 1, "axi-errors-*", "errors"),
     _compared(13, "Reset in mid-transfer", "at random moments", 1, "reset-*", "resets"),
     Goal(14, "Progress bounds"),
