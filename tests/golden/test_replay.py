@@ -196,7 +196,8 @@ REFUSED = [
      "not 16.0"),
     ("maps.x.strides", [16], "maps.x.strides is not a known field"),
     ("maps.x.mode", "im2col", "maps.x.channels is missing"),
-    ("commands.0.op", "move", "commands[0].op must be one of load, store, reduce, prefetch, copy_block, prefetch_block, commit, "
+    ("commands.0.op", "move", "commands[0].op must be one of load, store, reduce, prefetch, copy_block, "
+     "prefetch_block, commit, "
      "wait, wait_all, invalidate_all, invalidate, replace, lanes, not 'move'"),
     ("commands.0.map", "y", "commands[0].map must be one of x, not 'y'"),
     ("commands.0.coords", [0], "commands[0].coords must have the 2 entries of the map, not 1"),

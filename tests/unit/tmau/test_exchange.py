@@ -1,4 +1,4 @@
-"""Exchange: ordinary jobs pass, copies within one memory are cut, and neither half gets a job before its data or room."""
+"""Exchange: jobs pass, copies within one memory are cut, and no job leaves before its data or its room are there."""
 
 import random
 
