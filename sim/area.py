@@ -17,7 +17,7 @@ from amaranth.back import rtlil
 
 from tilewright.hw.tmau.params import PRESETS
 
-from .area_rooms import rooms
+from .area_rooms import REDUCTIONS, rooms
 from .depth import longest_path
 from .results import record
 from .verilog import conventional_ports, write_atomically
@@ -63,14 +63,17 @@ class Cost:
 def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("--preset", choices=list(PRESETS), default="default", help="configuration (%(default)s)")
-    parser.add_argument("--room", help="one room; all if left out")
+    parser.add_argument("--room", action="append", help="one room, may be given several times; all if left out")
+    parser.add_argument("--outstanding", type=int, help="reads in flight, and a quarter as many commands")
     parser.add_argument("--jobs", type=int, default=2, help="rooms at a time (%(default)s)")
 
 
 def run(args):
     """Prints the table and leaves it as JSON."""
     params = PRESETS[args.preset]
-    chosen = {name: make for name, make in rooms(params).items() if args.room in (None, name)}
+    if args.outstanding:
+        params = params.replace(max_outstanding=args.outstanding, commands_in_flight=args.outstanding // 4)
+    chosen = {name: make for name, make in rooms(params).items() if not args.room or name in args.room}
     print(f"preset {args.preset}\n{'room':<34} {'LUT6':>7} {'FF':>7} {'RAM':>4} {'DSP':>4} {'levels':>6}")
     costs = {}
     with ThreadPoolExecutor(args.jobs) as pool:
@@ -81,7 +84,10 @@ def run(args):
         each.levels for each in costs.values()))  # fmt: skip
     print(_row("all of them", total))
     write_atomically(_OUTPUT, json.dumps({name: asdict(each) for name, each in costs.items()}, indent=1))
-    record(f"area-{args.preset}", luts=total.luts, flip_flops=total.flip_flops, levels=total.levels)
+    without = sum(each.luts for name, each in costs.items() if name not in REDUCTIONS)
+    print(f"without {' and '.join(REDUCTIONS)}: {without} tables")
+    if not args.room and not args.outstanding:
+        record(f"area-{args.preset}", luts=total.luts, flip_flops=total.flip_flops, levels=total.levels)
     return 0
 
 

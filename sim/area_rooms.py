@@ -10,6 +10,7 @@ from tilewright.hw.tmau.block import BlockSetup
 from tilewright.hw.tmau.control import Control
 from tilewright.hw.tmau.descriptor_cache import DescriptorCache
 from tilewright.hw.tmau.dispatch import Dispatch
+from tilewright.hw.tmau.exchange import Exchange
 from tilewright.hw.tmau.fill import LineAssembler
 from tilewright.hw.tmau.finish import Finisher
 from tilewright.hw.tmau.groups import GroupTracker
@@ -36,7 +37,7 @@ __all__ = ["REDUCTIONS", "rooms"]
 REDUCTIONS = ("Reducer", "SharedReducer")
 
 _OF_PARAMS = (
-    DescriptorCache, Setup, BlockSetup, LaneSetup, GroupTracker, Dispatch, TileWalker, PixelWalker, RequestGenerator,
+    DescriptorCache, Setup, BlockSetup, LaneSetup, GroupTracker, Exchange, Dispatch, TileWalker, PixelWalker, RequestGenerator,
     ResponseTracker, StepGenerator, Realigner, LineAssembler, Swizzler, SharedReducer, StoreTracker, WriteGenerator,
     WordStepGenerator, LineFetcher, WordAssembler, StoreFinisher, Finisher, Control,
 )  # fmt: skip
