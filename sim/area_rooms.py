@@ -37,9 +37,9 @@ __all__ = ["REDUCTIONS", "rooms"]
 REDUCTIONS = ("Reducer", "SharedReducer")
 
 _OF_PARAMS = (
-    DescriptorCache, Setup, BlockSetup, LaneSetup, GroupTracker, Exchange, Dispatch, TileWalker, PixelWalker, RequestGenerator,
-    ResponseTracker, StepGenerator, Realigner, LineAssembler, Swizzler, SharedReducer, StoreTracker, WriteGenerator,
-    WordStepGenerator, LineFetcher, WordAssembler, StoreFinisher, Finisher, Control,
+    DescriptorCache, Setup, BlockSetup, LaneSetup, GroupTracker, Exchange, Dispatch, TileWalker, PixelWalker,
+    RequestGenerator, ResponseTracker, StepGenerator, Realigner, LineAssembler, Swizzler, SharedReducer, StoreTracker,
+    WriteGenerator, WordStepGenerator, LineFetcher, WordAssembler, StoreFinisher, Finisher, Control,
 )  # fmt: skip
 
 
