@@ -26,8 +26,8 @@ help: ## list the targets
 sim: $(READY) ## run the workloads on the RTL and compare every byte [PRESET= SIM=icarus W=workload WAVES=1]
 	@$(TILEWRIGHT) sim $(preset) $(sim) $(if $(W),--workload $(W)) $(if $(filter-out 0,$(WAVES)),--waves)
 
-test: lint ## lint, golden checks, unit tests, formal proofs, cocotb tests [T=path]
-	@$(BIN)/pytest -n 2 --dist worksteal $(T)
+test: lint ## lint, golden checks, unit tests, formal proofs, cocotb tests [T=path LONG=1]
+	@$(BIN)/pytest -n 2 --dist worksteal $(if $(LONG),,-m "not long") $(T)
 
 verilog: $(READY) ## write Verilog [PRESET= OUT=folder]
 	@$(TILEWRIGHT) verilog $(preset) $(if $(OUT),--out $(OUT))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tilewright.golden import TensorMap
-from tilewright.golden.spec import Opcode
+from tilewright.golden.spec import COMMAND, Opcode
 from tilewright.golden.tmau.descriptor import check_word
 from tilewright.golden.tmau.setup import check_command
 from tilewright.golden.tmau.tile import footprint
@@ -44,7 +44,8 @@ class Load(NamedTuple):
             return False
         coords = (*self.coords, *[0] * (5 - len(self.coords)))
         barrier = {"signal": self.barrier is not None, "barrier": self.barrier}
-        command = {"opcode": self.opcode, "descriptor": self.skew, "coords": coords, "smem": self.smem} | barrier
+        command = COMMAND.unpack(0) | {"opcode": self.opcode, "descriptor": self.skew, "coords": coords}
+        command |= {"smem": self.smem} | barrier
         return check_command(command, self.tmap, smem_bytes) is None
 
 

@@ -8,7 +8,7 @@ from tilewright.golden import Machine, Memory
 from tilewright.golden.machine import command_word
 from tilewright.golden.patterns import mix_pattern
 from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import BARRIER, DESCRIPTOR, BarrierOp, Error, Opcode
+from tilewright.golden.spec import BARRIER, COMMAND, DESCRIPTOR, FORMATS, BarrierOp, Error, Opcode
 from tilewright.golden.spec.registers import REGISTERS
 from tilewright.golden.tmau.tile import footprint, walk
 from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
@@ -134,7 +134,9 @@ class RandomRun:
         fields = {"opcode": load.opcode, "descriptor": address + load.skew, "coords": load.coords, "smem": load.smem}
         signal = {} if load.barrier is None else {"signal": 1, "barrier": load.barrier}
         # Tags differ, and all of their bits are used.
-        return fields | signal | {"tag": (40503 * number + batch.seed) % (1 << 16)}
+        fields |= signal | {"tag": (40503 * number + batch.seed) % (1 << 16)}
+        known = {field.name for field in FORMATS.get(load.opcode, COMMAND).fields}
+        return {name: value for name, value in fields.items() if name in known}
 
     def _shared_memory(self, batch):
         """Contents before the batch: a pattern, and barriers that wait for one arrival, half of them in phase 1."""

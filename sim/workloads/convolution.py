@@ -11,7 +11,7 @@ __all__ = ["FILTERS", "SUMMARY", "direct", "play"]
 SUMMARY = "a 3 x 3 convolution by im2col loads, one a tap, against a direct one"
 
 _PART = (160, 240)  # height and width of the part that is convolved
-_PIXELS = 256  # of one load
+_PIXELS = 128  # of one load
 
 #: Three outputs for each colour alike: blur, edges to the right, edges below.
 FILTERS = np.array(

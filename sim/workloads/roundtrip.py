@@ -13,8 +13,8 @@ __all__ = ["LAYOUTS", "SUMMARY", "play"]
 
 SUMMARY = "a photograph loaded and stored again: swizzles, interleaves, traversals"
 
-_PART = (96, 128)  # height and width of the part that is moved
-_TILE = (16, 8)  # width and height of a box
+_PART = (96, 128)  # height and width of the part that is moved, if the photograph is so large
+_TILE = (8, 8)  # width and height of a box
 
 #: Name, bytes of a pixel, and options of the map. With interleave a pixel is a slice, and two slices make its channels.
 LAYOUTS = (
@@ -28,8 +28,8 @@ LAYOUTS = (
 
 def play(mover, photographs):
     """Moves the part there and back in each layout; the copy must be the original."""
-    height, width = _PART
-    pixels = padded_pixels([photographs[0][:height, :width]])
+    photo = photographs[0][: _PART[0], : _PART[1]]
+    pixels = padded_pixels([photo])
     facts, back = [], None
     for name, pixel_bytes, options in LAYOUTS:
         before = mover.totals.cycles
@@ -38,8 +38,9 @@ def play(mover, photographs):
         original = memory_bytes(array)
         mover.totals.require(copy, original, f"the copy with {name}")
         facts.append(f"{name}: {2 * len(original)} bytes in {mover.totals.cycles - before} cycles there and back")
-        if back is None:
-            back = np.ascontiguousarray(copy.reshape(height, width, PIXEL_BYTES)[..., :3])
+        if back is None:  # the first layout is that of the photograph
+            back = np.ascontiguousarray(copy.reshape(pixels.shape[1:])[..., :3])
+            mover.totals.require(back, photo, "the photograph")
     return Findings(facts=tuple(facts), pictures={"The photograph, loaded and stored again": back})
 
 

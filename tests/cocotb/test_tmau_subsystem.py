@@ -51,7 +51,9 @@ def _run(simulator, variant, group):
 
 
 @pytest.mark.parametrize("group", GROUPS)
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    "variant", [pytest.param(name, marks=pytest.mark.long) if name != "unit" else name for name in VARIANTS]
+)
 def test_verilator(variant, group):
     """Every testbench on every variant."""
     passed = _run("verilator", variant, group)

@@ -2,6 +2,8 @@
 
 from itertools import islice
 
+import pytest
+
 from tilewright.sim.batches import random_batches
 from tilewright.sim.code_coverage import code_coverage
 from tilewright.sim.mixed import random_mixes
@@ -15,6 +17,7 @@ BATCHES = 12
 MIXED_COMMANDS = 1000
 
 
+@pytest.mark.long
 def test_lines_and_branches(tmp_path):
     print(f"seed {SEED}")
     with Session("unit", coverage=tmp_path / "coverage.dat") as session:

@@ -53,7 +53,7 @@ def compare(preset, simulator):
     record(f"preset-{preset}-{simulator}", preset=preset, simulated=True)
 
 
-@pytest.mark.parametrize("preset", [preset for preset, simulator in PLAN if simulator == "verilator"])
+@pytest.mark.parametrize("preset", ["unit", "ecp5", "default", pytest.param("full", marks=pytest.mark.long)])
 def test_mixed_commands_on_verilator(preset):
     compare(preset, "verilator")
 

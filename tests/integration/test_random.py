@@ -46,7 +46,7 @@ def compare(preset, simulator):
     assert run.misses > session.params.cache_entries
 
 
-@pytest.mark.parametrize("preset", [preset for preset, simulator in PLAN if simulator == "verilator"])
+@pytest.mark.parametrize("preset", ["unit", "ecp5", "default", pytest.param("full", marks=pytest.mark.long)])
 def test_random_commands_on_verilator(preset):
     compare(preset, "verilator")
 

@@ -23,7 +23,11 @@ CONVENTIONAL = {f"m_axi_{name}" for name in AXI4.split()} | {f"s_axil_{name}" fo
 
 
 #: The TMAU alone is a part of the subsystem, but for its ports.
-BUILDS = [*((preset, "subsystem") for preset in PRESETS), ("unit", "tmau")]
+BUILDS = [
+    ("unit", "tmau"),
+    ("unit", "subsystem"),
+    *(pytest.param(preset, "subsystem", marks=pytest.mark.long) for preset in PRESETS if preset != "unit"),
+]
 
 
 @pytest.mark.parametrize(("preset", "top"), BUILDS)

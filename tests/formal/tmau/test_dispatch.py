@@ -1,5 +1,7 @@
 """Every part of a job leaves once, the walk no earlier than the transfer, and two walkers never walk together."""
 
+from itertools import combinations
+
 from amaranth import Module, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
 
@@ -25,15 +27,15 @@ class DispatchSpec(Elaboratable):
             m.submodules[f"o_rules{number}"] = StreamRules(port)
         offers = [port.valid for port in dut.jobs]
         for ports in (dut.jobs, dut.refused):
-            one, two, three = (port.valid for port in ports)
-            m.d.comb += Assume(~(one & two) & ~(one & three) & ~(two & three))
+            for one, two in combinations(ports, 2):
+                m.d.comb += Assume(~(one.valid & two.valid))
 
         tile, pixel, load, store, _ = (port.valid & port.ready for port in outputs)
         job = Signal.like(dut.jobs[0].p)
         for port in dut.jobs:
             with m.If(port.valid):
                 m.d.comb += job.eq(port.p)
-        offered = offers[0] | offers[1] | offers[2]
+        offered = offers[0] | offers[1]
         accepted = 0
         for port in dut.jobs:
             accepted |= port.valid & port.ready

@@ -120,7 +120,7 @@ def test_the_table_of_the_unit():
         ctx.set(dut.error, {"code": 26, "field": 3, "tag": 0xABCD})
         ctx.set(dut.bank_conflicts.count, 77)
 
-    items = [get(0x00), get(0x04), get(0x08), get(0x30), get(0x6C), get(0x70)]
+    items = [get(0x00), get(0x04), get(0x08), get(0x30), get(0x6C), get(0xFC)]
     answers = access(dut, items, "none", hardware)["answers"]
     assert answers[:5] == [(0x54575254, 0), (1, 0), (0x10083040, 0), (0xABCD031A, 0), (77, 0)]
     assert answers[5][1] == 1

@@ -17,7 +17,12 @@ def test_conventional_names(tmp_path, top, module):
     assert main(["verilog", "--preset", "unit", "--top", top, "--out", str(tmp_path / "new")]) == 0
     (file,) = (tmp_path / "new").iterdir()
     assert file.name == f"{module}.v"
-    ports = set(re.search(rf"^module {module}\(([^)]*)\);", file.read_text(), re.MULTILINE)[1].split(", "))
+    ports = set(
+        re.search(rf"^module {module}\(([^)]*)\);", file.read_text(), re.MULTILINE)[1]
+        .replace("\n", " ")
+        .replace(" ,", ",")
+        .split(", ")
+    )
     assert AXI | {"clk", "rst", "irq", "commands_valid", "s_axil_awaddr"} <= ports
     assert not any("__" in port for port in ports)
 
