@@ -14,7 +14,7 @@ __all__ = ["LAYOUTS", "SUMMARY", "play"]
 SUMMARY = "a photograph loaded and stored again: swizzles, interleaves, traversals"
 
 _PART = (96, 128)  # height and width of the part that is moved, if the photograph is so large
-_TILE = (8, 8)  # width and height of a box
+_TILE = (8, 2)  # width and height of a box
 
 #: Name, bytes of a pixel, and options of the map. With interleave a pixel is a slice, and two slices make its channels.
 LAYOUTS = (
