@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from amaranth.back import rtlil
+from amaranth.hdl import Const
 
 from tilewright.hw.tmau.params import PRESETS
 
@@ -102,7 +103,8 @@ def cost(component):
     """The :class:`Cost` of a component, mapped by itself."""
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         folder = Path(folder)
-        ports = conventional_ports(component)
+        # A stream that is always ready has a constant for a port.
+        ports = {name: port for name, port in conventional_ports(component).items() if not isinstance(port[0], Const)}
         (folder / "top.il").write_text(rtlil.convert(component, name="top", ports=ports, emit_src=False))
         (folder / "area.ys").write_text(_SCRIPT)
         done = subprocess.run([sys.executable, "-c", _YOSYS, "area.ys"], cwd=folder, capture_output=True, text=True,
