@@ -4,6 +4,7 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..lib.pick import pick
 from .jobs import JobLayout, PixelWalkLayout, WalkLayout
 from .layouts import ErrorLayout, TransferLayout
 
@@ -60,9 +61,9 @@ class Dispatch(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        self._choose(m, self.refused, self.finished.p, self.finished.valid, self.finished.ready)
+        pick(m, self.refused, self.finished.p, self.finished.valid, self.finished.ready)
         job, valid, ready = Signal(JobLayout(self.params)), Signal(), Signal()
-        self._choose(m, self.jobs, job, valid, ready)
+        pick(m, self.jobs, job, valid, ready)
 
         transfer_sent, walk_sent = self.transfer_sent, self.walk_sent
         transfer_taken, walk_taken = Signal(), Signal()
@@ -91,10 +92,3 @@ class Dispatch(wiring.Component):
         started = valid & transfer_taken & ~job.transfer.quiet
         m.d.sync += self.moving.eq(self.moving + started - self.load_completed - self.store_completed)
         return m
-
-    @staticmethod
-    def _choose(m, ports, payload, valid, ready):
-        """Connects the one of ``ports`` that is valid."""
-        for number, port in enumerate(ports):
-            with m.If(port.valid) if number == 0 else m.Elif(port.valid):
-                m.d.comb += [payload.eq(port.p), valid.eq(1), port.ready.eq(ready)]

@@ -1,6 +1,6 @@
 """The front: from commands to transfers and walks; connections only."""
 
-from amaranth import Module, Signal
+from amaranth import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
@@ -111,7 +111,9 @@ class Front(wiring.Component):
             join(m, router=commands, room=room.i)
             join(m, room=room.jobs, next=jobs)
             join(m, room=room.finished, dispatch=dispatch.refused[number])
-            m.d.comb += [router.busy[number].eq(room.busy), room.windows.eq(self.windows)]
+            m.d.comb += room.windows.eq(self.windows)
+        # What exchange has taken from them is still in front of commands for another room.
+        m.d.comb += router.busy.eq(Cat(setup.busy, block.busy | exchange.busy, lanes.busy))
 
         join(m, exchange=exchange.o, dispatch=dispatch.jobs[1])
         join(m, dispatch=dispatch.walks, walks=flipped(self.walks))
@@ -120,9 +122,9 @@ class Front(wiring.Component):
         join(m, dispatch=dispatch.store_transfers, store_transfers=flipped(self.store_transfers))
         join(m, dispatch=dispatch.finished, finished=flipped(self.finished))
 
-        still = Signal()  # no transfer is under way
+        still = Signal()  # no transfer is under way, or pending
         m.d.comb += [
-            still.eq(dispatch.moving == 0),
+            still.eq((dispatch.moving == 0) & ~exchange.busy),
             exchange.loop_level.eq(self.loop_level),
             exchange.loop_stb.eq(self.loop_stb),
             exchange.stage_level.eq(self.stage_level),
@@ -137,7 +139,7 @@ class Front(wiring.Component):
             groups.commit.eq(block.commit),
             block.unfinished.eq(groups.unfinished),
             block.unread.eq(groups.unread),
-            block.groups_full.eq(groups.full),
+            block.groups_full.eq(groups.full | exchange.busy),
             block.still.eq(still),
             cache.windows.eq(self.windows),
             cache.invalidate_all.eq(self.invalidate_descriptors),

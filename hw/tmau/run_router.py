@@ -4,6 +4,7 @@ from amaranth import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..lib.pick import pick
 from .layouts import BoxRunLayout, StoreRunLayout
 
 __all__ = ["RunRouter"]
@@ -34,12 +35,8 @@ class RunRouter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         run, valid, ready = Signal(BoxRunLayout(self.params)), Signal(), Signal()
-        with m.If(self.tiles.valid):
-            m.d.comb += [run.eq(self.tiles.p), self.tiles.ready.eq(ready)]
-        with m.Else():
-            m.d.comb += [run.eq(self.pixels.p), self.pixels.ready.eq(ready)]
+        pick(m, (self.tiles, self.pixels), run, valid, ready)
         m.d.comb += [
-            valid.eq(self.tiles.valid | self.pixels.valid),
             self.loads.p.eq(run),
             self.loads.valid.eq(valid & ~run.store),
             self.stores.valid.eq(valid & run.store),

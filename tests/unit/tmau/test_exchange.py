@@ -88,19 +88,58 @@ def test_jobs_in_order_and_never_too_early(mode):
         seen.extend(payloads)
 
     simulate(dut, feed, drain, background=[halves, watch_stream(dut.o)], deadline=60_000)
+    expected_firsts, expected_seconds, plain = [], [], {}
     for kind, tag, size in plan:
         if kind == "plain":
-            job = seen.pop(0)
-            assert (job.transfer.tag, job.transfer.run_bytes) == (tag, size)
+            # Comes when all that was before it has left.
+            plain[tag] = len(expected_firsts), len(expected_seconds), size
             continue
-        count = -(-size // PIECE)
-        mine, seen = seen[: 2 * count], seen[2 * count :]
-        assert {job.transfer.tag for job in mine} == {tag}
-        got = [(job.store, job.transfer.smem, job.walk.origin, job.transfer.run_bytes, job.transfer.quiet,
-                int(job.transfer.reduction != Reduction.NONE)) for job in mine]  # fmt: skip
-        loop = int(kind == "loop")
-        firsts, seconds = pieces(size, loop=loop)
-        assert [one for one in got if one[0] == loop] == firsts
-        assert [one for one in got if one[0] != loop] == seconds
-        assert [job.walk.loop for job in mine] == [int(loop and not job.store) for job in mine]
-    assert not seen
+        firsts, seconds = pieces(size, loop=int(kind == "loop"))
+        expected_firsts += [(tag, *piece) for piece in firsts]
+        expected_seconds += [(tag, *piece) for piece in seconds]
+    firsts, seconds = [], []
+    for job in seen:
+        transfer = job.transfer
+        if not transfer.loop and not transfer.stage:
+            assert plain.pop(transfer.tag) == (len(firsts), len(seconds), transfer.run_bytes)
+            continue
+        is_first = job.store == transfer.loop
+        reduces = int(transfer.reduction != Reduction.NONE)
+        piece = (transfer.tag, job.store, transfer.smem, job.walk.origin, transfer.run_bytes, transfer.quiet, reduces)
+        (firsts if is_first else seconds).append(piece)
+        assert (job.walk.store, job.walk.loop) == (job.store, transfer.loop and not is_first)
+        assert transfer.signal == (not is_first)
+        assert transfer.data_end == job.walk.data_bytes == transfer.run_bytes
+    assert (firsts, seconds, plain) == (expected_firsts, expected_seconds, {})
+
+
+def test_small_copies_leave_one_every_second_cycle():
+    """First jobs run ahead, so that the time that words take to come does not count."""
+    dut = Exchange(PARAMS)
+    copies, words_take = 40, 6
+
+    async def feed(ctx):
+        await send(ctx, dut.i[0], [copy(tag, 16, loop=1) for tag in range(copies)])
+
+    async def halves(ctx):
+        coming, held = [], 0
+        while True:
+            *_, valid, job = await ctx.tick().sample(dut.o.valid, dut.o.payload)
+            coming = [left - 1 for left in coming]
+            held += coming.count(0)
+            coming = [left for left in coming if left]
+            taken = valid and not job.store
+            if valid and job.store:
+                coming.append(words_take)
+            held -= taken
+            assert held >= 0
+            ctx.set(dut.loop_stb, taken)
+            ctx.set(dut.loop_level, held + taken)
+
+    async def drain(ctx):
+        _, cycles = await receive(ctx, dut.o, 2 * copies)
+        assert cycles[-1] - cycles[0] <= 2 * copies + words_take
+        await ctx.tick().repeat(2)
+        assert not ctx.get(dut.busy)
+
+    simulate(dut, feed, drain, background=[halves])

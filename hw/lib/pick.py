@@ -1,0 +1,21 @@
+"""Several streams, of which at most one has something."""
+
+__all__ = ["pick"]
+
+
+def pick(m, ports, payload, valid, ready):
+    """Connects the one of ``ports`` that is valid to ``payload`` and ``valid``; it hears ``ready``.
+
+    No arbitration: whoever is behind the ports sees to it that only one is valid at a time.
+
+    Parameters
+    ----------
+    m : Module
+    ports : sequence of streams, in
+    payload, valid : Signal
+        To be driven.
+    ready : Value
+    """
+    for number, port in enumerate(ports):
+        with m.If(port.valid) if number == 0 else m.Elif(port.valid):
+            m.d.comb += [payload.eq(port.payload), valid.eq(1), port.ready.eq(ready)]
