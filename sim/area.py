@@ -6,8 +6,6 @@ looking across their edges.
 """
 
 import json
-import subprocess
-import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -22,11 +20,11 @@ from .area_rooms import REDUCTIONS, rooms
 from .depth import longest_path
 from .results import record
 from .verilog import conventional_ports, write_atomically
+from .yosys import run_yosys
 
 __all__ = ["Cost", "configure", "cost", "run"]
 
 _OUTPUT = Path("build/area.json")
-_YOSYS = "import sys; from pyosys import libyosys; libyosys.run_pass('script ' + sys.argv[1])"
 _SCRIPT = """
 read_rtlil top.il
 synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top top
@@ -106,11 +104,7 @@ def cost(component):
         # A stream that is always ready has a constant for a port.
         ports = {name: port for name, port in conventional_ports(component).items() if not isinstance(port[0], Const)}
         (folder / "top.il").write_text(rtlil.convert(component, name="top", ports=ports, emit_src=False))
-        (folder / "area.ys").write_text(_SCRIPT)
-        done = subprocess.run([sys.executable, "-c", _YOSYS, "area.ys"], cwd=folder, capture_output=True, text=True,
-                              check=False)  # fmt: skip
-        if done.returncode:
-            raise RuntimeError(f"Yosys could not map {type(component).__name__}: {(done.stderr + done.stdout)[-500:]}")
+        run_yosys(folder, _SCRIPT, f"map {type(component).__name__}")
         cells = _cells(folder / "xilinx.json")
         levels = longest_path(json.loads((folder / "ecp5.json").read_text())["modules"]["top"])
     kinds = [cell["type"] for cell in cells.values()]

@@ -1,11 +1,11 @@
 """Mutants: copies of a design with one small change each, all in one netlist, chosen by a number."""
 
 import re
-import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from .yosys import run_yosys
 
 __all__ = ["SELECT", "SELECT_WIDTH", "Mutant", "mutate"]
 
@@ -14,7 +14,6 @@ SELECT = "mutant"
 #: Its bits.
 SELECT_WIDTH = 12
 
-_YOSYS = "import sys; from pyosys import libyosys; libyosys.run_pass('script ' + sys.argv[1])"
 _NUMBER = re.compile(rf"-ctrl {SELECT} {SELECT_WIDTH} (\d+)")
 _LEFT_OUT = re.compile(r" -port (CLK|Q) ")
 _FACTS = re.compile(r"-(module|mode|cell|port|portbit|wire|wirebit|src) (\S+)")
@@ -87,9 +86,4 @@ def mutate(text, *, read, modules, count, seed, write):
 
 
 def _yosys(folder, *commands):
-    (Path(folder) / "make.ys").write_text("\n".join([*commands, ""]))
-    done = subprocess.run(
-        [sys.executable, "-c", _YOSYS, "make.ys"], cwd=folder, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise RuntimeError(f"Yosys could not make mutants: {(done.stdout + done.stderr).strip()[-500:]}")
+    run_yosys(folder, "\n".join(commands), "make mutants")

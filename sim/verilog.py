@@ -2,8 +2,6 @@
 
 import os
 import re
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -11,6 +9,8 @@ from amaranth.back import rtlil
 from amaranth.hdl import Value, ValueCastable
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib.wiring import In
+
+from .yosys import run_yosys
 
 __all__ = ["PLATFORM", "conventional_ports", "to_verilog", "write_atomically"]
 
@@ -28,9 +28,6 @@ _ZEROS = re.compile(
     r"(?:    (?P=name)\[(?P<last>\d+)\] = (?P=zero);\n)+"
     r"  end\n"
 )
-
-# Yosys prints every command and ends the process on an error, so it gets one of its own.
-_YOSYS = "import sys; from pyosys import libyosys; libyosys.run_pass('script ' + sys.argv[1])"
 
 
 def conventional_ports(component):
@@ -73,14 +70,9 @@ def to_verilog(component, name):
     """
     text = rtlil.convert(component, name=name, platform=PLATFORM, ports=conventional_ports(component), emit_src=False)
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-        source, target, script = (Path(folder) / file for file in ("top.il", "top.v", "make.ys"))
+        source, target = (Path(folder) / file for file in ("top.il", "top.v"))
         source.write_text(text)
-        script.write_text(_SCRIPT.format(source=source.name, target=target.name))
-        done = subprocess.run(
-            [sys.executable, "-c", _YOSYS, script.name], cwd=folder, capture_output=True, text=True, check=False
-        )
-        if done.returncode or not target.exists():
-            raise RuntimeError(f"Yosys could not write Verilog of {name}: {(done.stderr + done.stdout).strip()[-500:]}")
+        run_yosys(folder, _SCRIPT.format(source=source.name, target=target.name), f"write Verilog of {name}")
         # The first line names the build of Yosys, which would make the same hardware look different elsewhere.
         return _fold_zeros(target.read_text().partition("\n")[2].lstrip("\n"))
 
