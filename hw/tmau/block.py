@@ -17,7 +17,7 @@ from tilewright.golden.spec import (
 )
 
 from .block_rules import MeasuredLayout, block_rules
-from .descriptor import FaultLayout
+from .descriptor_rules import FaultLayout
 from .groups import MAX_GROUPS
 from .jobs import JobLayout, block_job
 from .layouts import ErrorLayout, WindowsLayout, command_layout, command_view

@@ -6,7 +6,8 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import COMMAND, COMMAND_FIELD, DESCRIPTOR, TENSOR_OPCODES, Error, Opcode
 
-from .descriptor import CheckedLayout, FaultLayout
+from .derive import CheckedLayout
+from .descriptor_rules import FaultLayout
 from .layouts import WindowsLayout, command_layout
 from .rules import no_reduction, outside_global, outside_shared
 

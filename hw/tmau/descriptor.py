@@ -12,7 +12,7 @@ from ..lib.formats import packed_layout
 from .derive import CheckedLayout, Derivation
 from .descriptor_rules import DescriptorRules, FaultLayout
 
-__all__ = ["CheckedLayout", "DescriptorCheck", "FaultLayout"]
+__all__ = ["DescriptorCheck"]
 
 
 class DescriptorCheck(wiring.Component):

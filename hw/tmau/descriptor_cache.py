@@ -10,7 +10,9 @@ from tilewright.golden.spec import COMMAND, COMMAND_FIELD, REPLACE, TENSOR_OPCOD
 from ..bus.axi4_port import DescriptorWordLayout
 from ..lib.cam import TagArray
 from .command_rules import LookupLayout
-from .descriptor import CheckedLayout, DescriptorCheck, FaultLayout
+from .derive import CheckedLayout
+from .descriptor import DescriptorCheck
+from .descriptor_rules import FaultLayout
 from .layouts import WindowsLayout, command_layout
 
 __all__ = ["DescriptorCache"]

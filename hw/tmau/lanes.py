@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import COMMAND_FIELD, LANES, Error, LaneLayout
 
-from .descriptor import FaultLayout
+from .descriptor_rules import FaultLayout
 from .jobs import JobLayout, block_job
 from .lane_cursor import LaneCursor
 from .lane_rules import SidesLayout, element_log2, lane_rules

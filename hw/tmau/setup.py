@@ -9,12 +9,12 @@ from tilewright.golden.spec import Element, Error, Opcode
 from .bounds import BoundsDistance, BoundsInterval, IntervalLayout
 from .command_rules import CommandRules, LookupLayout
 from .derive import walk_order
-from .descriptor import FaultLayout
+from .descriptor_rules import FaultLayout
 from .fold import Fold
 from .jobs import JobLayout
 from .layouts import ErrorLayout, WindowsLayout
 
-__all__ = ["LookupLayout", "Setup"]
+__all__ = ["Setup"]
 
 
 class _FirstLayout(data.StructLayout):
