@@ -1,0 +1,1 @@
+"""What the processing engine means: instructions, threads and numbers."""

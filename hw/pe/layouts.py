@@ -1,0 +1,298 @@
+"""Payloads between the rooms of the processing engine."""
+
+from enum import IntEnum
+
+from amaranth import unsigned
+from amaranth.lib import data
+
+from ..smem.params import BANKS, CHUNK_BYTES
+from .params import LANES
+
+__all__ = [
+    "INSTRUCTION_BITS",
+    "NUMBER_BITS",
+    "STEP_UNITS",
+    "AccessKind",
+    "AccessLayout",
+    "ColumnsLayout",
+    "FaultLayout",
+    "JobKind",
+    "JobLayout",
+    "LaneReadLayout",
+    "LaneWriteLayout",
+    "LinearLayout",
+    "MultiplyLayout",
+    "PageWriteLayout",
+    "ScatterLayout",
+    "SegmentEntryLayout",
+    "SegmentWriteLayout",
+    "StepLayout",
+]
+
+INSTRUCTION_BITS = 128
+#: Bits of an instruction's number: they are counted from 0 on after reset.
+NUMBER_BITS = 32
+#: Units of B that one step can broadcast: ka = 4 columns of kb = 4 units.
+STEP_UNITS = 16
+
+
+class JobKind(IntEnum):
+    """What the memory side does for an instruction."""
+
+    MULTIPLY = 0  #: fetch columns of B
+    LOAD = 1
+    STORE = 2
+
+
+class SegmentEntryLayout(data.StructLayout):
+    """A segment with what is derived from it once, when it is written."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "good": 1,  # written, and no rule broken
+                "element_log2": 2,  # log2 of the bytes of an element
+                "rank": 2,  # as stored: 0 to 3
+                "swizzle": 2,  # golden.spec.Swizzle
+                "paged": 1,
+                "first_entry": unsigned(params.page_width),
+                "base": unsigned(28),  # chunk address: byte address >> 4
+                "size": data.ArrayLayout(16, 4),
+                "page_log2": data.ArrayLayout(4, 4),
+                # Derived, for dimensions 1 to 3:
+                "pages_below": data.ArrayLayout(params.page_width + 1, 3),  # pages from one page coordinate to the next
+                "shift": data.ArrayLayout(5, 3),  # log2 of elements from one place to the next
+            }
+        )
+
+
+class JobLayout(data.StructLayout):
+    """A memory instruction without an error that concerns all of it, issued to the memory side in program order."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "kind": unsigned(2),  # JobKind
+                "number": unsigned(NUMBER_BITS),
+                "segment": SegmentEntryLayout(params),
+                "segment_number": unsigned(params.segment_width),
+                "rf": unsigned(params.reg_width),
+                "imm": unsigned(32),
+                "guard": 1,
+                "predicate": unsigned(3),
+                "register": unsigned(params.reg_width + 1),  # rc, rd or rs; of mm it may be past the end of the file
+                "count": unsigned(params.reg_width + 1),  # registers that LOAD and STORE move
+                "ka": 2,  # as stored: 0 to 3
+                "kb": 2,  # as stored
+                "transpose": 1,
+                "rebuild": 1,  # offset registers may have changed since the job before: read them again
+                "flush": 1,  # memory or pages may have changed since the job before: forget lines and translations
+            }
+        )
+
+
+class LaneReadLayout(data.StructLayout):
+    """Reads one register of a group of eight threads; the answer is ArrayLayout(32, LANES)."""
+
+    def __init__(self, params):
+        super().__init__({"register": unsigned(params.reg_width), "group": unsigned(params.group_width)})
+
+
+class LaneWriteLayout(data.StructLayout):
+    """Writes one register of threads of a group of eight."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "register": unsigned(params.reg_width),
+                "group": unsigned(params.group_width),
+                "lanes": unsigned(LANES),  # threads that are written; never one that does not exist
+                "data": data.ArrayLayout(32, LANES),
+            }
+        )
+
+
+class AccessKind(IntEnum):
+    """What is done with the chunks of shared memory that an access reads or writes."""
+
+    COLUMNS = 0  #: they hold columns of B: one item of columns, t0
+    FILL = 1  #: rows of B go to the line cache: lane l is row 8·octet + l of a block, 16 bytes wide, t1
+    PICK = 2  #: nothing is read: columns come out of a block of the line cache, t1
+    LOAD = 3  #: a word of each lane goes to a register of its thread
+    STORE = 4  #: a word of each lane is written
+    NOTHING = 5  #: an instruction ends without an access
+
+
+class AccessLayout(data.StructLayout):
+    """Eight lanes of addresses in shared memory, translated, without errors, in program order.
+
+    COLUMNS and PICK are one item of ``ColumnsLayout`` each: lane l holds unit l mod kb of column l div kb of the item, for all
+    whole columns that fit eight lanes. ``lanes[l].enable`` says that the unit has an element inside.
+    """
+
+    def __init__(self, params):
+        lane = data.StructLayout(
+            {
+                "enable": 1,  # this lane reads or writes its chunk
+                "chunk": unsigned(params.chunk_width),
+                "byte": unsigned(
+                    4
+                ),  # of the unit, or the word, in its chunk; PICK: of the column in the rows of the block
+                "keep": unsigned(
+                    8
+                ),  # bytes of the unit (FILL: unused; LOAD, STORE: of the word) that are inside; others are 0
+            }
+        )
+        super().__init__(
+            {
+                "kind": unsigned(3),  # AccessKind
+                "last": 1,  # the instruction's last
+                "lanes": data.ArrayLayout(lane, LANES),
+                "on": unsigned(LANES),  # COLUMNS, PICK: columns of the item that are on. LOAD: lanes to be written
+                "register": unsigned(
+                    params.reg_width
+                ),  # COLUMNS, PICK: product register of the first step. LOAD: target
+                "first_member": 2,  # COLUMNS, PICK: column 0 of the item is computed by member qa = first_member
+                "group": unsigned(params.group_width),  # LOAD
+                "slot": 1,  # FILL, PICK: block of the line cache
+                "octet": 2,  # FILL: which eight of its up to 32 rows
+                "wide": 1,  # elements have 16 bits
+                "ka": 2,  # as stored
+                "kb": 2,  # as stored
+                "data": data.ArrayLayout(32, LANES),  # STORE
+            }
+        )
+
+
+class LinearLayout(data.StructLayout):
+    """An access before its pages are looked up; the fields that ``AccessLayout`` has too mean the same."""
+
+    def __init__(self, params):
+        lane = data.StructLayout(
+            {
+                "enable": 1,  # has an element inside
+                "entry": unsigned(params.page_width),  # page entry, if paged
+                "offset": unsigned(20),  # byte offset in the page, of the unit, the word, or the row's chunk
+                "byte": unsigned(4),  # PICK only; otherwise it follows from the offset
+                "keep": unsigned(8),
+                "code": unsigned(4),  # PeError that is known already: PRODUCT, ALIGNMENT
+            }
+        )
+        super().__init__(
+            {
+                "kind": unsigned(3),  # AccessKind
+                "last": 1,
+                "flush": 1,  # forget translations first
+                "lanes": data.ArrayLayout(lane, LANES),
+                "paged": 1,
+                "swizzle": 2,
+                "base": unsigned(28),  # chunk address of the page, if not paged
+                "number": unsigned(NUMBER_BITS),
+                "thread": unsigned(params.thread_width),  # of lane 0 (LOAD, STORE) or column 0 (COLUMNS, PICK)
+                "fault_register": unsigned(16),  # for the record of errors of threads
+                "on": unsigned(LANES),
+                "register": unsigned(params.reg_width),
+                "first_member": 2,
+                "group": unsigned(params.group_width),
+                "slot": 1,
+                "octet": 2,
+                "wide": 1,
+                "ka": 2,
+                "kb": 2,
+                "data": data.ArrayLayout(32, LANES),
+            }
+        )
+
+
+class ColumnsLayout(data.StructLayout):
+    """Up to eight units of B, as whole columns: lane l holds unit l mod kb of column l div kb.
+
+    The columns belong to consecutive loading threads j0, j0 + 1, …; column c is for member qa = (first_member + c) mod ka, and
+    for the product register ``register`` + (first_member + c) div ka. If ka columns or more fit, first_member is 0 and their number
+    a multiple of ka. Otherwise (ka ≥ 3 with kb ≥ 3, two columns an item) an item holds a part of a step.
+    """
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "units": data.ArrayLayout(params.unit_bits, LANES),
+                "on": unsigned(LANES),  # by column
+                "register": unsigned(params.reg_width),
+                "first_member": 2,
+                "last": 1,  # the instruction's last item; it may have no column that is on
+            }
+        )
+
+
+class MultiplyLayout(data.StructLayout):
+    """An mm, as the computing side needs it. One for each job of kind MULTIPLY, in the same order."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "type": unsigned(4),  # golden.spec.instruction.MmType
+                "ka": 2,  # as stored
+                "kb": 2,  # as stored
+                "ra": unsigned(params.reg_width),
+            }
+        )
+
+
+class StepLayout(data.StructLayout):
+    """One broadcast: ka columns of kb units each to all threads."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "units": data.ArrayLayout(params.unit_bits, STEP_UNITS),  # unit qa·kb + qb
+                "on": unsigned(4),  # by member qa
+                "register": unsigned(params.reg_width),
+                "type": unsigned(4),
+                "ka": 2,  # as stored
+                "kb": 2,  # as stored
+                "first": 1,  # the first step of an mm: its factors are to be used from here on
+                "last": 1,  # the last one of it; on may be 0
+            }
+        )
+
+
+class ScatterLayout(data.StructLayout):
+    """A write of bytes of up to eight chunks of shared memory, anywhere."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "chunks": data.ArrayLayout(params.chunk_width, BANKS),
+                "data": data.ArrayLayout(8 * CHUNK_BYTES, BANKS),
+                "strobes": data.ArrayLayout(CHUNK_BYTES, BANKS),  # one bit a byte; 0: the lane writes nothing
+            }
+        )
+
+
+class FaultLayout(data.StructLayout):
+    """An error record, or with code 0 the absence of one; one for each instruction that ends in the room that sends it."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "code": unsigned(4),  # golden.spec.pe_errors.PeError
+                "number": unsigned(NUMBER_BITS),
+                "first": unsigned(params.thread_width),
+                "last": unsigned(params.thread_width),
+                "register": unsigned(16),
+            }
+        )
+
+
+class SegmentWriteLayout(data.StructLayout):
+    """A segment as a processor writes it."""
+
+    def __init__(self, params):
+        super().__init__({"index": unsigned(params.segment_width), "word": unsigned(256)})
+
+
+class PageWriteLayout(data.StructLayout):
+    """A page entry as a processor, or the pager, writes it."""
+
+    def __init__(self, params):
+        super().__init__({"index": unsigned(params.page_width), "word": unsigned(64)})

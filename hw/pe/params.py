@@ -1,0 +1,125 @@
+"""Parameters of the processing engine, and the named presets."""
+
+from dataclasses import dataclass, field, replace
+
+from ..smem.params import BANKS, SmemParams
+
+__all__ = ["LANES", "PE_PRESETS", "PeParams"]
+
+#: Threads whose addresses are made, and chunks of shared memory that are read, at once.
+LANES = BANKS
+
+_RANGES = {
+    "threads": (4, 256),
+    "regs": (16, 512),
+    "factor_regs": (1, 2),
+    "uniform_regs": (8, 16),
+    "segments": (2, 64),
+    "pages": (2, 4096),
+    "mm_in_flight": (2, 16),
+}
+_POWERS = {"segments", "pages", "mm_in_flight"}
+
+
+@dataclass(frozen=True)
+class PeParams:
+    """Sizes of one processing engine.
+
+    Attributes
+    ----------
+    threads : int
+        Rows of C, each with a dot-product unit, 4 to 256.
+    regs : int
+        Registers of 32 bits a thread, 16 to 512, even; one memory of this depth.
+    factor_regs : int
+        F: registers of A that one issue multiplies, 1 or 2. A dot-product unit has 4·F multipliers of 8 bits.
+    uniform_regs : int
+        8 to 16.
+    segments : int
+        Entries of the segment table, 2 to 64, a power of two.
+    pages : int
+        Entries of the page table, 2 to 4096, a power of two; one memory of this depth.
+    mm_in_flight : int
+        Instructions whose columns are fetched or under way while the oldest of them multiplies, 2 to 16, a power of two.
+    smem : SmemParams
+        The shared memory that operands are in.
+    """
+
+    threads: int = 16
+    regs: int = 320
+    factor_regs: int = 2
+    uniform_regs: int = 8
+    segments: int = 16
+    pages: int = 256
+    mm_in_flight: int = 4
+    smem: SmemParams = field(default_factory=SmemParams)
+
+    def __post_init__(self):
+        for name, (low, high) in _RANGES.items():
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise TypeError(f"{name} must be an int, not {value!r}")
+            if not low <= value <= high:
+                raise ValueError(f"{name} must be {low} to {high}, not {value!r}")
+            if name in _POWERS and value & (value - 1):
+                raise ValueError(f"{name} must be a power of two, not {value!r}")
+        if self.regs % 2:
+            raise ValueError(f"regs must be even, not {self.regs!r}")
+        if not isinstance(self.smem, SmemParams):
+            raise TypeError(f"smem must be SmemParams, not {self.smem!r}")
+
+    def replace(self, **changes):
+        """The same parameters with some changed."""
+        return replace(self, **changes)
+
+    @property
+    def groups(self):
+        """Groups of :data:`LANES` threads; the last one may have fewer."""
+        return -(-self.threads // LANES)
+
+    @property
+    def group_width(self):
+        """Bits of a group's number."""
+        return max(1, (self.groups - 1).bit_length())
+
+    @property
+    def thread_width(self):
+        """Bits of a thread's number."""
+        return (self.threads - 1).bit_length()
+
+    @property
+    def reg_width(self):
+        """Bits of a register's number, as it is in the file."""
+        return (self.regs - 1).bit_length()
+
+    @property
+    def unit_bytes(self):
+        """Bytes of A, or of a column, that one dot-product unit multiplies in a cycle."""
+        return 4 * self.factor_regs
+
+    @property
+    def unit_bits(self):
+        return 8 * self.unit_bytes
+
+    @property
+    def segment_width(self):
+        """Bits of a segment's number."""
+        return (self.segments - 1).bit_length()
+
+    @property
+    def page_width(self):
+        """Bits of a page entry's number."""
+        return (self.pages - 1).bit_length()
+
+    @property
+    def chunk_width(self):
+        """Bits of the address of a chunk of 16 bytes in shared memory."""
+        return self.smem.addr_width - 4
+
+
+PE_PRESETS = {
+    "unit": PeParams(threads=4, regs=32, segments=8, pages=32, mm_in_flight=2, smem=SmemParams(16 * 1024)),
+    "ecp5": PeParams(threads=8, regs=128, segments=8, pages=64, smem=SmemParams(32 * 1024)),
+    "default": PeParams(),
+    "full": PeParams(threads=256, segments=32, pages=1024, mm_in_flight=8, smem=SmemParams(256 * 1024)),
+}
