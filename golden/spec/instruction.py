@@ -22,7 +22,10 @@ class Operation(IntEnum):
 
 
 class MmType(IntEnum):
-    """Elements of A and of B. Below ``F16`` bit 0 says that B is unsigned, bit 1 that A is, bit 2 that both have 16 bits."""
+    """Elements of A and of B.
+
+    Below ``F16`` bit 0 says that B is unsigned, bit 1 that A is, and bit 2 that both have 16 bits.
+    """
 
     S8S8 = 0
     S8U8 = 1

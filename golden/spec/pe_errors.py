@@ -8,8 +8,8 @@ __all__ = ["PeError"]
 class PeError(IntEnum):
     """Code of an error record.
 
-    Up to ``BARRIER`` the instruction does nothing, and the record names all threads. From ``PRODUCT`` on the accesses of
-    the threads from the first to the last of the record that meet it are left out, and all others are made. The record's
+    Up to ``BARRIER`` the instruction does nothing, and the record names all threads. From ``PRODUCT`` on only the accesses
+    that meet the error are left out, and the record names the first and the last thread that have one. The record's
     ``register`` is what the comment says, or 0.
     """
 

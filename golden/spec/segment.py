@@ -1,4 +1,4 @@
-"""Segments, and the entries of their pages (pe.md, "Logical addresses, segments and pages"; seed 001 [0060] to [0065])."""
+"""Segments, and the entries of their pages (pe.md, "Logical addresses"; seed 001 [0060] to [0065])."""
 
 from enum import IntEnum
 
@@ -37,7 +37,7 @@ SEGMENT = Format("segment", 256, "A tensor, or a part of one, that instructions 
     Field("paged", 8, 1, "1: pages lie where their entries say. 0: there is one page, and it lies at `base`."),
     Field("first_entry", 16, 16, "Entry of page 0; 0 if not paged."),
     Field("base", 32, 32, "Byte address of the only page, a multiple of 16; 0 if paged."),
-    Field("size", 64, 16, "Elements of each dimension, innermost first; 1 to 65535, 0 beyond the rank.", count=4, pitch=16),
+    Field("size", 64, 16, "Elements of each dimension, innermost first; 0 beyond the rank.", count=4, pitch=16),
     Field("page_log2", 128, 4, "Log2 of a page's elements in each dimension; 0 beyond the rank.", count=4, pitch=4),
 ))  # fmt: skip
 

@@ -40,7 +40,7 @@ class PeParams:
     pages : int
         Entries of the page table, 2 to 4096, a power of two; one memory of this depth.
     mm_in_flight : int
-        Instructions whose columns are fetched or under way while the oldest of them multiplies, 2 to 16, a power of two.
+        MM instructions that have been issued to memory and not ended, 2 to 16, a power of two.
     smem : SmemParams
         The shared memory that operands are in.
     """
