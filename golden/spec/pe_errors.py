@@ -8,9 +8,9 @@ __all__ = ["PeError"]
 class PeError(IntEnum):
     """Code of an error record.
 
-    Up to ``BARRIER`` the instruction does nothing, and the record names all threads. From ``PRODUCT`` on only the accesses
-    that meet the error are left out, and the record names the first and the last thread that have one. The record's
-    ``register`` is what the comment says, or 0.
+    Up to ``BARRIER`` the instruction does nothing, and the record names all threads. From ``PRODUCT`` on only the
+    accesses that meet the error are left out, and the record names the first and the last thread that have one. The
+    record's ``register`` is what the comment says, or 0.
     """
 
     NONE = 0

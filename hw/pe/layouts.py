@@ -126,8 +126,8 @@ class AccessKind(IntEnum):
 class AccessLayout(data.StructLayout):
     """Eight lanes of addresses in shared memory, translated, without errors, in program order.
 
-    COLUMNS and PICK are one item of ``ColumnsLayout`` each: lane l holds unit l mod kb of column l div kb of the item, for all
-    whole columns that fit eight lanes. ``lanes[l].enable`` says that the unit has an element inside.
+    COLUMNS and PICK are one item of ``ColumnsLayout`` each: lane l holds unit l mod kb of column l div kb of the item,
+    for all whole columns that fit eight lanes. ``lanes[l].enable`` says that the unit has an element inside.
     """
 
     def __init__(self, params):
@@ -207,9 +207,10 @@ class LinearLayout(data.StructLayout):
 class ColumnsLayout(data.StructLayout):
     """Up to eight units of B, as whole columns: lane l holds unit l mod kb of column l div kb.
 
-    The columns belong to consecutive loading threads j0, j0 + 1, …; column c is for member qa = (first_member + c) mod ka, and
-    for the product register ``register`` + (first_member + c) div ka. If ka columns or more fit, first_member is 0 and their number
-    a multiple of ka. Otherwise (ka ≥ 3 with kb ≥ 3, two columns an item) an item holds a part of a step.
+    The columns belong to consecutive loading threads j0, j0 + 1, …; column c is for member qa = (first_member + c) mod
+    ka, and for the product register ``register`` + (first_member + c) div ka. If ka columns or more fit, first_member
+    is 0 and their number a multiple of ka. Otherwise (ka ≥ 3 with kb ≥ 3, two columns an item) an item holds a part of
+    a step.
     """
 
     def __init__(self, params):
@@ -270,7 +271,7 @@ class ScatterLayout(data.StructLayout):
 
 
 class FaultLayout(data.StructLayout):
-    """An error record, or with code 0 the absence of one; one for each instruction that ends in the room that sends it."""
+    """An error record, or with code 0 the absence of one: one for each instruction that ends in a room."""
 
     def __init__(self, params):
         super().__init__(
