@@ -135,12 +135,8 @@ class AccessLayout(data.StructLayout):
             {
                 "enable": 1,  # this lane reads or writes its chunk
                 "chunk": unsigned(params.chunk_width),
-                "byte": unsigned(
-                    4
-                ),  # of the unit, or the word, in its chunk; PICK: of the column in the rows of the block
-                "keep": unsigned(
-                    8
-                ),  # bytes of the unit (FILL: unused; LOAD, STORE: of the word) that are inside; others are 0
+                "byte": unsigned(4),  # of the unit, or the word, in its chunk; PICK: of the column in its block's rows
+                "keep": unsigned(8),  # bytes of the unit, or the word, that are inside; FILL: unused
             }
         )
         super().__init__(
@@ -149,9 +145,7 @@ class AccessLayout(data.StructLayout):
                 "last": 1,  # the instruction's last
                 "lanes": data.ArrayLayout(lane, LANES),
                 "on": unsigned(LANES),  # COLUMNS, PICK: columns of the item that are on. LOAD: lanes to be written
-                "register": unsigned(
-                    params.reg_width
-                ),  # COLUMNS, PICK: product register of the first step. LOAD: target
+                "register": unsigned(params.reg_width),  # COLUMNS, PICK: product of the first step. LOAD: target
                 "first_member": 2,  # COLUMNS, PICK: column 0 of the item is computed by member qa = first_member
                 "group": unsigned(params.group_width),  # LOAD
                 "slot": 1,  # FILL, PICK: block of the line cache
