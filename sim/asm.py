@@ -1,4 +1,4 @@
-"""``tilewright asm``: commands from their text to 512-bit words, and back."""
+"""``tilewright asm``: commands, or instructions of the processing engine, from their text to words, and back."""
 
 import sys
 from pathlib import Path
@@ -7,16 +7,21 @@ from tilewright.golden.spec import COMMAND
 
 from .assembler import assemble
 from .disassembler import disassemble
+from .pe_assembler import INSTRUCTION_BITS, assemble_program
+from .pe_disassembler import disassemble_instruction
 from .usage import UsageError
 
 __all__ = ["configure", "run"]
 
-_DIGITS = COMMAND.bits // 4
+#: Readers, writers and widths of both kinds of word.
+_TMAU = assemble, disassemble, COMMAND.bits
+_PE = assemble_program, disassemble_instruction, INSTRUCTION_BITS
 
 
 def configure(parser):
     """Adds the arguments of the subcommand."""
-    parser.add_argument("file", metavar="FILE", type=Path, help="commands; with --back, words")
+    parser.add_argument("file", metavar="FILE", type=Path, help="commands or instructions; with --back, words")
+    parser.add_argument("--pe", action="store_true", help="instructions of the processing engine, not commands")
     parser.add_argument("--back", action="store_true", help="write the text of words, one hexadecimal number a line")
     parser.add_argument("--out", metavar="FILE", type=Path, help="write there, not to the standard output")
 
@@ -27,7 +32,8 @@ def run(args):
         text = args.file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{args.file}: cannot be read: {getattr(error, 'strerror', 'it is no text')}") from None
-    lines = map(disassemble, _words(text)) if args.back else (f"{word:0{_DIGITS}x}" for word in assemble(text))
+    read, write, bits = _PE if args.pe else _TMAU
+    lines = map(write, _words(text, bits)) if args.back else (f"{word:0{bits // 4}x}" for word in read(text))
     output = "".join(f"{line}\n" for line in lines)
     if args.out is None:
         sys.stdout.write(output)
@@ -39,14 +45,14 @@ def run(args):
     return 0
 
 
-def _words(text):
-    """The numbers of a file of words."""
+def _words(text, bits):
+    """The numbers of a file of words of ``bits`` bits."""
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             try:
                 word = int(line, 16)
             except ValueError:
                 word = -1
-            if not 0 <= word < 1 << COMMAND.bits:
-                raise UsageError(f"line {number}: {line.strip()!r} must be a hexadecimal number of {COMMAND.bits} bits")
+            if not 0 <= word < 1 << bits:
+                raise UsageError(f"line {number}: {line.strip()!r} must be a hexadecimal number of {bits} bits")
             yield word

@@ -16,7 +16,7 @@ __all__ = ["COMMANDS", "main"]
 #: Subcommands: module and one line of help.
 COMMANDS = {
     "area": ("tilewright.sim.area", "count tables, flip-flops and levels of logic of every room"),
-    "asm": ("tilewright.sim.asm", "assemble commands from text, or write the text of words"),
+    "asm": ("tilewright.sim.asm", "assemble commands or instructions from text, or write the text of words"),
     "bench": ("tilewright.sim.bench", "measure latencies and utilisation against their targets"),
     "docs": ("tilewright.sim.docs", "build the documentation"),
     "header": ("tilewright.sim.header", "write the C header for drivers"),
