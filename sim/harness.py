@@ -1,8 +1,7 @@
 """The hardware around a TMAU in simulation: memory behind it, players before it, and logs of what happens."""
 
 from amaranth import unsigned
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
-from amaranth.lib import wiring
+from amaranth.hdl import Cat, Mux
 from amaranth.lib.wiring import In, Out, connect
 
 from tilewright.hw.reduce.unit import IN_FLIGHT
@@ -12,8 +11,8 @@ from .axi_monitor import Axi4Monitor
 from .axi_rules import Rule, Wait
 from .drivers import BarrierDriver, RegisterDriver
 from .memory_model import CHANNELS, MAX_LATENCY, MemoryModel
-from .players import Log, Player
 from .records import LOG_DEPTHS, PORTS, READ_IDS, SCRIPT_DEPTH, log_entries, script_items
+from .scripted import ScriptedHarness
 from .stall import Stall
 from .testbench import Array
 
@@ -22,11 +21,8 @@ __all__ = ["Harness"]
 _FIRST_STALL = len(CHANNELS)  # numbers of stalls: the memory's first, then the players', then the consumer's
 
 
-class Harness(wiring.Component):
+class Harness(ScriptedHarness):
     """A :class:`~tilewright.hw.tmau.subsystem.TmauSubsystem` with all of its ports served.
-
-    Each port has a player. Its script is issued when ``start`` has been high for a cycle, and the ports that its
-    ``…_after`` names have finished. Cycles are counted from the one after ``start``.
 
     Parameters
     ----------
@@ -40,17 +36,10 @@ class Harness(wiring.Component):
     ----------
     latency, base, ar_stall, …, error_first, … : Signal, in
         See :class:`~tilewright.sim.memory_model.MemoryModel`.
-    issue_stall, answer_stall : Signal, in
-        Probabilities, in 256ths, of pauses before each item of a script and before each answer of the consumer port.
-    seed : Signal, in
-        Of all random pauses.
-    commands_count, …, commands_after, … : Signal, in
-        Items of each port's script, and ports that must have finished before: one bit for each of
-        :data:`~tilewright.sim.records.PORTS`.
+    answer_stall : Signal, in
+        Probability, in 256ths, of a pause before each answer of the consumer port.
     commands_done, … : Signal, out
-        Items that are complete: for commands, those that pulsed ``done_valid``.
-    finished : Signal, out
-        All of them, at all ports.
+        For commands, those that pulsed ``done_valid``.
     accepted_count, flips_count, requests_count, beats_count, write_requests_count, write_beats_count : Signal, out
         Entries of the other logs: commands accepted, barrier phases completed, AR, R, AW and W transfers.
     data_requests, data_beats, descriptor_requests, … : Signal, out
@@ -58,32 +47,29 @@ class Harness(wiring.Component):
     violations, late : Signal, out
         See :class:`~tilewright.sim.axi_monitor.Axi4Monitor`.
     irq : Signal, out
+
+    and those of :class:`~tilewright.sim.scripted.ScriptedHarness`.
     """
 
     def __init__(self, dut, params, *, memory_words):
         self._dut = dut
         self._params = params
         self._memory_words = memory_words
-        self._players = {
-            port: Player(shape, depth=SCRIPT_DEPTH, number=number)
-            for number, (port, shape) in enumerate(script_items(params).items(), start=_FIRST_STALL)
-        }
-        self._logs = {name: Log(shape, depth=LOG_DEPTHS[name]) for name, shape in log_entries(params).items()}
         word = unsigned(params.word_width)
-        stalls = {f"{what}_stall": In(8) for what in (*CHANNELS, "issue", "answer")}
+        stalls = {f"{what}_stall": In(8) for what in (*CHANNELS, "answer")}
         memory = {"latency": In(range(MAX_LATENCY + 1)), "base": In(word), "error_response": In(2)}
         memory |= {"error_reads": In(1), "error_writes": In(1)}
         window = dict.fromkeys(("error_first", "error_last"), In(word))
-        scripts = {f"{port}_count": In(range(SCRIPT_DEPTH + 1)) for port in PORTS}
-        order = {f"{port}_after": In(len(PORTS)) for port in PORTS}
-        done = {f"{port}_done": Out(32) for port in PORTS}
-        logs = {f"{name}_count": Out(32) for name in self._logs if name not in PORTS}
         counts = {f"{kind}_{what}": Out(32) for kind in READ_IDS for what in ("requests", "beats")}
         watch = {"violations": Out(len(Rule)), "late": Out(len(Wait)), "irq": Out(1)}
         super().__init__(
-            {"start": In(1), "finished": Out(1), "seed": In(16)}
-            | stalls | memory | window | scripts | order | done | logs | counts | watch
-        )  # fmt: skip
+            script_items(params),
+            log_entries(params),
+            LOG_DEPTHS,
+            script_depth=SCRIPT_DEPTH,
+            first_stall=_FIRST_STALL,
+            members=stalls | memory | window | counts | watch,
+        )
 
     def arrays(self):
         """Every memory that a session loads or dumps, by name."""
@@ -91,63 +77,27 @@ class Harness(wiring.Component):
         for bank in range(BANKS):
             path = f"dut.smem.banks.bank{bank}"
             arrays[f"bank{bank}"] = Array(path, 8 * CHUNK_BYTES, self._params.smem.rows)
-        for port in PORTS:
-            script = self._players[port].script
-            arrays[f"{port}_script"] = Array(f"{port}_player.script.array.words", script.width, script.depth)
-        for name, log in self._logs.items():
-            arrays[f"{name}_log"] = Array(f"{name}_log.memory.array.words", log.memory.width, log.memory.depth)
-        return arrays
+        return arrays | self.script_arrays()
 
     def elaborate(self, platform):
-        m = Module()
+        m = super().elaborate(platform)
         m.submodules.dut = dut = self._dut
-        cycle = Signal(32)
-        m.d.sync += cycle.eq(Mux(self.start, 0, cycle + 1))
-
-        for name, log in self._logs.items():
-            m.submodules[f"{name}_log"] = log
-            m.d.comb += [log.start.eq(self.start), log.cycle.eq(cycle)]
-            if name not in PORTS:
-                m.d.comb += getattr(self, f"{name}_count").eq(log.count)
-        self._play(m)
         self._serve_memory(m, dut.m_axi)
         self._serve_commands(m)
         self._serve_reads(m)
 
         m.submodules.barrier_driver = barriers = BarrierDriver(self._params.smem)
         m.submodules.register_driver = registers = RegisterDriver(dut.s_axil.signature.addr_width)
-        connect(m, player=self._players["barriers"].o, driver=barriers.i)
+        connect(m, player=self.players["barriers"].o, driver=barriers.i)
         connect(m, driver=barriers.requests, dut=dut.barriers)
         connect(m, dut=dut.barrier_results, driver=barriers.results)
-        connect(m, player=self._players["registers"].o, driver=registers.i)
+        connect(m, player=self.players["registers"].o, driver=registers.i)
         connect(m, driver=registers.axi, dut=dut.s_axil)
-        self._log(m, "barriers", barriers.answer_valid, barriers.answer)
-        self._log(m, "registers", registers.answer_valid, registers.answer)
-        self._log(m, "flips", dut.flip_valid, dut.flip_address)
+        self.log(m, "barriers", barriers.answer_valid, barriers.answer)
+        self.log(m, "registers", registers.answer_valid, registers.answer)
+        self.log(m, "flips", dut.flip_valid, dut.flip_address)
         m.d.comb += self.irq.eq(dut.irq)
         return m
-
-    def _log(self, m, name, valid, entry):
-        log = self._logs[name]
-        m.d.comb += [log.valid.eq(valid), Value.cast(log.entry).eq(entry)]
-
-    def _play(self, m):
-        """Players, and who waits for whom."""
-        complete = Signal(len(PORTS))
-        for number, port in enumerate(PORTS):
-            player = m.submodules[f"{port}_player"] = self._players[port]
-            done = self._logs[port].count
-            m.d.comb += [
-                player.start.eq(self.start),
-                player.count.eq(getattr(self, f"{port}_count")),
-                player.enable.eq((getattr(self, f"{port}_after") & ~complete) == 0),
-                player.idle.eq(done == player.issued),
-                player.stall.eq(self.issue_stall),
-                player.seed.eq(self.seed),
-                complete[number].eq(player.finished & player.idle),
-                getattr(self, f"{port}_done").eq(done),
-            ]
-        m.d.comb += self.finished.eq(complete.all())
 
     def _serve_memory(self, m, axi):
         params = self._params
@@ -169,10 +119,10 @@ class Harness(wiring.Component):
         m.d.comb += [self.violations.eq(monitor.violations), self.late.eq(monitor.late)]
 
         requested, answered = axi.arvalid & axi.arready, axi.rvalid & axi.rready
-        self._log(m, "requests", requested, Cat(axi.arid, axi.arlen, axi.araddr))
-        self._log(m, "beats", answered, Cat(axi.rid, axi.rlast))
-        self._log(m, "write_requests", axi.awvalid & axi.awready, Cat(axi.awid, axi.awlen, axi.awaddr))
-        self._log(m, "write_beats", axi.wvalid & axi.wready, axi.wlast)
+        self.log(m, "requests", requested, Cat(axi.arid, axi.arlen, axi.araddr))
+        self.log(m, "beats", answered, Cat(axi.rid, axi.rlast))
+        self.log(m, "write_requests", axi.awvalid & axi.awready, Cat(axi.awid, axi.awlen, axi.awaddr))
+        self.log(m, "write_beats", axi.wvalid & axi.wready, axi.wlast)
         for kind, number in READ_IDS.items():
             for what, happens, mine in (("requests", requested, axi.arid), ("beats", answered, axi.rid)):
                 count = getattr(self, f"{kind}_{what}")
@@ -180,18 +130,18 @@ class Harness(wiring.Component):
 
     def _serve_commands(self, m):
         dut = self._dut
-        connect(m, player=self._players["commands"].o, dut=dut.commands)
-        self._log(m, "accepted", dut.commands.valid & dut.commands.ready, dut.commands.payload.tag)
-        self._log(m, "commands", dut.done_valid, Cat(dut.done_tag, dut.done_error))
+        connect(m, player=self.players["commands"].o, dut=dut.commands)
+        self.log(m, "accepted", dut.commands.valid & dut.commands.ready, dut.commands.payload.tag)
+        self.log(m, "commands", dut.done_valid, Cat(dut.done_tag, dut.done_error))
 
     def _serve_reads(self, m):
         dut = self._dut
         m.submodules.answer_stall = stall = Stall(_FIRST_STALL + len(PORTS))
-        connect(m, player=self._players["reads"].o, dut=dut.reads)
+        connect(m, player=self.players["reads"].o, dut=dut.reads)
         m.d.comb += [
             stall.probability.eq(self.answer_stall),
             stall.seed.eq(self.seed),
             stall.start.eq(self.start),
             dut.read_data.ready.eq(stall.go),
         ]
-        self._log(m, "reads", dut.read_data.valid & dut.read_data.ready, dut.read_data.payload)
+        self.log(m, "reads", dut.read_data.valid & dut.read_data.ready, dut.read_data.payload)

@@ -14,10 +14,9 @@ from .backdoor import GlobalBackdoor, SharedBackdoor, as_bytes
 from .designs import cached_design
 from .harness import Harness
 from .memory_model import CHANNELS, MAX_LATENCY, MIN_LATENCY
-from .packing import pack_rows
-from .players import ScriptRowLayout
 from .records import LOG_DEPTHS, PORTS, SCRIPT_DEPTH, TRACES, log_entries, script_items
 from .run import Logs, collect
+from .scripted import load_scripts
 from .scripts import barrier_row, command_row, read_row, register_row
 from .simulation import Simulation, SimulationError
 from .testbench import make_design
@@ -96,7 +95,7 @@ class Session:
         self._patience = patience
         self.global_memory = GlobalBackdoor(self.simulation, params.bus_bytes, words)
         self.shared_memory = SharedBackdoor(self.simulation, params.smem.rows)
-        self._items = {port: ScriptRowLayout(shape) for port, shape in script_items(params).items()}
+        self._items = script_items(params)
         self._entries = log_entries(params)
         self._must_reset = True
         self.clear()
@@ -276,7 +275,7 @@ class Session:
             "barriers": [barrier_row(*operation) for operation in barriers],
             "registers": [register_row(_offset(name), *word) for name, *word in registers],
         }
-        self._write_scripts(scripts, after or {})
+        load_scripts(self.simulation, self._items, scripts, after or {}, SCRIPT_DEPTH)
         statuses, _ = self.simulation.exchange(
             reset=self._must_reset, start=True, limit=self._patience if limit is None else limit, drain=drain
         )
@@ -318,18 +317,6 @@ class Session:
         """Values of all registers that the hardware shows, by name: parameters, status, error record, counters."""
         answers = self.run(registers=[(register.offset,) for register in REGISTERS]).registers
         return {register.name: answer.data for register, answer in zip(REGISTERS, answers, strict=True)}
-
-    def _write_scripts(self, scripts, after):
-        for port, items in scripts.items():
-            if len(items) > SCRIPT_DEPTH:
-                raise ValueError(f"a run must have at most {SCRIPT_DEPTH} {port}, not {len(items)}")
-            row = self._items[port]
-            self.simulation.load(f"{port}_script", 0, pack_rows(row, items, row.bytes))
-            self.simulation.controls[f"{port}_count"] = len(items)
-            mask = 0
-            for other in after.get(port, ()):
-                mask |= 1 << PORTS.index(other)
-            self.simulation.controls[f"{port}_after"] = mask
 
 
 def _stalls(stall):

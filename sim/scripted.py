@@ -1,0 +1,128 @@
+"""What every harness has: players that issue scripts at ports, logs of what happens, and the order of the ports."""
+
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from .packing import pack_rows
+from .players import Log, Player, ScriptRowLayout
+from .testbench import Array
+
+__all__ = ["ScriptedHarness", "load_scripts"]
+
+
+class ScriptedHarness(wiring.Component):
+    """A harness with a player for each port; a subclass connects them to what it tests.
+
+    Each player's script is issued when ``start`` has been high for a cycle, and the ports that its ``…_after`` names
+    have finished. Cycles are counted from the one after ``start``.
+
+    Parameters
+    ----------
+    items : dict of str to shape
+        An item of the script of each port.
+    entries : dict of str to shape
+        An entry of each log. Every port has a log of its own name; an item is complete when that has an entry for it.
+    depths : dict of str to int
+        Entries of each log.
+    script_depth : int
+        Items of each script.
+    first_stall : int
+        Number of the first player's :class:`~tilewright.sim.stall.Stall`; see there.
+    members : dict
+        Further members.
+
+    Attributes
+    ----------
+    issue_stall, seed : Signal, in
+        Probability, in 256ths, of a pause before each item of a script; and how all random pauses vary.
+    *port*\\ ``_count``, *port*\\ ``_after`` : Signal, in
+        Items of the port's script, and the ports that must have finished before: a bit each, in the order of ``items``.
+    *port*\\ ``_done`` : Signal, out
+        Items that are complete.
+    *log*\\ ``_count`` : Signal, out
+        Entries of each log that belongs to no port.
+    finished : Signal, out
+        All items of all ports are complete.
+    """
+
+    def __init__(self, items, entries, depths, *, script_depth, first_stall, members):
+        self.ports = tuple(items)
+        self.players = {
+            port: Player(shape, depth=script_depth, number=number)
+            for number, (port, shape) in enumerate(items.items(), start=first_stall)
+        }
+        self.logs = {name: Log(shape, depth=depths[name]) for name, shape in entries.items()}
+        scripts = {f"{port}_count": In(range(script_depth + 1)) for port in self.ports}
+        order = {f"{port}_after": In(len(self.ports)) for port in self.ports}
+        done = {f"{port}_done": Out(32) for port in self.ports}
+        counts = {f"{name}_count": Out(32) for name in self.logs if name not in self.ports}
+        own = {"start": In(1), "finished": Out(1), "issue_stall": In(8), "seed": In(16)}
+        super().__init__(own | scripts | order | done | counts | members)
+
+    def script_arrays(self):
+        """Scripts and logs, which a session loads or dumps, by name."""
+        arrays = {}
+        for port, player in self.players.items():
+            script = player.script
+            arrays[f"{port}_script"] = Array(f"{port}_player.script.array.words", script.width, script.depth)
+        for name, log in self.logs.items():
+            arrays[f"{name}_log"] = Array(f"{name}_log.memory.array.words", log.memory.width, log.memory.depth)
+        return arrays
+
+    def elaborate(self, platform):
+        m = Module()
+        cycle = Signal(32)
+        m.d.sync += cycle.eq(Mux(self.start, 0, cycle + 1))
+        for name, log in self.logs.items():
+            m.submodules[f"{name}_log"] = log
+            m.d.comb += [log.start.eq(self.start), log.cycle.eq(cycle)]
+            if name not in self.ports:
+                m.d.comb += getattr(self, f"{name}_count").eq(log.count)
+        complete = Signal(len(self.ports))
+        for number, port in enumerate(self.ports):
+            player = m.submodules[f"{port}_player"] = self.players[port]
+            done = self.logs[port].count
+            m.d.comb += [
+                player.start.eq(self.start),
+                player.count.eq(getattr(self, f"{port}_count")),
+                player.enable.eq((getattr(self, f"{port}_after") & ~complete) == 0),
+                player.idle.eq(done == player.issued),
+                player.stall.eq(self.issue_stall),
+                player.seed.eq(self.seed),
+                complete[number].eq(player.finished & player.idle),
+                getattr(self, f"{port}_done").eq(done),
+            ]
+        m.d.comb += self.finished.eq(complete.all())
+        return m
+
+    def log(self, m, name, valid, entry):
+        """Makes an entry of the log when ``valid``."""
+        log = self.logs[name]
+        m.d.comb += [log.valid.eq(valid), Value.cast(log.entry).eq(entry)]
+
+
+def load_scripts(simulation, items, scripts, after, depth):
+    """Has the next exchange of a :class:`ScriptedHarness` begin with these scripts.
+
+    Parameters
+    ----------
+    simulation : Simulation
+    items : dict of str to shape
+        As the harness has them.
+    scripts : dict of str to list
+        Rows of :class:`~tilewright.sim.players.ScriptRowLayout` for each port.
+    after : dict of str to sequence of str
+        Ports that begin when others have finished.
+    depth : int
+        Of the harness's scripts.
+    """
+    ports = tuple(items)
+    for port, shape in items.items():
+        rows = scripts.get(port, ())
+        if len(rows) > depth:
+            raise ValueError(f"a run must have at most {depth} {port}, not {len(rows)}")
+        row = ScriptRowLayout(shape)
+        simulation.load(f"{port}_script", 0, pack_rows(row, rows, row.bytes))
+        simulation.controls[f"{port}_count"] = len(rows)
+        simulation.controls[f"{port}_after"] = sum(1 << ports.index(other) for other in after.get(port, ()))
