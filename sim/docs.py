@@ -8,11 +8,14 @@ from amaranth.lib.wiring import Component
 
 from tilewright.golden import spec
 from tilewright.golden.spec.registers import REGISTERS
+from tilewright.golden.spec.segment import PAGE_ENTRY, SEGMENT
 from tilewright.hw import tmau
+from tilewright.hw.pe.params import PE_PRESETS, PeParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import PRESETS, TmauParams
 
 from .header import header_text
+from .pe_tables import instructions_page, pe_errors_page
 from .stages import stages_text
 from .tables import errors_page, format_page, parameters_page, ports_table, registers_page
 from .usage import UsageError
@@ -41,6 +44,11 @@ def generated_pages(preset="default"):
         "registers.md": registers_page(REGISTERS),
         "errors.md": errors_page(),
         "parameters.md": parameters_page(PRESETS, TmauParams, SmemParams),
+        "instructions.md": instructions_page(),
+        "segment.md": format_page(SEGMENT, recorded=False),
+        "page_entry.md": format_page(PAGE_ENTRY, recorded=False),
+        "pe_errors.md": pe_errors_page(),
+        "pe_parameters.md": parameters_page(PE_PRESETS, PeParams, title="Parameters of the processing engine"),
         "ports.md": _ports_page(preset),
         "stages.md": stages_text(),
         "tilewright.h": header_text(),

@@ -10,7 +10,17 @@ from tilewright.golden.spec.registers import Access
 from .header import member_docs
 from .verilog import conventional_ports
 
-__all__ = ["enum_table", "errors_page", "format_page", "parameters_page", "ports_table", "registers_page", "table"]
+__all__ = [
+    "enum_sections",
+    "enum_table",
+    "errors_page",
+    "fields_table",
+    "format_page",
+    "parameters_page",
+    "ports_table",
+    "registers_page",
+    "table",
+]
 
 
 def table(head, rows):
@@ -50,9 +60,8 @@ def _stored(field):
     return ", ".join(words)
 
 
-def format_page(fmt, *enumerations):
-    """Page of one format: every field, then its enumerations and the further ``enumerations``."""
-    name = fmt.name.capitalize()
+def fields_table(fmt):
+    """The fields of a format: number, name, bits, width, encoding, meaning."""
     rows = [
         (
             number,
@@ -64,16 +73,30 @@ def format_page(fmt, *enumerations):
         )
         for number, field in enumerate(fmt.fields)
     ]
-    parts = [
-        f"# {name}\n",
-        _code(fmt.doc) + "\n",
-        f"{fmt.bytes} bytes, stored little-endian: bit 0 is the least significant bit of byte 0. Bits in no field are "
-        "zero. The number of a field is what an error record names.\n",
-        table(["number", "field", "bits", "width", "stored as", "meaning"], rows),
-    ]
-    for enumeration in dict.fromkeys([*(field.enum for field in fmt.fields if field.enum), *enumerations]):
+    return table(["number", "field", "bits", "width", "stored as", "meaning"], rows)
+
+
+def enum_sections(fields, *enumerations):
+    """Sections on the enumerations of ``fields``, and then on the further ``enumerations``, each once, as a list."""
+    parts = []
+    for enumeration in dict.fromkeys([*(field.enum for field in fields if field.enum), *enumerations]):
         parts += [f"## {enumeration.__name__}\n", _code(inspect.getdoc(enumeration)) + "\n", enum_table(enumeration)]
-    return "\n".join(parts)
+    return parts
+
+
+def format_page(fmt, *enumerations, recorded=True):
+    """Page of one format: every field, then its enumerations and the further ``enumerations``.
+
+    ``recorded``: error records name its fields.
+    """
+    stored = (
+        f"{fmt.bytes} bytes, stored little-endian: bit 0 is the least significant bit of byte 0. Bits in no field are "
+        "zero."
+    )
+    numbers = " The number of a field is what an error record names." if recorded else ""
+    title = fmt.name.replace("_", " ").capitalize()
+    parts = [f"# {title}\n", _code(fmt.doc) + "\n", stored + numbers + "\n", fields_table(fmt)]
+    return "\n".join(parts + enum_sections(fmt.fields, *enumerations))
 
 
 def _format_links():
@@ -134,12 +157,12 @@ def _flat(params, prefix=""):
             yield prefix + field.name, value
 
 
-def parameters_page(presets, *classes):
+def parameters_page(presets, *classes, title="Parameters and presets"):
     """Page of the parameter ``classes``, and of the ``presets``, which are objects of the first."""
     names = [name for name, _ in _flat(next(iter(presets.values())))]
     values = {preset: dict(_flat(params)) for preset, params in presets.items()}
     parts = [
-        "# Parameters and presets\n",
+        f"# {title}\n",
         "A preset is a named set of parameters; `PRESET=` and `--preset` take its name.\n",
     ]
     rows = [(f"`{name}`", *(values[preset][name] for preset in presets)) for name in names]

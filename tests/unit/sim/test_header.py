@@ -7,6 +7,8 @@ import pytest
 
 from tilewright.golden import command_word
 from tilewright.golden.spec import BARRIER, DESCRIPTOR, Element, Error, LaneLayout, Opcode, Space, Swizzle
+from tilewright.golden.spec.instruction import INSTRUCTIONS, MmType, Operation
+from tilewright.golden.spec.segment import PAGE_ENTRY, SEGMENT, SegmentElement
 from tilewright.sim.cli import main
 from tilewright.sim.header import header_text, member_docs
 
@@ -73,6 +75,20 @@ int main(void)
     tw_put(c, TW_REPLACE_INDEX_LSB, TW_REPLACE_INDEX_WIDTH, 4);
     tw_put(c, TW_REPLACE_VALUE_LSB, TW_REPLACE_VALUE_WIDTH, UINT64_MAX);
     print(c, TW_REPLACE_WORDS);
+    memset(c, 0, sizeof(c));
+    tw_put(c, TW_PE_MM_OPCODE_LSB, TW_PE_MM_OPCODE_WIDTH, TW_PE_OPERATION_MM);
+    tw_put(c, TW_PE_MM_KA_LSB, TW_PE_MM_KA_WIDTH, 4 - TW_PE_MM_KA_BIAS);
+    tw_put(c, TW_PE_MM_TYPE_LSB, TW_PE_MM_TYPE_WIDTH, TW_PE_MM_TYPE_BF16);
+    tw_put(c, TW_PE_MM_IMM_LSB, TW_PE_MM_IMM_WIDTH, 0xffffffff);
+    print(c, TW_PE_MM_WORDS);
+    memset(c, 0, sizeof(c));
+    tw_put(c, TW_SEGMENT_ELEMENT_LSB, TW_SEGMENT_ELEMENT_WIDTH, TW_SEGMENT_ELEMENT_F16);
+    for (int i = 0; i < TW_SEGMENT_SIZE_COUNT; i++)
+        tw_put(c, TW_SEGMENT_SIZE_LSB + i * TW_SEGMENT_SIZE_PITCH, TW_SEGMENT_SIZE_WIDTH, 65535 - i);
+    print(c, TW_SEGMENT_WORDS);
+    memset(c, 0, sizeof(c));
+    tw_put(c, TW_PAGE_ENTRY_ON_CHIP_LSB, TW_PAGE_ENTRY_ON_CHIP_WIDTH, 1);
+    print(c, TW_PAGE_ENTRY_WORDS);
     printf("%llu\n", (unsigned long long)tw_get(b, TW_BARRIER_EXPECTED_LSB, TW_BARRIER_EXPECTED_WIDTH));
     printf("%d\n", TW_ERROR_STRIDE);
     printf("%x %x\n", TW_REG_ERROR_COUNT, TW_REG_ID_VALUE);
@@ -108,6 +124,7 @@ def test_a_driver_in_c_packs_what_python_packs(printed):
         stride=[2**40 - 16 * (i + 1) for i in range(4)],
         lower=[-1, -2, -3],
     )
+    multiply = INSTRUCTIONS[Operation.MM]
     words, (barrier, *commands) = printed[:16], printed[16:-6]
     expected, error, offset, identity, lsb, width = printed[-6:]
     assert [int(text, 16) for text in words] == words_of(word, 16)
@@ -116,6 +133,9 @@ def test_a_driver_in_c_packs_what_python_packs(printed):
         *words_of(command_word(Opcode.LANES, destination_layout=LaneLayout.ROW_ALIGNED, shape=(7, 8, 9, 10)), 8),
         *words_of(command_word(Opcode.WAIT, count=2, read=1), 8),
         *words_of(command_word(Opcode.REPLACE, index=4, value=2**64 - 1), 8),
+        *words_of(multiply.pack(opcode=Operation.MM, ka=4, kb=1, type=MmType.BF16, imm=2**32 - 1), 2),
+        *words_of(SEGMENT.pack(element=SegmentElement.F16, rank=1, size=[65535 - i for i in range(4)]), 4),
+        PAGE_ENTRY.pack(on_chip=1),
     ]
     assert int(barrier, 16) == BARRIER.pack(pending=0xFFFFF, expected=3)
     assert int(expected) == 3
