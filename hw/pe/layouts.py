@@ -5,11 +5,11 @@ from enum import IntEnum
 from amaranth import unsigned
 from amaranth.lib import data
 
-from ..smem.params import BANKS, CHUNK_BYTES
 from .params import LANES
 
 __all__ = [
     "INSTRUCTION_BITS",
+    "LANE_READ_LATENCY",
     "NUMBER_BITS",
     "STEP_UNITS",
     "AccessKind",
@@ -23,7 +23,6 @@ __all__ = [
     "LinearLayout",
     "MultiplyLayout",
     "PageWriteLayout",
-    "ScatterLayout",
     "SegmentEntryLayout",
     "SegmentWriteLayout",
     "StepLayout",
@@ -32,6 +31,8 @@ __all__ = [
 INSTRUCTION_BITS = 128
 #: Bits of an instruction's number: they are counted from 0 on after reset.
 NUMBER_BITS = 32
+#: Cycles from the handshake of a lane read to the one in which its answer is there.
+LANE_READ_LATENCY = 2
 #: Units of B that one step can broadcast: ka = 4 columns of kb = 4 units.
 STEP_UNITS = 16
 
@@ -80,7 +81,7 @@ class JobLayout(data.StructLayout):
                 "imm": unsigned(32),
                 "guard": 1,
                 "predicate": unsigned(3),
-                "register": unsigned(params.reg_width + 1),  # rc, rd or rs; of mm it may be past the end of the file
+                "register": unsigned(16),  # rc, rd or rs; of mm it may be past the end of the file
                 "count": unsigned(params.reg_width + 1),  # registers that LOAD and STORE move
                 "ka": 2,  # as stored: 0 to 3
                 "kb": 2,  # as stored
@@ -120,7 +121,7 @@ class AccessKind(IntEnum):
     PICK = 2  #: nothing is read: columns come out of a block of the line cache, t1
     LOAD = 3  #: a word of each lane goes to a register of its thread
     STORE = 4  #: a word of each lane is written
-    NOTHING = 5  #: an instruction ends without an access
+    NOTHING = 5  #: a LOAD ends without an access; a STORE ends with STORE, maybe without a lane
 
 
 class AccessLayout(data.StructLayout):
@@ -247,19 +248,6 @@ class StepLayout(data.StructLayout):
                 "kb": 2,  # as stored
                 "first": 1,  # the first step of an mm: its factors are to be used from here on
                 "last": 1,  # the last one of it; on may be 0
-            }
-        )
-
-
-class ScatterLayout(data.StructLayout):
-    """A write of bytes of up to eight chunks of shared memory, anywhere."""
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "chunks": data.ArrayLayout(params.chunk_width, BANKS),
-                "data": data.ArrayLayout(8 * CHUNK_BYTES, BANKS),
-                "strobes": data.ArrayLayout(CHUNK_BYTES, BANKS),  # one bit a byte; 0: the lane writes nothing
             }
         )
 
