@@ -16,6 +16,7 @@ __all__ = [
     "LandedLayout",
     "LineLayout",
     "ReadLayout",
+    "ScatterWriteLayout",
     "read_data_layout",
     "write_back_signature",
 ]
@@ -119,6 +120,19 @@ class ChunkWriteLayout(data.StructLayout):
                 "chunk": unsigned(params.addr_width - 4),  # byte address >> 4
                 "data": unsigned(CHUNK_BITS),
                 "strobe": unsigned(CHUNK_BYTES),
+            }
+        )
+
+
+class ScatterWriteLayout(data.StructLayout):
+    """A write of bytes of up to eight chunks, one a lane, anywhere."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "chunks": data.ArrayLayout(params.addr_width - 4, BANKS),  # byte address >> 4 of each lane's chunk
+                "data": data.ArrayLayout(CHUNK_BITS, BANKS),
+                "strobes": data.ArrayLayout(CHUNK_BYTES, BANKS),  # one bit a byte; 0: the lane writes nothing
             }
         )
 
