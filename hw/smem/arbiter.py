@@ -94,19 +94,28 @@ class ReadArbiter(wiring.Component):
 
 
 class WriteArbiter(wiring.Component):
-    """Gives the write side of the banks to a line and, in a bank that the line leaves alone, to one *small* writer.
+    """Gives the write side of the banks to a *wide* writer and, in a bank that it leaves alone, to one *small* writer.
 
-    The small writers are the barrier unit's write-back register and, while that has nothing to write, the host. A small
-    writer waits while a line writes its bank, up to ``PATIENCE`` cycles; then, or if the write-back register is urgent,
-    the line waits. A line waits only in cycles in which a small write happens, so no longer than one cycle for each of
-    them.
+    The wide writers are lines and, with ``stores``, scattered writes; while both wait they go by turns. The small
+    writers are the barrier unit's write-back register and, while that has nothing to write, the host. A small writer
+    waits while a wide one writes its bank, up to ``PATIENCE`` cycles; then, or if the write-back register is urgent,
+    the wide one waits. A line waits only in cycles in which a small write, or in its turn a scattered one, happens, so
+    no longer than one cycle for each of them.
 
     Latency: none; the written bytes can be read in the next cycle (and in the same, see ``Banks``). Throughput: one
-    line a cycle while no small writer needs its turn.
+    wide write a cycle while no small writer needs its turn.
+
+    Parameters
+    ----------
+    params : SmemParams
+    stores : bool
+        There are scattered writes.
 
     Members
     -------
     lines : In(stream of LineLayout)
+    scatter : In(stream of BanksWriteLayout)
+        Only with ``stores``.
     write_back : In(write_back_signature)
     host : In(stream of ChunkWriteLayout)
     banks : Out(BanksWriteLayout)
@@ -119,11 +128,14 @@ class WriteArbiter(wiring.Component):
         Cycles, up to ``PATIENCE``, that some small writer has been waiting; for proofs.
     """
 
-    def __init__(self, params):
+    def __init__(self, params, stores=False):
         self.waited = Signal(range(PATIENCE + 1))
+        self._stores = stores
+        scatter = {"scatter": In(stream.Signature(BanksWriteLayout(params)))} if stores else {}
         super().__init__(
             {
                 "lines": In(stream.Signature(LineLayout(params))),
+                **scatter,
                 "write_back": In(write_back_signature(params)),
                 "host": In(stream.Signature(ChunkWriteLayout(params))),
                 "banks": Out(BanksWriteLayout(params)),
@@ -134,7 +146,9 @@ class WriteArbiter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         lines, write_back, host = self.lines, self.write_back, self.host
-        line = lines.payload
+        wide = Signal.like(self.banks)
+        wide_valid, wide_ready = Signal(), Signal()
+        self._choose_wide(m, wide, wide_valid, wide_ready)
 
         small = Signal.like(host.payload)
         small_valid = Signal()
@@ -149,28 +163,26 @@ class WriteArbiter(wiring.Component):
         with m.Elif(waited != PATIENCE):
             m.d.sync += waited.eq(waited + 1)
 
-        strobed = Signal(BANKS)  # banks that the line writes
-        m.d.comb += strobed.eq(Cat(line.strobe.word_select(b, CHUNK_BYTES).any() for b in range(BANKS)))
-        first = Signal()  # the small writer goes before the line
+        strobed = Signal(BANKS)  # banks that the wide writer writes
+        m.d.comb += strobed.eq(Cat(strobe.any() for strobe in wide.strobes))
+        first = Signal()  # the small writer goes before the wide one
         clash = Signal()
         taken = Signal()
         m.d.comb += [
             first.eq((write_back.valid & write_back.urgent) | (waited == PATIENCE)),
             clash.eq(strobed.bit_select(bank, 1)),
-            taken.eq(first | ~(lines.valid & clash)),
+            taken.eq(first | ~(wide_valid & clash)),
             write_back.taken.eq(write_back.valid & taken),
             host.ready.eq(~write_back.valid & taken),
-            lines.ready.eq(~(small_valid & first & clash)),
+            wide_ready.eq(~(small_valid & first & clash)),
             self.stall_stb.eq(lines.valid & ~lines.ready),
         ]
 
         for b in range(BANKS):
             m.d.comb += [
-                self.banks.rows[b].eq(line.row),
-                self.banks.data[b].eq(line.data.word_select(b, CHUNK_BITS)),
-                self.banks.strobes[b].eq(
-                    line.strobe.word_select(b, CHUNK_BYTES) & (lines.valid & lines.ready).replicate(CHUNK_BYTES)
-                ),
+                self.banks.rows[b].eq(wide.rows[b]),
+                self.banks.data[b].eq(wide.data[b]),
+                self.banks.strobes[b].eq(wide.strobes[b] & (wide_valid & wide_ready).replicate(CHUNK_BYTES)),
             ]
             with m.If(small_valid & taken & (bank == b)):
                 m.d.comb += [
@@ -179,3 +191,23 @@ class WriteArbiter(wiring.Component):
                     self.banks.strobes[b].eq(small.strobe),
                 ]
         return m
+
+    def _choose_wide(self, m, wide, valid, ready):
+        """The line, or by turns the scattered write."""
+        lines, line = self.lines, self.lines.payload
+        m.d.comb += [
+            wide.rows.eq(Cat(line.row for _ in range(BANKS))),
+            wide.data.eq(line.data),
+            wide.strobes.eq(line.strobe),
+            valid.eq(lines.valid),
+            lines.ready.eq(ready),
+        ]
+        if self._stores:
+            scatter = self.scatter
+            scatter_first = Signal()  # a line was written last
+            with m.If(scatter.valid & (scatter_first | ~lines.valid)):
+                m.d.comb += [wide.eq(scatter.payload), valid.eq(1), scatter.ready.eq(ready), lines.ready.eq(0)]
+            with m.If(lines.valid & lines.ready):
+                m.d.sync += scatter_first.eq(1)
+            with m.Elif(scatter.valid & scatter.ready):
+                m.d.sync += scatter_first.eq(0)

@@ -16,9 +16,11 @@ from .layouts import (
     LandedLayout,
     LineLayout,
     ReadLayout,
+    ScatterWriteLayout,
     read_data_layout,
 )
 from .params import LINE_BYTES
+from .scatter import ScatterPort
 
 __all__ = ["SharedMemory"]
 
@@ -30,10 +32,17 @@ class SharedMemory(wiring.Component):
     operation of a processor was accepted in w - 1 and none has been passed over, ``landed`` is accepted at once, and
     from w + 2 on ``flip_valid`` has pulsed, try_wait answers that the phase is complete, and reads see the line.
 
+    Parameters
+    ----------
+    params : SmemParams
+    stores : bool
+        The consumer can write too.
+
     Members
     -------
     writes : In(stream of LineLayout)
-        One line a cycle; readable in the next cycle. Waits only while a barrier or the host must have the bank.
+        One line a cycle; readable in the next cycle. Waits only while a barrier or the host must have the bank, and
+        by turns for a scattered write.
     fetches : In(stream of unsigned(row_width))
         Lines to read; one a cycle, every second one while the consumer reads too.
     line : Out(1024)
@@ -42,6 +51,13 @@ class SharedMemory(wiring.Component):
         Bytes for the transaction count of a barrier. Never waits if it comes every third cycle or less often.
     reads, read_data : In(stream of ReadLayout), Out(stream of read_data_layout())
         The consumer: any eight chunks; 2 cycles, one request a cycle without bank conflicts.
+    scatter : In(stream of ScatterWriteLayout)
+        Only with ``stores``. The consumer's writes: any eight chunks, one write a cycle without bank conflicts, every
+        second one while lines come too.
+    scatter_idle : Out(1)
+        Only with ``stores``. Reads see all scattered writes that have been accepted.
+    scatter_conflict_stb : Out(1)
+        Only with ``stores``. High for each cycle that a scattered write takes beyond its first.
     barriers, barrier_results : In(stream of BarrierRequestLayout), Out(stream of BarrierResultLayout)
         Operations of processors; 2 cycles, one every second cycle.
     host_requests, host_responses : In(stream of AccessLayout), Out(stream of AnswerLayout)
@@ -61,9 +77,15 @@ class SharedMemory(wiring.Component):
         For backdoor access in simulations.
     """
 
-    def __init__(self, params):
+    def __init__(self, params, stores=False):
         self._params = params
+        self._stores = stores
         self.banks = Banks(params)
+        scatter = {
+            "scatter": In(stream.Signature(ScatterWriteLayout(params))),
+            "scatter_idle": Out(1),
+            "scatter_conflict_stb": Out(1),
+        }
         super().__init__(
             {
                 "writes": In(stream.Signature(LineLayout(params))),
@@ -82,6 +104,7 @@ class SharedMemory(wiring.Component):
                 "error_address": Out(params.addr_width),
                 "conflict_stb": Out(1),
                 "stall_stb": Out(1),
+                **(scatter if stores else {}),
             }
         )
 
@@ -92,7 +115,7 @@ class SharedMemory(wiring.Component):
         m.submodules.consumer = consumer = ConsumerPort(self._params)
         m.submodules.host = host = HostPort(self._params)
         m.submodules.read_arbiter = read_arbiter = ReadArbiter(self._params)
-        m.submodules.write_arbiter = write_arbiter = WriteArbiter(self._params)
+        m.submodules.write_arbiter = write_arbiter = WriteArbiter(self._params, self._stores)
 
         connect(m, landed=flipped(self.landed), barrier=barrier.landed)
         connect(m, barriers=flipped(self.barriers), barrier=barrier.requests)
@@ -109,6 +132,15 @@ class SharedMemory(wiring.Component):
         connect(m, writes=flipped(self.writes), write_arbiter=write_arbiter.lines)
         connect(m, barrier=barrier.write_back, write_arbiter=write_arbiter.write_back)
         connect(m, host=host.writes, write_arbiter=write_arbiter.host)
+
+        if self._stores:
+            m.submodules.scatter = scatter = ScatterPort(self._params)
+            connect(m, scatter_writes=flipped(self.scatter), scatter=scatter.i)
+            connect(m, scatter=scatter.o, write_arbiter=write_arbiter.scatter)
+            m.d.comb += [
+                self.scatter_idle.eq(scatter.idle),
+                self.scatter_conflict_stb.eq(scatter.conflict_stb),
+            ]
 
         m.d.comb += [
             banks.read.eq(read_arbiter.banks),
