@@ -1,0 +1,135 @@
+"""Sums, maxima and the like over groups of neighbouring units, whose size may change from one cycle to the next."""
+
+from functools import partial
+
+from amaranth.hdl import Cat, Const, Mux, Signal, Value
+from amaranth.utils import ceil_log2
+
+from ..lib.delay import delay
+
+__all__ = ["Groups", "add", "either", "larger"]
+
+
+def add(value, other, taken):
+    """For :meth:`Groups.reduce`: the sum."""
+    return value + Mux(taken, other, 0)
+
+
+def larger(value, other, taken):
+    """For :meth:`Groups.reduce`: the maximum."""
+    return Mux(taken & (other > value), other, value)
+
+
+def either(value, other, taken):
+    """For :meth:`Groups.reduce`: the OR."""
+    return value | Mux(taken, other, 0)
+
+
+class Groups:
+    """``count`` units in a row, of which each ``sizes[select]`` neighbours are one group; unit 0 begins one.
+
+    The first unit of a group leads it. Reductions work in place, doubling their reach with every step, so that sizes
+    share their operators and there is nothing to choose from at the end: only the leaders' results mean something, and
+    only those of groups with all their units.
+
+    Parameters
+    ----------
+    count : int
+    sizes : sequence of int
+        1 or more each.
+    """
+
+    def __init__(self, count, sizes):
+        self.count = count
+        self.sizes = tuple(sizes)
+
+    @property
+    def depth(self):
+        """Steps that join the units of the largest group."""
+        return ceil_log2(max(self.sizes))
+
+    def leads(self, select, unit):
+        """Whether ``unit`` leads a group."""
+        return self._one_of(select, [index for index, size in enumerate(self.sizes) if unit % size == 0])
+
+    def spread(self, m, values, select, *, name):
+        """To every unit the value of its leader."""
+        chosen = []
+        for unit in range(self.count):
+            signal = Signal(Value.cast(values[unit]).shape(), name=f"{name}_{unit}")
+            with m.Switch(select):
+                for index, size in enumerate(self.sizes):
+                    with m.Case(index):
+                        m.d.comb += signal.eq(values[unit - unit % size])
+            chosen.append(signal)
+        return chosen
+
+    def reduce(self, m, rows, selects, combine, *, name):
+        """One value a group, in its leader, ``len(selects)`` cycles later.
+
+        Parameters
+        ----------
+        m : Module
+        rows : sequence of sequences of Value
+            Of every unit its own values, equally many; they are joined first.
+        selects : sequence of Value
+            Index of the groups' size, in each cycle of the pipeline.
+        combine : function of value, other, taken
+            The operator; without ``taken`` it gives ``value``.
+        name : str
+            Of the signals.
+
+        Returns
+        -------
+        list of Value
+        """
+        steps = [_halve] * ceil_log2(len(rows[0]))
+        steps += [partial(self._join, reach=1 << step) for step in range(self.depth)]
+        per_cycle = -(-len(steps) // len(selects))
+        for cycle, select in enumerate(selects):
+            for number, step in enumerate(steps[cycle * per_cycle : (cycle + 1) * per_cycle]):
+                rows = step(m, rows, select=select, combine=combine, name=f"{name}_{cycle}_{number}")
+            rows = [
+                [delay(m, value, 1, name=f"{name}_{cycle}_{unit}_{place}") for place, value in enumerate(row)]
+                for unit, row in enumerate(rows)
+            ]
+        return [row[0] for row in rows]
+
+    def _join(self, m, rows, *, reach, select, combine, name):
+        """Units take over what lies ``reach`` further on, if it is of their group and nobody nearer takes it."""
+        taken, joined = {}, []
+        for unit, (value,) in enumerate(rows):
+            takes = tuple(index for index, size in enumerate(self.sizes) if self._takes(unit, size, reach))
+            if takes:
+                if takes not in taken:
+                    taken[takes] = _named(m, self._one_of(select, takes), f"{name}_taken{len(taken)}")
+                value = _named(m, combine(value, rows[unit + reach][0], taken[takes]), f"{name}_{unit}")
+            joined.append([value])
+        return joined
+
+    def _takes(self, unit, size, reach):
+        member = unit % size
+        return member % (2 * reach) == 0 and member + reach < size and unit + reach < self.count
+
+    def _one_of(self, select, indexes):
+        if len(indexes) == len(self.sizes):
+            return Const(1)
+        return Cat(select == index for index in indexes).any()
+
+
+def _halve(m, rows, *, select, combine, name):
+    """Each unit's own values in pairs; ``select`` does not matter."""
+    return [
+        [
+            _named(m, combine(*pair, Const(1)), f"{name}_{unit}_{number}") if len(pair) == 2 else pair[0]
+            for number, pair in enumerate(row[place : place + 2] for place in range(0, len(row), 2))
+        ]
+        for unit, row in enumerate(rows)
+    ]
+
+
+def _named(m, value, name):
+    """``value`` as a signal, so that what uses it several times does not repeat it."""
+    signal = Signal.like(value, name=name)
+    m.d.comb += signal.eq(value)
+    return signal
