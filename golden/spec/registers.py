@@ -5,7 +5,7 @@ from enum import Enum
 
 from .fields import Field, Format
 
-__all__ = ["ID_VALUE", "REGISTERS", "Access", "Register"]
+__all__ = ["ID_VALUE", "REGISTERS", "Access", "Register", "counter"]
 
 #: "TWRT", read as a number.
 ID_VALUE = 0x54575254
@@ -60,7 +60,8 @@ class Register:
         return Format(self.name, 32, self.doc, self.fields)
 
 
-def _counter(name, offset, doc):
+def counter(name, offset, doc):
+    """A performance counter."""
     return Register(name, offset, Access.RO, doc, (Field("count", 0, 32, "Since the last clear, modulo 2^32."),))
 
 
@@ -112,18 +113,18 @@ REGISTERS = (
              (Field("value", 0, 32, "Offending value as stored, or address."),)),
     Register("error_count", 0x3C, Access.RO, "Errors since clear_error.",
              (Field("count", 0, 32, "Stays at its largest value."),)),
-    _counter("busy_cycles", 0x40, "Cycles in which a command was under way."),
-    _counter("commands", 0x44, "Commands accepted."),
-    _counter("requests", 0x48, "Read bursts of data that the bus accepted."),
-    _counter("beats", 0x4C, "Bus words of data that came."),
-    _counter("bytes", 0x50, "Bytes landed in shared memory, fill included."),
-    _counter("stall_credit", 0x54, "Cycles in which a burst waited because max_outstanding were in flight."),
-    _counter("stall_ar", 0x58, "Cycles in which a request waited for the bus."),
-    _counter("stall_data", 0x5C, "Cycles in which the write half waited for a bus word."),
-    _counter("stall_smem", 0x60, "Cycles in which a line waited for shared memory."),
-    _counter("descriptor_hits", 0x64, "Loads that found their descriptor in the cache."),
-    _counter("descriptor_misses", 0x68, "Loads that had to read their descriptor."),
-    _counter("bank_conflicts", 0x6C, "Cycles that reads of the consumer took longer because of bank conflicts."),
+    counter("busy_cycles", 0x40, "Cycles in which a command was under way."),
+    counter("commands", 0x44, "Commands accepted."),
+    counter("requests", 0x48, "Read bursts of data that the bus accepted."),
+    counter("beats", 0x4C, "Bus words of data that came."),
+    counter("bytes", 0x50, "Bytes landed in shared memory, fill included."),
+    counter("stall_credit", 0x54, "Cycles in which a burst waited because max_outstanding were in flight."),
+    counter("stall_ar", 0x58, "Cycles in which a request waited for the bus."),
+    counter("stall_data", 0x5C, "Cycles in which the write half waited for a bus word."),
+    counter("stall_smem", 0x60, "Cycles in which a line waited for shared memory."),
+    counter("descriptor_hits", 0x64, "Loads that found their descriptor in the cache."),
+    counter("descriptor_misses", 0x68, "Loads that had to read their descriptor."),
+    counter("bank_conflicts", 0x6C, "Cycles that reads of the consumer took longer because of bank conflicts."),
     Register("windows", 0x70, Access.RW, "Which windows confine commands. Change windows only while idle.", (
         Field("confine_global", 0, 1, "Tensors, blocks and descriptors must lie in the global window."),
         Field("confine_shared", 1, 1, "Transfers and barriers must lie in the shared window."),
@@ -138,7 +139,7 @@ REGISTERS = (
              (Field("address", 0, 32, "A multiple of 128; low bits are ignored."),)),
     Register("shared_limit", 0x88, Access.RW, "Shared window: last byte.",
              (Field("address", 0, 32, "One less than a multiple of 128; low bits are taken as ones."),)),
-    _counter("write_requests", 0x90, "Write bursts that the bus accepted."),
-    _counter("write_beats", 0x94, "Bus words written."),
-    _counter("write_bytes", 0x98, "Bytes of transfers to global memory that are complete."),
+    counter("write_requests", 0x90, "Write bursts that the bus accepted."),
+    counter("write_beats", 0x94, "Bus words written."),
+    counter("write_bytes", 0x98, "Bytes of transfers to global memory that are complete."),
 )  # fmt: skip

@@ -1,0 +1,163 @@
+"""The processing engine as a processor sees it: status, error record, interrupt, counters, and what it puts."""
+
+from amaranth import Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, flipped
+
+from tilewright.golden.spec.pe_errors import PeError
+from tilewright.golden.spec.pe_registers import PE_REGISTERS
+
+from ..bus.axi4_lite import AccessLayout, AnswerLayout
+from ..bus.csr import RegisterFile
+from ..lib.join import join
+from .layouts import INSTRUCTION_BITS, FaultLayout, PageWriteLayout, SegmentWriteLayout
+from .pager import PagerRequestLayout
+from .staging import Staging
+
+__all__ = ["Control", "EventsLayout"]
+
+
+class EventsLayout(data.StructLayout):
+    """Strobes for the performance counters; see ``golden.spec.pe_registers``."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "instruction": 1,
+                "step": 1,
+                "stall_columns": 1,
+                "stall_factors": 1,
+                "stall_product": 1,
+                "line_fills": unsigned(4),  # how many at once
+                "bank_conflict": 1,
+                "translation_miss": 1,
+            }
+        )
+
+
+class Control(wiring.Component):
+    """Registers of ``golden.spec.pe_registers``, fed by the rooms of the engine.
+
+    Members
+    -------
+    accesses, answers : streams of AccessLayout in and AnswerLayout out
+        Registers, by byte offset; see :class:`~..bus.csr.RegisterFile`. Writes to the words that are put, while they
+        have not been taken, are refused.
+    issued, collected : streams of FaultLayout, in
+        One item for every instruction, from Issue or from FaultCollector, of code NONE if there was no error. One a
+        cycle, Issue's first.
+    reported, report : 1, FaultLayout, out
+        Strobe: an item was accepted in the cycle before.
+    events : EventsLayout, in
+    halted : 1, in
+        Strobe, not before the items of all instructions before were accepted.
+    idle : 1, in
+    instructions, segments, pages, pager_requests : streams, out
+        What the processor has put; one of them at a time.
+    irq : 1, out
+        Level: a status bit is set that is enabled.
+    """
+
+    def __init__(self, params):
+        self.params = params
+        super().__init__(
+            {
+                "accesses": In(stream.Signature(AccessLayout())),
+                "answers": Out(stream.Signature(AnswerLayout())),
+                "issued": In(stream.Signature(FaultLayout(params))),
+                "collected": In(stream.Signature(FaultLayout(params))),
+                "reported": Out(1),
+                "report": Out(FaultLayout(params)),
+                "events": In(EventsLayout()),
+                "halted": In(1),
+                "idle": In(1),
+                "instructions": Out(stream.Signature(INSTRUCTION_BITS)),
+                "segments": Out(stream.Signature(SegmentWriteLayout(params))),
+                "pages": Out(stream.Signature(PageWriteLayout(params))),
+                "pager_requests": Out(stream.Signature(PagerRequestLayout(params))),
+                "irq": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.registers = registers = RegisterFile(PE_REGISTERS)
+        m.submodules.staging = staging = Staging(self.params)
+        join(m, accesses=flipped(self.accesses), staging=staging.accesses)
+        join(m, staging=staging.checked, registers=registers.accesses)
+        join(m, registers=registers.answers, answers=flipped(self.answers))
+        for name in ("instructions", "segments", "pages", "pager_requests"):
+            join(m, staging=getattr(staging, name), port=flipped(getattr(self, name)))
+
+        params, events = self.params, self.events
+        failed = Signal()
+        m.d.comb += [
+            failed.eq(self.reported & (self.report.code != PeError.NONE)),
+            registers.params0.threads.eq(params.threads),
+            registers.params0.regs.eq(params.regs),
+            registers.params1.factor_regs.eq(params.factor_regs),
+            registers.params1.uniform_regs.eq(params.uniform_regs),
+            registers.params1.mm_in_flight.eq(params.mm_in_flight),
+            registers.params2.segments.eq(params.segments),
+            registers.params2.pages.eq(params.pages),
+            registers.params3.smem_bytes.eq(params.smem.size_bytes),
+            registers.status.idle.eq(self.idle & ~staging.busy),
+            registers.status.put_busy.eq(staging.busy),
+            registers.irq_status_set.error.eq(failed),
+            self.irq.eq((registers.irq_status.as_value() & registers.irq_enable.as_value()).any()),
+            staging.put.eq(registers.put),
+            staging.page_address.eq(registers.page_address.address),
+            *(word.eq(getattr(registers, f"data{index}").word) for index, word in enumerate(staging.words)),
+        ]
+        # One cycle later, like the last report, so that who hears of the halt finds the record.
+        halted = Signal()
+        m.d.sync += halted.eq(self.halted)
+        m.d.comb += registers.irq_status_set.halt.eq(halted)
+        self._merge(m)
+        self._record(m, registers, failed)
+
+        counted = {
+            "instructions": events.instruction,
+            "busy_cycles": ~registers.status.idle,
+            "steps": events.step,
+            "stall_columns": events.stall_columns,
+            "stall_factors": events.stall_factors,
+            "stall_product": events.stall_product,
+            "line_fills": events.line_fills,
+            "bank_conflicts": events.bank_conflict,
+            "translation_misses": events.translation_miss,
+        }
+        for name, increment in counted.items():
+            count = Signal(32, name=name)
+            m.d.sync += count.eq(Mux(registers.control.clear_counters, 0, count + increment))
+            m.d.comb += getattr(registers, name).count.eq(count)
+        return m
+
+    def _merge(self, m):
+        m.d.comb += [self.issued.ready.eq(1), self.collected.ready.eq(~self.issued.valid)]
+        m.d.sync += [
+            self.reported.eq(self.issued.valid | self.collected.valid),
+            self.report.eq(Mux(self.issued.valid, self.issued.payload, self.collected.payload)),
+        ]
+
+    def _record(self, m, registers, failed):
+        """Keeps the error of the lowest number, as jobs report later than instructions behind them; counts all."""
+        kept = Signal.like(self.report)
+        count, total = Signal(32), Signal(33)
+        # A clear forgets what was before, not what comes in the same cycle.
+        clear = registers.control.clear_error
+        m.d.comb += total.eq(Mux(clear, 0, count) + failed)
+        m.d.sync += count.eq(Mux(total[32], 0xFFFF_FFFF, total))
+        with m.If(failed & (clear | (kept.code == PeError.NONE) | (self.report.number < kept.number))):
+            m.d.sync += kept.eq(self.report)
+        with m.Elif(clear):
+            m.d.sync += kept.eq(0)
+        m.d.comb += [
+            registers.status.error.eq(kept.code != PeError.NONE),
+            registers.error.code.eq(kept.code),
+            registers.error.register.eq(kept.register),
+            registers.error_number.number.eq(kept.number),
+            registers.error_threads.first.eq(kept.first),
+            registers.error_threads.last.eq(kept.last),
+            registers.error_count.count.eq(count),
+        ]
