@@ -38,7 +38,7 @@ def test_random_traffic(mm_in_flight):
             ctx.set(dut.writes_valid, writes_valid)
             ctx.set(dut.reads, reads)
             ctx.set(dut.writes, writes)
-            to_write = [load for load in loads] + [mm["products"] for mm in mms]
+            to_write = [*loads, *(mm["products"] for mm in mms)]
             to_read = [mm["factors"] for mm in mms if not mm["taken"]]
             clear = not (reads_valid and any(overlap(reads, other) for other in to_write))
             clear &= not (writes_valid and any(overlap(writes, other) for other in to_write + to_read))
