@@ -126,10 +126,13 @@ class WriteArbiter(wiring.Component):
     ----------
     waited : Signal
         Cycles, up to ``PATIENCE``, that some small writer has been waiting; for proofs.
+    scatter_first : Signal
+        A line was written last; for proofs.
     """
 
     def __init__(self, params, stores=False):
         self.waited = Signal(range(PATIENCE + 1))
+        self.scatter_first = Signal()
         self._stores = stores
         scatter = {"scatter": In(stream.Signature(BanksWriteLayout(params)))} if stores else {}
         super().__init__(
@@ -203,8 +206,7 @@ class WriteArbiter(wiring.Component):
             lines.ready.eq(ready),
         ]
         if self._stores:
-            scatter = self.scatter
-            scatter_first = Signal()  # a line was written last
+            scatter, scatter_first = self.scatter, self.scatter_first
             with m.If(scatter.valid & (scatter_first | ~lines.valid)):
                 m.d.comb += [wide.eq(scatter.payload), valid.eq(1), scatter.ready.eq(ready), lines.ready.eq(0)]
             with m.If(lines.valid & lines.ready):

@@ -1,7 +1,8 @@
 """Arbiters of the banks: one at a time, nothing lost, and nobody waits for ever."""
 
+import pytest
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.hw.smem.arbiter import PATIENCE, ReadArbiter, WriteArbiter
 from tilewright.hw.smem.barrier import BarrierUnit
@@ -65,13 +66,14 @@ class ReadSpec(Elaboratable):
 
 
 class WriteSpec(Elaboratable):
-    """Every accepted write reaches its bank whole; a line waits only in a cycle in which a small write happens."""
+    """Every accepted write reaches its bank whole; a line waits only in a cycle in which another write happens."""
 
-    def __init__(self):
-        self.arbiter = arbiter = WriteArbiter(PARAMS)
+    def __init__(self, *, stores):
+        self.stores = stores
+        self.arbiter = arbiter = WriteArbiter(PARAMS, stores)
         back = arbiter.write_back
         self.inputs = [back.valid, back.urgent, back.payload]
-        for writer in (arbiter.lines, arbiter.host):
+        for writer in (arbiter.lines, arbiter.host, *([arbiter.scatter] if stores else [])):
             self.inputs += [writer.valid, writer.payload]
 
     def elaborate(self, platform):
@@ -79,32 +81,59 @@ class WriteSpec(Elaboratable):
         m.submodules.arbiter = arbiter = self.arbiter
         lines, host, back, banks = arbiter.lines, arbiter.host, arbiter.write_back, arbiter.banks
         line_goes, host_goes = lines.valid & lines.ready, host.valid & host.ready
+        scatter_goes = arbiter.scatter.valid & arbiter.scatter.ready if self.stores else Const(0)
 
         m.d.comb += Assert(~(host_goes & back.taken))
+        m.d.comb += Assert(~(line_goes & scatter_goes))
         m.d.comb += Assert(~back.taken | back.valid)
         m.d.comb += Assert(back.taken | ~(back.valid & back.urgent))
         m.d.comb += Assert(arbiter.stall_stb == (lines.valid & ~lines.ready))
-        m.d.comb += Assert(~arbiter.stall_stb | host_goes | back.taken)
+        m.d.comb += Assert(~arbiter.stall_stb | host_goes | back.taken | scatter_goes)
 
         # One byte, any one: written by exactly those who may.
         bank, byte = AnyConst(3), AnyConst(4)
         strobe = banks.strobes[bank].bit_select(byte, 1)
         value, row = banks.data[bank].word_select(byte, 8), banks.rows[bank]
-        by_line = Signal()
+        by_line, by_scatter = Signal(), Signal()
         small_writes = []
         m.d.comb += by_line.eq(line_goes & lines.payload.strobe.bit_select(Cat(byte, bank), 1))
         with m.If(by_line):
             m.d.comb += Assert(strobe & (row == lines.payload.row))
             m.d.comb += Assert(value == lines.payload.data.word_select(Cat(byte, bank), 8))
+        if self.stores:
+            wide = arbiter.scatter.payload
+            m.d.comb += by_scatter.eq(scatter_goes & wide.strobes[bank].bit_select(byte, 1))
+            with m.If(by_scatter):
+                m.d.comb += Assert(strobe & (row == wide.rows[bank]))
+                m.d.comb += Assert(value == wide.data[bank].word_select(byte, 8))
+            self._turns(m, lines, line_goes, scatter_goes)
         for small, goes in ((host.payload, host_goes), (back.payload, back.taken)):
             writes = goes & (small.chunk[:3] == bank) & small.strobe.bit_select(byte, 1)
             small_writes.append(writes)
             with m.If(writes):
                 m.d.comb += Assert(strobe & (row == small.chunk[3:]) & (value == small.data.word_select(byte, 8)))
-        m.d.comb += Assert(strobe == by_line + small_writes[0] + small_writes[1])
+        m.d.comb += Assert(strobe == by_line + by_scatter + small_writes[0] + small_writes[1])
         m.d.comb += Cover(by_line & host_goes)
         m.d.comb += Cover(arbiter.stall_stb & back.taken & ~back.urgent)
         return m
+
+    def _turns(self, m, lines, line_goes, scatter_goes):
+        """Nobody is granted twice while the other waits, and one of them goes unless a small writer does."""
+        scatter = self.arbiter.scatter
+        waiting = lines.valid | scatter.valid
+        small = self.arbiter.write_back.taken | (self.arbiter.host.valid & self.arbiter.host.ready)
+        m.d.comb += Assert(~waiting | line_goes | scatter_goes | small)
+        m.submodules.lines_rules = StreamRules(lines, assume=True)
+        m.submodules.scatter_rules = StreamRules(scatter, assume=True)
+        for name, goes, other, other_goes, turn in (
+            ("line_passed", line_goes, scatter.valid, scatter_goes, self.arbiter.scatter_first),
+            ("scatter_passed", scatter_goes, lines.valid, line_goes, ~self.arbiter.scatter_first),
+        ):
+            was_passed = Signal(name=name)
+            m.d.sync += was_passed.eq(other & ~other_goes & (goes | was_passed))
+            m.d.comb += Assert(~was_passed | turn)  # for the induction
+            m.d.comb += Assert(~(was_passed & goes))
+            m.d.comb += Cover(was_passed & other_goes)
 
 
 class WriteWaitSpec(Elaboratable):
@@ -158,14 +187,16 @@ def test_reads_do_wait():
     prove(spec, spec.inputs, name="smem-read-arbiter-cover", mode="cover", depth=16)
 
 
-def test_writes():
-    spec = WriteSpec()
-    prove(spec, spec.inputs, name="smem-write-arbiter", depth=2, proves="F2")
+@pytest.mark.parametrize("stores", [False, True], ids=["lines", "lines-and-scatter"])
+def test_writes(stores):
+    spec = WriteSpec(stores=stores)
+    prove(spec, spec.inputs, name=f"smem-write-arbiter{'-stores' * stores}", depth=2, proves="F2")
 
 
-def test_writes_do_meet():
-    spec = WriteSpec()
-    prove(spec, spec.inputs, name="smem-write-arbiter-cover", mode="cover", depth=11)
+@pytest.mark.parametrize("stores", [False, True], ids=["lines", "lines-and-scatter"])
+def test_writes_do_meet(stores):
+    spec = WriteSpec(stores=stores)
+    prove(spec, spec.inputs, name=f"smem-write-arbiter-cover{'-stores' * stores}", mode="cover", depth=11)
 
 
 def test_waits_for_the_write_side_are_bounded():

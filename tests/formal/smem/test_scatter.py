@@ -1,0 +1,93 @@
+"""Scatter port: each byte of a write is written exactly once, at its place, in no more than eight cycles."""
+
+from functools import reduce
+from operator import or_
+
+from amaranth.asserts import AnyConst
+from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
+
+from tilewright.hw.smem.params import SmemParams
+from tilewright.hw.smem.scatter import ScatterPort
+from tilewright.sim.formal import StreamRules, prove
+
+PARAMS = SmemParams(1024)
+
+
+class ScatterSpec(Elaboratable):
+    """Follows one lane, any one. Its data, and no other lane's, have bit 0 set: so the banks show whose they are."""
+
+    def __init__(self):
+        self.port = port = ScatterPort(PARAMS)
+        self.inputs = [port.i.valid, port.i.payload, port.o.ready]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.port = port = self.port
+        i, o = port.i, port.o
+        m.submodules.input_rules = StreamRules(i, assume=True)
+        m.submodules.output_rules = StreamRules(o)
+        lane = Signal(3)
+        m.d.comb += lane.eq(AnyConst(3))
+        for k in range(8):
+            m.d.comb += Assume(i.payload.data[k][0] == (lane == k))
+
+        # What the banks get was at the input in the cycle before, if the output was free there.
+        asked, ended, free = Signal(), Signal(), Signal(init=1)
+        chunk, data, strobe = Signal(PARAMS.addr_width - 4), Signal(128), Signal(16)
+        m.d.sync += [
+            asked.eq(i.valid),
+            ended.eq(i.valid & i.ready),
+            free.eq(~o.valid | o.ready),
+            chunk.eq(Array(i.payload.chunks)[lane]),
+            data.eq(Array(i.payload.data)[lane]),
+            strobe.eq(Array(i.payload.strobes)[lane]),
+        ]
+        fresh, seen = Signal(), Signal()
+        shown = [o.payload.strobes[bank].any() & o.payload.data[bank][0] for bank in range(8)]
+        m.d.comb += [fresh.eq(free & asked), seen.eq(fresh & reduce(or_, shown))]
+        with m.If(free):
+            m.d.comb += Assert(o.valid == asked)
+        for bank in range(8):
+            with m.If(fresh & shown[bank]):
+                m.d.comb += [
+                    Assert(chunk == (o.payload.rows[bank] << 3 | bank)),
+                    Assert(o.payload.strobes[bank] == strobe),
+                    Assert(o.payload.data[bank] == data),
+                ]
+
+        written, written_before = Signal(), Signal()  # of the lane; and before this cycle
+        m.d.comb += written.eq(Mux(fresh & ended, 0, written_before | seen))
+        m.d.sync += written_before.eq(written)
+        m.d.comb += [
+            Assert(~(seen & written_before)),
+            Assert(port.written.bit_select(lane, 1) == written),
+            Assert(~port.written.any() | i.valid),
+            Assert(~written | Array(i.payload.strobes)[lane].any()),
+            Assert(port.idle == ~o.valid),
+        ]
+        with m.If(ended):
+            m.d.comb += Assert((seen | written_before) == strobe.any())
+
+        # Every cycle writes a lane, at least.
+        cycles = Signal(4)
+        fire = Signal()
+        m.d.comb += fire.eq(i.valid & (~o.valid | o.ready))
+        with m.If(fire):
+            m.d.sync += cycles.eq(Mux(i.ready, 0, cycles + 1))
+        m.d.comb += [
+            Assert(cycles <= 7),
+            Assert(sum(port.written) >= cycles),
+            Assert(port.conflict_stb == (fire & ~i.ready)),
+            Cover(fire & i.ready & (cycles == 7)),
+        ]
+        return m
+
+
+def test_each_byte_once():
+    spec = ScatterSpec()
+    prove(spec, spec.inputs, name="smem-scatter", depth=3, proves="F6")
+
+
+def test_eight_cycles_occur():
+    spec = ScatterSpec()
+    prove(spec, spec.inputs, name="smem-scatter-cover", mode="cover", depth=11)

@@ -1,0 +1,138 @@
+"""Scatter port: every byte is written, and a write takes as many cycles as its worst bank has lanes."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from tilewright.hw.smem.params import SmemParams
+from tilewright.hw.smem.scatter import ScatterPort
+from tilewright.hw.smem.top import SharedMemory
+from tilewright.sim.pysim import simulate
+from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 12
+PARAMS = SmemParams(1024)
+CHUNKS = PARAMS.size_bytes // 16
+ALL = 0xFFFF
+
+
+def cycles_of(write):
+    """Cycles at the banks: most lanes that any bank has to serve, at least one."""
+    banks = Counter(c % 8 for c, strobe in zip(write["chunks"], write["strobes"], strict=True) if strobe)
+    return max(banks.values(), default=1)
+
+
+def store(image, chunk, data, strobe):
+    for byte in range(16):
+        if strobe >> byte & 1:
+            image[16 * chunk + byte] = data >> 8 * byte & 0xFF
+
+
+def expected(writes):
+    image = bytearray(PARAMS.size_bytes)
+    for write in writes:
+        for chunk, data, strobe in zip(write["chunks"], write["data"], write["strobes"], strict=True):
+            store(image, chunk, data, strobe)
+    return image
+
+
+def random_writes(count):
+    rng = random.Random(SEED)
+    for _ in range(count):
+        few = rng.choice([4, 16, CHUNKS])  # lanes often meet in a bank, or even in a chunk
+        yield {
+            "chunks": [rng.randrange(few) for _ in range(8)],
+            "data": [rng.getrandbits(128) for _ in range(8)],
+            "strobes": [rng.choice([0, ALL, rng.getrandbits(16)]) for _ in range(8)],
+        }
+
+
+def column(swizzled):
+    """One chunk in each of eight lines: with the 128-byte swizzle they are in eight banks, without in one."""
+    chunks = [8 * row + (3 ^ row if swizzled else 3) for row in range(8)]
+    return {"chunks": chunks, "data": [row + 1 for row in range(8)], "strobes": [ALL] * 8}
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_random(mode):
+    dut = ScatterPort(PARAMS)
+    writes = list(random_writes(60))
+    image, conflicts = bytearray(PARAMS.size_bytes), Counter()
+
+    async def source(ctx):
+        await send(ctx, dut.i, writes, idle=STALL_MODES[mode]["idle"], seed=SEED)
+
+    async def sink(ctx):
+        passed, _ = await receive(ctx, dut.o, sum(map(cycles_of, writes)), stall=STALL_MODES[mode]["stall"], seed=SEED)
+        for cycle in passed:
+            for bank in range(8):
+                store(image, 8 * cycle.rows[bank] + bank, cycle.data[bank], cycle.strobes[bank])
+        assert ctx.get(dut.idle)
+
+    async def count(ctx):
+        async for _, _, strobe, idle, waiting in ctx.tick().sample(dut.conflict_stb, dut.idle, dut.o.valid):
+            conflicts["cycles"] += strobe
+            assert idle != waiting
+
+    simulate(dut, source, sink, background=[count, watch_stream(dut.o)])
+    assert image == expected(writes)
+    assert conflicts["cycles"] == sum(cycles_of(write) - 1 for write in writes) > 0
+
+
+@pytest.mark.parametrize("swizzled", [True, False], ids=["swizzle 128", "no swizzle"])
+def test_a_column_of_eight_chunks_in_shared_memory(swizzled):
+    dut = SharedMemory(PARAMS, stores=True)
+    cycles, count = (1 if swizzled else 8), 6
+    conflicts = Counter()
+
+    async def drive(ctx):
+        assert await send(ctx, dut.scatter, [column(swizzled)] * count) == [cycles * (n + 1) - 1 for n in range(count)]
+        assert not ctx.get(dut.scatter_idle)
+        await ctx.tick()
+        assert ctx.get(dut.scatter_idle)
+        for lane, chunk in enumerate(column(swizzled)["chunks"]):
+            assert ctx.get(dut.banks.memories[chunk % 8].data[chunk // 8]) == lane + 1
+
+    async def watch(ctx):
+        async for _, _, strobe in ctx.tick().sample(dut.scatter_conflict_stb):
+            conflicts["cycles"] += strobe
+
+    simulate(dut, drive, background=[watch])
+    assert conflicts["cycles"] == (cycles - 1) * count
+
+
+def test_a_read_when_idle_sees_the_write():
+    dut = SharedMemory(PARAMS, stores=True)
+
+    async def drive(ctx):
+        ctx.set(dut.read_data.ready, 1)
+        await send(ctx, dut.scatter, [{"chunks": [5] * 8, "data": [0xAB] * 8, "strobes": [1] + [0] * 7}])
+        await ctx.tick().until(dut.scatter_idle)
+        await send(ctx, dut.reads, [{"lanes": 1, "chunks": [5] * 8}])
+        await ctx.tick()
+        assert ctx.get(dut.read_data.valid)
+        assert ctx.get(dut.read_data.payload[0]) == 0xAB
+
+    simulate(dut, drive)
+
+
+def test_lines_and_scattered_writes_by_turns():
+    dut = SharedMemory(PARAMS, stores=True)
+    lines = [{"row": n % 8, "data": n, "strobe": (1 << 128) - 1} for n in range(20)]
+    stalls = Counter()
+
+    async def tmau(ctx):
+        cycles = await send(ctx, dut.writes, lines)
+        assert cycles[-1] in (38, 39)
+
+    async def engine(ctx):
+        cycles = await send(ctx, dut.scatter, [column(True)] * 20)
+        assert cycles[-1] in (37, 38, 39)
+
+    async def watch(ctx):
+        async for _, _, stall in ctx.tick().sample(dut.stall_stb):
+            stalls["cycles"] += stall
+
+    simulate(dut, tmau, engine, background=[watch])
+    assert stalls["cycles"] in (19, 20)
