@@ -81,11 +81,11 @@ class Scoreboard(wiring.Component):
     writes_valid, writes : In(1), In(RangeLayout)
     clear : Out(1)
         Nothing that the access reads is still to be written, nothing that it writes still to be read or written.
-    allocate_mm : In(1)
+    mm_add : In(1)
         Strobe, only while ``mm_ready``: an mm is issued with ``mm_products`` and ``mm_factors``.
     mm_ready : Out(1)
     mm_products, mm_factors : In(RangeLayout)
-    allocate_load : In(1)
+    load_add : In(1)
         Strobe, only while ``load_ready``: a load that writes ``load`` is issued.
     load_ready : Out(1)
     load : In(RangeLayout)
@@ -115,11 +115,11 @@ class Scoreboard(wiring.Component):
                 "writes_valid": In(1),
                 "writes": In(registers),
                 "clear": Out(1),
-                "allocate_mm": In(1),
+                "mm_add": In(1),
                 "mm_ready": Out(1),
                 "mm_products": In(registers),
                 "mm_factors": In(registers),
-                "allocate_load": In(1),
+                "load_add": In(1),
                 "load_ready": Out(1),
                 "load": In(registers),
                 "factors_ready": Out(1),
@@ -135,12 +135,12 @@ class Scoreboard(wiring.Component):
         m.submodules.mms = mms = self.mms
         m.submodules.loads = loads = self.loads
         m.d.comb += [
-            mms.add.eq(self.allocate_mm),
+            mms.add.eq(self.mm_add),
             mms.item.products.eq(self.mm_products),
             mms.item.factors.eq(self.mm_factors),
             mms.remove.eq(self.mm_done),
             self.mm_ready.eq(mms.ready),
-            loads.add.eq(self.allocate_load),
+            loads.add.eq(self.load_add),
             loads.item.eq(self.load),
             loads.remove.eq(self.load_done),
             self.load_ready.eq(loads.ready),

@@ -23,14 +23,14 @@ class ScoreboardSpec(Elaboratable):
         m.submodules.dut = dut = self.dut
         mms, untaken, loads = (Signal(range(32), name=name) for name in ("mms", "untaken", "loads"))
         m.d.sync += [
-            mms.eq(mms + dut.allocate_mm - dut.mm_done),
-            untaken.eq(untaken + dut.allocate_mm - dut.factors_taken),
-            loads.eq(loads + dut.allocate_load - dut.load_done),
+            mms.eq(mms + dut.mm_add - dut.mm_done),
+            untaken.eq(untaken + dut.mm_add - dut.factors_taken),
+            loads.eq(loads + dut.load_add - dut.load_done),
         ]
         m.d.comb += [
             # What the sides promise.
-            Assume(~dut.allocate_mm | dut.mm_ready),
-            Assume(~dut.allocate_load | (dut.load_ready & dut.writes_valid & dut.clear & (dut.load == dut.writes))),
+            Assume(~dut.mm_add | dut.mm_ready),
+            Assume(~dut.load_add | (dut.load_ready & dut.writes_valid & dut.clear & (dut.load == dut.writes))),
             Assume(~dut.factors_taken | dut.factors_ready),
             Assume(~dut.mm_done | (mms > untaken)),
             Assume(~dut.load_done | (loads != 0)),
@@ -58,7 +58,7 @@ class ScoreboardSpec(Elaboratable):
             Signal.like(mms),
         )  # older ones under way, and of them with factors to read
         products, factors = Signal(RangeLayout(PARAMS)), Signal(RangeLayout(PARAMS))
-        with m.If(~pending & dut.allocate_mm & self.choose_mm):
+        with m.If(~pending & dut.mm_add & self.choose_mm):
             m.d.sync += [
                 pending.eq(1),
                 fetches.eq(1),
@@ -93,7 +93,7 @@ class ScoreboardSpec(Elaboratable):
     def _follow_load(self, m, loads):
         dut = self.dut
         pending, ahead, written = Signal(name="loading"), Signal.like(loads), Signal(RangeLayout(PARAMS))
-        with m.If(~pending & dut.allocate_load & self.choose_load):
+        with m.If(~pending & dut.load_add & self.choose_load):
             m.d.sync += [pending.eq(1), ahead.eq(loads - dut.load_done), written.eq(dut.load)]
         with m.Elif(pending & dut.load_done):
             m.d.sync += [pending.eq(ahead != 0), ahead.eq(ahead - 1)]
@@ -123,7 +123,7 @@ class ScoreboardSpec(Elaboratable):
         dut = self.dut
         return [
             *(dut.reads_valid, dut.reads, dut.writes_valid, dut.writes),
-            *(dut.allocate_mm, dut.mm_products, dut.mm_factors, dut.allocate_load, dut.load),
+            *(dut.mm_add, dut.mm_products, dut.mm_factors, dut.load_add, dut.load),
             *(dut.factors_taken, dut.mm_done, dut.load_done, self.choose_mm, self.choose_load),
         ]
 

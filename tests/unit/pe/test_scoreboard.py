@@ -68,10 +68,10 @@ def test_random_traffic(mm_in_flight):
             ctx.set(dut.factors_taken, take)
             ctx.set(dut.mm_done, done_mm)
             ctx.set(dut.load_done, done_load)
-            ctx.set(dut.allocate_mm, add_mm)
+            ctx.set(dut.mm_add, add_mm)
             ctx.set(dut.mm_products, mm["products"])
             ctx.set(dut.mm_factors, mm["factors"])
-            ctx.set(dut.allocate_load, add_load)
+            ctx.set(dut.load_add, add_load)
             ctx.set(dut.load, writes)
             if take:
                 following["taken"] = True
@@ -90,10 +90,10 @@ def test_a_factor_is_ready_every_other_cycle():
     dut = Scoreboard(UNIT.replace(mm_in_flight=8))
 
     async def testbench(ctx):
-        ctx.set(dut.allocate_mm, 1)
+        ctx.set(dut.mm_add, 1)
         ctx.set(dut.mm_factors, {"first": 8, "last": 9})
         await ctx.tick().repeat(8)
-        ctx.set(dut.allocate_mm, 0)
+        ctx.set(dut.mm_add, 0)
         ready = []
         for _ in range(8):
             ready.append(ctx.get(dut.factors_ready))
