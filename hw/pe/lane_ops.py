@@ -105,9 +105,9 @@ class LaneOps(wiring.Component):
         m.d.comb += [
             move.payload.data[lane].eq(Mux(from_thread, threads[lane], operation.imm)) for lane in range(LANES)
         ]
-        compared = Signal(data.ArrayLayout(32, LANES))
+        compares, compared = Signal(), Signal(data.ArrayLayout(32, LANES))
         m.d.comb += compared.eq(Mux(from_thread, threads, self.lane_data))
-        m.d.comb += write.payload.values.eq(self._compare(m, compared))
+        m.d.comb += write.payload.values.eq(self._compare(m, compares, compared))
 
         with m.FSM():
             with m.State("IDLE"), m.If(self.i.valid):  # the predicate of group 0 is read
@@ -125,6 +125,7 @@ class LaneOps(wiring.Component):
             with m.State("WAIT"):
                 m.next = "COMPARE"
             with m.State("COMPARE"):
+                m.d.comb += compares.eq(1)
                 m.next = "WRITE"
             with m.State("WRITE"):
                 m.d.comb += [write.valid.eq(1), written.eq(write.ready)]
@@ -134,8 +135,8 @@ class LaneOps(wiring.Component):
                         m.next = "IDLE"
         return m
 
-    def _compare(self, m, compared):
-        """Whether each of ``compared`` is as the operation asks, one cycle later."""
+    def _compare(self, m, compares, compared):
+        """Whether each of what was ``compared`` when ``compares`` was high last is as the operation asks."""
         operation = self.i.payload
         values = Signal(LANES)
         # Two's complement is compared as unsigned with the signs turned over.
@@ -147,12 +148,13 @@ class LaneOps(wiring.Component):
             m.d.comb += [one.eq(compared[lane] ^ sign), two.eq(operation.imm ^ sign)]
             low_less, high_less = Signal(name=f"low_less{lane}"), Signal(name=f"high_less{lane}")
             low_same, high_same = Signal(name=f"low_same{lane}"), Signal(name=f"high_same{lane}")
-            m.d.sync += [
-                low_less.eq(one[:_HALF] < two[:_HALF]),
-                low_same.eq(one[:_HALF] == two[:_HALF]),
-                high_less.eq(one[_HALF:] < two[_HALF:]),
-                high_same.eq(one[_HALF:] == two[_HALF:]),
-            ]
+            with m.If(compares):
+                m.d.sync += [
+                    low_less.eq(one[:_HALF] < two[:_HALF]),
+                    low_same.eq(one[:_HALF] == two[:_HALF]),
+                    high_less.eq(one[_HALF:] < two[_HALF:]),
+                    high_same.eq(one[_HALF:] == two[_HALF:]),
+                ]
             less, same = Signal(name=f"less{lane}"), Signal(name=f"same{lane}")
             m.d.comb += [same.eq(low_same & high_same), less.eq(high_less | (high_same & low_less))]
             with m.Switch(operation.compare):
