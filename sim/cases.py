@@ -7,22 +7,21 @@ from pathlib import Path
 from tilewright.golden import Windows
 from tilewright.golden.patterns import fill_pattern, mix_pattern
 from tilewright.golden.spec import DESCRIPTOR, Error
+from tilewright.golden.spec.pe_errors import PeError
 
 from .case_commands import read_command
 from .case_maps import read_map
 from .fields import Fields
 from .images import MemoryImage, read_image
 from .layout_cases import read_align, read_lanes
+from .pe_cases import PE_KINDS, read_pe_case
 from .usage import UsageError
 
 __all__ = ["Case", "read_cases"]
 
-_ERRORS = [error.name.lower() for error in Error if error]
 #: Kinds that cannot run yet: required and optional fields.
 _OTHER_KINDS = {
-    "gemm": (("type", "m", "n", "k", "a", "b"), ("t", "ka", "kb")),
     "conv": (("type", "x", "k", "stride", "pad", "dilation", "x_init", "k_init"), ("post",)),
-    "program": (("program",), ("segments", "registers", "gmem", "smem")),
 }
 #: Kinds that stand for commands of a TMAU.
 _LAYOUT_KINDS = {"lanes": read_lanes, "align": read_align}
@@ -56,7 +55,7 @@ class Case:
 
 
 def read_cases(path):
-    """All cases of a file, as a list of :class:`Case`; UsageError if anything in it is not valid."""
+    """All cases of a file, a list of :class:`Case` and :class:`PeCase`; UsageError if anything is not valid."""
     path = Path(path)
     try:
         document = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_without_repetition)
@@ -91,8 +90,10 @@ def _read_case(entry, index, folder):
     name = fields.text("name")
     fields.case = f"case {name!r}"
     fields.text("why", "")
-    kind = fields.choice("kind", ["tmau", *_OTHER_KINDS, *_LAYOUT_KINDS])
-    expect = _read_expect(fields.inner("expect", None))
+    kind = fields.choice("kind", ["tmau", *_OTHER_KINDS, *_LAYOUT_KINDS, *PE_KINDS])
+    expect = _read_expect(fields.inner("expect", None), PeError if kind in PE_KINDS else Error)
+    if kind in PE_KINDS:
+        return read_pe_case(fields, name, kind, expect, folder)
     if kind in _OTHER_KINDS:
         _check_other_kind(fields, kind)
         return Case(name, kind, expect, f"kind {kind} is not supported yet")
@@ -159,13 +160,15 @@ def _why_skipped(cores, commands):
     return None
 
 
-def _read_expect(fields):
-    """What must come out, in the form of a result record; only what is expected."""
+def _read_expect(fields, errors):
+    """What must come out, in the form of a result record; only what is expected. ``errors``: that there are."""
     if fields is None:
         return {}
     expect = {}
     if "error" in fields:
-        expect["error"] = fields.choice("error", [None, *_ERRORS])
+        expect["error"] = fields.choice("error", [None, *(error.name.lower() for error in errors if error)])
+    if errors is PeError and "record" in fields:
+        expect["record"] = _read_record(fields.inner("record"))
     if "tx_bytes" in fields:
         expect["tx_bytes"] = fields.integers("tx_bytes", 0, 1 << 32)
     if "smem" in fields:
@@ -179,6 +182,13 @@ def _read_expect(fields):
             expect[f"{memory}_sha256"] = _read_sha256(fields.inner(memory))
     fields.end()
     return expect
+
+
+def _read_record(fields):
+    """An error record of the processing engine."""
+    record = {name: fields.integer(name, 0, (1 << 32) - 1) for name in ("instruction", "first", "last", "register")}
+    fields.end()
+    return record
 
 
 def _read_sha256(fields):

@@ -6,7 +6,7 @@ import numpy as np
 
 from tilewright.golden.patterns import fill_pattern, hex_pattern, mix_pattern
 
-__all__ = ["MemoryImage", "read_image"]
+__all__ = ["MemoryImage", "read_image", "read_init"]
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,21 @@ def read_image(fields, limit, default, folder):
     size = fields.integer("bytes", 1, limit)
     init = fields.inner("init", None)
     fields.end()
-    layers = [_whole(*default)] if init is None else _read_init(init, size, folder)
-    return MemoryImage(size, tuple(layers))
+    if init is None:
+        return MemoryImage(size, (_whole(*default),))
+    return read_init(init, size, folder)
 
 
-def _read_init(fields, size, folder):
+def read_init(fields, size, folder):
+    """Reads contents of ``size`` bytes; ``folder`` is where files are."""
+    return MemoryImage(size, tuple(_read_layers(fields, size, folder)))
+
+
+def _read_layers(fields, size, folder):
     """Functions that each write a part of the contents, in order."""
     if "set" in fields:
         spots = [_read_spot(fields, index, spot, size) for index, spot in enumerate(fields.listed("set"))]
-        layers = [*_read_init(fields.inner("over"), size, folder), *spots]
+        layers = [*_read_layers(fields.inner("over"), size, folder), *spots]
     elif "npy" in fields:
         layers = [_spot(0, _read_npy(fields, size, folder))]
     elif "hex" in fields:

@@ -2,29 +2,27 @@
 
 import hashlib
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from tilewright.golden import Machine, Memory, command_word
 from tilewright.golden.spec import Opcode
 
-__all__ = ["Outcome", "open_backend", "result_record", "run_case"]
+from .pe_cases import PeCase
+from .pe_replay import run_pe_case
+from .replay_outcome import Outcome
 
-
-class Outcome(NamedTuple):
-    """What came out of a case: its result record (replay.md), and memories by name as uint8 arrays."""
-
-    record: dict
-    memories: dict
+__all__ = ["open_backend", "result_record", "run_case"]
 
 
 @contextmanager
 def open_backend(args):
-    """A replay backend: yields a callable that takes a :class:`cases.Case` and returns an :class:`Outcome`."""
+    """A replay backend: yields a callable that takes a case and returns an :class:`Outcome`."""
     yield run_case
 
 
 def run_case(case):
     """Runs a case that is not to be skipped. Every issue of a command has an entry in tx_bytes; 0 if it was refused."""
+    if isinstance(case, PeCase):
+        return run_pe_case(case)
     gmem, smem = case.global_contents(), case.smem.contents()
     machine = Machine(Memory(gmem, "global memory"), smem, windows=case.windows)
     landed, errors = [], []

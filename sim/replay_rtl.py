@@ -13,9 +13,11 @@ from tilewright.hw.tmau.params import PRESETS
 from .build import SIMULATORS
 from .command_words import needed_words
 from .memory_model import MAX_LATENCY, MIN_LATENCY
+from .pe_cases import PeCase
 from .records import READ_IDS, SCRIPT_DEPTH
-from .replay_golden import Outcome, result_record
+from .replay_golden import result_record
 from .replay_golden import run_case as run_on_golden
+from .replay_outcome import Outcome
 from .session import Session
 from .usage import UsageError
 
@@ -41,6 +43,8 @@ def open_backend(args):
     sessions = {}
 
     def run(case):
+        if isinstance(case, PeCase):
+            raise UsageError(f"case {case.name!r}: kind {case.kind} runs on golden only")
         params = _params(case, args.preset)
         # Of few sizes, so that few models serve many cases.
         memory_bytes = max(1 << (case.gmem.size - 1).bit_length(), _LEAST_MEMORY)
