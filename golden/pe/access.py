@@ -1,0 +1,93 @@
+"""What instructions read and write of shared memory, element by element (docs/pe.md, "mm", "ld, st")."""
+
+import numpy as np
+
+from ..spec.pe_errors import PeError
+
+__all__ = ["lowest", "read_columns", "read_words", "write_words"]
+
+_WORD_BYTES = 4
+_NO_ERROR = max(PeError) + 1
+
+
+def read_columns(smem, pages, segment, coordinates, on, count, dimension):
+    """Columns of B.
+
+    Parameters
+    ----------
+    smem : uint8 array
+    pages : PageTable
+    segment : Segment
+    coordinates : integers of shape (columns, rank)
+        First elements.
+    on : bool, of shape (columns,)
+        The columns that are read; their first elements are inside.
+    count, dimension : int
+        Elements of a column, and along what they lie.
+
+    Returns
+    -------
+    elements : unsigned integers of shape (columns, count)
+        Raw bits; 0 of those outside.
+    codes : integers of shape (columns,)
+        The lowest error of each column, 0 if there is none.
+    """
+    elements = np.repeat(coordinates[:, np.newaxis], count, axis=1)
+    elements[..., dimension] += np.arange(count)
+    touched = on[:, np.newaxis] & (elements[..., dimension] < segment.size[dimension])
+    addresses, codes = pages.translate(segment, elements, touched, len(smem))
+    values = _bytes(addresses, segment.element.bytes, smem)
+    values = values.view(f"<u{segment.element.bytes}")[..., 0]
+    return np.where(touched & (codes == 0), values, 0), lowest(codes)
+
+
+def read_words(smem, pages, segment, coordinates, threads, count):
+    """Words of ``threads`` (a bool each); ``coordinates`` are those of their first elements.
+
+    Returns the words, uint32 of shape (threads, count), and their errors, 0 if there is none. Bytes of elements that
+    are outside, or that met an error, are 0.
+    """
+    touched, addresses, codes = _words(len(smem), pages, segment, coordinates, threads, count)
+    read = touched & (codes == 0)[..., np.newaxis]
+    contents = np.where(read[..., np.newaxis], _bytes(addresses, segment.element.bytes, smem), 0)
+    words = np.ascontiguousarray(contents.astype(np.uint8)).reshape(*codes.shape, _WORD_BYTES).view("<u4")
+    return words[..., 0], codes
+
+
+def write_words(smem, pages, segment, coordinates, threads, words):
+    """The other way: changes ``smem``, and returns the errors of the ``words``, uint32 of shape (threads, count)."""
+    touched, addresses, codes = _words(len(smem), pages, segment, coordinates, threads, words.shape[1])
+    size = segment.element.bytes
+    contents = np.ascontiguousarray(words.astype("<u4")).view(np.uint8).reshape(*touched.shape, size)
+    written = touched & (codes == 0)[..., np.newaxis]
+    smem[addresses[written][:, np.newaxis] + np.arange(size)] = contents[written]
+    return codes
+
+
+def _words(size_bytes, pages, segment, coordinates, threads, count):
+    """Which elements of words are accessed, and their addresses; then the errors of the words.
+
+    Arrays of shape (threads, count, elements of a word) twice, and (threads, count).
+    """
+    per_word = _WORD_BYTES // segment.element.bytes
+    elements = np.broadcast_to(
+        coordinates[:, np.newaxis, np.newaxis], (len(coordinates), count, per_word, segment.rank)
+    ).copy()
+    elements[..., 0] += np.arange(count * per_word).reshape(count, per_word)
+    elements[..., 0] &= 0xFFFFFFFF
+    touched = threads[:, np.newaxis, np.newaxis] & segment.inside(elements)
+    aligned = (coordinates[:, 0] % per_word == 0)[:, np.newaxis]
+    addresses, codes = pages.translate(segment, elements, touched & aligned[..., np.newaxis], size_bytes)
+    misaligned = touched.any(axis=-1) & ~aligned
+    return touched, addresses, np.where(misaligned, int(PeError.ALIGNMENT), lowest(codes))
+
+
+def lowest(codes):
+    """The lowest error along the last axis; 0 where there is none."""
+    lowest = np.where(codes == 0, _NO_ERROR, codes).min(axis=-1)
+    return np.where(lowest == _NO_ERROR, 0, lowest)
+
+
+def _bytes(addresses, count, smem):
+    """The ``count`` bytes from each address on, in a further dimension."""
+    return smem[addresses[..., np.newaxis] + np.arange(count)]

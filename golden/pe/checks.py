@@ -1,0 +1,57 @@
+"""Errors that concern the whole instruction, in the order of their codes (docs/pe.md, "Errors")."""
+
+from ..spec import BARRIER
+from ..spec.instruction import INSTRUCTIONS, MEMORY_OPERATIONS, MmType, Operation
+from ..spec.pe_errors import PeError
+
+__all__ = ["refusal"]
+
+
+def refusal(word, pe):
+    """Code and register of the error of a packed instruction ``word`` on ``pe``, a :class:`~golden.pe.machine.Pe`.
+
+    The code is ``PeError.NONE`` if the instruction can be executed.
+    """
+    fmt = INSTRUCTIONS.get(word & 0xFF)
+    if fmt is None or word & fmt.reserved_mask:
+        return PeError.OPCODE, 0
+    values = fmt.unpack(word)
+    unknown = any(field.enum and values[field.name] not in set(field.enum) for field in fmt.fields)
+    if unknown or values.get("n") == 0:
+        return PeError.OPCODE, 0
+    operation = Operation(values["opcode"])
+    if operation == Operation.MM and values["ka"] * values["kb"] > pe.sizes.threads:
+        return PeError.MERGE, 0
+    if operation in MEMORY_OPERATIONS:
+        return _refusal_of_access(operation, values, pe)
+    if operation == Operation.MOVU and values["ud"] >= pe.sizes.uniform_regs:
+        return PeError.UNIFORM, values["ud"]
+    register = values.get("rd", values.get("rs", 0))
+    if register >= pe.sizes.regs:
+        return PeError.REGISTER, register
+    if operation == Operation.BAR_WAIT and (values["imm"] % BARRIER.bytes or values["imm"] >= len(pe.smem)):
+        return PeError.BARRIER, 0
+    return PeError.NONE, 0
+
+
+def _refusal_of_access(operation, values, pe):
+    """The same of an instruction with a logical address."""
+    sizes, ur = pe.sizes, values["ur"]
+    number = pe.uniform[ur] if ur < sizes.uniform_regs else None
+    if number is None:
+        return PeError.UNIFORM, ur
+    segment = pe.segments[number] if number < sizes.segments else None
+    if segment is None:
+        return PeError.SEGMENT, ur
+    if operation == Operation.MM:
+        unfit = segment.element.bytes != MmType(values["type"]).bytes
+        if unfit or (values["transpose"] and segment.rank == 1):
+            return PeError.SEGMENT, ur
+        first, count = values["ra"], sizes.factor_regs
+    else:
+        first, count = values.get("rd", values.get("rs")), values["n"]
+    if first + count > sizes.regs:
+        return PeError.REGISTER, first
+    if values["rf"] + segment.rank > sizes.regs:
+        return PeError.REGISTER, values["rf"]
+    return PeError.NONE, 0

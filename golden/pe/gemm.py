@@ -1,0 +1,215 @@
+"""Products of matrices as programs of the processing engine (docs/pe.md; seed 001 [0087] to [0091])."""
+
+from itertools import groupby
+from typing import NamedTuple
+
+from ..spec.instruction import Compare, Operation, Source
+from .gemm_plan import OUTSIDE, Block, Plan
+from .machine import instruction_word
+
+__all__ = ["lower_gemm"]
+
+#: Predicates: the thread loads a column; it holds products; it holds a product in a register that is not full.
+_LOADS, _HOLDS, _HOLDS_REST = 0, 1, 2
+#: Uniform registers.
+_A, _B, _C, _TABLE = range(4)
+
+
+class _Visit(NamedTuple):
+    """A block of columns gets a part of K."""
+
+    tile: int
+    chunk: int
+    slot: int
+    block: Block
+    is_first: bool
+    is_last: bool
+
+
+def lower_gemm(gemm, sizes, a, b, c, table):
+    """The program of a :class:`Gemm` on operands in shared memory; it ends with a halt.
+
+    A lies as M × K with K as dimension 0, C as M × N of 32 bits with N as dimension 0. Rows and columns that do not
+    exist are outside of the segments, and need nothing special. Each thread loads its part of A for the next part of K
+    while that for the present one is multiplied, and products are stored while the next block is computed.
+
+    Parameters
+    ----------
+    gemm : Gemm
+    sizes : PeSizes, or anything with its attributes
+    a, b, c : int
+        Numbers of the segments of the operands. A has rank 1 + ``len(gemm.rows)``, B 1 + ``len(gemm.columns)``, C 2.
+    table : int
+        Number of a segment of rank 1 with 32-bit elements that holds ``Plan(gemm, sizes).table``.
+
+    Returns
+    -------
+    list of int
+        Packed instructions.
+    """
+    return _Lowering(Plan(gemm, sizes)).run((a, b, c, table))
+
+
+class _Lowering:
+    def __init__(self, plan):
+        self.plan, self.gemm = plan, plan.gemm
+        self.words = []
+        self.known = {}  # what a mov or a column's load has put into registers, to be left out if it is there
+        self.pending = None  # a visit whose products are still to be stored
+
+    def run(self, segments):
+        """All instructions."""
+        self._prepare(segments)
+        phases = [list(visits) for _, visits in groupby(self._visits(), lambda visit: (visit.tile, visit.chunk))]
+        self._load_factors(phases[0][0], 0)
+        for number, phase in enumerate(phases):
+            for index, visit in enumerate(phase):
+                self._visit(visit, number % 2)
+                # Now the mm's that read the other factor registers are done, or nearly so.
+                if index == (len(phase) - 1) // 2 and number + 1 < len(phases):
+                    self._load_factors(phases[number + 1][0], (number + 1) % 2)
+        self._store()
+        self._emit(Operation.HALT)
+        return self.words
+
+    def _emit(self, operation, **fields):
+        self.words.append(instruction_word(operation, **fields))
+
+    def _look_up(self, register, name, index, by):
+        """Loads the table's element ``index``, plus what is in the register ``by``, of the part ``name``."""
+        self._emit(Operation.LD, rd=register, n=1, ur=_TABLE, rf=by, imm=self.plan.place(name) + index)
+
+    def _mov(self, register, value):
+        if self.known.get(register) != value:
+            self.known[register] = value
+            self._emit(Operation.MOV, rd=register, imm=value)
+
+    def _prepare(self, segments):
+        """What stays the same throughout."""
+        plan = self.plan
+        for uniform, segment in enumerate(segments):
+            self._emit(Operation.MOVU, ud=uniform, imm=segment)
+        self._emit(Operation.MOV, source=Source.THREAD, rd=plan.tid)
+        for register, name in ((plan.a, "unit"), (plan.c, "member"), (plan.group, "group")):
+            self._look_up(register, name, 0, plan.tid)
+        for predicate in (_HOLDS, _HOLDS_REST):
+            self._emit(Operation.SETP, pd=predicate, compare=Compare.EQ, rs=plan.a, imm=0)
+        if plan.guarded:
+            self._emit(Operation.SETP, pd=_LOADS, source=Source.THREAD, compare=Compare.LTU, imm=plan.width)
+        if self.gemm.transpose:
+            for issue in range(plan.depth):
+                self._emit(Operation.MOV, source=Source.THREAD, rd=self._offsets(issue))
+        else:
+            for slot in range(plan.slots):
+                self._mov(self._offsets(slot), 0)
+
+    def _offsets(self, index):
+        """First of the offset registers of B of a slot or, if B is transposed, of an issue of a part of K."""
+        return self.plan.b + index * self.plan.b_registers
+
+    def _visits(self):
+        """All visits in order."""
+        plan = self.plan
+        for tile in range(plan.tiles):
+            for first in range(0, len(plan.blocks), plan.slots):
+                slots = list(enumerate(plan.blocks[first : first + plan.slots]))
+                pairs = [(chunk, slot) for chunk in range(plan.chunks) for slot in slots]
+                if self.gemm.order == "columns":
+                    pairs = [(chunk, slot) for slot in slots for chunk in range(plan.chunks)]
+                for chunk, (slot, block) in pairs:
+                    yield _Visit(tile, chunk, slot, block, chunk == 0, chunk == plan.chunks - 1)
+
+    def _issues(self, visit):
+        """The issues of a visit, as numbers among all of K."""
+        first = visit.chunk * self.plan.depth
+        return range(first, min(first + self.plan.depth, self.plan.steps))
+
+    def _load_factors(self, visit, half):
+        """Rows of A for the part of K of ``visit``, to one half of the factor registers."""
+        plan, issues = self.plan, self._issues(visit)
+        self._find_rows(plan.a + 1, "row0", visit.tile, len(self.gemm.rows))
+        count = plan.sizes.factor_regs
+        # Threads that have a product to themselves read on where they stopped.
+        runs = [(0, len(issues))] if self.gemm.kb == 1 else [(i, 1) for i in range(len(issues))]
+        for index, length in runs:
+            register = plan.factors[half] + index * count
+            self._emit(Operation.LD, rd=register, n=length * count, ur=_A, rf=plan.a, imm=issues[index] * plan.step)
+
+    def _find_rows(self, register, name, tile, count):
+        """Coordinates of the rows of ``tile``: from the table's part ``name`` on, ``count`` parts."""
+        if self.known.get(register) != tile:
+            self.known[register] = tile
+            place = self.plan.place(name)
+            length = self.plan.tiles * self.plan.groups
+            for d in range(count):
+                imm = place + d * length + tile * self.plan.groups
+                self._emit(Operation.LD, rd=register + d, n=1, ur=_TABLE, rf=self.plan.group, imm=imm)
+
+    def _visit(self, visit, half):
+        plan = self.plan
+        product = visit.slot * plan.products
+        if visit.is_first:
+            self._begin(visit, product)
+        for index, issue in enumerate(self._issues(visit)):
+            k = issue * plan.step
+            offsets, imm = self._find_columns(visit, index, k)
+            self._emit(
+                Operation.MM, guard=plan.guarded, predicate=_LOADS if plan.guarded else 0, ka=self.gemm.ka,
+                kb=self.gemm.kb, transpose=self.gemm.transpose, type=self.gemm.type, rc=product,
+                ra=plan.factors[half] + index * plan.sizes.factor_regs, ur=_B, rf=offsets, imm=imm,
+            )  # fmt: skip
+        self._store()
+        if visit.is_last:
+            self.pending = visit
+
+    def _find_columns(self, visit, index, k):
+        """Offset registers and immediate of B for the issue ``index`` of a visit, which begins at ``k``."""
+        plan, block = self.plan, visit.block
+        if self.gemm.transpose:
+            offsets = self._offsets(index)
+            for d, value in enumerate((k, *block.outer), 1):
+                self._mov(offsets + d, value)
+            return offsets, block.inner
+        offsets = self._offsets(visit.slot)
+        if self.known.get(offsets + 1) != block.column:
+            self.known[offsets + 1] = block.column
+            for d in range(len(self.gemm.columns)):
+                self._look_up(offsets + 1 + d, f"column{d}", block.column, plan.tid)
+        return offsets, k
+
+    def _begin(self, visit, product):
+        """Products of a block: zero, which is what a load finds outside, or what is in C."""
+        plan = self.plan
+        if self.pending and (self.pending.slot == visit.slot or self.gemm.accumulate):
+            self._store()
+        if self.gemm.accumulate:
+            self._find_rows(plan.c + 1, "row", visit.tile, 1)
+            for register, count, imm in self._registers(visit):
+                self._emit(Operation.LD, rd=register, n=count, ur=_C, rf=plan.c, imm=imm)
+        else:
+            self._emit(Operation.LD, rd=product, n=plan.products, ur=_C, rf=plan.c, imm=OUTSIDE)
+
+    def _registers(self, visit):
+        """Product registers that are neighbours in a row of C: the first, how many, and the column of the first."""
+        product, block, ka = visit.slot * self.plan.products, visit.block, self.gemm.ka
+        if ka == 1:
+            return [(product, block.count, block.column)]
+        return [(product + index, 1, block.column + index * ka) for index in range(-(-block.count // ka))]
+
+    def _store(self):
+        """Stores the products of the pending visit, if there is one."""
+        visit, self.pending = self.pending, None
+        if visit is None:
+            return
+        plan, block = self.plan, visit.block
+        self._find_rows(plan.c + 1, "row", visit.tile, 1)
+        rest = block.count % self.gemm.ka
+        for register, count, imm in self._registers(visit):
+            holds = _HOLDS
+            if rest and imm + self.gemm.ka > block.column + block.count:
+                # Columns of the next block are none of this one's.
+                self._emit(
+                    Operation.SETP, guard=1, predicate=_HOLDS, pd=_HOLDS_REST, compare=Compare.LTU, rs=plan.c, imm=rest
+                )
+                holds = _HOLDS_REST
+            self._emit(Operation.ST, guard=1, predicate=holds, rs=register, n=count, ur=_C, rf=plan.c, imm=imm)

@@ -1,0 +1,220 @@
+"""How a product of matrices is cut for the processing engine: tiles, blocks, registers, and a table of constants."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from ..spec.instruction import MmType
+
+__all__ = ["OUTSIDE", "Block", "Gemm", "Plan"]
+
+#: A coordinate that is outside of every segment, whatever immediate is added.
+OUTSIDE = 0x80000000
+
+_ORDERS = ("k", "columns")
+_MAX_RANK = 4
+
+
+@dataclass(frozen=True)
+class Gemm:
+    """C = A × B, and how to go about it.
+
+    Attributes
+    ----------
+    rows, columns : tuple of int
+        Dimensions of A, and of B, beside K, innermost first; of matrices one each.
+    k : int
+        Elements of K.
+    type : MmType
+    ka, kb : int
+        Threads that share a row of C, and a product.
+    transpose : int
+        0: K is dimension 0 of B. 1: K is its dimension 1.
+    order : "k" or "columns"
+        "k": each block of columns gets a part of K before any gets the next. "columns": each gets all of K before the
+        next block gets any.
+    depth : int
+        At most so many issues make a part of K. With 1 "k" is the order in which every element of C gets its first term
+        before any gets its second; more of them need fewer loads of A and fewer reads of offset registers. It is
+        lowered where fewer columns at once would be the price.
+    accumulate : bool
+        C = C + A × B: what allows to split along K.
+    """
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    k: int
+    type: MmType
+    ka: int = 1
+    kb: int = 1
+    transpose: int = 0
+    order: str = "k"
+    depth: int = 4
+    accumulate: bool = False
+
+    def __post_init__(self):
+        if self.order not in _ORDERS:
+            raise ValueError(f"order must be one of {_ORDERS}, not {self.order!r}")
+        if self.depth < 1:
+            raise ValueError(f"depth must be 1 or more, not {self.depth!r}")
+        for name in ("rows", "columns"):
+            dimensions = getattr(self, name)
+            if not 1 <= len(dimensions) < _MAX_RANK or min(dimensions) < 1:
+                raise ValueError(f"{name} must be 1 to {_MAX_RANK - 1} dimensions, none of them 0, not {dimensions!r}")
+        if self.k < 1:
+            raise ValueError(f"k must be 1 or more, not {self.k!r}")
+
+    @property
+    def m(self):
+        """Rows of C."""
+        return math.prod(self.rows)
+
+    @property
+    def n(self):
+        """Columns of C."""
+        return math.prod(self.columns)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Columns of C that one mm computes.
+
+    Attributes
+    ----------
+    column, count : int
+        The first column, and how many.
+    inner : int
+        Coordinate of the first column in dimension 0 of B, if B is transposed.
+    outer : tuple of int
+        Its coordinates in the dimensions of B from 2 on, if B is transposed.
+    """
+
+    column: int
+    count: int
+    inner: int = 0
+    outer: tuple[int, ...] = ()
+
+
+class Plan:
+    """A :class:`Gemm` on a machine of ``sizes``.
+
+    Attributes
+    ----------
+    unit, step : int
+        Elements of K that a thread multiplies at once, and that an mm covers.
+    steps, depth, chunks : int
+        Issues that K takes; issues of a part of K; parts.
+    groups, tiles : int
+        Rows of C at once, and how often.
+    width, guarded : int, bool
+        Columns of a block; whether threads from ``width`` on must not load one.
+    slots, per_slot : int
+        Blocks whose products are in registers at once, and registers of each.
+    factors, tid, group, a, b, c : int
+        First registers of each kind; products begin at 0. ``a`` and ``c`` are followed by the row's coordinates; from
+        ``b`` on each slot or, if B is transposed, each issue of a part of K has ``b_registers``.
+    """
+
+    def __init__(self, gemm, sizes):
+        self.gemm, self.sizes = gemm, sizes
+        if gemm.ka * gemm.kb > sizes.threads:
+            raise ValueError(f"ka {gemm.ka} times kb {gemm.kb} is more than {sizes.threads} threads")
+        self.unit = 4 * sizes.factor_regs // gemm.type.bytes
+        self.step = gemm.kb * self.unit
+        self.steps = -(-gemm.k // self.step)
+        self.groups = sizes.threads // (gemm.ka * gemm.kb)
+        self.tiles = -(-gemm.m // self.groups)
+        self.b_registers = 1 + len(gemm.columns)
+        self._cut_columns()
+        self.chunks = -(-self.steps // self.depth)
+        self._name_registers()
+
+    def _fixed(self, depth):
+        """Registers beside products and what goes with them."""
+        per_issue = 2 * self.sizes.factor_regs + (self.b_registers if self.gemm.transpose else 0)
+        return 2 + (1 + len(self.gemm.rows)) + 2 + depth * per_issue
+
+    def _cut_columns(self):
+        gemm, sizes = self.gemm, self.sizes
+        per_slot = 0 if gemm.transpose else self.b_registers
+        inner = gemm.columns[0] if gemm.transpose else gemm.n
+        room = sizes.regs - self._fixed(1) - per_slot
+        if room < 1:
+            raise ValueError(f"{sizes.regs} registers are too few for this product")
+        self.width = min(sizes.threads, inner, gemm.ka * room)
+        if self.width < inner:
+            # A register holds columns of one block only.
+            self.width -= self.width % gemm.ka
+        self.guarded = self.width < min(sizes.threads, inner)
+        self.products = -(-self.width // gemm.ka)
+        self.per_slot = self.products + per_slot
+
+        def slots(depth):
+            return min(len(self.blocks), (sizes.regs - self._fixed(depth)) // self.per_slot)
+
+        self.slots = slots(1)
+        self.depth = max(d for d in range(1, min(gemm.depth, self.steps) + 1) if d == 1 or slots(d) == self.slots)
+
+    def _name_registers(self):
+        gemm = self.gemm
+        factors = self.depth * self.sizes.factor_regs
+        self.factors = (self.slots * self.products, self.slots * self.products + factors)
+        self.tid = self.factors[1] + factors
+        self.group = self.tid + 1
+        self.a = self.group + 1
+        self.c = self.a + 1 + len(gemm.rows)
+        self.b = self.c + 2
+
+    @cached_property
+    def blocks(self):
+        """All blocks of columns."""
+        gemm = self.gemm
+        if not gemm.transpose:
+            return [Block(n, min(self.width, gemm.n - n)) for n in range(0, gemm.n, self.width)]
+        inner, *outer = gemm.columns
+        return [
+            Block(row * inner + n, min(self.width, inner - n), n, coordinates[::-1])
+            for row, coordinates in enumerate(product(*(range(size) for size in reversed(outer))))
+            for n in range(0, inner, self.width)
+        ]
+
+    @cached_property
+    def _arrays(self):
+        """The parts of the table by name."""
+        gemm, threads = self.gemm, np.arange(self.sizes.threads)
+        together = gemm.ka * gemm.kb
+        computing = threads < self.groups * together
+        arrays = {
+            "unit": np.where(computing, threads % gemm.kb * self.unit, OUTSIDE),
+            "member": threads % together // gemm.kb,
+            "group": np.where(computing, threads // together, 0),
+            "row": _below(np.arange(self.tiles * self.groups), gemm.m),
+        }
+        arrays |= _coordinates("row", self.tiles * self.groups, gemm.rows)
+        if not gemm.transpose:
+            arrays |= _coordinates("column", self.blocks[-1].column + self.sizes.threads, gemm.columns)
+        return arrays
+
+    @property
+    def table(self):
+        """Constants that the program reads by thread, by row and by column: uint32."""
+        return np.concatenate(list(self._arrays.values())).astype(np.uint32)
+
+    def place(self, name):
+        """Where in the table the part ``name`` begins."""
+        names = list(self._arrays)
+        return sum(len(self._arrays[other]) for other in names[: names.index(name)])
+
+
+def _below(indices, count):
+    return np.where(indices < count, indices, OUTSIDE)
+
+
+def _coordinates(name, count, size):
+    """For each of ``size`` an array of the coordinates of elements 0 to ``count`` - 1; outside where there is none."""
+    coordinates = np.unravel_index(np.minimum(np.arange(count), math.prod(size) - 1), size[::-1])[::-1]
+    there = np.arange(count) < math.prod(size)
+    return {f"{name}{d}": np.where(there, values, OUTSIDE) for d, values in enumerate(coordinates)}

@@ -1,0 +1,214 @@
+"""A processing engine without cycles: instructions in, registers, memory and error records out (docs/pe.md)."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..smem.barrier import Barrier
+from ..spec import BARRIER
+from ..spec.instruction import INSTRUCTIONS, Compare, MmType, Operation, Source
+from ..spec.pe_errors import PeError
+from .access import lowest, read_columns, read_words, write_words
+from .checks import refusal
+from .dot import dot
+from .pages import PageTable
+from .segment import Segment, wrong_segment
+
+__all__ = ["BarrierNotCompleteError", "Fault", "Pe", "PeSizes", "instruction_word"]
+
+_PREDICATES = 8
+_COMPARE = {
+    Compare.EQ: np.equal, Compare.NE: np.not_equal, Compare.LT: np.less, Compare.LE: np.less_equal,
+    Compare.GT: np.greater, Compare.GE: np.greater_equal, Compare.LTU: np.less, Compare.LEU: np.less_equal,
+    Compare.GTU: np.greater, Compare.GEU: np.greater_equal,
+}  # fmt: skip
+
+
+class BarrierNotCompleteError(RuntimeError):
+    """A bar.wait whose phase is not complete: hardware would wait until it is."""
+
+
+class Fault(NamedTuple):
+    """An error record: what the instruction ``number`` met first, in the threads ``first`` to ``last``."""
+
+    code: PeError
+    number: int
+    first: int
+    last: int
+    register: int
+
+
+@dataclass(frozen=True)
+class PeSizes:
+    """Sizes of a machine, by the names of the hardware's parameters."""
+
+    threads: int = 16
+    regs: int = 320
+    factor_regs: int = 2
+    uniform_regs: int = 8
+    segments: int = 16
+    pages: int = 256
+
+
+def instruction_word(operation, **fields):
+    """A packed instruction of 128 bits; fields left out have their lowest value."""
+    fmt = INSTRUCTIONS[operation]
+    lowest = {field.name: field.range[0] for field in fmt.fields}
+    return fmt.pack(**lowest | fields | {"opcode": operation})
+
+
+class Pe:
+    """What the hardware means, instruction by instruction; each is complete when :meth:`execute` returns.
+
+    Parameters
+    ----------
+    smem : uint8 array
+        Shared memory, changed in place.
+    sizes : PeSizes, or anything with its attributes
+
+    Attributes
+    ----------
+    registers : uint32 array of shape (threads, regs)
+        Zeros at first, while hardware promises nothing.
+    predicates : bool array of shape (8, threads)
+        False at first, while hardware promises nothing.
+    uniform : list
+        The number in every uniform register; None if it is not set.
+    segments : list
+        Every :class:`Segment`; None if it is wrong or was not written.
+    pages : PageTable
+    faults : list of Fault
+        In program order, one for each instruction that met an error.
+    number : int
+        Of the next instruction.
+    halts : int
+        Times a halt was executed; a program goes on behind it.
+    """
+
+    def __init__(self, smem, sizes=None):
+        self.smem = smem
+        self.sizes = sizes = sizes or PeSizes()
+        self.registers = np.zeros((sizes.threads, sizes.regs), np.uint32)
+        self.predicates = np.zeros((_PREDICATES, sizes.threads), bool)
+        self.uniform = [None] * sizes.uniform_regs
+        self.segments = [None] * sizes.segments
+        self.pages = PageTable(sizes.pages)
+        self.faults = []
+        self.number = 0
+        self.halts = 0
+
+    def write_segment(self, index, word):
+        """A processor writes segment ``index``, a packed word; a wrong one is refused when it is used."""
+        self.segments[index] = None if wrong_segment(word, self.sizes.pages) else Segment.unpack(word)
+
+    def write_page(self, index, word):
+        """A processor, or the pager, writes page entry ``index``, a packed word."""
+        self.pages.write(index, word)
+
+    def run(self, words):
+        """Executes all of ``words``."""
+        for word in words:
+            self.execute(word)
+
+    def execute(self, word):
+        """Executes one packed instruction; returns its :class:`Fault`, or None.
+
+        Raises :class:`BarrierNotCompleteError` or :class:`~golden.pe.pages.PageNotLoadedError`, and changes nothing,
+        where the hardware would wait.
+        """
+        code, register = refusal(word, self)
+        if code == PeError.NONE:
+            operation = Operation(word & 0xFF)
+            fault = getattr(self, f"_{operation.name.lower()}")(**INSTRUCTIONS[operation].unpack(word))
+        else:
+            fault = Fault(code, self.number, 0, self.sizes.threads - 1, register)
+        self.number += 1
+        if fault is not None:
+            self.faults.append(fault)
+        return fault
+
+    def _taking_part(self, guard, predicate):
+        """Which threads take part."""
+        return self.predicates[predicate].copy() if guard else np.ones(self.sizes.threads, bool)
+
+    def _address(self, ur, rf, imm):
+        """The segment, and the coordinates of each thread's element."""
+        segment = self.segments[self.uniform[ur]]
+        coordinates = self.registers[:, rf : rf + segment.rank].astype(np.int64)
+        coordinates[:, 0] = coordinates[:, 0] + imm & 0xFFFFFFFF
+        return segment, coordinates
+
+    def _fault(self, codes, register):
+        """The record of errors of threads, one code each; None if there is none."""
+        if not codes.any():
+            return None
+        code = codes[codes != PeError.NONE].min()
+        threads = np.flatnonzero(codes == code)
+        return Fault(PeError(code), self.number, int(threads[0]), int(threads[-1]), register)
+
+    def _mm(self, guard, predicate, ka, kb, transpose, type, rc, ra, rf, ur, imm, **_):  # noqa: A002 - a field
+        sizes, type = self.sizes, MmType(type)  # noqa: A001 - a field
+        k = 4 * sizes.factor_regs // type.bytes
+        segment, coordinates = self._address(ur, rf, imm)
+        on = self._taking_part(guard, predicate) & segment.inside(coordinates)
+        product = rc + np.arange(sizes.threads) // ka
+        misaligned = on & (coordinates[:, 0] % k != 0) & (not transpose)
+        codes = np.where(misaligned, int(PeError.ALIGNMENT), 0)
+        codes = np.where(on & (product >= sizes.regs), int(PeError.PRODUCT), codes)
+        columns, access_codes = read_columns(
+            self.smem, self.pages, segment, coordinates, on & (codes == 0), kb * k, transpose
+        )
+        codes = np.where(codes == 0, access_codes, codes)
+        on &= codes == 0
+
+        groups = sizes.threads // (ka * kb)
+        view = self.registers[: groups * ka * kb].reshape(groups, ka, kb, sizes.regs)
+        # Elements of A by group and qa, those of the members qb behind each other; read before any product changes.
+        rows = np.ascontiguousarray(view[..., ra : ra + sizes.factor_regs].astype("<u4")).view(f"<u{type.bytes}")
+        rows = rows.reshape(groups, ka, kb * k)
+        for qa in range(ka):
+            mine = np.flatnonzero(on[qa::ka]) * ka + qa
+            sums = view[:, qa, 0, product[mine]]
+            view[:, qa, 0, product[mine]] = dot(sums, rows[:, qa, np.newaxis], columns[mine], type)
+        return self._fault(codes, rc)
+
+    def _ld(self, guard, predicate, rd, n, rf, ur, imm, **_):
+        threads = self._taking_part(guard, predicate)
+        words, codes = read_words(self.smem, self.pages, *self._address(ur, rf, imm), threads, n)
+        kept = self.registers[:, rd : rd + n]
+        self.registers[:, rd : rd + n] = np.where(threads[:, np.newaxis] & (codes == 0), words, kept)
+        return self._fault(lowest(codes), rd)
+
+    def _st(self, guard, predicate, rs, n, rf, ur, imm, **_):
+        threads = self._taking_part(guard, predicate)
+        words = self.registers[:, rs : rs + n]
+        codes = write_words(self.smem, self.pages, *self._address(ur, rf, imm), threads, words)
+        return self._fault(lowest(codes), rs)
+
+    def _mov(self, guard, predicate, source, rd, imm, **_):
+        values = np.arange(self.sizes.threads) if source == Source.THREAD else imm
+        threads = self._taking_part(guard, predicate)
+        self.registers[:, rd] = np.where(threads, values, self.registers[:, rd])
+
+    def _movu(self, ud, imm, **_):
+        self.uniform[ud] = imm
+
+    def _setp(self, guard, predicate, pd, source, compare, rs, imm, **_):
+        sizes = self.sizes
+        values = np.arange(sizes.threads, dtype=np.uint32) if source == Source.THREAD else self.registers[:, rs]
+        kind = np.uint32 if compare >= Compare.LTU else np.int32
+        result = _COMPARE[compare](values.view(kind), np.uint32(imm).view(kind))
+        threads = self._taking_part(guard, predicate)
+        self.predicates[pd] = np.where(threads, result, self.predicates[pd])
+
+    def _bar_wait(self, parity, imm, **_):
+        word = int.from_bytes(self.smem[imm : imm + BARRIER.bytes].tobytes(), "little")
+        if not Barrier.unpack(word).try_wait(parity):
+            raise BarrierNotCompleteError(f"the phase of parity {parity} of the barrier at {imm:#x} is not complete")
+
+    def _fence(self, **_):
+        pass
+
+    def _halt(self, **_):
+        self.halts += 1

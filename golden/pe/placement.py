@@ -1,0 +1,127 @@
+"""Tensors in shared memory: where they lie, and the segments and page entries by which instructions find them."""
+
+import numpy as np
+
+from ..spec.descriptor import Swizzle
+from ..spec.segment import PAGE_ENTRY, SegmentElement
+from .machine import PeSizes
+from .pages import PageTable
+from .segment import Segment, wrong_segment
+
+__all__ = ["Placement"]
+
+_LINE_BYTES = 128
+_CHUNK_BYTES = 16
+
+
+class Placement:
+    """Shared memory that is filled from its beginning on.
+
+    Parameters
+    ----------
+    size_bytes : int
+        Bytes of shared memory.
+    sizes : PeSizes, or anything with its attributes
+
+    Attributes
+    ----------
+    smem : uint8 array
+    segments : list of Segment
+        By their numbers.
+    entries : list of int
+        Packed page entries, from entry 0 on.
+    """
+
+    def __init__(self, size_bytes, sizes=None):
+        self.sizes = sizes or PeSizes()
+        self.smem = np.zeros(size_bytes, np.uint8)
+        self.segments = []
+        self.entries = []
+        self._pages = PageTable(self.sizes.pages)
+        self._end = 0
+
+    def add(self, size, element, *, page_log2=None, swizzle=Swizzle.NONE, paged=None):
+        """Makes room for a tensor; returns the number of its segment.
+
+        Parameters
+        ----------
+        size : tuple of int
+            Elements of each dimension, innermost first.
+        element : SegmentElement
+        page_log2 : tuple of int, optional
+            Log2 of a page's elements in each dimension. Without it pages are tiles as the TMAU loads them: rows of
+            128 bytes, or of the next power of two if they are shorter, and all elements of the other dimensions.
+        swizzle : Swizzle
+        paged : bool, optional
+            Whether there are page entries; without it, if there is more than one page.
+
+        Raises
+        ------
+        ValueError
+            The segment would be wrong, or does not fit. A product whose operands do not fit shared memory at once must
+            be split by whoever calls: by rows, by columns, or along K with C accumulated.
+        """
+        if page_log2 is None:
+            page_log2 = _tile_log2(size, SegmentElement(element).bytes)
+        segment = Segment(SegmentElement(element), tuple(size), tuple(page_log2), swizzle)
+        count = int(np.prod(segment.pages))
+        if paged or (paged is None and count > 1):
+            segment = Segment(**vars(segment) | {"paged": True, "first_entry": len(self.entries)})
+        else:
+            segment = Segment(**vars(segment) | {"base": self._end})
+        wrong = wrong_segment(segment.pack(), self.sizes.pages)
+        if wrong:
+            raise ValueError(f"{segment} is wrong, split the product or change the pages: {wrong}")
+        if len(self.segments) == self.sizes.segments:
+            raise ValueError(f"all {self.sizes.segments} segments are in use")
+        for _ in range(count):
+            self._add_page(segment)
+        self.segments.append(segment)
+        return len(self.segments) - 1
+
+    def put(self, number, array):
+        """Writes a tensor of raw bits; ``array`` has the outermost dimension first, and any type of the right size."""
+        segment = self.segments[number]
+        contents = np.ascontiguousarray(array)
+        if contents.shape != segment.size[::-1] or contents.itemsize != segment.element.bytes:
+            raise ValueError(f"a tensor of shape {contents.shape} and {contents.dtype} is not what {segment} holds")
+        self.smem[self._addresses(segment)] = contents.view(np.uint8).reshape(-1, segment.element.bytes)
+
+    def get(self, number, smem=None):
+        """The tensor in ``smem``, or in this shared memory: raw bits, the outermost dimension first."""
+        segment = self.segments[number]
+        contents = (self.smem if smem is None else smem)[self._addresses(segment)]
+        return contents.view(f"<u{segment.element.bytes}").reshape(segment.size[::-1])
+
+    def load(self, pe):
+        """Writes all segments and page entries to ``pe``."""
+        for index, segment in enumerate(self.segments):
+            pe.write_segment(index, segment.pack())
+        for index, word in enumerate(self.entries):
+            pe.write_page(index, word)
+
+    def _add_page(self, segment):
+        last = [min(size, 1 << log2) - 1 for size, log2 in zip(segment.size, segment.page_log2, strict=True)]
+        bytes_used = int(segment.locate(np.array(last))[1]) + segment.element.bytes
+        address = self._end
+        self._end += -(-bytes_used // _LINE_BYTES) * _LINE_BYTES
+        if self._end > len(self.smem):
+            raise ValueError(f"{len(self.smem)} bytes of shared memory do not hold all operands: split the product")
+        if segment.paged:
+            word = PAGE_ENTRY.pack(address=address, valid=1, loaded=1, on_chip=1)
+            self._pages.write(len(self.entries), word)
+            self.entries.append(word)
+
+    def _addresses(self, segment):
+        """Addresses of the bytes of all elements, of shape (elements, bytes), dimension 0 running fastest."""
+        coordinates = np.indices(segment.size[::-1]).reshape(segment.rank, -1)[::-1].T
+        touched = np.ones(len(coordinates), bool)
+        addresses, _ = self._pages.translate(segment, coordinates, touched, len(self.smem))
+        return addresses[:, np.newaxis] + np.arange(segment.element.bytes)
+
+
+def _tile_log2(size, element_bytes):
+    """Log2 of the elements of a page whose rows have 16 to 128 bytes, and that has all elements of other dimensions."""
+    row_bytes = min(max(size[0] * element_bytes, _CHUNK_BYTES), _LINE_BYTES)
+    row = -(-row_bytes // element_bytes)
+    return ((row - 1).bit_length(), *((count - 1).bit_length() for count in size[1:]))

@@ -1,0 +1,116 @@
+"""Segments: tensors that instructions address by element (docs/pe.md, "Logical addresses")."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..spec.descriptor import Swizzle
+from ..spec.segment import MAX_PAGE_LOG2, SEGMENT, SegmentElement
+
+__all__ = ["Segment", "wrong_segment"]
+
+_CHUNK_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A segment; lists run from the innermost dimension, number 0, outwards.
+
+    Attributes
+    ----------
+    element : SegmentElement
+    size, page_log2 : tuple of int
+        Elements of each dimension, and log2 of those of a page.
+    swizzle : Swizzle
+    paged : bool
+        Pages lie where the entries from ``first_entry`` on say; otherwise there is one, at ``base``.
+    """
+
+    element: SegmentElement
+    size: tuple[int, ...]
+    page_log2: tuple[int, ...]
+    swizzle: Swizzle = Swizzle.NONE
+    paged: bool = False
+    first_entry: int = 0
+    base: int = 0
+
+    @classmethod
+    def unpack(cls, word):
+        """The segment of a packed ``word`` that is not wrong."""
+        values = SEGMENT.unpack(word)
+        rank = values.pop("rank")
+        values["size"], values["page_log2"] = tuple(values["size"][:rank]), tuple(values["page_log2"][:rank])
+        values["element"], values["swizzle"] = SegmentElement(values["element"]), Swizzle(values["swizzle"])
+        return cls(**values | {"paged": bool(values["paged"])})
+
+    def pack(self):
+        """The word of 256 bits, whether or not it is wrong."""
+        return SEGMENT.pack(**vars(self), rank=self.rank)
+
+    @property
+    def rank(self):
+        """Number of dimensions."""
+        return len(self.size)
+
+    @property
+    def pages(self):
+        """Number of pages in each dimension."""
+        return tuple(-(-size >> log2) for size, log2 in zip(self.size, self.page_log2, strict=True))
+
+    @property
+    def page_bytes(self):
+        """Bytes of a page."""
+        return self.element.bytes << sum(self.page_log2)
+
+    def inside(self, coordinates):
+        """Which of the ``coordinates``, integers of shape (..., rank), are those of elements; shape (...)."""
+        return (coordinates < np.array(self.size)).all(axis=-1)
+
+    def locate(self, coordinates):
+        """Page number and byte offset in the page of elements that are inside; two arrays of shape (...)."""
+        coordinates = np.asarray(coordinates, np.int64)
+        number = np.zeros(coordinates.shape[:-1], np.int64)
+        place = np.zeros_like(number)
+        pages_below, elements_log2 = 1, 0
+        for d, (pages, log2) in enumerate(zip(self.pages, self.page_log2, strict=True)):
+            coordinate = coordinates[..., d]
+            number += (coordinate >> log2) * pages_below
+            place += (coordinate & (1 << log2) - 1) << elements_log2
+            pages_below *= pages
+            elements_log2 += log2
+        return number, place * self.element.bytes
+
+
+def wrong_segment(word, pages):
+    """What is wrong with the packed segment ``word`` on a machine of so many page entries: a sentence, or None."""
+    values = SEGMENT.unpack(word)
+    if values["element"] not in set(SegmentElement):
+        return f"there is no element {values['element']}"
+    if word & SEGMENT.reserved_mask:
+        return "a bit of no field is set"
+    rank = values["rank"]
+    if 0 in values["size"][:rank]:
+        return f"a dimension has no elements: {values['size'][:rank]}"
+    if any(values["size"][rank:]) or any(values["page_log2"][rank:]):
+        return f"rank {rank} uses no further dimension, but there are sizes or pages of one"
+    return _wrong_pages(Segment.unpack(word), pages)
+
+
+def _wrong_pages(segment, pages):
+    if segment.element.bytes << segment.page_log2[0] < _CHUNK_BYTES:
+        return f"a row of a page has less than {_CHUNK_BYTES} bytes"
+    if segment.page_bytes > 1 << MAX_PAGE_LOG2:
+        return f"a page has more than {1 << MAX_PAGE_LOG2} bytes"
+    if segment.paged:
+        if segment.base:
+            return "a paged segment has no base"
+        if segment.first_entry + math.prod(segment.pages) > pages:
+            return f"{math.prod(segment.pages)} pages from entry {segment.first_entry} on, of {pages} entries"
+    elif math.prod(segment.pages) > 1:
+        return f"size {segment.size} is larger than the only page"
+    elif segment.base % _CHUNK_BYTES:
+        return f"base {segment.base:#x} is not a multiple of {_CHUNK_BYTES}"
+    elif segment.first_entry:
+        return "a segment without pages has no first entry"
+    return None
