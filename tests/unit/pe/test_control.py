@@ -1,0 +1,245 @@
+"""The processing engine's registers as a driver sees them."""
+
+import random
+
+import pytest
+
+from tilewright.golden.spec.pe_errors import PeError
+from tilewright.golden.spec.pe_registers import PE_REGISTERS, Put
+from tilewright.hw.pe.control import Control
+from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.sim.pysim import simulate
+from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+
+REGISTERS = {register.name: register for register in PE_REGISTERS}
+
+
+class Driver:
+    """Reads and writes registers by name, and plays the engine."""
+
+    def __init__(self, ctx, dut):
+        self.ctx = ctx
+        self.dut = dut
+
+    async def access(self, **item):
+        await send(self.ctx, self.dut.accesses, [item])
+        (answer,), _ = await receive(self.ctx, self.dut.answers, 1)
+        return answer
+
+    async def read(self, name):
+        answer = await self.access(address=REGISTERS[name].offset)
+        assert not answer.error
+        return answer.data
+
+    async def write(self, name, *, refused=False, **fields):
+        register = REGISTERS[name]
+        answer = await self.access(address=register.offset, write=1, data=register.format.pack(**fields), strobe=0b1111)
+        assert answer.error == refused
+
+    async def record(self):
+        """The error record: code, register, number, first, last; and how many there were.
+
+        A report is in it two cycles after it was taken.
+        """
+        await self.ctx.tick()
+        error, threads = await self.read("error"), await self.read("error_threads")
+        number, count = await self.read("error_number"), await self.read("error_count")
+        return (error & 0xFF, error >> 16, number, threads & 0xFFFF, threads >> 16), count
+
+
+def run(script, preset="unit", background=()):
+    dut = Control(PE_PRESETS[preset])
+
+    async def testbench(ctx):
+        ctx.set(dut.idle, 1)
+        await script(Driver(ctx, dut))
+
+    simulate(dut, testbench, background=[make(dut) for make in background])
+
+
+def fault(code, number, first=0, last=0, register=0):
+    return {"code": code, "number": number, "first": first, "last": last, "register": register}
+
+
+@pytest.mark.parametrize("preset", PE_PRESETS)
+def test_identification_and_parameters(preset):
+    params = PE_PRESETS[preset]
+
+    async def script(driver):
+        assert (await driver.read("id")).to_bytes(4, "big") == b"TWPE"
+        assert await driver.read("params0") == params.threads | params.regs << 16
+        expected = [params.factor_regs, params.uniform_regs, params.mm_in_flight, 0]
+        assert list((await driver.read("params1")).to_bytes(4, "little")) == expected
+        assert await driver.read("params2") == params.segments | params.pages << 16
+        assert await driver.read("params3") == params.smem.size_bytes
+
+    run(script, preset)
+
+
+def test_error_of_the_first_instruction_in_program_order_is_kept():
+    async def script(driver):
+        ctx, dut = driver.ctx, driver.dut
+        await send(ctx, dut.issued, [fault(PeError.NONE, 0)])
+        assert await driver.record() == ((0, 0, 0, 0, 0), 0)
+        assert await driver.read("status") == 0b01
+        await send(ctx, dut.issued, [fault(PeError.OPCODE, 9, last=3), fault(PeError.NONE, 4)])
+        assert await driver.record() == ((PeError.OPCODE, 0, 9, 0, 3), 1)
+        await send(ctx, dut.collected, [fault(PeError.NONE, 5), fault(PeError.UNMAPPED, 6, 1, 2, 0x123)])
+        await send(ctx, dut.collected, [fault(PeError.MEMORY, 7, 3, 3, 4)])
+        assert await driver.record() == ((PeError.UNMAPPED, 0x123, 6, 1, 2), 3)
+        assert await driver.read("status") == 0b11
+        await driver.write("control", clear_error=1)
+        assert await driver.record() == ((0, 0, 0, 0, 0), 0)
+        await send(ctx, dut.collected, [fault(PeError.MEMORY, 70, 3, 3, 4)])
+        assert await driver.record() == ((PeError.MEMORY, 4, 70, 3, 3), 1)
+
+    run(script)
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_reports_of_both_sides(mode):
+    """None is lost, each side's stay in order, those of Issue go first, and the record is right."""
+    rng = random.Random(f"reports {mode}")
+    numbers = {"issued": list(range(0, 120, 2)), "collected": list(range(1, 120, 2))}
+    codes = [rng.choice([0, 0, 0, *range(1, 12)]) for _ in range(120)]
+    dut = Control(PE_PRESETS["default"])
+    reported, taken = [], {}
+
+    def source(side):
+        async def run(ctx):
+            items = [fault(codes[number], number, register=number) for number in numbers[side]]
+            taken[side] = await send(ctx, getattr(dut, side), items, idle=STALL_MODES[mode]["idle"], seed=len(side))
+
+        return run
+
+    async def watch(ctx):
+        async for _, _, valid, item in ctx.tick().sample(dut.reported, dut.report):
+            if valid:
+                reported.append((item.number, item.code))
+
+    async def check(ctx):
+        while len(reported) < 120:
+            await ctx.tick()
+        await ctx.tick()
+        first = next(number for number, code in enumerate(codes) if code)
+        expected = ((codes[first], first, first, 0, 0), sum(map(bool, codes)))
+        assert await Driver(ctx, dut).record() == expected
+
+    simulate(dut, source("issued"), source("collected"), check, background=[watch])
+    assert sorted(reported) == list(enumerate(codes))
+    for parity, side in enumerate(("issued", "collected")):
+        assert [number for number, _ in reported if number % 2 == parity] == numbers[side]
+    if mode == "none":
+        assert taken["issued"] == list(range(60)) and taken["collected"] == list(range(60, 120))
+
+
+def test_interrupt():
+    async def script(driver):
+        ctx, dut = driver.ctx, driver.dut
+
+        async def halt():
+            ctx.set(dut.halted, 1)
+            await ctx.tick()
+            ctx.set(dut.halted, 0)
+            await ctx.tick()
+
+        await halt()
+        assert not ctx.get(dut.irq), "nothing is enabled"
+        assert await driver.read("irq_status") == 0b10
+        await driver.write("irq_enable", error=1)
+        assert not ctx.get(dut.irq)
+        await send(ctx, dut.issued, [fault(PeError.NONE, 1), fault(PeError.MERGE, 2)])
+        await ctx.tick()
+        assert ctx.get(dut.irq)
+        await driver.write("irq_status", error=1)
+        assert not ctx.get(dut.irq)
+        await driver.write("irq_enable", halt=1)
+        assert ctx.get(dut.irq)
+        await driver.write("irq_status", halt=1)
+        assert not ctx.get(dut.irq)
+
+    run(script)
+
+
+def test_a_halt_is_seen_no_earlier_than_the_record():
+    async def script(driver):
+        ctx, dut = driver.ctx, driver.dut
+        await driver.write("irq_enable", halt=1)
+        ctx.set(dut.collected.payload, fault(PeError.MEMORY, 3))
+        ctx.set(dut.collected.valid, 1)
+        await ctx.tick()
+        ctx.set(dut.collected.valid, 0)
+        ctx.set(dut.halted, 1)
+        await ctx.tick()
+        ctx.set(dut.halted, 0)
+        while not ctx.get(dut.irq):
+            await ctx.tick()
+        assert await driver.record() == ((PeError.MEMORY, 0, 3, 0, 0), 1)
+
+    run(script)
+
+
+def test_counters():
+    """Each event counts in its own register, line fills by their number; one write clears all."""
+    events = {
+        "instruction": "instructions",
+        "step": "steps",
+        "stall_columns": "stall_columns",
+        "stall_factors": "stall_factors",
+        "stall_product": "stall_product",
+        "line_fills": "line_fills",
+        "bank_conflict": "bank_conflicts",
+        "translation_miss": "translation_misses",
+    }
+
+    async def script(driver):
+        ctx, dut = driver.ctx, driver.dut
+        for number, event in enumerate(events, start=1):
+            ctx.set(dut.events, {event: 8 if event == "line_fills" else 1})
+            await ctx.tick().repeat(number)
+        ctx.set(dut.events, {})
+        ctx.set(dut.idle, 0)
+        await ctx.tick().repeat(11)
+        ctx.set(dut.idle, 1)
+        for number, (event, name) in enumerate(events.items(), start=1):
+            assert await driver.read(name) == (8 * number if event == "line_fills" else number)
+        assert await driver.read("busy_cycles") == 11
+        await driver.write("control", clear_counters=1)
+        await ctx.tick()
+        assert not any([await driver.read(name) for name in (*events.values(), "busy_cycles")])
+
+    run(script)
+
+
+def test_put():
+    """An instruction written word by word comes out once; until it is taken the words are kept."""
+    taken = []
+
+    def watch(dut):
+        async def log(ctx):
+            async for _, _, go, word in ctx.tick().sample(
+                dut.instructions.valid & dut.instructions.ready, dut.instructions.payload
+            ):
+                if go:
+                    taken.append(word)
+
+        return log
+
+    async def script(driver):
+        for word in range(4):
+            await driver.write(f"data{word}", word=0x1111 * (word + 1))
+        await driver.write("put", kind=Put.INSTRUCTION, index=1, refused=True)
+        await driver.write("put", kind=Put.INSTRUCTION)
+        assert await driver.read("status") == 0b100
+        await driver.write("data0", word=5, refused=True)
+        await driver.write("put", kind=Put.SEGMENT, refused=True)
+        assert await driver.read("data0") == 0x1111
+        driver.ctx.set(driver.dut.instructions.ready, 1)
+        await driver.ctx.tick()
+        assert await driver.read("status") == 0b001
+        await driver.write("data0", word=5)
+        await driver.write("page_address", address=0x40)
+        assert await driver.read("page_address") == 0x40
+
+    run(script, background=[watch, lambda dut: watch_stream(dut.instructions)])
+    assert taken == [0x4444_0000_3333_0000_2222_0000_1111]
