@@ -1,0 +1,190 @@
+"""The sequencer makes the accesses that docs/pe.md says, element by element; one a cycle, without gaps between jobs."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from amaranth.hdl import Module
+
+from tilewright.hw.pe.layouts import LANE_READ_LATENCY, JobKind
+from tilewright.hw.pe.params import LANES, PE_PRESETS
+from tilewright.hw.pe.predicates import PREDICATES, PredicateFile
+from tilewright.hw.pe.sequencer import Sequencer
+from tilewright.sim.pe_accesses import BlockDirectory, Segment, Threads, expected, observed
+from tilewright.sim.pysim import simulate
+from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 20261121
+PARAMS = PE_PRESETS["unit"].replace(threads=13, regs=48, pages=64)
+#: Cycles from the one in which a job is accepted to its first access, if offsets need not be read.
+LATENCY = 11
+#: Cycles that reading offsets takes, besides one for each register of each group.
+BUILD_CYCLES = 7
+
+
+class Bench:
+    """The sequencer with predicates, and registers that answer."""
+
+    def __init__(self, params, threads, *, busy=0.0, seed=SEED):
+        self.params, self.threads, self.busy = params, threads, busy
+        self.rng = random.Random(seed)
+        self.dut = Sequencer(params)
+        self.predicates = PredicateFile(params)
+
+    def module(self):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.predicates = predicates = self.predicates
+        m.d.comb += predicates.enable.eq(dut.predicate_enable)
+        for lane in range(LANES):
+            m.d.comb += [
+                predicates.groups[lane].eq(dut.predicate_groups[lane]),
+                dut.predicates[lane].eq(predicates.rows[lane]),
+            ]
+        return m
+
+    async def registers(self, ctx):
+        """Answers lane reads; between answers there is garbage."""
+        reads, answers = self.dut.lane_reads, [None] * LANE_READ_LATENCY
+        ctx.set(reads.ready, 1)
+        async for _, _, valid, ready, read in ctx.tick().sample(reads.valid, reads.ready, reads.payload):
+            answers = [*answers[1:], (read.register, read.group) if valid and ready else None]
+            for lane in range(LANES):
+                value = self.rng.getrandbits(32)
+                if answers[0] is not None:
+                    register, group = answers[0]
+                    thread = LANES * group + lane
+                    if thread < self.params.threads:
+                        value = self.threads.registers[thread][register % self.params.regs]
+                ctx.set(self.dut.lane_data[lane], value)
+            ctx.set(reads.ready, self.rng.random() >= self.busy)
+
+    async def set_predicates(self, ctx):
+        writes = []
+        for group in range(self.params.groups):
+            lanes = self.threads.predicates[LANES * group : LANES * (group + 1)]
+            for predicate in range(PREDICATES):
+                values = sum((bits >> predicate & 1) << lane for lane, bits in enumerate(lanes))
+                mask = (1 << len(lanes)) - 1
+                writes.append({"predicate": predicate, "group": group, "lanes": mask, "values": values})
+        await send(ctx, self.predicates.writes, writes)
+
+    def run(self, jobs, wanted, *, idle=0.0, stall=0.0):
+        """Runs the jobs. The cycles in which they were accepted, and those of the accesses, counted from the first job."""
+        times = {}
+
+        async def source(ctx):
+            await self.set_predicates(ctx)
+            times["jobs"] = await send(ctx, self.dut.jobs, jobs, idle=idle, seed=SEED)
+
+        async def sink(ctx):
+            await ctx.tick().repeat(PREDICATES * self.params.groups)
+            got, times["accesses"] = await receive(ctx, self.dut.linear, len(wanted), stall=stall, seed=SEED)
+            for position, (seen, access) in enumerate(zip(map(observed, got), wanted, strict=True)):
+                assert seen == access, f"access {position}"
+            await ctx.tick().repeat(LATENCY)
+            assert not ctx.get(self.dut.linear.valid)
+            assert ctx.get(self.dut.idle)
+
+        background = [self.registers, watch_stream(self.dut.linear, "linear")]
+        background.append(watch_stream(self.dut.lane_reads, "lane_reads"))
+        simulate(self.module(), source, sink, background=background, deadline=20 * len(wanted) + 2000)
+        return times["jobs"], times["accesses"]
+
+
+def random_segment(rng, params, number, rank=None, element_log2=None):
+    rank = rank or rng.randint(1, 4)
+    element_log2 = rng.randrange(3) if element_log2 is None else element_log2
+    paged = rng.random() < 0.7
+    while True:
+        page_log2 = [rng.randint(4 - element_log2, 7 - element_log2), *(rng.randrange(4) for _ in range(rank - 1))]
+        size = [rng.randint(1, 200), *(rng.randint(1, 30) for _ in range(rank - 1))]
+        if not paged:
+            size = [min(extent, 1 << log2) for extent, log2 in zip(size, page_log2, strict=True)]
+        segment = Segment(number, element_log2, tuple(size), tuple(page_log2), paged, rng.randrange(4))
+        pages = 1
+        for count in segment.page_counts:
+            pages *= count
+        if pages > params.pages:
+            continue
+        if paged:
+            return replace(segment, first_entry=rng.randint(0, params.pages - pages))
+        return replace(segment, base=rng.getrandbits(12))
+
+
+def random_threads(rng, params, segments):
+    """Registers 8·s to 8·s + 3 are offsets in segment s, and those from 8·s + 4 on too."""
+    registers = [[rng.getrandbits(32) for _ in range(params.regs)] for _ in range(params.threads)]
+    for segment in segments:
+        for first in (8 * segment.number, 8 * segment.number + 4):
+            start = [rng.randrange(size) for size in segment.size]
+            granule = rng.choice([1, 2, 4, 8, 8])
+            step = [rng.choice([0, 1, granule, 2 * granule]), *(rng.choice([0, 0, 0, 1]) for _ in segment.size[1:])]
+            for thread in range(params.threads):
+                for d, size in enumerate(segment.size):
+                    coordinate = start[d] // (granule if d == 0 else 1) * (granule if d == 0 else 1) + thread * step[d]
+                    if rng.random() < 0.1:
+                        coordinate = rng.choice([size - 1, size, -4, -1, rng.getrandbits(32), rng.randrange(size)])
+                    registers[thread][first + d] = coordinate % (1 << 32)
+    return Threads(registers, [rng.getrandbits(PREDICATES) for _ in range(params.threads)])
+
+
+def random_job(rng, params, segment, number):
+    kind = rng.choice([JobKind.MULTIPLY, JobKind.MULTIPLY, JobKind.MULTIPLY, JobKind.LOAD, JobKind.STORE])
+    if segment.element_log2 == 2 and kind == JobKind.MULTIPLY:
+        kind = JobKind.LOAD
+    multiplies = kind == JobKind.MULTIPLY
+    count = rng.randint(1, 5)
+    top = params.regs - count
+    return {
+        "kind": kind,
+        "number": number,
+        "segment": segment.entry(),
+        "segment_number": segment.number,
+        "rf": 8 * segment.number + 4 * rng.randrange(2),
+        "imm": rng.choice([0, 0, 0, 8, 16, 3, 4, (1 << 32) - 8, (1 << 32) - 4]),
+        "guard": rng.randrange(2),
+        "predicate": rng.randrange(PREDICATES),
+        "register": rng.choice([0, params.regs - 8, params.regs - 2, 65530]) if multiplies else rng.randint(0, top),
+        "count": count,
+        "ka": rng.randrange(4),
+        "kb": rng.randrange(4),
+        "transpose": rng.randrange(2) if segment.rank > 1 or not multiplies else 0,
+        "flush": int(rng.random() < 0.15),
+    }
+
+
+def with_rebuilds(jobs):
+    """``rebuild`` as it is issued when no register is written."""
+    before = None
+    for job in jobs:
+        offsets = (job["segment_number"], job["rf"])
+        job["rebuild"], before = int(offsets != before), offsets
+    return jobs
+
+
+def all_expected(params, threads, segments, jobs):
+    directory = BlockDirectory()
+    return [
+        access for job in jobs for access in expected(params, threads, segments[job["segment_number"]], job, directory)
+    ]
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize("factor_regs", [1, 2])
+@pytest.mark.parametrize("threads", [4, 13, 21])
+def test_random_jobs(mode, factor_regs, threads):
+    params = PARAMS.replace(factor_regs=factor_regs, threads=threads)
+    rng = random.Random(f"{SEED} {mode} {factor_regs} {threads}")
+    segments = [random_segment(rng, params, number, element_log2=rng.choice([0, 0, 1, 1, 2])) for number in range(5)]
+    state = random_threads(rng, params, segments)
+    jobs, number = [], 0
+    while len(jobs) < 40:
+        segment = rng.choice(segments)
+        for _ in range(rng.randint(1, 3)):  # often the same offsets again
+            jobs.append(random_job(rng, params, segment, number))
+            number += 1
+    with_rebuilds(jobs)
+    stalls = STALL_MODES[mode]
+    bench = Bench(params, state, busy=stalls["stall"])
+    bench.run(jobs, all_expected(params, state, segments, jobs), **stalls)
