@@ -17,8 +17,6 @@ from .waits import WaitLayout
 
 __all__ = ["Issue"]
 
-#: What has happened, or may happen, in the course of sending.
-_PARTS = ("added", "may_send", "job_sent", "multiply_sent")
 _KINDS = {Operation.MM: JobKind.MULTIPLY, Operation.LD: JobKind.LOAD, Operation.ST: JobKind.STORE}
 
 
@@ -59,10 +57,19 @@ class Issue(wiring.Component):
         Strobes.
     idle : 1, out
         No instruction is here.
+
+    Attributes
+    ----------
+    starts, prepares, sends : Signal
+        Where a job is: not here yet, not ready, leaving; for proofs.
+    added, job_sent, multiply_sent : Signal
+        What of it has left; for proofs.
     """
 
     def __init__(self, params):
         self.params = params
+        self.starts, self.prepares, self.sends = Signal(), Signal(), Signal()
+        self.added, self.job_sent, self.multiply_sent = Signal(), Signal(), Signal()
         super().__init__(
             {
                 "i": In(stream.Signature(DecodedLayout())),
@@ -111,11 +118,11 @@ class Issue(wiring.Component):
         segment, is_set, exists = Signal(params.segment_width), Signal(), Signal()  # that it names
         second, rebuild, flush = Signal(), Signal(), Signal()
         must_flush = Signal(init=1)
-        starts, sends, sent = Signal(), Signal(), Signal()
+        sent = Signal()
         m.d.comb += [
             uniform.number.eq(mm.ur),
             uniform.value.eq(mm.imm),
-            self.segment_number.eq(Mux(starts, uniform.segment, segment)),
+            self.segment_number.eq(Mux(self.starts, uniform.segment, segment)),
             reuse.segment.eq(segment),
             reuse.by_rows.eq(operation[Operation.MM] & mm.transpose),
             reuse.first.eq(mm.rf),
@@ -129,7 +136,7 @@ class Issue(wiring.Component):
         verdict = self._judge(m, is_set, exists)
         with m.FSM():
             with m.State("START"):
-                m.d.comb += starts.eq(1)
+                m.d.comb += self.starts.eq(1)
                 m.d.sync += [
                     fault.code.eq(decoded.code),
                     fault.register.eq(decoded.register),
@@ -150,6 +157,7 @@ class Issue(wiring.Component):
                         with m.Else():
                             m.next = "WAIT"
             with m.State("CHECK"):
+                m.d.comb += self.prepares.eq(1)
                 m.d.sync += [
                     fault.eq(verdict),
                     self.reads_valid.eq(1),
@@ -163,6 +171,7 @@ class Issue(wiring.Component):
                 with m.If(verdict.code == PeError.NONE):
                     m.next = "FREE"
             with m.State("FREE"):
+                m.d.comb += self.prepares.eq(1)
                 m.d.sync += [rebuild.eq(reuse.rebuild), flush.eq(must_flush)]
                 with m.If(self.clear):
                     with m.If(operation[Operation.ST] & ~second):
@@ -172,7 +181,7 @@ class Issue(wiring.Component):
                         m.d.sync += must_flush.eq(0)
                         m.next = "SEND"
             with m.State("SEND"):
-                m.d.comb += sends.eq(1)
+                m.d.comb += self.sends.eq(1)
                 with m.If(sent):
                     m.next = "START"
             with m.State("LANES"):
@@ -208,7 +217,7 @@ class Issue(wiring.Component):
             reuse.issued.eq(sent),
             reuse.written.eq((sent & ~operation[Operation.ST]) | moved),
         ]
-        self._send(m, sends, sent, first, last)
+        self._send(m, sent, first, last)
         self._fill(m, fault, segment, rebuild, flush)
         return m
 
@@ -252,18 +261,20 @@ class Issue(wiring.Component):
                 m.d.comb += [verdict.code.eq(code), verdict.register.eq(register)]
         return verdict
 
-    def _send(self, m, sends, sent, first, last):
+    def _send(self, m, sent, first, last):
         """While ``sends``: adds to the scoreboard; then, or with it, job and multiply. ``sent`` with the last."""
         mm = instruction_view(Operation.MM, self.i.payload.word)
         is_mm, is_ld = self._operation[Operation.MM], self._operation[Operation.LD]
-        added, may_send, job_sent, multiply_sent = (Signal(name=name) for name in _PARTS)
+        may_send = Signal()
         m.d.comb += [
-            self.mm_add.eq(sends & is_mm & ~added & self.mm_ready),
-            self.load_add.eq(sends & is_ld & ~added & self.load_ready),
-            may_send.eq(sends & (added | self.mm_add | self.load_add | self._operation[Operation.ST])),
-            self.jobs.valid.eq(may_send & ~job_sent),
-            self.multiplies.valid.eq(may_send & is_mm & ~multiply_sent),
-            sent.eq(may_send & (job_sent | self.jobs.ready) & (~is_mm | multiply_sent | self.multiplies.ready)),
+            self.mm_add.eq(self.sends & is_mm & ~self.added & self.mm_ready),
+            self.load_add.eq(self.sends & is_ld & ~self.added & self.load_ready),
+            may_send.eq(self.sends & (self.added | self.mm_add | self.load_add | self._operation[Operation.ST])),
+            self.jobs.valid.eq(may_send & ~self.job_sent),
+            self.multiplies.valid.eq(may_send & is_mm & ~self.multiply_sent),
+            sent.eq(
+                may_send & (self.job_sent | self.jobs.ready) & (~is_mm | self.multiply_sent | self.multiplies.ready)
+            ),
             self.load.first.eq(first),
             self.load.last.eq(last),
             self.mm_products.eq(self.load),
@@ -271,9 +282,9 @@ class Issue(wiring.Component):
             self.mm_factors.last.eq(mm.ra + self.params.factor_regs - 1),
         ]
         m.d.sync += [
-            added.eq(may_send & ~sent),
-            job_sent.eq((job_sent | (self.jobs.valid & self.jobs.ready)) & ~sent),
-            multiply_sent.eq((multiply_sent | (self.multiplies.valid & self.multiplies.ready)) & ~sent),
+            self.added.eq(may_send & ~sent),
+            self.job_sent.eq((self.job_sent | (self.jobs.valid & self.jobs.ready)) & ~sent),
+            self.multiply_sent.eq((self.multiply_sent | (self.multiplies.valid & self.multiplies.ready)) & ~sent),
         ]
 
     def _fill(self, m, fault, segment, rebuild, flush):
