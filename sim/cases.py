@@ -168,7 +168,7 @@ def _read_expect(fields, errors):
     if "error" in fields:
         expect["error"] = fields.choice("error", [None, *(error.name.lower() for error in errors if error)])
     if errors is PeError and "record" in fields:
-        expect["record"] = _read_record(fields.inner("record"))
+        expect["record"] = _read_record(fields)
     if "tx_bytes" in fields:
         expect["tx_bytes"] = fields.integers("tx_bytes", 0, 1 << 32)
     if "smem" in fields:
@@ -185,9 +185,12 @@ def _read_expect(fields, errors):
 
 
 def _read_record(fields):
-    """An error record of the processing engine."""
-    record = {name: fields.integer(name, 0, (1 << 32) - 1) for name in ("instruction", "first", "last", "register")}
-    fields.end()
+    """An error record of the processing engine, or None."""
+    if fields.peek("record") is None:
+        return fields.raw("record")
+    inner = fields.inner("record")
+    record = {name: inner.integer(name, 0, (1 << 32) - 1) for name in ("instruction", "first", "last", "register")}
+    inner.end()
     return record
 
 

@@ -7,11 +7,8 @@ import ml_dtypes
 import numpy as np
 
 from tilewright.golden.patterns import fill_pattern
-from tilewright.golden.pe.gemm import lower_gemm
-from tilewright.golden.pe.gemm_plan import Gemm, Plan
-from tilewright.golden.pe.placement import Placement
+from tilewright.golden.pe.program import gemm_program
 from tilewright.golden.spec.instruction import MmType
-from tilewright.golden.spec.segment import SegmentElement
 
 from .images import read_image, read_init
 from .pe_assembler import assemble_program
@@ -33,7 +30,6 @@ _TYPES = {
     "f16": MmType.F16,
     "bf16": MmType.BF16,
 }
-_ELEMENTS = {1: SegmentElement.U8, 2: SegmentElement.U16}
 
 
 @dataclass(frozen=True)
@@ -106,26 +102,13 @@ def _read_gemm(fields, folder):
     transpose = fields.integer("t", 0, 1, 0)
     merged = {name: fields.integer(name, 1, 4, 1) for name in ("ka", "kb")}
     order = fields.choice("order", ["k", "columns"], "k")
-    # Both before they are placed, so that what is wrong with them is said first.
     first = _read_matrix(fields, "a", (m, k), kind, folder)
     second = _read_matrix(fields, "b", (k, n) if transpose else (n, k), kind, folder)
     fields.end()
-    gemm = Gemm((m,), (n,), k, kind, transpose=transpose, order=order, **merged)
-    placement = Placement(params.smem.size_bytes, params)
-    segments = []
-    table = Plan(gemm, params).table
-    for matrix in (first, second, np.zeros((m, n), np.uint32), table):
-        element = _ELEMENTS.get(matrix.itemsize, SegmentElement.U32)
-        segments.append(placement.add(matrix.shape[::-1], element))
-        placement.put(segments[-1], matrix)
-    program = PeProgram(
-        params=params,
-        smem=placement.smem,
-        segments={index: segment.pack() for index, segment in enumerate(placement.segments)},
-        pages=dict(enumerate(placement.entries)),
-        body=tuple(lower_gemm(gemm, params, *segments)),
-    )
-    return {"program": program, "output": lambda smem: placement.get(segments[2], smem), "macs": m * n * k}
+    columns = second if transpose else second.T
+    options = {"transpose": transpose, "order": order, **merged}
+    product = gemm_program(first, columns, kind, sizes=params, size_bytes=params.smem.size_bytes, **options)
+    return {"program": PeProgram.of_product(product), "output": product.result, "macs": m * n * k}
 
 
 def _read_matrix(fields, name, shape, kind, folder):

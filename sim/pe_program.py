@@ -37,6 +37,18 @@ class PeProgram:
     ending: tuple = ()
     late: dict | None = None
 
+    @classmethod
+    def of_product(cls, product):
+        """A golden :class:`~golden.pe.program.Program`, whose sizes are PeParams."""
+        placement = product.placement
+        return cls(
+            params=product.sizes,
+            smem=placement.smem,
+            segments={index: segment.pack() for index, segment in enumerate(placement.segments)},
+            pages=dict(enumerate(placement.entries)),
+            body=tuple(product.words),
+        )
+
     @property
     def words(self):
         """All instructions, in order."""

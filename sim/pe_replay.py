@@ -2,7 +2,7 @@
 
 import hashlib
 
-from tilewright.golden.pe.machine import BarrierNotComplete
+from tilewright.golden.pe.machine import BarrierNotCompleteError
 
 from .pe_golden import run_on_golden
 from .replay_outcome import Outcome
@@ -37,5 +37,5 @@ def run_pe_case(case):
     """Runs a case on the golden model; UsageError if it waits for a barrier for ever."""
     try:
         return pe_outcome(case, run_on_golden(case.program))
-    except BarrierNotComplete as error:
+    except BarrierNotCompleteError as error:
         raise UsageError(f"case {case.name!r}: {error}") from None

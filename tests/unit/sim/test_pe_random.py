@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tilewright.golden.pe.pages import PageNotLoaded, PageTable
+from tilewright.golden.pe.pages import PageNotLoadedError, PageTable
 from tilewright.golden.spec.instruction import INSTRUCTIONS, Operation
 from tilewright.golden.spec.pe_errors import PeError
 from tilewright.golden.spec.segment import PAGE_ENTRY
@@ -108,7 +108,7 @@ def test_late_pages_are_waited_for():
             engine.write_page(index, word)
         try:
             engine.run(program.words)
-        except PageNotLoaded:
+        except PageNotLoadedError:
             waited += 1
     assert waited > 10
 
