@@ -4,27 +4,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.golden.pe.machine import Fault, Pe
+from tilewright.golden.pe.machine import Pe
 
-__all__ = ["PeRun", "golden_engine", "run_on_golden"]
+__all__ = ["ProgramResult", "golden_engine", "run_on_golden"]
 
 
-class PeRun(NamedTuple):
+class ProgramResult(NamedTuple):
     """What a program leaves, on whatever it ran.
 
     Attributes
     ----------
     smem : uint8 array
         All of shared memory.
-    fault : Fault or None
-        The error record: of the first instruction that met an error.
-    fault_count : int
-        Instructions that met one.
+    faults : list of Fault
+        In program order, one for each instruction that met an error; the first is the error record.
     """
 
     smem: np.ndarray
-    fault: Fault | None
-    fault_count: int
+    faults: list
 
 
 def golden_engine(program):
@@ -38,7 +35,7 @@ def golden_engine(program):
 
 
 def run_on_golden(program):
-    """Runs a whole program; returns a :class:`PeRun`."""
+    """Runs a whole program; returns a :class:`ProgramResult`."""
     engine = golden_engine(program)
     engine.run(program.words)
-    return PeRun(engine.smem, engine.faults[0] if engine.faults else None, len(engine.faults))
+    return ProgramResult(engine.smem, engine.faults)

@@ -11,9 +11,9 @@ from .usage import UsageError
 __all__ = ["pe_outcome", "run_pe_case"]
 
 
-def pe_outcome(case, run):
-    """The :class:`Outcome` of a :class:`PeCase` from the :class:`PeRun` of its program."""
-    fault = run.fault
+def pe_outcome(case, result):
+    """The :class:`Outcome` of a :class:`PeCase` from the :class:`ProgramResult` of its program."""
+    fault = result.faults[0] if result.faults else None
     record = {
         "name": case.name,
         "error": fault.code.name.lower() if fault else None,
@@ -23,11 +23,11 @@ def pe_outcome(case, run):
             "last": fault.last,
             "register": fault.register,
         },
-        "smem_sha256": [hashlib.sha256(run.smem).hexdigest()],
+        "smem_sha256": [hashlib.sha256(result.smem).hexdigest()],
     }  # fmt: skip
-    memories = {"smem": run.smem}
+    memories = {"smem": result.smem}
     if case.output:
-        output = case.output(run.smem)
+        output = case.output(result.smem)
         memories["output"] = output.reshape(-1).view("uint8")
         record |= {"output_sha256": hashlib.sha256(memories["output"]).hexdigest(), "macs": case.macs}
     return Outcome(record, memories)

@@ -13,7 +13,7 @@ from tilewright.golden.patterns import mix_pattern
 from tilewright.golden.spec.pe_errors import PeError
 from tilewright.sim.cases import read_cases
 from tilewright.sim.cli import main
-from tilewright.sim.pe_golden import PeRun, run_on_golden
+from tilewright.sim.pe_golden import ProgramResult, run_on_golden
 from tilewright.sim.pe_replay import pe_outcome
 from tilewright.sim.replay_golden import run_case
 
@@ -145,7 +145,7 @@ def test_a_wrong_run_shows_in_the_outcome(tmp_path):
     wrong[case.program.smem != run.smem] ^= 1
     record = run_case(case).record
     assert pe_outcome(case, run).record == record
-    assert pe_outcome(case, PeRun(wrong, None, 0)).record["output_sha256"] != record["output_sha256"]
+    assert pe_outcome(case, ProgramResult(wrong, [])).record["output_sha256"] != record["output_sha256"]
 
 
 REFUSED = [
