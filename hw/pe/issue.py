@@ -1,23 +1,28 @@
 """Issue: instructions leave in program order, each when the registers it needs are free."""
 
 from amaranth import Cat, Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, flipped
 
-from tilewright.golden.spec.instruction import MEMORY_OPERATIONS, MmType, Operation, Source
+from tilewright.golden.spec.instruction import MEMORY_OPERATIONS, Operation, Source
 from tilewright.golden.spec.pe_errors import PeError
 
+from ..lib.join import join
 from .decode import DecodedLayout, instruction_view
+from .job_sender import JobSender
 from .lane_ops import LaneOperationLayout
-from .layouts import FaultLayout, JobKind, JobLayout, MultiplyLayout, SegmentEntryLayout
+from .layouts import FaultLayout, JobLayout, MultiplyLayout, SegmentEntryLayout
+from .moved import MovedRegisters
 from .offset_reuse import OffsetReuse
 from .scoreboard import RangeLayout
 from .uniform import UniformRegisters
+from .verdict import Verdict, VerdictLayout
 from .waits import WaitLayout
 
 __all__ = ["Issue"]
 
-_KINDS = {Operation.MM: JobKind.MULTIPLY, Operation.LD: JobKind.LOAD, Operation.ST: JobKind.STORE}
+#: What the sender tells the scoreboard.
+_ADDITIONS = ("mm_add", "mm_products", "mm_factors", "load_add", "load")
 
 
 class Issue(wiring.Component):
@@ -62,14 +67,13 @@ class Issue(wiring.Component):
     ----------
     starts, prepares, sends : Signal
         Where a job is: not here yet, not ready, leaving; for proofs.
-    added, job_sent, multiply_sent : Signal
-        What of it has left; for proofs.
+    sender : JobSender
     """
 
     def __init__(self, params):
         self.params = params
         self.starts, self.prepares, self.sends = Signal(), Signal(), Signal()
-        self.added, self.job_sent, self.multiply_sent = Signal(), Signal(), Signal()
+        self.sender = JobSender(params)
         super().__init__(
             {
                 "i": In(stream.Signature(DecodedLayout())),
@@ -103,37 +107,40 @@ class Issue(wiring.Component):
         m = Module()
         params, decoded = self.params, self.i.payload
         m.submodules.uniform = uniform = UniformRegisters(params)
+        m.submodules.verdict = verdict = Verdict(params)
+        m.submodules.moved = moved = MovedRegisters(params)
         m.submodules.reuse = reuse = OffsetReuse(params)
+        m.submodules.sender = sender = self.sender
         mm, setp = (instruction_view(op, decoded.word) for op in (Operation.MM, Operation.SETP))
-        self._operation = operation = {op: Signal(name=f"is_{op.name.lower()}") for op in Operation}
-        m.d.comb += [here.eq(decoded.word[:4] == op) for op, here in operation.items()]
+        operation = {op: Signal(name=f"is_{op.name.lower()}") for op in Operation}
         in_memory, in_lanes = Signal(), Signal()
         m.d.comb += [
+            *(here.eq(decoded.word[:4] == op) for op, here in operation.items()),
             in_memory.eq(Cat(operation[op] for op in MEMORY_OPERATIONS).any()),
             in_lanes.eq(operation[Operation.MOV] | operation[Operation.SETP]),
         ]
 
-        first, last = self._registers(m)  # that the instruction writes, or a store reads
-        fault = Signal(data.StructLayout({"code": 4, "register": 16}))
+        fault = Signal(VerdictLayout())
         segment, is_set, exists = Signal(params.segment_width), Signal(), Signal()  # that it names
-        second, rebuild, flush = Signal(), Signal(), Signal()
-        must_flush = Signal(init=1)
-        sent = Signal()
+        second = Signal()  # a store asks for the registers that it stores
+        rebuild, flush, must_flush = Signal(), Signal(), Signal(init=1)
         m.d.comb += [
             uniform.number.eq(mm.ur),
             uniform.value.eq(mm.imm),
             self.segment_number.eq(Mux(self.starts, uniform.segment, segment)),
+            verdict.decoded.eq(decoded),
+            verdict.is_set.eq(is_set),
+            verdict.exists.eq(exists),
+            verdict.segment.eq(self.segment_entry),
+            moved.word.eq(decoded.word),
             reuse.segment.eq(segment),
             reuse.by_rows.eq(operation[Operation.MM] & mm.transpose),
             reuse.first.eq(mm.rf),
             reuse.last.eq(mm.rf + self.segment_entry.rank),
             reuse.forget.eq(self.segment_written),
-            reuse.written_first.eq(first),
-            reuse.written_last.eq(last),
             self.idle.eq(~self.i.valid),
-            self.i.ready.eq(sent | (self.faults.valid & self.faults.ready)),
+            self.i.ready.eq(sender.sent | (self.faults.valid & self.faults.ready)),
         ]
-        verdict = self._judge(m, is_set, exists)
         with m.FSM():
             with m.State("START"):
                 m.d.comb += self.starts.eq(1)
@@ -159,16 +166,15 @@ class Issue(wiring.Component):
             with m.State("CHECK"):
                 m.d.comb += self.prepares.eq(1)
                 m.d.sync += [
-                    fault.eq(verdict),
+                    fault.eq(verdict.o),
                     self.reads_valid.eq(1),
                     self.reads.first.eq(reuse.first),
                     self.reads.last.eq(reuse.last),
                     self.writes_valid.eq(operation[Operation.LD]),
-                    self.writes.first.eq(first),
-                    self.writes.last.eq(last),
+                    self.writes.eq(moved.o),
                 ]
                 m.next = "REPORT"
-                with m.If(verdict.code == PeError.NONE):
+                with m.If(verdict.o.code == PeError.NONE):
                     m.next = "FREE"
             with m.State("FREE"):
                 m.d.comb += self.prepares.eq(1)
@@ -176,22 +182,20 @@ class Issue(wiring.Component):
                 with m.If(self.clear):
                     with m.If(operation[Operation.ST] & ~second):
                         # A store reads two ranges: one after the other.
-                        m.d.sync += [second.eq(1), self.reads.first.eq(first), self.reads.last.eq(last)]
+                        m.d.sync += [second.eq(1), self.reads.eq(moved.o)]
                     with m.Else():
                         m.d.sync += must_flush.eq(0)
                         m.next = "SEND"
             with m.State("SEND"):
                 m.d.comb += self.sends.eq(1)
-                with m.If(sent):
+                with m.If(sender.sent):
                     m.next = "START"
             with m.State("LANES"):
                 m.d.sync += [
                     self.reads_valid.eq(operation[Operation.SETP] & (setp.source == Source.GIVEN)),
-                    self.reads.first.eq(first),
-                    self.reads.last.eq(last),
+                    self.reads.eq(moved.o),
                     self.writes_valid.eq(operation[Operation.MOV]),
-                    self.writes.first.eq(first),
-                    self.writes.last.eq(last),
+                    self.writes.eq(moved.o),
                 ]
                 m.next = "LANES_FREE"
             with m.State("LANES_FREE"), m.If(self.clear & self.loading_idle):
@@ -212,113 +216,38 @@ class Issue(wiring.Component):
         with m.If(self.segment_written | self.page_written):
             m.d.sync += must_flush.eq(1)
 
-        moved = self.lane_operations.valid & self.lane_operations.ready & operation[Operation.MOV]
+        set_now = self.lane_operations.valid & self.lane_operations.ready & operation[Operation.MOV]
         m.d.comb += [
-            reuse.issued.eq(sent),
-            reuse.written.eq((sent & ~operation[Operation.ST]) | moved),
+            reuse.issued.eq(sender.sent),
+            reuse.written.eq((sender.sent & ~operation[Operation.ST]) | set_now),
+            reuse.written_first.eq(moved.o.first),
+            reuse.written_last.eq(moved.o.last),
+            sender.send.eq(self.sends),
+            sender.decoded.eq(decoded),
+            sender.segment_number.eq(segment),
+            sender.segment.eq(self.segment_entry),
+            sender.rebuild.eq(rebuild),
+            sender.flush.eq(flush),
+            sender.moved.eq(moved.o),
+            sender.mm_ready.eq(self.mm_ready),
+            sender.load_ready.eq(self.load_ready),
+            *(getattr(self, name).eq(getattr(sender, name)) for name in _ADDITIONS),
         ]
-        self._send(m, sent, first, last)
-        self._fill(m, fault, segment, rebuild, flush)
+        join(m, sender=sender.jobs, jobs=flipped(self.jobs))
+        join(m, sender=sender.multiplies, multiplies=flipped(self.multiplies))
+        self._describe(m, fault)
         return m
 
-    def _registers(self, m):
-        """First and last register of products, of those that ld and st move, of mov or setp, a cycle later."""
-        mm, ld = (instruction_view(op, self.i.payload.word) for op in (Operation.MM, Operation.LD))
-        limit, width = self.params.regs - 1, self.params.reg_width
-        first, last = Signal(width), Signal(width)
-        steps, product_last = Signal(9), Signal(range(self.params.regs + self.params.threads))
-        with m.Switch(mm.ka):
-            for ka in range(4):
-                with m.Case(ka):
-                    m.d.comb += steps.eq(-(-self.params.threads // (ka + 1)))
-        outside = mm.rc > limit
-        m.d.comb += product_last.eq(mm.rc[:width] + steps - 1)
-        m.d.sync += [first.eq(mm.rc), last.eq(mm.rc)]
-        with m.If(self._operation[Operation.MM]):
-            m.d.sync += last.eq(Mux(outside | (product_last > limit), limit, product_last))
-            with m.If(outside):
-                m.d.sync += first.eq(limit)
-        with m.If(self._operation[Operation.LD] | self._operation[Operation.ST]):
-            m.d.sync += last.eq(ld.rd + ld.n - 1)
-        return first, last
-
-    def _judge(self, m, is_set, exists):
-        """What is wrong with a memory operation, given its uniform register and segment."""
-        decoded, segment = self.i.payload, self.segment_entry
-        mm = instruction_view(Operation.MM, decoded.word)
-        is_mm = self._operation[Operation.MM]
-        wide = mm.type >= MmType.S16S16
-        unfit = is_mm & ((segment.element_log2 != wide) | (mm.transpose & (segment.rank == 0)))
-        refusals = (
-            (PeError.UNIFORM, ~is_set, mm.ur),
-            (PeError.SEGMENT, ~exists | ~segment.good | unfit, mm.ur),
-            (PeError.REGISTER, decoded.file_outside, Mux(is_mm, mm.ra, mm.rc)),
-            (PeError.REGISTER, decoded.offsets_outside.bit_select(segment.rank, 1), mm.rf),
-        )
-        verdict = Signal(data.StructLayout({"code": 4, "register": 16}))
-        for code, wrong, register in reversed(refusals):
-            with m.If(wrong):
-                m.d.comb += [verdict.code.eq(code), verdict.register.eq(register)]
-        return verdict
-
-    def _send(self, m, sent, first, last):
-        """While ``sends``: adds to the scoreboard; then, or with it, job and multiply. ``sent`` with the last."""
-        mm = instruction_view(Operation.MM, self.i.payload.word)
-        is_mm, is_ld = self._operation[Operation.MM], self._operation[Operation.LD]
-        may_send = Signal()
-        m.d.comb += [
-            self.mm_add.eq(self.sends & is_mm & ~self.added & self.mm_ready),
-            self.load_add.eq(self.sends & is_ld & ~self.added & self.load_ready),
-            may_send.eq(self.sends & (self.added | self.mm_add | self.load_add | self._operation[Operation.ST])),
-            self.jobs.valid.eq(may_send & ~self.job_sent),
-            self.multiplies.valid.eq(may_send & is_mm & ~self.multiply_sent),
-            sent.eq(
-                may_send & (self.job_sent | self.jobs.ready) & (~is_mm | self.multiply_sent | self.multiplies.ready)
-            ),
-            self.load.first.eq(first),
-            self.load.last.eq(last),
-            self.mm_products.eq(self.load),
-            self.mm_factors.first.eq(mm.ra),
-            self.mm_factors.last.eq(mm.ra + self.params.factor_regs - 1),
-        ]
-        m.d.sync += [
-            self.added.eq(may_send & ~sent),
-            self.job_sent.eq((self.job_sent | (self.jobs.valid & self.jobs.ready)) & ~sent),
-            self.multiply_sent.eq((self.multiply_sent | (self.multiplies.valid & self.multiplies.ready)) & ~sent),
-        ]
-
-    def _fill(self, m, fault, segment, rebuild, flush):
-        """Payloads of what leaves."""
+    def _describe(self, m, fault):
+        """Payloads of what is not a job."""
         decoded = self.i.payload
-        views = {op: instruction_view(op, decoded.word) for op in Operation}
-        mm, setp, bar_wait = views[Operation.MM], views[Operation.SETP], views[Operation.BAR_WAIT]
-        job, multiply, report = self.jobs.payload, self.multiplies.payload, self.faults.payload
-        lane_operation, wait = self.lane_operations.payload, self.waits.payload
-        for op, kind in _KINDS.items():
-            with m.If(self._operation[op]):
-                m.d.comb += job.kind.eq(kind)
-        is_setp = self._operation[Operation.SETP]
+        mov, setp, bar_wait = (
+            instruction_view(op, decoded.word) for op in (Operation.MOV, Operation.SETP, Operation.BAR_WAIT)
+        )
+        lane_operation, wait, report = self.lane_operations.payload, self.waits.payload, self.faults.payload
         m.d.comb += [
-            job.number.eq(decoded.number),
-            job.segment.eq(self.segment_entry),
-            job.segment_number.eq(segment),
-            job.rf.eq(mm.rf),
-            job.imm.eq(mm.imm),
-            job.guard.eq(mm.guard),
-            job.predicate.eq(mm.predicate),
-            job.register.eq(mm.rc),
-            job.count.eq(views[Operation.LD].n),
-            job.ka.eq(mm.ka),
-            job.kb.eq(mm.kb),
-            job.transpose.eq(mm.transpose),
-            job.rebuild.eq(rebuild),
-            job.flush.eq(flush),
-            multiply.type.eq(mm.type),
-            multiply.ka.eq(mm.ka),
-            multiply.kb.eq(mm.kb),
-            multiply.ra.eq(mm.ra),
-            lane_operation.setp.eq(is_setp),
-            lane_operation.source.eq(Mux(is_setp, setp.source, views[Operation.MOV].source)),
+            lane_operation.setp.eq(setp.opcode == Operation.SETP),
+            lane_operation.source.eq(Mux(lane_operation.setp, setp.source, mov.source)),
             lane_operation.register.eq(setp.rs),
             lane_operation.imm.eq(setp.imm),
             lane_operation.compare.eq(setp.compare),

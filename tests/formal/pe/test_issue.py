@@ -63,9 +63,9 @@ class IssueSpec(Elaboratable):
             Assert(~job | (dut.jobs.payload.number == decoded.number)),
             Assert(~fault | (dut.faults.payload.number == decoded.number)),
             # Where the instruction is.
-            Assert((job_left == dut.job_sent) & (multiply_left == dut.multiply_sent)),
-            Assert((added == dut.added) | (opcode == Operation.ST)),
-            Assert(~(job_left | multiply_left | added | dut.added) | dut.sends),
+            Assert((job_left == dut.sender.job_sent) & (multiply_left == dut.sender.multiply_sent)),
+            Assert(added == dut.sender.added),
+            Assert(~(job_left | multiply_left | added) | dut.sends),
             Assert(~(dut.prepares | dut.sends) | (in_memory & ~refused)),
             Assert(dut.starts | dut.prepares | dut.sends | dut.faults.valid | ~(in_memory | refused)),
             Assert(~dut.faults.valid | ~in_memory | (dut.faults.payload.code != PeError.NONE)),
