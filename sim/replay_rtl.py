@@ -14,6 +14,9 @@ from .build import SIMULATORS
 from .command_words import needed_words
 from .memory_model import MAX_LATENCY, MIN_LATENCY
 from .pe_cases import PeCase
+from .pe_program_run import run_on_session
+from .pe_replay import pe_outcome
+from .pe_session import PeSession
 from .records import READ_IDS, SCRIPT_DEPTH
 from .replay_golden import result_record
 from .replay_golden import run_case as run_on_golden
@@ -28,7 +31,7 @@ _LEAST_MEMORY = 16 << 20  # bytes; that of a session, so that they share a model
 
 def configure(parser):
     """Adds the arguments that only matter on the RTL."""
-    parser.add_argument("--preset", choices=list(PRESETS), default="default", help="configuration of the hardware")
+    parser.add_argument("--preset", choices=list(PRESETS), default="default", help="configuration of the TMAU")
     parser.add_argument("--latency", type=_latency, default=100, help="cycles from a read address to its data")
     parser.add_argument("--stall", type=_stall, default=0.0, help="probability of a pause before a transfer")
     parser.add_argument("--sim", choices=SIMULATORS, default=SIMULATORS[0], help="simulator")
@@ -36,15 +39,18 @@ def configure(parser):
 
 @contextmanager
 def open_backend(args):
-    """A replay backend: yields a callable that takes a :class:`cases.Case` and returns an :class:`Outcome`.
+    """A replay backend: yields a callable that takes a case and returns an :class:`Outcome`.
 
-    A session serves all cases whose memories fit it.
+    A session serves all cases whose memories fit it, or whose processing engine is the same.
     """
     sessions = {}
 
     def run(case):
         if isinstance(case, PeCase):
-            raise UsageError(f"case {case.name!r}: kind {case.kind} runs on golden only")
+            engine = case.program.params
+            if engine not in sessions:
+                sessions[engine] = PeSession(params=engine, simulator=args.sim)
+            return pe_outcome(case, run_on_session(case.program, sessions[engine]))
         params = _params(case, args.preset)
         # Of few sizes, so that few models serve many cases.
         memory_bytes = max(1 << (case.gmem.size - 1).bit_length(), _LEAST_MEMORY)

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -11,9 +12,11 @@ import pytest
 
 from tilewright.golden.patterns import mix_pattern
 from tilewright.golden.spec.pe_errors import PeError
+from tilewright.sim import replay_rtl
 from tilewright.sim.cases import read_cases
 from tilewright.sim.cli import main
-from tilewright.sim.pe_golden import ProgramResult, run_on_golden
+from tilewright.sim.pe_golden import ProgramResult, golden_engine, run_on_golden
+from tilewright.sim.pe_program import PeProgram
 from tilewright.sim.pe_replay import pe_outcome
 from tilewright.sim.replay_golden import run_case
 
@@ -146,6 +149,46 @@ def test_a_wrong_run_shows_in_the_outcome(tmp_path):
     record = run_case(case).record
     assert pe_outcome(case, run).record == record
     assert pe_outcome(case, ProgramResult(wrong, [])).record["output_sha256"] != record["output_sha256"]
+
+
+def test_cases_of_one_engine_share_a_session(tmp_path, capsys, monkeypatch):
+    """With golden in the place of the simulator, from which one error record is missing."""
+
+    class Session:
+        opened = 0
+
+        def __init__(self, params, simulator):
+            self.params, self.shared_memory = params, self
+            Session.opened += 1
+
+        def reset(self):
+            pass
+
+        def close(self):
+            pass
+
+        def write(self, address, values):
+            self.smem = values
+
+        def read(self, address, count):
+            return self.smem
+
+        def run(self, words, segments, pages):
+            engine = golden_engine(PeProgram(self.params, self.smem, segments, pages, tuple(words)))
+            engine.run(words)
+            self.smem = engine.smem
+            return SimpleNamespace(faults=[])
+
+    monkeypatch.setattr(replay_rtl, "PeSession", Session)
+    read(tmp_path, PROGRAM, GEMM | {"name": "product"}, PROGRAM | {"name": "wrong", "program": ["mov r40, 0"]})
+    assert main(["replay", str(tmp_path / "cases.json"), "--on", "rtl"]) == 1
+    assert capsys.readouterr().out.splitlines()[:3] == [
+        "ran       small",
+        "ran       product",
+        "MISMATCH  wrong: error is None, not register as on golden; record is None, not {'instruction': 0, 'first': 0, "
+        "'last': 3, 'register': 40} as on golden",
+    ]
+    assert Session.opened == 2
 
 
 REFUSED = [
