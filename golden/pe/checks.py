@@ -4,30 +4,40 @@ from ..spec import BARRIER
 from ..spec.instruction import INSTRUCTIONS, MEMORY_OPERATIONS, MmType, Operation
 from ..spec.pe_errors import PeError
 
-__all__ = ["refusal"]
+__all__ = ["decode", "refusal"]
+
+_RESERVED = {operation: fmt.reserved_mask for operation, fmt in INSTRUCTIONS.items()}
+_NUMBERS = {
+    operation: {field.name: frozenset(field.enum) for field in fmt.fields if field.enum}
+    for operation, fmt in INSTRUCTIONS.items()
+}
 
 
-def refusal(word, pe):
-    """Code and register of the error of a packed instruction ``word`` on ``pe``, a :class:`~golden.pe.machine.Pe`.
+def decode(word):
+    """The fields of a packed instruction, or None if it has the error OPCODE."""
+    opcode = word & 0xFF
+    if opcode not in INSTRUCTIONS or word & _RESERVED[opcode]:
+        return None
+    values = INSTRUCTIONS[opcode].unpack(word)
+    if values.get("n") == 0 or any(values[name] not in numbers for name, numbers in _NUMBERS[opcode].items()):
+        return None
+    return values
+
+
+def refusal(values, pe):
+    """Code and register of the error that stops an instruction with these fields on ``pe``, a machine.
 
     The code is ``PeError.NONE`` if the instruction can be executed.
     """
-    fmt = INSTRUCTIONS.get(word & 0xFF)
-    if fmt is None or word & fmt.reserved_mask:
-        return PeError.OPCODE, 0
-    values = fmt.unpack(word)
-    unknown = any(field.enum and values[field.name] not in set(field.enum) for field in fmt.fields)
-    if unknown or values.get("n") == 0:
-        return PeError.OPCODE, 0
-    operation = Operation(values["opcode"])
-    if operation == Operation.MM and values["ka"] * values["kb"] > pe.sizes.threads:
+    operation, sizes = values["opcode"], pe.sizes
+    if operation == Operation.MM and values["ka"] * values["kb"] > sizes.threads:
         return PeError.MERGE, 0
     if operation in MEMORY_OPERATIONS:
         return _refusal_of_access(operation, values, pe)
-    if operation == Operation.MOVU and values["ud"] >= pe.sizes.uniform_regs:
+    if operation == Operation.MOVU and values["ud"] >= sizes.uniform_regs:
         return PeError.UNIFORM, values["ud"]
     register = values.get("rd", values.get("rs", 0))
-    if register >= pe.sizes.regs:
+    if register >= sizes.regs:
         return PeError.REGISTER, register
     if operation == Operation.BAR_WAIT and (values["imm"] % BARRIER.bytes or values["imm"] >= len(pe.smem)):
         return PeError.BARRIER, 0

@@ -10,7 +10,7 @@ from ..spec import BARRIER
 from ..spec.instruction import INSTRUCTIONS, Compare, MmType, Operation, Source
 from ..spec.pe_errors import PeError
 from .access import lowest, read_columns, read_words, write_words
-from .checks import refusal
+from .checks import decode, refusal
 from .dot import dot
 from .pages import PageTable
 from .segment import Segment, wrong_segment
@@ -117,10 +117,11 @@ class Pe:
         Raises :class:`BarrierNotCompleteError` or :class:`~golden.pe.pages.PageNotLoadedError`, and changes nothing,
         where the hardware would wait.
         """
-        code, register = refusal(word, self)
+        values = decode(word)
+        code, register = (PeError.OPCODE, 0) if values is None else refusal(values, self)
         if code == PeError.NONE:
-            operation = Operation(word & 0xFF)
-            fault = getattr(self, f"_{operation.name.lower()}")(**INSTRUCTIONS[operation].unpack(word))
+            operation = Operation(values.pop("opcode"))
+            fault = getattr(self, f"_{operation.name.lower()}")(**values)
         else:
             fault = Fault(code, self.number, 0, self.sizes.threads - 1, register)
         self.number += 1
@@ -147,7 +148,7 @@ class Pe:
         threads = np.flatnonzero(codes == code)
         return Fault(PeError(code), self.number, int(threads[0]), int(threads[-1]), register)
 
-    def _mm(self, guard, predicate, ka, kb, transpose, type, rc, ra, rf, ur, imm, **_):  # noqa: A002 - a field
+    def _mm(self, guard, predicate, ka, kb, transpose, type, rc, ra, rf, ur, imm):  # noqa: A002 - a field
         sizes, type = self.sizes, MmType(type)  # noqa: A001 - a field
         k = 4 * sizes.factor_regs // type.bytes
         segment, coordinates = self._address(ur, rf, imm)
@@ -173,28 +174,28 @@ class Pe:
             view[:, qa, 0, product[mine]] = dot(sums, rows[:, qa, np.newaxis], columns[mine], type)
         return self._fault(codes, rc)
 
-    def _ld(self, guard, predicate, rd, n, rf, ur, imm, **_):
+    def _ld(self, guard, predicate, rd, n, rf, ur, imm):
         threads = self._taking_part(guard, predicate)
         words, codes = read_words(self.smem, self.pages, *self._address(ur, rf, imm), threads, n)
         kept = self.registers[:, rd : rd + n]
         self.registers[:, rd : rd + n] = np.where(threads[:, np.newaxis] & (codes == 0), words, kept)
         return self._fault(lowest(codes), rd)
 
-    def _st(self, guard, predicate, rs, n, rf, ur, imm, **_):
+    def _st(self, guard, predicate, rs, n, rf, ur, imm):
         threads = self._taking_part(guard, predicate)
         words = self.registers[:, rs : rs + n]
         codes = write_words(self.smem, self.pages, *self._address(ur, rf, imm), threads, words)
         return self._fault(lowest(codes), rs)
 
-    def _mov(self, guard, predicate, source, rd, imm, **_):
+    def _mov(self, guard, predicate, source, rd, imm):
         values = np.arange(self.sizes.threads) if source == Source.THREAD else imm
         threads = self._taking_part(guard, predicate)
         self.registers[:, rd] = np.where(threads, values, self.registers[:, rd])
 
-    def _movu(self, ud, imm, **_):
+    def _movu(self, ud, imm):
         self.uniform[ud] = imm
 
-    def _setp(self, guard, predicate, pd, source, compare, rs, imm, **_):
+    def _setp(self, guard, predicate, pd, source, compare, rs, imm):
         sizes = self.sizes
         values = np.arange(sizes.threads, dtype=np.uint32) if source == Source.THREAD else self.registers[:, rs]
         kind = np.uint32 if compare >= Compare.LTU else np.int32
@@ -202,13 +203,13 @@ class Pe:
         threads = self._taking_part(guard, predicate)
         self.predicates[pd] = np.where(threads, result, self.predicates[pd])
 
-    def _bar_wait(self, parity, imm, **_):
+    def _bar_wait(self, parity, imm):
         word = int.from_bytes(self.smem[imm : imm + BARRIER.bytes].tobytes(), "little")
         if not Barrier.unpack(word).try_wait(parity):
             raise BarrierNotCompleteError(f"the phase of parity {parity} of the barrier at {imm:#x} is not complete")
 
-    def _fence(self, **_):
+    def _fence(self):
         pass
 
-    def _halt(self, **_):
+    def _halt(self):
         self.halts += 1

@@ -40,7 +40,7 @@ class Placement:
         self._pages = PageTable(self.sizes.pages)
         self._end = 0
 
-    def add(self, size, element, *, page_log2=None, swizzle=Swizzle.NONE, paged=None):
+    def add(self, size, element, *, page_log2=None, swizzle=Swizzle.NONE, paged=None, repeated=False):
         """Makes room for a tensor; returns the number of its segment.
 
         Parameters
@@ -54,6 +54,8 @@ class Placement:
         swizzle : Swizzle
         paged : bool, optional
             Whether there are page entries; without it, if there is more than one page.
+        repeated : bool
+            All pages lie at the same place: a tensor that repeats itself, larger than the memory.
 
         Raises
         ------
@@ -74,8 +76,12 @@ class Placement:
             raise ValueError(f"{segment} is wrong, split the product or change the pages: {wrong}")
         if len(self.segments) == self.sizes.segments:
             raise ValueError(f"all {self.sizes.segments} segments are in use")
-        for _ in range(count):
-            self._add_page(segment)
+        address = self._end
+        for number in range(count):
+            if number == 0 or not repeated:
+                address = self._take_page(segment)
+            if segment.paged:
+                self._add_entry(address)
         self.segments.append(segment)
         return len(self.segments) - 1
 
@@ -86,6 +92,8 @@ class Placement:
         if contents.shape != segment.size[::-1] or contents.itemsize != segment.element.bytes:
             raise ValueError(f"a tensor of shape {contents.shape} and {contents.dtype} is not what {segment} holds")
         self.smem[self._addresses(segment)] = contents.view(np.uint8).reshape(-1, segment.element.bytes)
+        if self.get(number).tobytes() != contents.tobytes():
+            raise ValueError(f"segment {number} has pages that share memory, and the tensor does not repeat itself")
 
     def get(self, number, smem=None):
         """The tensor in ``smem``, or in this shared memory: raw bits, the outermost dimension first."""
@@ -100,17 +108,20 @@ class Placement:
         for index, word in enumerate(self.entries):
             pe.write_page(index, word)
 
-    def _add_page(self, segment):
+    def _take_page(self, segment):
+        """Address of room for a page."""
         last = [min(size, 1 << log2) - 1 for size, log2 in zip(segment.size, segment.page_log2, strict=True)]
         bytes_used = int(segment.locate(np.array(last))[1]) + segment.element.bytes
         address = self._end
         self._end += -(-bytes_used // _LINE_BYTES) * _LINE_BYTES
         if self._end > len(self.smem):
             raise ValueError(f"{len(self.smem)} bytes of shared memory do not hold all operands: split the product")
-        if segment.paged:
-            word = PAGE_ENTRY.pack(address=address, valid=1, loaded=1, on_chip=1)
-            self._pages.write(len(self.entries), word)
-            self.entries.append(word)
+        return address
+
+    def _add_entry(self, address):
+        word = PAGE_ENTRY.pack(address=address, valid=1, loaded=1, on_chip=1)
+        self._pages.write(len(self.entries), word)
+        self.entries.append(word)
 
     def _addresses(self, segment):
         """Addresses of the bytes of all elements, of shape (elements, bytes), dimension 0 running fastest."""

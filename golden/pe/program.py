@@ -30,6 +30,9 @@ _ELEMENTS = {
 }
 
 
+_B = 1  # position of B among the operands
+
+
 @dataclass
 class Program:
     """What a processor hands to the engine, and where the result will be.
@@ -75,7 +78,7 @@ class Program:
 
 
 def gemm_program(a, b, kind, *, c=None, sizes=None, size_bytes=128 * 1024, swizzle=Swizzle.B128, paged=None,
-                 page_log2=(None, None, None), **options):  # fmt: skip
+                 page_log2=(None, None, None), repeated=False, **options):  # fmt: skip
     """The :class:`Program` of C = A × B, with operands placed in shared memory.
 
     Parameters
@@ -90,6 +93,8 @@ def gemm_program(a, b, kind, *, c=None, sizes=None, size_bytes=128 * 1024, swizz
         Bytes of shared memory.
     swizzle, paged, page_log2 : optional
         As :meth:`Placement.add` takes them; ``page_log2`` for A, B and C.
+    repeated : bool
+        B repeats itself from page to page, and only one page of it is in memory.
     options : optional
         Further attributes of :class:`Gemm`.
 
@@ -106,8 +111,10 @@ def gemm_program(a, b, kind, *, c=None, sizes=None, size_bytes=128 * 1024, swizz
     placement = Placement(size_bytes, sizes)
     numbers = []
     for array, element, log2 in zip(stored, _ELEMENTS[kind], page_log2, strict=True):
-        size = array.shape[::-1]
-        numbers.append(placement.add(size, element, page_log2=log2, swizzle=swizzle, paged=paged))
+        once = repeated and len(numbers) == _B
+        numbers.append(
+            placement.add(array.shape[::-1], element, page_log2=log2, swizzle=swizzle, paged=paged, repeated=once)
+        )
     for number, array in zip(numbers, stored, strict=True):
         placement.put(number, array)
     if c is not None:

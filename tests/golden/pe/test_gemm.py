@@ -1,0 +1,191 @@
+"""Products as programs: every shape, merge, order and type against numpy, and the order of the terms."""
+
+from itertools import pairwise, product
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tilewright.golden.pe.dot import dot
+from tilewright.golden.pe.gemm_plan import Gemm, Plan
+from tilewright.golden.pe.machine import PeSizes
+from tilewright.golden.pe.program import gemm_program
+from tilewright.golden.spec import Swizzle
+from tilewright.golden.spec.instruction import INSTRUCTIONS, MmType, Operation
+
+SEED = 20261121
+UNIT = PeSizes(threads=4, regs=32, segments=8, pages=32)
+INTEGERS = [kind for kind in MmType if not kind.is_float]
+FLOATS = {MmType.F16: np.float16, MmType.BF16: ml_dtypes.bfloat16}
+MERGES = list(product(range(1, 5), range(1, 5)))
+
+
+def operands(rng, kind, a_shape, b_shape):
+    """A and B, and the product if it is one of integers."""
+    if kind.is_float:
+        a, b = (rng.standard_normal(shape).astype(FLOATS[kind]) for shape in (a_shape, b_shape))
+        return a, b, None
+    a, b = (
+        rng.integers(0, 1 << 8 * kind.bytes, shape).astype(f"{'u' if kind & unsigned else 'i'}{kind.bytes}")
+        for shape, unsigned in ((a_shape, 2), (b_shape, 1))
+    )
+    return a, b, np.tensordot(a.astype(np.int64), b.astype(np.int64), 1).astype(np.uint32)
+
+
+def run(program, rng):
+    """What the program leaves on a machine whose registers hold anything at first."""
+    pe = program.pe()
+    pe.registers[:] = rng.integers(0, 1 << 32, pe.registers.shape, np.uint32)
+    pe.predicates[:] = rng.integers(0, 2, pe.predicates.shape)
+    pe.run(program.words)
+    assert pe.faults == [] and pe.halts == 1
+    return program.result(pe.smem)
+
+
+def instructions(program, *operations):
+    return [
+        INSTRUCTIONS[word & 0xFF].unpack(word) | {"place": place}
+        for place, word in enumerate(program.words)
+        if word & 0xFF in operations
+    ]
+
+
+@pytest.mark.parametrize("transpose", [0, 1])
+@pytest.mark.parametrize("order", ["k", "columns"])
+def test_ragged_shapes(order, transpose):
+    rng = np.random.default_rng([SEED, transpose, order == "k"])
+    for _ in range(10):
+        m, n, k = rng.integers(1, (40, 50, 70)).tolist()
+        threads = int(rng.integers(4, 30))
+        ka, kb = MERGES[rng.choice([i for i, (ka, kb) in enumerate(MERGES) if ka * kb <= threads])]
+        sizes = PeSizes(threads, 2 * int(rng.integers(11, 80)), int(rng.integers(1, 3)))
+        a, b, expected = operands(rng, MmType(rng.choice(INTEGERS)), (m, k), (k, n))
+        kind = MmType({"int8": 0, "uint8": 2, "int16": 4, "uint16": 6}[a.dtype.name] + (b.dtype.kind == "u"))
+        program = gemm_program(
+            a, b, kind, sizes=sizes, ka=ka, kb=kb, transpose=transpose, order=order, depth=int(rng.integers(1, 6))
+        )
+        assert (run(program, rng) == expected).all(), (m, n, k, sizes, ka, kb)
+
+
+@pytest.mark.parametrize(("ka", "kb"), MERGES)
+def test_every_merge(ka, kb):
+    rng = np.random.default_rng([SEED, ka, kb])
+    for transpose in (0, 1):
+        a, b, expected = operands(rng, MmType.S8U8, (13, 75), (75, 41))
+        program = gemm_program(a, b, MmType.S8U8, ka=ka, kb=kb, transpose=transpose, sizes=PeSizes(18, 64))
+        assert (run(program, rng) == expected).all()
+
+
+@pytest.mark.parametrize("kind", INTEGERS)
+def test_integer_types(kind):
+    rng = np.random.default_rng([SEED, kind])
+    a, b, expected = operands(rng, kind, (9, 30), (30, 11))
+    assert (run(gemm_program(a, b, kind, sizes=UNIT), rng) == expected).all()
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+@pytest.mark.parametrize(("kb", "factor_regs"), [(1, 2), (3, 2), (2, 1)])
+def test_floats_round_once_an_issue_in_the_order_of_k(kind, kb, factor_regs):
+    rng = np.random.default_rng([SEED, kind, kb])
+    a, b, _ = operands(rng, kind, (11, 50), (50, 21))
+    step = kb * 2 * factor_regs
+    padded_a, padded_b = (np.zeros((count, -(-50 // step) * step), np.uint16) for count in (11, 21))
+    padded_a[:, :50], padded_b[:, :50] = a.view(np.uint16), b.view(np.uint16).T
+    expected = np.zeros((11, 21), np.uint32)
+    for k in range(0, padded_a.shape[1], step):
+        expected = dot(expected, padded_a[:, np.newaxis, k : k + step], padded_b[np.newaxis, :, k : k + step], kind)
+    for order, depth, transpose in (("k", 1, 0), ("k", 3, 1), ("columns", 2, 0)):
+        sizes = PeSizes(12, 40, factor_regs)
+        program = gemm_program(a, b, kind, kb=kb, order=order, depth=depth, transpose=transpose, sizes=sizes)
+        assert (run(program, rng) == expected).all()
+    assert np.allclose(expected.view(np.float32), a.astype(np.float64) @ b.astype(np.float64), atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [MmType.S16U16, MmType.F16])
+def test_split_along_k(kind):
+    rng = np.random.default_rng([SEED, kind])
+    a, b, _ = operands(rng, kind, (7, 60), (60, 30))
+    whole = run(gemm_program(a, b, kind, ka=2, kb=2), rng)
+    c = None
+    for part in (slice(0, 16), slice(16, 24), slice(24, 60)):
+        c = run(gemm_program(a[:, part], b[part], kind, ka=2, kb=2, c=c), rng)
+    assert (c == whole).all()
+
+
+@pytest.mark.parametrize("transpose", [0, 1])
+@pytest.mark.parametrize(("paged", "swizzle"), [(True, Swizzle.B128), (False, Swizzle.B64), (False, Swizzle.NONE)])
+def test_operands_lie_anywhere(paged, swizzle, transpose):
+    rng = np.random.default_rng([SEED, transpose])
+    a, b, expected = operands(rng, MmType.U8U8, (20, 70), (70, 35))
+    log2 = ((5, 2), (4, 3), (3, 4)) if paged else ((7, 5), (7, 7), (6, 5))
+    program = gemm_program(
+        a, b, MmType.U8U8, paged=paged, swizzle=swizzle, page_log2=log2, transpose=transpose, size_bytes=1 << 16
+    )
+    assert [segment.paged for segment in program.placement.segments[:3]] == [paged, paged, paged]
+    assert (run(program, rng) == expected).all()
+
+
+def test_256_cubed():
+    rng = np.random.default_rng(SEED)
+    a, b, expected = operands(rng, MmType.S8S8, (256, 256), (256, 256))
+    program = gemm_program(a, b, MmType.S8S8, sizes=PeSizes(threads=256), size_bytes=1 << 19)
+    assert (run(program, rng) == expected).all()
+
+
+def visits(program):
+    """(first column's product register, K) of every mm of a program with K in the immediates."""
+    return [(mm["rc"], mm["imm"]) for mm in instructions(program, Operation.MM)]
+
+
+def test_orders_of_the_seed():
+    a, b, _ = operands(np.random.default_rng(SEED), MmType.S8S8, (16, 64), (64, 64))
+    ks, blocks = range(0, 64, 8), range(0, 64, 16)
+    outside = visits(gemm_program(a, b, MmType.S8S8, order="k", depth=1))
+    assert outside == [(block, k) for k in ks for block in blocks]
+    by_columns = visits(gemm_program(a, b, MmType.S8S8, order="columns"))
+    assert by_columns == [(block, k) for block in blocks for k in ks]
+
+
+@pytest.mark.parametrize("transpose", [0, 1])
+def test_factors_are_loaded_while_others_multiply(transpose):
+    a, b, _ = operands(np.random.default_rng(SEED), MmType.S8S8, (16, 128), (128, 256))
+    program = gemm_program(a, b, MmType.S8S8, depth=2, transpose=transpose)
+    multiplies = instructions(program, Operation.MM)
+    parts = [multiplies[i : i + 32] for i in range(0, len(multiplies), 32)]
+    factors = [{mm["ra"] for mm in part} for part in parts]
+    assert factors[0].isdisjoint(factors[1])
+    loads = instructions(program, Operation.LD)
+    for before, (part, after) in enumerate(pairwise(parts)):
+        register = min(mm["ra"] for mm in after)
+        between = [ld for ld in loads if ld["rd"] == register and part[0]["place"] < ld["place"] < part[-1]["place"]]
+        assert len(between) == 1 and between[0]["n"] == 4, before
+    # Beside 16 blocks' worth of multiplies a part of K takes one load, and two moves if K is not in the immediate.
+    whole = parts[3][0]["place"], parts[4][0]["place"]
+    assert whole[1] - whole[0] == 32 + 1 + 2 * transpose
+
+
+def test_blocks_are_as_wide_as_registers_allow():
+    def plan(columns, regs, **options):
+        return Plan(Gemm((16,), (columns,), 64, MmType.S8S8, **options), PeSizes(16, regs))
+
+    assert (plan(256, 320).slots, plan(256, 320).depth) == (16, 4)
+    assert (plan(10, 64).width, plan(10, 64).guarded) == (10, False)
+    assert (plan(40, 22).width, plan(40, 22).guarded) == (10, True)
+    assert (plan(40, 64, ka=3).width, plan(40, 64, ka=3).products) == (15, 5)
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="ka 3 times kb 2 is more than 4 threads"):
+        Plan(Gemm((1,), (1,), 1, MmType.S8S8, ka=3, kb=2), UNIT)
+    with pytest.raises(ValueError, match="12 registers are too few"):
+        Plan(Gemm((1,), (1,), 1, MmType.S8S8), PeSizes(4, 12))
+    with pytest.raises(ValueError, match="'n'"):
+        Gemm((1,), (1,), 1, MmType.S8S8, order="n")
+    with pytest.raises(ValueError, match="depth"):
+        Gemm((1,), (1,), 1, MmType.S8S8, depth=0)
+    with pytest.raises(ValueError, match="k must be"):
+        Gemm((1,), (1,), 0, MmType.S8S8)
+    with pytest.raises(ValueError, match="rows must be 1 to 3"):
+        Gemm((1, 1, 1, 1), (1,), 1, MmType.S8S8)
+    with pytest.raises(ValueError, match="split the product"):
+        gemm_program(np.zeros((64, 64), np.int8), np.zeros((64, 64), np.int8), MmType.S8S8, size_bytes=1 << 14)

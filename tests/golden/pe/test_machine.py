@@ -1,0 +1,239 @@
+"""The golden processing engine: every instruction and every error, by hand."""
+
+import numpy as np
+import pytest
+
+from tilewright.golden.pe.machine import BarrierNotCompleteError, Fault, Pe, PeSizes, instruction_word
+from tilewright.golden.pe.pages import PageNotLoadedError
+from tilewright.golden.pe.segment import Segment
+from tilewright.golden.smem.barrier import Barrier
+from tilewright.golden.spec.instruction import Compare, MmType, Operation, Source
+from tilewright.golden.spec.pe_errors import PeError
+from tilewright.golden.spec.segment import PAGE_ENTRY, SegmentElement
+
+SIZES = PeSizes(threads=6, regs=32, segments=8, pages=8)
+ALL = (0, SIZES.threads - 1)
+SMEM_BYTES = 4096
+#: Uniform register u names segment u.
+BYTES, HALVES, WORDS, LINE, PAGED, WRONG, BEYOND = range(7)
+UNSET = 7
+TID, ZERO, K_AND_TID = 20, 21, 21  # offset registers: the thread; 0; 0 and the thread
+
+
+@pytest.fixture
+def pe():
+    rng = np.random.default_rng(20261121)
+    pe = Pe(rng.integers(0, 256, SMEM_BYTES, np.uint8), SIZES)
+    pe.registers[:] = rng.integers(0, 1 << 32, pe.registers.shape, np.uint32)
+    segments = {
+        BYTES: Segment(SegmentElement.S8, (40, 5), (6, 3), base=0x100),
+        HALVES: Segment(SegmentElement.BF16, (16, 5), (4, 3), base=0x400),
+        WORDS: Segment(SegmentElement.S32, (10, 4), (4, 2), base=0x600),
+        LINE: Segment(SegmentElement.U8, (64,), (6,), base=0x800),
+        PAGED: Segment(SegmentElement.S8, (16, 6), (4, 0), paged=True, first_entry=1),
+    }
+    for index, segment in segments.items():
+        pe.write_segment(index, segment.pack())
+    pe.write_segment(WRONG, segments[BYTES].pack() | 1 << 15)
+    for number in range(7):
+        pe.execute(instruction_word(Operation.MOVU, ud=number, imm=number if number != BEYOND else SIZES.segments))
+    pe.registers[:, TID] = pe.registers[:, K_AND_TID + 1] = range(SIZES.threads)
+    pe.registers[:, ZERO] = 0
+    return pe
+
+
+def refused(pe, code, register, operation, **fields):
+    """Executes an instruction that must do nothing but leave this record."""
+    return refused_word(pe, code, register, instruction_word(operation, **fields))
+
+
+def refused_word(pe, code, register, word):
+    before, memory, number = pe.registers.copy(), pe.smem.copy(), pe.number
+    assert pe.execute(word) == Fault(code, number, *ALL, register)
+    assert pe.faults[-1] == (code, number, *ALL, register)
+    assert pe.number == number + 1
+    assert (pe.registers == before).all() and (pe.smem == memory).all()
+
+
+def test_opcode(pe):
+    mm = instruction_word(Operation.MM, ur=BYTES)
+    refused_word(pe, PeError.OPCODE, 0, 0)
+    refused_word(pe, PeError.OPCODE, 0, 10)
+    refused_word(pe, PeError.OPCODE, 0, mm | 1 << 23)
+    refused_word(pe, PeError.OPCODE, 0, mm | 10 << 24)
+    refused_word(pe, PeError.OPCODE, 0, instruction_word(Operation.SETP) | 10 << 20)
+    refused(pe, PeError.OPCODE, 0, Operation.LD, ur=UNSET, n=0)
+    refused(pe, PeError.OPCODE, 0, Operation.ST, ur=BYTES, n=0)
+    refused_word(pe, PeError.OPCODE, 0, instruction_word(Operation.MOVU, imm=1) | 1 << 8)
+
+
+def test_merge_comes_before_uniform(pe):
+    refused(pe, PeError.MERGE, 0, Operation.MM, ka=3, kb=3, ur=UNSET)
+
+
+@pytest.mark.parametrize("operation", [Operation.MM, Operation.LD, Operation.ST])
+def test_uniform_and_segment(pe, operation):
+    fields = {} if operation == Operation.MM else {"n": 1}
+    for number in (UNSET, SIZES.uniform_regs, 255):
+        refused(pe, PeError.UNIFORM, number, operation, ur=number, rf=40, **fields)
+    for number in (WRONG, BEYOND):
+        refused(pe, PeError.SEGMENT, number, operation, ur=number, rf=40, **fields)
+
+
+def test_movu_to_no_register(pe):
+    refused(pe, PeError.UNIFORM, 8, Operation.MOVU, ud=8, imm=1)
+
+
+def test_segments_that_do_not_fit_an_mm(pe):
+    refused(pe, PeError.SEGMENT, HALVES, Operation.MM, ur=HALVES)
+    refused(pe, PeError.SEGMENT, BYTES, Operation.MM, ur=BYTES, type=MmType.F16)
+    refused(pe, PeError.SEGMENT, LINE, Operation.MM, ur=LINE, transpose=1, ra=31)
+
+
+def test_registers(pe):
+    refused(pe, PeError.REGISTER, 31, Operation.MM, ur=BYTES, ra=31, rf=31)
+    refused(pe, PeError.REGISTER, 31, Operation.MM, ur=BYTES, ra=30, rf=31)
+    assert pe.execute(instruction_word(Operation.MM, ur=BYTES, ra=30, rf=30)) is None
+    for operation, name in ((Operation.LD, "rd"), (Operation.ST, "rs")):
+        refused(pe, PeError.REGISTER, 30, operation, ur=BYTES, rf=31, n=3, **{name: 30})
+        refused(pe, PeError.REGISTER, 31, operation, ur=BYTES, rf=31, n=2, **{name: 30})
+        refused(pe, PeError.REGISTER, 65535, operation, ur=BYTES, n=65535, **{name: 65535})
+    refused(pe, PeError.REGISTER, 32, Operation.MOV, rd=32)
+    refused(pe, PeError.REGISTER, 32, Operation.SETP, rs=32)
+
+
+def test_mov_and_setp_of_threads_that_take_part(pe):
+    run = [
+        instruction_word(Operation.SETP, pd=1, source=Source.THREAD, compare=Compare.GEU, imm=4),
+        instruction_word(Operation.MOV, rd=0, source=Source.THREAD),
+        instruction_word(Operation.MOV, rd=0, imm=0xFFFFFFFE, guard=1, predicate=1),
+        instruction_word(Operation.SETP, pd=2, compare=Compare.LT, rs=0, imm=0),
+        instruction_word(Operation.SETP, pd=2, compare=Compare.LTU, rs=0, imm=3, guard=1, predicate=1),
+    ]
+    pe.run(run[:4])
+    assert pe.registers[:, 0].tolist() == [0, 1, 2, 3, 0xFFFFFFFE, 0xFFFFFFFE]
+    assert pe.predicates[2].tolist() == [0, 0, 0, 0, 1, 1]
+    pe.run(run[4:])
+    assert pe.predicates[2].tolist() == [0, 0, 0, 0, 0, 0]
+    assert not pe.faults
+
+
+@pytest.mark.parametrize("compare", Compare)
+def test_compare(pe, compare):
+    values = [5, 6, 7, 0xFFFFFFFF, 0x80000000, 0x7FFFFFFF]
+    pe.registers[:, 0] = values
+    pe.execute(instruction_word(Operation.SETP, pd=0, compare=compare, rs=0, imm=6))
+    wrap = (lambda x: x) if compare.name.endswith("U") else lambda x: x - (x >> 31 << 32)
+    holds = {"EQ": int.__eq__, "NE": int.__ne__, "LT": int.__lt__, "LE": int.__le__, "GT": int.__gt__, "GE": int.__ge__}
+    assert pe.predicates[0].tolist() == [holds[compare.name[:2]](wrap(value), 6) for value in values]
+
+
+def test_ld_and_st_move_the_bytes_that_are_inside(pe):
+    rows = pe.smem[0x100:0x300].reshape(8, 64)
+    kept = pe.registers[:, 3].copy()
+    pe.execute(instruction_word(Operation.LD, rd=0, n=3, ur=BYTES, rf=K_AND_TID, imm=32))
+    expected = np.zeros((6, 12), np.uint8)
+    expected[:5, :8] = rows[:5, 32:40]
+    assert (pe.registers[:, :3].copy().view(np.uint8) == expected).all()
+    assert (pe.registers[:, 3] == kept).all()
+
+    before = pe.smem.copy()
+    pe.execute(instruction_word(Operation.ST, rs=10, n=3, ur=BYTES, rf=K_AND_TID, imm=32))
+    before[0x100:0x300].reshape(8, 64)[:5, 32:40] = pe.registers[:5, 10:12].copy().view(np.uint8)
+    assert (pe.smem == before).all()
+    assert not pe.faults
+
+
+def test_ld_of_a_negative_offset_wraps_into_the_segment(pe):
+    pe.execute(instruction_word(Operation.LD, rd=0, n=2, ur=LINE, rf=ZERO, imm=0xFFFFFFFC))
+    assert (pe.registers[:, 0] == 0).all()
+    assert (pe.registers[:, 1] == pe.smem[0x800:0x804].view(np.uint32)[0]).all()
+
+
+def test_alignment_of_words(pe):
+    kept = pe.registers[:, 0].copy()
+    fault = pe.execute(instruction_word(Operation.LD, rd=0, n=1, ur=LINE, rf=TID))
+    assert fault == Fault(PeError.ALIGNMENT, 7, 1, 5, 0)
+    assert pe.registers[4, 0] == pe.smem[0x804:0x808].view(np.uint32)[0]
+    assert (pe.registers[[1, 2, 3, 5], 0] == kept[[1, 2, 3, 5]]).all()
+    # Threads without an element inside meet nothing.
+    assert pe.execute(instruction_word(Operation.ST, rs=0, n=1, ur=LINE, rf=TID, imm=64)) is None
+
+
+def paged(pe, *entries):
+    for index, fields in enumerate(entries, 1):
+        pe.write_page(index, PAGE_ENTRY.pack(**{"valid": 1, "loaded": 1, "on_chip": 1, "address": 0x900} | fields))
+
+
+def test_errors_of_pages_leave_out_only_their_columns(pe):
+    paged(pe, {}, {"address": SMEM_BYTES}, {"on_chip": 0}, {}, {"on_chip": 0}, {"address": SMEM_BYTES})
+    pe.registers[:, :6] = 0
+    fault = pe.execute(instruction_word(Operation.MM, ur=PAGED, rf=K_AND_TID, rc=0, ra=10))
+    assert fault == Fault(PeError.OFF_CHIP, 7, 2, 4, 0)
+    assert (pe.registers[:, [0, 3]] != 0).all()
+    assert (pe.registers[:, [1, 2, 4, 5]] == 0).all()
+
+
+def test_an_instruction_that_waits_for_ever_changes_nothing(pe):
+    paged(pe, *[{}] * 5, {"loaded": 0})
+    before = pe.registers.copy()
+    for operation, fields in ((Operation.MM, {}), (Operation.LD, {"n": 1})):
+        with pytest.raises(PageNotLoadedError):
+            pe.execute(instruction_word(operation, ur=PAGED, rf=K_AND_TID, **fields))
+    assert (pe.registers == before).all() and pe.number == 7
+    pe.write_page(6, PAGE_ENTRY.pack())
+    assert pe.execute(instruction_word(Operation.LD, n=1, ur=PAGED, rf=K_AND_TID)).code == PeError.UNMAPPED
+
+
+def test_product_comes_before_alignment_and_the_lowest_code_counts(pe):
+    pe.registers[:, ZERO] = [0, 1, 0, 0, 1, 0]
+    fault = pe.execute(instruction_word(Operation.MM, ur=BYTES, rf=K_AND_TID, rc=29, ra=0))
+    assert fault == Fault(PeError.PRODUCT, 7, 3, 4, 29)  # column 5 is outside
+    fault = pe.execute(instruction_word(Operation.MM, ur=BYTES, rf=K_AND_TID, rc=0, ra=8))
+    assert fault == Fault(PeError.ALIGNMENT, 8, 1, 4, 0)
+
+
+def test_mm_adds_where_the_seeds_figures_say(pe):
+    b = pe.smem[0x100:0x300].view(np.int8).reshape(8, 64)[:5].astype(int)
+    a = pe.registers[:, 10:12].copy().view(np.int8).astype(int)
+    before = pe.registers.copy()
+    pe.execute(instruction_word(Operation.MM, ur=BYTES, rf=K_AND_TID, rc=0, ra=10, imm=8))
+    before[:, :5] += (a @ b[:, 8:16].T).astype(np.uint32)
+    assert (pe.registers == before).all()
+    # Three threads a row: thread 3 g + q has columns q and q + 3; thread 5 of two rows loads none.
+    pe.execute(instruction_word(Operation.MM, ka=3, ur=BYTES, rf=K_AND_TID, rc=0, ra=10))
+    for thread, column in ((t, c) for t in range(6) for c in range(5) if c % 3 == t % 3):
+        before[thread, column // 3 :][:1] += (a[thread] @ b[column, :8]).astype(np.uint32)
+    assert (pe.registers == before).all()
+    # Four threads a product: one group, two threads left over.
+    pe.execute(instruction_word(Operation.MM, kb=4, ur=BYTES, rf=K_AND_TID, rc=0, ra=10, imm=16))
+    part = np.concatenate([b[:, 16:40], np.zeros((5, 8), int)], axis=1)  # K ends after 24 elements
+    before[0, :5] += (part @ a[:4].ravel()).astype(np.uint32)
+    assert (pe.registers == before).all()
+    assert not pe.faults
+
+
+def test_a_is_read_before_products_change(pe):
+    a, b = pe.registers[:, :2].copy().view(np.int8).astype(int), pe.smem[0x100:0x300].view(np.int8).reshape(8, 64)
+    expected = pe.registers[:, :5] + (a @ b[:5, :8].astype(int).T).astype(np.uint32)
+    pe.execute(instruction_word(Operation.MM, ur=BYTES, rf=K_AND_TID, rc=0, ra=0))
+    assert (pe.registers[:, :5] == expected).all()
+
+
+def test_bar_wait(pe):
+    barrier = Barrier()
+    barrier.init(1)
+    pe.smem[0x40:0x48] = np.frombuffer(barrier.pack().to_bytes(8, "little"), np.uint8)
+    wait = instruction_word(Operation.BAR_WAIT, imm=0x40, parity=0)
+    with pytest.raises(BarrierNotCompleteError, match="parity 0 of the barrier at 0x40"):
+        pe.execute(wait)
+    barrier.arrive()
+    pe.smem[0x40:0x48] = np.frombuffer(barrier.pack().to_bytes(8, "little"), np.uint8)
+    assert pe.execute(wait) is None
+    refused(pe, PeError.BARRIER, 0, Operation.BAR_WAIT, imm=0x44)
+    refused(pe, PeError.BARRIER, 0, Operation.BAR_WAIT, imm=SMEM_BYTES)
+
+
+def test_fence_and_halt(pe):
+    pe.run([instruction_word(Operation.FENCE), instruction_word(Operation.HALT)])
+    assert (pe.halts, pe.number, pe.faults) == (1, 9, [])

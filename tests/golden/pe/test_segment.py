@@ -1,0 +1,88 @@
+"""Segments: which are wrong, and where their elements lie, by hand and element by element."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from tilewright.golden.pe.segment import Segment, wrong_segment
+from tilewright.golden.spec import Swizzle
+from tilewright.golden.spec.segment import SEGMENT, SegmentElement
+
+PAGES = 32
+GOOD = {
+    "one page": Segment(SegmentElement.S8, (60, 7), (6, 3), base=0x410),
+    "pages": Segment(SegmentElement.F16, (100, 9, 3), (3, 2, 0), paged=True, first_entry=5, swizzle=Swizzle.B32),
+    "rank 4": Segment(SegmentElement.U32, (5, 4, 3, 2), (3, 2, 2, 1), Swizzle.B128),
+    "largest page": Segment(SegmentElement.S8, (65535, 1), (15, 5), paged=True),
+    "widest row": Segment(SegmentElement.BF16, (32768,), (15,)),
+}
+#: What is wrong, and the fields that make the first good segment so.
+WRONG = {
+    "no element": {"element": 3},
+    "no elements": {"size": (60, 0)},
+    "a size too many": {"size": (60, 7, 1)},
+    "pages too many": {"page_log2": (6, 3, 1)},
+    "less than 16 bytes": {"size": (8, 7), "page_log2": (3, 3)},
+    "more than 1048576 bytes": {"page_log2": (15, 6)},
+    "larger than the only page": {"size": (65, 7)},
+    "not a multiple of 16": {"base": 0x418},
+    "without pages has no first entry": {"first_entry": 1},
+    "paged segment has no base": {"paged": 1},
+    "7 pages from entry 26": {"paged": 1, "base": 0, "page_log2": (6, 0), "first_entry": 26},
+}
+SENTENCES = {"a size too many": "uses no further dimension", "pages too many": "uses no further dimension",
+             "no element": "there is no element 3", "no elements": "has no elements"}  # fmt: skip
+
+
+@pytest.mark.parametrize("segment", GOOD.values(), ids=GOOD)
+def test_good_segments_survive_packing(segment):
+    assert wrong_segment(segment.pack(), 8192) is None
+    assert Segment.unpack(segment.pack()) == segment
+
+
+@pytest.mark.parametrize(("name", "changes"), WRONG.items(), ids=WRONG)
+def test_wrong_segments(name, changes):
+    word = SEGMENT.pack(**vars(GOOD["one page"]) | {"rank": 2} | changes)
+    assert SENTENCES.get(name, name) in wrong_segment(word, PAGES)
+
+
+def test_bits_of_no_field_are_wrong():
+    word = GOOD["one page"].pack()
+    for bit in range(SEGMENT.bits):
+        if SEGMENT.reserved_mask >> bit & 1:
+            assert wrong_segment(word | 1 << bit, PAGES) == "a bit of no field is set"
+
+
+def test_pages_are_counted_up_to_the_last_entry():
+    word = SEGMENT.pack(**vars(GOOD["one page"]) | {"rank": 2, "paged": 1, "base": 0, "page_log2": (6, 0)})
+    assert wrong_segment(word | 25 << 16, PAGES) is None
+    assert wrong_segment(word | 26 << 16, PAGES)
+
+
+def test_the_seeds_image_has_four_pages_of_16_pixels():
+    # Seed 001 [0079]: 8 by 8 pixels in four pages; each pixel has 32 bits here.
+    image = Segment(SegmentElement.U32, (8, 8), (2, 2), paged=True)
+    number, offset = image.locate([(0, 0), (3, 3), (4, 0), (1, 5), (7, 7)])
+    assert number.tolist() == [0, 0, 1, 2, 3]
+    assert offset.tolist() == [0, 60, 0, 20, 60]
+
+
+@pytest.mark.parametrize("name", ["pages", "rank 4"])
+def test_elements_lie_where_nested_loops_find_them(name):
+    segment = GOOD[name]
+    pages, places = {}, {}
+    for number, coordinates in enumerate(product(*(range(pages) for pages in segment.pages[::-1]))):
+        pages[coordinates[::-1]] = number
+    for place, coordinates in enumerate(product(*(range(1 << log2) for log2 in segment.page_log2[::-1]))):
+        places[coordinates[::-1]] = place * segment.element.bytes
+    for coordinates in product(*(range(size) for size in segment.size)):
+        number, offset = segment.locate(coordinates)
+        pairs = [divmod(c, 1 << log2) for c, log2 in zip(coordinates, segment.page_log2, strict=True)]
+        assert number == pages[tuple(page for page, _ in pairs)]
+        assert offset == places[tuple(place for _, place in pairs)]
+
+
+def test_inside():
+    segment = GOOD["one page"]
+    assert segment.inside(np.array([(0, 0), (59, 6), (60, 0), (0, 7), (2**32 - 1, 0)])).tolist() == [1, 1, 0, 0, 0]
