@@ -62,7 +62,7 @@ class DotRow(wiring.Component):
 
     def __init__(self, *, count, unit_bytes, sizes):
         if unit_bytes % 2 or unit_bytes < 2:
-            raise ValueError(f"unit_bytes must be even, not {unit_bytes!r}")
+            raise ValueError(f"unit_bytes must be even and 2 or more, not {unit_bytes!r}")
         if max(sizes) * unit_bytes > 64:
             raise ValueError(f"a group must have at most 64 bytes, not {max(sizes) * unit_bytes!r}")
         self._unit_bytes = unit_bytes
