@@ -2,6 +2,13 @@
 
 from .machine import ErrorRecord, Machine, command_word
 from .memory import GlobalMemory, Memory
+from .pe.dot import dot
+from .pe.gemm import lower_gemm
+from .pe.gemm_plan import Gemm
+from .pe.machine import Fault, Pe, PeSizes, instruction_word
+from .pe.placement import Placement
+from .pe.program import Program, gemm_program
+from .pe.segment import Segment, wrong_segment
 from .tmau.align import Alignment, Operator, Padding, align, unalign
 from .tmau.copy import check_block
 from .tmau.descriptor import Refusal, check_word
@@ -17,13 +24,20 @@ __all__ = [
     "Alignment",
     "DescriptorError",
     "ErrorRecord",
+    "Fault",
+    "Gemm",
     "GlobalMemory",
     "Limits",
     "Machine",
     "Memory",
     "Operator",
     "Padding",
+    "Pe",
+    "PeSizes",
+    "Placement",
+    "Program",
     "Refusal",
+    "Segment",
     "TensorMap",
     "Windows",
     "align",
@@ -31,9 +45,14 @@ __all__ = [
     "check_command",
     "check_word",
     "command_word",
+    "dot",
+    "gemm_program",
+    "instruction_word",
     "limits",
     "load",
+    "lower_gemm",
     "store",
     "tx_bytes",
     "unalign",
+    "wrong_segment",
 ]

@@ -59,6 +59,15 @@ SOFTWARE_ONLY = {
     "align",  # makes maps for padded copies, which are plain loads and stores
     "limits",  # counts the bus words that a perfect machine would move
     "tile",  # all rows of a box at once; in hardware setup, bounds, walker and address share the work
+    "access",  # what an instruction reads or writes at once; in hardware sequencer to store merger share the work
+    "checks",  # all rules for an instruction's word; in hardware decoder and issue share them
+    "gemm",  # makes programs
+    "gemm_plan",  # decides what they look like
+    "machine",  # the whole engine, instruction by instruction; in hardware it is the top
+    "placement",  # lays operands out in shared memory
+    "program",  # a product with all it needs to run
+    "ranks",  # what a product of tensors is as one of matrices
+    "segment",  # checks and packs a segment, which in hardware the table of segments does
 }
 
 MAX_LINES = 400
