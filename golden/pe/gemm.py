@@ -16,14 +16,13 @@ _A, _B, _C, _TABLE = range(4)
 
 
 class _Visit(NamedTuple):
-    """A block of columns gets a part of K."""
+    """A block of columns gets some issues of a part of K."""
 
     tile: int
     chunk: int
     slot: int
     block: Block
-    is_first: bool
-    is_last: bool
+    issues: range
 
 
 def lower_gemm(gemm, sizes, a, b, c, table):
@@ -53,6 +52,7 @@ def lower_gemm(gemm, sizes, a, b, c, table):
 class _Lowering:
     def __init__(self, plan):
         self.plan, self.gemm = plan, plan.gemm
+        self.parts = [range(plan.steps)[i : i + plan.depth] for i in range(0, plan.steps, plan.depth)]  # issues of each
         self.words = []
         self.known = {}  # what a mov or a column's load has put into registers, to be left out if it is there
         self.pending = None  # a visit whose products are still to be stored
@@ -113,20 +113,30 @@ class _Lowering:
         for tile in range(plan.tiles):
             for first in range(0, len(plan.blocks), plan.slots):
                 slots = list(enumerate(plan.blocks[first : first + plan.slots]))
-                pairs = [(chunk, slot) for chunk in range(plan.chunks) for slot in slots]
                 if self.gemm.order == "columns":
-                    pairs = [(chunk, slot) for slot in slots for chunk in range(plan.chunks)]
-                for chunk, (slot, block) in pairs:
-                    yield _Visit(tile, chunk, slot, block, chunk == 0, chunk == plan.chunks - 1)
+                    order = [(chunk, issues, slot) for slot in slots for chunk, issues in enumerate(self.parts)]
+                else:
+                    order = [
+                        (chunk, issues, slot)
+                        for chunk, part in enumerate(self.parts)
+                        for issues in self._at_once(part)
+                        for slot in slots
+                    ]
+                for chunk, issues, (slot, block) in order:
+                    yield _Visit(tile, chunk, slot, block, issues)
 
-    def _issues(self, visit):
-        """The issues of a visit, as numbers among all of K."""
-        first = visit.chunk * self.plan.depth
-        return range(first, min(first + self.plan.depth, self.plan.steps))
+    def _at_once(self, part):
+        """Issues of a part of K that a block gets before the next block gets its own.
+
+        As many as have the same offset registers, which then need to be read once. If B is transposed that is one; but
+        where blocks are cleared and stored beside, they shall have enough to multiply.
+        """
+        beside = part[0] == 0 or part[-1] == self.plan.steps - 1
+        return [range(issue, issue + 1) for issue in part] if self.gemm.transpose and not beside else [part]
 
     def _load_factors(self, visit, half):
         """Rows of A for the part of K of ``visit``, to one half of the factor registers."""
-        plan, issues = self.plan, self._issues(visit)
+        plan, issues = self.plan, self.parts[visit.chunk]
         self._find_rows(plan.a + 1, "row0", visit.tile, len(self.gemm.rows))
         count = plan.sizes.factor_regs
         # Threads that have a product to themselves read on where they stopped.
@@ -148,10 +158,10 @@ class _Lowering:
     def _visit(self, visit, half):
         plan = self.plan
         product = visit.slot * plan.products
-        if visit.is_first:
+        if visit.issues[0] == 0:
             self._begin(visit, product)
-        for index, issue in enumerate(self._issues(visit)):
-            k = issue * plan.step
+        for issue in visit.issues:
+            index, k = issue % plan.depth, issue * plan.step
             offsets, imm = self._find_columns(visit, index, k)
             self._emit(
                 Operation.MM, guard=plan.guarded, predicate=_LOADS if plan.guarded else 0, ka=self.gemm.ka,
@@ -159,7 +169,7 @@ class _Lowering:
                 ra=plan.factors[half] + index * plan.sizes.factor_regs, ur=_B, rf=offsets, imm=imm,
             )  # fmt: skip
         self._store()
-        if visit.is_last:
+        if visit.issues[-1] == plan.steps - 1:
             self.pending = visit
 
     def _find_columns(self, visit, index, k):

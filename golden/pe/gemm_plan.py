@@ -105,8 +105,8 @@ class Plan:
     ----------
     unit, step : int
         Elements of K that a thread multiplies at once, and that an mm covers.
-    steps, depth, chunks : int
-        Issues that K takes; issues of a part of K; parts.
+    steps, depth : int
+        Issues that K takes; at most so many make a part of K.
     groups, tiles : int
         Rows of C at once, and how often.
     width, guarded : int, bool
@@ -129,7 +129,6 @@ class Plan:
         self.tiles = -(-gemm.m // self.groups)
         self.b_registers = 1 + len(gemm.columns)
         self._cut_columns()
-        self.chunks = -(-self.steps // self.depth)
         self._name_registers()
 
     def _fixed(self, depth):
