@@ -134,7 +134,6 @@ class Issue(wiring.Component):
             verdict.segment.eq(self.segment_entry),
             moved.word.eq(decoded.word),
             reuse.segment.eq(segment),
-            reuse.by_rows.eq(operation[Operation.MM] & mm.transpose),
             reuse.first.eq(mm.rf),
             reuse.last.eq(mm.rf + self.segment_entry.rank),
             reuse.forget.eq(self.segment_written),

@@ -12,8 +12,8 @@ class OffsetReuse(wiring.Component):
 
     Members
     -------
-    segment, by_rows, first, last : unsigned, in
-        Of the job to be issued: segment, whether it is an mm with t1, first and last offset register.
+    segment, first, last : unsigned, in
+        Of the job to be issued: segment, first and last offset register.
     rebuild : 1, out
         The loading side must read them. Combinational.
     issued : 1, in
@@ -27,13 +27,11 @@ class OffsetReuse(wiring.Component):
     def __init__(self, params):
         self.kept = Signal()  # what the loading side holds is up to date
         self.kept_segment = Signal(params.segment_width)
-        self.kept_by_rows = Signal()
         self.kept_first = Signal(params.reg_width)
         self.kept_last = Signal(params.reg_width)
         super().__init__(
             {
                 "segment": In(params.segment_width),
-                "by_rows": In(1),
                 "first": In(params.reg_width),
                 "last": In(params.reg_width),
                 "rebuild": Out(1),
@@ -47,17 +45,11 @@ class OffsetReuse(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.d.comb += self.rebuild.eq(
-            ~self.kept
-            | (self.kept_segment != self.segment)
-            | (self.kept_by_rows != self.by_rows)
-            | (self.kept_first != self.first)
-        )
+        m.d.comb += self.rebuild.eq(~self.kept | (self.kept_segment != self.segment) | (self.kept_first != self.first))
         with m.If(self.issued):
             m.d.sync += [
                 self.kept.eq(~self._overwrites(self.first, self.last)),
                 self.kept_segment.eq(self.segment),
-                self.kept_by_rows.eq(self.by_rows),
                 self.kept_first.eq(self.first),
                 self.kept_last.eq(self.last),
             ]

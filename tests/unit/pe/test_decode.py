@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tilewright.golden.pe.checks import refusal
+from tilewright.golden.pe.checks import decode, refusal
 from tilewright.golden.spec.instruction import INSTRUCTIONS, MmType, Operation
 from tilewright.golden.spec.pe_errors import PeError
 from tilewright.golden.spec.segment import SegmentElement
@@ -42,7 +42,8 @@ def refusal_at_rank(word, params, rank):
     pe = SimpleNamespace(
         sizes=params, uniform=[0] * params.uniform_regs, segments=[segment], smem=range(params.smem.size_bytes)
     )
-    return refusal(word, pe)
+    values = decode(word)
+    return (PeError.OPCODE, 0) if values is None else refusal(values, pe)
 
 
 def verdict(decoded, rank):

@@ -8,7 +8,7 @@ from amaranth import Module
 from amaranth.hdl import Elaboratable
 from amaranth.lib.wiring import connect
 
-from tilewright.golden.pe.checks import refusal
+from tilewright.golden.pe.checks import decode, refusal
 from tilewright.golden.spec.instruction import INSTRUCTIONS, MmType, Operation, Source
 from tilewright.golden.spec.pe_errors import PeError
 from tilewright.golden.spec.segment import SegmentElement
@@ -92,7 +92,8 @@ class Reference:
 
     def events(self, word, number):
         """Names and contents of the items that leave for ``word``, in order."""
-        code, register = refusal(word, self.pe)
+        values = decode(word)
+        code, register = (PeError.OPCODE, 0) if values is None else refusal(values, self.pe)
         report = ("fault", {"code": code, "number": number, "register": register, "first": 0,
                             "last": PARAMS.threads - 1 if code else 0})  # fmt: skip
         if code:
@@ -122,7 +123,7 @@ class Reference:
     def _job(self, operation, fields, number):
         segment = self.pe.uniform[fields["ur"]]
         offsets = set(range(fields["rf"], fields["rf"] + SEGMENTS[segment][1]))
-        key = (segment, fields["rf"], fields.get("transpose", 0), offsets)
+        key = (segment, fields["rf"], offsets)
         names = ("rf", "imm", "guard", "predicate")
         job = {"kind": KINDS[operation], "number": number, "segment_number": segment, "rebuild": key != self.kept,
                "flush": self.flush, **{name: fields[name] for name in names}}  # fmt: skip
@@ -144,7 +145,7 @@ class Reference:
         return [("mm", (products, factors)), ("job", job), ("multiply", multiply)]
 
     def _written(self, registers):
-        if self.kept and self.kept[3] & registers:
+        if self.kept and self.kept[2] & registers:
             self.kept = None
 
 

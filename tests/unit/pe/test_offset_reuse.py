@@ -13,18 +13,18 @@ def test_against_a_list_of_registers():
     seen = {False: 0, True: 0}
 
     async def testbench(ctx):
-        kept = None  # (segment, by_rows, registers) that were read last and are still as they were
+        kept = None  # (segment, registers) that were read last and are still as they were
         for _ in range(3000):
-            segment, by_rows, first = rng.randrange(2), rng.randrange(2), rng.choice([4, 4, 5])
+            segment, first = rng.randrange(2), rng.choice([4, 4, 5])
             last = first + segment  # the rank belongs to the segment
             written_first = rng.randrange(12)
             written_last = written_first + rng.randrange(3)
             strobes = {"issued": rng.random() < 0.4, "written": rng.random() < 0.3, "forget": rng.random() < 0.03}
-            inputs = {"segment": segment, "by_rows": by_rows, "first": first, "last": last, **strobes}
+            inputs = {"segment": segment, "first": first, "last": last, **strobes}
             inputs |= {"written_first": written_first, "written_last": written_last}
             for name, value in inputs.items():
                 ctx.set(getattr(dut, name), value)
-            job = (segment, by_rows, set(range(first, last + 1)))
+            job = (segment, set(range(first, last + 1)))
             rebuild = job != kept
             assert ctx.get(dut.rebuild) == rebuild
             if strobes["issued"]:
@@ -32,7 +32,7 @@ def test_against_a_list_of_registers():
                 kept = job
             elif strobes["forget"]:
                 kept = None
-            if strobes["written"] and kept and kept[2] & set(range(written_first, written_last + 1)):
+            if strobes["written"] and kept and kept[1] & set(range(written_first, written_last + 1)):
                 kept = None
             await ctx.tick()
 

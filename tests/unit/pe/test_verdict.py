@@ -41,7 +41,7 @@ def test_combinations(operation):
             segment = SimpleNamespace(element=element, rank=rank) if good else None
             pe = SimpleNamespace(sizes=PARAMS, uniform=[number] * 8, segments=[segment], smem=b"")
             verdict = ctx.get(dut.o)
-            expected = refusal(word, pe)
+            expected = refusal(fmt.unpack(word), pe)
             assert (verdict.code, verdict.register) == expected
             found.add(expected)
 
