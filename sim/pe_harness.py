@@ -84,9 +84,9 @@ class PeHarness(ScriptedHarness):
         arrays = {}
         for bank in range(BANKS):
             arrays[f"bank{bank}"] = Array(f"dut.smem.banks.bank{bank}", 8 * CHUNK_BYTES, self._params.smem.rows)
-        for bank in ("even", "odd"):
-            path = f"dut.pe.core.compute.registers.{bank}"
-            arrays[f"{bank}_registers"] = Array(path, 32 * self._params.threads, self._params.regs // 2)
+        for bank, parity in enumerate(("even", "odd")):
+            path = f"dut.pe.core.registers.bank{bank}"
+            arrays[f"{parity}_registers"] = Array(path, 32 * self._params.threads, self._params.regs // 2)
         return arrays | self.script_arrays()
 
     def elaborate(self, platform):

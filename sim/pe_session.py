@@ -1,10 +1,10 @@
 """A processing engine that runs in a simulator: programs and numpy arrays in, numpy arrays, errors and cycles out."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
+from tilewright.golden.pe.machine import Fault
 from tilewright.golden.spec.pe_errors import PeError
 from tilewright.golden.spec.pe_registers import PE_REGISTERS
 from tilewright.hw.pe.params import PE_PRESETS
@@ -19,17 +19,7 @@ from .scripts import barrier_row, register_row
 from .simulation import Simulation, SimulationError
 from .testbench import make_design
 
-__all__ = ["Fault", "PeRun", "PeSession"]
-
-
-class Fault(NamedTuple):
-    """Error record of one instruction."""
-
-    code: PeError
-    number: int
-    first: int
-    last: int
-    register: int
+__all__ = ["PeRun", "PeSession"]
 
 
 @dataclass(frozen=True)
