@@ -17,7 +17,7 @@ from .spread import Spread, writers
 __all__ = ["Compute"]
 
 
-class ProductLayout(data.StructLayout):
+class _ProductLayout(data.StructLayout):
     """What is known of a step while it is under way to the register file."""
 
     def __init__(self, params):
@@ -84,7 +84,7 @@ class Compute(wiring.Component):
         #: Cycles from a step's setting off to its results.
         self.latency = 1 + self.spread.LATENCY + array.LATENCY
         # Element n is the step that set off n + 1 cycles ago.
-        self.stages = [Signal(ProductLayout(params), name=f"stage{n + 1}") for n in range(self.latency)]
+        self.stages = [Signal(_ProductLayout(params), name=f"stage{n + 1}") for n in range(self.latency)]
         row = data.ArrayLayout(32, params.threads)
         register = unsigned(params.reg_width)
         super().__init__(

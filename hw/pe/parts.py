@@ -11,36 +11,36 @@ from .sharing import SHARINGS
 __all__ = ["OFFSETS", "PartCutter", "PartLayout", "unit_lanes"]
 
 
-def columns_of(ka, kb):
+def _columns_of(ka, kb):
     """Columns of an item: whole steps of them if ka columns or more fit."""
     fit = LANES // kb
     return fit // ka * ka if fit >= ka else fit
 
 
-def parts():
+def _parts():
     """Every part that there can be: (ka, kb, first_member, number of the part in its item)."""
     for ka, kb in SHARINGS:
-        columns = columns_of(ka, kb)
+        columns = _columns_of(ka, kb)
         for first_member in sorted({columns * item % ka for item in range(ka)}):
             for number in range((first_member + columns - 1) // ka + 1):
                 yield ka, kb, first_member, number
 
 
-def offset_of(ka, kb, first_member, number):
+def _offset_of(ka, kb, first_member, number):
     """Unit u of the step is lane u + offset of the item."""
     return kb * (number * ka - first_member)
 
 
 #: What unit 0 of a step, or a unit before it, may be for a lane.
-OFFSETS = tuple(sorted({offset_of(*part) for part in parts()}))
+OFFSETS = tuple(sorted({_offset_of(*part) for part in _parts()}))
 
 
 def unit_lanes(unit):
     """Where a unit of a step may come from: {offset: lane}."""
     lanes = {}
-    for ka, kb, first_member, number in parts():
-        offset = offset_of(ka, kb, first_member, number)
-        if unit < ka * kb and 0 <= unit + offset < kb * columns_of(ka, kb):
+    for ka, kb, first_member, number in _parts():
+        offset = _offset_of(ka, kb, first_member, number)
+        if unit < ka * kb and 0 <= unit + offset < kb * _columns_of(ka, kb):
             lanes[offset] = unit + offset
     return lanes
 
@@ -163,8 +163,8 @@ class PartCutter(wiring.Component):
         item, mm = self.item, self.mm
         code = Cat(mm.kb, mm.ka, item.first_member)
         cases = {}  # (number, offset of units, offset of columns) -> codes
-        for ka, kb, first_member, place in parts():
-            key = (place, offset_of(ka, kb, first_member, place), place * ka - first_member)
+        for ka, kb, first_member, place in _parts():
+            key = (place, _offset_of(ka, kb, first_member, place), place * ka - first_member)
             cases.setdefault(key, []).append((kb - 1) + 4 * (ka - 1) + 16 * first_member)
         offsets = {offset: [] for offset in OFFSETS}
         members = [[] for _ in range(4)]

@@ -17,7 +17,7 @@ class RangeLayout(data.StructLayout):
         super().__init__({"first": unsigned(params.reg_width), "last": unsigned(params.reg_width)})
 
 
-class Pending(wiring.Component):
+class _Pending(wiring.Component):
     """Items under way, oldest first, all of which can be looked at.
 
     Registers that move up when the oldest item leaves; an item may come in the same cycle.
@@ -105,8 +105,8 @@ class Scoreboard(wiring.Component):
         self._params = params
         registers = RangeLayout(params)
         mm = data.StructLayout({"products": registers, "factors": registers})
-        self.mms = Pending(mm, params.mm_in_flight)
-        self.loads = Pending(registers, LOADS)
+        self.mms = _Pending(mm, params.mm_in_flight)
+        self.loads = _Pending(registers, LOADS)
         self.taken = Signal(range(params.mm_in_flight + 1))  # of the oldest mm, so many have taken their factors
         super().__init__(
             {
