@@ -1,5 +1,8 @@
 """Broadcaster: makes steps of the multiplication out of the columns that come from memory."""
 
+from functools import reduce
+from operator import or_
+
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -88,11 +91,4 @@ class Broadcaster(wiring.Component):
                 for offset, lane in unit_lanes(unit).items()
             ]
             with m.If(on):
-                m.d.sync += step.units[unit].eq(_any(lanes))
-
-
-def _any(values):
-    result = values[0]
-    for value in values[1:]:
-        result = result | value
-    return result
+                m.d.sync += step.units[unit].eq(reduce(or_, lanes))

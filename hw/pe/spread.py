@@ -1,5 +1,8 @@
 """Spread: gives every thread its unit of a step, and says which threads the step's results are for."""
 
+from functools import reduce
+from operator import or_
+
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -57,7 +60,7 @@ class Spread(wiring.Component):
                     chosen.setdefault(slot % count, []).append(is_count[count])
                 value = Signal(params.unit_bits, name=f"slot{slot}_of_{period}")
                 choices = [Mux(Cat(when).any(), self.units[unit], 0) for unit, when in chosen.items()]
-                m.d.sync += value.eq(_any(choices))
+                m.d.sync += value.eq(reduce(or_, choices))
                 taken.append(value)
             return taken
 
@@ -104,10 +107,3 @@ def _writes(code, thread, threads, member):
         return group < threads // (ka * kb) and place == member * kb
 
     return of_sharing(code, writes)
-
-
-def _any(values):
-    result = values[0]
-    for value in values[1:]:
-        result = result | value
-    return result
