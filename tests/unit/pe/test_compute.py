@@ -13,6 +13,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.pe.dot import dot
 from tilewright.golden.spec.instruction import MmType
 from tilewright.hw.pe.compute import Compute
+from tilewright.hw.pe.items import SPLIT_COLUMNS, columns_per_item
 from tilewright.hw.pe.mac import MacArray
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.hw.pe.registers import RegisterFile
@@ -127,10 +128,10 @@ def random_mm(rng, params, ka, kb, *, rc, ra, mm_type=0, columns=None, density=0
 def items_of(mm):
     """The items that memory makes of it: those with nothing on are left out, other than the last."""
     ka, kb = mm["ka"], mm["kb"]
-    per_item = LANES // kb if LANES // kb < ka else LANES // kb // ka * ka
-    items, columns = [], len(mm["on"])
-    for first in range(0, columns, per_item):
-        here = range(first, min(columns, first + per_item))
+    items, first, columns = [], 0, len(mm["on"])
+    while first < columns:
+        count = columns_per_item(ka, kb) if first % ka == 0 else ka - SPLIT_COLUMNS
+        here = range(first, min(columns, first + count))
         units = [unit for column in here for unit in mm["units"][column]]
         item = {
             "units": units + [0] * (LANES - len(units)),
@@ -141,6 +142,7 @@ def items_of(mm):
         }
         if item["on"] or item["last"]:
             items.append(item)
+        first += count
     return items
 
 
