@@ -75,7 +75,7 @@ class TranslatorSpec(Elaboratable):
         m.d.comb += [
             Cover(dut.o.valid & enabled & out.paged & (first == 0) & (second == PeError.UNMAPPED)),
             Cover(dut.o.valid & enabled & out.paged & (first == PeError.MEMORY) & (second == PeError.OFF_CHIP)),
-            Cover(dut.hit & dut.miss),
+            Cover(dut.hit & dut.o.valid),
         ]
         return m
 
