@@ -115,7 +115,7 @@ def expected(params, threads, segment, job, directory):
     kept = [access for access in accesses[:-1] if access.get("on") != 0] + accesses[-1:]
     for position, access in enumerate(kept):
         access |= common | {"last": int(position == len(kept) - 1), "flush": int(job["flush"] and position == 0)}
-        if access["kind"] in (AccessKind.LOAD, AccessKind.STORE) and access["on"] == 0:
+        if access["kind"] == AccessKind.LOAD and access["on"] == 0:
             kept[position] = {"kind": AccessKind.NOTHING, "number": job["number"], "last": 1, "flush": access["flush"]}
     return kept
 

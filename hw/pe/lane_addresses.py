@@ -31,8 +31,8 @@ class _StageLayout(data.StructLayout):
 class AddressLanes(wiring.Component):
     """Adds up the addresses of up to eight units, rows, or words. Latency 4, one access a cycle.
 
-    Accesses without any column or word that is on are left out, but the last one of an instruction is sent: of LOAD and
-    STORE as NOTHING.
+    Accesses without any column or word that is on are left out, but the last one of an instruction is sent: of LOAD as
+    NOTHING.
 
     Members
     -------
@@ -197,10 +197,8 @@ class AddressLanes(wiring.Component):
         now, linear = self._stages[2], self._stages[2].linear
         ends, stores, left_out = Signal(), Signal(), Signal()
         flush_due = Signal()  # an access that was left out should have flushed
-        words = Signal()
         m.d.comb += [
             stores.eq(linear.kind == AccessKind.STORE),
-            words.eq(stores | (linear.kind == AccessKind.LOAD)),
             ends.eq(linear.on == 0),
             left_out.eq(ends & ~linear.last),
             self.words.ready.eq(self._moves & now.valid & stores),
@@ -214,7 +212,7 @@ class AddressLanes(wiring.Component):
             ]
             with m.If(now.valid):
                 m.d.sync += flush_due.eq((linear.flush | flush_due) & left_out)
-            with m.If(words & ends):
+            with m.If((linear.kind == AccessKind.LOAD) & ends):
                 m.d.sync += self.o.p.kind.eq(AccessKind.NOTHING)
             for source, place, target in zip(linear.lanes, lanes, self.o.p.lanes, strict=True):
                 m.d.sync += [

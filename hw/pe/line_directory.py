@@ -9,7 +9,7 @@ from tilewright.golden.spec.segment import MAX_PAGE_LOG2
 from .block_parts import CHUNK_LOG2, BlockPartLayout, chunk_coordinate
 from .layouts import AccessKind, JobKind
 
-__all__ = ["LineDirectory", "RequestLayout", "block_rows"]
+__all__ = ["LineDirectory", "RequestLayout", "block_rows", "unit_log2"]
 
 #: Bits of a chunk's place in a row of 65535 elements of 16 bits.
 _CHUNK_BITS = 17 - CHUNK_LOG2

@@ -117,7 +117,7 @@ def test_lanes(mode):
     async def sink(ctx):
         got, taken = await receive(ctx, dut.o, len(sent), stall=STALL_MODES[mode]["stall"], seed=SEED)
         for request, access in zip(sent, got, strict=True):
-            nothing = request.kind in JOB_KIND and not request.on
+            nothing = request.kind == AccessKind.LOAD and not request.on
             assert access.kind == (AccessKind.NOTHING if nothing else request.kind)
             assert (access.last, access.on, access.fault_register) == (request.last, request.on, 40000)
             for number in range(LANES):
