@@ -65,36 +65,42 @@ def _pack(negative, exponent, mantissa, fmt):
     return np.asarray(negative) << exponent_bits + mantissa_bits | np.asarray(exponent) << mantissa_bits | mantissa
 
 
-def _corners(fmt, specials=True):
-    """Zero, the ends of the subnormal and the normal numbers, one, and perhaps infinity and NaN; of either sign."""
+def _corners(fmt):
+    """Zero, the ends of the subnormal and the normal numbers, one, and what is beside them; of either sign."""
     exponent_bits, mantissa_bits = fmt
-    one, top = (1 << exponent_bits - 1) - 1, (1 << exponent_bits) - 1
-    exponents = [0, 1, one, top - 1] + [top] * specials
-    mantissas = [0, 1, (1 << mantissa_bits) - 1, 1 << mantissa_bits - 1]
+    exponents = (0, 1, (1 << exponent_bits - 1) - 1, (1 << exponent_bits) - 2)
+    mantissas = (0, 1, (1 << mantissa_bits) - 1, 1 << mantissa_bits - 1)
     return np.array([_pack(sign, e, mantissa, fmt) for sign in (0, 1) for e in exponents for mantissa in mantissas])
 
 
-def _corner_floats(rng, kind, count, elements):
-    """Corners of the formats, NaN and infinities among them, in a row of zeros of either sign."""
+def _classes(fmt):
+    """Zero, a subnormal number, one, and infinity, of either sign; and a NaN."""
+    one, top = (1 << fmt[0] - 1) - 1, (1 << fmt[0]) - 1
+    numbers = [_pack(sign, exponent, 0, fmt) for sign in (0, 1) for exponent in (0, one, top)]
+    return np.array([*numbers, 1, _pack(1, 0, 1, fmt), _pack(0, top, 1, fmt)])
+
+
+def _special(rng, kind, count, elements):
+    """Infinities and NaN, in about half the accumulators and one element of a row or two."""
     fmt = _FORMATS[kind]
-    a, b = rng.choice(_corners(fmt), (2, count, elements))
+    a, b = rng.choice(_classes(fmt), (2, count, elements))
     # With more of them hardly a row would not be NaN.
     usual = rng.random(a.shape) > 1 / elements
     a[usual] = rng.choice([0, 1], np.count_nonzero(usual)) << sum(fmt)
-    b[usual] = rng.choice(_corners(fmt, specials=False), np.count_nonzero(usual))
-    return rng.choice(_corners(_FP32), count), a, b
+    b[usual] = rng.choice(_corners(fmt), np.count_nonzero(usual))
+    return rng.choice(_classes(_FP32), count), a, b
 
 
-def _finite_corners(rng, kind, count, elements):
+def _corner_floats(rng, kind, count, elements):
     """Ends of the subnormal and normal numbers: overflow, and the least numbers there are."""
-    a, b = rng.choice(_corners(_FORMATS[kind], specials=False), (2, count, elements))
-    return rng.choice(_corners(_FP32, specials=False), count), a, b
+    a, b = rng.choice(_corners(_FORMATS[kind]), (2, count, elements))
+    return rng.choice(_corners(_FP32), count), a, b
 
 
 def _signed_zeros(rng, kind, count, elements):
     """Products that are zeros; in half the rows all are negative, in the other half one or none is not."""
     fmt = _FORMATS[kind]
-    a = rng.choice(_corners(fmt, specials=False), (count, elements))
+    a = rng.choice(_corners(fmt), (count, elements))
     zero = (a >> sum(fmt) & 1 ^ 1) << sum(fmt)
     odd = (np.arange(elements) == rng.integers(0, elements, (count, 1))) & (rng.random((count, 1)) < 0.5)
     return rng.choice([0x80000000, 0x80000000, 0, 1], count), a, zero ^ odd.astype(int) << sum(fmt)
@@ -137,7 +143,7 @@ def _cancelling(rng, kind, count, elements):
     sign = 1 << sum(_FORMATS[kind])
     a[:, half : 2 * half] = a[:, :half] ^ sign
     b[:, half : 2 * half] = b[:, :half] ^ rng.integers(0, 2, (count, half)) * (rng.random((count, half)) < 1 / elements)
-    small = rng.choice(_corners(_FP32, specials=False), count)
+    small = rng.choice(_corners(_FP32), count)
     return np.where(rng.random(count) < 0.5, accumulators, small), a, b
 
 
@@ -166,4 +172,4 @@ def _ties(rng, kind, count, elements):
 
 
 #: What rows of floats :func:`dot_rows` makes.
-STYLES = (_any_bits, _corner_floats, _finite_corners, _signed_zeros, _close, _far, _cancelling, _ties)
+STYLES = (_any_bits, _special, _corner_floats, _signed_zeros, _close, _far, _cancelling, _ties)
