@@ -7,6 +7,7 @@ from pathlib import Path
 from amaranth.lib.wiring import Component
 
 from tilewright.golden import spec
+from tilewright.golden.spec.pe_registers import PE_REGISTERS
 from tilewright.golden.spec.registers import REGISTERS
 from tilewright.golden.spec.segment import PAGE_ENTRY, SEGMENT
 from tilewright.hw import tmau
@@ -48,6 +49,7 @@ def generated_pages(preset="default"):
         "segment.md": format_page(SEGMENT, recorded=False),
         "page_entry.md": format_page(PAGE_ENTRY, recorded=False),
         "pe_errors.md": pe_errors_page(),
+        "pe_registers.md": registers_page(PE_REGISTERS, title="Registers of the processing engine"),
         "pe_parameters.md": parameters_page(PE_PRESETS, PeParams, title="Parameters of the processing engine"),
         "ports.md": _ports_page(preset),
         "stages.md": stages_text(),

@@ -8,6 +8,7 @@ from enum import EnumType
 from tilewright.golden import spec
 from tilewright.golden.spec.instruction import INSTRUCTIONS, Compare, MmType, Operation, Source
 from tilewright.golden.spec.pe_errors import PeError
+from tilewright.golden.spec.pe_registers import PE_REGISTERS, Put
 from tilewright.golden.spec.registers import REGISTERS, Access
 from tilewright.golden.spec.segment import PAGE_ENTRY, SEGMENT, SegmentElement
 
@@ -55,9 +56,9 @@ static inline uint64_t tw_get(const uint64_t *words, unsigned lsb, unsigned widt
 }
 """
 
-#: Enumerations of the processing engine; those of operands have names that others could want, and hence a prefix.
-_PE_ENUMERATIONS = [SegmentElement, PeError, Operation, MmType, Compare, Source]
-_PREFIXES = dict.fromkeys((Operation, MmType, Compare, Source), "PE_")
+#: Enumerations of the processing engine; those of operands and registers have names that others could want, and hence a prefix.
+_PE_ENUMERATIONS = [SegmentElement, PeError, Operation, MmType, Compare, Source, Put]
+_PREFIXES = dict.fromkeys((Operation, MmType, Compare, Source, Put), "PE_")
 
 _CLOSING = "\n#endif /* TILEWRIGHT_H */\n"
 
@@ -98,8 +99,8 @@ def _format_lines(fmt, prefix=""):
         yield _define(f"{stem}_BIAS", field.bias)
 
 
-def _register_lines(register):
-    name = f"REG_{register.name.upper()}"
+def _register_lines(register, prefix=""):
+    name = f"{prefix}REG_{register.name.upper()}"
     yield "\n" + _comment(f"{register.doc} ({register.access.value})")
     yield _define(name, f"0x{register.offset:02x}")
     if register.access is Access.CONSTANT:
@@ -128,6 +129,8 @@ def header_text():
     lines += [line for fmt in INSTRUCTIONS.values() for line in _format_lines(fmt, "PE_")]
     lines += ["\n" + _comment("Registers: TW_REG_<REGISTER> is the byte offset of a 32-bit word.")]
     lines += [line for register in REGISTERS for line in _register_lines(register)]
+    lines += ["\n" + _comment("Registers of the processing engine: TW_PE_REG_<REGISTER>.")]
+    lines += [line for register in PE_REGISTERS for line in _register_lines(register, "PE_")]
     lines += [line for enumeration in enumerations for line in _enum_lines(enumeration)]
     lines += ["\n" + _comment("Version of the descriptor's layout, stored in its field `version`.")]
     lines += [_define("DESCRIPTOR_LAYOUT_VERSION", spec.DESCRIPTOR_VERSION)]

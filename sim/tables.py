@@ -56,8 +56,18 @@ def _stored(field):
     if field.bias:
         words.append(f"value − {field.bias}")
     if field.enum:
-        words.append(f"[{field.enum.__name__}](#{field.enum.__name__.lower()})")
+        words.append(_enum_link(field))
     return ", ".join(words)
+
+
+def _enum_link(field):
+    """To the section on a field's enumeration."""
+    return f"[{field.enum.__name__}](#{field.enum.__name__.lower()})"
+
+
+def _meaning(field):
+    """What a field of a register means."""
+    return f"{_code(field.doc)} {_enum_link(field)}" if field.enum else _code(field.doc)
 
 
 def fields_table(fmt):
@@ -119,14 +129,14 @@ def errors_page():
     )
 
 
-def registers_page(registers):
-    """Page of the registers: an overview, and the bits of those with several fields."""
+def registers_page(registers, *, title="Registers"):
+    """Page of the registers: an overview, the bits of those with several fields, and enumerations of these."""
     rows = [
         (f"0x{register.offset:02X}", f"`{register.name}`", register.access.value, f"0x{register.reset:X}", register.doc)
         for register in registers
     ]
     parts = [
-        "# Registers\n",
+        f"# {title}\n",
         "32-bit words at byte offsets, over AXI4-Lite. Other offsets, and writes to registers that cannot be written, "
         "are answered with SLVERR. Bits in no field read as zero.\n",
         table(["offset", "register", "access", "reset", "meaning"], rows),
@@ -135,9 +145,10 @@ def registers_page(registers):
     ]
     for register in registers:
         if len(register.fields) > 1:
-            fields = [(_bits(field), f"`{field.name}`", _code(field.doc)) for field in register.fields]
+            fields = [(_bits(field), f"`{field.name}`", _meaning(field)) for field in register.fields]
             parts += [f"## {register.name}\n", table(["bits", "field", "meaning"], fields)]
-    return "\n".join(parts)
+    fields = [field for register in registers for field in register.fields]
+    return "\n".join(parts + enum_sections(fields))
 
 
 def _attributes(cls):

@@ -93,6 +93,7 @@ int main(void)
     printf("%d\n", TW_ERROR_STRIDE);
     printf("%x %x\n", TW_REG_ERROR_COUNT, TW_REG_ID_VALUE);
     printf("%d %d\n", TW_REG_STATUS_QUEUE_LEVEL_LSB, TW_REG_STATUS_QUEUE_LEVEL_WIDTH);
+    printf("%x %x %d\n", TW_PE_REG_PUT, TW_PE_REG_ID_VALUE, TW_PE_PUT_PAGE_IN << TW_PE_REG_PUT_KIND_LSB);
     return 0;
 }
 """
@@ -125,8 +126,8 @@ def test_a_driver_in_c_packs_what_python_packs(printed):
         lower=[-1, -2, -3],
     )
     multiply = INSTRUCTIONS[Operation.MM]
-    words, (barrier, *commands) = printed[:16], printed[16:-6]
-    expected, error, offset, identity, lsb, width = printed[-6:]
+    words, (barrier, *commands) = printed[:16], printed[16:-9]
+    expected, error, offset, identity, lsb, width, *engine = printed[-9:]
     assert [int(text, 16) for text in words] == words_of(word, 16)
     assert [int(text, 16) for text in commands] == [
         *words_of(command_word(Opcode.COPY_BLOCK, size=4096, source_space=Space.SHARED, destination=2**64 - 16), 8),
@@ -141,6 +142,7 @@ def test_a_driver_in_c_packs_what_python_packs(printed):
     assert int(expected) == 3
     assert int(error) == Error.STRIDE
     assert (offset, identity, lsb, width) == ("3c", "54575254", "8", "8")
+    assert engine == ["140", "54575045", "4"]
 
 
 def test_comments_of_members_are_found():

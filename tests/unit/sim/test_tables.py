@@ -7,6 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import BLOCK, COMMAND, DESCRIPTOR, FORMATS, GROUP, LANES, REPLACE, Error
+from tilewright.golden.spec.pe_registers import PE_REGISTERS
 from tilewright.golden.spec.registers import REGISTERS
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import PRESETS, TmauParams
@@ -82,12 +83,22 @@ def test_every_error_says_what_is_wrong():
         assert not row.endswith("|  |")
 
 
-def test_every_register_has_a_row_and_its_bits():
-    page = registers_page(REGISTERS)
-    for register in REGISTERS:
+@pytest.mark.parametrize("registers", [REGISTERS, PE_REGISTERS], ids=["tmau", "pe"])
+def test_every_register_has_a_row(registers):
+    page = registers_page(registers)
+    for register in registers:
         assert f"| 0x{register.offset:02X} | `{register.name}` | {register.access.value} |" in page
+
+
+def test_bits_of_registers_and_what_is_stored_in_them():
+    page = registers_page(REGISTERS)
     assert "## status\n\n| bits | field | meaning |\n| --- | --- | --- |\n| 0 | `idle` |" in page
     assert "| 8–15 | `queue_level` |" in page
+    page = registers_page(PE_REGISTERS, title="Registers of an engine")
+    assert page.startswith("# Registers of an engine\n")
+    assert "| 0–2 | `kind` | What they are. [Put](#put) |" in page
+    assert "\n## Put\n" in page
+    assert "| 4 | `PAGE_IN` | sixteen words:" in page
 
 
 def test_parameters_of_all_presets():
