@@ -1,0 +1,6 @@
+"""One core of an accelerator: both engines around one shared memory."""
+
+from .params import CORE_PRESETS, CoreParams
+from .top import Core
+
+__all__ = ["CORE_PRESETS", "Core", "CoreParams"]

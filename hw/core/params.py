@@ -1,0 +1,43 @@
+"""Parameters of a core, and the named presets."""
+
+from dataclasses import dataclass, field, replace
+
+from ..pe.params import PE_PRESETS, PeParams
+from ..tmau.params import PRESETS, TmauParams
+
+__all__ = ["CORE_PRESETS", "CoreParams"]
+
+
+@dataclass(frozen=True)
+class CoreParams:
+    """Sizes of one core.
+
+    Attributes
+    ----------
+    tmau : TmauParams
+    pe : PeParams
+        Of the same shared memory.
+    """
+
+    tmau: TmauParams = field(default_factory=TmauParams)
+    pe: PeParams = field(default_factory=PeParams)
+
+    def __post_init__(self):
+        for name, kind in (("tmau", TmauParams), ("pe", PeParams)):
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(f"{name} must be {kind.__name__}, not {getattr(self, name)!r}")
+        if self.tmau.smem != self.pe.smem:
+            raise ValueError(f"tmau and pe must have one shared memory, not {self.tmau.smem!r} and {self.pe.smem!r}")
+
+    def replace(self, **changes):
+        """The same parameters with some changed."""
+        return replace(self, **changes)
+
+    @property
+    def smem(self):
+        """The shared memory of both engines, SmemParams."""
+        return self.pe.smem
+
+
+#: The presets of both engines by their names, with the shared memory of the processing engine.
+CORE_PRESETS = {name: CoreParams(PRESETS[name].replace(smem=pe.smem), pe) for name, pe in PE_PRESETS.items()}

@@ -1,0 +1,129 @@
+"""A core: the TMAU and the processing engine around one shared memory."""
+
+from amaranth import Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, flipped
+
+from ..bus.axi4_lite import AccessSplit, Axi4LiteBridge, Axi4LiteSignature
+from ..lib.arbiter import StreamArbiter
+from ..lib.join import join
+from ..pe.pager import PAGER_TAG
+from ..pe.subsystem import connect_shared_memory
+from ..pe.unit import PeUnit
+from ..pe.unit import processor_members as pe_members
+from ..smem.barrier_share import BarrierShare
+from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout
+from ..smem.top import SharedMemory
+from ..tmau.layouts import command_layout
+from ..tmau.top import REGISTER_ADDR_WIDTH
+from ..tmau.unit import TmauUnit
+from ..tmau.unit import processor_members as tmau_members
+
+__all__ = ["Core"]
+
+
+class Core(wiring.Component):
+    """Both engines, their registers and shared memory; connections only.
+
+    The TMAU takes commands of processors and, for pages, of the processing engine's pager, in turns. What the pager's
+    commands do is in the TMAU's registers like all else, but their completions are not shown: ``done_valid`` is silent
+    for tags from ``PAGER_TAG`` on, which processors do not use.
+
+    Members
+    -------
+    s_axil : Axi4LiteSignature, in
+        Registers of the TMAU from address 0 on, those of the processing engine from ``pe_address`` on; shared memory
+        from ``window_address`` on.
+    barriers, barrier_results : streams of BarrierRequestLayout in and BarrierResultLayout out
+        Barrier operations of processors.
+    flip_valid, flip_address : out
+        Strobe: the phase of the barrier at this byte address is complete.
+
+    and those of ``processor_members`` in ``tmau/unit.py`` and in ``pe/unit.py``. There is one ``irq``, of both engines.
+
+    Attributes
+    ----------
+    pe_address, window_address : int
+        First byte addresses on ``s_axil``; that of shared memory is above all registers, and aligned to its size.
+    """
+
+    def __init__(self, params):
+        self.params = params
+        self.pe_address = 1 << REGISTER_ADDR_WIDTH
+        self._window_bit = max(REGISTER_ADDR_WIDTH + 1, params.smem.addr_width)
+        self.window_address = 1 << self._window_bit
+        self.smem = SharedMemory(params.smem, stores=True)
+        super().__init__(
+            tmau_members(params.tmau)
+            | pe_members(params.pe)
+            | {
+                "s_axil": In(Axi4LiteSignature(self._window_bit + 1)),
+                "barriers": In(stream.Signature(BarrierRequestLayout(params.smem))),
+                "barrier_results": Out(stream.Signature(BarrierResultLayout())),
+                "flip_valid": Out(1),
+                "flip_address": Out(params.smem.addr_width),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.tmau = tmau = TmauUnit(self.params.tmau)
+        m.submodules.pe = pe = PeUnit(self.params.pe)
+        m.submodules.smem = smem = self.smem
+        m.submodules.share = share = BarrierShare(self.params.smem, 2)
+        self._connect_commands(m, tmau, pe)
+        self._connect_registers(m, tmau, pe)
+
+        join(m, tmau=tmau.m_axi, m_axi=flipped(self.m_axi))
+        join(m, tmau=tmau.writes, smem=smem.writes)
+        join(m, tmau=tmau.fetches, smem=smem.fetches)
+        join(m, tmau=tmau.landed, smem=smem.landed)
+        for name in ("instructions", "segments", "pages"):
+            join(m, port=flipped(getattr(self, name)), pe=getattr(pe, name))
+        connect_shared_memory(m, pe, smem, share)
+        join(m, barriers=flipped(self.barriers), share=share.requests[1])
+        join(m, share=share.results[1], barrier_results=flipped(self.barrier_results))
+
+        m.d.comb += [
+            tmau.line.eq(smem.line),
+            tmau.barrier_error.eq(smem.error_valid),
+            tmau.barrier_address.eq(smem.error_address),
+            tmau.bank_conflict.eq(smem.conflict_stb),
+            self.flip_valid.eq(smem.flip_valid),
+            self.flip_address.eq(smem.flip_address),
+            self.fault_valid.eq(pe.fault_valid),
+            self.fault.eq(pe.fault),
+            self.halted.eq(pe.halted),
+            self.irq.eq(tmau.irq | pe.irq),
+        ]
+        return m
+
+    def _connect_commands(self, m, tmau, pe):
+        m.submodules.commands_arbiter = arbiter = StreamArbiter(command_layout(), 2)
+        join(m, commands=flipped(self.commands), arbiter=arbiter.i[0])
+        join(m, page_moves=pe.page_moves, arbiter=arbiter.i[1])
+        join(m, arbiter=arbiter.o, tmau=tmau.commands)
+        m.d.comb += [
+            pe.page_moved.valid.eq(tmau.done_valid),
+            pe.page_moved.tag.eq(tmau.done_tag),
+            pe.page_moved.error.eq(tmau.done_error != 0),
+            self.done_valid.eq(tmau.done_valid & (tmau.done_tag < PAGER_TAG)),
+            self.done_tag.eq(tmau.done_tag),
+            self.done_error.eq(tmau.done_error),
+        ]
+
+    def _connect_registers(self, m, tmau, pe):
+        m.submodules.bridge = bridge = Axi4LiteBridge(self._window_bit + 1)
+        m.submodules.window_split = window_split = AccessSplit(self._window_bit)
+        m.submodules.engine_split = engine_split = AccessSplit(REGISTER_ADDR_WIDTH)
+        join(m, s_axil=flipped(self.s_axil), bridge=bridge.axi)
+        join(m, bridge=bridge.accesses, window_split=window_split.accesses)
+        join(m, window_split=window_split.answers, bridge=bridge.answers)
+        join(m, window_split=window_split.low_accesses, engine_split=engine_split.accesses)
+        join(m, engine_split=engine_split.answers, window_split=window_split.low_answers)
+        join(m, window_split=window_split.high_accesses, smem=self.smem.host_requests)
+        join(m, smem=self.smem.host_responses, window_split=window_split.high_answers)
+        join(m, engine_split=engine_split.low_accesses, tmau=tmau.accesses)
+        join(m, tmau=tmau.answers, engine_split=engine_split.low_answers)
+        join(m, engine_split=engine_split.high_accesses, pe=pe.accesses)
+        join(m, pe=pe.answers, engine_split=engine_split.high_answers)
