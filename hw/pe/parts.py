@@ -1,9 +1,10 @@
 """Part cutter: cuts items of columns into what is for one step each."""
 
-from amaranth import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..lib.table import is_one_of
 from .layouts import ColumnsLayout, MultiplyLayout
 from .params import LANES
 from .sharing import SHARINGS
@@ -170,8 +171,7 @@ class PartCutter(wiring.Component):
         members = [[] for _ in range(4)]
         for index, ((place, offset, column), codes) in enumerate(cases.items()):
             chosen = Signal(name=f"case{index}")
-            table = Const(sum(1 << one for one in codes), 64)
-            m.d.comb += chosen.eq(number[place] & table.bit_select(code, 1))
+            m.d.comb += chosen.eq(number[place] & is_one_of(code, codes))
             offsets[offset].append(chosen)
             for member in range(4):
                 if 0 <= member + column < LANES:
@@ -184,8 +184,5 @@ class PartCutter(wiring.Component):
 
 def _in_part(code, column, number):
     """Whether a column of an item is for the part with this number; a table of ka and first_member."""
-    table = 0
-    for ka in range(1, 5):
-        for first_member in range(4):
-            table |= ((first_member + column) // ka == number) << (ka - 1 + 4 * first_member)
-    return Const(table, 16).bit_select(code, 1)
+    cases = ((ka, first_member) for ka in range(1, 5) for first_member in range(4))
+    return is_one_of(code, (ka - 1 + 4 * first for ka, first in cases if (first + column) // ka == number))

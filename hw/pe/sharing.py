@@ -2,7 +2,9 @@
 
 from itertools import product
 
-from amaranth import Cat, Const
+from amaranth import Cat
+
+from ..lib.table import is_one_of
 
 __all__ = ["SHARINGS", "of_sharing", "sharing_code"]
 
@@ -17,5 +19,4 @@ def sharing_code(ka, kb):
 
 def of_sharing(code, predicate):
     """Whether ``predicate(ka, kb)`` is true of the sharing with this code: a table of four inputs."""
-    table = sum(bool(predicate(ka, kb)) << (4 * (ka - 1) + kb - 1) for ka, kb in SHARINGS)
-    return Const(table, 16).bit_select(code, 1)
+    return is_one_of(code, (4 * (ka - 1) + kb - 1 for ka, kb in SHARINGS if predicate(ka, kb)))
