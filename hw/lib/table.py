@@ -8,7 +8,7 @@ __all__ = ["is_one_of"]
 def is_one_of(code, values):
     """Whether ``code`` is one of ``values``.
 
-    Compared, and not looked up in a constant: Verilator (5.48 and 5.49 were tried) loses terms of an OR of constants that
+    Compared, and not looked up in a constant: Verilator (5.48 was tried) loses terms of an OR of constants that
     are shifted by a variable.
 
     Parameters
