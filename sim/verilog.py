@@ -10,6 +10,7 @@ from amaranth.hdl import Value, ValueCastable
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib.wiring import In
 
+from .shared_modules import share_modules
 from .yosys import run_yosys
 
 __all__ = ["PLATFORM", "conventional_ports", "to_verilog", "write_atomically"]
@@ -54,7 +55,7 @@ def conventional_ports(component):
 
 
 def to_verilog(component, name):
-    """Verilog text of ``component``.
+    """Verilog text of ``component``; of modules that are alike the first stands for all.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ def to_verilog(component, name):
         source.write_text(text)
         run_yosys(folder, _SCRIPT.format(source=source.name, target=target.name), f"write Verilog of {name}")
         # The first line names the build of Yosys, which would make the same hardware look different elsewhere.
-        return _fold_zeros(target.read_text().partition("\n")[2].lstrip("\n"))
+        return share_modules(_fold_zeros(target.read_text().partition("\n")[2].lstrip("\n")))
 
 
 def _fold_zeros(verilog):
