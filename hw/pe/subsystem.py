@@ -4,19 +4,15 @@ from amaranth import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from tilewright.golden.spec.pe_registers import PE_REGISTERS
-
 from ..bus.axi4_lite import AccessSplit, Axi4LiteBridge, Axi4LiteSignature
 from ..lib.join import join
 from ..smem.barrier_share import BarrierShare
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout
 from ..smem.top import SharedMemory
+from .top import PE_REGISTER_ADDR_WIDTH
 from .unit import PeUnit, processor_members
 
-__all__ = ["PE_REGISTER_ADDR_WIDTH", "PeSubsystem", "connect_shared_memory"]
-
-#: Bits of the byte addresses of the registers.
-PE_REGISTER_ADDR_WIDTH = max(register.offset for register in PE_REGISTERS).bit_length()
+__all__ = ["PeSubsystem", "connect_shared_memory"]
 
 
 class PeSubsystem(wiring.Component):
