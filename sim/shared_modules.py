@@ -4,7 +4,7 @@ import re
 
 __all__ = ["share_modules"]
 
-_MODULE = re.compile(r"^module (?P<name>\\\S+|\w+) ?(?P<body>\(.*?^endmodule\n)", re.MULTILINE | re.DOTALL)
+_MODULE = re.compile(r"^module (?P<name>\\\S+|\w+)(?P<body> ?\(.*?^endmodule\n)", re.MULTILINE | re.DOTALL)
 #: An instance as Yosys writes it: module and instance on one line that ends with the parenthesis of the connections.
 _INSTANCE = re.compile(r"^(?P<indent>  )(?P<module>\\\S+|\w+)(?P<rest> +(?:\\\S+|\w+) +\($)", re.MULTILINE)
 
@@ -20,7 +20,7 @@ def share_modules(verilog):
     def renamed(body):
         def instance(match):
             name = kept.get(match["module"], match["module"])
-            return f"{match['indent']}{name} {match['rest'].lstrip()}"
+            return f"{match['indent']}{name}{match['rest']}"
 
         return _INSTANCE.sub(instance, body)
 
@@ -33,7 +33,7 @@ def share_modules(verilog):
 
     def rewritten(match):
         name = match["name"]
-        return f"module {name} {renamed(match['body'])}" if kept[name] == name else ""
+        return f"module {name}{renamed(match['body'])}" if kept[name] == name else ""
 
     # What separates modules goes with those that are dropped.
     return re.sub(r"\n{3,}", "\n\n", _MODULE.sub(rewritten, verilog))
