@@ -25,12 +25,18 @@ from .yosys import run_yosys
 __all__ = ["Cost", "configure", "cost", "run"]
 
 _OUTPUT = Path("build/area.json")
+# Amaranth names wires after the fields of a port, as ``o[0]``: what the mappers call bit 0 of ``o`` too. Such wires are
+# names of what is there anyhow, and go first.
 _SCRIPT = """
 read_rtlil top.il
+proc
+opt_clean -purge
 synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top top
 write_json xilinx.json
 design -reset
 read_rtlil top.il
+proc
+opt_clean -purge
 synth_ecp5 -noabc9 -top top
 write_json ecp5.json
 """
