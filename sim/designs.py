@@ -44,7 +44,7 @@ def cached_design(make, *key):
 def _sources():
     root = Path(__file__).parent.parent
     files = {path for package in _PACKAGES for path in (root / package).rglob("*.py")}
-    waiting = ["harness", "testbench"]
+    waiting = ["harness", "pe_harness", "core_harness", "testbench"]
     while waiting:
         path = root / "sim" / f"{waiting.pop()}.py"
         if path not in files:

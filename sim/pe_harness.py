@@ -1,8 +1,7 @@
 """The hardware around a processing engine in simulation: players before its ports, and logs of what it answers."""
 
 from amaranth import unsigned
-from amaranth.hdl import Cat
-from amaranth.lib.wiring import Out, connect
+from amaranth.lib.wiring import Out
 
 from tilewright.hw.bus.axi4_lite import AccessLayout
 from tilewright.hw.pe.layouts import (
@@ -12,9 +11,9 @@ from tilewright.hw.pe.layouts import (
     SegmentWriteLayout,
 )
 from tilewright.hw.smem.layouts import BarrierResultLayout
-from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
 
-from .drivers import BarrierDriver, BarrierItemLayout, RegisterAnswerLayout, RegisterDriver
+from .drivers import BarrierItemLayout, RegisterAnswerLayout
+from .harness_ports import serve_instructions, serve_processor, shared_memory_arrays
 from .scripted import ScriptedHarness
 from .testbench import Array
 
@@ -23,7 +22,7 @@ __all__ = ["PE_LOG_DEPTHS", "PE_SCRIPT_DEPTH", "PeHarness", "pe_log_entries", "p
 #: Items of each player's script.
 PE_SCRIPT_DEPTH = 1 << 14
 PE_LOG_DEPTHS = dict.fromkeys(
-    ("instructions", "segments", "pages", "barriers", "registers", "accepted", "halts"), PE_SCRIPT_DEPTH
+    ("instructions", "segments", "pages", "barriers", "registers", "issued", "halts"), PE_SCRIPT_DEPTH
 )
 
 
@@ -46,7 +45,7 @@ def pe_log_entries(params):
         "pages": unsigned(1),
         "barriers": BarrierResultLayout(),
         "registers": RegisterAnswerLayout(),
-        "accepted": unsigned(1),
+        "issued": unsigned(1),
         "halts": unsigned(1),
     }
 
@@ -81,9 +80,7 @@ class PeHarness(ScriptedHarness):
 
     def arrays(self):
         """Every memory that a session loads or dumps, by name."""
-        arrays = {}
-        for bank in range(BANKS):
-            arrays[f"bank{bank}"] = Array(f"dut.smem.banks.bank{bank}", 8 * CHUNK_BYTES, self._params.smem.rows)
+        arrays = shared_memory_arrays(self._params.smem)
         for bank, parity in enumerate(("even", "odd")):
             path = f"dut.pe.core.registers.bank{bank}"
             arrays[f"{parity}_registers"] = Array(path, 32 * self._params.threads, self._params.regs // 2)
@@ -91,24 +88,7 @@ class PeHarness(ScriptedHarness):
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
-        m.submodules.dut = dut = self._dut
-        for port in ("instructions", "segments", "pages"):
-            stream = getattr(dut, port)
-            connect(m, player=self.players[port].o, dut=stream)
-            if port == "instructions":
-                self.log(m, "accepted", stream.valid & stream.ready, 0)
-            else:
-                self.log(m, port, stream.valid & stream.ready, 0)
-        m.submodules.barrier_driver = barriers = BarrierDriver(self._params.smem)
-        m.submodules.register_driver = registers = RegisterDriver(dut.s_axil.signature.addr_width)
-        connect(m, player=self.players["barriers"].o, driver=barriers.i)
-        connect(m, driver=barriers.requests, dut=dut.barriers)
-        connect(m, dut=dut.barrier_results, driver=barriers.results)
-        connect(m, player=self.players["registers"].o, driver=registers.i)
-        connect(m, driver=registers.axi, dut=dut.s_axil)
-        self.log(m, "barriers", barriers.answer_valid, barriers.answer)
-        self.log(m, "registers", registers.answer_valid, registers.answer)
-        self.log(m, "instructions", dut.fault_valid, Cat(dut.fault.as_value()))
-        self.log(m, "halts", dut.halted, 0)
-        m.d.comb += self.irq.eq(dut.irq)
+        m.submodules.dut = self._dut
+        serve_instructions(self, m, self._dut)
+        serve_processor(self, m, self._dut, self._params.smem)
         return m

@@ -13,13 +13,13 @@ from tilewright.hw.pe.subsystem import PeSubsystem
 from .backdoor import SharedBackdoor
 from .designs import cached_design
 from .pe_harness import PE_LOG_DEPTHS, PE_SCRIPT_DEPTH, PeHarness, pe_log_entries, pe_script_items
-from .run import Logs, RegisterAnswer
-from .scripted import load_scripts
+from .run import Logs, barrier_answers, register_answers
+from .script_run import log_windows, run_scripts
 from .scripts import barrier_row, register_row
-from .simulation import Simulation, SimulationError
+from .simulation import Simulation
 from .testbench import make_design
 
-__all__ = ["PeRun", "PeSession"]
+__all__ = ["PeRun", "PeSession", "faults", "program_scripts"]
 
 
 @dataclass(frozen=True)
@@ -168,26 +168,17 @@ class PeSession:
         SimulationError
             If there is no limit, and something is not complete in time.
         """
-        scripts = {
-            "instructions": [{"item": word} for word in program],
-            "segments": [{"item": {"index": index, "word": word}} for index, word in (segments or {}).items()],
-            "pages": [{"item": {"index": index, "word": word}} for index, word in (pages or {}).items()],
-            "barriers": [barrier_row(*operation) for operation in barriers],
-            "registers": [register_row(*access) for access in registers],
-        }
-        order = {"instructions": ("segments", "pages")} | (after or {})
-        load_scripts(self.simulation, self._items, scripts, order, PE_SCRIPT_DEPTH)
-        statuses, _ = self.simulation.exchange(
-            reset=self._must_reset, start=True, limit=self._patience if limit is None else limit
-        )
+        scripts = program_scripts(program, segments, pages)
+        scripts["barriers"] = [barrier_row(*operation) for operation in barriers]
+        scripts["registers"] = [register_row(*access) for access in registers]
+        reset, self._must_reset = self._must_reset, True
+        statuses = run_scripts(
+            self.simulation, self._items, scripts, after={"instructions": ("segments", "pages")} | (after or {}),
+            depth=PE_SCRIPT_DEPTH, reset=reset, limit=limit, patience=self._patience,
+        )  # fmt: skip
         finished = bool(statuses["finished"])
         self._must_reset = not finished
-        if not finished and limit is None:
-            late = [port for port in self._items if statuses[f"{port}_done"] < len(scripts[port])]
-            raise SimulationError(f"{' and '.join(late)} are not complete after {self._patience} cycles")
-        counts = {port: statuses[f"{port}_done"] for port in self._items}
-        counts |= {name: statuses[f"{name}_count"] for name in ("accepted", "halts")}
-        dump = {f"{name}_log": (0, min(count, PE_LOG_DEPTHS[name])) for name, count in counts.items()}
+        dump = log_windows(statuses, self._items, ("issued", "halts"), PE_LOG_DEPTHS)
         _, arrays = self.simulation.exchange(dump=dump)
         return _collect(statuses, Logs(pe_log_entries(self.params), arrays), finished)
 
@@ -197,18 +188,30 @@ class PeSession:
         return {register.name: answer.data for register, answer in zip(PE_REGISTERS, answers, strict=True)}
 
 
-def _collect(statuses, logs, finished):
+def program_scripts(program, segments, pages):
+    """Rows of the scripts of a program's ports; see :meth:`PeSession.run`."""
+    return {
+        "instructions": [{"item": word} for word in program],
+        "segments": [{"item": {"index": index, "word": word}} for index, word in (segments or {}).items()],
+        "pages": [{"item": {"index": index, "word": word}} for index, word in (pages or {}).items()],
+    }
+
+
+def faults(logs):
+    """Every :class:`Fault` that instructions have reported, in program order."""
     fields = logs.stamped("instructions", *Fault._fields)
-    faults = sorted((Fault(PeError(code), *rest) for _, code, *rest in fields if code), key=lambda fault: fault.number)
-    accepted, halted = logs.cycles("accepted"), logs.cycles("halts")
+    return sorted((Fault(PeError(code), *rest) for _, code, *rest in fields if code), key=lambda fault: fault.number)
+
+
+def _collect(statuses, logs, finished):
+    issued, halted = logs.cycles("issued"), logs.cycles("halts")
     return PeRun(
         finished=finished,
         cycles=statuses["cycles"],
-        span=int(halted[-1] - accepted[0]) if len(halted) else 0,
-        faults=faults,
+        span=int(halted[-1] - issued[0]) if len(halted) else 0,
+        faults=faults(logs),
         halts=len(halted),
-        barriers=[(bool(done), bool(error)) for _, done, error in logs.stamped("barriers", "done", "error")],
-        registers=[RegisterAnswer(word, response, cycle) for cycle, word, response in
-                   logs.stamped("registers", "data", "response")],
+        barriers=barrier_answers(logs),
+        registers=register_answers(logs),
         irq=bool(statuses["irq"]),
-    )  # fmt: skip
+    )

@@ -13,7 +13,19 @@ from .packing import unpack_column
 from .players import LogRowLayout
 from .records import READ_IDS
 
-__all__ = ["BarrierAnswer", "CommandStamp", "Logs", "RegisterAnswer", "Run", "Trace", "collect"]
+__all__ = [
+    "BarrierAnswer",
+    "CommandStamp",
+    "Logs",
+    "RegisterAnswer",
+    "Run",
+    "Trace",
+    "barrier_answers",
+    "collect",
+    "command_stamps",
+    "flips",
+    "register_answers",
+]
 
 
 class Logs:
@@ -194,28 +206,15 @@ def collect(statuses, logs, tags, *, finished, shared, memory, trace):
     finished, shared, memory, trace
         As in :class:`Run`; trace as a bool.
     """
-    accepted = logs.cycles("accepted").tolist()
-    ended = dict(zip(logs.field("commands", "tag").tolist(), logs.stamped("commands", "error"), strict=True))
-    stamps = []
-    for index, tag in enumerate(tags):
-        done, code = ended.get(tag, (None, None))
-        begun = accepted[index] if index < len(accepted) else None
-        stamps.append(CommandStamp(tag, begun, done, None if code is None else Error(code)))
     return Run(
         finished=finished,
         cycles=statuses["cycles"],
-        commands=stamps,
+        commands=command_stamps(logs, tags),
         reads=np.ascontiguousarray(logs.field("reads")).reshape(-1, BANKS, CHUNK_BYTES),
         read_cycles=logs.cycles("reads"),
-        barriers=[
-            BarrierAnswer(bool(done), bool(error), cycle)
-            for cycle, done, error in logs.stamped("barriers", "done", "error")
-        ],
-        registers=[
-            RegisterAnswer(word, response, cycle)
-            for cycle, word, response in logs.stamped("registers", "data", "response")
-        ],
-        flips=list(zip(logs.cycles("flips").tolist(), logs.field("flips").tolist(), strict=True)),
+        barriers=barrier_answers(logs),
+        registers=register_answers(logs),
+        flips=flips(logs),
         **{name: statuses[name] for kind in READ_IDS for name in (f"{kind}_requests", f"{kind}_beats")},
         write_requests=statuses["write_requests_count"],
         write_beats=statuses["write_beats_count"],
@@ -226,6 +225,38 @@ def collect(statuses, logs, tags, *, finished, shared, memory, trace):
         memory=memory,
         trace=_trace(logs) if trace else None,
     )
+
+
+def command_stamps(logs, tags):
+    """A :class:`CommandStamp` for each of ``tags``, those of the commands in the order of issue, all different."""
+    accepted = logs.cycles("accepted").tolist()
+    ended = dict(zip(logs.field("commands", "tag").tolist(), logs.stamped("commands", "error"), strict=True))
+    stamps = []
+    for index, tag in enumerate(tags):
+        done, code = ended.get(tag, (None, None))
+        begun = accepted[index] if index < len(accepted) else None
+        stamps.append(CommandStamp(tag, begun, done, None if code is None else Error(code)))
+    return stamps
+
+
+def barrier_answers(logs):
+    """Every :class:`BarrierAnswer`."""
+    return [
+        BarrierAnswer(bool(done), bool(error), cycle)
+        for cycle, done, error in logs.stamped("barriers", "done", "error")
+    ]
+
+
+def register_answers(logs):
+    """Every :class:`RegisterAnswer`."""
+    return [
+        RegisterAnswer(word, response, cycle) for cycle, word, response in logs.stamped("registers", "data", "response")
+    ]
+
+
+def flips(logs):
+    """Cycle and barrier address of every phase that completed."""
+    return list(zip(logs.cycles("flips").tolist(), logs.field("flips").tolist(), strict=True))
 
 
 def _trace(logs):

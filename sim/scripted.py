@@ -4,11 +4,10 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from .packing import pack_rows
-from .players import Log, Player, ScriptRowLayout
+from .players import Log, Player
 from .testbench import Array
 
-__all__ = ["ScriptedHarness", "load_scripts"]
+__all__ = ["ScriptedHarness"]
 
 
 class ScriptedHarness(wiring.Component):
@@ -100,29 +99,3 @@ class ScriptedHarness(wiring.Component):
         """Makes an entry of the log when ``valid``."""
         log = self.logs[name]
         m.d.comb += [log.valid.eq(valid), Value.cast(log.entry).eq(entry)]
-
-
-def load_scripts(simulation, items, scripts, after, depth):
-    """Has the next exchange of a :class:`ScriptedHarness` begin with these scripts.
-
-    Parameters
-    ----------
-    simulation : Simulation
-    items : dict of str to shape
-        As the harness has them.
-    scripts : dict of str to list
-        Rows of :class:`~tilewright.sim.players.ScriptRowLayout` for each port.
-    after : dict of str to sequence of str
-        Ports that begin when others have finished.
-    depth : int
-        Of the harness's scripts.
-    """
-    ports = tuple(items)
-    for port, shape in items.items():
-        rows = scripts.get(port, ())
-        if len(rows) > depth:
-            raise ValueError(f"a run must have at most {depth} {port}, not {len(rows)}")
-        row = ScriptRowLayout(shape)
-        simulation.load(f"{port}_script", 0, pack_rows(row, rows, row.bytes))
-        simulation.controls[f"{port}_count"] = len(rows)
-        simulation.controls[f"{port}_after"] = sum(1 << ports.index(other) for other in after.get(port, ()))

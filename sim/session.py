@@ -16,9 +16,9 @@ from .harness import Harness
 from .memory_model import CHANNELS, MAX_LATENCY, MIN_LATENCY
 from .records import LOG_DEPTHS, PORTS, SCRIPT_DEPTH, TRACES, log_entries, script_items
 from .run import Logs, collect
-from .scripted import load_scripts
+from .script_run import log_windows, run_scripts
 from .scripts import barrier_row, command_row, read_row, register_row
-from .simulation import Simulation, SimulationError
+from .simulation import Simulation
 from .testbench import make_design
 
 __all__ = ["DESCRIPTORS", "Session"]
@@ -275,21 +275,16 @@ class Session:
             "barriers": [barrier_row(*operation) for operation in barriers],
             "registers": [register_row(_offset(name), *word) for name, *word in registers],
         }
-        load_scripts(self.simulation, self._items, scripts, after or {}, SCRIPT_DEPTH)
-        statuses, _ = self.simulation.exchange(
-            reset=self._must_reset, start=True, limit=self._patience if limit is None else limit, drain=drain
-        )
+        reset, self._must_reset = self._must_reset, True
+        statuses = run_scripts(
+            self.simulation, self._items, scripts, after=after or {}, depth=SCRIPT_DEPTH, reset=reset, limit=limit,
+            patience=self._patience, drain=drain,
+        )  # fmt: skip
         finished = bool(statuses["finished"])
         self._must_reset = not finished
-        if not finished and limit is None:
-            late = [port for port in PORTS if statuses[f"{port}_done"] < len(scripts[port])]
-            raise SimulationError(f"{' and '.join(late)} are not complete after {self._patience} cycles")
         window = (0, len(self.shared_memory)) if shared is True else shared or (0, 0)
-        counts = {port: statuses[f"{port}_done"] for port in PORTS}
-        counts |= {"accepted": statuses["accepted_count"], "flips": statuses["flips_count"]}
-        if trace:
-            counts |= {name: statuses[f"{name}_count"] for name in TRACES}
-        dump = {f"{name}_log": (0, min(count, LOG_DEPTHS[name])) for name, count in counts.items()}
+        others = ("accepted", "flips", *(TRACES if trace else ()))
+        dump = log_windows(statuses, PORTS, others, LOG_DEPTHS)
         if window[1]:
             dump |= self.shared_memory.windows(*window)
         if memory:

@@ -1,0 +1,40 @@
+"""Parameters of a core: one shared memory, and what the presets are made of."""
+
+import re
+
+import pytest
+
+from tilewright.hw.core import CORE_PRESETS, CoreParams
+from tilewright.hw.pe.params import PE_PRESETS, PeParams
+from tilewright.hw.smem.params import SmemParams
+from tilewright.hw.tmau.params import PRESETS, TmauParams
+
+
+def test_presets():
+    for name, params in CORE_PRESETS.items():
+        assert params.pe == PE_PRESETS[name]
+        assert params.tmau == PRESETS[name].replace(smem=params.smem)
+    assert CoreParams() == CORE_PRESETS["default"]
+
+
+def test_replace():
+    params = CORE_PRESETS["unit"].replace(tmau=TmauParams(smem=SmemParams(16 * 1024)))
+    assert params.tmau.bus_bytes == TmauParams().bus_bytes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "sentence"),
+    [
+        (
+            {"pe": PeParams(smem=SmemParams(1024))},
+            ValueError,
+            "tmau and pe must have one shared memory, "
+            "not SmemParams(size_bytes=131072) and SmemParams(size_bytes=1024)",
+        ),
+        ({"tmau": 8}, TypeError, "tmau must be TmauParams, not 8"),
+        ({"pe": None}, TypeError, "pe must be PeParams, not None"),
+    ],
+)
+def test_mistakes(arguments, error, sentence):
+    with pytest.raises(error, match=f"^{re.escape(sentence)}$"):
+        CoreParams(**arguments)

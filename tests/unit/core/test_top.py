@@ -1,0 +1,179 @@
+"""The core: operands by the TMAU, a product by the processing engine, and back; pages by request; registers."""
+
+import numpy as np
+
+from tilewright import golden
+from tilewright.golden import GlobalMemory, Machine, Memory, Pe, command_word, instruction_word
+from tilewright.golden.spec import BarrierOp, Opcode
+from tilewright.golden.spec.command import Space
+from tilewright.golden.spec.instruction import MmType, Operation
+from tilewright.golden.spec.pe_registers import PE_ID_VALUE, PE_REGISTERS, Put
+from tilewright.golden.spec.registers import ID_VALUE
+from tilewright.golden.spec.segment import PAGE_ENTRY, SEGMENT, SegmentElement
+from tilewright.hw.bus.axi4 import Response
+from tilewright.hw.core import CORE_PRESETS, Core
+from tilewright.sim.axi_memory import AxiMemory
+from tilewright.sim.core_product import CoreProduct
+from tilewright.sim.pe_assembler import assemble_program
+from tilewright.sim.pysim import simulate
+from tilewright.sim.streams import receive, send
+
+PARAMS = CORE_PRESETS["unit"]
+BARRIER = PARAMS.smem.size_bytes - 8
+#: Reads the first words of a page, one a thread, and writes them behind the sixteenth.
+PROGRAM = """
+    movu ur0, 0
+    mov r0, tid
+    ld r4, ur0:rf0:0x0, 1
+    st r4, ur0:rf0:0x10, 1
+    halt
+"""
+OFFSETS = {register.name: register.offset for register in PE_REGISTERS}
+
+
+async def read(ctx, axi, address):
+    ctx.set(axi.araddr, address)
+    ctx.set(axi.arvalid, 1)
+    ctx.set(axi.rready, 1)
+    await ctx.tick().until(axi.arready)
+    ctx.set(axi.arvalid, 0)
+    data, response = await ctx.tick().sample(axi.rdata, axi.rresp).until(axi.rvalid)
+    return data, Response(response)
+
+
+async def write(ctx, axi, address, word):
+    ctx.set(axi.awaddr, address)
+    ctx.set(axi.wdata, word)
+    ctx.set(axi.wstrb, 15)
+    ctx.set(axi.awvalid, 1)
+    ctx.set(axi.wvalid, 1)
+    ctx.set(axi.bready, 1)
+    await ctx.tick().until(axi.awready)
+    ctx.set(axi.awvalid, 0)
+    ctx.set(axi.wvalid, 0)
+    (response,) = await ctx.tick().sample(axi.bresp).until(axi.bvalid)
+    assert Response(response) == Response.OKAY
+
+
+def test_registers_and_window():
+    dut = Core(PARAMS)
+    beyond = dut.pe_address | 1 << 11
+
+    async def processor(ctx):
+        axi = dut.s_axil
+        assert await read(ctx, axi, 0) == (ID_VALUE, Response.OKAY)
+        assert await read(ctx, axi, dut.pe_address) == (PE_ID_VALUE, Response.OKAY)
+        assert (await read(ctx, axi, dut.pe_address + OFFSETS["params3"]))[0] == PARAMS.smem.size_bytes
+        assert (await read(ctx, axi, beyond))[1] == Response.SLVERR
+        await write(ctx, axi, dut.window_address + PARAMS.smem.size_bytes - 4, 0x12345678)
+        assert await read(ctx, axi, dut.window_address + PARAMS.smem.size_bytes - 4) == (0x12345678, Response.OKAY)
+
+    simulate(dut, processor)
+
+
+def shared_memory(ctx, dut):
+    """All bytes."""
+    lines = [[ctx.get(bank.data[row]) for bank in dut.smem.banks.memories] for row in range(PARAMS.smem.rows)]
+    return np.frombuffer(b"".join(chunk.to_bytes(16, "little") for line in lines for chunk in line), np.uint8)
+
+
+def test_operands_product_and_result():
+    """The program waits for the barrier that its operands complete; the golden models agree on every byte."""
+    dut = Core(PARAMS)
+    memory = GlobalMemory(1 << 14)
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-128, 128, shape, np.int8) for shape in ((4, 32), (32, 4)))
+    product = CoreProduct(a, b, MmType.S8S8, PARAMS, memory.place)
+    operands = [move for segment in (0, 1, 3) for move in product.moves[segment]]
+    loads = [
+        command_word(**move.command(memory.place(move.tmap.pack()), signal=1, barrier=BARRIER, tag=tag))
+        for tag, move in enumerate(operands)
+    ]
+    (result,) = product.moves[2]
+    store = command_word(**result.command(memory.place(result.tmap.pack()), store=True, tag=len(loads)))
+    total = sum(golden.tx_bytes(move.tmap) for move in operands)
+    operations = [(BarrierOp.INIT, 1), (BarrierOp.EXPECT_TX, total), (BarrierOp.ARRIVE, 1)]
+    words = [instruction_word(Operation.BAR_WAIT, imm=BARRIER), *product.program.words]
+
+    expected, smem = memory.data.copy(), np.zeros(PARAMS.smem.size_bytes, np.uint8)
+    machine, pe = Machine(Memory(expected), smem), Pe(smem, PARAMS.pe)
+    for op, value in operations:
+        machine.barrier(op, BARRIER, value)
+    for load in loads:
+        machine.execute(load)
+    product.program.placement.load(pe)
+    pe.run(words)
+    machine.execute(store)
+    assert pe.faults == [] and machine.errors == []
+    c = expected[product.c_address :][:64].view(np.int32).reshape(4, 4)
+    assert (c == a.astype(np.int32) @ b.astype(np.int32)).all()
+    done = []
+
+    async def processor(ctx):
+        segments = [segment.pack() for segment in product.program.placement.segments]
+        await send(ctx, dut.segments, [{"index": index, "word": word} for index, word in enumerate(segments)])
+        for op, value in operations:
+            await send(ctx, dut.barriers, [{"op": op, "address": BARRIER, "value": value}])
+            (answer,), _ = await receive(ctx, dut.barrier_results, 1)
+            assert not answer.error
+        await send(ctx, dut.commands, loads)
+
+    async def program(ctx):
+        await send(ctx, dut.instructions, [*words, instruction_word(Operation.HALT)])
+
+    async def store_at_halt(ctx):
+        await ctx.tick().until(dut.halted)
+        assert done == [(tag, 0) for tag in range(len(loads))]
+        await send(ctx, dut.commands, [store])
+        while len(done) == len(loads):
+            await ctx.tick()
+        assert done[-1] == (len(loads), 0)
+        assert (shared_memory(ctx, dut) == smem).all()
+
+    async def listen(ctx):
+        async for _, _, valid, tag, error in ctx.tick().sample(dut.done_valid, dut.done_tag, dut.done_error):
+            if valid:
+                done.append((tag, error))
+
+    async def no_faults(ctx):
+        async for _, _, valid, code in ctx.tick().sample(dut.fault_valid, dut.fault.code):
+            assert not (valid and code)
+
+    bus = AxiMemory(dut.m_axi, memory.data)
+    simulate(dut, processor, program, store_at_halt, background=[listen, no_faults, bus.serve, bus.serve_writes])
+    assert (memory.data == expected).all()
+
+
+def test_page_comes_by_request():
+    """A load waits for its page, which the pager has the TMAU bring; a processor does not see that command end."""
+    dut = Core(PARAMS)
+    contents = np.random.default_rng(2).integers(1, 256, 1024, np.uint8)
+    page = contents[256:384].copy()
+    page[64:80] = page[:16]
+    spaces = {"source_space": Space.GLOBAL, "destination_space": Space.SHARED}
+    move = command_word(Opcode.COPY_BLOCK, source=256, destination=512, size=128, **spaces)
+    segment = SEGMENT.pack(element=SegmentElement.U32, rank=1, size=[32], page_log2=[5], paged=1, first_entry=3)
+
+    async def program(ctx):
+        await send(ctx, dut.segments, [{"index": 0, "word": segment}])
+        await send(ctx, dut.pages, [{"index": 3, "word": PAGE_ENTRY.pack(valid=1)}])
+        await send(ctx, dut.instructions, assemble_program(PROGRAM))
+
+    async def processor(ctx):
+        axi = dut.s_axil
+        await write(ctx, axi, dut.pe_address + OFFSETS["page_address"], 512)
+        for index in range(16):
+            await write(ctx, axi, dut.pe_address + OFFSETS[f"data{index}"], move >> 32 * index & 0xFFFFFFFF)
+        assert not shared_memory(ctx, dut).any()
+        await write(ctx, axi, dut.pe_address + OFFSETS["put"], Put.PAGE_IN | 3 << 16)
+        await ctx.tick().until(dut.halted)
+        assert (shared_memory(ctx, dut)[512:640] == page).all()
+        await send(ctx, dut.commands, [command_word(Opcode.WAIT_ALL, tag=5)])
+        assert await ctx.tick().sample(dut.done_tag).until(dut.done_valid) == (5,)
+
+    async def silence(ctx):
+        async for _, _, valid, tag in ctx.tick().sample(dut.done_valid, dut.done_tag):
+            assert not valid or tag == 5
+
+    bus = AxiMemory(dut.m_axi, contents)
+    simulate(dut, program, processor, background=[silence, bus.serve], deadline=2000)
