@@ -7,7 +7,9 @@ from html import escape
 import numpy as np
 from PIL import Image
 
-from .report_charts import bank_map, bars, timeline
+from tilewright.hw.pe.params import PeParams
+
+from .report_charts import bank_map, bars, cycle_bars, timeline
 from .usage import UsageError
 from .verilog import write_atomically
 from .workloads.swizzle import LAYOUTS
@@ -24,7 +26,8 @@ figure { margin: 1.5rem 0; overflow-x: auto; } img { max-width: 100%; } .wrong {
 _LIMIT = (
     "The limit is, for each shared memory full of boxes, the larger of two counts: bus words that hold a needed byte "
     "(each crosses the bus once for each box), and 128-byte lines that are written. Wide bars leave out the latency "
-    "of the memory at the start of each shared memory full."
+    "of the memory at the start of each shared memory full. Of programs of the processing engine it is the cycles in "
+    "which all multipliers of all threads could do the multiply-accumulates (MACs)."
 )
 _BANKS = (
     "The bank of each chunk of eight rows, for the layouts of the workload swizzle. A column (marked) whose eight "
@@ -32,50 +35,48 @@ _BANKS = (
 )
 
 
-def write_report(folder, preset, simulator, extent, params, played, transfer):
+def write_report(folder, setting, machines, played, transfer):
     """Writes ``index.html`` in ``folder`` and returns its path.
 
     Parameters
     ----------
     folder : Path
-    preset, simulator, extent : str
+    setting : str
         What was run, on what, and how much of the photographs.
-    params : TmauParams
+    machines : list of TmauParams and PeParams
+        What it ran on; each is described once.
     played : list of Played
-    transfer : Transfer
+    transfer : Transfer or None
+        None if nothing was moved.
     """
     path = folder / "index.html"
     try:
-        write_atomically(path, report_page(preset, simulator, extent, params, played, transfer))
+        write_atomically(path, report_page(setting, machines, played, transfer))
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from None
     return path
 
 
-def report_page(preset, simulator, extent, params, played, transfer):
+def report_page(setting, machines, played, transfer):
     """The page as text; the arguments are those of :func:`write_report`. The same runs give the same page."""
     problems = [problem for each in played for problem in each.totals.problems]
-    verdict = "every byte equals the golden model" if not problems else f"{len(problems)} problems"
-    setting = (
-        f"Preset {preset}: bus of {params.bus_bytes} bytes, {params.max_outstanding} reads in flight, "
-        f"{params.smem.size_bytes:,} bytes of shared memory. Simulated on {simulator}: {extent}."
-    )
+    verdict = "everything equals the golden model" if not problems else f"{len(problems)} problems"
     parts = [
         f"<h1>Tilewright: {escape(verdict)}</h1>",
-        f"<p>{escape(setting)}</p>",
+        *(f"<p>{escape(sentence)}</p>" for sentence in (setting, *dict.fromkeys(map(_described, machines)))),
         _table(played),
         f"<p>{_LIMIT}</p>",
         _figure(
             bars([(each.name, each.totals.utilisation, each.totals.steady) for each in played]), "Share of the limit"
         ),
+        *(_figure(_case_bars(each), f"Cycles of {each.name}") for each in played if each.findings.cases),
         _list([f"{each.name}: {fact}" for each in played for fact in each.findings.facts]),
         _list(problems[:100], "wrong"),
-        "<h2>What landed</h2>",
-        *(_figure(_image(pixels), caption) for each in played for caption, pixels in each.findings.pictures.items()),
-        "<h2>Banks</h2>",
-        _figure(bank_map([(2 * channels, mode) for channels, mode in LAYOUTS]), _BANKS),
-        "<h2>One transfer</h2>",
-        _figure(timeline(transfer), f"{transfer.title}. Cycles count from the acceptance of the command."),
+        *_titled(
+            "What came out",
+            [_figure(_image(pixels), caption) for each in played for caption, pixels in each.findings.pictures.items()],
+        ),
+        *(_transfer_parts(transfer) if transfer else ()),
     ]
     body = "\n".join(part for part in parts if part)
     return (
@@ -85,15 +86,39 @@ def report_page(preset, simulator, extent, params, played, transfer):
     )
 
 
+def _described(params):
+    """A sentence on a machine."""
+    shared = f"{params.smem.size_bytes:,} bytes of shared memory"
+    if isinstance(params, PeParams):
+        return f"Processing engine: {params.threads} threads of {params.unit_bytes} multipliers of 8 bits, {shared}."
+    return f"Mover: bus of {params.bus_bytes} bytes, {params.max_outstanding} reads in flight, {shared}."
+
+
+def _transfer_parts(transfer):
+    """What explains the movement of boxes."""
+    return (
+        "<h2>Banks</h2>",
+        _figure(bank_map([(2 * channels, mode) for channels, mode in LAYOUTS]), _BANKS),
+        "<h2>One transfer</h2>",
+        _figure(timeline(transfer), f"{transfer.title}. Cycles count from the acceptance of the command."),
+    )
+
+
+def _case_bars(played):
+    return cycle_bars([(name, each.cycles, each.limit) for name, each in played.findings.cases.items()])
+
+
+def _titled(title, parts):
+    return [f"<h2>{title}</h2>", *parts] if parts else []
+
+
 def _table(played):
-    head = ("workload", "boxes", "bytes", "cycles", "limit", "of limit", "steady", "against golden")
+    head = ("workload", "parts", "work", "cycles", "limit", "of limit", "steady", "against golden")
     rows = ["".join(f"<th>{name}</th>" for name in head)]
     for each in played:
-        totals = each.totals
-        steady = "–" if totals.steady is None else f"{totals.steady:.1%}"
-        cells = (each.name, f"{totals.boxes:,}", f"{totals.bytes:,}", f"{totals.cycles:,}", f"{totals.limit:,}",
-                 f"{totals.utilisation:.1%}", steady, totals.verdict)  # fmt: skip
-        rows.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
+        cases = [(f"{each.name} {name}", totals) for name, totals in each.findings.cases.items()]
+        for name, totals in [(each.name, each.totals), *cases]:
+            rows.append("".join(f"<td>{escape(cell)}</td>" for cell in (name, *totals.cells)))
     return "<table>\n" + "\n".join(f"<tr>{row}</tr>" for row in rows) + "\n</table>"
 
 

@@ -6,7 +6,7 @@ from tilewright.golden.spec import Swizzle
 from tilewright.golden.tmau.swizzle import swizzle
 from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
 
-__all__ = ["bank_map", "bars", "svg", "timeline"]
+__all__ = ["bank_map", "bars", "cycle_bars", "svg", "timeline"]
 
 #: Ink follows the page; the rest is readable on white and on black.
 _STYLE = (
@@ -93,6 +93,26 @@ def bars(rows):
         parts.append(f'<line x1="{x:g}" y1="4" x2="{x:g}" y2="{bottom}" class="rule" opacity="0.5"/>')
         parts.append(_text(f"{x:g}", bottom + 16, f"{percent} %", "middle"))
     return svg(left + wide + 190, bottom + 24, parts, "Share of the limit that each workload reaches")
+
+
+def cycle_bars(rows):
+    """Horizontal bars of cycles side by side, on one scale.
+
+    Parameters
+    ----------
+    rows : list of (str, int, int)
+        Label; cycles; limit, drawn inside.
+    """
+    left, wide, step = 90, 460, 30
+    scale = wide / max(cycles for _, cycles, _ in rows)
+    parts = []
+    for number, (label, cycles, limit) in enumerate(rows):
+        y = 8 + number * step
+        parts.append(_text(left - 8, y + 15, label, "end"))
+        parts.append(_box(left, y, cycles * scale, 20, "wide"))
+        parts.append(_box(left, y + 5, limit * scale, 10, "bar"))
+        parts.append(_text(f"{left + cycles * scale + 10:g}", y + 15, f"{cycles:,}: {limit / cycles:.1%} of the limit"))
+    return svg(left + wide + 190, 8 + len(rows) * step, parts, "Cycles of each case, and within them the limit")
 
 
 def timeline(transfer):

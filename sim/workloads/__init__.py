@@ -1,10 +1,16 @@
-"""What ``tilewright sim`` runs: photographs moved through the RTL, every byte compared with the golden model."""
+"""What ``tilewright sim`` runs: photographs and matrices through the RTL, everything compared with the golden model."""
 
-from . import borders, convolution, photo, roundtrip, swizzle, video
+from . import borders, convolution, dct, gemm, photo, roundtrip, swizzle, threads, video
 
-__all__ = ["WORKLOADS"]
+__all__ = ["ENGINE_THREADS", "MOVING", "MULTIPLYING", "WORKLOADS"]
 
-#: Modules by name, in the order in which they run. Each has a ``SUMMARY`` and a function
-#: ``play(mover, photographs) -> Findings``, which leaves its figures in the mover.
-WORKLOADS = {"photo": photo, "swizzle": swizzle, "video": video, "borders": borders,
-             "convolution": convolution, "roundtrip": roundtrip}  # fmt: skip
+#: Modules by name, in the order in which they run. Each has a ``SUMMARY`` and a function ``play(mover, photographs) ->
+#: Findings``, which leaves its figures in the mover.
+MOVING = {"photo": photo, "swizzle": swizzle, "video": video, "borders": borders,
+          "convolution": convolution, "roundtrip": roundtrip}  # fmt: skip
+#: The same for the processing engine; ``play`` takes a multiplier.
+MULTIPLYING = {"dct": dct, "gemm": gemm, "threads": threads}
+WORKLOADS = MOVING | MULTIPLYING
+
+#: Threads of the engine for a workload that does not take those of the preset, unless simulation is slow.
+ENGINE_THREADS = {"threads": threads.THREADS}

@@ -123,7 +123,7 @@ class Mover:
         """
         session = self._session
         length = extent(source)
-        target = replace(source, address=session.place(mix_pattern(length, self.totals.boxes)))
+        target = replace(source, address=session.place(mix_pattern(length, self.totals.parts)))
         for placed in self._batches([Box(source, start) for start in starts]):
             loads = [session.command(source, box.coords, address) for box, address in placed]
             stores = [
@@ -135,7 +135,7 @@ class Mover:
             for rule in (*run.violations, *run.late):
                 self.totals.problems.append(f"the bus broke {rule.name}")
             self._count(placed, run, ways=2)
-            self._progress(self.totals.boxes)
+            self._progress(self.totals.parts)
         return session.global_memory.read(target.address, length)
 
     def _batches(self, boxes):
@@ -158,7 +158,7 @@ class Mover:
 
     def _move(self, placed, reads):
         session = self._session
-        before = mix_pattern(self._params.smem.size_bytes, self.totals.boxes)
+        before = mix_pattern(self._params.smem.size_bytes, self.totals.parts)
         before[: BARRIER.bytes] = _barrier(phase=0)
         session.shared_memory.write(0, before)
         commands = [
@@ -179,12 +179,12 @@ class Mover:
         wanted[: BARRIER.bytes] = _barrier(phase=1)
         self._compare(wanted, run, reads)
         self._count(placed, run)
-        self._progress(self.totals.boxes)
+        self._progress(self.totals.parts)
         return Batch(placed, run.shared, run)
 
     def _compare(self, wanted, run, reads):
         totals = self.totals
-        where = f"after {totals.boxes} boxes"
+        where = f"after {totals.parts} boxes"
         totals.require(run.shared, wanted, f"shared memory {where}")
         chunks = np.array(reads, np.intp).reshape(-1, BANKS) // CHUNK_BYTES
         totals.require(run.reads, wanted.reshape(-1, CHUNK_BYTES)[chunks], f"consumer reads {where}")
@@ -200,8 +200,8 @@ class Mover:
             limits(box.tmap, box.coords, params.bus_bytes, address, params.addr_width, box.offsets)
             for box, address in placed
         ]
-        totals.boxes += ways * len(placed)
-        totals.bytes += ways * sum(tx_bytes(box.tmap) for box, _ in placed)
+        totals.parts += ways * len(placed)
+        totals.work += ways * sum(tx_bytes(box.tmap) for box, _ in placed)
         totals.cycles += run.span
         totals.limit += ways * _limit(least)
         if ways == 1:

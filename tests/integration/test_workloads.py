@@ -8,16 +8,18 @@ import numpy as np
 import pytest
 
 from tilewright.golden.spec import Swizzle
+from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.smem.params import BANKS, SmemParams
 from tilewright.hw.tmau.params import PRESETS
 from tilewright.sim.cli import main
+from tilewright.sim.pe_session import PeSession
 from tilewright.sim.report import report_page
 from tilewright.sim.report_charts import bank_map
 from tilewright.sim.report_timeline import Transfer, record_transfer
 from tilewright.sim.session import Session
-from tilewright.sim.simulate import Played, play, table_row
+from tilewright.sim.simulate import Played, play, table_rows
 from tilewright.sim.usage import UsageError
-from tilewright.sim.workloads import WORKLOADS
+from tilewright.sim.workloads import MOVING, MULTIPLYING
 from tilewright.sim.workloads.findings import Findings, Totals
 from tilewright.sim.workloads.mover import Box, Mover
 from tilewright.sim.workloads.photographs import load_photographs
@@ -33,17 +35,39 @@ def session():
 
 
 @pytest.fixture(scope="module")
+def engine():
+    with PeSession(PRESET) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
 def photographs():
     return load_photographs((24, 64))
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("name", MOVING)
 def test_every_byte_equals_golden(session, photographs, name):
     played = play(name, session, photographs)
     assert played.totals.problems == []
-    assert played.totals.bytes > 0
+    assert played.totals.work > 0
     assert 0 < played.totals.utilisation <= 1
     assert played.speed > 0
+
+
+@pytest.mark.parametrize("name", MULTIPLYING)
+def test_every_product_equals_golden(engine, photographs, name):
+    played = play(name, engine, photographs, small=True)
+    assert played.totals.problems == []
+    assert 0 < played.totals.utilisation <= 1
+    cases = played.findings.cases.values()
+    assert sum(totals.work for totals in cases) == played.totals.work > 0
+    assert all(0 < totals.utilisation <= 1 for totals in cases)
+
+
+def test_threads_that_share_a_row_are_faster(engine, photographs):
+    cases = play("threads", engine, photographs, small=True).findings.cases
+    cycles = {name: totals.cycles for name, totals in cases.items()}
+    assert max(cycles["ka4"], cycles["kb4"], cycles["ka2kb2"]) < min(cycles["ka2"], cycles["kb2"]) < cycles["ka1"]
 
 
 def test_photograph_is_put_together_from_shared_memory(session, photographs):
@@ -111,20 +135,35 @@ def test_timeline_is_in_order(session):
 
 
 def test_report_stands_alone_and_is_the_same_each_time():
-    totals = Totals(boxes=2, bytes=300, cycles=20, limit=15, steady_cycles=10, steady_limit=10, problems=["<odd>"])
+    moved = Totals(parts=2, work=300, cycles=20, limit=15, steady_cycles=10, steady_limit=10, problems=["<odd>"])
+    multiplied = Totals("MACs", parts=1, work=1024, cycles=40, limit=8)
     pictures = {"A picture": np.zeros((4, 4, 3), np.uint8)}
-    played = [Played("photo", totals, Findings(("a fact",), pictures), 1000.0)]
+    played = [
+        Played("photo", moved, Findings(("a fact",), pictures), 1000.0),
+        Played("gemm", multiplied, Findings(cases={"bf16": multiplied}), 1000.0),
+    ]
     transfer = Transfer("One box", {"command accepted": [0], "barrier flips": [30], "nothing": []})
-    page, again = (report_page("unit", "icarus", "all", PRESETS["unit"], played, transfer) for _ in range(2))
+    machines = [PRESETS["unit"], PE_PRESETS["unit"], PE_PRESETS["unit"]]
+    page, again = (report_page("unit on icarus", machines, played, transfer) for _ in range(2))
     assert page == again
     assert "75.0%" in page and "a fact" in page and "data:image/png" in page and "&lt;odd&gt;" in page
+    assert "1,024 MACs" in page and "gemm bf16" in page and "40: 20.0% of the limit" in page
+    assert page.count("Processing engine: 4 threads of 8 multipliers") == 1
+    assert "One transfer" not in report_page("unit on icarus", machines[1:], played[1:], None)
     assert page.replace('xmlns="http://www.w3.org/2000/svg"', "").count("http") == 0
 
 
 def test_table_row_shows_limit_and_verdict():
-    totals = Totals(boxes=1, bytes=128, cycles=40, limit=10)
-    row = table_row(Played("photo", totals, Findings(), 12345.6))
-    assert row.split() == ["photo", "1", "128", "40", "10", "25.0%", "–", "equal", "12,346"]
+    totals = Totals(parts=1, work=128, cycles=40, limit=10)
+    (row,) = table_rows(Played("photo", totals, Findings(), 12345.6))
+    assert row.split() == ["photo", "1", "128", "bytes", "40", "10", "25.0%", "–", "equal", "12,346"]
+
+
+def test_cases_have_rows_of_their_own():
+    totals = Totals("MACs", parts=1, work=128, cycles=40, limit=10, problems=["one"])
+    rows = table_rows(Played("gemm", totals, Findings(cases={"f16": totals}), 1.0))
+    assert [row.split()[0] for row in rows] == ["gemm", "f16"]
+    assert rows[1].split()[1:] == ["1", "128", "MACs", "40", "10", "25.0%", "–", "1", "PROBLEMS"]
 
 
 def test_bank_maps_show_every_layout():

@@ -1,0 +1,42 @@
+"""A product of square matrices in each type of the processing engine, in programs that fit shared memory."""
+
+import ml_dtypes
+import numpy as np
+
+from .findings import Findings
+
+__all__ = ["SUMMARY", "TYPES", "play"]
+
+SUMMARY = "256 x 256 x 256 products in each type, split by rows, columns and K"
+
+#: Types of A and B by the names of the rows.
+TYPES = {
+    "s8": (np.int8, np.int8),
+    "u8": (np.uint8, np.uint8),
+    "s8u8": (np.int8, np.uint8),
+    "u8s8": (np.uint8, np.int8),
+    "s16": (np.int16, np.int16),
+    "f16": (np.float16, np.float16),
+    "bf16": (ml_dtypes.bfloat16, ml_dtypes.bfloat16),
+}
+_SHAPE = (256, 256, 256)  # M, N and K
+_SMALL_SHAPE = (32, 64, 64)
+
+
+def play(multiplier, photographs):
+    """Multiplies random matrices; photographs are not needed."""
+    m, n, k = _SMALL_SHAPE if multiplier.small else _SHAPE
+    generator = np.random.default_rng(1)
+    for name, (first, second) in TYPES.items():
+        a, b = _matrix(generator, (m, k), first), _matrix(generator, (k, n), second)
+        multiplier.product(a, b, case=name)
+    programs = ", ".join(f"{name} {totals.parts}" for name, totals in multiplier.cases.items())
+    return Findings(facts=(f"{m} x {n} x {k} in each type; programs: {programs}",), cases=multiplier.cases)
+
+
+def _matrix(generator, shape, dtype):
+    """Integers of the whole range, or normally distributed numbers."""
+    if np.issubdtype(dtype, np.integer):
+        info = np.iinfo(dtype)
+        return generator.integers(info.min, info.max, shape, dtype, endpoint=True)
+    return generator.standard_normal(shape).astype(dtype)

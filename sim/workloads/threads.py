@@ -1,0 +1,42 @@
+"""A product with fewer rows than there are threads: several of them share a row, or a product (seed 001 [0113])."""
+
+import numpy as np
+
+from .findings import Findings
+
+__all__ = ["MERGES", "SUMMARY", "THREADS", "play"]
+
+SUMMARY = "16 rows on 64 threads, with 1, 2 and 4 threads a row"
+
+#: Threads of the engine, if simulation is not slow.
+THREADS = 64
+#: Threads that share a row, each with columns of its own (ka), and that share a product (kb).
+MERGES = ((1, 1), (2, 1), (4, 1), (1, 2), (1, 4), (2, 2))
+_MOST = 4  # threads a row
+
+
+def play(multiplier, photographs):
+    """Multiplies the same matrices with each merge; photographs are not needed."""
+    threads = multiplier.params.threads
+    rows, columns, k = threads // _MOST, 4 * threads, 64 if multiplier.small else 256
+    generator = np.random.default_rng(2)
+    a, b = (generator.integers(-128, 128, shape, np.int8) for shape in ((rows, k), (k, columns)))
+    idle = []
+    for ka, kb in MERGES:
+        name = _name(ka, kb)
+        multiplier.product(a, b, case=name, ka=ka, kb=kb)
+        idle.append(f"{name} {threads - rows * ka * kb}")
+    alone = multiplier.cases[_name(1, 1)].cycles
+    gains = ", ".join(f"{name} {alone / totals.cycles:.2f}" for name, totals in multiplier.cases.items())
+    return Findings(
+        facts=(
+            f"{rows} rows on {threads} threads, {columns} columns, K of {k}, s8; idle threads: {', '.join(idle)}",
+            f"times as fast as ka1: {gains}",
+        ),
+        cases=multiplier.cases,
+    )
+
+
+def _name(ka, kb):
+    """As in the text of an instruction; parts that are 1 are left out where the other one is not."""
+    return "".join(f"{name}{count}" for name, count in (("ka", ka), ("kb", kb)) if count > 1) or "ka1"
