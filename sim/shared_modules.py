@@ -4,7 +4,7 @@ import re
 
 __all__ = ["share_modules"]
 
-_MODULE = re.compile(r"^module (?P<name>\\\S+|\w+)(?P<body> ?\(.*?^endmodule\n)", re.MULTILINE | re.DOTALL)
+_MODULE = re.compile(r"^module (?P<name>\\\S+|\w+)(?P<space> ?)(?P<body>\(.*?^endmodule\n)", re.MULTILINE | re.DOTALL)
 #: An instance as Yosys writes it: module and instance on one line that ends with the parenthesis of the connections.
 _INSTANCE = re.compile(r"^(?P<indent>  )(?P<module>\\\S+|\w+)(?P<rest> +(?:\\\S+|\w+) +\($)", re.MULTILINE)
 
@@ -33,7 +33,7 @@ def share_modules(verilog):
 
     def rewritten(match):
         name = match["name"]
-        return f"module {name}{renamed(match['body'])}" if kept[name] == name else ""
+        return f"module {name}{match['space']}{renamed(match['body'])}" if kept[name] == name else ""
 
     # What separates modules goes with those that are dropped.
     return re.sub(r"\n{3,}", "\n\n", _MODULE.sub(rewritten, verilog))

@@ -1,0 +1,70 @@
+"""Random programs: the processing engine in hardware against the golden model.
+
+All of shared memory and every error record are compared; programs end with stores of registers and predicates. A
+failure prints the smallest program that still fails as a replay case, which can be kept under ``tests/vectors/``.
+"""
+
+import shutil
+
+import pytest
+
+from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.sim.pe_coverage import pe_coverage, sample_program
+from tilewright.sim.pe_program_run import ProgramRun, run_on_session
+from tilewright.sim.pe_random import random_programs
+from tilewright.sim.pe_session import PeSession
+from tilewright.sim.results import record
+
+SEED = 1
+
+#: Parameters by name: the presets, and sizes that divide by nothing: threads left over, a last group that is not full.
+SIZES = PE_PRESETS | {"odd": PE_PRESETS["unit"].replace(threads=11, regs=38, factor_regs=1, mm_in_flight=4)}
+#: Programs of each run.
+PLAN = {("unit", "verilator"): 600, ("default", "verilator"): 400, ("unit", "icarus"): 12, ("odd", "icarus"): 12}
+
+
+def compare(name, simulator, *, late=False, count=None, **surroundings):
+    count = count or PLAN[name, simulator]
+    params = SIZES[name]
+    print(f"{name} on {simulator}: seed {SEED}, {count} programs")
+    with PeSession(params=params, simulator=simulator, patience=400_000) as session:
+        session.configure(**surroundings)
+        run = ProgramRun(lambda program: run_on_session(program, session))
+        for program in random_programs(SEED, params, count, late=late):
+            if run.play(program):
+                pytest.fail(run.report(program), pytrace=False)
+    return run
+
+
+@pytest.mark.parametrize("name", ["unit", "default"])
+def test_random_programs_on_verilator(name):
+    run = compare(name, "verilator")
+    record(f"pe-random-{name}", cases=PLAN[name, "verilator"], mismatches=0, seed=SEED, instructions=run.instructions)
+
+
+@pytest.mark.skipif(not shutil.which("iverilog"), reason="Icarus Verilog is not installed")
+@pytest.mark.parametrize("name", ["unit", "odd"])
+def test_random_programs_on_icarus(name):
+    compare(name, "icarus")
+
+
+def test_pages_that_come_while_programs_wait_for_them():
+    """Their entries are written through registers, one after the other."""
+    compare("unit", "verilator", late=True, count=60)
+
+
+@pytest.mark.parametrize("stall", [0.3, 0.9])
+def test_instructions_with_pauses_between_them(stall):
+    compare("unit", "verilator", count=60, issue_stall=stall, seed=3)
+
+
+def test_coverage():
+    """The programs of the Verilator runs, drawn once more, show every combination of features."""
+    for (name, simulator), count in PLAN.items():
+        if simulator == "verilator":
+            coverage = pe_coverage(SIZES[name])
+            for program in random_programs(SEED, SIZES[name], count):
+                sample_program(coverage, program)
+            print(name, coverage.table(), sep="\n")
+            record(f"coverage-pe-{name}", bins=coverage.bins, empty=coverage.empty)
+            assert not coverage.empty
