@@ -12,6 +12,7 @@ from tilewright.hw.pe.subsystem import PeSubsystem
 
 from .backdoor import SharedBackdoor
 from .designs import cached_design
+from .memory_session import probability
 from .pe_harness import PE_LOG_DEPTHS, PE_SCRIPT_DEPTH, PeHarness, pe_log_entries, pe_script_items
 from .run import Logs, barrier_answers, register_answers
 from .script_run import log_windows, run_scripts
@@ -112,9 +113,7 @@ class PeSession:
     def configure(self, *, issue_stall=None, seed=None):
         """Probability of a pause before each item at each port, 0 to less than 1, and the seed of the pauses."""
         if issue_stall is not None:
-            if not 0 <= issue_stall < 1:
-                raise ValueError(f"the probability of a pause must be at least 0 and less than 1, not {issue_stall!r}")
-            self.simulation.controls["issue_stall"] = min(round(256 * issue_stall), 255)
+            self.simulation.controls["issue_stall"] = probability(issue_stall)
         if seed is not None:
             self.simulation.controls["seed"] = seed & 0xFFFF
 

@@ -15,7 +15,7 @@ from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
 
 from .batches import BARRIERS, TENSOR_BYTES
 from .case_writer import case_text
-from .session import DESCRIPTORS
+from .memory_session import DESCRIPTORS
 from .shrink import smallest
 
 __all__ = [
