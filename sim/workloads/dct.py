@@ -4,7 +4,7 @@ import numpy as np
 
 from .findings import Findings
 
-__all__ = ["MATRIX", "SUMMARY", "play", "rounded"]
+__all__ = ["MATRIX", "SUMMARY", "play", "restored", "rounded"]
 
 SUMMARY = "8 x 8 DCT of a photograph in integers, and back again"
 
