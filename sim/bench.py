@@ -1,7 +1,7 @@
-"""``tilewright bench``: measures the TMAU in exact cycles and compares with the limits and targets of section 10."""
+"""``tilewright bench``: measures both engines in exact cycles and compares with their limits and targets."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -12,65 +12,45 @@ from tilewright.golden.tmau.tile import footprint
 from tilewright.hw.tmau.params import PRESETS
 
 from .bench_cases import BLOCK_BYTES, BOXES, LATENCIES, copy_cases, steady_cases
+from .bench_line import HEAD, Line, row, share
+from .pe_bench import measure_products
 from .results import record
 from .session import Session
 
-__all__ = ["Line", "configure", "measure", "run"]
+__all__ = ["configure", "measure", "run"]
 
 _LATENCY = 100  # cycles, where a line does not name another
 _OUTPUT = Path("build/bench.json")
 
 
-@dataclass(frozen=True)
-class Line:
-    """One line of the table. ``limit`` and ``measured`` are cycles.
-
-    Attributes
-    ----------
-    preset, name : str
-    latency : int
-        Of the memory, in cycles.
-    limit : int
-        The least that is possible; for latencies, the most that is allowed.
-    measured : int
-    figure : str
-        What is compared with the target: utilisation, or cycles.
-    target : str
-    met : bool
-    """
-
-    preset: str
-    name: str
-    latency: int
-    limit: int
-    measured: int
-    figure: str
-    target: str
-    met: bool
-
-
 def configure(parser):
     """Options of the command."""
     parser.add_argument("--preset", choices=sorted(PRESETS), help="one preset instead of default and ecp5")
+    parser.add_argument("--engine", choices=list(_ENGINES), help="one engine instead of both")
     parser.add_argument("--sim", choices=("verilator", "icarus"), default="verilator", help="simulator")
 
 
 def run(args):
     """Prints the table and leaves it as JSON; the status is 0 whether or not targets are met: the table says it."""
     presets = [args.preset] if args.preset else ["default", "ecp5"]
+    engines = [args.engine] if args.engine else list(_ENGINES)
     lines, speeds = [], []
-    print(_HEAD)
-    for preset in presets:
-        for line, speed in measure(preset, simulator=args.sim):
-            lines.append(line)
-            speeds.append(speed)
-            print(_row(line), flush=True)
+    print(HEAD)
+    for engine in engines:
+        for preset in presets:
+            for line, speed in _ENGINES[engine](preset, simulator=args.sim):
+                lines.append(line)
+                speeds.append(speed)
+                print(row(line), flush=True)
     missed = [line for line in lines if not line.met]
     _write([asdict(line) for line in lines])
-    record("bench", lines=len(lines), missed=len(missed), speed=round(np.median(speeds)))
+    if not args.engine:
+        record("bench", lines=len(lines), missed=len(missed), speed=round(np.median(speeds)))
     print(f"\n{len(lines)} lines, {len(missed)} below target; {np.median(speeds):,.0f} simulated cycles a second")
     for line in missed:
-        print(f"  below target: {line.preset}: {line.name} at latency {line.latency}: {line.figure}, not {line.target}")
+        place = line.name if line.latency is None else f"{line.name} at latency {line.latency}"
+        causes = "".join(f"; {name} {count}" for name, count in line.counters.items() if count)
+        print(f"  below target: {line.preset}: {place}: {line.figure}, not {line.target}{causes}")
     print(_OUTPUT)
     return 0
 
@@ -90,6 +70,10 @@ def measure(preset, *, simulator="verilator"):
     with Session(params=deep, simulator=simulator, latency=LATENCIES[2]) as session:
         _fill_memory(session)
         yield from _timed(session, _steady(session, f"{preset}, 512 in flight", LATENCIES[2]))
+
+
+#: What measures each engine: yields lines of a preset with the simulation's cycles a second so far.
+_ENGINES = {"tmau": measure, "pe": measure_products}
 
 
 def _timed(session, lines):
@@ -149,7 +133,7 @@ def _steady(session, preset, latency):
         measured = result.commands[-1].done - result.commands[0].done
         offsets = case.fields.get("offsets", (0, 0, 0))
         limit = sum(_limit(case, coords, offsets, session.params) for coords in case.coords[1:])
-        yield _share(preset, case.name, latency, limit, measured, case.target)
+        yield share(preset, case.name, latency, limit, measured, case.target)
 
 
 def _succeed(session, commands):
@@ -158,13 +142,6 @@ def _succeed(session, commands):
     if result.error:
         raise RuntimeError(f"a command of the benchmark ended with {result.error!r}")
     return result
-
-
-def _share(preset, name, latency, limit, measured, target):
-    """A line whose figure is a utilisation; compared unrounded, printed to a tenth of a percent."""
-    share = limit / measured
-    wanted = "none" if target is None else f">= {target:.0%}"
-    return Line(preset, name, latency, limit, measured, f"{share:.1%}", wanted, target is None or share >= target)
 
 
 def _limit(case, coords, offsets, params):
@@ -186,18 +163,7 @@ def _copies(session, preset, latency):
         result = _succeed(session, commands)
         measured = result.commands[-1].done - result.commands[0].done
         limit = (BOXES - 1) * BLOCK_BYTES // session.params.bus_bytes
-        yield _share(preset, case.name, latency, limit, measured, None)
-
-
-_HEAD = f"{'preset':<24} {'measurement':<52} {'latency':>7} {'limit':>7} {'cycles':>7} {'figure':>10} {'target':>8}"
-
-
-def _row(line):
-    verdict = "" if line.target == "none" else "met" if line.met else "MISSED"
-    return (
-        f"{line.preset:<24} {line.name:<52} {line.latency:>7} {line.limit:>7} {line.measured:>7} "
-        f"{line.figure:>10} {line.target:>8}  {verdict}"
-    )
+        yield share(preset, case.name, latency, limit, measured, None)
 
 
 def _write(lines):

@@ -21,7 +21,7 @@ COMMANDS = {
     "docs": ("tilewright.sim.docs", "build the documentation"),
     "header": ("tilewright.sim.header", "write the C header for drivers"),
     "mutate": ("tilewright.sim.mutate", "count which small changes of the hardware tests and proofs notice"),
-    "verilog": ("tilewright.sim.export", "write the Verilog of the TMAU, alone and with its shared memory"),
+    "verilog": ("tilewright.sim.export", "write the Verilog of the TMAU and of the processing engine"),
     "replay": ("tilewright.sim.replay", "run the cases of a file and compare with what they expect"),
     "sim": ("tilewright.sim.simulate", "run the workloads on the RTL and compare every byte"),
     "stages": ("tilewright.sim.stages", "write STAGES.md from recorded figures"),

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.hw.pe.subsystem import PeSubsystem
+from tilewright.hw.pe.top import Pe
 from tilewright.hw.tmau.params import PRESETS
 from tilewright.hw.tmau.subsystem import TmauSubsystem
 from tilewright.hw.tmau.top import Tmau
@@ -11,8 +14,13 @@ from .verilog import to_verilog, write_atomically
 
 __all__ = ["TOPS", "configure", "run"]
 
-#: Tops by name: component, and name of the module and of its file.
-TOPS = {"tmau": (Tmau, "tmau"), "subsystem": (TmauSubsystem, "tmau_subsystem")}
+#: Tops by name: component, name of the module and of its file, and presets, which have the same names for all.
+TOPS = {
+    "tmau": (Tmau, "tmau", PRESETS),
+    "subsystem": (TmauSubsystem, "tmau_subsystem", PRESETS),
+    "pe": (Pe, "pe", PE_PRESETS),
+    "pe_subsystem": (PeSubsystem, "pe_subsystem", PE_PRESETS),
+}
 
 
 def configure(parser):
@@ -23,15 +31,14 @@ def configure(parser):
 
 
 def run(args):
-    """Runs the subcommand: one file for each top, ``tmau.v`` and ``tmau_subsystem.v``."""
+    """Runs the subcommand: one file for each top, ``tmau.v``, ``pe.v`` and so on."""
     if any(path.exists() and not path.is_dir() for path in (args.out, *args.out.parents)):
         raise UsageError(f"--out must name a folder, not {args.out}")
-    params = PRESETS[args.preset]
     # All are made before the first is written.
     texts = {}
     for top in [args.top] if args.top else TOPS:
-        component, name = TOPS[top]
-        texts[args.out / f"{name}.v"] = to_verilog(component(params), name)
+        component, name, presets = TOPS[top]
+        texts[args.out / f"{name}.v"] = to_verilog(component(presets[args.preset]), name)
     for path, text in texts.items():
         try:
             write_atomically(path, text)

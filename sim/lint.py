@@ -17,6 +17,7 @@ WAIVED = {
     "DECLFILENAME": "All modules are in one file.",
     "PROCASSINIT": "Registers have power-on values.",
     "UNOPTFLAT": "A payload is one vector whose bits go different ways; Yosys checks bit by bit that there is no loop.",
+    "UNSIGNED": "Of comparisons with every value in turn, the first may always come out the same.",
     "UNUSEDSIGNAL": "Names of intermediate results are kept for waveforms.",
     "VARHIDDEN": "A signal may have the name of an instance in the module above.",
     "WIDTHEXPAND": "Amaranth extends operands by the rules of Verilog.",
@@ -26,6 +27,7 @@ WAIVED = {
 _YOSYS = "import sys; from pyosys import libyosys; libyosys.run_pass(sys.argv[1])"
 #: Yosys about what Yosys itself has written.
 _OWN_STYLE = "Encountered `parallel_case' comment"
+_MEMORY_DROPPED = re.compile(r"Replacing memory \\(\S+) with list of registers")
 _INITIAL = re.compile(r"^  initial begin.*?^  end\n", re.MULTILINE | re.DOTALL)
 _WARNING = re.compile(r"^%(?:Error|Warning)[^\n]*", re.MULTILINE)
 
@@ -59,8 +61,19 @@ def _yosys(path, top):
         commands = f"read_verilog {source}; hierarchy -check -top {top}; proc; check -assert"
         run = _run([sys.executable, "-c", _YOSYS, commands])
     lines = (run.stdout + run.stderr).splitlines()
-    found = [line for line in lines if re.match("Warning|.*ERROR", line) and _OWN_STYLE not in line]
+    found = [line for line in lines if re.match("Warning|.*ERROR", line) and not _harmless(line, text)]
     return found or ([f"Yosys: status {run.returncode}"] if run.returncode else [])
+
+
+def _harmless(warning, text):
+    """Whether Yosys is warning of its own style, or of a memory of one word, which is a register indeed."""
+    if _OWN_STYLE in warning:
+        return True
+    memory = _MEMORY_DROPPED.search(warning)
+    if not memory:
+        return False
+    last_words = re.findall(rf"^ *reg \[[^]]+\] \\?{re.escape(memory[1])} ?\[(\d+):0\]", text, re.MULTILINE)
+    return set(last_words) == {"0"}
 
 
 def _run(command, environment=None):

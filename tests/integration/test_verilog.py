@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from tilewright.hw.tmau.params import PRESETS
 from tilewright.sim.cli import main
 from tilewright.sim.export import TOPS
 from tilewright.sim.lint import lint
@@ -15,18 +14,26 @@ AXI4 = (
     "bid bresp bvalid bready "
     "arid araddr arlen arsize arburst arcache arprot arvalid arready rid rdata rresp rlast rvalid rready"
 )
+STREAM = ("valid", "ready", "payload")
 AXI4_LITE = (
     "awaddr awprot awvalid awready wdata wstrb wvalid wready bresp bvalid bready "
     "araddr arprot arvalid arready rdata rresp rvalid rready"
 )
-CONVENTIONAL = {f"m_axi_{name}" for name in AXI4.split()} | {f"s_axil_{name}" for name in AXI4_LITE.split()}
+_COMMON = {f"s_axil_{name}" for name in AXI4_LITE.split()} | {"clk", "rst", "irq"}
+_TMAU = _COMMON | {f"m_axi_{name}" for name in AXI4.split()} | {f"commands_{name}" for name in STREAM}
+_PE = _COMMON | {f"{port}_{name}" for port in ("instructions", "segments", "pages") for name in STREAM}
+#: Ports that a user of each top looks for.
+CONVENTIONAL = {"tmau": _TMAU, "subsystem": _TMAU, "pe": _PE, "pe_subsystem": _PE}
 
-
-#: The TMAU alone is a part of the subsystem, but for its ports.
+#: A unit alone is a part of its subsystem, but for its ports.
 BUILDS = [
-    ("unit", "tmau"),
-    ("unit", "subsystem"),
-    *(pytest.param(preset, "subsystem", marks=pytest.mark.long) for preset in PRESETS if preset != "unit"),
+    *(("unit", top) for top in TOPS),
+    *(
+        pytest.param(preset, top, marks=pytest.mark.long)
+        for top in ("subsystem", "pe_subsystem")
+        for preset in TOPS[top][2]
+        if preset != "unit"
+    ),
 ]
 
 
@@ -39,7 +46,7 @@ def test_no_lint_and_conventional_ports(tmp_path, preset, top):
     assert path.name == f"{name}.v"
     text = path.read_text()
     ports = set(re.search(rf"^module {name}\(([^)]*)\);", text, re.MULTILINE)[1].replace("\n", "").split(", "))
-    assert ports >= CONVENTIONAL | {"clk", "rst", "commands_valid", "commands_ready", "commands_payload"}
+    assert ports >= CONVENTIONAL[top]
     assert not any("__" in port for port in ports)
     assert "always @*" not in text
     found = lint(path, name)

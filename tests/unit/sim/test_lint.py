@@ -18,6 +18,10 @@ def test_style_passes(tmp_path):
     )
 
 
+def test_a_memory_of_one_word_passes(tmp_path):
+    assert check(tmp_path, "reg [3:0] r [0:0];\nalways @(posedge clk) r[1'h0] <= a;\nassign o = r[1'h0];") == []
+
+
 @pytest.mark.parametrize(
     ("body", "tool"),
     [
@@ -26,6 +30,10 @@ def test_style_passes(tmp_path):
         ("reg [3:0] l; always @* if (clk) l = a; assign o = l;", "%Warning-LATCH"),
         ("wire [3:0] x, y; assign x = ~y; assign y = ~x; assign o = x;", "Warning: found logic loop"),
         ("assign o = a; assign o = ~a;", "Warning: multiple conflicting drivers"),
+        (
+            "reg [3:0] r [1:0];\nalways @(posedge clk) begin r[0] <= a; r[1] <= r[0]; end\nassign o = r[1];",
+            "Warning: Replacing memory",
+        ),
         ("assign o = a", "%Error"),
     ],
 )

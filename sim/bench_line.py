@@ -1,0 +1,56 @@
+"""Lines of the benchmark's table: what was measured, beside its limit and its target."""
+
+from dataclasses import dataclass, field
+
+__all__ = ["HEAD", "Line", "row", "share"]
+
+HEAD = f"{'preset':<24} {'measurement':<52} {'latency':>7} {'limit':>7} {'cycles':>7} {'figure':>12} {'target':>8}"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the table. ``limit`` and ``measured`` are cycles, or what ``figure`` names.
+
+    Attributes
+    ----------
+    preset, name : str
+    latency : int or None
+        Of the memory, in cycles; None where there is none.
+    limit : int
+        The least that is possible; for latencies, the most that is allowed.
+    measured : int
+    figure : str
+        What is compared with the target: utilisation, or cycles.
+    target : str
+    met : bool
+    counters : dict
+        What explains the figure: values of performance counters by name.
+    """
+
+    preset: str
+    name: str
+    latency: int | None
+    limit: int
+    measured: int
+    figure: str
+    target: str
+    met: bool
+    counters: dict = field(default_factory=dict)
+
+
+def share(preset, name, latency, limit, measured, target, **counters):
+    """A line whose figure is a utilisation; compared unrounded, printed to a tenth of a percent."""
+    reached = limit / measured
+    wanted = "none" if target is None else f">= {target:.0%}"
+    met = target is None or reached >= target
+    return Line(preset, name, latency, limit, measured, f"{reached:.1%}", wanted, met, counters)
+
+
+def row(line):
+    """The line as it is printed below :data:`HEAD`."""
+    verdict = "" if line.target == "none" else "met" if line.met else "MISSED"
+    latency = "" if line.latency is None else line.latency
+    return (
+        f"{line.preset:<24} {line.name:<52} {latency:>7} {line.limit:>7} {line.measured:>7} "
+        f"{line.figure:>12} {line.target:>8}  {verdict}"
+    )
