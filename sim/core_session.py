@@ -175,6 +175,7 @@ class CoreSession(MemorySession):
         address : int
             Where PAGE_IN brings the page.
         """
-        words = [("pe", f"data{number}", word >> 32 * number & 0xFFFFFFFF) for number in range(DATA_WORDS)]
+        count = 0 if kind == Put.PAGE_DROP else DATA_WORDS
+        words = [("pe", f"data{number}", word >> 32 * number & 0xFFFFFFFF) for number in range(count)]
         place = [("pe", "page_address", address)] if kind == Put.PAGE_IN else []
         return [*words, *place, ("pe", "put", kind | index << 16)]
