@@ -6,18 +6,18 @@ import pytest
 from tilewright import golden
 from tilewright.golden import Machine, Memory, Pe, command_word, instruction_word
 from tilewright.golden.pe.machine import Fault
-from tilewright.golden.spec import BarrierOp, Error, Opcode, Swizzle
+from tilewright.golden.spec import BarrierOp, Error, Opcode, Space, Swizzle
 from tilewright.golden.spec.instruction import MmType, Operation
 from tilewright.golden.spec.pe_errors import PeError
 from tilewright.golden.spec.pe_registers import PE_ID_VALUE, Put
 from tilewright.golden.spec.registers import ID_VALUE
 from tilewright.golden.spec.segment import PAGE_ENTRY
-from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.pe.pager import PAGER_TAG
 from tilewright.sim.core_product import CoreProduct
 from tilewright.sim.core_session import CoreSession
 
 A, B, C, TABLE = range(4)  # segments of a product
+FAR = 8192  # behind all products
 HALT = instruction_word(Operation.HALT)
 RNG = np.random.default_rng(4)
 
@@ -135,7 +135,7 @@ def test_a_swizzle_avoids_bank_conflicts(session, transpose, swizzle):
 def move_page(session, put):
     """Has the pager do something, and waits until it has."""
     run = session.run(registers=put)
-    assert all(answer.response == Response.OKAY for answer in run.registers)
+    assert not any(answer.response for answer in run.registers)
     while session.read_register("pe", "status") >> 2 & 1:
         pass
 
@@ -163,10 +163,19 @@ def test_pages_come_while_the_program_waits_and_go_by_request(session):
         # The second one is put when the first must have come.
         puts += [("pe", "status")] * 100 * bool(puts)
         puts += session.put(Put.PAGE_IN, product.entry(B, move), load, address=move.smem)
-    run = watched(session.run(program=product.program.words, registers=[("pe", "status")] * 30 + puts))
+    # The TMAU has work of the processor's all the while, far from the product.
+    spaces = {"source_space": Space.GLOBAL, "destination_space": Space.SHARED}
+    copies = [
+        {"opcode": Opcode.COPY_BLOCK, "source": 128 * number, "destination": FAR + 64 * number, "size": 128} | spaces
+        for number in range(100)
+    ]
+    for copy in copies:
+        twin.tmau.execute(command_word(**copy))
+    run = watched(session.run(copies, program=product.program.words, registers=[("pe", "status")] * 30 + puts))
     twin.pe.run(product.program.words)
-    assert all(answer.response == Response.OKAY for answer in run.registers)
+    assert not any(answer.response for answer in run.registers)
     assert run.faults == [] and run.halts[0] > run.registers[-1].cycle
+    assert run.commands[-1].done > run.halts[0]
     twin.compare()
 
     for move, store in zip(product.moves[C], page_stores, strict=True):
@@ -221,6 +230,7 @@ def test_reset_in_the_middle_of_both(session):
     for limit in range(5, whole, whole // 12):
         assert not multiply(session, product, limit=limit).finished
     session.global_memory.write(product.c_address, bytes(4 * 4 * 8))
+    session.shared_memory.write(0, RNG.integers(0, 256, len(session.shared_memory), np.uint8))
     twin = Twin(session)
     session.reset()
     multiply(session, product, twin)
