@@ -2,7 +2,8 @@
 
 Yosys maps every room by itself, for two kinds of device: six-input tables (Xilinx UltraScale+) for size, four-input
 tables (Lattice ECP5) for depth. Nothing is placed or routed. The sum of the rooms leaves out what Yosys would save by
-looking across their edges.
+looking across their edges. Of the processing engine's MAC array four threads are mapped and counted for all; a few
+registers between its rooms on the computing side are left out.
 """
 
 import json
@@ -14,10 +15,12 @@ from pathlib import Path
 from amaranth.back import rtlil
 from amaranth.hdl import Const
 
+from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import PRESETS
 
 from .area_rooms import REDUCTIONS, rooms
 from .depth import longest_path
+from .pe_area_rooms import pe_rooms, pe_times
 from .results import record
 from .verilog import conventional_ports, write_atomically
 from .yosys import run_yosys
@@ -64,39 +67,58 @@ class Cost:
     multipliers: int
     levels: int
 
+    def times(self, count):
+        """What ``count`` of them cost."""
+        return Cost(*(round(count * getattr(self, name)) for name in _SUMMED), levels=self.levels)
+
+
+_SUMMED = ("luts", "flip_flops", "memories", "multipliers")
+
 
 def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("--preset", choices=list(PRESETS), default="default", help="configuration (%(default)s)")
+    parser.add_argument("--engine", choices=("tmau", "pe"), help="one engine; both if left out")
     parser.add_argument("--room", action="append", help="one room, may be given several times; all if left out")
-    parser.add_argument("--outstanding", type=int, help="reads in flight, and a quarter as many commands")
+    parser.add_argument("--outstanding", type=int, help="reads of the TMAU in flight, and a quarter as many commands")
     parser.add_argument("--jobs", type=int, default=2, help="rooms at a time (%(default)s)")
 
 
 def run(args):
-    """Prints the table and leaves it as JSON."""
-    params = PRESETS[args.preset]
-    if args.outstanding:
-        params = params.replace(max_outstanding=args.outstanding, commands_in_flight=args.outstanding // 4)
-    chosen = {name: make for name, make in rooms(params).items() if not args.room or name in args.room}
-    print(f"preset {args.preset}\n{'room':<34} {'LUT6':>7} {'FF':>7} {'RAM':>4} {'DSP':>4} {'levels':>6}")
-    costs = {}
-    with ThreadPoolExecutor(args.jobs) as pool:
-        for name, each in zip(chosen, pool.map(lambda make: cost(make()), chosen.values()), strict=True):
-            costs[name] = each
-            print(_row(name, each), flush=True)
-    total = Cost(*(sum(getattr(each, name) for each in costs.values()) for name in _SUMMED), levels=max(
-        each.levels for each in costs.values()))  # fmt: skip
-    print(_row("all of them", total))
-    write_atomically(_OUTPUT, json.dumps({name: asdict(each) for name, each in costs.items()}, indent=1))
-    without = sum(each.luts for name, each in costs.items() if name not in REDUCTIONS)
-    print(f"without {' and '.join(REDUCTIONS)}: {without} tables")
-    if not args.room and not args.outstanding:
-        record(f"area-{args.preset}", luts=total.luts, flip_flops=total.flip_flops, levels=total.levels)
+    """Prints a table for each engine and leaves them as JSON."""
+    tables = {}
+    if args.engine != "pe":
+        params = PRESETS[args.preset]
+        if args.outstanding:
+            params = params.replace(max_outstanding=args.outstanding, commands_in_flight=args.outstanding // 4)
+        costs = tables["tmau"] = _measured("tmau", rooms(params), {}, args)
+        without = sum(each.luts for name, each in costs.items() if name not in REDUCTIONS)
+        print(f"without {' and '.join(REDUCTIONS)}: {without} tables\n")
+    if args.engine != "tmau":
+        params = PE_PRESETS[args.preset]
+        times = pe_times(params)
+        tables["pe"] = _measured("pe", pe_rooms(params), times, args)
+        print("".join(f"{name} is {count:g} times what was mapped\n" for name, count in times.items()))
+    tables = {engine: {name: asdict(each) for name, each in costs.items()} for engine, costs in tables.items()}
+    write_atomically(_OUTPUT, json.dumps(tables, indent=1))
     return 0
 
 
-_SUMMED = ("luts", "flip_flops", "memories", "multipliers")
+def _measured(engine, makes, times, args):
+    """The :class:`Cost` of every chosen room of an engine, printed as it is known, and then their sum."""
+    chosen = {name: make for name, make in makes.items() if not args.room or name in args.room}
+    print(f"{engine}, preset {args.preset}\n{'room':<34} {'LUT6':>7} {'FF':>7} {'RAM':>4} {'DSP':>4} {'levels':>6}")
+    costs = {}
+    with ThreadPoolExecutor(args.jobs) as pool:
+        for name, each in zip(chosen, pool.map(lambda make: cost(make()), chosen.values()), strict=True):
+            costs[name] = each.times(times.get(name, 1))
+            print(_row(name, costs[name]), flush=True)
+    total = Cost(*(sum(getattr(each, name) for each in costs.values()) for name in _SUMMED), levels=max(
+        (each.levels for each in costs.values()), default=0))  # fmt: skip
+    print(_row("all of them", total))
+    if not args.room and not args.outstanding:
+        record(f"area-{engine}-{args.preset}", luts=total.luts, flip_flops=total.flip_flops, levels=total.levels)
+    return costs
 
 
 def _row(name, each):
