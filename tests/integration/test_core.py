@@ -19,7 +19,7 @@ from tilewright.sim.core_session import CoreSession
 A, B, C, TABLE = range(4)  # segments of a product
 FAR = 8192  # behind all products
 HALT = instruction_word(Operation.HALT)
-RNG = np.random.default_rng(4)
+SEED = 4
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +32,14 @@ def shared_session():
 def session(shared_session):
     shared_session.clear()
     shared_session.configure(latency=20, stall=0.0, issue_stall=0.0, seed=1)
-    shared_session.shared_memory.write(0, RNG.integers(0, 256, len(shared_session.shared_memory), np.uint8))
+    fill(shared_session)
     return shared_session
+
+
+def fill(session):
+    """Random bytes in all of shared memory."""
+    size = len(session.shared_memory)
+    session.shared_memory.write(0, np.random.default_rng(SEED).integers(0, 256, size, np.uint8))
 
 
 class Twin:
@@ -53,10 +59,11 @@ class Twin:
 
 
 def matrices(m, k, n):
-    return (RNG.integers(-128, 128, shape, np.int8) for shape in ((m, k), (k, n)))
+    rng = np.random.default_rng(SEED)
+    return (rng.integers(-128, 128, shape, np.int8) for shape in ((m, k), (k, n)))
 
 
-def result(session, product, a, b):
+def holds_product(session, product, a, b):
     """Whether C in global memory is what numpy makes of A and B."""
     c = session.global_memory.read(product.c_address, 4 * len(a) * b.shape[1]).view(np.int32)
     return (c.reshape(len(a), -1) == a.astype(np.int32) @ b.astype(np.int32)).all()
@@ -71,7 +78,10 @@ def watched(run):
 
 
 def multiply(session, product, twin=None, limit=None):
-    """Brings all operands while the program waits for their barrier; then takes C away. Returns the first run."""
+    """Brings all operands while program and processor wait for their barrier; then takes C away.
+
+    Returns the run of the program, which ends after ``limit`` cycles.
+    """
     barrier = len(session.shared_memory) - 8
     operands = [move for segment in (A, B, TABLE) for move in product.moves[segment]]
     total = sum(golden.tx_bytes(move.tmap) for move in operands)
@@ -91,15 +101,12 @@ def multiply(session, product, twin=None, limit=None):
         for store in stores:
             twin.tmau.execute(command_word(**store))
         assert twin.pe.faults == [] and twin.tmau.errors == []
-    # Instructions and commands begin together, when the barrier expects the bytes.
-    order = {"commands": ("barriers",), "instructions": ("barriers", "segments", "pages")}
-    run = session.run(
-        loads, program=words, segments=segments, pages=dict(enumerate(placement.entries)), barriers=operations,
-        after=order, limit=limit,
-    )  # fmt: skip
+    watched(session.run(segments=segments, pages=dict(enumerate(placement.entries)), barriers=operations))
+    run = session.run(loads, program=words, barriers=[(BarrierOp.TRY_WAIT, barrier, 0, True)], limit=limit)
     if limit is None:
         assert watched(run).faults == [] and len(run.halts) == 1
         assert [address for _, address in run.flips] == [barrier]
+        assert run.barriers[0].done and run.flips[0][0] < run.barriers[0].cycle < run.halts[0]
         watched(session.run(stores))
     return run
 
@@ -114,7 +121,7 @@ def test_product_of_operands_from_global_memory(session, transpose, stall):
     twin = Twin(session)
     multiply(session, product, twin)
     twin.compare()
-    assert result(session, product, a, b)
+    assert holds_product(session, product, a, b)
 
 
 @pytest.mark.parametrize("transpose", [0, 1])
@@ -123,7 +130,7 @@ def test_a_swizzle_avoids_bank_conflicts(session, transpose, swizzle):
     a, b = matrices(4, 64, 16)
     product = CoreProduct(a, b, MmType.S8S8, session.params, session.place, transpose=transpose, swizzle=swizzle)
     multiply(session, product)
-    assert result(session, product, a, b)
+    assert holds_product(session, product, a, b)
     conflicts = session.read_register("pe", "bank_conflicts")
     assert conflicts == session.read_register("tmau", "bank_conflicts")
     if swizzle == Swizzle.B128:
@@ -185,7 +192,7 @@ def test_pages_come_while_the_program_waits_and_go_by_request(session):
     dropped = product.entry(A, product.moves[A][0])
     move_page(session, session.put(Put.PAGE_DROP, dropped))
     twin.pe.write_page(dropped, 0)
-    assert result(session, product, a, b)
+    assert holds_product(session, product, a, b)
 
     # Now there are no pages of A and of C any more: the program meets that, and writes nothing.
     again = session.run(program=product.program.words)
@@ -220,7 +227,7 @@ def test_a_page_that_does_not_come_leaves_its_entry(session):
     assert run.irq
     assert run.faults == [] and run.halts[0] > run.registers[-1].cycle
     watched(session.run([move.command(session.descriptor(move.tmap), store=True) for move in product.moves[C]]))
-    assert result(session, product, a, b)
+    assert holds_product(session, product, a, b)
 
 
 def test_reset_in_the_middle_of_both(session):
@@ -230,12 +237,12 @@ def test_reset_in_the_middle_of_both(session):
     for limit in range(5, whole, whole // 12):
         assert not multiply(session, product, limit=limit).finished
     session.global_memory.write(product.c_address, bytes(4 * 4 * 8))
-    session.shared_memory.write(0, RNG.integers(0, 256, len(session.shared_memory), np.uint8))
+    fill(session)
     twin = Twin(session)
     session.reset()
     multiply(session, product, twin)
     twin.compare()
-    assert result(session, product, a, b)
+    assert holds_product(session, product, a, b)
 
 
 def test_registers(session):
@@ -247,8 +254,15 @@ def test_registers(session):
     assert session.run(registers=[("pe", "irq_status")]).irq
     session.run(registers=[("pe", "irq_status", 2), ("tmau", "irq_enable", 2)])
     assert not session.run(registers=[("pe", "irq_status")]).irq
-    session.run([command_word(Opcode.INVALIDATE_ALL)])
+    watched(session.run([command_word(Opcode.INVALIDATE_ALL)]))
     assert session.run(registers=[("tmau", "irq_status")]).irq
+
+
+def test_a_refused_barrier_operation_is_in_the_record_of_the_tmau(session):
+    (answer,) = session.run(barriers=[(BarrierOp.INIT, 64, 0)]).barriers
+    assert answer.error
+    assert session.read_register("tmau", "error") & 0xFF == Error.BARRIER_OPERATION
+    assert session.read_register("pe", "error") == 0
 
 
 def test_mistakes():
