@@ -9,10 +9,10 @@ from tilewright.golden.pe.program import gemm_program
 from tilewright.golden.spec.descriptor import Swizzle
 from tilewright.golden.spec.instruction import MmType
 
-__all__ = ["PAGE_BYTES", "Product", "products", "program_and_result"]
+__all__ = ["Product", "products", "program_and_result"]
 
-#: Bytes of K that a page of B has.
-PAGE_BYTES = 128
+#: Bytes of a row of a page, as the TMAU loads tiles; and as many elements of K if rows are along N.
+_PAGE_BYTES = 128
 _TARGET = 0.99
 #: Columns, and bytes of K, of large products; A, a page of B, and C fit shared memory.
 _LARGE = {"unit": (16, 512), "ecp5": (64, 2048), "default": (256, 4096), "full": (64, 512)}
@@ -67,10 +67,14 @@ def products(preset, params):
 
 
 def _large(preset, params, kind, transpose, ka=1, kb=1):
-    """As many rows as the threads hold, in the order that has most steps between two uses of a product."""
+    """As many rows as the threads hold.
+
+    An mm of ka1 has steps enough until the next one may use its products: eight that share offset registers follow one
+    another. With ka2 other products come first.
+    """
     n, k_bytes = _LARGE[preset]
     shape = {"m": params.threads // (ka * kb), "n": n, "k": k_bytes // kind.bytes}
-    return shape | {"kind": kind, "transpose": transpose, "options": {"ka": ka, "kb": kb, "depth": 1}}
+    return shape | {"kind": kind, "transpose": transpose, "options": {"ka": ka, "kb": kb, "depth": 8 if ka == 1 else 1}}
 
 
 def _shared(preset, params):
@@ -104,13 +108,17 @@ def program_and_result(product, params):
     """
     generator = np.random.default_rng(3)
     a, b = (_elements(generator, product, shape) for shape in ((product.m, product.k), (product.k, product.n)))
-    page = PAGE_BYTES // product.kind.bytes
-    b = b[np.arange(product.k) % page]
-    rows_of_page = (max(product.n * product.kind.bytes, 16) // product.kind.bytes - 1).bit_length()
-    paged = (rows_of_page, page.bit_length() - 1) if product.transpose else None
+    elements = _PAGE_BYTES // product.kind.bytes
+    b = b[np.arange(product.k) % elements]
+    page_log2 = None
+    if product.transpose:
+        # Dimension 0 is N; a page has as many rows.
+        b = b[:, np.arange(product.n) % elements]
+        least = 16 // product.kind.bytes
+        page_log2 = [(count - 1).bit_length() for count in (min(max(product.n, least), elements), elements)]
     program = gemm_program(
         _raw(a), _raw(b), product.kind, sizes=params, size_bytes=params.smem.size_bytes, swizzle=product.swizzle,
-        transpose=product.transpose, page_log2=(None, paged, None), repeated=True, **product.options,
+        transpose=product.transpose, page_log2=(None, page_log2, None), repeated=True, **product.options,
     )  # fmt: skip
     if product.kind.is_float:
         result = (a.astype(np.float32) @ b.astype(np.float32)).view(np.uint32)

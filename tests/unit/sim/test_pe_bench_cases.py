@@ -14,7 +14,7 @@ def test_golden_agrees_with_numpy():
         assert (program.run() == result).all(), product.name
 
 
-@pytest.mark.parametrize("preset", [preset for preset in PE_PRESETS if preset != "full"])
+@pytest.mark.parametrize("preset", ["unit", "ecp5", pytest.param("default", marks=pytest.mark.long)])
 def test_programs_fit_the_script_and_names_differ(preset):
     params = PE_PRESETS[preset]
     cases = list(products(preset, params))
