@@ -32,8 +32,8 @@ test: lint ## lint, golden checks, unit tests, formal proofs, cocotb tests [T=pa
 verilog: $(READY) ## write Verilog [PRESET= OUT=folder]
 	@$(TILEWRIGHT) verilog $(preset) $(if $(OUT),--out $(OUT))
 
-bench: $(READY) ## measure every speed figure, beside its limit [PRESET= SIM=icarus]
-	@$(TILEWRIGHT) bench $(preset) $(sim)
+bench: $(READY) ## measure every speed figure, beside its limit [PRESET= SIM=icarus ENGINE=tmau]
+	@$(TILEWRIGHT) bench $(preset) $(sim) $(if $(ENGINE),--engine $(ENGINE))
 
 waves: $(READY) ## run one test and leave its waveforms in build/waves/ [T=path or path::test]
 	@$(if $(T),,echo "make waves needs the test to run, as in: make waves T=tests/unit/lib/test_stream.py"; exit 2;) \

@@ -4,17 +4,15 @@ import logging
 import shutil
 from pathlib import Path
 
-from amaranth.lib.wiring import Component
-
 from tilewright.golden import spec
 from tilewright.golden.spec.pe_registers import PE_REGISTERS
 from tilewright.golden.spec.registers import REGISTERS
 from tilewright.golden.spec.segment import PAGE_ENTRY, SEGMENT
-from tilewright.hw import tmau
 from tilewright.hw.pe.params import PE_PRESETS, PeParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import PRESETS, TmauParams
 
+from .export import TOPS
 from .header import header_text
 from .pe_tables import instructions_page, pe_errors_page
 from .stages import stages_text
@@ -58,11 +56,9 @@ def generated_pages(preset="default"):
 
 
 def _ports_page(preset):
-    exported = [getattr(tmau, name) for name in tmau.__all__]
     parts = ["# Ports\n", f"Widths are those of the preset `{preset}`. `clk` and `rst` are common to all.\n"]
-    for cls in exported:
-        if isinstance(cls, type) and issubclass(cls, Component):
-            parts += [f"## {cls.__name__}\n", cls.__doc__.splitlines()[0] + "\n", ports_table(cls(PRESETS[preset]))]
+    for cls, _, presets in TOPS.values():
+        parts += [f"## {cls.__name__}\n", cls.__doc__.splitlines()[0] + "\n", ports_table(cls(presets[preset]))]
     return "\n".join(parts)
 
 
