@@ -1,5 +1,7 @@
 """Measures the processing engine on resident operands: the use of its multipliers, in exact cycles (pe.md)."""
 
+from dataclasses import replace
+
 from tilewright.hw.pe.compute import Compute
 from tilewright.hw.pe.mac import MacArray
 from tilewright.hw.pe.params import PE_PRESETS
@@ -34,6 +36,7 @@ def _lines(session, preset):
         yield share(preset, product.name, None, product.limit(params), span, product.target, **causes)
         if product.target is None:
             continue
+        yield _steady(session, preset, product, span, causes)
         yield _per_step(preset, product, span, counters["steps"])
         if product.transpose:
             yield _fills(preset, product, counters["line_fills"])
@@ -53,6 +56,15 @@ def _run(session, product):
     if wrong:
         raise RuntimeError(f"{wrong} elements of {product.name} are wrong")
     return run.span, session.counters()
+
+
+def _steady(session, preset, product, span, counters):
+    """What the second half of K takes: without the beginning and the end of the program."""
+    half = replace(product, k=product.k // 2)
+    first, counted = _run(session, half)
+    limit = product.limit(session.params) - half.limit(session.params)
+    causes = {name: count - counted[name] for name, count in counters.items()}
+    return share(preset, f"{product.name}: steady state", None, limit, span - first, product.target, **causes)
 
 
 def _per_step(preset, product, span, steps):
