@@ -74,7 +74,7 @@ class Multiplier:
         case : str, optional
             Name under which it is counted in ``cases`` too.
         options : optional
-            Attributes of :class:`~tilewright.golden.pe.gemm_plan.Gemm`.
+            Of :func:`~tilewright.golden.pe.program.gemm_program`.
         """
         kind = _KINDS[a.dtype.type, b.dtype.type]
         size = self.params.smem.size_bytes

@@ -13,18 +13,21 @@ THREADS = 64
 #: Threads that share a row, each with columns of its own (ka), and that share a product (kb).
 MERGES = ((1, 1), (2, 1), (4, 1), (1, 2), (1, 4), (2, 2))
 _MOST = 4  # threads a row
+_K, _SMALL_K = 2048, 128
+_PERIOD = 128  # elements after which B repeats itself along K, so that it need not all be in memory
 
 
 def play(multiplier, photographs):
     """Multiplies the same matrices with each merge; photographs are not needed."""
     threads = multiplier.params.threads
-    rows, columns, k = threads // _MOST, 4 * threads, 64 if multiplier.small else 256
+    rows, columns, k = threads // _MOST, 4 * threads, _SMALL_K if multiplier.small else _K
     generator = np.random.default_rng(2)
-    a, b = (generator.integers(-128, 128, shape, np.int8) for shape in ((rows, k), (k, columns)))
+    a, period = (generator.integers(-128, 128, shape, np.int8) for shape in ((rows, k), (_PERIOD, columns)))
+    b = np.tile(period, (k // _PERIOD, 1))
     idle = []
     for ka, kb in MERGES:
         name = _name(ka, kb)
-        multiplier.product(a, b, case=name, ka=ka, kb=kb)
+        multiplier.product(a, b, case=name, repeated=True, ka=ka, kb=kb)
         idle.append(f"{name} {threads - rows * ka * kb}")
     alone = multiplier.cases[_name(1, 1)].cycles
     gains = ", ".join(f"{name} {alone / totals.cycles:.2f}" for name, totals in multiplier.cases.items())
