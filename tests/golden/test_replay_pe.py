@@ -173,7 +173,7 @@ def test_cases_of_one_engine_share_a_session(tmp_path, capsys, monkeypatch):
         def read(self, address, count):
             return self.smem
 
-        def run(self, words, segments, pages):
+        def run(self, words, segments, pages, **_):
             engine = golden_engine(PeProgram(self.params, self.smem, segments, pages, tuple(words)))
             engine.run(words)
             self.smem = engine.smem

@@ -93,7 +93,7 @@ class Session:
     def reset(self):
         self.resets += 1
 
-    def run(self, program, segments, pages):
+    def run(self, program, segments, pages, **_):
         engine = golden_engine(SimpleNamespace(smem=self.shared_memory.bytes, params=UNIT, segments=segments,
                                                pages=pages, late=None))  # fmt: skip
         engine.run(program)
