@@ -35,6 +35,7 @@ def test_a_memory_of_one_word_passes(tmp_path):
             "Warning: Replacing memory",
         ),
         ("assign o = a", "%Error"),
+        ("  wire w;\n  assign w = 5'h12 >> a;\nassign o = w;", "Verilator may get wrong: assign w"),
     ],
 )
 def test_faults_are_found(tmp_path, body, tool):
