@@ -57,10 +57,10 @@ def _run(session, product):
 
 
 def _steady(session, preset, product, span, counters):
-    """What the second half of K takes: without the beginning and the end of the program."""
-    half = replace(product, k=product.k // 2)
-    first, counted = _run(session, half)
-    limit = product.limit(session.params) - half.limit(session.params)
+    """What the last three quarters of K take: without the beginning and the end of the program."""
+    quarter = replace(product, k=product.k // 4)
+    first, counted = _run(session, quarter)
+    limit = product.limit(session.params) - quarter.limit(session.params)
     causes = {name: count - counted[name] for name, count in counters.items()}
     return share(preset, f"{product.name}: steady state", None, limit, span - first, product.target, **causes)
 
