@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from tilewright.hw.core.params import CORE_PRESETS
+from tilewright.hw.core.top import Core
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.pe.subsystem import PeSubsystem
 from tilewright.hw.pe.top import Pe
@@ -20,6 +22,7 @@ TOPS = {
     "subsystem": (TmauSubsystem, "tmau_subsystem", PRESETS),
     "pe": (Pe, "pe", PE_PRESETS),
     "pe_subsystem": (PeSubsystem, "pe_subsystem", PE_PRESETS),
+    "core": (Core, "core", CORE_PRESETS),
 }
 
 

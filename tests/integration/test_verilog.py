@@ -23,17 +23,13 @@ _COMMON = {f"s_axil_{name}" for name in AXI4_LITE.split()} | {"clk", "rst", "irq
 _TMAU = _COMMON | {f"m_axi_{name}" for name in AXI4.split()} | {f"commands_{name}" for name in STREAM}
 _PE = _COMMON | {f"{port}_{name}" for port in ("instructions", "segments", "pages") for name in STREAM}
 #: Ports that a user of each top looks for.
-CONVENTIONAL = {"tmau": _TMAU, "subsystem": _TMAU, "pe": _PE, "pe_subsystem": _PE}
+CONVENTIONAL = {"tmau": _TMAU, "subsystem": _TMAU, "pe": _PE, "pe_subsystem": _PE, "core": _TMAU | _PE}
 
-#: A unit alone is a part of its subsystem, but for its ports.
+#: What is in a subsystem is in the core too.
 BUILDS = [
-    *(("unit", top) for top in TOPS),
-    *(
-        pytest.param(preset, top, marks=pytest.mark.long)
-        for top in ("subsystem", "pe_subsystem")
-        for preset in TOPS[top][2]
-        if preset != "unit"
-    ),
+    *(("unit", top) for top in ("tmau", "pe", "core")),
+    *(pytest.param("unit", top, marks=pytest.mark.long) for top in ("subsystem", "pe_subsystem")),
+    *(pytest.param(preset, "core", marks=pytest.mark.long) for preset in TOPS["core"][2] if preset != "unit"),
 ]
 
 
