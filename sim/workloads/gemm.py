@@ -20,7 +20,7 @@ TYPES = {
     "bf16": (ml_dtypes.bfloat16, ml_dtypes.bfloat16),
 }
 _SHAPE = (256, 256, 256)  # M, N and K
-_SMALL_SHAPE = (32, 64, 64)
+_SMALL_SHAPE = (16, 16, 32)
 
 
 def play(multiplier, photographs):

@@ -22,6 +22,7 @@ from tilewright.sim.usage import UsageError
 from tilewright.sim.workloads import MOVING, MULTIPLYING
 from tilewright.sim.workloads.findings import Findings, Totals
 from tilewright.sim.workloads.mover import Box, Mover
+from tilewright.sim.workloads.multiplier import Multiplier
 from tilewright.sim.workloads.photographs import load_photographs
 from tilewright.sim.workloads.swizzle import LAYOUTS
 
@@ -62,6 +63,15 @@ def test_every_product_equals_golden(engine, photographs, name):
     cases = played.findings.cases.values()
     assert sum(totals.work for totals in cases) == played.totals.work > 0
     assert all(0 < totals.utilisation <= 1 for totals in cases)
+
+
+def test_halves_of_k_are_added(engine):
+    multiplier = Multiplier(engine)
+    numbers = np.random.default_rng(5)
+    a, b = (numbers.standard_normal(shape).astype(np.float16) for shape in ((4, 1100), (1100, 4)))
+    multiplier.product(a, b)
+    assert multiplier.totals.parts == 2
+    assert multiplier.totals.problems == []
 
 
 def test_threads_that_share_a_product_are_faster(engine, photographs):
