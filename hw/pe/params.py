@@ -40,7 +40,8 @@ class PeParams:
     pages : int
         Entries of the page table, 2 to 4096, a power of two; one memory of this depth.
     mm_in_flight : int
-        MM instructions that have been issued to memory and not ended, 2 to 16, a power of two.
+        MM instructions that have been issued to memory and not ended, 2 to 16, a power of two. One lives for about 50
+        cycles; with sixteen of them, four steps each suffice to keep the array busy.
     smem : SmemParams
         The shared memory that operands are in.
     """
@@ -51,7 +52,7 @@ class PeParams:
     uniform_regs: int = 8
     segments: int = 16
     pages: int = 256
-    mm_in_flight: int = 4
+    mm_in_flight: int = 16
     smem: SmemParams = field(default_factory=SmemParams)
 
     def __post_init__(self):
@@ -121,5 +122,5 @@ PE_PRESETS = {
     "unit": PeParams(threads=4, regs=32, segments=8, pages=32, mm_in_flight=2, smem=SmemParams(16 * 1024)),
     "ecp5": PeParams(threads=8, regs=128, segments=8, pages=64, smem=SmemParams(32 * 1024)),
     "default": PeParams(),
-    "full": PeParams(threads=256, segments=32, pages=1024, mm_in_flight=8, smem=SmemParams(256 * 1024)),
+    "full": PeParams(threads=256, segments=32, pages=1024, smem=SmemParams(256 * 1024)),
 }
