@@ -51,8 +51,8 @@ class _AnswerLayout(data.StructLayout):
 class Bases(wiring.Component):
     """Reads the offset registers of all threads, group by group, and holds what comes out of them in memory.
 
-    One lane read a cycle; from the answer to the last one to ``busy`` low it takes three cycles. Between builds the read
-    port has a latency of one cycle.
+    One lane read a cycle; from the answer to the last one to ``busy`` low it takes three cycles. Between builds the
+    read port has a latency of one cycle.
 
     Members
     -------
