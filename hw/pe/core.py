@@ -173,7 +173,8 @@ class PeCore(wiring.Component):
         _wire(m, compute, registers, _COMPUTE_PORTS)
         _wire(m, compute, scoreboard, {"factors_ready": 0, "factors_taken": 1, "mm_done": 1})
 
-        # A job is under way until it has reported, and then until its accesses have had their effect.
+        # A job is under way until it has reported, and then until its accesses have had their effect. The rooms in
+        # between have some thirty registers for accesses, each of which may be of another job.
         jobs = Signal(range(64))
         begun, reported = issue.jobs.valid & issue.jobs.ready, self.collected.valid & self.collected.ready
         m.d.sync += jobs.eq(jobs + begun - reported)
