@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+from ..lib.sizes import check_sizes
 from ..smem.params import LINE_BYTES, SmemParams
 
 __all__ = ["PRESETS", "TmauParams"]
@@ -60,14 +61,7 @@ class TmauParams:
     smem: SmemParams = field(default_factory=SmemParams)
 
     def __post_init__(self):
-        for name, (low, high) in _RANGES.items():
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise TypeError(f"{name} must be an int, not {value!r}")
-            if not low <= value <= high:
-                raise ValueError(f"{name} must be {low} to {high}, not {value!r}")
-            if name in _POWERS and value & (value - 1):
-                raise ValueError(f"{name} must be a power of two, not {value!r}")
+        check_sizes(self, _RANGES, _POWERS)
         if not isinstance(self.smem, SmemParams):
             raise TypeError(f"smem must be SmemParams, not {self.smem!r}")
         if self.max_burst * self.bus_bytes > 4096:
