@@ -146,7 +146,7 @@ def test_wrong_options_are_status_2(capsys, option):
 
 @pytest.mark.parametrize("simulator", ["verilator", "icarus"])
 def test_cases_of_the_processing_engine(tmp_path, simulator):
-    """Those of the presets on the models that random programs run on; those with less shared memory on Icarus Verilog."""
+    """Those of the presets on the models that random programs run on; those with less memory on Icarus Verilog."""
     if simulator == "icarus" and not shutil.which("iverilog"):
         pytest.skip("Icarus Verilog is not installed")
     cases = json.loads(PE_VECTORS.read_text())["cases"]
