@@ -11,7 +11,7 @@ from ..lib.join import join
 from .decode import DecodedLayout, instruction_view
 from .job_sender import JobSender
 from .lane_ops import LaneOperationLayout
-from .layouts import FaultLayout, JobLayout, MultiplyLayout, SegmentEntryLayout
+from .layouts import BASES_SETS, FaultLayout, JobLayout, MultiplyLayout, SegmentEntryLayout
 from .moved import MovedRegisters
 from .offset_reuse import OffsetReuse
 from .scoreboard import RangeLayout
@@ -123,7 +123,8 @@ class Issue(wiring.Component):
         fault = Signal(VerdictLayout())
         segment, is_set, exists = Signal(params.segment_width), Signal(), Signal()  # that it names
         second = Signal()  # a store asks for the registers that it stores
-        rebuild, flush, must_flush = Signal(), Signal(), Signal(init=1)
+        bases_set, rebuild = Signal(range(BASES_SETS)), Signal()
+        flush, must_flush = Signal(), Signal(init=1)
         m.d.comb += [
             uniform.number.eq(mm.ur),
             uniform.value.eq(mm.imm),
@@ -136,6 +137,7 @@ class Issue(wiring.Component):
             reuse.segment.eq(segment),
             reuse.first.eq(mm.rf),
             reuse.last.eq(mm.rf + self.segment_entry.rank),
+            reuse.by_rows.eq(operation[Operation.MM] & mm.transpose),
             reuse.forget.eq(self.segment_written),
             self.idle.eq(~self.i.valid),
             self.i.ready.eq(sender.sent | (self.faults.valid & self.faults.ready)),
@@ -177,7 +179,7 @@ class Issue(wiring.Component):
                     m.next = "FREE"
             with m.State("FREE"):
                 m.d.comb += self.prepares.eq(1)
-                m.d.sync += [rebuild.eq(reuse.rebuild), flush.eq(must_flush)]
+                m.d.sync += [bases_set.eq(reuse.bases_set), rebuild.eq(reuse.rebuild), flush.eq(must_flush)]
                 with m.If(self.clear):
                     with m.If(operation[Operation.ST] & ~second):
                         # A store reads two ranges: one after the other.
@@ -218,6 +220,7 @@ class Issue(wiring.Component):
         set_now = self.lane_operations.valid & self.lane_operations.ready & operation[Operation.MOV]
         m.d.comb += [
             reuse.issued.eq(sender.sent),
+            reuse.issued_set.eq(bases_set),
             reuse.written.eq((sender.sent & ~operation[Operation.ST]) | set_now),
             reuse.written_first.eq(moved.o.first),
             reuse.written_last.eq(moved.o.last),
@@ -225,6 +228,7 @@ class Issue(wiring.Component):
             sender.decoded.eq(decoded),
             sender.segment_number.eq(segment),
             sender.segment.eq(self.segment_entry),
+            sender.bases_set.eq(bases_set),
             sender.rebuild.eq(rebuild),
             sender.flush.eq(flush),
             sender.moved.eq(moved.o),
