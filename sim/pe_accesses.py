@@ -113,10 +113,11 @@ class OffsetSets:
                 return number, False
         return (self.held.index(None) if None in self.held else self.next), True
 
-    def use(self, number, key, registers):
-        """A job with these offset registers is issued."""
+    def use(self, found, key, registers):
+        """A job with these offset registers is issued, with what ``find`` said."""
+        number, rebuild = found
         self.held[number] = (key, set(registers))
-        if number == self.next:
+        if rebuild and number == self.next:
             self.next = (self.next + 1) % BASES_SETS
 
     def write(self, registers):

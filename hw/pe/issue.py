@@ -11,7 +11,7 @@ from ..lib.join import join
 from .decode import DecodedLayout, instruction_view
 from .job_sender import JobSender
 from .lane_ops import LaneOperationLayout
-from .layouts import BASES_SETS, FaultLayout, JobLayout, MultiplyLayout, SegmentEntryLayout
+from .layouts import FaultLayout, JobLayout, MultiplyLayout, SegmentEntryLayout
 from .moved import MovedRegisters
 from .offset_reuse import OffsetReuse
 from .scoreboard import RangeLayout
@@ -123,7 +123,6 @@ class Issue(wiring.Component):
         fault = Signal(VerdictLayout())
         segment, is_set, exists = Signal(params.segment_width), Signal(), Signal()  # that it names
         second = Signal()  # a store asks for the registers that it stores
-        bases_set, rebuild = Signal(range(BASES_SETS)), Signal()
         flush, must_flush = Signal(), Signal(init=1)
         m.d.comb += [
             uniform.number.eq(mm.ur),
@@ -178,8 +177,8 @@ class Issue(wiring.Component):
                 with m.If(verdict.o.code == PeError.NONE):
                     m.next = "FREE"
             with m.State("FREE"):
-                m.d.comb += self.prepares.eq(1)
-                m.d.sync += [bases_set.eq(reuse.bases_set), rebuild.eq(reuse.rebuild), flush.eq(must_flush)]
+                m.d.comb += [self.prepares.eq(1), reuse.look.eq(1)]
+                m.d.sync += flush.eq(must_flush)
                 with m.If(self.clear):
                     with m.If(operation[Operation.ST] & ~second):
                         # A store reads two ranges: one after the other.
@@ -220,7 +219,6 @@ class Issue(wiring.Component):
         set_now = self.lane_operations.valid & self.lane_operations.ready & operation[Operation.MOV]
         m.d.comb += [
             reuse.issued.eq(sender.sent),
-            reuse.issued_set.eq(bases_set),
             reuse.written.eq((sender.sent & ~operation[Operation.ST]) | set_now),
             reuse.written_first.eq(moved.o.first),
             reuse.written_last.eq(moved.o.last),
@@ -228,8 +226,8 @@ class Issue(wiring.Component):
             sender.decoded.eq(decoded),
             sender.segment_number.eq(segment),
             sender.segment.eq(self.segment_entry),
-            sender.bases_set.eq(bases_set),
-            sender.rebuild.eq(rebuild),
+            sender.bases_set.eq(reuse.bases_set),
+            sender.rebuild.eq(reuse.rebuild),
             sender.flush.eq(flush),
             sender.moved.eq(moved.o),
             sender.mm_ready.eq(self.mm_ready),

@@ -34,10 +34,12 @@ class OffsetReuse(wiring.Component):
     -------
     segment, by_rows, first, last : unsigned, in
         Of the job to be issued: segment, whether it leaves out dimension 1, first and last offset register.
+    look : 1, in
+        Strobe: find the job's set.
     bases_set, rebuild : unsigned, 1, out
-        Set of the job, and that the loading side must read the offsets into it. Combinational.
-    issued, issued_set : 1, unsigned, in
-        Strobe: that job is issued, with ``bases_set`` as it was in this cycle or before.
+        That set, and that the loading side must read the offsets into it. Registered; until ``look`` is high again.
+    issued : 1, in
+        Strobe: the job is issued with them.
     written, written_first, written_last : in
         Strobe: an instruction writes these registers; in the cycle of ``issued`` it is that job, which reads first.
     forget : 1, in
@@ -53,10 +55,10 @@ class OffsetReuse(wiring.Component):
                 "by_rows": In(1),
                 "first": In(params.reg_width),
                 "last": In(params.reg_width),
+                "look": In(1),
                 "bases_set": Out(range(BASES_SETS)),
                 "rebuild": Out(1),
                 "issued": In(1),
-                "issued_set": In(range(BASES_SETS)),
                 "written": In(1),
                 "written_first": In(params.reg_width),
                 "written_last": In(params.reg_width),
@@ -66,19 +68,20 @@ class OffsetReuse(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        hits = Signal(BASES_SETS)
+        hits, useless = Signal(BASES_SETS), Signal(BASES_SETS)
         m.d.comb += [
             hits.eq(Cat(held.good & self._is_of_job(held) for held in self._held)),
-            self.rebuild.eq(~hits.any()),
-            self.bases_set.eq(self._next),
+            useless.eq(~Cat(held.good for held in self._held)),
         ]
-        for wanted in (~Cat(held.good for held in self._held), hits):
-            for number in reversed(range(BASES_SETS)):
-                with m.If(wanted[number]):
-                    m.d.comb += self.bases_set.eq(number)
+        with m.If(self.look):
+            m.d.sync += [self.bases_set.eq(self._next), self.rebuild.eq(~hits.any())]
+            for candidates in (useless, hits):
+                for number in reversed(range(BASES_SETS)):
+                    with m.If(candidates[number]):
+                        m.d.sync += self.bases_set.eq(number)
 
         for number, held in enumerate(self._held):
-            with m.If(self.issued & (self.issued_set == number)):
+            with m.If(self.issued & (self.bases_set == number)):
                 m.d.sync += [
                     held.good.eq(~self._overwrites(self.first, self.last)),
                     held.segment.eq(self.segment),
@@ -88,8 +91,7 @@ class OffsetReuse(wiring.Component):
                 ]
             with m.Elif(self.forget | self._overwrites(held.first, held.last)):
                 m.d.sync += held.good.eq(0)
-        # What was just used is not replaced next.
-        with m.If(self.issued & (self.issued_set == self._next)):
+        with m.If(self.issued & self.rebuild & (self.bases_set == self._next)):
             m.d.sync += self._next.eq(self._next + 1)
         return m
 

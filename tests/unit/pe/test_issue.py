@@ -126,8 +126,8 @@ class Reference:
         offsets = set(range(fields["rf"], fields["rf"] + SEGMENTS[segment][1]))
         by_rows = operation == Operation.MM and fields["transpose"]
         key = (segment, fields["rf"], by_rows)
-        bases_set, rebuild = self.sets.find(key)
-        self.sets.use(bases_set, key, offsets)
+        bases_set, rebuild = found = self.sets.find(key)
+        self.sets.use(found, key, offsets)
         names = ("rf", "imm", "guard", "predicate")
         job = {"kind": KINDS[operation], "number": number, "segment_number": segment, "bases_set": bases_set,
                "rebuild": rebuild, "flush": self.flush, **{name: fields[name] for name in names}}  # fmt: skip

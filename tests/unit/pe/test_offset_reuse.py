@@ -11,43 +11,59 @@ from tilewright.sim.pe_accesses import OffsetSets
 from tilewright.sim.pysim import simulate
 
 
+async def step(ctx, dut, **inputs):
+    """A cycle with these inputs; strobes that are not among them are low."""
+    for name, value in {"look": 0, "issued": 0, "written": 0, "forget": 0, **inputs}.items():
+        ctx.set(getattr(dut, name), value)
+    await ctx.tick()
+
+
+def found(ctx, dut):
+    return ctx.get(dut.bases_set), ctx.get(dut.rebuild)
+
+
 def test_against_a_list_of_registers():
     dut = OffsetReuse(PE_PRESETS["unit"])
     rng = random.Random(7)
     seen = {(number, rebuild): 0 for number in range(BASES_SETS) for rebuild in (False, True)}
 
     async def testbench(ctx):
-        sets, looked = OffsetSets(), None  # what a job was told that is still to be issued
-        for _ in range(5000):
-            if looked is None:
-                segment, first, by_rows = rng.randrange(2), rng.choice([4, 4, 5, 20]), rng.random() < 0.2
+        sets = OffsetSets()
+        for _ in range(2000):
+            segment, first, by_rows = rng.randrange(2), rng.choice([4, 4, 5, 20]), rng.random() < 0.2
             last = first + segment  # the rank belongs to the segment
-            key = (segment, first, by_rows)
+            job = {"segment": segment, "by_rows": by_rows, "first": first, "last": last}
+            key, registers = (segment, first, by_rows), range(first, last + 1)
+            wanted = sets.find(key)
+            await step(ctx, dut, **job, look=1)
+            assert found(ctx, dut) == wanted
+            while rng.random() < 0.3:  # other segments may be written before it is issued
+                forget = rng.random() < 0.1
+                await step(ctx, dut, forget=forget)
+                assert found(ctx, dut) == wanted
+                if forget:
+                    sets.forget()
             written_first = rng.randrange(24)
-            written_last = written_first + rng.randrange(3)
-            strobes = {"issued": rng.random() < 0.5, "forget": rng.random() < 0.02}
-            strobes["written"] = rng.random() < 0.3 and (looked is None or strobes["issued"])
-            inputs = {"segment": segment, "by_rows": by_rows, "first": first, "last": last, **strobes}
-            inputs |= {"written_first": written_first, "written_last": written_last}
-            for name, value in inputs.items():
-                ctx.set(getattr(dut, name), value)
-            found = sets.find(key)
-            assert (ctx.get(dut.bases_set), ctx.get(dut.rebuild)) == found
-            looked = looked or found
-            ctx.set(dut.issued_set, looked[0])
+            written = {"written_first": written_first, "written_last": written_first + rng.randrange(3)}
+            strobes = {"issued": rng.random() < 0.8, "written": rng.random() < 0.5, "forget": rng.random() < 0.03}
             if strobes["forget"]:
                 sets.forget()
             if strobes["issued"]:
-                seen[looked] += 1
-                sets.use(looked[0], key, range(first, last + 1))
+                seen[wanted] += 1
+                sets.use(wanted, key, registers)
             if strobes["written"]:
-                sets.write(range(written_first, written_last + 1))
-            if strobes["issued"] or rng.random() < 0.5:
-                looked = None
-            await ctx.tick()
+                sets.write(range(written_first, written["written_last"] + 1))
+            await step(ctx, dut, **strobes, **written)
 
     simulate(dut, testbench)
     assert min(seen.values()) > 50
+
+
+async def issue(ctx, dut, register):
+    """A job with one offset register. Its set, and whether that is read."""
+    await step(ctx, dut, first=register, last=register, look=1)
+    await step(ctx, dut, issued=1)
+    return found(ctx, dut)
 
 
 @pytest.mark.parametrize("blocks", range(1, BASES_SETS + 2))
@@ -56,14 +72,9 @@ def test_as_many_take_turns_as_there_are_sets(blocks):
     fits = blocks <= BASES_SETS
 
     async def testbench(ctx):
-        ctx.set(dut.issued, 1)
         for number in range(6 * blocks):
-            ctx.set(dut.first, 2 * (number % blocks))
-            ctx.set(dut.last, 2 * (number % blocks) + 1)
-            ctx.set(dut.issued_set, ctx.get(dut.bases_set))
-            assert ctx.get(dut.bases_set) == number % (blocks if fits else BASES_SETS)
-            assert ctx.get(dut.rebuild) == (number < blocks or not fits)
-            await ctx.tick()
+            bases_set = number % (blocks if fits else BASES_SETS)
+            assert await issue(ctx, dut, number % blocks) == (bases_set, number < blocks or not fits)
 
     simulate(dut, testbench)
 
@@ -75,18 +86,22 @@ def test_a_set_that_was_overwritten_is_replaced_before_a_good_one():
     async def testbench(ctx):
         for turn in range(5):
             for block in range(BASES_SETS):
-                for name in ("first", "last"):
-                    ctx.set(getattr(dut, name), block)
-                ctx.set(dut.issued, 1)
-                ctx.set(dut.issued_set, ctx.get(dut.bases_set))
-                assert ctx.get(dut.bases_set) == block
-                assert ctx.get(dut.rebuild) == (turn == 0 or block == rewritten)
-                await ctx.tick()
-            ctx.set(dut.issued, 0)
-            for name in ("written_first", "written_last"):
-                ctx.set(getattr(dut, name), rewritten)
-            ctx.set(dut.written, 1)
-            await ctx.tick()
-            ctx.set(dut.written, 0)
+                assert await issue(ctx, dut, block) == (block, turn == 0 or block == rewritten)
+            await step(ctx, dut, written=1, written_first=rewritten, written_last=rewritten)
+
+    simulate(dut, testbench)
+
+
+def test_all_sets_that_a_range_overlaps_are_read_again():
+    dut = OffsetReuse(PE_PRESETS["unit"])
+
+    async def testbench(ctx):
+        for block in range(BASES_SETS):
+            await issue(ctx, dut, block)
+        await step(ctx, dut, written=1, written_first=1, written_last=2)
+        seen = [await issue(ctx, dut, block) for block in range(BASES_SETS)]
+        assert seen == [(0, 0), (1, 1), (2, 1), (3, 0)]
+        await step(ctx, dut, forget=1)
+        assert [(await issue(ctx, dut, block))[1] for block in range(BASES_SETS)] == [1] * BASES_SETS
 
     simulate(dut, testbench)

@@ -160,8 +160,8 @@ def with_rebuilds(jobs):
     for job in jobs:
         by_rows = job["kind"] == JobKind.MULTIPLY and job["transpose"]
         key = (job["segment_number"], job["rf"], by_rows)
-        job["bases_set"], job["rebuild"] = sets.find(key)
-        sets.use(job["bases_set"], key, ())
+        job["bases_set"], job["rebuild"] = found = sets.find(key)
+        sets.use(found, key, ())
     return jobs
 
 
