@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from tilewright.golden.spec.pe_errors import PeError
-from tilewright.hw.pe.layouts import AccessKind, JobKind
+from tilewright.hw.pe.layouts import BASES_SETS, AccessKind, JobKind
 from tilewright.hw.pe.params import LANES
 
-__all__ = ["BlockDirectory", "Segment", "Threads", "expected", "observed"]
+__all__ = ["BlockDirectory", "OffsetSets", "Segment", "Threads", "expected", "observed"]
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,34 @@ class BlockDirectory:
 
     def forget(self):
         self.blocks = [None, None]
+
+
+class OffsetSets:
+    """Sets of offsets that are held, by what they are of; the first useless one is replaced, or else one by turns."""
+
+    def __init__(self):
+        self.held = [None] * BASES_SETS  # (key, registers)
+        self.next = 0
+
+    def find(self, key):
+        """The set for a job, and whether it must be read."""
+        for number, held in enumerate(self.held):
+            if held is not None and held[0] == key:
+                return number, False
+        return (self.held.index(None) if None in self.held else self.next), True
+
+    def use(self, found, key, registers):
+        """A job with these offset registers is issued, with what ``find`` said."""
+        number, rebuild = found
+        self.held[number] = (key, set(registers))
+        if rebuild and number == self.next:
+            self.next = (self.next + 1) % BASES_SETS
+
+    def write(self, registers):
+        self.held = [None if held and held[1] & set(registers) else held for held in self.held]
+
+    def forget(self):
+        self.held = [None] * BASES_SETS
 
 
 def expected(params, threads, segment, job, directory):

@@ -8,7 +8,6 @@ from ml_dtypes import bfloat16
 from tilewright.golden.pe.program import gemm_program
 from tilewright.golden.spec.descriptor import Swizzle
 from tilewright.golden.spec.instruction import MmType
-from tilewright.hw.pe.mac import MacArray
 
 __all__ = ["Product", "products", "program_and_result"]
 
@@ -68,15 +67,10 @@ def products(preset, params):
 
 
 def _large(preset, params, kind, transpose, ka=1, kb=1):
-    """As many rows as the threads hold.
-
-    Where an mm has steps enough until the next one may use its products, eight of them that share offset registers
-    follow one another. Otherwise other products come in between.
-    """
+    """As many rows as the threads hold."""
     n, k_bytes = _LARGE[preset]
-    depth = 8 if params.threads // ka > MacArray.LATENCY else 1
     shape = {"m": params.threads // (ka * kb), "n": n, "k": k_bytes // kind.bytes}
-    return shape | {"kind": kind, "transpose": transpose, "options": {"ka": ka, "kb": kb, "depth": depth}}
+    return shape | {"kind": kind, "transpose": transpose, "options": {"ka": ka, "kb": kb}}
 
 
 def _shared(preset, params):

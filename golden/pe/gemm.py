@@ -1,6 +1,6 @@
 """Products of matrices as programs of the processing engine (docs/pe.md; seed 001 [0087] to [0091])."""
 
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import NamedTuple
 
 from ..spec.instruction import Compare, Operation, Source
@@ -16,13 +16,13 @@ _A, _B, _C, _TABLE = range(4)
 
 
 class _Visit(NamedTuple):
-    """A block of columns gets some issues of a part of K."""
+    """A block of columns gets one issue of a part of K: one mm."""
 
     tile: int
     chunk: int
     slot: int
     block: Block
-    issues: range
+    issue: int
 
 
 def lower_gemm(gemm, sizes, a, b, c, table):
@@ -30,7 +30,8 @@ def lower_gemm(gemm, sizes, a, b, c, table):
 
     A lies as M × K with K as dimension 0, C as M × N of 32 bits with N as dimension 0. Rows and columns that do not
     exist are outside of the segments, and need nothing special. Each thread loads its part of A for the next part of K
-    while that for the present one is multiplied, and products are stored while the next block is computed.
+    while that for the present one is multiplied, and products are stored while the next blocks are computed. Blocks
+    take turns at a part of K in the groups that :meth:`Plan.together` makes.
 
     Parameters
     ----------
@@ -55,20 +56,27 @@ class _Lowering:
         self.parts = [range(plan.steps)[i : i + plan.depth] for i in range(0, plan.steps, plan.depth)]  # issues of each
         self.words = []
         self.known = {}  # what a mov or a column's load has put into registers, to be left out if it is there
-        self.pending = None  # a visit whose products are still to be stored
+        self.pending = []  # last visits of blocks whose products are still to be stored
+        self.since = 0  # mm's since a store, or since the first of those visits
 
     def run(self, segments):
         """All instructions."""
         self._prepare(segments)
         phases = [list(visits) for _, visits in groupby(self._visits(), lambda visit: (visit.tile, visit.chunk))]
-        self._load_factors(phases[0][0], 0)
-        for number, phase in enumerate(phases):
+        self._load_factors(phases[0][0], 0, self.parts[0])
+        for number, (phase, following) in enumerate(zip_longest(phases, phases[1:])):
+            loads = list(self.parts[following[0].chunk]) if following else []
+            half, loaded = len(phase) // 2, 0
             for index, visit in enumerate(phase):
                 self._visit(visit, number % 2)
-                # Now the mm's that read the other factor registers are done, or nearly so.
-                if index == (len(phase) - 1) // 2 and number + 1 < len(phases):
-                    self._load_factors(phases[number + 1][0], (number + 1) % 2)
-        self._store()
+                # In the second half the mm's that read the other factor registers are done, or nearly so. Few
+                # registers at a time: columns shall not wait long.
+                due = max(0, index + 1 - half) * len(loads) // (len(phase) - half)
+                if due > loaded:
+                    self._load_factors(following[0], (number + 1) % 2, loads[loaded:due])
+                    loaded = due
+        while self.pending:
+            self._store()
         self._emit(Operation.HALT)
         return self.words
 
@@ -114,36 +122,40 @@ class _Lowering:
             for first in range(0, len(plan.blocks), plan.slots):
                 slots = list(enumerate(plan.blocks[first : first + plan.slots]))
                 if self.gemm.order == "columns":
-                    order = [(chunk, issues, slot) for slot in slots for chunk, issues in enumerate(self.parts)]
+                    order = [
+                        (chunk, issue, slot)
+                        for slot in slots
+                        for chunk, part in enumerate(self.parts)
+                        for issue in part
+                    ]
                 else:
                     order = [
-                        (chunk, issues, slot)
+                        (chunk, issue, slot)
                         for chunk, part in enumerate(self.parts)
-                        for issues in self._at_once(part)
-                        for slot in slots
+                        for group in self._groups(slots, part)
+                        for issue in part
+                        for slot in group
                     ]
-                for chunk, issues, (slot, block) in order:
-                    yield _Visit(tile, chunk, slot, block, issues)
+                for chunk, issue, (slot, block) in order:
+                    yield _Visit(tile, chunk, slot, block, issue)
 
-    def _at_once(self, part):
-        """Issues of a part of K that a block gets before the next block gets its own.
+    def _groups(self, slots, part):
+        """Slots in groups, each of which gets all of a part of K before the next group gets any.
 
-        As many as have the same offset registers, which then need to be read once. If B is transposed that is one; but
-        where blocks are cleared and stored beside, they shall have enough to multiply.
+        If B is transposed all slots have the same offset registers, but each issue has others, and so one group is
+        best; but where products are cleared and stored beside, there shall be enough to multiply from one to the next.
         """
         beside = part[0] == 0 or part[-1] == self.plan.steps - 1
-        return [range(issue, issue + 1) for issue in part] if self.gemm.transpose and not beside else [part]
+        return [slots] if self.gemm.transpose and not beside else self.plan.together(slots)
 
-    def _load_factors(self, visit, half):
-        """Rows of A for the part of K of ``visit``, to one half of the factor registers."""
-        plan, issues = self.plan, self.parts[visit.chunk]
+    def _load_factors(self, visit, half, issues):
+        """Rows of A for some issues of the part of K of ``visit``, to one half of the factor registers."""
+        plan = self.plan
         self._find_rows(plan.a + 1, "row0", visit.tile, len(self.gemm.rows))
         count = plan.sizes.factor_regs
-        # Threads that have a product to themselves read on where they stopped.
-        runs = [(0, len(issues))] if self.gemm.kb == 1 else [(i, 1) for i in range(len(issues))]
-        for index, length in runs:
-            register = plan.factors[half] + index * count
-            self._emit(Operation.LD, rd=register, n=length * count, ur=_A, rf=plan.a, imm=issues[index] * plan.step)
+        for issue in issues:
+            register = plan.factors[half] + issue % plan.depth * count
+            self._emit(Operation.LD, rd=register, n=count, ur=_A, rf=plan.a, imm=issue * plan.step)
 
     def _find_rows(self, register, name, tile, count):
         """Coordinates of the rows of ``tile``: from the table's part ``name`` on, ``count`` parts."""
@@ -158,19 +170,21 @@ class _Lowering:
     def _visit(self, visit, half):
         plan = self.plan
         product = visit.slot * plan.products
-        if visit.issues[0] == 0:
+        if visit.issue == 0:
             self._begin(visit, product)
-        for issue in visit.issues:
-            index, k = issue % plan.depth, issue * plan.step
-            offsets, imm = self._find_columns(visit, index, k)
-            self._emit(
-                Operation.MM, guard=plan.guarded, predicate=_LOADS if plan.guarded else 0, ka=self.gemm.ka,
-                kb=self.gemm.kb, transpose=self.gemm.transpose, type=self.gemm.type, rc=product,
-                ra=plan.factors[half] + index * plan.sizes.factor_regs, ur=_B, rf=offsets, imm=imm,
-            )  # fmt: skip
-        self._store()
-        if visit.issues[-1] == plan.steps - 1:
-            self.pending = visit
+        index, k = visit.issue % plan.depth, visit.issue * plan.step
+        offsets, imm = self._find_columns(visit, index, k)
+        self._emit(
+            Operation.MM, guard=plan.guarded, predicate=_LOADS if plan.guarded else 0, ka=self.gemm.ka,
+            kb=self.gemm.kb, transpose=self.gemm.transpose, type=self.gemm.type, rc=product,
+            ra=plan.factors[half] + index * plan.sizes.factor_regs, ur=_B, rf=offsets, imm=imm,
+        )  # fmt: skip
+        self.since = self.since + 1 if self.pending else 0
+        # As many mm's as a block gets of a part of K: the stores of a group are spread over the mm's of the next one.
+        if self.since >= len(self.parts[visit.chunk]):
+            self._store()
+        if visit.issue == plan.steps - 1:
+            self.pending.append(visit)
 
     def _find_columns(self, visit, index, k):
         """Offset registers and immediate of B for the issue ``index`` of a visit, which begins at ``k``."""
@@ -190,7 +204,7 @@ class _Lowering:
     def _begin(self, visit, product):
         """Products of a block: zero, which is what a load finds outside, or what is in C."""
         plan = self.plan
-        if self.pending and (self.pending.slot == visit.slot or self.gemm.accumulate):
+        while self.pending and (self.gemm.accumulate or visit.slot in [done.slot for done in self.pending]):
             self._store()
         if self.gemm.accumulate:
             self._find_rows(plan.c + 1, "row", visit.tile, 1)
@@ -207,10 +221,8 @@ class _Lowering:
         return [(product + index, 1, block.column + index * ka) for index in range(-(-block.count // ka))]
 
     def _store(self):
-        """Stores the products of the pending visit, if there is one."""
-        visit, self.pending = self.pending, None
-        if visit is None:
-            return
+        """Stores the products of the first pending visit."""
+        visit, self.since = self.pending.pop(0), 0
         plan, block = self.plan, visit.block
         self._find_rows(plan.c + 1, "row", visit.tile, 1)
         rest = block.count % self.gemm.ka

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -13,6 +13,13 @@ __all__ = ["OUTSIDE", "Block", "Gemm", "Plan"]
 
 #: A coordinate that is outside of every segment, whatever immediate is added.
 OUTSIDE = 0x80000000
+
+#: Steps from one of a product register to its next that need no waiting.
+_APART = 16
+#: Blocks that take turns at most: the hardware remembers four sets of offset registers at once, and one is A's.
+_AT_MOST = 3
+#: Blocks that take turns where they share offset registers, so that reading these for each issue is little.
+_SHARING = 4
 
 _ORDERS = ("k", "columns")
 _MAX_RANK = 4
@@ -38,8 +45,8 @@ class Gemm:
         next block gets any.
     depth : int
         At most so many issues make a part of K. With 1 "k" is the order in which every element of C gets its first term
-        before any gets its second; more of them need fewer loads of A and fewer reads of offset registers. It is
-        lowered where fewer columns at once would be the price.
+        before any gets its second; more of them need fewer loads of A and fewer reads of offset registers, as a few
+        blocks take turns until they have had the part. It is lowered where fewer columns at once would be the price.
     accumulate : bool
         C = C + A × B: what allows to split along K.
     """
@@ -52,7 +59,7 @@ class Gemm:
     kb: int = 1
     transpose: int = 0
     order: str = "k"
-    depth: int = 4
+    depth: int = 8
     accumulate: bool = False
 
     def __post_init__(self):
@@ -179,6 +186,20 @@ class Plan:
             for row, coordinates in enumerate(product(*(range(size) for size in reversed(outer))))
             for n in range(0, inner, self.width)
         ]
+
+    def together(self, slots):
+        """A list in groups of neighbours that take turns, so that a product's terms are far enough apart.
+
+        A group is as small as that allows, and never so large that offset registers need to be read at every turn. If B
+        is transposed, it is just large enough to read them seldom.
+        """
+        if self.gemm.transpose:
+            groups = max(1, len(slots) // _SHARING)
+        else:
+            turns = min(-(-_APART // self.products), _AT_MOST)
+            groups = max(-(-len(slots) // _AT_MOST), len(slots) // turns)
+        cuts = [len(slots) * group // groups for group in range(groups + 1)]
+        return [slots[begin:end] for begin, end in pairwise(cuts)]
 
     @cached_property
     def _arrays(self):

@@ -2,14 +2,14 @@
 
 from itertools import pairwise
 
-from amaranth import Module, Mux, Signal, unsigned
+from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec.segment import MAX_PAGE_LOG2
 
-from .layouts import LANE_READ_LATENCY, LaneReadLayout, SegmentEntryLayout
+from .layouts import BASES_SETS, LANE_READ_LATENCY, LaneReadLayout, SegmentEntryLayout
 from .params import LANES
 from .place import Place
 
@@ -51,11 +51,15 @@ class _AnswerLayout(data.StructLayout):
 class Bases(wiring.Component):
     """Reads the offset registers of all threads, group by group, and holds what comes out of them in memory.
 
-    One lane read a cycle; from the answer to the last one to ``busy`` low it takes three cycles. Between builds the
-    read port has a latency of one cycle.
+    There are ``BASES_SETS`` sets of them; a build replaces one, and the others stay as they are.
+
+    One lane read a cycle; from the last one's answer to ``busy`` low it takes three cycles. Between builds the read
+    port has a latency of one cycle.
 
     Members
     -------
+    set : In(range(BASES_SETS))
+        From ``start`` until ``busy`` is low again: the one that is built. With ``enable``: the one that is asked.
     start : In(1)
         Strobe, while not ``busy``: read them again.
     segment : In(SegmentEntryLayout)
@@ -77,11 +81,14 @@ class Bases(wiring.Component):
 
     def __init__(self, params):
         self._params = params
-        self._memories = [Memory(shape=BasisLayout(params), depth=params.groups, init=[]) for _ in range(LANES)]
+        self._memories = [
+            Memory(shape=BasisLayout(params), depth=BASES_SETS * params.groups, init=[]) for _ in range(LANES)
+        ]
         self._under_way = [Signal(_AnswerLayout(params), name=f"answer{n}") for n in range(LANE_READ_LATENCY)]
         self._placed = [Signal(_AnswerLayout(params), name=f"placed{n}") for n in range(_PLACE_LATENCY)]
         super().__init__(
             {
+                "set": In(range(BASES_SETS)),
                 "start": In(1),
                 "segment": In(SegmentEntryLayout(params)),
                 "first": In(params.reg_width),
@@ -194,10 +201,10 @@ class Bases(wiring.Component):
         m.submodules[f"lane{lane}"] = memory = self._memories[lane]
         write, read = memory.write_port(), memory.read_port()
         m.d.comb += [
-            write.addr.eq(placed.group),
+            write.addr.eq(Cat(self.set, placed.group)),
             write.data.eq(basis),
             write.en.eq(placed.valid & placed.last),
-            read.addr.eq(self.groups[lane]),
+            read.addr.eq(Cat(self.set, self.groups[lane])),
             read.en.eq(self.enable),
             self.rows[lane].eq(read.data),
         ]

@@ -123,7 +123,7 @@ class Issue(wiring.Component):
         fault = Signal(VerdictLayout())
         segment, is_set, exists = Signal(params.segment_width), Signal(), Signal()  # that it names
         second = Signal()  # a store asks for the registers that it stores
-        rebuild, flush, must_flush = Signal(), Signal(), Signal(init=1)
+        flush, must_flush = Signal(), Signal(init=1)
         m.d.comb += [
             uniform.number.eq(mm.ur),
             uniform.value.eq(mm.imm),
@@ -136,6 +136,7 @@ class Issue(wiring.Component):
             reuse.segment.eq(segment),
             reuse.first.eq(mm.rf),
             reuse.last.eq(mm.rf + self.segment_entry.rank),
+            reuse.by_rows.eq(operation[Operation.MM] & mm.transpose),
             reuse.forget.eq(self.segment_written),
             self.idle.eq(~self.i.valid),
             self.i.ready.eq(sender.sent | (self.faults.valid & self.faults.ready)),
@@ -176,8 +177,8 @@ class Issue(wiring.Component):
                 with m.If(verdict.o.code == PeError.NONE):
                     m.next = "FREE"
             with m.State("FREE"):
-                m.d.comb += self.prepares.eq(1)
-                m.d.sync += [rebuild.eq(reuse.rebuild), flush.eq(must_flush)]
+                m.d.comb += [self.prepares.eq(1), reuse.look.eq(1)]
+                m.d.sync += flush.eq(must_flush)
                 with m.If(self.clear):
                     with m.If(operation[Operation.ST] & ~second):
                         # A store reads two ranges: one after the other.
@@ -225,7 +226,8 @@ class Issue(wiring.Component):
             sender.decoded.eq(decoded),
             sender.segment_number.eq(segment),
             sender.segment.eq(self.segment_entry),
-            sender.rebuild.eq(rebuild),
+            sender.bases_set.eq(reuse.bases_set),
+            sender.rebuild.eq(reuse.rebuild),
             sender.flush.eq(flush),
             sender.moved.eq(moved.o),
             sender.mm_ready.eq(self.mm_ready),

@@ -106,13 +106,11 @@ class Items(wiring.Component):
         """Takes a job."""
         jobs, job = self.jobs, self._job
         by_rows = Signal()
-        built_by_rows = Signal()  # what the offsets that were read are good for
         m.d.comb += by_rows.eq((jobs.p.kind == JobKind.MULTIPLY) & jobs.p.transpose)
         m.d.sync += [
             job.eq(jobs.p),
             job.transpose.eq(by_rows),
-            built_by_rows.eq(by_rows),
-            self.build.eq(jobs.p.rebuild | (by_rows != built_by_rows)),
+            self.build.eq(jobs.p.rebuild),
             self._thread.eq(0),
             self._imm.eq(jobs.p.imm),
             self._register.eq(jobs.p.register),

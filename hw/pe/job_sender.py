@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec.instruction import Operation
 
 from .decode import DecodedLayout, instruction_view
-from .layouts import JobKind, JobLayout, MultiplyLayout, SegmentEntryLayout
+from .layouts import BASES_SETS, JobKind, JobLayout, MultiplyLayout, SegmentEntryLayout
 from .scoreboard import RangeLayout
 
 __all__ = ["JobSender"]
@@ -24,7 +24,7 @@ class JobSender(wiring.Component):
     -------
     send : 1, in
         Level, until ``sent``; the other inputs stay meanwhile.
-    decoded, segment_number, segment, rebuild, flush : in
+    decoded, segment_number, segment, bases_set, rebuild, flush : in
         What the job is made of.
     moved : RangeLayout, in
         Products, or registers of ld or st.
@@ -52,6 +52,7 @@ class JobSender(wiring.Component):
                 "decoded": In(DecodedLayout()),
                 "segment_number": In(params.segment_width),
                 "segment": In(SegmentEntryLayout(params)),
+                "bases_set": In(range(BASES_SETS)),
                 "rebuild": In(1),
                 "flush": In(1),
                 "moved": In(RangeLayout(params)),
@@ -107,6 +108,7 @@ class JobSender(wiring.Component):
             job.payload.ka.eq(mm.ka),
             job.payload.kb.eq(mm.kb),
             job.payload.transpose.eq(mm.transpose),
+            job.payload.bases_set.eq(self.bases_set),
             job.payload.rebuild.eq(self.rebuild),
             job.payload.flush.eq(self.flush),
             multiply.payload.type.eq(mm.type),

@@ -8,6 +8,7 @@ from amaranth.lib import data
 from .params import LANES
 
 __all__ = [
+    "BASES_SETS",
     "INSTRUCTION_BITS",
     "LANE_READ_LATENCY",
     "NUMBER_BITS",
@@ -33,6 +34,8 @@ INSTRUCTION_BITS = 128
 NUMBER_BITS = 32
 #: Cycles from the handshake of a lane read to the one in which its answer is there.
 LANE_READ_LATENCY = 2
+#: Sets of offsets of all threads that the loading side holds: jobs that take turns need not read theirs again.
+BASES_SETS = 4
 #: Units of B that one step can broadcast: ka = 4 columns of kb = 4 units.
 STEP_UNITS = 16
 
@@ -86,7 +89,8 @@ class JobLayout(data.StructLayout):
                 "ka": 2,  # as stored: 0 to 3
                 "kb": 2,  # as stored
                 "transpose": 1,
-                "rebuild": 1,  # offset registers may have changed since the job before: read them again
+                "bases_set": unsigned((BASES_SETS - 1).bit_length()),  # in which its offsets are held
+                "rebuild": 1,  # they are not there, or may have changed: read the registers
                 "flush": 1,  # memory or pages may have changed since the job before: forget lines and translations
             }
         )

@@ -81,6 +81,8 @@ class Sequencer(wiring.Component):
         connect(m, lanes.o, wiring.flipped(self.linear))
 
         m.d.comb += [
+            # That of an item that asks, as it does when it leaves, or of a build: its job's items are all still here.
+            bases.set.eq(items.o.p.job.bases_set),
             bases.start.eq(items.build),
             bases.segment.eq(items.o.p.job.segment),
             bases.first.eq(items.o.p.job.rf),

@@ -157,18 +157,103 @@ def test_factors_are_loaded_while_others_multiply(transpose):
     loads = instructions(program, Operation.LD)
     for before, (part, after) in enumerate(pairwise(parts)):
         register = min(mm["ra"] for mm in after)
-        between = [ld for ld in loads if ld["rd"] == register and part[0]["place"] < ld["place"] < part[-1]["place"]]
-        assert len(between) == 1 and between[0]["n"] == 4, before
-    # Beside 16 blocks' worth of multiplies a part of K takes one load, and two moves if K is not in the immediate.
+        halfway, end = part[15]["place"], after[0]["place"]
+        between = [ld for ld in loads if ld["rd"] in (register, register + 2) and halfway < ld["place"] < end]
+        assert [(ld["rd"] - register, ld["n"]) for ld in between] == [(0, 2), (2, 2)], before
+        assert any(between[0]["place"] < mm["place"] < between[1]["place"] for mm in part), "one after the other"
+    # Beside 16 blocks' worth of multiplies a part of K takes two loads, and two moves if K is not in the immediate.
     whole = parts[3][0]["place"], parts[4][0]["place"]
-    assert whole[1] - whole[0] == 32 + 1 + 2 * transpose
+    assert whole[1] - whole[0] == 32 + 2 + 2 * transpose
+
+
+@pytest.mark.parametrize("threads", [8, 16])
+@pytest.mark.parametrize("ka", [1, 2, 3, 4])
+@pytest.mark.parametrize("columns", [128, 112, 80, 16])
+def test_few_blocks_take_turns(columns, ka, threads):
+    a, b, _ = operands(np.random.default_rng(SEED), MmType.S8S8, (threads // ka, 512), (512, columns))
+    program = gemm_program(a, b, MmType.S8S8, ka=ka, sizes=PeSizes(threads, 320), size_bytes=1 << 20)
+    plan = Plan(program.gemm, program.sizes)
+    groups = plan.together(list(range(plan.slots)))
+    least, most = min(map(len, groups)), max(map(len, groups))
+    assert most <= 3
+    if plan.products >= 16:
+        assert most == 1
+    elif plan.products >= 8:
+        assert least >= min(2, plan.slots)
+    # A part of K: group after group, in each issue after issue, in each block after block.
+    part = plan.depth * plan.slots
+    multiplies = instructions(program, Operation.MM)
+    for begin in range(0, len(multiplies), part):
+        issues = range(begin // plan.slots, min(begin // plan.slots + plan.depth, plan.steps))
+        expected = [(slot * plan.products, issue * 8) for group in groups for issue in issues for slot in group]
+        assert [(mm["rc"], mm["imm"]) for mm in multiplies[begin : begin + part]] == expected
+    if least * plan.products >= 16:
+        last = {}
+        for number, mm in enumerate(multiplies):
+            assert (number - last.get(mm["rc"], -16)) * plan.products >= 16
+            last[mm["rc"]] = number
+
+
+class Timing:
+    """When the mm's of a program begin to multiply, roughly, on hardware of ``threads`` without other delays.
+
+    Loads and columns of eight threads take a cycle; offset registers that are none of the four sets held, 12 more. Four
+    mm's are under way at most. A product's steps are 15 apart.
+    """
+
+    def __init__(self, program, ranks=(2, 2, 2, 1)):
+        self.begins, self._ends, self._products = [], [0] * 4, {}
+        self._ranks, self._threads = ranks, program.sizes.threads
+        self._fetched, self._sets = 0, []
+        for fields in instructions(program, *Operation):
+            operation = fields["opcode"]
+            if operation in (Operation.LD, Operation.ST, Operation.MM):
+                self._fetch(fields, operation == Operation.MM)
+            if operation in (Operation.LD, Operation.MOV):
+                self._write(range(fields["rd"], fields["rd"] + fields.get("n", 1)))
+
+    def _fetch(self, fields, multiply):
+        if multiply:
+            self._fetched = max(self._fetched, self._ends[-4])
+        offsets = fields["ur"], fields["rf"]
+        self._fetched += -(-self._threads // 8) * (1 if multiply else fields["n"])
+        if offsets not in self._sets:
+            self._fetched += 12
+            self._sets = [*self._sets, offsets][-4:]
+        if multiply:
+            begin = max(self._ends[-1], self._fetched, self._products.get(fields["rc"], 0))
+            self._products[fields["rc"]] = begin + 15
+            self._ends.append(begin + -(-self._threads // fields["ka"]))
+            self.begins.append(begin)
+
+    def _write(self, registers):
+        self._sets = [
+            (segment, first)
+            for segment, first in self._sets
+            if first + self._ranks[segment] <= registers.start or first >= registers.stop
+        ]
+
+
+@pytest.mark.parametrize(("threads", "merges"), [(16, [(1, 1), (2, 1), (1, 2), (2, 2)]), (8, [(1, 1), (1, 2)])])
+@pytest.mark.parametrize("transpose", [0, 1])
+def test_multipliers_are_kept_busy(threads, merges, transpose):
+    for ka, kb in merges:
+        a, b, _ = operands(np.random.default_rng(SEED), MmType.S8S8, (threads // (ka * kb), 1024), (1024, 16 * threads))
+        program = gemm_program(
+            a, b, MmType.S8S8, ka=ka, kb=kb, transpose=transpose, sizes=PeSizes(threads), size_bytes=1 << 20
+        )
+        begins = Timing(program).begins
+        first, last = len(begins) // 8, len(begins) * 7 // 8
+        assert (last - first) * (threads // ka) >= 0.99 * (begins[last] - begins[first]), (ka, kb)
 
 
 def test_blocks_are_as_wide_as_registers_allow():
     def plan(columns, regs, **options):
         return Plan(Gemm((16,), (columns,), 64, MmType.S8S8, **options), PeSizes(16, regs))
 
-    assert (plan(256, 320).slots, plan(256, 320).depth) == (16, 4)
+    # Depth 8 would leave room for fewer blocks.
+    assert (plan(256, 320).slots, plan(256, 320).depth) == (16, 6)
+    assert (plan(256, 320, ka=2).slots, plan(256, 320, ka=2).depth) == (16, 8)
     assert (plan(10, 64).width, plan(10, 64).guarded) == (10, False)
     assert (plan(40, 22).width, plan(40, 22).guarded) == (10, True)
     assert (plan(40, 64, ka=3).width, plan(40, 64, ka=3).products) == (15, 5)

@@ -1,11 +1,11 @@
-"""What is held of each thread: its inner offsets, and the sums of the outer dimensions; a read a cycle."""
+"""What each set holds of each thread: its inner offsets, and the sums of the outer dimensions; a read a cycle."""
 
 import random
 
 import pytest
 
 from tilewright.hw.pe.bases import Bases
-from tilewright.hw.pe.layouts import LANE_READ_LATENCY
+from tilewright.hw.pe.layouts import BASES_SETS, LANE_READ_LATENCY
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.sim.pe_accesses import Segment
 from tilewright.sim.pysim import simulate
@@ -29,6 +29,7 @@ def test_builds(mode):
     rng = random.Random(f"{SEED} {mode}")
     stall = STALL_MODES[mode]["stall"]
     registers = {}
+    held = {}  # by set: segment, elements by group and lane, by_rows
 
     async def answer(ctx):
         reads, answers = dut.lane_reads, [None] * LANE_READ_LATENCY
@@ -42,9 +43,11 @@ def test_builds(mode):
     async def run(ctx):
         for segment in SEGMENTS:
             for by_rows in range(2 if segment.rank > 1 else 1):
-                await build(ctx, segment, rng.randrange(PARAMS.regs - 4), by_rows)
+                await build(ctx, rng.randrange(BASES_SETS), segment, rng.randrange(PARAMS.regs - 4), by_rows)
+                for number, contents in held.items():  # the set that was built, and the others as they were
+                    await check(ctx, number, *contents)
 
-    async def build(ctx, segment, first, by_rows):
+    async def build(ctx, number, segment, first, by_rows):
         elements = {}
         for group in range(PARAMS.groups):
             for lane in range(LANES):
@@ -54,6 +57,7 @@ def test_builds(mode):
         ctx.set(dut.segment, segment.entry())
         ctx.set(dut.first, first)
         ctx.set(dut.by_rows, by_rows)
+        ctx.set(dut.set, number)
         ctx.set(dut.start, 1)
         await ctx.tick()
         ctx.set(dut.start, 0)
@@ -63,9 +67,10 @@ def test_builds(mode):
             cycles += 1
         reads = segment.rank * PARAMS.groups
         assert cycles == reads + BUILD_CYCLES if not stall else cycles > reads
-        await check(ctx, segment, elements, by_rows)
+        held[number] = (segment, elements, by_rows)
 
-    async def check(ctx, segment, elements, by_rows):
+    async def check(ctx, number, segment, elements, by_rows):
+        ctx.set(dut.set, number)
         for group in range(PARAMS.groups):
             # Each lane may ask for another group.
             groups = [(group + (lane < 3)) % PARAMS.groups for lane in range(LANES)]

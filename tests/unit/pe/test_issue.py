@@ -14,8 +14,9 @@ from tilewright.golden.spec.pe_errors import PeError
 from tilewright.golden.spec.segment import SegmentElement
 from tilewright.hw.pe.decode import Decoder
 from tilewright.hw.pe.issue import Issue
-from tilewright.hw.pe.layouts import JobKind
+from tilewright.hw.pe.layouts import BASES_SETS, JobKind
 from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.sim.pe_accesses import OffsetSets
 from tilewright.sim.pysim import simulate
 from tilewright.sim.streams import STALL_MODES, send, watch_stream
 
@@ -87,7 +88,7 @@ class Reference:
         self.pe = SimpleNamespace(
             sizes=PARAMS, uniform=[None] * PARAMS.uniform_regs, segments=segments, smem=range(PARAMS.smem.size_bytes)
         )
-        self.kept = None
+        self.sets = OffsetSets()
         self.flush = 1
 
     def events(self, word, number):
@@ -108,7 +109,7 @@ class Reference:
         if operation in (Operation.MOV, Operation.SETP):
             register = fields["rd" if operation == Operation.MOV else "rs"]
             if operation == Operation.MOV:
-                self._written({register})
+                self.sets.write({register})
             item = {"setp": operation == Operation.SETP, "register": register}
             item |= {name: fields[name] for name in ("imm", "source", "guard", "predicate")}
             if operation == Operation.SETP:
@@ -123,30 +124,29 @@ class Reference:
     def _job(self, operation, fields, number):
         segment = self.pe.uniform[fields["ur"]]
         offsets = set(range(fields["rf"], fields["rf"] + SEGMENTS[segment][1]))
-        key = (segment, fields["rf"], offsets)
+        by_rows = operation == Operation.MM and fields["transpose"]
+        key = (segment, fields["rf"], by_rows)
+        bases_set, rebuild = found = self.sets.find(key)
+        self.sets.use(found, key, offsets)
         names = ("rf", "imm", "guard", "predicate")
-        job = {"kind": KINDS[operation], "number": number, "segment_number": segment, "rebuild": key != self.kept,
-               "flush": self.flush, **{name: fields[name] for name in names}}  # fmt: skip
-        self.kept, self.flush = key, 0
+        job = {"kind": KINDS[operation], "number": number, "segment_number": segment, "bases_set": bases_set,
+               "rebuild": rebuild, "flush": self.flush, **{name: fields[name] for name in names}}  # fmt: skip
+        self.flush = 0
         if operation != Operation.MM:
             first = fields["rd" if operation == Operation.LD else "rs"]
             registers = set(range(first, first + fields["n"]))
             job |= {"register": first, "count": fields["n"]}
             if operation == Operation.LD:
-                self._written(registers)
+                self.sets.write(registers)
                 return [("load", registers), ("job", job)]
             return [("job", job)]
         shape = {"ka": fields["ka"] - 1, "kb": fields["kb"] - 1}
         job |= {"register": fields["rc"], "transpose": fields["transpose"], **shape}
         products = {min(fields["rc"] + step, PARAMS.regs - 1) for step in range(steps(fields))}
-        self._written(products)
+        self.sets.write(products)
         factors = set(range(fields["ra"], fields["ra"] + PARAMS.factor_regs))
         multiply = {"type": fields["type"], "ra": fields["ra"], **shape}
         return [("mm", (products, factors)), ("job", job), ("multiply", multiply)]
-
-    def _written(self, registers):
-        if self.kept and self.kept[2] & registers:
-            self.kept = None
 
 
 def registers(span):
@@ -283,6 +283,7 @@ def test_random_programs(mode):
     jobs = [item for _, name, item in log if name == "job"]
     assert {job.kind for job in jobs} == set(JobKind)
     assert {job.rebuild for job in jobs} == {job.flush for job in jobs} == {0, 1}
+    assert {job.bases_set for job in jobs} == set(range(BASES_SETS))
 
 
 NAMED = pack(Operation.MOVU, ud=0, imm=0)
@@ -323,6 +324,16 @@ def test_a_record_names_register_and_threads():
         (PeError.SEGMENT, 0, 0, 5),
         (PeError.BARRIER, 0, 0, 5),
     ]
+
+
+@pytest.mark.parametrize(("blocks", "reads"), [(1, 1), (2, 2), (BASES_SETS, BASES_SETS), (BASES_SETS + 1, 30)])
+def test_blocks_of_columns_that_take_turns(blocks, reads):
+    words = [NAMED, *(mm(rf=20 + 2 * (number % blocks)) for number in range(30))]
+    log = run(words)
+    compare(log, words)
+    jobs = [item for _, name, item in log if name == "job"]
+    assert [job.rebuild for job in jobs] == [1] * reads + [0] * (30 - reads)
+    assert blocks > BASES_SETS or len({(job.rf, job.bases_set) for job in jobs}) == blocks
 
 
 @pytest.mark.parametrize(("strobe", "rebuild"), [("segment_written", 1), ("page_written", 0)])

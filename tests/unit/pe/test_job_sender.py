@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.golden.spec.instruction import INSTRUCTIONS, Operation
 from tilewright.hw.pe.job_sender import JobSender
-from tilewright.hw.pe.layouts import JobKind
+from tilewright.hw.pe.layouts import BASES_SETS, JobKind
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.sim.pysim import simulate
 from tilewright.sim.streams import STALL_MODES, watch_stream
@@ -40,6 +40,7 @@ def test_parts(mode):
             ctx.set(dut.decoded, {"word": word, "number": number})
             ctx.set(dut.moved, moved)
             ctx.set(dut.segment, {"base": number})
+            ctx.set(dut.bases_set, number % BASES_SETS)
             ctx.set(dut.rebuild, number & 1)
             ctx.set(dut.flush, number >> 1 & 1)
             ctx.set(dut.segment_number, number % PARAMS.segments)
@@ -86,7 +87,7 @@ def check_job(ctx, payload, operation, number, values):
     job = ctx.get(payload)
     assert job.kind == KINDS[operation]
     assert (job.number, job.segment.base, job.segment_number) == (number, number, number % PARAMS.segments)
-    assert (job.rebuild, job.flush) == (number & 1, number >> 1 & 1)
+    assert (job.bases_set, job.rebuild, job.flush) == (number % BASES_SETS, number & 1, number >> 1 & 1)
     assert (job.rf, job.imm, job.guard, job.predicate) == (values["rf"], values["imm"], 1, values["predicate"])
     if operation == Operation.MM:
         assert (job.register, job.transpose) == (values["rc"], 1)

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 from amaranth.hdl import Module
 
-from tilewright.hw.pe.layouts import LANE_READ_LATENCY, AccessKind, JobKind
+from tilewright.hw.pe.layouts import BASES_SETS, LANE_READ_LATENCY, AccessKind, JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.hw.pe.predicates import PREDICATES, PredicateFile
 from tilewright.hw.pe.sequencer import Sequencer
-from tilewright.sim.pe_accesses import BlockDirectory, Segment, Threads, expected, observed
+from tilewright.sim.pe_accesses import BlockDirectory, OffsetSets, Segment, Threads, expected, observed
 from tilewright.sim.pysim import simulate
 from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
 
@@ -155,11 +155,13 @@ def random_job(rng, params, segment, number):
 
 
 def with_rebuilds(jobs):
-    """``rebuild`` as it is issued when no register is written."""
-    before = None
+    """``bases_set`` and ``rebuild`` as they are issued when no register is written."""
+    sets = OffsetSets()
     for job in jobs:
-        offsets = (job["segment_number"], job["rf"])
-        job["rebuild"], before = int(offsets != before), offsets
+        by_rows = job["kind"] == JobKind.MULTIPLY and job["transpose"]
+        key = (job["segment_number"], job["rf"], by_rows)
+        job["bases_set"], job["rebuild"] = found = sets.find(key)
+        sets.use(found, key, ())
     return jobs
 
 
@@ -211,6 +213,28 @@ def test_one_access_a_cycle(ka, kb, transpose):
     accepted, taken = Bench(params, state).run(jobs, wanted)
     assert taken[-1] - taken[0] == len(wanted) - 1
     assert taken[0] - accepted[0] == LATENCY + segment.rank * params.groups + BUILD_CYCLES
+
+
+@pytest.mark.parametrize("blocks", [2, BASES_SETS])
+def test_no_gap_where_blocks_of_columns_take_turns(blocks):
+    params = PARAMS.replace(threads=16)
+    segment = Segment(0, 0, (200, 64), (6, 3), paged=True)
+    rounds = 4
+    # Block b: offsets from register 2·b on, columns 16·b to 16·b + 15. An mm with ka = kb = 2 has eight steps.
+    registers = [
+        [*(value for block in range(blocks) for value in (0, 16 * block + thread)), *[0] * (params.regs - 2 * blocks)]
+        for thread in range(16)
+    ]
+    state = Threads(registers, [0] * 16)
+    jobs = multiplies(segment, rounds * blocks, ka=1, kb=1, transpose=0)
+    for job in jobs:
+        job |= {"rf": 2 * (job["number"] % blocks), "imm": 16 * (job["number"] // blocks)}
+    with_rebuilds(jobs)
+    wanted = all_expected(params, state, [segment], jobs)
+    _, taken = Bench(params, state).run(jobs, wanted)
+    ends = [cycle for cycle, access in zip(taken, wanted, strict=True) if access["last"]]
+    steady = len(wanted) // rounds * (rounds - 1)
+    assert ends[-1] - ends[blocks - 1] == steady  # an access a cycle from the second round on
 
 
 def test_loads_and_stores_one_word_a_cycle():
