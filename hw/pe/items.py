@@ -6,16 +6,9 @@ from amaranth.lib.wiring import In, Out
 
 from .layouts import JobKind, JobLayout
 from .params import LANES
+from .sharing import SPLIT_COLUMNS, columns_per_item
 
-__all__ = ["SPLIT_COLUMNS", "ItemLayout", "Items", "columns_per_item"]
-
-#: Columns in the first of the two items of a step that does not fit eight lanes (ka and kb of 3 or 4).
-SPLIT_COLUMNS = 2
-
-
-def columns_per_item(ka, kb):
-    """Columns of an item of mm: whole steps of ka columns if they fit eight lanes, or else a part of one."""
-    return LANES // kb // ka * ka or SPLIT_COLUMNS
+__all__ = ["ItemLayout", "Items"]
 
 
 class ItemLayout(data.StructLayout):

@@ -7,21 +7,15 @@ from amaranth.lib.wiring import In, Out
 from ..lib.table import is_one_of
 from .layouts import ColumnsLayout, MultiplyLayout
 from .params import LANES
-from .sharing import SHARINGS
+from .sharing import SHARINGS, columns_per_item
 
 __all__ = ["OFFSETS", "PartCutter", "PartLayout", "unit_lanes"]
-
-
-def _columns_of(ka, kb):
-    """Columns of an item: whole steps of them if ka columns or more fit."""
-    fit = LANES // kb
-    return fit // ka * ka if fit >= ka else fit
 
 
 def _parts():
     """Every part that there can be: (ka, kb, first_member, number of the part in its item)."""
     for ka, kb in SHARINGS:
-        columns = _columns_of(ka, kb)
+        columns = columns_per_item(ka, kb)
         for first_member in sorted({columns * item % ka for item in range(ka)}):
             for number in range((first_member + columns - 1) // ka + 1):
                 yield ka, kb, first_member, number
@@ -41,7 +35,7 @@ def unit_lanes(unit):
     lanes = {}
     for ka, kb, first_member, number in _parts():
         offset = _offset_of(ka, kb, first_member, number)
-        if unit < ka * kb and 0 <= unit + offset < kb * _columns_of(ka, kb):
+        if unit < ka * kb and 0 <= unit + offset < kb * columns_per_item(ka, kb):
             lanes[offset] = unit + offset
     return lanes
 

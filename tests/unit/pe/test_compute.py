@@ -13,12 +13,11 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.pe.dot import dot
 from tilewright.golden.spec.instruction import MmType
 from tilewright.hw.pe.compute import Compute
-from tilewright.hw.pe.items import SPLIT_COLUMNS, columns_per_item
 from tilewright.hw.pe.mac import MacArray
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.hw.pe.registers import RegisterFile
 from tilewright.hw.pe.scoreboard import Scoreboard
-from tilewright.hw.pe.sharing import SHARINGS
+from tilewright.hw.pe.sharing import SHARINGS, SPLIT_COLUMNS, columns_per_item
 from tilewright.sim.pysim import simulate
 from tilewright.sim.streams import send
 
