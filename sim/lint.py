@@ -27,7 +27,7 @@ WAIVED = {
 _YOSYS = "import sys; from pyosys import libyosys; libyosys.run_pass(sys.argv[1])"
 #: Yosys about what Yosys itself has written.
 _OWN_STYLE = "Encountered `parallel_case' comment"
-_MEMORY_DROPPED = re.compile(r"Replacing memory \\(\S+) with list of registers")
+_MEMORY_DROPPED = re.compile(r"Replacing memory \\(\S+) with list of registers. See \S+:(\d+)")
 _INITIAL = re.compile(r"^  initial begin.*?^  end\n", re.MULTILINE | re.DOTALL)
 _SHIFTED = re.compile(r"^  assign (\S+) = \d+'h[0-9a-f]+ >> .*$", re.MULTILINE)
 _WARNING = re.compile(r"^%(?:Error|Warning)[^\n]*", re.MULTILINE)
@@ -82,8 +82,10 @@ def _harmless(warning, text):
     memory = _MEMORY_DROPPED.search(warning)
     if not memory:
         return False
-    last_words = re.findall(rf"^ *reg \[[^]]+\] \\?{re.escape(memory[1])} ?\[(\d+):0\]", text, re.MULTILINE)
-    return set(last_words) == {"0"}
+    # Another module may have a larger memory of the same name.
+    before = text.splitlines()[: int(memory[2])]
+    declared = re.compile(rf" *reg \[[^]]+\] \\?{re.escape(memory[1])} ?\[(\d+):0\]")
+    return next(filter(None, map(declared.match, reversed(before))))[1] == "0"
 
 
 def _run(command, environment=None):

@@ -22,6 +22,13 @@ def test_a_memory_of_one_word_passes(tmp_path):
     assert check(tmp_path, "reg [3:0] r [0:0];\nalways @(posedge clk) r[1'h0] <= a;\nassign o = r[1'h0];") == []
 
 
+def test_a_memory_of_one_word_passes_beside_a_larger_one_of_that_name(tmp_path):
+    larger = "reg [3:0] r [1:0];\nalways @(posedge clk) r[i] <= a;\nassign o = r[~i];"
+    body = "reg [3:0] r [0:0];\nalways @(posedge clk) r[1'h0] <= a;\nwire [3:0] p = r[1'h0];\nlarger b(clk, clk, p, o);"
+    module = f"module larger(input clk, input i, input [3:0] a, output [3:0] o);\n{larger}"
+    assert check(tmp_path, f"{body}\nendmodule\n{module}") == []
+
+
 @pytest.mark.parametrize(
     ("body", "tool"),
     [
