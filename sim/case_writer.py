@@ -1,13 +1,12 @@
 """Replay cases from maps and commands: how a failure that a random run found becomes a vector that is kept."""
 
 import json
-import tempfile
 from pathlib import Path
 
 from tilewright.golden.spec import Fill, Mode
 from tilewright.golden.tmau.descriptor import spoken
 
-from .cases import read_cases
+from .cases import cases_of
 from .replay_golden import run_case
 
 __all__ = ["case_of", "case_text", "map_fields"]
@@ -66,8 +65,6 @@ def map_fields(tmap):
 
 def _golden_record(case):
     """The result record of a case, read back as a user's file would be."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "case.json"
-        path.write_text(json.dumps({"version": 1, "cases": [case]}))
-        (read,) = read_cases(path)
+    document = json.loads(json.dumps({"version": 1, "cases": [case]}))
+    (read,) = cases_of(document, "case", Path())
     return run_case(read).record

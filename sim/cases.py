@@ -1,7 +1,9 @@
-"""Replay cases (replay.md): a JSON file, read strictly and as a whole before anything runs."""
+"""Replay cases (replay.md): a file of JSON, or of JSON in xz, read strictly and as a whole before anything runs."""
 
 import json
+import lzma
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from tilewright.golden import Windows
@@ -11,13 +13,16 @@ from tilewright.golden.spec.pe_errors import PeError
 
 from .case_commands import read_command
 from .case_maps import read_map
+from .expectations import read_expectation
 from .fields import Fields
 from .images import MemoryImage, read_image
 from .layout_cases import read_align, read_lanes
-from .pe_cases import PE_KINDS, read_pe_case
 from .usage import UsageError
 
-__all__ = ["Case", "read_cases"]
+__all__ = ["ENGINE_KINDS", "Case", "cases_of", "read_cases"]
+
+#: Kinds of the processing engine. Their module needs more than numpy, and is imported when such a case comes.
+ENGINE_KINDS = ("program", "gemm")
 
 #: Kinds that cannot run yet: required and optional fields.
 _OTHER_KINDS = {
@@ -58,16 +63,26 @@ def read_cases(path):
     """All cases of a file, a list of :class:`Case` and :class:`PeCase`; UsageError if anything is not valid."""
     path = Path(path)
     try:
-        document = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_without_repetition)
+        raw = path.read_bytes()
+        text = lzma.decompress(raw) if path.suffix == ".xz" else raw
+        document = json.loads(text.decode("utf-8"), object_pairs_hook=_without_repetition)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    except lzma.LZMAError as error:
+        raise UsageError(f"{path}: is not compressed by xz: {error}") from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: is not JSON: {error}") from None
-    fields = Fields(document, f"{path.name}")
+    return cases_of(document, path.name, path.parent)
+
+
+def cases_of(document, name, folder):
+    """The same of what a file called ``name`` in ``folder`` holds."""
+    fields = Fields(document, name)
     fields.integer("version", 1, 1)
+    _check_silicon(fields.inner("silicon", None))
     entries = fields.listed("cases")
     fields.end()
-    cases = [_read_case(entry, index, path.parent) for index, entry in enumerate(entries)]
+    cases = [_read_case(entry, index, folder) for index, entry in enumerate(entries)]
     names = set()
     for case in cases:
         if case.name in names:
@@ -85,20 +100,30 @@ def _without_repetition(pairs):
     return document
 
 
+def _check_silicon(fields):
+    """Of a capture: on what its expectations were measured, and when."""
+    if fields is not None:
+        for name in ("gpu", "driver", "cuda", "date"):
+            fields.text(name)
+        fields.end()
+
+
 def _read_case(entry, index, folder):
     fields = Fields(entry, f"case {index}")
     name = fields.text("name")
     fields.case = f"case {name!r}"
     fields.text("why", "")
-    kind = fields.choice("kind", ["tmau", *_OTHER_KINDS, *_LAYOUT_KINDS, *PE_KINDS])
-    expect = _read_expect(fields.inner("expect", None), PeError if kind in PE_KINDS else Error)
-    if kind in PE_KINDS:
-        return read_pe_case(fields, name, kind, expect, folder)
+    kind = fields.choice("kind", ["tmau", *_OTHER_KINDS, *_LAYOUT_KINDS, *ENGINE_KINDS])
+    expect = fields.inner("expect", None)
+    if kind in ENGINE_KINDS:
+        read_pe_case = import_module("tilewright.sim.pe_cases").read_pe_case
+        return read_pe_case(fields, name, kind, read_expectation(expect, PeError), folder)
     if kind in _OTHER_KINDS:
         _check_other_kind(fields, kind)
-        return Case(name, kind, expect, f"kind {kind} is not supported yet")
+        return Case(name, kind, read_expectation(expect, Error), f"kind {kind} is not supported yet")
     gmem = read_image(fields.inner("gmem"), 1 << 32, (mix_pattern, 0), folder)
     smem = read_image(fields.inner("smem"), 1 << 20, (fill_pattern, 205), folder)
+    expect = read_expectation(expect, Error, {"gmem": gmem.size, "smem": smem.size})
     if kind in _LAYOUT_KINDS:
         layout = _LAYOUT_KINDS[kind](fields, smem.size)
         fields.end()
@@ -158,45 +183,3 @@ def _why_skipped(cores, commands):
     if any(command.multicast is not None for command in commands):
         return "multicast is not supported yet"
     return None
-
-
-def _read_expect(fields, errors):
-    """What must come out, in the form of a result record; only what is expected. ``errors``: that there are."""
-    if fields is None:
-        return {}
-    expect = {}
-    if "error" in fields:
-        expect["error"] = fields.choice("error", [None, *(error.name.lower() for error in errors if error)])
-    if errors is PeError and "record" in fields:
-        expect["record"] = _read_record(fields)
-    if "tx_bytes" in fields:
-        expect["tx_bytes"] = fields.integers("tx_bytes", 0, 1 << 32)
-    if "smem" in fields:
-        listed = fields.raw("smem")
-        cores = listed if isinstance(listed, list) else [listed]
-        expect["smem_sha256"] = [_read_sha256(Fields(core, fields.case, fields.name("smem"))) for core in cores]
-    if "strides" in fields:
-        expect["strides"] = fields.raw("strides")
-    for memory in ("gmem", "output"):
-        if memory in fields:
-            expect[f"{memory}_sha256"] = _read_sha256(fields.inner(memory))
-    fields.end()
-    return expect
-
-
-def _read_record(fields):
-    """An error record of the processing engine, or None."""
-    if fields.peek("record") is None:
-        return fields.raw("record")
-    inner = fields.inner("record")
-    record = {name: inner.integer(name, 0, (1 << 32) - 1) for name in ("instruction", "first", "last", "register")}
-    inner.end()
-    return record
-
-
-def _read_sha256(fields):
-    digest = fields.text("sha256")
-    if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
-        raise fields.wrong("sha256", f"must be 64 lower-case hex digits, not {digest!r}")
-    fields.end()
-    return digest

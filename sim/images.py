@@ -6,7 +6,7 @@ import numpy as np
 
 from tilewright.golden.patterns import fill_pattern, hex_pattern, mix_pattern
 
-__all__ = ["MemoryImage", "read_image", "read_init"]
+__all__ = ["MemoryImage", "read_image", "read_init", "read_spots"]
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,16 @@ def read_init(fields, size, folder):
     return MemoryImage(size, tuple(_read_layers(fields, size, folder)))
 
 
+def read_spots(fields, field, size):
+    """Takes a list of pairs of an address and hex digits within ``size`` bytes; returns addresses with uint8 arrays."""
+    return [_read_spot(fields, f"{field}[{index}]", spot, size) for index, spot in enumerate(fields.listed(field))]
+
+
 def _read_layers(fields, size, folder):
     """Functions that each write a part of the contents, in order."""
     if "set" in fields:
-        spots = [_read_spot(fields, index, spot, size) for index, spot in enumerate(fields.listed("set"))]
-        layers = [*_read_layers(fields.inner("over"), size, folder), *spots]
+        spots = read_spots(fields, "set", size)
+        layers = [*_read_layers(fields.inner("over"), size, folder), *(_spot(*spot) for spot in spots)]
     elif "npy" in fields:
         layers = [_spot(0, _read_npy(fields, size, folder))]
     elif "hex" in fields:
@@ -70,13 +75,12 @@ def _spot(address, data):
     return lambda memory: memory.__setitem__(slice(address, address + len(data)), data)
 
 
-def _read_spot(fields, index, spot, size):
-    name = f"set[{index}]"
+def _read_spot(fields, name, spot, size):
     if not isinstance(spot, list) or len(spot) != 2:
         raise fields.wrong(name, "must be a pair of an address and hex digits")
     fields.check_integer(f"{name}[0]", spot[0], 0, size)
     data = _check_hex(fields, f"{name}[1]", spot[1], size - spot[0])
-    return _spot(spot[0], np.frombuffer(data, np.uint8))
+    return spot[0], np.frombuffer(data, np.uint8)
 
 
 def _check_hex(fields, name, digits, room):

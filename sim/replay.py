@@ -11,10 +11,11 @@ from importlib import import_module
 from pathlib import Path
 
 from .cases import read_cases
+from .expectations import mismatches
 from .replay_golden import run_case
 from .usage import UsageError
 
-__all__ = ["BACKENDS", "configure", "mismatches", "run"]
+__all__ = ["BACKENDS", "configure", "run"]
 
 #: Where cases can run, and the module that does it.
 BACKENDS = {
@@ -47,7 +48,7 @@ def run(args):
                 continue
             backend = backend or stack.enter_context(import_module(BACKENDS[args.on]).open_backend(args))
             outcome = backend(case)
-            wrong = mismatches(case.expect, outcome.record)
+            wrong = mismatches(case.expect, outcome)
             if args.on != "golden":
                 wrong += _differences(outcome, run_case(case))
             missed += bool(wrong)
@@ -64,15 +65,6 @@ def run(args):
     skipped = sum(bool(case.skip) for case in cases)
     print(f"{len(cases) - skipped} cases ran on {args.on}, {missed} with a mismatch; {skipped} skipped")
     return 1 if missed else 0
-
-
-def mismatches(expect, record):
-    """Sentences on every field in which a result record is not what was expected."""
-    return [
-        f"{field} is {record.get(field)}, not {value} as expected"
-        for field, value in expect.items()
-        if record.get(field) != value
-    ]
 
 
 def _differences(outcome, golden):
