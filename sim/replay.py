@@ -1,7 +1,8 @@
 """``tilewright replay``: runs the cases of a file (replay.md) and compares with what they expect.
 
 A backend is a module with ``open_backend(args)``, a context manager that yields a callable: one case in, an ``Outcome``
-out. What another backend than golden returns must also equal golden's, whole memories included.
+out. It may have ``why_not(case)``, the sentence why it has nothing to run the case on, or None. What another backend
+than golden returns must also equal golden's, whole memories included.
 """
 
 import json
@@ -13,6 +14,7 @@ from pathlib import Path
 from .cases import read_cases
 from .expectations import mismatches
 from .replay_golden import run_case
+from .rtl_options import configure_rtl
 from .usage import UsageError
 
 __all__ = ["BACKENDS", "configure", "run"]
@@ -21,6 +23,7 @@ __all__ = ["BACKENDS", "configure", "run"]
 BACKENDS = {
     "golden": "tilewright.sim.replay_golden",
     "rtl": "tilewright.sim.replay_rtl",
+    "gpu": "tilewright.sim.replay_gpu",
 }
 
 
@@ -30,23 +33,27 @@ def configure(parser):
     parser.add_argument("--on", choices=list(BACKENDS), required=True, help="what runs the cases")
     parser.add_argument("--out", metavar="RESULTS.json", type=Path, help="write one result record a case")
     parser.add_argument("--dump", metavar="DIR", type=Path, help="write the memories after each case")
-    import_module(BACKENDS["rtl"]).configure(parser.add_argument_group("on rtl"))
+    configure_rtl(parser.add_argument_group("on rtl"))
 
 
 def run(args):
     """Runs the subcommand; returns 1 if a case did not meet what it expects, otherwise 0."""
     cases = read_cases(args.cases)
     _check_targets(args)
-    records, missed = [], 0
+    module = import_module(BACKENDS[args.on])
+    why_not = getattr(module, "why_not", lambda case: None)
+    records, missed, skipped = [], 0, 0
     with ExitStack() as stack:
-        # Opened late: a file in which every case is skipped needs no simulator.
+        # Opened late: a file in which every case is skipped needs no simulator, and no GPU.
         backend = None
         for case in cases:
-            if case.skip:
-                records.append({"name": case.name, "skipped": case.skip})
-                print(f"skipped   {case.name}: {case.skip}")
+            reason = case.skip or why_not(case)
+            if reason:
+                records.append({"name": case.name, "skipped": reason})
+                print(f"skipped   {case.name}: {reason}")
+                skipped += 1
                 continue
-            backend = backend or stack.enter_context(import_module(BACKENDS[args.on]).open_backend(args))
+            backend = backend or stack.enter_context(module.open_backend(args))
             outcome = backend(case)
             wrong = mismatches(case.expect, outcome)
             if args.on != "golden":
@@ -62,7 +69,6 @@ def run(args):
         draft = args.out.with_name(f".{args.out.name}.draft")
         draft.write_text(json.dumps({"version": 1, "results": records}, indent=1) + "\n", encoding="utf-8")
         draft.replace(args.out)
-    skipped = sum(bool(case.skip) for case in cases)
     print(f"{len(cases) - skipped} cases ran on {args.on}, {missed} with a mismatch; {skipped} skipped")
     return 1 if missed else 0
 

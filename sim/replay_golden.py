@@ -2,15 +2,36 @@
 
 import hashlib
 from contextlib import contextmanager
+from importlib import import_module
+from typing import NamedTuple
+
+import numpy as np
 
 from tilewright.golden import Machine, Memory, command_word
 from tilewright.golden.spec import Opcode
 
-from .pe_cases import PeCase
-from .pe_replay import run_pe_case
+from .cases import ENGINE_KINDS
 from .replay_outcome import Outcome
 
-__all__ = ["open_backend", "result_record", "run_case"]
+__all__ = ["Run", "open_backend", "result_record", "run_case", "run_commands"]
+
+
+class Run(NamedTuple):
+    """What became of the commands of a case.
+
+    Attributes
+    ----------
+    errors : list of Error or None
+        Of each issue of a command.
+    tx_bytes : list of int
+        Bytes of its transfer; 0 if it was refused.
+    gmem, smem : uint8 array
+    """
+
+    errors: list
+    tx_bytes: list
+    gmem: np.ndarray
+    smem: np.ndarray
 
 
 @contextmanager
@@ -20,9 +41,16 @@ def open_backend(args):
 
 
 def run_case(case):
-    """Runs a case that is not to be skipped. Every issue of a command has an entry in tx_bytes; 0 if it was refused."""
-    if isinstance(case, PeCase):
-        return run_pe_case(case)
+    """Runs a case that is not to be skipped."""
+    if case.kind in ENGINE_KINDS:
+        return import_module("tilewright.sim.pe_replay").run_pe_case(case)
+    run = run_commands(case)
+    record = result_record(case, next(filter(None, run.errors), None), run.tx_bytes, run.gmem, run.smem)
+    return Outcome(record, {"gmem": run.gmem, "smem": run.smem})
+
+
+def run_commands(case):
+    """Runs the commands of a case of the TMAU; a :class:`Run`."""
     gmem, smem = case.global_contents(), case.smem.contents()
     machine = Machine(Memory(gmem, "global memory"), smem, windows=case.windows)
     landed, errors = [], []
@@ -34,9 +62,8 @@ def run_case(case):
                 errors.append(spec.refused)
                 continue
             landed.append(_issue(machine, command.opcode, spec, fields) or 0)
-            errors += [record.code for record in machine.errors]
-            machine.errors.clear()
-    return Outcome(result_record(case, errors[0] if errors else None, landed, gmem, smem), {"gmem": gmem, "smem": smem})
+            errors.append(machine.errors.pop().code if machine.errors else None)
+    return Run(errors, landed, gmem, smem)
 
 
 def _issue(machine, opcode, spec, fields):

@@ -1,18 +1,13 @@
 """Replay on the RTL."""
 
-from argparse import ArgumentTypeError
 from contextlib import contextmanager
-from math import inf
 
 from tilewright.golden.spec import LaneLayout, Opcode, Space
-from tilewright.golden.tmau.tile import footprint
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import PRESETS
 
-from .build import SIMULATORS
 from .command_words import needed_words
-from .memory_model import MAX_LATENCY, MIN_LATENCY
 from .pe_cases import PeCase
 from .pe_program_run import run_on_session
 from .pe_replay import pe_outcome
@@ -22,19 +17,12 @@ from .replay_golden import result_record
 from .replay_golden import run_case as run_on_golden
 from .replay_outcome import Outcome
 from .session import Session
+from .shared_reach import shared_reach
 from .usage import UsageError
 
-__all__ = ["configure", "open_backend", "run_case"]
+__all__ = ["open_backend", "run_case"]
 
 _LEAST_MEMORY = 16 << 20  # bytes; that of a session, so that they share a model
-
-
-def configure(parser):
-    """Adds the arguments that only matter on the RTL."""
-    parser.add_argument("--preset", choices=list(PRESETS), default="default", help="configuration of the TMAU")
-    parser.add_argument("--latency", type=_latency, default=100, help="cycles from a read address to its data")
-    parser.add_argument("--stall", type=_stall, default=0.0, help="probability of a pause before a transfer")
-    parser.add_argument("--sim", choices=SIMULATORS, default=SIMULATORS[0], help="simulator")
 
 
 @contextmanager
@@ -51,7 +39,7 @@ def open_backend(args):
             if engine not in sessions:
                 sessions[engine] = PeSession(params=engine, simulator=args.sim)
             return pe_outcome(case, run_on_session(case.program, sessions[engine]))
-        params = _params(case, args.preset)
+        params = _params(case, args.preset or "default")
         # Of few sizes, so that few models serve many cases.
         memory_bytes = max(1 << (case.gmem.size - 1).bit_length(), _LEAST_MEMORY)
         key = params, memory_bytes
@@ -173,43 +161,9 @@ def _params(case, preset):
     """The preset, if the case cannot see that its shared memory is larger; otherwise with that of the case."""
     params = PRESETS[preset]
     size = case.smem.size
-    if size == params.smem.size_bytes or _reach(case) <= size <= params.smem.size_bytes:
+    if size == params.smem.size_bytes or shared_reach(case) <= size <= params.smem.size_bytes:
         return params
     try:
         return params.replace(smem=SmemParams(size))
     except ValueError as error:
         raise UsageError(f"case {case.name!r}: smem.bytes: {error}") from None
-
-
-def _reach(case):
-    """First address in shared memory that no command asks for; infinite if its size decides what a command means."""
-    reach = 0
-    for command in case.commands:
-        if command.opcode == Opcode.LANES:
-            return inf
-        spec = case.maps.get(command.map)
-        for fields in command.issues:
-            if "smem" in fields and spec.refused is None:
-                reach = max(reach, fields["smem"] + footprint(spec.tmap))
-            if command.opcode == Opcode.COPY_BLOCK:
-                shared = [fields[side] for side in ("source", "destination") if fields[f"{side}_space"] == Space.SHARED]
-                reach = max(reach, fields["size"] + max(shared, default=0))
-    return reach
-
-
-def _latency(text):
-    return _between(text, int, MIN_LATENCY, MAX_LATENCY, "latency")
-
-
-def _stall(text):
-    return _between(text, float, 0.0, 0.99, "stall")
-
-
-def _between(text, kind, low, high, what):
-    try:
-        value = kind(text)
-    except ValueError:
-        value = None
-    if value is None or not low <= value <= high:
-        raise ArgumentTypeError(f"{what} must be {low} to {high}, not {text!r}")
-    return value

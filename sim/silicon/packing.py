@@ -1,0 +1,130 @@
+"""Jobs of the replay program from cases.
+
+What a case must be for :func:`pack` is what :func:`.support.why_not` says. Tensor maps go to the driver with whatever
+values the case gives them: whether it refuses them is part of the reply.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tilewright.golden import tx_bytes
+from tilewright.golden.spec import Element, Mode, Opcode, Space
+
+from .records import GRANULE, MAGIC, MOST_EXPECTED, RECORDS, SHARED_BYTES, Op
+
+__all__ = ["BLOCK_TYPES", "Issue", "counted_bytes", "issues", "job_shared_bytes", "pack"]
+
+#: CUtensorMapDataType of each element: the driver has no signed bytes and halves, and no 8-bit floats.
+_MAP_TYPES = {
+    Element.U8: 0, Element.S8: 0, Element.F8E4M3: 0, Element.F8E5M2: 0, Element.U16: 1, Element.S16: 1,
+    Element.U32: 2, Element.S32: 3, Element.U64: 4, Element.S64: 5, Element.F16: 6, Element.F32: 7, Element.F64: 8,
+    Element.BF16: 9, Element.TF32: 11,
+}  # fmt: skip
+
+#: Type of each element that a block copy can reduce.
+BLOCK_TYPES = {
+    Element.U32: 1, Element.S32: 2, Element.U64: 3, Element.S64: 4, Element.F16: 5, Element.BF16: 6, Element.F32: 7,
+}  # fmt: skip
+
+_OPS = {
+    Opcode.LOAD: Op.LOAD,
+    Opcode.STORE: Op.STORE,
+    Opcode.REDUCE: Op.REDUCE,
+    Opcode.PREFETCH: Op.PREFETCH,
+    Opcode.PREFETCH_BLOCK: Op.PREFETCH_BLOCK,
+    Opcode.COMMIT: Op.NOTHING,
+    Opcode.WAIT: Op.NOTHING,
+    Opcode.WAIT_ALL: Op.NOTHING,
+}
+#: By source, destination, and whether the destination is reduced.
+_COPIES = {
+    (Space.GLOBAL, Space.SHARED, False): Op.GLOBAL_TO_SHARED,
+    (Space.SHARED, Space.GLOBAL, False): Op.SHARED_TO_GLOBAL,
+    (Space.SHARED, Space.SHARED, False): Op.SHARED_TO_SHARED,
+    (Space.SHARED, Space.GLOBAL, True): Op.REDUCE_TO_GLOBAL,
+    (Space.SHARED, Space.SHARED, True): Op.REDUCE_TO_SHARED,
+}
+
+
+class Issue(NamedTuple):
+    """One issue of a command of a case; ``spec`` is the ``MapSpec`` that it names, or None."""
+
+    opcode: Opcode
+    map: str
+    spec: object
+    fields: dict
+
+
+def issues(case):
+    """Every issue of every command of a case, in order."""
+    return [
+        Issue(command.opcode, command.map, case.maps.get(command.map), fields)
+        for command in case.commands
+        for fields in command.issues
+    ]
+
+
+def counted_bytes(issue):
+    """Bytes of the transfer of an issue, by golden's rules; 0 for what transfers nothing, or has no number."""
+    if issue.opcode in (Opcode.LOAD, Opcode.STORE, Opcode.REDUCE):
+        tmap = issue.spec.tmap
+        return tx_bytes(tmap) if tmap.rank and all(tmap.traversal) else 0
+    return issue.fields["size"] if issue.opcode == Opcode.COPY_BLOCK else 0
+
+
+def pack(case, shared_bytes=SHARED_BYTES):
+    """The job that a case is, for a GPU whose jobs have at most so much shared memory; bytes."""
+    commands = issues(case)
+    header = np.zeros((), RECORDS["JobHeader"])
+    smem = np.zeros(job_shared_bytes(case, shared_bytes), np.uint8)
+    contents = case.smem.contents()[: len(smem)]
+    smem[: len(contents)] = contents
+    header["magic"], header["maps"], header["commands"] = MAGIC["JobHeader"], len(case.maps), len(commands)
+    header["shared_bytes"], header["global_bytes"] = len(smem), case.gmem.size
+    maps = np.zeros(len(case.maps), RECORDS["MapRecord"])
+    for record, spec in zip(maps, case.maps.values(), strict=True):
+        _fill_map(record, spec.tmap)
+    numbers = {name: number for number, name in enumerate(case.maps)}
+    records = np.zeros(len(commands), RECORDS["CommandRecord"])
+    for record, issue in zip(records, commands, strict=True):
+        _fill_command(record, issue, numbers)
+    return b"".join(part.tobytes() for part in (header, maps, records, case.global_contents(), smem))
+
+
+def job_shared_bytes(case, shared_bytes=SHARED_BYTES):
+    """Shared memory of the job: that of the case, but no more than a GPU has."""
+    return min(-(-case.smem.size // GRANULE) * GRANULE, shared_bytes // GRANULE * GRANULE)
+
+
+def _fill_map(record, tmap):
+    """A map in the arguments of the driver's functions; what they do not read stays zero."""
+    for name, values in (("size", tmap.size), ("stride", tmap.stride), ("box", tmap.box), ("step", tmap.traversal),
+                         ("lower", tmap.lower), ("upper", tmap.upper)):  # fmt: skip
+        record[name][: len(values)] = values
+    record["address"], record["rank"] = tmap.address, tmap.rank
+    record["type"], record["fill"] = _MAP_TYPES[tmap.element], tmap.fill
+    record["interleave"], record["swizzle"], record["promotion"] = tmap.interleave, tmap.swizzle, tmap.l2_promotion
+    if tmap.mode == Mode.IM2COL:
+        record["im2col"], record["channels"], record["pixels"] = 1, tmap.channels, tmap.pixels
+
+
+def _fill_command(record, issue, numbers):
+    fields = issue.fields
+    if issue.spec:
+        record["map"] = numbers[issue.map]
+        for name in ("coords", "offsets"):
+            values = fields.get(name, ())
+            record[name][: len(values)] = values
+        record["shared"] = fields.get("smem", 0)
+    elif "size" in fields:
+        record["source"], record["size"] = fields["source"], fields["size"]
+        record["destination"] = fields.get("destination", 0)
+    record["reduction"] = fields.get("reduction", 0)
+    if issue.opcode == Opcode.COPY_BLOCK:
+        record["op"] = _COPIES[fields["source_space"], fields["destination_space"], "reduction" in fields]
+        record["type"] = BLOCK_TYPES[fields["element"]] if "element" in fields else 0
+    else:
+        record["op"] = _OPS[issue.opcode]
+    if record["op"] in (Op.LOAD, Op.GLOBAL_TO_SHARED, Op.SHARED_TO_SHARED, Op.REDUCE_TO_SHARED):
+        record["expected"] = min(counted_bytes(issue), MOST_EXPECTED)

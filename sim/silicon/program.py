@@ -1,0 +1,160 @@
+"""The replay program: found or built, started as a child process, fed with jobs."""
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Timer
+
+from ..usage import UsageError
+from .packing import pack
+from .records import Status
+from .replies import Reply, read_hello, read_reply
+
+__all__ = ["Program", "build", "open_program"]
+
+#: Where built programs are kept, one folder for each content.
+CACHE = Path("build/silicon")
+
+_SOURCES = Path(__file__).parent
+#: Where CUDA is when it is not in PATH.
+_CUDA = Path("/usr/local")
+_OPTIONS = ["-arch=sm_90", "-std=c++17", "-O2"]
+#: Seconds after which a job is given up.
+_LIMIT = 120
+
+
+@contextmanager
+def open_program(command=None):
+    """A running :class:`Program`; ``command`` is the command line that starts it, built from source if left out."""
+    program = Program(command or [str(build("replay"))])
+    try:
+        yield program
+    finally:
+        program.close()
+
+
+class Program:
+    """The replay program as a child process, which is started again after it has lost the GPU's context.
+
+    Parameters
+    ----------
+    command : list of str
+        Command line.
+
+    Attributes
+    ----------
+    hello : Hello
+        The GPU.
+
+    Raises UsageError if it finds no GPU to work on.
+    """
+
+    def __init__(self, command):
+        self._command = command
+        self._start()
+
+    def run(self, case):
+        """Carries out a case of which :func:`.support.why_not` says nothing; returns its :class:`Reply`.
+
+        A program that ends without a reply, or takes too long, has FAILED.
+        """
+        job = pack(case, self.hello.shared_bytes)
+        alarm = Timer(_LIMIT, self._process.kill)
+        alarm.start()
+        try:
+            self._write(job)
+            reply = read_reply(self._read, case, self.hello.shared_bytes)
+        except EOFError:
+            reply = Reply(Status.FAILED, message=f"the program ended with status {self._process.wait()}")
+        finally:
+            alarm.cancel()
+        if reply.status != Status.OK:
+            self.close()
+            self._start()
+        return reply
+
+    def close(self):
+        """Ends the process."""
+        self._process.kill()
+        self._process.wait()
+        self._process.stdout.close()
+        with suppress(BrokenPipeError):  # what could not be written any more is of no interest
+            self._process.stdin.close()
+
+    def _start(self):
+        self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            self.hello = read_hello(self._read)
+        except EOFError:
+            self.close()
+            raise UsageError(f"the replay program ended at once, with status {self._process.returncode}") from None
+        if self.hello.status != Status.OK:
+            self.close()
+            raise UsageError(f"there is no GPU to replay on: {self.hello.message}")
+
+    def _write(self, job):
+        """The program reads all of a job before it answers, so neither waits for the other."""
+        try:
+            self._process.stdin.write(job)
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise EOFError from None
+
+    def _read(self, count):
+        data = self._process.stdout.read(count)
+        if len(data) < count:
+            raise EOFError
+        return data
+
+
+def build(name):
+    """Path of the program made from ``name.cu`` of this folder, built if that has not been done before.
+
+    UsageError if there is no nvcc, or it refuses.
+    """
+    nvcc = _nvcc()
+    source = _SOURCES / f"{name}.cu"
+    version = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=False).stdout
+    texts = [source.read_text(), *(header.read_text() for header in sorted(_SOURCES.glob("*.h"))), version, *_OPTIONS]
+    key = hashlib.sha256("\0".join(texts).encode()).hexdigest()[:24]
+    folder = CACHE.resolve() / key
+    CACHE.mkdir(parents=True, exist_ok=True)
+    # Whoever wants the same program at the same time waits here and then finds it.
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            _build(nvcc, source, folder)
+    return folder / name
+
+
+def _build(nvcc, source, folder):
+    unfinished = Path(tempfile.mkdtemp(dir=folder.parent, prefix="unfinished-"))
+    try:
+        command = [nvcc, *_OPTIONS, "-o", str(unfinished / source.stem), str(source)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            output = (done.stderr + done.stdout).splitlines()
+            reasons = [line for line in output if "rror" in line] or output or ["no message"]
+            raise UsageError(f"nvcc could not build {source.name}: {reasons[0].strip()}")
+        # From here on it is complete: the next one who looks may use it.
+        unfinished.rename(folder)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+
+
+def _nvcc():
+    """The compiler: in PATH, or the newest where CUDA is usually put."""
+    found = shutil.which("nvcc")
+    if found:
+        return found
+    places = sorted(_CUDA.glob("cuda*/bin/nvcc"))
+    if not places:
+        raise UsageError(
+            "nvcc, which builds the replay program, is neither in PATH nor in /usr/local/cuda: install CUDA"
+        )
+    return str(places[-1])

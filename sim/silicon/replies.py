@@ -1,0 +1,103 @@
+"""What the replay program says: about its GPU, and about each job."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .packing import issues, job_shared_bytes
+from .records import MAGIC, RECORDS, SHARED_BYTES, Ending, Status
+
+__all__ = ["Hello", "Reply", "read_hello", "read_reply"]
+
+
+class Hello(NamedTuple):
+    """What the program says about its GPU; versions as CUDA gives them: 13000 is 13.0."""
+
+    status: Status
+    major: int
+    minor: int
+    driver: int
+    runtime: int
+    shared_bytes: int
+    gpu: str
+    message: str
+
+
+class Reply(NamedTuple):
+    """What became of a job.
+
+    Attributes
+    ----------
+    status : Status
+        FAILED: nothing but ``command`` and ``message`` says anything.
+    command : int
+        FAILED: the command that broke the GPU's context.
+    message : str
+        FAILED: what CUDA calls it.
+    maps : dict of str to int
+        Result of the driver's function for each map of the case: 0, or its error.
+    endings : tuple of Ending
+        Of each issue.
+    counted : tuple of int or None
+        Bytes that arrived at the barrier; None where none counted.
+    gmem, smem : uint8 array or None
+        As large as those of the case.
+    """
+
+    status: Status
+    command: int = 0
+    message: str = ""
+    maps: dict | None = None
+    endings: tuple = ()
+    counted: tuple = ()
+    gmem: np.ndarray | None = None
+    smem: np.ndarray | None = None
+
+
+def read_hello(read):
+    """The :class:`Hello` of a program that has just started; ``read(n)`` gives its next ``n`` bytes.
+
+    ValueError if it is something else.
+    """
+    record = _header(read, "Hello")
+    values = {name: int(record[name]) for name in ("major", "minor", "driver", "runtime", "shared_bytes")}
+    texts = {name: _text(record[name]) for name in ("gpu", "message")}
+    return Hello(status=Status(int(record["status"])), **values, **texts)
+
+
+def read_reply(read, case, shared_bytes=SHARED_BYTES):
+    """The :class:`Reply` to the job of ``case``; other arguments as of :func:`.packing.pack` and above."""
+    header = _header(read, "ReplyHeader")
+    results = _records(read, "MapReply", len(case.maps))["result"].tolist()
+    commands = _records(read, "CommandReply", len(issues(case)))
+    if header["status"] != Status.OK:
+        return Reply(Status.FAILED, int(header["command"]), _text(header["message"]))
+    gmem = np.frombuffer(read(case.gmem.size), np.uint8).copy()
+    smem, moved = case.smem.contents(), read(job_shared_bytes(case, shared_bytes))
+    held = min(len(smem), len(moved))  # what the GPU has no room for, no command of the case touches
+    smem[:held] = np.frombuffer(moved, np.uint8)[:held]
+    return Reply(
+        Status.OK,
+        maps=dict(zip(case.maps, results, strict=True)),
+        endings=tuple(Ending(int(outcome)) for outcome in commands["outcome"]),
+        counted=tuple(int(record["bytes"]) if record["counted"] else None for record in commands),
+        gmem=gmem,
+        smem=smem,
+    )
+
+
+def _header(read, name):
+    (record,) = _records(read, name, 1)
+    if record["magic"] != MAGIC[name]:
+        raise ValueError(f"the replay program must begin with {MAGIC[name]:#x}, not {record['magic']:#x}")
+    return record
+
+
+def _records(read, name, count):
+    dtype = RECORDS[name]
+    return np.frombuffer(read(count * dtype.itemsize), dtype)
+
+
+def _text(raw):
+    """Characters up to the first zero."""
+    return bytes(raw).partition(b"\0")[0].decode(errors="replace")

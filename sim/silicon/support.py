@@ -1,0 +1,114 @@
+"""Which cases have a counterpart on silicon: all but those with an item that the TMAU has beyond it, and a few more."""
+
+from tilewright.golden.spec import Element, Fill, Opcode, Reduction, Space
+
+from ..cases import ENGINE_KINDS
+from ..replay_golden import run_commands
+from ..shared_reach import shared_reach
+from .packing import BLOCK_TYPES, issues
+from .records import SHARED_BYTES
+
+__all__ = ["no_counterpart", "why_not"]
+
+_BEYOND = "the TMAU goes beyond silicon with"
+
+#: Commands that silicon does not have at all.
+_COMMANDS = {
+    Opcode.LANES: f"{_BEYOND} lanes",
+    Opcode.REPLACE: f"{_BEYOND} replace",
+    Opcode.INVALIDATE: "silicon has another way to invalidate descriptors",
+    Opcode.INVALIDATE_ALL: "silicon has another way to invalidate descriptors",
+}
+
+#: Element types that the driver does not have. A map gets one of the same size, but there is no NaN of it.
+_STRANGE = (Element.S8, Element.S16, Element.F8E4M3, Element.F8E5M2)
+
+_WORDS = {Element.U32, Element.S32}
+_BITS = (Reduction.AND, Reduction.OR, Reduction.XOR)
+#: Reductions of blocks into shared memory for which there is an instruction; into global memory all of ours have one.
+_SHARED_REDUCTIONS = {
+    Reduction.ADD: {*_WORDS, Element.U64},
+    Reduction.MIN: _WORDS,
+    Reduction.MAX: _WORDS,
+    Reduction.INC: {Element.U32},
+    Reduction.DEC: {Element.U32},
+    **dict.fromkeys(_BITS, _WORDS),
+}
+
+#: Fields of a map, and the least and the most that the driver's arguments and our records of them hold.
+_RANGES = {
+    **dict.fromkeys(("size", "stride"), (0, (1 << 64) - 1)),
+    **dict.fromkeys(("box", "traversal", "channels", "pixels"), (0, (1 << 32) - 1)),
+    **dict.fromkeys(("lower", "upper"), (-(1 << 31), (1 << 31) - 1)),
+}
+_MOST_RANK = 5
+
+
+def why_not(case):
+    """Why a case that is not to be skipped cannot run on silicon, as a sentence, or None."""
+    return no_counterpart(case) or _only_ours_refuses(case)
+
+
+def no_counterpart(case):
+    """The same, but for commands that only our TMAU refuses: silicon may do anything then."""
+    if case.kind in ENGINE_KINDS:
+        return f"silicon has no counterpart of kind {case.kind}"
+    if case.windows.global_ or case.windows.shared:
+        return f"{_BEYOND} windows"
+    wrong = next(filter(None, (_wrong_command(issue) for issue in issues(case))), None)
+    wrong = wrong or next(filter(None, (_wrong_map(name, spec) for name, spec in case.maps.items())), None)
+    reach = 0 if wrong else shared_reach(case)
+    if reach > SHARED_BYTES:
+        return f"it uses {reach} bytes of shared memory, and a GPU has {SHARED_BYTES}"
+    return wrong
+
+
+def _only_ours_refuses(case):
+    """Silicon has no checks of commands: what we refuse, it does, or fails at. Refused maps are another matter."""
+    for number, (issue, error) in enumerate(zip(issues(case), run_commands(case).errors, strict=True)):
+        if error and not (issue.spec and issue.spec.refused):
+            return f"silicon has no check for the error of command {number}, {error.name.lower()}"
+    return None
+
+
+def _wrong_command(issue):
+    if issue.opcode in _COMMANDS:
+        return _COMMANDS[issue.opcode]
+    if issue.fields.get("fill"):
+        return f"{_BEYOND} fill on store"
+    return _wrong_block(issue.fields) if issue.opcode == Opcode.COPY_BLOCK else None
+
+
+def _wrong_block(fields):
+    if fields["source_space"] == Space.GLOBAL:
+        if fields["destination_space"] == Space.GLOBAL:
+            return f"{_BEYOND} copies from global to global memory"
+        return "silicon does not reduce from global into shared memory" if "reduction" in fields else None
+    op, element = fields.get("reduction"), fields.get("element")
+    into, reducible = ("shared", _SHARED_REDUCTIONS.get(op)) if fields["destination_space"] else ("global", BLOCK_TYPES)
+    return (
+        f"a job has no {op.name.lower()} of {element.name.lower()} into {into} memory"
+        if op and element not in reducible
+        else None
+    )
+
+
+def _wrong_map(name, spec):
+    tmap = spec.tmap
+    if spec.at is not None:
+        return f"map {name} lies at an address, but silicon's is made by the driver"
+    for flag in ("unaligned", "gather0"):
+        if getattr(tmap, flag):
+            return f"{_BEYOND} {flag} (map {name})"
+    if tmap.fill == Fill.CONSTANT:
+        return f"{_BEYOND} constant fill (map {name})"
+    if tmap.fill == Fill.NAN and tmap.element in _STRANGE:
+        return f"the driver has no {tmap.element.name.lower()} to fill with NaN (map {name})"
+    if tmap.rank > _MOST_RANK:
+        return f"jobs have no room for rank {tmap.rank} (map {name})"
+    for field, (low, high) in _RANGES.items():
+        values = getattr(tmap, field)
+        for value in values if isinstance(values, tuple) else (values,):
+            if not low <= value <= high:
+                return f"the driver's arguments cannot hold {value} as {field} (map {name})"
+    return None
