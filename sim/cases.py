@@ -36,7 +36,8 @@ _LAYOUT_KINDS = {"lanes": read_lanes, "align": read_align}
 class Case:
     """One case. ``skip`` is the reason why it cannot run yet, or None; all that follows is of kind tmau, or as if.
 
-    ``strides`` is part of the result of the kinds lanes and align, and otherwise None.
+    ``strides`` is part of the result of the kinds lanes and align, and otherwise None. ``why`` is what a case of kind
+    tmau says of itself.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Case:
     commands: tuple = ()
     windows: Windows | None = None
     strides: dict | list | None = None
+    why: str = ""
 
     def global_contents(self):
         """Global memory at the start, descriptors included, as a new uint8 array."""
@@ -112,7 +114,7 @@ def _read_case(entry, index, folder):
     fields = Fields(entry, f"case {index}")
     name = fields.text("name")
     fields.case = f"case {name!r}"
-    fields.text("why", "")
+    why = fields.text("why", "")
     kind = fields.choice("kind", ["tmau", *_OTHER_KINDS, *_LAYOUT_KINDS, *ENGINE_KINDS])
     expect = fields.inner("expect", None)
     if kind in ENGINE_KINDS:
@@ -137,7 +139,7 @@ def _read_case(entry, index, folder):
         for position, command in enumerate(fields.listed("commands"))
     ]
     fields.end()
-    return Case(name, kind, expect, _why_skipped(cores, commands), gmem, smem, maps, tuple(commands), windows)
+    return Case(name, kind, expect, _why_skipped(cores, commands), gmem, smem, maps, tuple(commands), windows, why=why)
 
 
 def _read_windows(fields):
