@@ -83,7 +83,7 @@ struct CommandRecord {
     uint32_t shared;               // of tensors: address in shared memory
     uint32_t reduction;            // Reduction
     uint32_t type;                 // Type, of blocks
-    uint32_t expected;             // bytes that a load should count at its barrier
+    uint32_t expected;             // of copies to shared memory: bytes to count at the barrier, below 2^20
 };
 
 struct ReplyHeader {
@@ -102,7 +102,7 @@ enum class Outcome : uint32_t {
     DONE = 0,
     REFUSED = 1,    // the driver had refused its map
     NO_SUCH = 2,    // there is no such instruction
-    UNFINISHED = 3, // it was not done after a second
+    UNFINISHED = 3, // no number of bytes let its barrier's phase end
 };
 
 struct CommandReply {

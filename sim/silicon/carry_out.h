@@ -1,0 +1,134 @@
+// The kernel that carries out one command: one block of threads, of which one issues the one instruction.
+//
+// Shared memory comes from a copy of it in global memory and goes back there, so that it outlasts the kernel.
+#pragma once
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "barriers.h"
+#include "block_instructions.h"
+#include "job.h"
+#include "tensor_instructions.h"
+
+namespace tilewright {
+
+constexpr uint32_t THREADS = 512;
+constexpr uint32_t SHARED_ALIGNMENT = 1024;  // largest period of a swizzle
+constexpr uint32_t BARRIER_BYTES = 16;       // the barrier lies behind the job's shared memory
+
+// Nanoseconds after which a copy has certainly ended, and in which one that has been counted has written the rest.
+constexpr uint64_t COPY_LIMIT = 20'000'000;
+constexpr uint64_t COPY_REST = 20'000;
+
+// Bytes that a barrier can count, and more than one instruction can write to shared memory.
+constexpr uint32_t COUNT_LIMIT = (1u << 20) - 1;
+constexpr uint32_t COPY_BYTES = 1u << 18;
+
+struct Task {
+    CommandRecord command;
+    Form form;              // of the command's map
+    uint8_t* global;        // the job's global memory
+    uint4* image;           // the job's shared memory before and after
+    uint32_t shared_bytes;  // of it, a multiple of 16
+    CommandReply* reply;
+};
+
+// Bytes that a copy counts at a barrier. Before the copy, the one arrival was made and `expected` bytes were expected.
+//
+// The phase ends when the count comes to zero, even if the copy goes on, so bytes above `expected` are in the next
+// phase; whether there are any shows when that phase gets its arrival. A count that stays away from zero is found by
+// lifting it above zero and taking off single bytes until the phase ends.
+__device__ CommandReply count_bytes(uint32_t barrier, uint32_t expected)
+{
+    uint32_t parity = 0;
+    if (wait_for_phase(barrier, parity, COPY_LIMIT)) {
+        pause(expected ? COPY_REST : COPY_LIMIT);  // nothing has been waited for if nothing was expected
+        arrive_expecting(barrier, 0);
+        parity = 1;
+        if (phase_over(barrier, parity)) return {static_cast<uint32_t>(Outcome::DONE), 1, expected};
+        pause(COPY_LIMIT);
+    }
+    const uint32_t lift = min(COPY_BYTES, COUNT_LIMIT - expected);
+    expect(barrier, lift);
+    for (int64_t bytes = static_cast<int64_t>(expected) + lift - 1; bytes >= 0; --bytes) {
+        complete(barrier, 1);
+        if (phase_over(barrier, parity)) return {static_cast<uint32_t>(Outcome::DONE), 1, bytes};
+    }
+    return {static_cast<uint32_t>(Outcome::UNFINISHED), 0, 0};
+}
+
+// Issues the instruction; false if there is none. `shared` is the address of the job's shared memory.
+__device__ bool issue(const CUtensorMap& map, const Task& task, uint32_t shared, uint32_t barrier)
+{
+    const CommandRecord& command = task.command;
+    const uint64_t tensor_map = reinterpret_cast<uint64_t>(&map);
+    const uint32_t place = shared + command.shared;
+    const Start at = {{command.coords[0], command.coords[1], command.coords[2], command.coords[3], command.coords[4]},
+                      {command.offsets[0], command.offsets[1], command.offsets[2]}};
+    const uint64_t global = __cvta_generic_to_global(task.global);
+    const uint64_t global_source = global + command.source, global_destination = global + command.destination;
+    const uint32_t shared_source = shared + static_cast<uint32_t>(command.source);
+    const uint32_t shared_destination = shared + static_cast<uint32_t>(command.destination);
+    const Reduction reduction = static_cast<Reduction>(command.reduction);
+    const Type type = static_cast<Type>(command.type);
+    switch (static_cast<Op>(command.op)) {
+        case Op::LOAD: return load(task.form, tensor_map, at, place, barrier);
+        case Op::STORE: return store(task.form, tensor_map, at, place);
+        case Op::REDUCE: return reduce(reduction, task.form, tensor_map, at, place);
+        case Op::PREFETCH: return prefetch(task.form, tensor_map, at);
+        case Op::GLOBAL_TO_SHARED:
+            copy_to_shared(shared_destination, global_source, command.size, barrier);
+            return true;
+        case Op::SHARED_TO_GLOBAL: copy_to_global(global_destination, shared_source, command.size); return true;
+        case Op::SHARED_TO_SHARED:
+            copy_in_shared(shared_destination, shared_source, command.size, barrier);
+            return true;
+        case Op::REDUCE_TO_GLOBAL:
+            return reduce_to_global(reduction, type, global_destination, shared_source, command.size);
+        case Op::REDUCE_TO_SHARED:
+            return reduce_in_shared(reduction, type, shared_destination, shared_source, command.size, barrier);
+        case Op::PREFETCH_BLOCK: prefetch_block(global_source, command.size); return true;
+        default: return false;
+    }
+}
+
+// Whether the barrier, not a bulk group, tells that a command is done.
+__device__ bool ends_at_barrier(Op op)
+{
+    return op == Op::LOAD || op == Op::GLOBAL_TO_SHARED || op == Op::SHARED_TO_SHARED || op == Op::REDUCE_TO_SHARED;
+}
+
+// What the one thread does.
+__device__ CommandReply perform(const CUtensorMap& map, const Task& task, uint32_t shared, uint32_t barrier)
+{
+    const bool counts = ends_at_barrier(static_cast<Op>(task.command.op));
+    if (counts) arrive_expecting(barrier, task.command.expected);
+    if (!issue(map, task, shared, barrier)) return {static_cast<uint32_t>(Outcome::NO_SUCH), 0, 0};
+    if (counts) return count_bytes(barrier, task.command.expected);
+    finish_groups();
+    return {static_cast<uint32_t>(Outcome::DONE), 0, 0};
+}
+
+// Launched with one block of THREADS threads, a cluster by itself, and shared_bytes + BARRIER_BYTES of shared memory.
+// Op::NOTHING only says in `bytes` where the job's shared memory lies.
+__global__ void __cluster_dims__(1, 1, 1) __launch_bounds__(THREADS)
+    carry_out(const __grid_constant__ CUtensorMap map, const __grid_constant__ Task task)
+{
+    extern __shared__ __align__(SHARED_ALIGNMENT) uint4 memory[];
+    const uint32_t shared = static_cast<uint32_t>(__cvta_generic_to_shared(memory));
+    const uint32_t barrier = shared + task.shared_bytes;
+    for (uint32_t i = threadIdx.x; i < task.shared_bytes / sizeof(uint4); i += THREADS) memory[i] = task.image[i];
+    if (threadIdx.x == 0) init_barrier(barrier);
+    fence_for_copies();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        *task.reply = task.command.op == static_cast<uint32_t>(Op::NOTHING)
+                          ? CommandReply{static_cast<uint32_t>(Outcome::DONE), 0, shared}
+                          : perform(map, task, shared, barrier);
+    }
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < task.shared_bytes / sizeof(uint4); i += THREADS) task.image[i] = memory[i];
+}
+
+}  // namespace tilewright
