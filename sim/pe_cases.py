@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import ml_dtypes
 import numpy as np
 
 from tilewright.golden.patterns import fill_pattern
@@ -129,12 +128,12 @@ def _rounded(numbers, kind):
     """Raw bits of float64 ``numbers`` rounded once to fp16 or bf16; of bf16, those that are no subnormal numbers."""
     if kind == MmType.F16:
         return numbers.astype(np.float16).view(np.uint16)
-    # The library rounds to float32 first, and what has all places of a bfloat16 is not rounded again.
     bits = numbers.view(np.uint64)
     dropped = np.uint64(52 - 7)
     odd = bits >> dropped & np.uint64(1)
     kept = (bits + odd + np.uint64((1 << 52 - 8) - 1)) >> dropped << dropped
-    return kept.view(np.float64).astype(ml_dtypes.bfloat16).view(np.uint16)
+    # A bfloat16 is the upper half of a float32, which holds the rounded number exactly.
+    return (kept.view(np.float64).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
 
 
 #: Kinds, and what reads the rest of such a case.

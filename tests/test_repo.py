@@ -20,7 +20,7 @@ FOLDERS = ("hw", "golden", "sim", "tb")
 #: Modules outside the standard library that a folder may import; None: any.
 THIRD_PARTY = {
     "hw": {"amaranth"},
-    "golden": {"numpy", "ml_dtypes"},
+    "golden": {"numpy"},
     "sim": None,
     "tb": None,
     "tests": None,

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import product
 
-import ml_dtypes
 import numpy as np
 
 from ..spec import Element
@@ -24,9 +23,10 @@ __all__ = ["Alignment", "Operator", "Padding", "align", "unalign"]
 _BOX_MAX = 256
 #: Bytes of shared memory that a box takes at most, unless told otherwise.
 _BOX_BYTES = 16384
-_FLOATS = {
-    Element.F16: np.float16, Element.BF16: ml_dtypes.bfloat16, Element.F32: np.float32, Element.F64: np.float64,
-    Element.TF32: np.float32, Element.F8E4M3: ml_dtypes.float8_e4m3fn, Element.F8E5M2: ml_dtypes.float8_e5m2,
+#: Bits of the lowest number of each float type; where there is an infinity, those of minus infinity are one more.
+_LOWEST = {
+    Element.F16: 0xFBFF, Element.BF16: 0xFF7F, Element.F32: 0xFF7FFFFF, Element.F64: 0xFFEFFFFFFFFFFFFF,
+    Element.TF32: 0xFF7FFFFF, Element.F8E4M3: 0xFE, Element.F8E5M2: 0xFB,
 }  # fmt: skip
 
 
@@ -186,12 +186,10 @@ def _pattern(padding, element):
     if padding == Padding.MINUS_INFINITY and (not element.is_float or element == Element.F8E4M3):
         raise ValueError(f"padding minus_infinity needs a type that has infinity, not {element.name.lower()}")
     if element.is_float:
-        dtype = np.dtype(_FLOATS[element])
-        number = -np.inf if padding == Padding.MINUS_INFINITY else ml_dtypes.finfo(dtype).min
+        bits = _LOWEST[element] + (padding == Padding.MINUS_INFINITY)
     else:
-        dtype = np.dtype(f"{'i' if element.name[0] == 'S' else 'u'}{element.bytes}")
-        number = np.iinfo(dtype).min
-    raw = np.array([number]).astype(dtype).tobytes()
+        bits = 1 << 8 * element.bytes - 1 if element.name[0] == "S" else 0
+    raw = bits.to_bytes(element.bytes, "little")
     if len(raw) > 4 and raw[:4] != raw[4:]:
         raise ValueError(f"padding {padding.value} of {element.name.lower()} does not repeat every 4 bytes")
     return int.from_bytes((raw * 4)[:4], "little")

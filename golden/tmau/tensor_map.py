@@ -3,7 +3,6 @@
 import operator
 from dataclasses import InitVar, dataclass, field
 
-import ml_dtypes
 import numpy as np
 
 from ..spec import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Error, Fill, Interleave, L2Promotion, Mode, Swizzle
@@ -19,18 +18,16 @@ _ENUMS = {
     "fill": (Fill, Error.FILL),
     "l2_promotion": (L2Promotion, Error.NONE),
 }
-#: Element type of each numpy type; tf32 shares its bits with float32 and must be asked for.
+#: Element type by the name of a numpy type, also of those that ml_dtypes adds; tf32 shares its bits with float32 and
+#: must be asked for.
 _DTYPES = {
-    **{
-        np.dtype(f"{kind}{size}"): Element[f"{letter}{8 * size}"]
-        for kind, letter in ("uU", "iS")
-        for size in (1, 2, 4, 8)
-    },
-    **{np.dtype(f"f{size}"): Element[f"F{8 * size}"] for size in (2, 4, 8)},
-    np.dtype(ml_dtypes.bfloat16): Element.BF16,
-    np.dtype(ml_dtypes.float8_e4m3fn): Element.F8E4M3,
-    np.dtype(ml_dtypes.float8_e5m2): Element.F8E5M2,
-}
+    **{f"{kind}{bits}": Element[f"{letter}{bits}"] for kind, letter in (("uint", "U"), ("int", "S"))
+       for bits in (8, 16, 32, 64)},
+    **{f"float{bits}": Element[f"F{bits}"] for bits in (16, 32, 64)},
+    "bfloat16": Element.BF16,
+    "float8_e4m3fn": Element.F8E4M3,
+    "float8_e5m2": Element.F8E5M2,
+}  # fmt: skip
 
 
 class DescriptorError(ValueError):
@@ -123,9 +120,9 @@ class TensorMap:
         """
         if not isinstance(array, np.ndarray):
             raise TypeError(f"array must be a numpy array, not {type(array).__name__}")
-        if array.dtype not in _DTYPES:
+        if array.dtype.name not in _DTYPES or not array.dtype.isnative:
             raise TypeError(f"array must have a type that an element stands for, not {array.dtype}")
-        element = _DTYPES[array.dtype] if element is None else _member("element", element)
+        element = _DTYPES[array.dtype.name] if element is None else _member("element", element)
         if element.bytes != array.itemsize:
             sentence = f"element {spoken(element)} takes {element.bytes} bytes, but one of the array {array.itemsize}"
             raise DescriptorError(Error.ELEMENT, "element", element, sentence)

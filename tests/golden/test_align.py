@@ -116,6 +116,19 @@ def test_lowest_numbers_are_neutral_for_a_maximum(dtype, element, padding):
     assert (padded.astype(np.float32).max(axis=1) == array.reshape(-1, 7).astype(np.float32).max(axis=1)).all()
 
 
+@pytest.mark.parametrize(
+    ("dtype", "element"),
+    [
+        (np.float16, "f16"), (ml_dtypes.bfloat16, "bf16"), (np.float32, "f32"), (np.float32, "tf32"),
+        (ml_dtypes.float8_e4m3fn, "f8e4m3"), (ml_dtypes.float8_e5m2, "f8e5m2"),
+    ],
+)  # fmt: skip
+def test_lowest_float_is_that_of_the_library(dtype, element):
+    source = align((1, 1, 1, 3), element, "pool", 16, padding="lowest", target=4096).source
+    lowest, *_ = np.array([source.fill_constant], np.uint32).view(dtype)
+    assert lowest == ml_dtypes.finfo(dtype).min
+
+
 def test_zero_is_neutral_for_sums():
     """Average pool, batch norm and fc add up what they see; they divide by the number of elements of the tensor."""
     array = np.random.default_rng(SEED).integers(-99, 99, (3, 5, 3, 7), dtype=np.int16)
