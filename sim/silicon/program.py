@@ -69,7 +69,7 @@ class Program:
             self._write(job)
             reply = read_reply(self._read, case, self.hello.shared_bytes)
         except EOFError:
-            reply = Reply(Status.FAILED, message=f"the program ended with status {self._process.wait()}")
+            reply = Reply(Status.FAILED, f"the program ended with status {self._process.wait()}")
         finally:
             alarm.cancel()
         if reply.status != Status.OK:

@@ -29,11 +29,9 @@ class Reply(NamedTuple):
     Attributes
     ----------
     status : Status
-        FAILED: nothing but ``command`` and ``message`` says anything.
-    command : int
-        FAILED: the command that broke the GPU's context.
+        FAILED: nothing but ``message`` says anything.
     message : str
-        FAILED: what CUDA calls it.
+        FAILED: at which command, and what CUDA calls it.
     maps : dict of str to int
         Result of the driver's function for each map of the case: 0, or its error.
     endings : tuple of Ending
@@ -45,7 +43,6 @@ class Reply(NamedTuple):
     """
 
     status: Status
-    command: int = 0
     message: str = ""
     maps: dict | None = None
     endings: tuple = ()
@@ -71,7 +68,7 @@ def read_reply(read, case, shared_bytes=SHARED_BYTES):
     results = _records(read, "MapReply", len(case.maps))["result"].tolist()
     commands = _records(read, "CommandReply", len(issues(case)))
     if header["status"] != Status.OK:
-        return Reply(Status.FAILED, int(header["command"]), _text(header["message"]))
+        return Reply(Status.FAILED, f"command {header['command']}: {_text(header['message'])}")
     gmem = np.frombuffer(read(case.gmem.size), np.uint8).copy()
     smem, moved = case.smem.contents(), read(job_shared_bytes(case, shared_bytes))
     held = min(len(smem), len(moved))  # what the GPU has no room for, no command of the case touches
