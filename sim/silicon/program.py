@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Timer
 
+from ..shared_reach import shared_reach
 from ..usage import UsageError
 from .packing import pack
 from .records import Status
@@ -60,8 +61,12 @@ class Program:
     def run(self, case):
         """Carries out a case of which :func:`.support.why_not` says nothing; returns its :class:`Reply`.
 
-        A program that ends without a reply, or takes too long, has FAILED.
+        A program that ends without a reply, or takes too long, has FAILED. UsageError for a case that needs more shared
+        memory than this very GPU has.
         """
+        reach, room = shared_reach(case), self.hello.shared_bytes
+        if reach > room:
+            raise UsageError(f"case {case.name!r} uses {reach} bytes of shared memory, and {self.hello.gpu} has {room}")
         job = pack(case, self.hello.shared_bytes)
         alarm = Timer(_LIMIT, self._process.kill)
         alarm.start()
@@ -88,13 +93,19 @@ class Program:
     def _start(self):
         self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         try:
-            self.hello = read_hello(self._read)
+            self.hello = self._greeted()
+        except BaseException:
+            self.close()
+            raise
+
+    def _greeted(self):
+        try:
+            hello = read_hello(self._read)
         except EOFError:
-            self.close()
-            raise UsageError(f"the replay program ended at once, with status {self._process.returncode}") from None
-        if self.hello.status != Status.OK:
-            self.close()
-            raise UsageError(f"there is no GPU to replay on: {self.hello.message}")
+            raise UsageError(f"the replay program ended at once, with status {self._process.wait()}") from None
+        if hello.status != Status.OK:
+            raise UsageError(f"there is no GPU to replay on: {hello.message}")
+        return hello
 
     def _write(self, job):
         """The program reads all of a job before it answers, so neither waits for the other."""
@@ -148,13 +159,9 @@ def _build(nvcc, source, folder):
 
 
 def _nvcc():
-    """The compiler: in PATH, or the newest where CUDA is usually put."""
-    found = shutil.which("nvcc")
-    if found:
-        return found
-    places = sorted(_CUDA.glob("cuda*/bin/nvcc"))
-    if not places:
-        raise UsageError(
-            "nvcc, which builds the replay program, is neither in PATH nor in /usr/local/cuda: install CUDA"
-        )
-    return str(places[-1])
+    """The compiler: in PATH, or where CUDA is usually put."""
+    places = [shutil.which("nvcc"), *sorted(_CUDA.glob("cuda*/bin/nvcc"))]
+    nvcc = next(filter(None, places), None)
+    if nvcc is None:
+        raise UsageError("nvcc, which builds the replay program, is neither in PATH nor in /usr/local/cuda/bin")
+    return str(nvcc)

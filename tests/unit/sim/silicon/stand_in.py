@@ -7,6 +7,7 @@ lies are noticed.
 import argparse
 import struct
 import sys
+import time
 
 import numpy as np
 
@@ -49,6 +50,7 @@ def arguments():
     # Jobs by their global memory, as a program that was started again has forgotten what came before.
     parser.add_argument("--fail", type=int, metavar="GLOBAL_BYTES", help="such a job breaks the context")
     parser.add_argument("--die", type=int, metavar="GLOBAL_BYTES", help="such a job ends the program without a reply")
+    parser.add_argument("--hang", type=int, metavar="GLOBAL_BYTES", help="such a job takes for ever")
     return parser.parse_args()
 
 
@@ -74,6 +76,8 @@ def serve(args, magic, maps, commands, shared_bytes, global_bytes):
     gmem, smem = (np.frombuffer(read(size), np.uint8).copy() for size in (global_bytes, shared_bytes))
     if args.die == global_bytes:
         sys.exit(7)
+    if args.hang == global_bytes:
+        time.sleep(600)
     if args.fail == global_bytes:
         answer(1, b"cudaErrorIllegalAddress", [0] * len(maps), [(DONE, 0, 0)] * len(commands))
         sys.stdout.buffer.flush()
