@@ -13,7 +13,7 @@ from tilewright.golden.spec import Element, Mode, Opcode, Space
 
 from .records import GRANULE, MAGIC, MOST_EXPECTED, RECORDS, SHARED_BYTES, Op
 
-__all__ = ["BLOCK_TYPES", "Issue", "counted_bytes", "issues", "job_shared_bytes", "pack"]
+__all__ = ["BLOCK_TYPES", "Issue", "counted_bytes", "fill_map", "issues", "job_shared_bytes", "pack"]
 
 #: CUtensorMapDataType of each element: the driver has no signed bytes and halves, and no 8-bit floats.
 _MAP_TYPES = {
@@ -84,7 +84,7 @@ def pack(case, shared_bytes=SHARED_BYTES):
     header["shared_bytes"], header["global_bytes"] = len(smem), case.gmem.size
     maps = np.zeros(len(case.maps), RECORDS["MapRecord"])
     for record, spec in zip(maps, case.maps.values(), strict=True):
-        _fill_map(record, spec.tmap)
+        fill_map(record, spec.tmap)
     numbers = {name: number for number, name in enumerate(case.maps)}
     records = np.zeros(len(commands), RECORDS["CommandRecord"])
     for record, issue in zip(records, commands, strict=True):
@@ -97,7 +97,7 @@ def job_shared_bytes(case, shared_bytes=SHARED_BYTES):
     return min(-(-case.smem.size // GRANULE) * GRANULE, shared_bytes // GRANULE * GRANULE)
 
 
-def _fill_map(record, tmap):
+def fill_map(record, tmap):
     """A map in the arguments of the driver's functions; what they do not read stays zero."""
     for name, values in (("size", tmap.size), ("stride", tmap.stride), ("box", tmap.box), ("step", tmap.traversal),
                          ("lower", tmap.lower), ("upper", tmap.upper)):  # fmt: skip
