@@ -81,7 +81,7 @@ def text_files():
     """Files that are committed: everything in the folders, and the files beside them, that is text."""
     folders = (*FOLDERS, "tests", "docs", ".ci")
     paths = chain(ROOT.iterdir(), *((ROOT / folder).rglob("*") for folder in folders))
-    suffixes = {"", ".md", ".py", ".toml", ".json", ".svg", ".yml", ".v", ".sv", ".h", ".cc"}
+    suffixes = {"", ".md", ".py", ".toml", ".json", ".svg", ".yml", ".v", ".sv", ".h", ".cc", ".cu"}
     return sorted(p for p in paths if p.is_file() and p.suffix in suffixes and "__pycache__" not in p.parts)
 
 
