@@ -1,0 +1,148 @@
+"""What came of a question: what changed on golden and on silicon, in words, as JSON and as rows of a table."""
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from tilewright.golden.spec import Opcode, Space
+
+from ..replay_golden import run_case
+from .packing import issues
+from .records import Ending, Status
+
+__all__ = ["Answer", "Side", "golden_side", "silicon_side", "tables"]
+
+_GAP = 16  # bytes between two changes that are told apart
+_WHOLE_BYTES = 48  # of a change that is shown as a whole; a longer one by its first bytes
+_FIRST_BYTES = 16
+_SHOWN_CHANGES = 2
+_MEMORIES = {"smem": "shared", "gmem": "global"}
+
+#: The one error that the driver has for a map that breaks a rule.
+_CUDA_ERRORS = {1: "CUDA_ERROR_INVALID_VALUE"}
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one of the two made of a question.
+
+    Attributes
+    ----------
+    refusal : str or None
+        Why it was not carried out: our error, or what the driver or the GPU said.
+    bytes : list of int, str or None
+        What each command counted at a barrier; None for one that does not end at one.
+    smem, gmem : list of [int, str]
+        Where memory changed, and to what, in hex. Changes less than 16 bytes apart are one.
+    """
+
+    refusal: str | None
+    bytes: list
+    smem: list
+    gmem: list
+
+    def text(self):
+        """On one line; long changes are cut short."""
+        if self.refusal:
+            return f"refused: {self.refusal}"
+        counted = [str(number) for number in self.bytes if number is not None]
+        changes = [
+            f"{_MEMORIES[memory]} {address:#x}: {_cut(data)}"
+            for memory in _MEMORIES
+            for address, data in getattr(self, memory)
+        ]
+        more = len(changes) - _SHOWN_CHANGES
+        parts = [f"counts {', '.join(counted)}"] if counted else []
+        parts += changes[:_SHOWN_CHANGES] or ["nothing changes"]
+        return "; ".join(parts + ([f"{more} more changes"] if more > 0 else []))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question, named as its case, and both answers; ``silicon`` is None where it has not been asked."""
+
+    name: str
+    question: str
+    golden: Side
+    silicon: Side | None
+
+    @property
+    def same(self):
+        """Whether both refuse, or both do the same."""
+        if self.golden.refusal or self.silicon.refusal:
+            return bool(self.golden.refusal and self.silicon.refusal)
+        return self.golden == self.silicon
+
+    def record(self):
+        """As JSON has it."""
+        return asdict(self) | ({} if self.silicon is None else {"same": self.same})
+
+
+def golden_side(case):
+    """What the golden model makes of a case."""
+    record, memories = run_case(case)
+    counted = [
+        number if _ends_at_barrier(issue) else None
+        for issue, number in zip(issues(case), record["tx_bytes"], strict=True)
+    ]
+    return _side(case, record["error"], counted, memories["smem"], memories["gmem"])
+
+
+def silicon_side(case, reply):
+    """What silicon made of a case, from the :class:`~.replies.Reply` of the program.
+
+    A copy that never ends is an answer for itself, not a refusal.
+    """
+    if reply.status != Status.OK:
+        return Side(f"by the GPU: {reply.message}", [], [], [])
+    broken = next(filter(None, reply.maps.values()), None)
+    if broken:
+        return Side(f"by the driver: {_CUDA_ERRORS.get(broken, f'CUresult {broken}')}", [], [], [])
+    if Ending.NO_SUCH in reply.endings:
+        return Side("there is no such instruction", [], [], [])
+    counted = ["never ends" if ending == Ending.UNFINISHED else number
+               for ending, number in zip(reply.endings, reply.counted, strict=True)]  # fmt: skip
+    return _side(case, None, counted, reply.smem, reply.gmem)
+
+
+def tables(answers):
+    """The answers as Markdown, a table for each topic: the name of a question begins with it."""
+    lines, topic = [], None
+    for answer in answers:
+        if answer.name.partition("/")[0] != topic:
+            topic = answer.name.partition("/")[0]
+            lines += [
+                "",
+                f"### {topic.replace('_', ' ')}",
+                "",
+                "| question | golden model | silicon |",
+                "| --- | --- | --- |",
+            ]
+        silicon = "not captured" if answer.silicon is None else answer.silicon.text()
+        if answer.silicon is not None and not answer.same:
+            silicon = f"**different:** {silicon}"
+        lines.append(f"| `{answer.name}`: {answer.question} | {answer.golden.text()} | {silicon} |")
+    return "\n".join(lines[1:]) + "\n"
+
+
+def _ends_at_barrier(issue):
+    """Whether silicon counts the bytes of a command."""
+    return issue.opcode == Opcode.LOAD or issue.fields.get("destination_space") == Space.SHARED
+
+
+def _side(case, refusal, counted, smem, gmem):
+    return Side(refusal, counted, _changes(case.smem.contents(), smem), _changes(case.global_contents(), gmem))
+
+
+def _changes(before, after):
+    """Address and bytes in hex of each range that changed."""
+    places = (before != after).nonzero()[0]
+    if not len(places):
+        return []
+    runs = np.split(places, (np.diff(places) > _GAP).nonzero()[0] + 1)
+    return [[int(run[0]), after[run[0] : run[-1] + 1].tobytes().hex()] for run in runs]
+
+
+def _cut(digits):
+    count = len(digits) // 2
+    return digits if count <= _WHOLE_BYTES else f"{digits[: 2 * _FIRST_BYTES]}… ({count} bytes)"

@@ -1,0 +1,86 @@
+"""``tilewright silicon ask``: puts the questions that documents leave open to a GPU, beside what golden says.
+
+Every question is run, also where our TMAU refuses a command: silicon has no such check, and what it does is the answer.
+"""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ..cases import read_cases
+from ..usage import UsageError
+from .answers import Answer, golden_side, silicon_side, tables
+from .program import open_program
+from .support import no_counterpart
+
+__all__ = ["QUESTIONS", "ask", "configure", "run"]
+
+#: The questions of the repository.
+QUESTIONS = Path("tests/vectors/silicon/questions.json")
+
+
+def configure(parser):
+    """Adds the arguments of the subcommand."""
+    parser.add_argument("questions", metavar="QUESTIONS.json", nargs="?", type=Path, default=QUESTIONS,
+                        help="file of cases, each with its question as `why` (%(default)s)")  # fmt: skip
+    parser.add_argument("--out", metavar="ANSWERS.json", type=Path, default=Path("build/silicon_answers.json"),
+                        help="where answers go; tables of them go beside it, as Markdown (%(default)s)")  # fmt: skip
+
+
+def run(args):
+    """Runs the subcommand; returns 0 whatever the answers are."""
+    if not args.questions.exists():
+        raise UsageError(f"{args.questions} does not exist: run it in the root of the repository, or name a file")
+    cases = read_cases(args.questions)
+    if args.out.is_dir():
+        raise UsageError(f"--out must name a file, not the folder {args.out}")
+    for case in cases:
+        reason = case.skip or no_counterpart(case)
+        if reason:
+            raise UsageError(f"case {case.name!r}: silicon cannot be asked: {reason}")
+    answers = []
+    with open_program() as program:
+        hello = program.hello
+        try:
+            for case in cases:
+                answers.append(ask(case, program))
+                print(_report(answers[-1]), flush=True)
+        finally:  # what has been answered is kept
+            _write(args.out, hello, answers)
+    different = sum(not answer.same for answer in answers)
+    print(f"{len(answers)} questions to {hello.gpu}: {len(answers) - different} times the same, {different} DIFFERENT")
+    print(args.out)
+    return 0
+
+
+def ask(case, program=None):
+    """The :class:`Answer` to the question that a case is; without a program silicon's is left open."""
+    silicon = silicon_side(case, program.run(case)) if program else None
+    return Answer(case.name, case.why, golden_side(case), silicon)
+
+
+def _report(answer):
+    verdict = "same" if answer.same else "DIFFERENT"
+    return (
+        f"{verdict:<10}{answer.name}: {answer.question}\n"
+        f"    golden   {answer.golden.text()}\n    silicon  {answer.silicon.text()}"
+    )
+
+
+def _write(path, hello, answers):
+    """Answers as JSON, and as tables in Markdown."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    gpu = {
+        "gpu": hello.gpu,
+        "driver": _version(hello.driver),
+        "cuda": _version(hello.runtime),
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+    lines = ",\n".join(json.dumps(answer.record(), ensure_ascii=False) for answer in answers)
+    path.write_text(f'{{"version": 1, "silicon": {json.dumps(gpu)}, "answers": [\n{lines}\n]}}\n', encoding="utf-8")
+    path.with_suffix(".md").write_text(tables(answers), encoding="utf-8")
+
+
+def _version(number):
+    """13000 is 13.0."""
+    return f"{number // 1000}.{number % 1000 // 10}"
