@@ -46,12 +46,6 @@ inline void write_bytes(const void* bytes, uint64_t size)
     }
 }
 
-template <class Record>
-void write_records(const std::vector<Record>& records)
-{
-    write_bytes(records.data(), records.size() * sizeof(Record));
-}
-
 // Whether a command names a tensor map.
 inline bool uses_map(const CommandRecord& command)
 {

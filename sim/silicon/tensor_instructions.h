@@ -35,7 +35,7 @@ struct Start {
     "l"(map), "r"(at.coords[0]), "r"(at.coords[1]), "r"(at.coords[2]), "r"(at.coords[3]), "r"(at.coords[4]),       \
         "h"(at.offsets[0]), "h"(at.offsets[1]), "h"(at.offsets[2])
 
-// Issues the instruction of `form` with TILE(rank, operation) or IM2COL(rank, operation), and returns from the function.
+// Issues the instruction of `form` by TILE(rank, operation) or IM2COL(rank, operation); returns from the function.
 #define ISSUE_FORM(TILE, IM2COL, operation)                  \
     switch (form.im2col ? form.rank + 5 : form.rank) {       \
         case 1: TILE(1, operation); return true;             \
