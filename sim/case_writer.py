@@ -50,7 +50,7 @@ def case_of(name, why, maps, entries, **memories):
 def map_fields(tmap):
     """A map as a case file names it; defaults are left out."""
     im2col = ("lower", "upper", "channels", "pixels") if tmap.mode == Mode.IM2COL else ("box",)
-    fields = {name: getattr(tmap, name) for name in ("address", "size", "stride", "traversal", *im2col)}
+    fields = {name: _plain(getattr(tmap, name)) for name in ("address", "size", "stride", "traversal", *im2col)}
     fields["element"] = spoken(tmap.element)
     for name in ("mode", "swizzle", "interleave", "l2_promotion"):
         if getattr(tmap, name):
@@ -61,6 +61,11 @@ def map_fields(tmap):
     if tmap.fill:
         fields["fill"] = {"constant": tmap.fill_constant} if tmap.fill == Fill.CONSTANT else spoken(tmap.fill)
     return fields
+
+
+def _plain(value):
+    """A tuple as the list that JSON makes of it."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _golden_record(case):

@@ -19,7 +19,7 @@ from .images import MemoryImage, read_image
 from .layout_cases import read_align, read_lanes
 from .usage import UsageError
 
-__all__ = ["ENGINE_KINDS", "Case", "cases_of", "read_cases"]
+__all__ = ["ENGINE_KINDS", "Case", "cases_of", "read_cases", "read_document"]
 
 #: Kinds of the processing engine. Their module needs more than numpy, and is imported when such a case comes.
 ENGINE_KINDS = ("program", "gemm")
@@ -64,21 +64,25 @@ class Case:
 def read_cases(path):
     """All cases of a file, a list of :class:`Case` and :class:`PeCase`; UsageError if anything is not valid."""
     path = Path(path)
+    return cases_of(read_document(path), path.name, path.parent)
+
+
+def read_document(path):
+    """What a file has, in JSON or in JSON in xz, whatever it means; UsageError if it is neither."""
     try:
         raw = path.read_bytes()
         text = lzma.decompress(raw) if path.suffix == ".xz" else raw
-        document = json.loads(text.decode("utf-8"), object_pairs_hook=_without_repetition)
+        return json.loads(text.decode("utf-8"), object_pairs_hook=_without_repetition)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     except lzma.LZMAError as error:
         raise UsageError(f"{path}: is not compressed by xz: {error}") from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: is not JSON: {error}") from None
-    return cases_of(document, path.name, path.parent)
 
 
 def cases_of(document, name, folder):
-    """The same of what a file called ``name`` in ``folder`` holds."""
+    """The cases of what a file called ``name`` in ``folder`` has."""
     fields = Fields(document, name)
     fields.integer("version", 1, 1)
     _check_silicon(fields.inner("silicon", None))

@@ -5,10 +5,11 @@ from tilewright.golden.spec.pe_errors import PeError
 from .fields import Fields
 from .images import read_spots
 
-__all__ = ["REFUSED_BY_DRIVER", "mismatches", "read_expectation"]
+__all__ = ["differences", "mismatches", "read_expectation"]
 
-#: The error of a map that a GPU's driver refuses and we do not.
-REFUSED_BY_DRIVER = "refused by the driver"
+#: Errors of silicon that are none of ours (replay_gpu), and how the rest of them begins.
+_OF_SILICON = ("refused by the driver", "no such instruction", "unfinished")
+_FAILED = "failed: "
 
 
 def read_expectation(fields, errors, sizes=None):
@@ -29,8 +30,7 @@ def read_expectation(fields, errors, sizes=None):
         return {}
     expect = {}
     if "error" in fields:
-        names = [error.name.lower() for error in errors if error]
-        expect["error"] = fields.choice("error", [None, *names, *([] if errors is PeError else [REFUSED_BY_DRIVER])])
+        expect["error"] = _read_error(fields, errors)
     if errors is PeError and "record" in fields:
         expect["record"] = _read_record(fields)
     if "tx_bytes" in fields:
@@ -57,6 +57,18 @@ def mismatches(expect, outcome):
     return sentences
 
 
+def differences(outcome, golden):
+    """Sentences on how an outcome differs from golden's, with the first differing address of each memory."""
+    compared = [field for field in golden.record if not field.endswith("sha256")]
+    fields = [field for field in compared if outcome.record[field] != golden.record[field]]
+    sentences = [f"{field} is {outcome.record[field]}, not {golden.record[field]} as on golden" for field in fields]
+    for memory, data in golden.memories.items():
+        differing = (outcome.memories[memory] != data).nonzero()[0]
+        if len(differing):
+            sentences.append(f"{memory} differs from golden in {len(differing)} bytes, first at {differing[0]:#x}")
+    return sentences
+
+
 def _first_difference(memory, spots):
     """Address, byte found and byte expected of the first spot that differs; None if none does."""
     for start, data in spots:
@@ -65,6 +77,15 @@ def _first_difference(memory, spots):
             first = int(differing[0])
             return start + first, memory[start + first], data[first]
     return None
+
+
+def _read_error(fields, errors):
+    names = [error.name.lower() for error in errors if error]
+    if errors is not PeError:
+        names += _OF_SILICON
+        if str(fields.peek("error")).startswith(_FAILED):
+            return fields.text("error")
+    return fields.choice("error", [None, *names])
 
 
 def _read_memories(fields, sizes):

@@ -31,7 +31,7 @@ class Start:
     offsets: tuple = ()
 
 
-def random_start(rng, *, first, end, most_bytes, stores=False, elements=tuple(Element)):
+def random_start(rng, *, first, end, most_bytes, stores=False, elements=tuple(Element), beyond=True):
     """A random legal map and start.
 
     Parameters
@@ -45,6 +45,9 @@ def random_start(rng, *, first, end, most_bytes, stores=False, elements=tuple(El
         Whether a store must be able to begin there.
     elements : sequence of Element
         To choose from.
+    beyond : bool
+        Whether there may be what tmau.md marks so: unaligned, gather0, a constant fill, NaN in eight bits; and strides
+        that are shorter than what they skip.
     """
     mode = rng.choices([Mode.TILE, Mode.IM2COL], [3, 2])[0]
     interleave = rng.choices(list(Interleave), [6, 1, 1])[0]
@@ -53,9 +56,10 @@ def random_start(rng, *, first, end, most_bytes, stores=False, elements=tuple(El
     while True:
         shape, coords, offsets = draw(rng, interleave, element, stores, most_bytes)
         unit = interleave.bytes or element.bytes
-        unaligned = rng.random() < 0.3
+        unaligned = rng.random() < 0.3 and beyond
         granule = element.bytes if unaligned else max(interleave.bytes, 16)
-        stride, length = _strides(rng, shape["size"], unit, granule)
+        shape["gather0"] = beyond and shape.get("gather0", False)
+        stride, length = _strides(rng, shape["size"], unit, granule, beyond)
         room = (end - first - length) // granule
         if room < 0:
             continue
@@ -66,7 +70,7 @@ def random_start(rng, *, first, end, most_bytes, stores=False, elements=tuple(El
             mode=mode,
             interleave=interleave,
             swizzle=Swizzle.B32 if interleave == Interleave.B32 else rng.choice(list(Swizzle)),
-            fill=rng.choice(list(Fill) if element.is_float else [Fill.ZERO, Fill.CONSTANT]),
+            fill=rng.choice(_fills(element, beyond)),
             fill_constant=rng.getrandbits(32),
             unaligned=unaligned,
             check=False,
@@ -76,12 +80,19 @@ def random_start(rng, *, first, end, most_bytes, stores=False, elements=tuple(El
             return Start(tmap, tuple(coords), tuple(offsets))
 
 
-def _strides(rng, size, unit, granule):
+def _fills(element, beyond):
+    if beyond:
+        return list(Fill) if element.is_float else [Fill.ZERO, Fill.CONSTANT]
+    return [Fill.ZERO, Fill.NAN] if element.is_float and element.bytes > 1 else [Fill.ZERO]
+
+
+def _strides(rng, size, unit, granule, beyond):
     """Strides of the dimensions from 1 on, and the bytes from the tensor's first to its last."""
     stride, length = [], size[0] * unit
     for elements in size[1:]:
         adjoining = -(-length // granule) * granule
-        step = rng.choice([adjoining, adjoining, adjoining + granule * rng.randint(1, 9), granule * rng.randint(0, 9)])
+        steps = [adjoining, adjoining, adjoining + granule * rng.randint(1, 9), granule * rng.randint(0, 9)]
+        step = rng.choice(steps if beyond else steps[:3])
         stride.append(step)
         length += step * (elements - 1)
     return stride, length

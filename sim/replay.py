@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 from .cases import read_cases
-from .expectations import mismatches
+from .expectations import differences, mismatches
 from .replay_golden import run_case
 from .rtl_options import configure_rtl
 from .usage import UsageError
@@ -57,7 +57,7 @@ def run(args):
             outcome = backend(case)
             wrong = mismatches(case.expect, outcome)
             if args.on != "golden":
-                wrong += _differences(outcome, run_case(case))
+                wrong += differences(outcome, run_case(case))
             missed += bool(wrong)
             records.append(outcome.record)
             if args.dump:
@@ -71,18 +71,6 @@ def run(args):
         draft.replace(args.out)
     print(f"{len(cases) - skipped} cases ran on {args.on}, {missed} with a mismatch; {skipped} skipped")
     return 1 if missed else 0
-
-
-def _differences(outcome, golden):
-    """Sentences on how an outcome differs from golden's, with the first differing address of each memory."""
-    compared = [field for field in golden.record if not field.endswith("sha256")]
-    fields = [field for field in compared if outcome.record[field] != golden.record[field]]
-    sentences = [f"{field} is {outcome.record[field]}, not {golden.record[field]} as on golden" for field in fields]
-    for memory, data in golden.memories.items():
-        differing = (outcome.memories[memory] != data).nonzero()[0]
-        if len(differing):
-            sentences.append(f"{memory} differs from golden in {len(differing)} bytes, first at {differing[0]:#x}")
-    return sentences
 
 
 def _check_targets(args):

@@ -23,6 +23,8 @@ from .usage import UsageError
 __all__ = ["open_backend", "run_case"]
 
 _LEAST_MEMORY = 16 << 20  # bytes; that of a session, so that they share a model
+_SUMS = [("bytes",), ("write_bytes",)]  # registers: what landed in shared and in global memory, up to now
+_SUMS_LAST = {"registers": ["commands"]}
 
 
 @contextmanager
@@ -70,13 +72,13 @@ def run_case(case, session):
             if refusals[-1] is None:
                 at = _descriptor(spec, session)
                 commands.append(at | fields | {"opcode": command.opcode, "wait": command.wait and number == 0})
-    runs = [session.run(commands[first : first + SCRIPT_DEPTH], trace=True)
-            for first in range(0, len(commands), SCRIPT_DEPTH)]  # fmt: skip
+    wanted = {"shared": (0, case.smem.size), "memory": (0, case.gmem.size), "trace": True}
+    runs = [session.run(commands[first : first + SCRIPT_DEPTH], registers=_SUMS, after=_SUMS_LAST, **wanted)
+            for first in range(0, len(commands) or 1, SCRIPT_DEPTH)]  # fmt: skip
     endings = iter([stamp.error for run in runs for stamp in run.commands])
     errors = [refused or next(endings) or None for refused in refusals]
-    landed = _landed(case, errors, session)
-    gmem = session.global_memory.read(0, case.gmem.size)
-    smem = session.shared_memory.read(0, case.smem.size).copy()
+    landed = _landed(case, errors, [answer.data for answer in runs[-1].registers])
+    gmem, smem = runs[-1].memory, runs[-1].shared
     record = result_record(case, next(filter(None, errors), None), landed, gmem, smem)
     return Outcome(record | _figures(case, runs, session.params), {"gmem": gmem, "smem": smem})
 
@@ -109,15 +111,14 @@ def _descriptor(spec, session):
     return {"descriptor": session.descriptor(spec.word) if spec.at is None else spec.at}
 
 
-def _landed(case, errors, session):
-    """Bytes of each issue, or the hardware's sums into shared and global memory if they are others."""
+def _landed(case, errors, counted):
+    """Bytes of each issue, or the hardware's sums into shared and global memory, ``counted``, if they are others."""
     moved = [0 if error else count for count, error in zip(run_on_golden(case).record["tx_bytes"], errors, strict=True)]
     if any(errors) or any(command.opcode == Opcode.REPLACE for command in case.commands):
         return moved
     to_global = [_writes_global(command) for command in case.commands for _ in command.issues]
     sums = [sum(count for count, side in zip(moved, to_global, strict=True) if side == wanted) % (1 << 32)
             for wanted in (False, True)]  # fmt: skip
-    counted = [session.read_register("bytes"), session.read_register("write_bytes")]
     return moved if counted == sums else counted
 
 
@@ -142,7 +143,7 @@ def _figures(case, runs, params):
     busy = sum(_busy_cycles(run) for run in runs)
     return {
         "cycles": sum(run.span for run in runs),
-        "first_request": runs[0].first_request() if runs else None,
+        "first_request": runs[0].first_request() if runs[0].commands else None,
         "read_words": sum(run.data_beats + run.reducer_beats for run in runs),
         "write_words": sum(run.write_beats for run in runs),
         "limit_words": reads + writes,

@@ -5,7 +5,7 @@ import pytest
 
 from tilewright.golden.spec import Error
 from tilewright.golden.spec.pe_errors import PeError
-from tilewright.sim.expectations import REFUSED_BY_DRIVER, mismatches, read_expectation
+from tilewright.sim.expectations import mismatches, read_expectation
 from tilewright.sim.fields import Fields
 from tilewright.sim.replay_outcome import Outcome
 from tilewright.sim.usage import UsageError
@@ -58,7 +58,10 @@ def test_bytes_are_read_strictly(expect, sentence):
     assert str(caught.value) == f"case 'x': {sentence}"
 
 
-def test_only_cases_of_the_tmau_may_be_refused_by_a_driver():
-    assert read({"error": REFUSED_BY_DRIVER}) == {"error": REFUSED_BY_DRIVER}
+@pytest.mark.parametrize(
+    "error", ["refused by the driver", "no such instruction", "unfinished", "failed: command 0: CUDA_ERROR_X"]
+)
+def test_only_cases_of_the_tmau_may_have_an_error_of_silicon(error):
+    assert read({"error": error}) == {"error": error}
     with pytest.raises(UsageError, match="must be one of None, "):
-        read({"error": REFUSED_BY_DRIVER}, PeError)
+        read({"error": error}, PeError)
