@@ -113,6 +113,19 @@ def test_something_else_than_the_program():
             pass
 
 
+@pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="there is a GPU")
+def test_the_program_itself_without_a_gpu():
+    with pytest.raises(UsageError, match=r"^(there is no GPU to replay on: |nvcc, which builds .*, is neither in ).*$"):
+        with open_program():
+            pass
+
+
+@pytest.mark.skipif(not Path("/dev/nvidiactl").exists(), reason="there is no GPU")
+def test_the_program_itself(case):
+    with open_program() as running:
+        check_good(case(), running.run(case()))
+
+
 NVCC = """#!/bin/sh
 if [ "$1" = --version ]; then echo "$VERSION"; exit; fi
 echo "$*" >> calls
