@@ -23,6 +23,7 @@ COMMANDS = {
     "mutate": ("tilewright.sim.mutate", "count which small changes of the hardware tests and proofs notice"),
     "verilog": ("tilewright.sim.export", "write the Verilog of the TMAU and of the processing engine"),
     "replay": ("tilewright.sim.replay", "run the cases of a file and compare with what they expect"),
+    "silicon": ("tilewright.sim.silicon.command", "capture, ask and time a GPU's own tensor mover"),
     "sim": ("tilewright.sim.simulate", "run the workloads on the RTL and compare every byte"),
     "stages": ("tilewright.sim.stages", "write STAGES.md from recorded figures"),
 }

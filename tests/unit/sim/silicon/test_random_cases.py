@@ -15,7 +15,7 @@ from tilewright.sim.silicon.case_features import case_features
 from tilewright.sim.silicon.random_cases import BLOCK_REDUCTIONS, TENSOR_REDUCTIONS, random_cases
 from tilewright.sim.silicon.support import why_not
 
-SEED, CASES = 1, 1000
+SEED, CASES = 1, 600
 MODES = {"tile": range(1, 6), "im2col": range(3, 6)}
 MOVES = ("load", "store", "reduce")
 
@@ -53,9 +53,9 @@ def expected_features():
         yield f"{op} with gaps between rows", 5
     yield from ((f"{op} of {spoken(element)}", 2) for op in ("load", "store") for element in Element)
     for element in Element:
-        yield f"load partly outside, fill zero of {spoken(element)}", 1
+        yield f"load outside, fill zero of {spoken(element)}", 2
     for element in (Element.F16, Element.BF16, Element.F32, Element.F64, Element.TF32):
-        yield f"load partly outside, fill nan of {spoken(element)}", 1
+        yield f"load outside, fill nan of {spoken(element)}", 2
     yield from ((f"reduce {spoken(op)} of {spoken(element)}", 2) for op, element in TENSOR_REDUCTIONS)
     for memory, op, element in BLOCK_REDUCTIONS:
         yield f"block {spoken(op)} of {spoken(element)} from shared to {memory}", 1
@@ -68,6 +68,9 @@ def expected_features():
 
 def test_everything_occurs(cases):
     counts = Counter(itertools.chain.from_iterable(map(case_features, cases)))
+    for place, feature in itertools.product(("partly ", "wholly "), list(counts)):
+        if place in feature and "fill" in feature:
+            counts[feature.replace(place, "")] += counts[feature]
     rare = {feature: counts[feature] for feature, least in expected_features() if counts[feature] < least}
     assert not rare
     assert not [feature for feature in counts if feature.startswith("store from a negative")]

@@ -1,0 +1,139 @@
+"""``tilewright silicon capture``: runs thousands of cases on a GPU, and keeps what came out as one file of cases.
+
+Random cases and all worked ones. Each is compared with golden; what is kept is what silicon gave, even if it differs.
+"""
+
+import json
+import re
+import sys
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ..cases import cases_of, read_cases, read_document
+from ..expectations import differences
+from ..replay_golden import run_case
+from ..replay_gpu import outcome_of
+from ..usage import UsageError
+from .capture_file import MOST_BYTES, Chooser, expectation, spots, write_capture
+from .program import open_program
+from .random_cases import random_cases
+from .support import why_not
+
+__all__ = ["VECTORS", "Capture", "capture", "configure", "run"]
+
+#: The worked cases of the repository, and where captures are kept.
+VECTORS = Path("tests/vectors")
+_FOLDER = VECTORS / "silicon"
+
+_MOST_FAILED = 20
+
+
+def configure(parser):
+    """Adds the arguments of the subcommand."""
+    parser.add_argument("files", metavar="CASES.json", nargs="*", type=Path,
+                        help=f"files of further cases, beside all of {VECTORS}")  # fmt: skip
+    parser.add_argument("--cases", type=int, default=5000, help="how many random cases (%(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of the random cases (%(default)s)")
+    parser.add_argument("--out", metavar="FOLDER", type=Path, default=_FOLDER,
+                        help="where the capture goes (%(default)s)")  # fmt: skip
+
+
+def run(args):
+    """Runs the subcommand; returns 1 if a case differs from golden or the capture is too large, otherwise 0."""
+    if not VECTORS.is_dir():
+        raise UsageError(f"there is no folder {VECTORS} here: run it in the root of the repository")
+    if not args.out.is_dir():
+        raise UsageError(f"--out must name an existing folder, not {args.out}")
+    if args.cases < 0:
+        raise UsageError(f"--cases must be 0 or more, not {args.cases}")
+    entries = [*_worked(args.files), *random_cases(args.seed, args.cases)]
+    cases = cases_of({"version": 1, "cases": entries}, "the capture", Path())
+    with open_program() as program:
+        hello = program.hello
+        taken = capture(entries, cases, program)
+    path = args.out / f"{re.sub('[^a-z0-9]+', '-', hello.gpu.lower()).strip('-')}.json.xz"
+    size, with_bytes = write_capture(path, _silicon(hello), taken.entries, taken.kept)
+    taken.report(hello.gpu)
+    if size > MOST_BYTES:
+        sentence = f"the capture takes {size} bytes, more than {MOST_BYTES}, and was not written: take fewer cases"
+        print(f"tilewright silicon: {sentence}", file=sys.stderr)
+        return 1
+    print(f"{path}: {size} bytes; single bytes of {with_bytes} cases")
+    return 1 if taken.different else 0
+
+
+class Capture:
+    """What silicon made of cases.
+
+    Attributes
+    ----------
+    entries : list of dict
+        The cases that ran, as in a file, with what silicon gave as ``expect``.
+    kept : dict
+        By index, single bytes of the memories of some of them, as :func:`.capture_file.write_capture` takes them.
+    different : int
+        How many of them differ from golden.
+    skipped : Counter
+        How often each reason not to run one was met.
+    """
+
+    def __init__(self):
+        self.entries = []
+        self.kept = {}
+        self.different = 0
+        self.skipped = Counter()
+
+    def report(self, gpu):
+        """Prints a summary."""
+        ran = len(self.entries)
+        print(f"{ran} cases ran on {gpu}: {ran - self.different} equal to golden, {self.different} different; "
+              f"{self.skipped.total()} skipped")  # fmt: skip
+        for reason, count in self.skipped.most_common():
+            print(f"{count:6} skipped: {reason}")
+
+
+def capture(entries, cases, program):
+    """Runs cases, each given as in a file and as it was read; prints each one that differs; returns a `Capture`."""
+    taken, chooser, failed = Capture(), Chooser(), 0
+    for entry, case in zip(entries, cases, strict=True):
+        reason = case.skip or why_not(case)
+        if reason:
+            taken.skipped[reason] += 1
+            continue
+        outcome, golden = outcome_of(case, program.run(case)), run_case(case)
+        wrong = differences(outcome, golden)
+        if wrong:
+            print(f"DIFFERENT {case.name}: {'; '.join(wrong)}", flush=True)
+        expect = expectation(outcome)
+        if chooser.wants(case, sum(golden.record["tx_bytes"])) and "smem" in expect:
+            taken.kept[len(taken.entries)] = _changes(case, outcome)
+        taken.entries.append(entry | {"expect": expect})
+        taken.different += bool(wrong)
+        failed += (expect["error"] or "").startswith(("failed", "unfinished"))
+        if failed > _MOST_FAILED:  # each costs a second or more, and something else is wrong
+            raise UsageError(f"given up after {failed} cases that failed or were not finished, at {case.name!r}")
+    return taken
+
+
+def _changes(case, outcome):
+    before = {"smem": case.smem.contents(), "gmem": case.global_contents()}
+    changes = {memory: spots(start, outcome.memories[memory]) for memory, start in before.items()}
+    return {memory: found for memory, found in changes.items() if found}
+
+
+def _worked(files):
+    """The cases of the repository and of further files, as in a file. Each file is first read by itself."""
+    for path in [*sorted(VECTORS.glob("*.json")), *files]:
+        read_cases(path)
+        entries = read_document(path)["cases"]
+        for entry in entries:
+            if '"npy"' in json.dumps(entry):
+                raise UsageError(f"{path}: case {entry['name']!r} has contents in another file, which is not captured")
+        yield from entries
+
+
+def _silicon(hello):
+    """Whose answers these are, and when they were given."""
+    driver, cuda = (f"{number // 1000}.{number % 1000 // 10}" for number in (hello.driver, hello.runtime))
+    return {"gpu": hello.gpu, "driver": driver, "cuda": cuda, "date": datetime.now(UTC).date().isoformat()}
