@@ -15,7 +15,7 @@ from ..expectations import differences
 from ..replay_golden import run_case
 from ..replay_gpu import outcome_of
 from ..usage import UsageError
-from .capture_file import MOST_BYTES, Chooser, expectation, spots, write_capture
+from .capture_file import Chooser, TooLargeError, expectation, spots, write_capture
 from .program import open_program
 from .random_cases import random_cases
 from .support import why_not
@@ -53,11 +53,11 @@ def run(args):
         hello = program.hello
         taken = capture(entries, cases, program)
     path = args.out / f"{re.sub('[^a-z0-9]+', '-', hello.gpu.lower()).strip('-')}.json.xz"
-    size, with_bytes = write_capture(path, _silicon(hello), taken.entries, taken.kept)
     taken.report(hello.gpu)
-    if size > MOST_BYTES:
-        sentence = f"the capture takes {size} bytes, more than {MOST_BYTES}, and was not written: take fewer cases"
-        print(f"tilewright silicon: {sentence}", file=sys.stderr)
+    try:
+        size, with_bytes = write_capture(path, _silicon(hello), taken.entries, taken.kept)
+    except TooLargeError as error:
+        print(f"tilewright silicon: {error}: take fewer cases", file=sys.stderr)
         return 1
     print(f"{path}: {size} bytes; single bytes of {with_bytes} cases")
     return 1 if taken.different else 0

@@ -8,7 +8,7 @@ import numpy as np
 
 from .case_features import case_features
 
-__all__ = ["MOST_BYTES", "Chooser", "expectation", "spots", "write_capture"]
+__all__ = ["MOST_BYTES", "Chooser", "TooLargeError", "expectation", "spots", "write_capture"]
 
 #: Size of a capture in a repository.
 MOST_BYTES = 1 << 20
@@ -17,6 +17,10 @@ _EACH = 4  # cases whose bytes are kept, for each feature
 _LARGEST = 2048  # bytes moved by a case that may be kept
 _ALL = 320 << 10  # bytes moved by all of them
 _GAP = 16  # bytes that did not change between two that did, and are kept with them
+
+
+class TooLargeError(Exception):
+    """A capture would take more than ``MOST_BYTES``."""
 
 
 class Chooser:
@@ -72,16 +76,22 @@ def write_capture(path, silicon, entries, kept):
     Returns
     -------
     (int, int)
-        Bytes of the file, and cases with single bytes. More than ``MOST_BYTES``: it was not written.
+        Bytes of the file, and cases with single bytes.
+
+    Raises
+    ------
+    TooLargeError
+        If it would take more than ``MOST_BYTES`` without any single bytes: nothing has been written.
     """
     kept = dict(kept)
     while len(packed := _packed(silicon, entries, kept)) > MOST_BYTES and kept:
         kept = dict(list(kept.items())[: len(kept) // 2])
-    if len(packed) <= MOST_BYTES:
-        # Written beside and moved, so that nobody reads half a file.
-        draft = path.with_name(f".{path.name}.draft")
-        draft.write_bytes(packed)
-        draft.replace(path)
+    if len(packed) > MOST_BYTES:
+        raise TooLargeError(f"the capture takes {len(packed)} bytes, more than {MOST_BYTES}, and was not written")
+    # Written beside and moved, so that nobody reads half a file.
+    draft = path.with_name(f".{path.name}.draft")
+    draft.write_bytes(packed)
+    draft.replace(path)
     return len(packed), len(kept)
 
 
