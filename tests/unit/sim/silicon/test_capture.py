@@ -1,0 +1,151 @@
+"""Capturing with a stand-in for the program: what is compared, counted and written, and what goes wrong."""
+
+import json
+import sys
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from tilewright.sim.cases import read_cases, read_document
+from tilewright.sim.cli import main
+from tilewright.sim.silicon import capture as module
+from tilewright.sim.silicon import capture_file
+from tilewright.sim.silicon.program import open_program
+
+STAND_IN = [sys.executable, str(Path(__file__).with_name("stand_in.py"))]
+WORKED = {
+    "name": "worked",
+    "why": "by hand",
+    "kind": "tmau",
+    "gmem": {"bytes": 256, "init": {"fill": 7}},
+    "smem": {"bytes": 512},
+    "maps": {"x": {"element": "u8", "address": 0, "size": [16, 4], "stride": [16], "box": [16, 2]}},
+    "commands": [{"op": "load", "map": "x", "coords": [0, 0], "smem": 128}],
+    "expect": {"error": "opcode"},
+}
+BEYOND = WORKED | {"name": "beyond", "commands": [{"op": "invalidate_all"}]}
+
+
+def write(path, *cases):
+    path.write_text(json.dumps({"version": 1, "cases": cases}))
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where captures go; one worked case is in the folder above."""
+    write(tmp_path / "worked.json", WORKED)
+    monkeypatch.setattr(module, "VECTORS", tmp_path)
+    (tmp_path / "silicon").mkdir()
+    return tmp_path / "silicon"
+
+
+def run(monkeypatch, folder, *arguments, lies=()):
+    monkeypatch.setattr(module, "open_program", lambda: open_program([*STAND_IN, *lies]))
+    return main(["silicon", "capture", "--out", str(folder), *map(str, arguments)])
+
+
+def test_what_equals_golden(monkeypatch, folder, capsys):
+    further = write(folder.parent / "further.jsn", BEYOND)
+    assert run(monkeypatch, folder, further, "--cases", 12) == 0
+    path = folder / "stand-in.json.xz"
+    assert capsys.readouterr().out.splitlines() == [
+        "13 cases ran on Stand-in: 13 equal to golden, 0 different; 1 skipped",
+        "     1 skipped: silicon has another way to invalidate descriptors",
+        f"{path}: {path.stat().st_size} bytes; single bytes of 12 cases",
+    ]
+    document = read_document(path)
+    today = date.fromisoformat(document["silicon"].pop("date"))
+    assert abs((date.today() - today).days) <= 1  # theirs is that of Greenwich
+    assert document["silicon"] == {"gpu": "Stand-in", "driver": "13.0", "cuda": "13.0"}
+    worked, *others = document["cases"]
+    expect = worked.pop("expect")
+    assert worked | {"expect": WORKED["expect"]} == WORKED
+    assert (expect["error"], expect["tx_bytes"]) == (None, [32])
+    assert expect["smem"]["bytes"] == [[128, "07" * 32]]
+    assert "bytes" not in expect["gmem"]
+    assert [case["name"] for case in others][:2] == ["load_1_0", "store_1_1"]
+    assert main(["replay", str(path), "--on", "golden"]) == 0
+    assert [file.name for file in folder.iterdir()] == ["stand-in.json.xz"]
+
+
+def test_another_seed_has_other_cases(monkeypatch, folder):
+    run(monkeypatch, folder, "--cases", 3, "--seed", 5)
+    names = [case.name for case in read_cases(folder / "stand-in.json.xz")]
+    assert names == ["worked", "load_5_0", "store_5_1", "load_5_2"]
+
+
+def test_what_differs_is_named_and_kept_as_silicon_gave_it(monkeypatch, folder, capsys):
+    assert run(monkeypatch, folder, "--cases", 0, lies=["--flip-shared", "130", "--miscount", "1"]) == 1
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "DIFFERENT worked: tx_bytes is [33], not [32] as on golden; smem differs from golden in 1 bytes, first at 0x82",
+        "1 cases ran on Stand-in: 0 equal to golden, 1 different; 0 skipped",
+    ]
+    assert main(["replay", str(folder / "stand-in.json.xz"), "--on", "golden"]) == 1
+    assert "smem at 0x82 is 0x07, not 0x06 as expected" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("lies", "error"),
+    [
+        (["--refuse"], "refused by the driver"),
+        (["--no-such", "0"], "no such instruction"),
+        (["--unfinished", "0"], "unfinished"),
+        (["--fail", "256"], "failed: command 0: cudaErrorIllegalAddress"),
+        (["--die", "256"], "failed: the program ended with status 7"),
+    ],
+)
+def test_every_error_of_silicon_can_be_read_again(monkeypatch, folder, lies, error):
+    assert run(monkeypatch, folder, "--cases", 0, lies=lies) == 1
+    (case,) = read_cases(folder / "stand-in.json.xz")
+    assert case.expect["error"] == error
+    assert ("smem_sha256" in case.expect) == ("failed" not in error)
+
+
+def test_given_up_when_nothing_works(monkeypatch, folder, capsys):
+    monkeypatch.setattr(module, "_MOST_FAILED", 2)
+    assert run(monkeypatch, folder, "--cases", 9, lies=["--unfinished", "0"]) == 2
+    error = capsys.readouterr().err
+    assert error == "tilewright silicon: given up after 3 cases that failed or were not finished, at 'store_1_1'\n"
+    assert list(folder.iterdir()) == []
+
+
+def test_single_bytes_go_first_when_there_is_no_room(monkeypatch, folder):
+    assert run(monkeypatch, folder, "--cases", 40) == 0
+    path = folder / "stand-in.json.xz"
+    whole, cases = path.stat().st_size, read_cases(path)
+    monkeypatch.setattr(capture_file, "MOST_BYTES", whole * 3 // 4)
+    assert run(monkeypatch, folder, "--cases", 40) == 0
+    assert path.stat().st_size <= whole * 3 // 4
+    fewer = read_cases(path)
+    assert [case.name for case in fewer] == [case.name for case in cases]
+    assert 0 < sum("bytes" in case.expect for case in fewer) < sum("bytes" in case.expect for case in cases)
+
+
+def test_too_large_is_not_written(monkeypatch, folder, capsys):
+    monkeypatch.setattr(capture_file, "MOST_BYTES", 100)
+    assert run(monkeypatch, folder, "--cases", 3) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("tilewright silicon: the capture takes ")
+    assert error.endswith(" bytes, more than 100, and was not written: take fewer cases\n")
+    assert list(folder.iterdir()) == []
+
+
+def test_wrong_arguments_are_one_sentence(monkeypatch, folder, capsys):
+    linked = WORKED | {"name": "linked", "gmem": {"bytes": 256, "init": {"npy": "x.npy"}}}
+    (folder / "x.npy").write_bytes((b"\x93NUMPY\x01\x00v\x00{'descr': '|u1', 'fortran_order': False, 'shape': (1,), }"
+                                    ).ljust(127) + b"\n\0")  # fmt: skip
+    file, twice = write(folder / "linked.json", linked), write(folder / "twice.json", WORKED)
+    for arguments, sentence in (
+        (["--cases", "-1"], "--cases must be 0 or more, not -1"),
+        (["--out", folder / "no"], f"--out must name an existing folder, not {folder}/no"),
+        ([file], f"{file}: case 'linked' has contents in another file, which is not captured"),
+        ([twice], "case 'worked': name must be used once in a file"),
+        ([folder / "no.json"], f"{folder}/no.json: cannot be read: No such file or directory"),
+    ):
+        assert run(monkeypatch, folder, "--cases", 1, *arguments) == 2
+        assert capsys.readouterr().err == f"tilewright silicon: {sentence}\n"
+    monkeypatch.setattr(module, "VECTORS", folder / "no")
+    assert run(monkeypatch, folder) == 2
+    assert "run it in the root of the repository" in capsys.readouterr().err
