@@ -50,7 +50,7 @@ public:
         check(cudaDeviceSynchronize());
     }
 
-    // Rank 0: blocks of the whole memory.
+    // Rank 0: blocks of the whole memory, which come first.
     void add(const Shape& shape)
     {
         Job job{};
@@ -63,7 +63,7 @@ public:
         job.task.stages = std::clamp(room / (shape.stage_bytes + BARRIER_BYTES), 2u, MOST_STAGES);
         if (shape.map.rank) {
             const CUresult result = driver.encode(shape.map, reinterpret_cast<uint64_t>(memory), &job.map);
-            if (result) throw std::runtime_error("the driver refuses " + name(jobs.size()));
+            if (result) job.fault = "the driver refuses its map";
         }
         job.timed = prepare(job, kernel_of<false>(shape.map.rank), TIMED);
         job.checked = prepare(job, kernel_of<true>(shape.map.rank), CHECKERS);
@@ -73,8 +73,8 @@ public:
     // Compares what lands with what is there.
     void check_all()
     {
-        for (size_t number = FIRST_SHAPE; number < jobs.size(); ++number) {
-            const Job& job = jobs[number];
+        for (Job& job : jobs) {
+            if (job.fault) continue;
             unsigned long long landed[2] = {};
             check(cudaMemset(sums, 0, sizeof landed));
             launch(job, job.checked);
@@ -83,13 +83,12 @@ public:
             add_up<<<BLOCKS * device.multiProcessorCount, CHECKERS>>>(task);
             check(cudaGetLastError());
             check(cudaMemcpy(landed, sums, sizeof landed, cudaMemcpyDeviceToHost));
-            if (landed[0] != landed[1]) {
-                throw std::runtime_error(name(number) + " does not load what is there");
-            }
+            if (landed[0] != landed[1]) job.fault = "what lands is not what is there";
         }
+        if (jobs.front().fault) throw std::runtime_error(std::string("of blocks, ") + jobs.front().fault);
     }
 
-    // Milliseconds of the copy, then of each job.
+    // Milliseconds of the copy, then of each job; 0 of one with a fault.
     std::vector<float> round()
     {
         std::vector<float> times;
@@ -97,16 +96,23 @@ public:
             check(cudaMemcpyAsync(memory + bytes, memory, bytes, cudaMemcpyDeviceToDevice));
         }));
         for (const Job& job : jobs) {
-            times.push_back(time([&] { launch(job, job.timed); }));
+            times.push_back(job.fault ? 0 : time([&] { launch(job, job.timed); }));
         }
         return times;
+    }
+
+    // Why each shape is not timed; null if it is.
+    std::vector<const char*> faults() const
+    {
+        std::vector<const char*> faults;
+        for (const Job& job : jobs) faults.push_back(job.fault);
+        faults.erase(faults.begin());
+        return faults;
     }
 
     cudaDeviceProp device{};
 
 private:
-    static constexpr size_t FIRST_SHAPE = 1;  // of jobs, after the blocks
-
     // All that a launch needs, found out before the clock runs.
     struct Launch {
         Kernel kernel;
@@ -117,9 +123,8 @@ private:
         CUtensorMap map;
         Task task;
         Launch timed, checked;
+        const char* fault = nullptr;
     };
-
-    static std::string name(size_t job) { return "shape " + std::to_string(job - FIRST_SHAPE); }
 
     Launch prepare(const Job& job, Kernel kernel, uint32_t threads)
     {
@@ -191,9 +196,19 @@ void run()
     int driver = 0, runtime = 0;
     check(cudaDriverGetVersion(&driver));
     check(cudaRuntimeGetVersion(&runtime));
-    std::printf("{\"gpu\": \"%s\", \"driver\": %d, \"runtime\": %d, \"l2_bytes\": %d, \"processors\": %d, ", bench.device.name,
-                driver, runtime, bench.device.l2CacheSize, bench.device.multiProcessorCount);
-    std::printf("\"rounds\": [");
+    std::printf("{\"gpu\": \"%s\", \"driver\": %d, \"runtime\": %d, ", bench.device.name, driver, runtime);
+    std::printf("\"l2_bytes\": %d, \"processors\": %d, ", bench.device.l2CacheSize, bench.device.multiProcessorCount);
+    std::printf("\"faults\": [");
+    const char* comma = "";
+    for (const char* fault : bench.faults()) {
+        if (fault) {
+            std::printf("%s\"%s\"", comma, fault);
+        } else {
+            std::printf("%snull", comma);
+        }
+        comma = ", ";
+    }
+    std::printf("], \"rounds\": [");
     for (uint32_t i = 0; i < timing.rounds; ++i) {
         std::printf("%s[", i ? ", " : "");
         const std::vector<float> times = bench.round();

@@ -28,7 +28,8 @@ shapes, rounds, size = struct.unpack("<IIQ", sys.stdin.buffer.read(16))
 records = [sys.stdin.buffer.read(272) for _ in range(shapes)]
 assert all(len(record) == 272 for record in records) and not sys.stdin.buffer.read()
 times = [[1.0 * (n + 1), 2.0, *(float(i + 1) for i in range(shapes))] for n in (-0.5, 0, 0.5)]
-print(json.dumps({"gpu": "Fake", "driver": 13000, "runtime": 13000, "l2_bytes": 1, "processors": 1, "rounds": times}))
+gpu = {"gpu": "Fake", "driver": 13000, "runtime": 13000, "l2_bytes": 1, "processors": 1}
+print(json.dumps(gpu | {"faults": [None] * shapes, "rounds": times}))
 """
 
 
@@ -41,7 +42,8 @@ def test_named_tiles_and_most_others_are_timed(timed):
     names = [boxes.name for boxes in timed]
     assert set(NAMED) < set(names)
     assert len(names) > 20
-    assert not any("unaligned" in name or "outside" in name for name in names)
+    assert not any("unaligned" in name or "outside" in name or name[-11:] == "from byte 1" for name in names)
+    assert "rows of 128 bytes from byte 16" in names
 
 
 def test_boxes_lie_side_by_side_in_the_tensor_and_fill_it(timed):
@@ -104,6 +106,20 @@ def test_ratios(timed):
         assert line["sectors_of_blocks"] == pytest.approx(boxes.sector_bytes / number / (SIZE / 2))
         assert line["spread"] == 0
         assert line["tilewright"] == ("99.1%" if boxes.name == "halo_c8" else None)
+
+
+def test_a_fault_stands_in_place_of_ratios(timed):
+    measured = measure([sys.executable, "-c", FAKE], timed, SIZE)
+    measured["faults"][0] = "the driver refuses its map"
+    for times in measured["rounds"]:
+        times[2] = 0
+    result = report(timed, measured, SIZE, {})
+    faulty, good = result["shapes"][:2]
+    assert faulty == {"name": timed[0].name, "tilewright": None, "fault": "the driver refuses its map"}
+    assert good["fault"] is None
+    rows = [line for line in timing._table(result) if line.startswith("| 2-D")]
+    assert rows[0] == "| 2-D, rows of 16 bytes | the driver refuses its map | - | - | - |"
+    assert rows[1].count("|") == rows[0].count("|")
 
 
 def test_command_prints_ratios_beside_our_own(tmp_path, monkeypatch, capsys):
