@@ -46,17 +46,17 @@ _SMALL = 4096  # bytes; where tensors lie whose contents are listed
 def random_cases(seed, count):
     """Yields so many cases as a case file has them, but for ``expect``; a function of its arguments alone."""
     rng = random.Random(seed)
-    tensors, blocks = cycle(TENSOR_REDUCTIONS), cycle(BLOCK_REDUCTIONS)
+    turns = {"element": cycle(Element), "tensor": cycle(TENSOR_REDUCTIONS), "block": cycle(BLOCK_REDUCTIONS)}
     for number, kind in zip(range(count), cycle(_KINDS), strict=False):
-        yield _Maker(rng, tensors, blocks).case(f"{kind}_{seed}_{number}", kind)
+        yield _Maker(rng, turns).case(f"{kind}_{seed}_{number}", kind)
 
 
 class _Maker:
     """Makes one case. Memories are of few sizes and patterns, so that the hash of one that is not written is known."""
 
-    def __init__(self, rng, tensors, blocks):
+    def __init__(self, rng, turns):
         self._rng = rng
-        self._tensors, self._blocks = tensors, blocks
+        self._turns = turns  # of which each has its turn
         self._sizes = {"global": rng.choice([16 << 10, 32 << 10]), "shared": 16 << 10}
         self._init = {"global": {"mix": rng.choice([1, 2])}, "shared": rng.choice([{"fill": 205}, {"mix": 3}])}
         self._listed = {"global": [], "shared": []}
@@ -75,21 +75,22 @@ class _Maker:
         return {"name": name, "kind": "tmau", **memories, "maps": self._maps, "commands": self._commands}
 
     def _load(self):
-        special = self._rng.random() < 0.1
-        self._tensor("load", elements=(Element.TF32,) if special else tuple(Element), special=special)
+        element = next(self._turns["element"])
+        special = element == Element.TF32 and self._rng.random() < 0.6
+        self._tensor("load", element, special=special)
 
     def _store(self):
-        self._tensor("store")
+        self._tensor("store", next(self._turns["element"]))
 
     def _reduce(self):
-        op, element = next(self._tensors)
+        op, element = next(self._turns["tensor"])
         special = not self._commands and self._rng.random() < 0.6
-        self._tensor("reduce", {"reduce": spoken(op)}, elements=(element,), special=special)
+        self._tensor("reduce", element, {"reduce": spoken(op)}, special=special)
 
     def _prefetch(self):
         rng = self._rng
         if rng.random() < 0.5:
-            self._tensor("prefetch")
+            self._tensor("prefetch", next(self._turns["element"]))
         else:
             size = 16 * rng.randint(1, 64)
             self._commands.append({"op": "prefetch_block", "src": self._block("global", size), "size": size})
@@ -99,7 +100,7 @@ class _Maker:
         self._blocks_of(source, destination)
 
     def _copy_reduce(self):
-        memory, op, element = next(self._blocks)
+        memory, op, element = next(self._turns["block"])
         fields = {"reduce": spoken(op), "element": spoken(element)}
         self._blocks_of("shared", memory, fields, element if self._rng.random() < 0.6 else None)
 
@@ -110,16 +111,19 @@ class _Maker:
         for _ in range(self._rng.randint(1, 3)):
             self._rng.choice([self._load, self._store, self._store, self._reduce, self._copy])()
 
-    def _tensor(self, op, fields=None, *, elements=tuple(Element), special=False):
+    def _tensor(self, op, element, fields=None, *, special=False):
         """A command on a tensor; ``special``: of numbers that matter, in both memories."""
         rng = self._rng
         writes = op in ("store", "reduce")
         end = _SMALL if special else self._sizes["global"]
-        most = rng.choice([256, 1024, 2048] if special else [256, 1024, 4096, 8192])
-        outside = rng.random() < 0.2  # perhaps; otherwise some of it is inside
+        most = rng.choice([1024, 2048] if special else [256, 1024, 4096, 8192])
+        least = rng.choice([0, 1, 1, 128 if special else 1])  # bytes inside the tensor
         while True:
-            start = random_start(rng, first=0, end=end, most_bytes=most, stores=writes, elements=elements, beyond=False)
-            if outside or walk(start.tmap, start.coords, offsets=(*start.offsets, 0, 0, 0)[:3]).inside.any():
+            start = random_start(
+                rng, first=0, end=end, most_bytes=most, stores=writes, elements=(element,), beyond=False
+            )
+            tile = walk(start.tmap, start.coords, offsets=(*start.offsets, 0, 0, 0)[:3])
+            if tile.inside.sum() * (tile.stop - tile.start) >= least:
                 break
         tmap = replace(start.tmap, l2_promotion=rng.choice(list(L2Promotion)))
         entry = {"op": op, "map": f"m{len(self._maps)}", "coords": list(start.coords)} | (fields or {})
@@ -138,7 +142,10 @@ class _Maker:
     def _blocks_of(self, source, destination, fields=None, special=None):
         """A copy of a block; ``special``: the type of the numbers that matter, or None."""
         rng = self._rng
-        size = 16 * rng.choice([1, 2, rng.randint(1, 64), rng.randint(1, 64 if special is not None else 256)])
+        size = 16 * rng.choice([1, 2, rng.randint(1, 64), rng.randint(1, 256)])
+        if special is not None:  # all pairs of them
+            numbers = len(special_values(special))
+            size = -(-numbers * (numbers + 1) * special.bytes // 16) * 16
         # In one memory the two places are in halves of their own.
         halves = rng.choice([(0, 1), (1, 0)]) if source == destination else (None, None)
         places = [self._block(memory, size, half) for memory, half in zip((source, destination), halves, strict=True)]
