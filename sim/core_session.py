@@ -10,7 +10,7 @@ from tilewright.hw.core import CORE_PRESETS, Core
 from .axi_rules import Rule, Wait
 from .core_harness import CORE_LOG_DEPTHS, CORE_SCRIPT_DEPTH, CoreHarness, core_log_entries, core_script_items
 from .designs import cached_design
-from .memory_session import MemorySession, memory_words
+from .memory_session import MemorySession, model_words
 from .pe_session import faults, program_scripts
 from .run import Logs, barrier_answers, command_stamps, flips, register_answers
 from .script_run import log_windows
@@ -90,7 +90,7 @@ class CoreSession(MemorySession):
                 raise ValueError(f"the preset must be one of {', '.join(CORE_PRESETS)}, not {preset!r}")
             params = CORE_PRESETS[preset]
         self.params = params
-        words = memory_words(params.tmau, memory_bytes)
+        words = model_words(params.tmau, memory_bytes)
         core = Core(params)
 
         def make():
@@ -98,7 +98,7 @@ class CoreSession(MemorySession):
             return make_design(harness, harness.arrays())
 
         simulation = Simulation(cached_design(make, "core", params, words), simulator=simulator, waves=waves)
-        super().__init__(simulation, params.tmau, words, core_script_items(params), CORE_SCRIPT_DEPTH, patience)
+        super().__init__(simulation, params.tmau, memory_bytes, core_script_items(params), CORE_SCRIPT_DEPTH, patience)
         self._entries = core_log_entries(params)
         self._addresses = {"tmau": {register.name: register.offset for register in REGISTERS}}
         self._addresses["pe"] = {register.name: core.pe_address + register.offset for register in PE_REGISTERS}

@@ -28,7 +28,7 @@ __all__ = [
 def bus_members(params):
     """Members of a harness with global memory on an AXI4 port.
 
-    latency, base, ar_stall, …, error_first, … : in
+    latency, base, words, ar_stall, …, error_first, … : in
         See :class:`~tilewright.sim.memory_model.MemoryModel`.
     data_requests, data_beats, descriptor_requests, … : out
         Accepted AR and R of each ID since the start.
@@ -37,7 +37,7 @@ def bus_members(params):
     """
     word = unsigned(params.word_width)
     stalls = {f"{channel}_stall": In(8) for channel in CHANNELS}
-    memory = {"latency": In(range(MAX_LATENCY + 1)), "base": In(word), "error_response": In(2)}
+    memory = {"latency": In(range(MAX_LATENCY + 1)), "base": In(word), "words": In(word), "error_response": In(2)}
     memory |= {"error_reads": In(1), "error_writes": In(1)}
     window = dict.fromkeys(("error_first", "error_last"), In(word))
     counts = {f"{kind}_{what}": Out(32) for kind in READ_IDS for what in ("requests", "beats")}

@@ -28,8 +28,9 @@ class MemoryModel(wiring.Component):
     direction is accepted, until ``outstanding`` bursts wait. Bursts are INCR, and start at a bus word; the order is
     that of the requests, over all IDs.
 
-    The array shows the global addresses from ``base`` on. A beat outside it answers DECERR, and one that answers with
-    an error changes nothing; a write with several such beats answers DECERR if one of them does.
+    The first ``words`` words of the array show the global addresses from ``base`` on. A beat outside answers DECERR,
+    and one that answers with an error changes nothing; a write with several such beats answers DECERR if one of them
+    does.
 
     Parameters
     ----------
@@ -46,8 +47,8 @@ class MemoryModel(wiring.Component):
         The port, seen from the subordinate.
     latency : Signal, in
         :data:`MIN_LATENCY` to :data:`MAX_LATENCY`. To be changed only while nothing is in flight, as all below.
-    base : Signal, in
-        Bus-word address of the array's first word.
+    base, words : Signal, in
+        Bus-word address of the array's first word, and how many there are: at first all.
     ar_stall, r_stall, aw_stall, w_stall, b_stall, seed, start : Signal, in
         Probabilities of pauses of ARREADY, RVALID, AWREADY, WREADY and BVALID, as in
         :class:`~tilewright.sim.stall.Stall`.
@@ -69,6 +70,7 @@ class MemoryModel(wiring.Component):
             | {
                 "latency": In(range(MAX_LATENCY + 1), init=MIN_LATENCY),
                 "base": In(word),
+                "words": In(range(self.array.depth + 1), init=self.array.depth),
                 "seed": In(16),
                 "start": In(1),
                 "error_first": In(word),
@@ -88,6 +90,7 @@ class MemoryModel(wiring.Component):
             m.d.comb += [
                 side.latency.eq(self.latency),
                 side.base.eq(self.base),
+                side.words.eq(self.words),
                 side.error_first.eq(self.error_first),
                 side.error_last.eq(self.error_last),
             ]

@@ -11,7 +11,7 @@ from .backdoor import GlobalBackdoor, SharedBackdoor, as_bytes
 from .memory_model import CHANNELS, MAX_LATENCY, MIN_LATENCY
 from .script_run import run_scripts
 
-__all__ = ["DESCRIPTORS", "MemorySession", "memory_words", "probability"]
+__all__ = ["DESCRIPTORS", "MemorySession", "model_words", "probability"]
 
 #: Descriptors that a session keeps in global memory at a time, behind the bytes of the user.
 DESCRIPTORS = 4096
@@ -19,12 +19,16 @@ DESCRIPTORS = 4096
 #: Whether reads and writes meet the errors of a session.
 _ERRORS_ON = {"reads": (1, 0), "writes": (0, 1), "both": (1, 1)}
 
-_GRAIN = 1 << 16  # bytes to which the size of global memory is rounded up, so that sessions can share a model
+_GRAIN = 16 << 20  # bytes to which a model's memory is rounded up, so that sessions of many sizes share the model
 
 
-def memory_words(params, memory_bytes):
-    """Bus words of global memory with at least so many bytes for the user, and the descriptors; TmauParams."""
-    return (-(-memory_bytes // _GRAIN) * _GRAIN + DESCRIPTORS * DESCRIPTOR.bytes) // params.bus_bytes
+def model_words(params, memory_bytes):
+    """Bus words of a model's memory for at least so many bytes of the user, and the descriptors; TmauParams."""
+    return _memory_words(params, -(-memory_bytes // _GRAIN) * _GRAIN)
+
+
+def _memory_words(params, memory_bytes):
+    return -(-memory_bytes // params.bus_bytes) + DESCRIPTORS * DESCRIPTOR.bytes // params.bus_bytes
 
 
 class MemorySession:
@@ -36,8 +40,8 @@ class MemorySession:
     ----------
     simulation : Simulation
     params : TmauParams
-    words : int
-        From :func:`memory_words`.
+    memory_bytes : int
+        Bytes of global memory for the user; rounded up to bus words.
     items : dict of str to shape
         An item of the script of each port.
     script_depth : int
@@ -53,8 +57,9 @@ class MemorySession:
     simulation : Simulation
     """
 
-    def __init__(self, simulation, params, words, items, script_depth, patience):
+    def __init__(self, simulation, params, memory_bytes, items, script_depth, patience):
         self.simulation = simulation
+        words = _memory_words(params, memory_bytes)
         self.memory_bytes = words * params.bus_bytes - DESCRIPTORS * DESCRIPTOR.bytes
         # Before the first reset nothing has a value, and memories could not be read.
         simulation.exchange(reset=True)
@@ -64,6 +69,7 @@ class MemorySession:
         self._items = items
         self._script_depth = script_depth
         self._patience = patience
+        simulation.controls["words"] = words
         self.clear()
 
     def __enter__(self):

@@ -31,7 +31,7 @@ class _Side(Elaboratable):
 
     Attributes
     ----------
-    latency, base, error_first, error_last, error_response : Signal, in
+    latency, base, words, error_first, error_last, error_response : Signal, in
         As of the model.
     ar_go, … : Signal, in
         No pause of this channel in this cycle.
@@ -47,6 +47,7 @@ class _Side(Elaboratable):
         self._outstanding = outstanding
         self.latency = Signal(range(MAX_LATENCY + 1))
         self.base, self.error_first, self.error_last = Signal(word), Signal(word), Signal(word)
+        self.words = Signal(range(array.depth + 1))
         self.error_response = Signal(2)
         for channel in channels:
             setattr(self, f"{channel}_go", Signal(name=f"{channel}_go"))
@@ -73,7 +74,7 @@ class _Side(Elaboratable):
         word = (request.word + beat)[: len(request.word)]
         index = (word - self.base)[: len(word)]
         injected = (word >= self.error_first) & (word <= self.error_last)
-        outside = index >= self._array.depth
+        outside = index >= self.words
         return index, Mux(outside, Response.DECERR, Mux(injected, self.error_response, Response.OKAY))
 
 

@@ -7,7 +7,7 @@ from tilewright.hw.tmau.subsystem import TmauSubsystem
 
 from .designs import cached_design
 from .harness import Harness
-from .memory_session import MemorySession, memory_words, probability
+from .memory_session import MemorySession, model_words, probability
 from .records import LOG_DEPTHS, PORTS, SCRIPT_DEPTH, TRACES, log_entries, script_items
 from .run import Logs, collect
 from .script_run import log_windows
@@ -66,7 +66,7 @@ class Session(MemorySession):
                 raise ValueError(f"the preset must be one of {', '.join(PRESETS)}, not {preset!r}")
             params = PRESETS[preset]
         self.params = params
-        words = memory_words(params, memory_bytes)
+        words = model_words(params, memory_bytes)
 
         def make():
             harness = Harness(TmauSubsystem(params), params, memory_words=words)
@@ -75,7 +75,7 @@ class Session(MemorySession):
         design = cached_design(make, params, words)
         design = change(design) if change else design
         simulation = Simulation(design, simulator=simulator, waves=waves, coverage=coverage)
-        super().__init__(simulation, params, words, script_items(params), SCRIPT_DEPTH, patience)
+        super().__init__(simulation, params, memory_bytes, script_items(params), SCRIPT_DEPTH, patience)
         self._entries = log_entries(params)
         self.configure(latency=latency, stall=stall, seed=seed, errors_on="both")
 
