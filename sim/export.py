@@ -37,11 +37,14 @@ def run(args):
     """Runs the subcommand: one file for each top, ``tmau.v``, ``pe.v`` and so on."""
     if any(path.exists() and not path.is_dir() for path in (args.out, *args.out.parents)):
         raise UsageError(f"--out must name a folder, not {args.out}")
+    tops = {args.out / f"{TOPS[top][1]}.v": TOPS[top] for top in ([args.top] if args.top else TOPS)}
+    for path in tops:
+        if path.is_dir():
+            raise UsageError(f"{path} cannot be written: it is a folder")
     # All are made before the first is written.
-    texts = {}
-    for top in [args.top] if args.top else TOPS:
-        component, name, presets = TOPS[top]
-        texts[args.out / f"{name}.v"] = to_verilog(component(presets[args.preset]), name)
+    texts = {
+        path: to_verilog(component(presets[args.preset]), name) for path, (component, name, presets) in tops.items()
+    }
     for path, text in texts.items():
         try:
             write_atomically(path, text)
