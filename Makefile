@@ -27,7 +27,7 @@ sim: $(READY) ## run the workloads on the RTL and compare every byte [PRESET= SI
 	@$(TILEWRIGHT) sim $(preset) $(sim) $(if $(W),--workload $(W)) $(if $(filter-out 0,$(WAVES)),--waves)
 
 test: lint ## lint, golden checks, unit tests, formal proofs, cocotb tests [T=path LONG=1]
-	@$(BIN)/pytest -n 2 --dist worksteal $(if $(LONG),,-m "not long") $(T)
+	@$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(LONG),,-m "not long") $(T)
 
 verilog: $(READY) ## write Verilog [PRESET= OUT=folder]
 	@$(TILEWRIGHT) verilog $(preset) $(if $(OUT),--out $(OUT))

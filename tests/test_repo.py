@@ -329,3 +329,9 @@ def test_every_dependency_is_pinned():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     requirements = chain(project["dependencies"], *project["optional-dependencies"].values())
     report(f"pyproject.toml: {name} is not pinned with ==" for name in requirements if "==" not in name)
+
+
+def test_every_folder_of_tests_is_collected():
+    paths = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]["testpaths"]
+    folders = {where(path) for path in (ROOT / "tests").iterdir() if any(path.rglob("test_*.py"))}
+    assert folders == set(paths) - {"tests/test_*.py"}, "testpaths in pyproject.toml is not the list of folders"
