@@ -1,5 +1,6 @@
 """Mixed batches on hardware and golden: both memories, error records, barriers, and the rules of the bus."""
 
+from collections import Counter
 from dataclasses import replace
 
 from tilewright.golden.spec import Opcode
@@ -26,12 +27,15 @@ class MixedRun:
     ----------
     commands : int
         Compared so far.
+    endings : Counter
+        How they ended.
     """
 
     def __init__(self, session):
         self._session = session
         self._params = session.params
         self.commands = 0
+        self.endings = Counter()
 
     def play(self, batch):
         """Runs a batch from a reset on; returns one sentence for each difference from golden."""
@@ -56,6 +60,7 @@ class MixedRun:
             drain=_DRAIN,
         )
         self.commands += len(golden.commands)
+        self.endings.update(golden.endings)
         machine = golden.machine
         return [
             *bus_differences(run),

@@ -20,10 +20,10 @@ SEED = 1
 #: Parameters by name: the presets, and sizes that divide by nothing: threads left over, a last group that is not full.
 SIZES = PE_PRESETS | {"odd": PE_PRESETS["unit"].replace(threads=11, regs=38, factor_regs=1, mm_in_flight=4)}
 #: Programs of each run.
-PLAN = {("unit", "verilator"): 600, ("default", "verilator"): 400, ("unit", "icarus"): 12, ("odd", "icarus"): 12}
+PLAN = {("unit", "verilator"): 900, ("default", "verilator"): 150, ("unit", "icarus"): 12, ("odd", "icarus"): 4}
 
 
-def compare(name, simulator, *, late=False, count=None, **surroundings):
+def compare(name, simulator, *, late=False, count=None, coverage=None, **surroundings):
     count = count or PLAN[name, simulator]
     params = SIZES[name]
     print(f"{name} on {simulator}: seed {SEED}, {count} programs")
@@ -33,13 +33,20 @@ def compare(name, simulator, *, late=False, count=None, **surroundings):
         for program in random_programs(SEED, params, count, late=late):
             if run.play(program):
                 pytest.fail(run.report(program), pytrace=False)
+            if coverage:
+                sample_program(coverage, program)
     return run
 
 
 @pytest.mark.parametrize("name", ["unit", "default"])
 def test_random_programs_on_verilator(name):
-    run = compare(name, "verilator")
+    """And they show every combination of features."""
+    coverage = pe_coverage(SIZES[name])
+    run = compare(name, "verilator", coverage=coverage)
     record(f"pe-random-{name}", cases=PLAN[name, "verilator"], mismatches=0, seed=SEED, instructions=run.instructions)
+    print(coverage.table())
+    record(f"coverage-pe-{name}", bins=coverage.bins, empty=coverage.empty)
+    assert not coverage.empty
 
 
 @pytest.mark.skipif(not shutil.which("iverilog"), reason="Icarus Verilog is not installed")
@@ -56,15 +63,3 @@ def test_pages_that_come_while_programs_wait_for_them():
 @pytest.mark.parametrize("stall", [0.3, 0.9])
 def test_instructions_with_pauses_between_them(stall):
     compare("unit", "verilator", count=60, issue_stall=stall, seed=3)
-
-
-def test_coverage():
-    """The programs of the Verilator runs, drawn once more, show every combination of features."""
-    for (name, simulator), count in PLAN.items():
-        if simulator == "verilator":
-            coverage = pe_coverage(SIZES[name])
-            for program in random_programs(SEED, SIZES[name], count):
-                sample_program(coverage, program)
-            print(name, coverage.table(), sep="\n")
-            record(f"coverage-pe-{name}", bins=coverage.bins, empty=coverage.empty)
-            assert not coverage.empty

@@ -26,7 +26,7 @@ PLAN = {
     ("ecp5", "verilator"): 700,
     ("default", "verilator"): 1600,
     ("full", "verilator"): 120,
-    ("unit", "icarus"): 64,
+    ("unit", "icarus"): 24,
 }
 
 

@@ -27,6 +27,7 @@ def session():
         yield session
 
 
+@pytest.mark.long
 def test_random_loads_without_power_on_values(session):
     print(f"seed {SEED}")
     run = RandomRun(session)
