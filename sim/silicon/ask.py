@@ -4,13 +4,13 @@ Every question is run, also where our TMAU refuses a command: silicon has no suc
 """
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 
 from ..cases import read_cases
 from ..usage import UsageError
 from .answers import Answer, golden_side, silicon_side, tables
 from .program import open_program
+from .provenance import provenance
 from .support import no_counterpart
 
 __all__ = ["QUESTIONS", "ask", "configure", "run"]
@@ -40,13 +40,13 @@ def run(args):
             raise UsageError(f"case {case.name!r}: silicon cannot be asked: {reason}")
     answers = []
     with open_program() as program:
-        hello = program.hello
+        silicon = provenance(program.hello)
         for case in cases:
             answers.append(ask(case, program))
             print(_report(answers[-1]), flush=True)
-            _write(args.out, hello, answers)  # each time: a lease may end in the middle
-    different = sum(not answer.same for answer in answers)
-    print(f"{len(answers)} questions to {hello.gpu}: {len(answers) - different} times the same, {different} DIFFERENT")
+            _write(args.out, silicon, answers)  # each time: a lease may end in the middle
+    same = sum(answer.same for answer in answers)
+    print(f"{len(answers)} questions to {silicon['gpu']}: {same} times the same, {len(answers) - same} DIFFERENT")
     print(args.out)
     return 0
 
@@ -65,20 +65,10 @@ def _report(answer):
     )
 
 
-def _write(path, hello, answers):
+def _write(path, silicon, answers):
     """Answers as JSON, and as tables in Markdown."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    gpu = {
-        "gpu": hello.gpu,
-        "driver": _version(hello.driver),
-        "cuda": _version(hello.runtime),
-        "date": datetime.now(UTC).date().isoformat(),
-    }
     lines = ",\n".join(json.dumps(answer.record(), ensure_ascii=False) for answer in answers)
-    path.write_text(f'{{"version": 1, "silicon": {json.dumps(gpu)}, "answers": [\n{lines}\n]}}\n', encoding="utf-8")
+    text = f'{{"version": 1, "silicon": {json.dumps(silicon)}, "answers": [\n{lines}\n]}}\n'
+    path.write_text(text, encoding="utf-8")
     path.with_suffix(".md").write_text(tables(answers), encoding="utf-8")
-
-
-def _version(number):
-    """13000 is 13.0."""
-    return f"{number // 1000}.{number % 1000 // 10}"

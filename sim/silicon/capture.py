@@ -7,7 +7,6 @@ import json
 import re
 import sys
 from collections import Counter
-from datetime import UTC, datetime
 from pathlib import Path
 
 from ..cases import cases_of, read_cases, read_document
@@ -17,6 +16,7 @@ from ..replay_gpu import outcome_of
 from ..usage import UsageError
 from .capture_file import Chooser, TooLargeError, expectation, spots, write_capture
 from .program import open_program
+from .provenance import provenance
 from .random_cases import random_cases
 from .support import why_not
 
@@ -55,7 +55,7 @@ def run(args):
     path = args.out / f"{re.sub('[^a-z0-9]+', '-', hello.gpu.lower()).strip('-')}.json.xz"
     taken.report(hello.gpu)
     try:
-        size, with_bytes = write_capture(path, _silicon(hello), taken.entries, taken.kept)
+        size, with_bytes = write_capture(path, provenance(hello), taken.entries, taken.kept)
     except TooLargeError as error:
         print(f"tilewright silicon: {error}: take fewer cases", file=sys.stderr)
         return 1
@@ -131,9 +131,3 @@ def _worked(files):
             if '"npy"' in json.dumps(entry):
                 raise UsageError(f"{path}: case {entry['name']!r} has contents in another file, which is not captured")
         yield from entries
-
-
-def _silicon(hello):
-    """Whose answers these are, and when they were given."""
-    driver, cuda = (f"{number // 1000}.{number % 1000 // 10}" for number in (hello.driver, hello.runtime))
-    return {"gpu": hello.gpu, "driver": driver, "cuda": cuda, "date": datetime.now(UTC).date().isoformat()}

@@ -60,7 +60,8 @@ def test_what_equals_golden(monkeypatch, folder, capsys):
     document = read_document(path)
     today = date.fromisoformat(document["silicon"].pop("date"))
     assert abs((date.today() - today).days) <= 1  # theirs is that of Greenwich
-    assert document["silicon"] == {"gpu": "Stand-in", "driver": "13.0", "cuda": "13.0"}
+    assert document["silicon"].pop("driver")
+    assert document["silicon"] == {"gpu": "Stand-in", "cuda": "13.0"}
     worked, *others = document["cases"]
     expect = worked.pop("expect")
     assert worked | {"expect": WORKED["expect"]} == WORKED

@@ -1,0 +1,32 @@
+"""Whose answers are kept: GPU, driver, CUDA and date."""
+
+import subprocess
+from datetime import UTC, datetime
+
+__all__ = ["provenance"]
+
+_ASK_DRIVER = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+
+
+def provenance(hello):
+    """What a file of answers says of the :class:`~.replies.Hello` of the program that gave them; today's date, UTC."""
+    return {
+        "gpu": hello.gpu,
+        "driver": _driver() or f"for CUDA {_version(hello.driver)}",
+        "cuda": _version(hello.runtime),
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+
+
+def _driver():
+    """The driver's own version, which CUDA does not tell; None if nobody does."""
+    try:
+        lines = subprocess.run(_ASK_DRIVER, capture_output=True, text=True, check=True).stdout.splitlines()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return lines[0].strip() if lines else None
+
+
+def _version(number):
+    """13000 is 13.0."""
+    return f"{number // 1000}.{number % 1000 // 10}"
