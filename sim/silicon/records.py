@@ -74,4 +74,4 @@ class Ending(IntEnum):
     DONE = 0
     REFUSED = 1  #: the driver had refused its map
     NO_SUCH = 2  #: there is no such instruction
-    UNFINISHED = 3  #: it was not done after a second
+    UNFINISHED = 3  #: no number of bytes let its barrier end its phase
