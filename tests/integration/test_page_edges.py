@@ -29,7 +29,7 @@ SHAPES = {
 }
 
 
-@pytest.fixture(scope="module", params=["unit", "ecp5", "default"])
+@pytest.fixture(scope="module", params=["unit", "default", "ecp5"])
 def session(request):
     with Session(request.param, latency=10) as session:
         session.global_memory.write(0, mix_pattern(BYTES, 1))

@@ -1,7 +1,6 @@
 """``tilewright replay --on rtl``: cases that are small enough for the smallest configuration."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ import pytest
 from tilewright.sim.cli import main
 
 VECTORS = Path(__file__).resolve().parent.parent / "vectors" / "tmau_seed.json"
-PE_VECTORS = VECTORS.with_name("pe.json")
 SMEM_BYTES = 4096  # of preset unit
 
 
@@ -142,17 +140,3 @@ def test_wrong_options_are_status_2(capsys, option):
         _replay("cases.json", *option)
     assert end.value.code == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
-
-
-@pytest.mark.parametrize("simulator", ["verilator", "icarus"])
-def test_cases_of_the_processing_engine(tmp_path, simulator):
-    """Those of the presets on the models that random programs run on; those with less memory on Icarus Verilog."""
-    if simulator == "icarus" and not shutil.which("iverilog"):
-        pytest.skip("Icarus Verilog is not installed")
-    cases = json.loads(PE_VECTORS.read_text())["cases"]
-    small = {False: "verilator", True: "icarus"}
-    chosen = [case for case in cases if small["bytes" in case.get("smem", {})] == simulator]
-    assert len(chosen) == {"verilator": 13, "icarus": 45}[simulator]
-    out = tmp_path / "results.json"
-    assert main(["replay", _file(tmp_path, chosen), "--on", "rtl", "--sim", simulator, "--out", str(out)]) == 0
-    assert len(json.loads(out.read_text())["results"]) == len(chosen)

@@ -26,8 +26,8 @@ SEED_CASES = 47  # of the source documents
 )
 @pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
 def test_kept_vectors(path, where, tmp_path, capsys):
-    if path.stem == "pe" and "rtl" in where:
-        pytest.skip("test_replay_rtl.py runs these, each on the simulator that is faster for it")
+    if path.stem == "pe" and len(where) > len(("--on", "rtl")):
+        pytest.skip("the processing engine has no bus; on Icarus Verilog random programs show it")
     out = tmp_path / "results.json"
     assert main(["replay", str(path), *where, "--out", str(out)]) == 0, capsys.readouterr().out
     records = json.loads(out.read_text())["results"]
