@@ -35,7 +35,10 @@ class OnSharedMemory(Elaboratable):
         return m
 
 
-@pytest.mark.parametrize(("mode", "kind"), [("none", MmType.BF16), ("stall", MmType.S8U8), ("both", MmType.BF16)])
+@pytest.mark.parametrize(
+    ("mode", "kind"),
+    [("none", MmType.BF16), ("idle", MmType.S8U8), ("stall", MmType.S8U8), ("both", MmType.BF16)],
+)
 def test_a_product(mode, kind):
     rng = np.random.default_rng(SEED)
     a, b = (raw_elements(rng, shape, kind) for shape in ((5, 19), (19, 6)))

@@ -172,7 +172,7 @@ def all_expected(params, threads, segments, jobs):
     ]
 
 
-@pytest.mark.parametrize("mode", ["none", "both"])
+@pytest.mark.parametrize("mode", STALL_MODES)
 @pytest.mark.parametrize(("threads", "factor_regs"), [(4, 2), (13, 1), (21, 2)])
 def test_random_jobs(mode, threads, factor_regs):
     params = PARAMS.replace(factor_regs=factor_regs, threads=threads)

@@ -164,7 +164,7 @@ def follow(dut, model, strobes):
     return watch
 
 
-@pytest.mark.parametrize("mode", ["none", "both"])
+@pytest.mark.parametrize("mode", STALL_MODES)
 def test_random_traffic(mode):
     rng = random.Random(SEED)
     dut, model, strobes = SharedMemory(PARAMS), Model(), Counter()
