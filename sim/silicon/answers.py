@@ -2,17 +2,15 @@
 
 from dataclasses import asdict, dataclass
 
-import numpy as np
-
 from tilewright.golden.spec import Opcode, Space
 
 from ..replay_golden import run_case
+from .capture_file import spots
 from .packing import issues
 from .records import Ending, Status
 
 __all__ = ["Answer", "Side", "golden_side", "silicon_side", "tables"]
 
-_GAP = 16  # bytes between two changes that are told apart
 _WHOLE_BYTES = 48  # of a change that is shown as a whole; a longer one by its first bytes
 _FIRST_BYTES = 16
 _SHOWN_CHANGES = 2
@@ -131,16 +129,7 @@ def _ends_at_barrier(issue):
 
 
 def _side(case, refusal, counted, smem, gmem):
-    return Side(refusal, counted, _changes(case.smem.contents(), smem), _changes(case.global_contents(), gmem))
-
-
-def _changes(before, after):
-    """Address and bytes in hex of each range that changed."""
-    places = (before != after).nonzero()[0]
-    if not len(places):
-        return []
-    runs = np.split(places, (np.diff(places) > _GAP).nonzero()[0] + 1)
-    return [[int(run[0]), after[run[0] : run[-1] + 1].tobytes().hex()] for run in runs]
+    return Side(refusal, counted, spots(case.smem.contents(), smem), spots(case.global_contents(), gmem))
 
 
 def _cut(digits):

@@ -10,7 +10,6 @@ from ..cases import read_cases
 from ..usage import UsageError
 from .answers import Answer, golden_side, silicon_side, tables
 from .program import open_program
-from .provenance import provenance
 from .support import no_counterpart
 
 __all__ = ["QUESTIONS", "ask", "configure", "run"]
@@ -40,7 +39,7 @@ def run(args):
             raise UsageError(f"case {case.name!r}: silicon cannot be asked: {reason}")
     answers = []
     with open_program() as program:
-        silicon = provenance(program.hello)
+        silicon = program.hello.provenance()
         for case in cases:
             answers.append(ask(case, program))
             print(_report(answers[-1]), flush=True)

@@ -16,7 +16,6 @@ from ..replay_gpu import outcome_of
 from ..usage import UsageError
 from .capture_file import Chooser, TooLargeError, expectation, spots, write_capture
 from .program import open_program
-from .provenance import provenance
 from .random_cases import random_cases
 from .support import why_not
 
@@ -55,7 +54,7 @@ def run(args):
     path = args.out / f"{re.sub('[^a-z0-9]+', '-', hello.gpu.lower()).strip('-')}.json.xz"
     taken.report(hello.gpu)
     try:
-        size, with_bytes = write_capture(path, provenance(hello), taken.entries, taken.kept)
+        size, with_bytes = write_capture(path, hello.provenance(), taken.entries, taken.kept)
     except TooLargeError as error:
         print(f"tilewright silicon: {error}: take fewer cases", file=sys.stderr)
         return 1

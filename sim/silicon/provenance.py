@@ -8,12 +8,15 @@ __all__ = ["provenance"]
 _ASK_DRIVER = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
 
 
-def provenance(hello):
-    """What a file of answers says of the :class:`~.replies.Hello` of the program that gave them; today's date, UTC."""
+def provenance(gpu, driver, runtime):
+    """What a file of answers says of the GPU that gave them; today's date, UTC.
+
+    Versions of driver and runtime come as CUDA has them.
+    """
     return {
-        "gpu": hello.gpu,
-        "driver": _driver() or f"for CUDA {_version(hello.driver)}",
-        "cuda": _version(hello.runtime),
+        "gpu": gpu,
+        "driver": _driver() or f"for CUDA {_version(driver)}",
+        "cuda": _version(runtime),
         "date": datetime.now(UTC).date().isoformat(),
     }
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .packing import issues, job_shared_bytes
+from .provenance import provenance
 from .records import MAGIC, RECORDS, SHARED_BYTES, Ending, Status
 
 __all__ = ["Hello", "Reply", "read_hello", "read_reply"]
@@ -21,6 +22,10 @@ class Hello(NamedTuple):
     shared_bytes: int
     gpu: str
     message: str
+
+    def provenance(self):
+        """What a file says of the GPU that its answers are from."""
+        return provenance(self.gpu, self.driver, self.runtime)
 
 
 class Reply(NamedTuple):

@@ -6,7 +6,6 @@ Speeds come out as ratios within one run: shapes are what compares between machi
 
 import json
 import subprocess
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from ..usage import UsageError
 from .boxes import shapes
 from .program import build
+from .provenance import provenance
 
 __all__ = ["configure", "measure", "report", "run"]
 
@@ -80,14 +80,18 @@ def report(timed, measured, size, utilisations):
                 "spread": float((column.max() - column.min()) / np.median(column)),
             }
         lines.append(line)
-    return measured | {
-        "date": datetime.now(UTC).date().isoformat(),
-        "bytes": size,
-        "rounds": len(rounds),
-        "blocks_of_copy": block_rate / copy_rate,
-        "gigabytes_a_second": {"copy": copy_rate / 1e9, "blocks": block_rate / 1e9},
-        "shapes": lines,
-    }
+    silicon = provenance(*(measured.pop(name) for name in ("gpu", "driver", "runtime")))
+    return (
+        silicon
+        | measured
+        | {
+            "bytes": size,
+            "rounds": len(rounds),
+            "blocks_of_copy": block_rate / copy_rate,
+            "gigabytes_a_second": {"copy": copy_rate / 1e9, "blocks": block_rate / 1e9},
+            "shapes": lines,
+        }
+    )
 
 
 def _utilisations(path):

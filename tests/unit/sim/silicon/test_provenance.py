@@ -5,13 +5,9 @@ import re
 import pytest
 
 from tilewright.sim.silicon.provenance import provenance
-from tilewright.sim.silicon.replies import Hello
 
-
-def hello():
-    """Of CUDA 13.1, on a driver for CUDA 13.2."""
-    fields = dict.fromkeys(Hello._fields, 0) | {"gpu": "Some GPU", "driver": 13020, "runtime": 13010}
-    return Hello(**fields)
+#: CUDA 13.1, on a driver for CUDA 13.2.
+GPU = ("Some GPU", 13020, 13010)
 
 
 @pytest.fixture
@@ -29,7 +25,7 @@ def smi(tmp_path, monkeypatch):
 
 def test_the_driver_tells_its_version(smi):
     smi("echo 580.65.06; echo 1.2")
-    found = provenance(hello())
+    found = provenance(*GPU)
     assert (found["gpu"], found["driver"], found["cuda"]) == ("Some GPU", "580.65.06", "13.1")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", found["date"])
 
@@ -37,9 +33,9 @@ def test_the_driver_tells_its_version(smi):
 @pytest.mark.parametrize("line", ["exit 1", ":"])
 def test_a_driver_that_does_not_tell(smi, line):
     smi(line)
-    assert provenance(hello())["driver"] == "for CUDA 13.2"
+    assert provenance(*GPU)["driver"] == "for CUDA 13.2"
 
 
 def test_no_tool_that_could_be_asked(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert provenance(hello())["driver"] == "for CUDA 13.2"
+    assert provenance(*GPU)["driver"] == "for CUDA 13.2"
