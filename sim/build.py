@@ -1,6 +1,5 @@
 """Simulation programs from Verilog: Verilator or Icarus Verilog, built once for each content."""
 
-import fcntl
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -11,6 +10,8 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from .built_once import built_once, complaint
 
 __all__ = ["SIMULATORS", "Program", "build"]
 
@@ -94,34 +95,22 @@ def build(verilog, top, *, simulator="verilator", waves=False, cocotb=False, cov
     else:
         commands = _icarus_commands(top, waves)
     folder = CACHE.resolve() / _key(verilog, commands, simulator)
-    CACHE.mkdir(parents=True, exist_ok=True)
-    # Whoever wants the same program at the same time waits here and then finds it.
-    with folder.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            _build(folder, verilog, commands, simulator)
+    built_once(folder, lambda draft: _build(draft, verilog, commands, simulator))
     return Program(simulator, top, folder)
 
 
 def _build(folder, verilog, commands, simulator):
-    unfinished = Path(tempfile.mkdtemp(dir=folder.parent, prefix="unfinished-"))
-    try:
-        (unfinished / "design.v").write_text(verilog)
-        runtime = folder.parent / f"runtime-{_key('', commands, simulator)}"
-        for command in commands:
-            # Newer than its sources, so that make finds nothing to do for it.
-            for path in runtime.glob("*.o"):
-                shutil.copy(path, unfinished)
-            _execute(command, unfinished, simulator)
-        _keep_runtime(unfinished, runtime)
-        for pattern in ("*.o", "*.a", "*.gch"):
-            for path in unfinished.glob(pattern):
-                path.unlink()
-        # From here on it is complete: the next one who looks may use it.
-        unfinished.rename(folder)
-    except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise
+    (folder / "design.v").write_text(verilog)
+    runtime = folder.parent / f"runtime-{_key('', commands, simulator)}"
+    for command in commands:
+        # Newer than its sources, so that make finds nothing to do for it.
+        for path in runtime.glob("*.o"):
+            shutil.copy(path, folder)
+        _execute(command, folder, simulator)
+    _keep_runtime(folder, runtime)
+    for pattern in ("*.o", "*.a", "*.gch"):
+        for path in folder.glob(pattern):
+            path.unlink()
 
 
 def _keep_runtime(folder, runtime):
@@ -140,9 +129,7 @@ def _keep_runtime(folder, runtime):
 def _execute(command, folder, simulator):
     done = subprocess.run(command, cwd=folder, env=_environment(), capture_output=True, text=True, check=False)
     if done.returncode:
-        output = (done.stderr + done.stdout).splitlines()
-        reasons = [line for line in output if "rror" in line] or output or ["no message"]
-        raise RuntimeError(f"{simulator} could not build the simulation: {reasons[0].strip()}")
+        raise RuntimeError(f"{simulator} could not build the simulation: {complaint(done)}")
 
 
 def _verilator_root():

@@ -1,14 +1,13 @@
 """The replay program: found or built, started as a child process, fed with jobs."""
 
-import fcntl
 import hashlib
 import shutil
 import subprocess
-import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Timer
 
+from ..built_once import built_once, complaint
 from ..shared_reach import shared_reach
 from ..usage import UsageError
 from .packing import pack
@@ -133,29 +132,15 @@ def build(name):
     texts = [source.read_text(), *(header.read_text() for header in sorted(_SOURCES.glob("*.h"))), version, *_OPTIONS]
     key = hashlib.sha256("\0".join(texts).encode()).hexdigest()[:24]
     folder = CACHE.resolve() / key
-    CACHE.mkdir(parents=True, exist_ok=True)
-    # Whoever wants the same program at the same time waits here and then finds it.
-    with folder.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            _build(nvcc, source, folder)
+    built_once(folder, lambda draft: _build(nvcc, source, draft))
     return folder / name
 
 
 def _build(nvcc, source, folder):
-    unfinished = Path(tempfile.mkdtemp(dir=folder.parent, prefix="unfinished-"))
-    try:
-        command = [nvcc, *_OPTIONS, "-o", str(unfinished / source.stem), str(source)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            output = (done.stderr + done.stdout).splitlines()
-            reasons = [line for line in output if "rror" in line] or output or ["no message"]
-            raise UsageError(f"nvcc could not build {source.name}: {reasons[0].strip()}")
-        # From here on it is complete: the next one who looks may use it.
-        unfinished.rename(folder)
-    except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise
+    command = [nvcc, *_OPTIONS, "-o", str(folder / source.stem), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise UsageError(f"nvcc could not build {source.name}: {complaint(done)}")
 
 
 def _nvcc():
