@@ -1,8 +1,7 @@
 """What the hardware means: numpy, no cycles, no streams."""
 
-from .machine import ErrorRecord, Machine, command_word
+from .dot import dot
 from .memory import GlobalMemory, Memory
-from .pe.dot import dot
 from .pe.gemm import lower_gemm
 from .pe.gemm_plan import Gemm
 from .pe.machine import Fault, Pe, PeSizes, instruction_word
@@ -14,11 +13,12 @@ from .tmau.copy import check_block
 from .tmau.descriptor import Refusal, check_word
 from .tmau.limits import Limits, limits
 from .tmau.load import load
+from .tmau.machine import ErrorRecord, Machine, command_word
 from .tmau.setup import check_command
 from .tmau.store import store
 from .tmau.tensor_map import DescriptorError, TensorMap
 from .tmau.tile import tx_bytes
-from .windows import Windows
+from .tmau.windows import Windows
 
 __all__ = [
     "Alignment",

@@ -15,17 +15,17 @@ __all__ = ["COMMANDS", "main"]
 
 #: Subcommands: module and one line of help.
 COMMANDS = {
-    "area": ("tilewright.sim.area", "count tables, flip-flops and levels of logic of every room"),
-    "asm": ("tilewright.sim.asm", "assemble commands or instructions from text, or write the text of words"),
-    "bench": ("tilewright.sim.bench", "measure latencies and utilisation against their targets"),
-    "docs": ("tilewright.sim.docs", "build the documentation"),
-    "header": ("tilewright.sim.header", "write the C header for drivers"),
-    "mutate": ("tilewright.sim.mutate", "count which small changes of the hardware tests and proofs notice"),
-    "verilog": ("tilewright.sim.export", "write the Verilog of the TMAU and of the processing engine"),
-    "replay": ("tilewright.sim.replay", "run the cases of a file and compare with what they expect"),
+    "area": ("tilewright.sim.dev.area", "count tables, flip-flops and levels of logic of every room"),
+    "asm": ("tilewright.sim.asm.command", "assemble commands or instructions from text, or write the text of words"),
+    "bench": ("tilewright.sim.bench.command", "measure latencies and utilisation against their targets"),
+    "docs": ("tilewright.sim.dev.docs", "build the documentation"),
+    "header": ("tilewright.sim.dev.header", "write the C header for drivers"),
+    "mutate": ("tilewright.sim.dev.mutate", "count which small changes of the hardware tests and proofs notice"),
+    "verilog": ("tilewright.sim.hdl.export", "write the Verilog of the TMAU and of the processing engine"),
+    "replay": ("tilewright.sim.replay.command", "run the cases of a file and compare with what they expect"),
     "silicon": ("tilewright.sim.silicon.command", "capture, ask and time a GPU's own tensor mover"),
-    "sim": ("tilewright.sim.simulate", "run the workloads on the RTL and compare every byte"),
-    "stages": ("tilewright.sim.stages", "write STAGES.md from recorded figures"),
+    "sim": ("tilewright.sim.workloads.command", "run the workloads on the RTL and compare every byte"),
+    "stages": ("tilewright.sim.dev.stages", "write STAGES.md from recorded figures"),
 }
 
 

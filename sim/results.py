@@ -25,7 +25,7 @@ def record(name, **figures):
     ----------
     name : str
         Lower-case words joined by hyphens, the suite first: ``random-verilator``, ``reset-unit``.
-        ``sim/stages.py`` lists the names and figures that it looks for.
+        ``sim/dev/stages.py`` lists the names and figures that it looks for.
     **figures : int, float, str, bool, or a list of these
         What was measured. ``commit`` and ``date`` are added.
     """

@@ -8,11 +8,11 @@ from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 from tilewright.golden import ErrorRecord, GlobalMemory, Machine, TensorMap, command_word
 from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import DESCRIPTOR, BarrierOp, Error, Opcode, Space
-from tilewright.golden.spec.registers import REGISTERS
+from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.golden.tmau.tile import tx_bytes
+from tilewright.hw.bus.commands import command_layout
 from tilewright.hw.smem.layouts import BarrierRequestLayout, BarrierResultLayout, ReadLayout, read_data_layout
-from tilewright.hw.tmau.layouts import command_layout
-from tilewright.sim.axi_rules import Rule, Wait
+from tilewright.sim.harness.axi_rules import Rule, Wait
 
 from .common import Sink, Source, reset, start_clock
 from .tiles import TileLoad
@@ -31,7 +31,7 @@ _DESCRIPTORS = MEMORY_BYTES - _SLOTS * DESCRIPTOR.bytes
 #: Byte address of the barrier that loads signal: the last but one in shared memory, in which tiles end before it.
 BARRIER = -16
 
-REGISTER = {register.name: register for register in REGISTERS}
+REGISTER = {register.name: register for register in TMAU_REGISTERS}
 
 
 class Bench:

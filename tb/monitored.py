@@ -6,18 +6,18 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.hw.reduce.unit import IN_FLIGHT
 from tilewright.hw.smem.params import SmemParams
-from tilewright.hw.tmau.params import PRESETS
+from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.subsystem import TmauSubsystem
-from tilewright.sim.axi_monitor import Axi4Monitor
-from tilewright.sim.axi_rules import Rule, Wait
+from tilewright.sim.harness.axi_monitor import Axi4Monitor
+from tilewright.sim.harness.axi_rules import Rule, Wait
 
 __all__ = ["VARIANTS", "MonitoredSubsystem"]
 
 #: Configurations that cocotb tests run on.
 VARIANTS = {
-    "unit": PRESETS["unit"],
+    "unit": TMAU_PRESETS["unit"],
     #: The bus and burst of ``ecp5`` with a shared memory that is quick to compare and queues that fill.
-    "small": PRESETS["ecp5"].replace(max_outstanding=16, commands_in_flight=4, smem=SmemParams(8 * 1024)),
+    "small": TMAU_PRESETS["ecp5"].replace(max_outstanding=16, commands_in_flight=4, smem=SmemParams(8 * 1024)),
 }
 
 
@@ -27,7 +27,7 @@ class MonitoredSubsystem(wiring.Component):
     Attributes
     ----------
     violations, late : Signal, out
-        As of :class:`~tilewright.sim.axi_monitor.Axi4Monitor`.
+        As of ``Axi4Monitor``.
     """
 
     def __init__(self, params):

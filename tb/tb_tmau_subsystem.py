@@ -13,7 +13,7 @@ from cocotbext.axi import AxiRamRead, AxiRamWrite, AxiReadBus, AxiResp, AxiWrite
 
 from tilewright.golden import ErrorRecord, TensorMap
 from tilewright.golden.spec import BarrierOp, Error, Opcode, Reduction
-from tilewright.golden.spec.registers import ID_VALUE
+from tilewright.golden.spec.tmau.registers import TMAU_ID_VALUE
 from tilewright.golden.tmau.load import load
 from tilewright.golden.tmau.reduce import is_legal
 from tilewright.golden.tmau.tile import tx_bytes, walk
@@ -290,7 +290,7 @@ async def registers(dut):
     """What software sees: constants, counters that match what happened, both interrupts, and refused accesses."""
     rng = _rng("registers")
     bench, slave = await _with_own_slave(dut, rng, Knobs(latency=5))
-    assert await bench.register("id") == ID_VALUE
+    assert await bench.register("id") == TMAU_ID_VALUE
     params0 = REGISTER["params0"].format.unpack(await bench.register("params0"))
     assert params0 == {name: getattr(PARAMS, name) for name in params0}
     assert await bench.register("params2") == PARAMS.smem.size_bytes
@@ -318,5 +318,5 @@ async def registers(dut):
     nowhere = await bench.registers.read(0x18, 4)
     assert nowhere.resp != AxiResp.OKAY
     assert (await bench.registers.write(REGISTER["id"].offset, b"abcd")).resp != AxiResp.OKAY
-    assert await bench.register("id") == ID_VALUE
+    assert await bench.register("id") == TMAU_ID_VALUE
     bench.check_bus()

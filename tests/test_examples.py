@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.golden.spec import COMMAND, Opcode
-from tilewright.sim.assembler import assemble
+from tilewright.sim.asm.tmau.assembler import assemble
 
 ROOT = Path(__file__).resolve().parent.parent
 

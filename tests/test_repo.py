@@ -44,8 +44,24 @@ FORBIDDEN = {
     "tests": (),
 }
 
+#: Subfolders in the order in which one may import another: each imports only itself and those before it.
+#: Modules of the folder itself are shared shapes and parameters, or tops that connect the rooms; any may import them.
+ROOMS = {
+    "hw": ("lib", "bus", "smem", "reduce", "dot", "tmau", "pe", "core"),
+    "hw/tmau": ("descriptor", "walk", "setup", "load", "store", "front"),
+    "hw/pe": ("state", "issue", "address", "memory", "compute"),
+    "golden": ("spec", "smem", "tmau", "pe"),
+    "sim": (
+        "hdl", "harness", "session", "asm", "replay", "report", "workloads", "bench",  # what users run
+        "pysim", "random", "compare", "coverage", "silicon", "dev",  # what tests and contributors run
+    ),
+}  # fmt: skip
+
+#: Folders, the first of which does not import the second although the order would let it.
+STRANGERS = (("hw/pe", "hw/tmau"), ("hw/tmau/store", "hw/tmau/load"), ("sim/replay", "sim/random"))
+
 #: Stems without a test file of their own. They hold shapes and numbers, which the tests of their users check.
-NO_TEST = {"__init__", "axi4", "layouts", "params", "writes"}
+NO_TEST = {"__init__", "axi4", "commands", "layouts", "params", "writes"}
 
 #: Stems in packages of golden/ that mean something only in software.
 SOFTWARE_ONLY = {
@@ -67,6 +83,8 @@ SOFTWARE_ONLY = {
     "placement",  # lays operands out in shared memory
     "program",  # a product with all it needs to run
     "ranks",  # what a product of tensors is as one of matrices
+    "faults",  # which bus word failed, of all words at once; in hardware realigner and store finisher notice
+    "windows",  # which addresses a command may touch; in hardware registers of the control block
     "segment",  # checks and packs a segment, which in hardware the table of segments does
 }
 
@@ -79,8 +97,7 @@ def python_files(*folders):
 
 def text_files():
     """Files that are committed: everything in the folders, and the files beside them, that is text."""
-    folders = (*FOLDERS, "tests", "docs", ".ci")
-    paths = chain(ROOT.iterdir(), *((ROOT / folder).rglob("*") for folder in folders))
+    paths = chain(ROOT.iterdir(), *((ROOT / folder).rglob("*") for folder in (*FOLDERS, "tests", "docs", ".ci")))
     suffixes = {"", ".md", ".py", ".toml", ".json", ".svg", ".yml", ".v", ".sv", ".h", ".cc", ".cu"}
     return sorted(p for p in paths if p.is_file() and p.suffix in suffixes and "__pycache__" not in p.parts)
 
@@ -173,11 +190,57 @@ def test_import_rules_refuse(folder, depth, level, module):
     assert wrong_import(folder, depth, level, module)
 
 
-def test_every_component_has_a_unit_test():
+def room(path, folder):
+    """The subfolder of ``folder`` that a module lies in, or is, or "" if it lies in ``folder`` itself."""
+    first = path.relative_to(ROOT / folder).parts[:1]
+    return first[0] if first and (ROOT / folder / first[0]).is_dir() else ""
+
+
+def imported_modules(path):
+    """Yields (node, module) for every import of a module of ours, with its path from the root: ``hw.tmau.params``."""
+    here = path.relative_to(ROOT).parts
+    for node in ast.walk(parse(path)):
+        if isinstance(node, ast.ImportFrom):
+            start = here[: -node.level] if node.level else ()
+            module = ".".join((*start, *filter(None, [node.module]))).removeprefix("tilewright.")
+            for alias in node.names:
+                inner = ROOT.joinpath(*module.split("."), alias.name)
+                yield node, f"{module}.{alias.name}" if inner.is_dir() or inner.with_suffix(".py").exists() else module
+
+
+@pytest.mark.parametrize("folder", ROOMS)
+def test_rooms_import_in_one_direction(folder):
+    order = ROOMS[folder]
+    found = {room(path, folder) for path in python_files(folder)} - {""}
+    assert found == set(order), f"ROOMS in tests/test_repo.py is not the list of folders in {folder}/"
+    violations = []
+    for path in python_files(folder):
+        here = room(path, folder)
+        for node, module in imported_modules(path):
+            there = (
+                room(ROOT.joinpath(*module.split(".")), folder) if inside(module, [folder.replace("/", ".")]) else ""
+            )
+            if here and there and order.index(there) > order.index(here):
+                violations.append(f"{where(path, node)}: {folder}/{here} may not import {folder}/{there}")
+    report(violations)
+
+
+@pytest.mark.parametrize(("folder", "stranger"), STRANGERS)
+def test_rooms_that_do_not_know_each_other(folder, stranger):
     report(
-        f"{where(path)}: has no tests/unit/{path.parent.name}/test_{path.name}"
-        for path in python_files("hw")
-        if path.stem not in NO_TEST and not (ROOT / "tests/unit" / path.parent.name / f"test_{path.name}").exists()
+        f"{where(path, node)}: {folder} may not import {stranger}"
+        for path in python_files(folder)
+        for node, module in imported_modules(path)
+        if inside(module, [stranger.replace("/", ".")])
+    )
+
+
+def test_every_component_has_a_unit_test():
+    homes = {path: path.relative_to(ROOT / "hw").with_name(f"test_{path.name}") for path in python_files("hw")}
+    report(
+        f"{where(path)}: has no tests/unit/{home}"
+        for path, home in homes.items()
+        if path.stem not in NO_TEST and not (ROOT / "tests/unit" / home).exists()
     )
 
 
@@ -193,13 +256,13 @@ def test_every_unit_test_has_its_module():
 
 
 def test_every_golden_module_has_a_hardware_twin():
-    report(
-        f"{where(path)}: there is no hw/{path.parent.name}/{path.name}, and it is not in SOFTWARE_ONLY"
-        for path in python_files("golden")
-        if path.parent not in (ROOT / "golden", ROOT / "golden/spec")
-        and path.stem not in SOFTWARE_ONLY
-        and not (ROOT / "hw" / path.parent.name / path.name).exists()
-    )
+    violations = []
+    for path in python_files("golden"):
+        package = path.relative_to(ROOT / "golden").parts[0]
+        twins = [twin for stem in (path.stem, path.name) for twin in (ROOT / "hw" / package).rglob(stem)]
+        if path.parent != ROOT / "golden" and package != "spec" and path.stem not in SOFTWARE_ONLY and not twins:
+            violations.append(f"{where(path)}: hw/{package}/ has no {path.stem}, and it is not in SOFTWARE_ONLY")
+    report(violations)
 
 
 def test_no_exemption_is_stale():

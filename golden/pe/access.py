@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..spec.pe_errors import PeError
+from ..spec.pe.errors import PeError
 
 __all__ = ["lowest", "read_columns", "read_words", "write_words"]
 

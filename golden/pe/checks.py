@@ -1,8 +1,8 @@
 """Errors that concern the whole instruction, in the order of their codes (docs/pe.md, "Errors")."""
 
 from ..spec import BARRIER
-from ..spec.instruction import INSTRUCTIONS, MEMORY_OPERATIONS, MmType, Operation
-from ..spec.pe_errors import PeError
+from ..spec.pe.errors import PeError
+from ..spec.pe.instruction import INSTRUCTIONS, MEMORY_OPERATIONS, MmType, Operation
 
 __all__ = ["decode", "refusal"]
 

@@ -7,7 +7,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from ..spec.instruction import MmType
+from ..spec.pe.instruction import MmType
 
 __all__ = ["OUTSIDE", "Block", "Gemm", "Plan"]
 

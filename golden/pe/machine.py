@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..dot import dot
 from ..smem.barrier import Barrier
 from ..spec import BARRIER
-from ..spec.instruction import INSTRUCTIONS, Compare, MmType, Operation, Source
-from ..spec.pe_errors import PeError
+from ..spec.pe.errors import PeError
+from ..spec.pe.instruction import INSTRUCTIONS, Compare, MmType, Operation, Source
 from .access import lowest, read_columns, read_words, write_words
 from .checks import decode, refusal
-from .dot import dot
 from .pages import PageTable
 from .segment import Segment, wrong_segment
 
@@ -114,7 +114,7 @@ class Pe:
     def execute(self, word):
         """Executes one packed instruction; returns its :class:`Fault`, or None.
 
-        Raises :class:`BarrierNotCompleteError` or :class:`~golden.pe.pages.PageNotLoadedError`, and changes nothing,
+        Raises :class:`BarrierNotCompleteError` or ``PageNotLoadedError``, and changes nothing,
         where the hardware would wait.
         """
         values = decode(word)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ..spec.pe_errors import PeError
-from ..spec.segment import PAGE_ENTRY
-from ..tmau.swizzle import swizzle
+from ..smem.swizzle import swizzle
+from ..spec.pe.errors import PeError
+from ..spec.pe.segment import PAGE_ENTRY
 
 __all__ = ["PageNotLoadedError", "PageTable"]
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ..spec.descriptor import Swizzle
-from ..spec.segment import PAGE_ENTRY, SegmentElement
+from ..spec.pe.segment import PAGE_ENTRY, SegmentElement
+from ..spec.swizzle import Swizzle
 from .machine import PeSizes
 from .pages import PageTable
 from .segment import Segment, wrong_segment

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..spec.descriptor import Swizzle
-from ..spec.instruction import MmType
-from ..spec.segment import SegmentElement
+from ..spec.pe.instruction import MmType
+from ..spec.pe.segment import SegmentElement
+from ..spec.swizzle import Swizzle
 from .gemm import lower_gemm
 from .gemm_plan import Gemm, Plan
 from .machine import Pe, PeSizes

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..spec.descriptor import Swizzle
-from ..spec.segment import MAX_PAGE_LOG2, SEGMENT, SegmentElement
+from ..spec.pe.segment import MAX_PAGE_LOG2, SEGMENT, SegmentElement
+from ..spec.swizzle import Swizzle
 
 __all__ = ["Segment", "wrong_segment"]
 

@@ -1,7 +1,9 @@
 """Field tables and encodings: the one source that ``hw`` builds its layouts from and ``golden`` its packers."""
 
 from .barrier import BARRIER, BarrierOp
-from .command import (
+from .fields import Field, Format
+from .swizzle import Swizzle
+from .tmau.command import (
     BLOCK,
     COMMAND,
     FORMATS,
@@ -14,9 +16,8 @@ from .command import (
     Reduction,
     Space,
 )
-from .descriptor import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Fill, Interleave, L2Promotion, Mode, Swizzle
-from .errors import COMMAND_FIELD, Error
-from .fields import Field, Format
+from .tmau.descriptor import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Fill, Interleave, L2Promotion, Mode
+from .tmau.errors import COMMAND_FIELD, Error
 
 __all__ = [
     "BARRIER",

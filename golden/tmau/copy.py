@@ -3,10 +3,10 @@
 import numpy as np
 
 from ..spec import Element, Error, Opcode, Reduction, Space
-from ..windows import Windows
 from .reduce import is_legal, reduce
 from .setup import barrier_rules, first_refusal
 from .store import combine
+from .windows import Windows
 
 __all__ = ["block_bytes", "check_block", "copy_block"]
 
@@ -16,7 +16,7 @@ _GRANULE = 16
 def check_block(command, smem_bytes, windows=None, addr_width=64):
     """What hardware must report for a COPY_BLOCK or PREFETCH_BLOCK, as ``BLOCK.unpack`` gives it; or None.
 
-    Other arguments are those of :func:`~.setup.check_command`.
+    Other arguments are those of ``check_command``.
     """
     return first_refusal(command, _rules(command, smem_bytes, windows or Windows(), addr_width))
 

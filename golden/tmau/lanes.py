@@ -3,9 +3,9 @@
 import numpy as np
 
 from ..spec import Element, Error, LaneLayout
-from ..windows import Windows
 from .setup import barrier_rules, first_refusal
 from .strides import lane_strides
+from .windows import Windows
 
 __all__ = ["check_lanes", "copy_lanes", "lane_copy"]
 
@@ -16,7 +16,7 @@ _PADDED = (LaneLayout.ALIGNED, LaneLayout.ROW_ALIGNED)
 def check_lanes(command, smem_bytes, windows=None, addr_width=64):
     """What hardware must report for a LANES command, as ``LANES.unpack`` gives it; or None.
 
-    Other arguments are those of :func:`~.setup.check_command`.
+    Other arguments are those of ``check_command``.
     """
     if command["element"] > max(Element):
         return first_refusal(command, [(Error.ELEMENT, "element", True, command["element"])])
@@ -54,7 +54,7 @@ def lane_copy(array, smem, address, layout, *, lanes, eu_bytes=1, start_lane=0, 
         Byte address of the tensor in every lane.
     layout : LaneLayout
     lanes, eu_bytes, start_lane : int
-        As for :func:`~.strides.lane_strides`.
+        As for ``lane_strides``.
 
     Raises
     ------

@@ -1,19 +1,11 @@
 """What setup refuses: the rules of a command on a tensor, on groups, or on a descriptor's field (tmau.md section 9)."""
 
-from ..spec import (
-    COMMAND_FIELD,
-    DESCRIPTOR,
-    FORMATS,
-    TENSOR_OPCODES,
-    Error,
-    Mode,
-    Opcode,
-)
-from ..windows import Windows
+from ..spec import COMMAND_FIELD, DESCRIPTOR, FORMATS, TENSOR_OPCODES, Error, Mode, Opcode
 from .descriptor import SPATIAL_BITS, Refusal
 from .im2col import bounding_box, spatial_dimensions
 from .reduce import is_legal
 from .tile import extent, footprint
+from .windows import Windows
 
 __all__ = ["barrier_rules", "check_command", "check_opcode", "first_refusal"]
 

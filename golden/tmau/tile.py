@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..smem.swizzle import swizzle
 from ..spec import Mode
 from .im2col import pixel_coordinates
-from .swizzle import swizzle
 
 __all__ = ["Tile", "counts", "extent", "footprint", "gathers", "pitch", "row_bytes", "tx_bytes", "unit_bytes", "walk"]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from ..pe.params import PE_PRESETS, PeParams
-from ..tmau.params import PRESETS, TmauParams
+from ..tmau.params import TMAU_PRESETS, TmauParams
 
 __all__ = ["CORE_PRESETS", "CoreParams"]
 
@@ -40,4 +40,4 @@ class CoreParams:
 
 
 #: The presets of both engines by their names, with the shared memory of the processing engine.
-CORE_PRESETS = {name: CoreParams(PRESETS[name].replace(smem=pe.smem), pe) for name, pe in PE_PRESETS.items()}
+CORE_PRESETS = {name: CoreParams(TMAU_PRESETS[name].replace(smem=pe.smem), pe) for name, pe in PE_PRESETS.items()}

@@ -5,6 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from ..bus.axi4_lite import AccessSplit, Axi4LiteBridge, Axi4LiteSignature
+from ..bus.commands import command_layout
 from ..lib.arbiter import StreamArbiter
 from ..lib.join import join
 from ..pe.pager import PAGER_TAG
@@ -14,7 +15,6 @@ from ..pe.unit import processor_members as pe_members
 from ..smem.barrier_share import BarrierShare
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout
 from ..smem.top import SharedMemory
-from ..tmau.layouts import command_layout
 from ..tmau.top import REGISTER_ADDR_WIDTH
 from ..tmau.unit import TmauUnit
 from ..tmau.unit import processor_members as tmau_members

@@ -13,7 +13,7 @@ def _shape(field):
 
 
 def packed_layout(fmt):
-    """Layout of a :class:`~golden.spec.Format` as it lies in memory: every element at its documented bit.
+    """Layout of a ``Format`` as it lies in memory: every element at its documented bit.
 
     Returns
     -------

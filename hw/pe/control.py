@@ -4,8 +4,8 @@ from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from tilewright.golden.spec.pe_errors import PeError
-from tilewright.golden.spec.pe_registers import PE_REGISTERS
+from tilewright.golden.spec.pe.errors import PeError
+from tilewright.golden.spec.pe.registers import PE_REGISTERS
 
 from ..bus.axi4_lite import AccessLayout, AnswerLayout
 from ..bus.csr import RegisterFile
@@ -18,7 +18,7 @@ __all__ = ["Control", "EventsLayout"]
 
 
 class EventsLayout(data.StructLayout):
-    """Strobes for the performance counters; see ``golden.spec.pe_registers``."""
+    """Strobes for the performance counters; see ``golden.spec.pe.registers``."""
 
     def __init__(self):
         super().__init__(
@@ -36,12 +36,12 @@ class EventsLayout(data.StructLayout):
 
 
 class Control(wiring.Component):
-    """Registers of ``golden.spec.pe_registers``, fed by the rooms of the engine.
+    """Registers of ``golden.spec.pe.registers``, fed by the rooms of the engine.
 
     Members
     -------
     accesses, answers : streams of AccessLayout in and AnswerLayout out
-        Registers, by byte offset; see :class:`~..bus.csr.RegisterFile`. Writes to the words that are put, while they
+        Registers, by byte offset; see ``RegisterFile``. Writes to the words that are put, while they
         have not been taken, are refused.
     issued, collected : streams of FaultLayout, in
         One item for every instruction, from Issue or from FaultCollector, of code NONE if there was no error. One a

@@ -230,7 +230,7 @@ class MultiplyLayout(data.StructLayout):
     def __init__(self, params):
         super().__init__(
             {
-                "type": unsigned(4),  # golden.spec.instruction.MmType
+                "type": unsigned(4),  # golden.spec.pe.instruction.MmType
                 "ka": 2,  # as stored
                 "kb": 2,  # as stored
                 "ra": unsigned(params.reg_width),
@@ -262,7 +262,7 @@ class FaultLayout(data.StructLayout):
     def __init__(self, params):
         super().__init__(
             {
-                "code": unsigned(4),  # golden.spec.pe_errors.PeError
+                "code": unsigned(4),  # golden.spec.pe.errors.PeError
                 "number": unsigned(NUMBER_BITS),
                 "first": unsigned(params.thread_width),
                 "last": unsigned(params.thread_width),

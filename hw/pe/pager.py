@@ -7,10 +7,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.data import View
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec.segment import PAGE_ENTRY
+from tilewright.golden.spec.pe.segment import PAGE_ENTRY
 
+from ..bus.commands import command_layout
 from ..lib.formats import packed_layout
-from ..tmau.layouts import command_layout
 from .layouts import PageWriteLayout
 
 __all__ = ["PAGER_TAG", "MoveDoneLayout", "Pager", "PagerOp", "PagerRequestLayout"]

@@ -4,7 +4,7 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec.pe_registers import DATA_WORDS, PE_REGISTERS, Put
+from tilewright.golden.spec.pe.registers import DATA_WORDS, PE_REGISTERS, Put
 
 from ..bus.axi4_lite import AccessLayout
 from ..lib.formats import packed_layout

@@ -4,7 +4,7 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, connect, flipped
 
-from tilewright.golden.spec.pe_registers import PE_REGISTERS
+from tilewright.golden.spec.pe.registers import PE_REGISTERS
 
 from ..bus.axi4_lite import Axi4LiteBridge, Axi4LiteSignature
 from ..lib.join import join
@@ -28,9 +28,9 @@ class Pe(wiring.Component):
     Members
     -------
     s_axil : Axi4LiteSignature, in
-        Registers, at the offsets of ``golden.spec.pe_registers``.
+        Registers, at the offsets of ``golden.spec.pe.registers``.
 
-    and those of :class:`~.unit.PeUnit`, but for ``accesses`` and ``answers``.
+    and those of ``PeUnit``, but for ``accesses`` and ``answers``.
     """
 
     def __init__(self, params):

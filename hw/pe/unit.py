@@ -5,11 +5,11 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from ..bus.axi4_lite import AccessLayout, AnswerLayout
+from ..bus.commands import command_layout
 from ..lib.arbiter import StreamArbiter
 from ..lib.join import join
-from ..tmau.layouts import command_layout
 from .control import Control
-from .core import PeCore, shared_memory_members
+from .datapath import PeDatapath, shared_memory_members
 from .layouts import INSTRUCTION_BITS, FaultLayout, PageWriteLayout, SegmentWriteLayout
 from .pager import MoveDoneLayout, Pager
 
@@ -50,7 +50,7 @@ class PeUnit(wiring.Component):
     Members
     -------
     accesses, answers : streams of AccessLayout in and AnswerLayout out
-        Registers, at the offsets of ``golden.spec.pe_registers``.
+        Registers, at the offsets of ``golden.spec.pe.registers``.
     page_moves : stream of command_layout(), out
         Commands that move pages, for a TMAU; of tags from ``PAGER_TAG`` on.
     page_moved : MoveDoneLayout, in
@@ -74,7 +74,7 @@ class PeUnit(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.core = core = PeCore(self.params)
+        m.submodules.core = core = PeDatapath(self.params)
         m.submodules.control = control = Control(self.params)
         m.submodules.pager = pager = Pager(self.params)
         params = self.params

@@ -1,7 +1,7 @@
 """The tensor memory access unit."""
 
-from .params import PRESETS, TmauParams
+from .params import TMAU_PRESETS, TmauParams
 from .subsystem import TmauSubsystem
 from .top import Tmau
 
-__all__ = ["PRESETS", "Tmau", "TmauParams", "TmauSubsystem"]
+__all__ = ["TMAU_PRESETS", "Tmau", "TmauParams", "TmauSubsystem"]

@@ -5,25 +5,25 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from tilewright.golden.spec import Error
-from tilewright.golden.spec.registers import REGISTERS
+from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 
 from ..bus.axi4_lite import AccessLayout, AnswerLayout
 from ..bus.csr import RegisterFile
 from ..lib.join import join
-from .core import EventsLayout
-from .finish import DoneLayout
+from .datapath import EventsLayout
+from .front.finish import DoneLayout
 from .layouts import WindowsLayout
 
 __all__ = ["Control"]
 
 
 class Control(wiring.Component):
-    """Registers of ``golden.spec.registers``, fed by the data path's events.
+    """Registers of ``golden.spec.tmau.registers``, fed by the data path's events.
 
     Members
     -------
     accesses, answers : streams of AccessLayout in and AnswerLayout out
-        Registers, by byte offset; see :class:`~..bus.csr.RegisterFile`.
+        Registers, by byte offset; see ``RegisterFile``.
     done : DoneLayout, in
     events : EventsLayout, in
     barrier_error, barrier_address : 1, unsigned, in
@@ -60,7 +60,7 @@ class Control(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.registers = registers = RegisterFile(REGISTERS)
+        m.submodules.registers = registers = RegisterFile(TMAU_REGISTERS)
         join(m, accesses=flipped(self.accesses), registers=registers.accesses)
         join(m, registers=registers.answers, answers=flipped(self.answers))
 

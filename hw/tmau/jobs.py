@@ -3,10 +3,16 @@
 from amaranth import signed, unsigned
 from amaranth.lib import data
 
-from .bounds import IntervalLayout
 from .layouts import TransferLayout
 
-__all__ = ["JobLayout", "PixelWalkLayout", "WalkLayout", "block_job"]
+__all__ = ["IntervalLayout", "JobLayout", "PixelWalkLayout", "WalkLayout", "block_job"]
+
+
+class IntervalLayout(data.StructLayout):
+    """Indices inside the tensor: ``first <= i < end``; none if ``first >= end``."""
+
+    def __init__(self):
+        super().__init__({"first": unsigned(9), "end": unsigned(9)})
 
 
 class WalkLayout(data.StructLayout):

@@ -3,9 +3,6 @@
 from amaranth import unsigned
 from amaranth.lib import data
 
-from tilewright.golden.spec import COMMAND
-
-from ..lib.formats import packed_layout
 from ..smem.layouts import LineLayout
 from ..smem.params import LINE_BYTES
 
@@ -20,19 +17,7 @@ __all__ = [
     "WindowsLayout",
     "WordLayout",
     "WrittenLineLayout",
-    "command_layout",
-    "command_view",
 ]
-
-
-def command_layout():
-    """A command as a processor issues it: 512 bits, seen as ``golden.spec.COMMAND``; see :func:`command_view`."""
-    return packed_layout(COMMAND)
-
-
-def command_view(fmt, command):
-    """The same bits as another of the formats of ``golden.spec.FORMATS``."""
-    return data.View(packed_layout(fmt), command.as_value())
 
 
 class TransferLayout(data.StructLayout):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from ..lib.sizes import check_sizes
 from ..smem.params import LINE_BYTES, SmemParams
 
-__all__ = ["PRESETS", "TmauParams"]
+__all__ = ["MAX_GROUPS", "TMAU_PRESETS", "TmauParams"]
 
 _RANGES = {
     "addr_width": (16, 64),
@@ -19,6 +19,9 @@ _RANGES = {
 }
 _POWERS = {"bus_bytes", "max_outstanding", "max_burst", "queue_depth", "cache_entries", "commands_in_flight",
            "exchange_bytes"}  # fmt: skip
+
+#: Committed groups that may be unfinished.
+MAX_GROUPS = 16
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ class TmauParams:
         return self.addr_width - self.bus_log2
 
 
-PRESETS = {
+TMAU_PRESETS = {
     #: The smallest legal sizes: quick to simulate, and every queue fills.
     "unit": TmauParams(addr_width=32, bus_bytes=16, max_outstanding=4, max_burst=4, queue_depth=2, cache_entries=2,
                        commands_in_flight=2, exchange_bytes=256, smem=SmemParams(4096)),

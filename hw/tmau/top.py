@@ -24,7 +24,7 @@ class Tmau(wiring.Component):
     Members
     -------
     s_axil : Axi4LiteSignature, in
-        Registers, at the offsets of ``golden.spec.registers``.
+        Registers, at the offsets of ``golden.spec.tmau.registers``.
 
     and those of ``processor_members`` and ``shared_memory_members`` in ``unit.py``.
     """

@@ -6,12 +6,12 @@ from amaranth.lib.wiring import In, Out, flipped
 
 from ..bus.axi4 import Axi4Signature
 from ..bus.axi4_lite import AccessLayout, AnswerLayout
+from ..bus.commands import command_layout
 from ..lib.join import join
 from ..smem.layouts import LandedLayout, LineLayout
 from ..smem.params import LINE_BYTES
 from .control import Control
-from .core import TmauCore
-from .layouts import command_layout
+from .datapath import TmauDatapath
 
 __all__ = ["TmauUnit", "processor_members", "shared_memory_members"]
 
@@ -72,7 +72,7 @@ class TmauUnit(wiring.Component):
     Members
     -------
     accesses, answers : streams of AccessLayout in and AnswerLayout out
-        Registers, at the offsets of ``golden.spec.registers``.
+        Registers, at the offsets of ``golden.spec.tmau.registers``.
 
     and those of :func:`processor_members` and :func:`shared_memory_members`.
     """
@@ -87,7 +87,7 @@ class TmauUnit(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.core = core = TmauCore(self.params)
+        m.submodules.core = core = TmauDatapath(self.params)
         m.submodules.control = control = Control(self.params)
 
         join(m, commands=flipped(self.commands), core=core.commands)

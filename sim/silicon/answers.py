@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 
 from tilewright.golden.spec import Opcode, Space
 
-from ..replay_golden import run_case
+from ..replay.golden import run_case
 from .capture_file import spots
 from .packing import issues
 from .records import Ending, Status
@@ -87,7 +87,7 @@ def golden_side(case):
 
 
 def silicon_side(case, reply):
-    """What silicon made of a case, from the :class:`~.replies.Reply` of the program.
+    """What silicon made of a case, from the ``Reply`` of the program.
 
     A copy that never ends is an answer for itself, not a refusal.
     """

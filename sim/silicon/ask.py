@@ -6,7 +6,7 @@ Every question is run, also where our TMAU refuses a command: silicon has no suc
 import json
 from pathlib import Path
 
-from ..cases import read_cases
+from ..replay.cases import read_cases
 from ..usage import UsageError
 from .answers import Answer, golden_side, silicon_side, tables
 from .program import open_program

@@ -9,7 +9,7 @@ from tilewright.golden import TensorMap, limits, tx_bytes
 from tilewright.golden.spec import Mode, Opcode
 from tilewright.golden.tmau.tile import counts, extent, footprint, unit_bytes
 
-from ..bench_cases import steady_cases
+from ..bench.tmau_cases import steady_cases
 from .packing import fill_map
 from .records import RECORDS
 

@@ -9,14 +9,14 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from ..cases import cases_of, read_cases, read_document
-from ..expectations import differences
-from ..replay_golden import run_case
-from ..replay_gpu import outcome_of
+from ..replay.cases import cases_of, read_cases, read_document
+from ..replay.expectations import differences
+from ..replay.golden import run_case
 from ..usage import UsageError
 from .capture_file import Chooser, TooLargeError, expectation, spots, write_capture
 from .program import open_program
 from .random_cases import random_cases
+from .replay import outcome_of
 from .support import why_not
 
 __all__ = ["VECTORS", "Capture", "capture", "configure", "run"]

@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Timer
 
-from ..built_once import built_once, complaint
-from ..shared_reach import shared_reach
+from ..hdl.built_once import built_once, complaint
+from ..replay.shared_reach import shared_reach
 from ..usage import UsageError
 from .packing import pack
 from .records import Status
@@ -19,7 +19,7 @@ __all__ = ["Program", "build", "open_program"]
 #: Where built programs are kept, one folder for each content.
 CACHE = Path("build/silicon")
 
-_SOURCES = Path(__file__).parent
+_SOURCES = Path(__file__).parent / "cuda"
 #: Where CUDA is when it is not in PATH.
 _CUDA = Path("/usr/local")
 _OPTIONS = ["-arch=sm_90", "-std=c++17", "-O2"]

@@ -12,8 +12,8 @@ from tilewright.golden.tmau.descriptor import spoken
 from tilewright.golden.tmau.reduce import is_legal
 from tilewright.golden.tmau.tile import extent, footprint, walk
 
-from ..case_writer import map_fields
-from ..random_maps import random_start
+from ..random.maps import random_start
+from ..replay.writer import map_fields
 from .special_values import special_values
 
 __all__ = ["BLOCK_REDUCTIONS", "TENSOR_REDUCTIONS", "random_cases"]

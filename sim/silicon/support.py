@@ -2,9 +2,9 @@
 
 from tilewright.golden.spec import Element, Fill, Opcode, Reduction, Space
 
-from ..cases import ENGINE_KINDS
-from ..replay_golden import run_commands
-from ..shared_reach import shared_reach
+from ..replay.cases import ENGINE_KINDS
+from ..replay.golden import run_commands
+from ..replay.shared_reach import shared_reach
 from .packing import BLOCK_TYPES, issues
 from .records import SHARED_BYTES
 

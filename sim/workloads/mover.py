@@ -13,7 +13,7 @@ from tilewright.golden.spec import BARRIER, BarrierOp, Opcode
 from tilewright.golden.tmau.tile import extent, footprint, row_bytes, tx_bytes
 from tilewright.hw.smem.params import BANKS, CHUNK_BYTES, LINE_BYTES
 
-from ..run import Run
+from ..session.run import Run
 from ..usage import UsageError
 from .findings import Totals
 
@@ -63,7 +63,7 @@ class Mover:
 
     Parameters
     ----------
-    session : Session
+    session : TmauSession
     progress : callable
         Called with the number of boxes that have been compared.
 

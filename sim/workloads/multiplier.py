@@ -3,12 +3,12 @@
 import ml_dtypes
 import numpy as np
 
-from tilewright.golden.pe.dot import dot
+from tilewright.golden.dot import dot
 from tilewright.golden.pe.gemm_plan import Plan
 from tilewright.golden.pe.program import gemm_program
-from tilewright.golden.spec.instruction import MmType
+from tilewright.golden.spec.pe.instruction import MmType
 
-from ..pe_program import PeProgram
+from ..session.pe_program import PeProgram
 from .findings import Totals
 
 __all__ = ["Multiplier", "expected_product"]
@@ -74,7 +74,7 @@ class Multiplier:
         case : str, optional
             Name under which it is counted in ``cases`` too.
         options : optional
-            Of :func:`~tilewright.golden.pe.program.gemm_program`.
+            Of ``gemm_program``.
         """
         kind = _KINDS[a.dtype.type, b.dtype.type]
         size = self.params.smem.size_bytes

@@ -2,25 +2,22 @@
 
 import numpy as np
 
+from tilewright.golden.smem.swizzle import swizzle
 from tilewright.golden.spec import Swizzle
-from tilewright.golden.tmau.swizzle import swizzle
 from tilewright.golden.tmau.tile import pitch
 from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
 
+from ..report.charts import SWIZZLE_LAYOUTS
 from .findings import Findings
 from .mover import Box
 
-__all__ = ["LAYOUTS", "SUMMARY", "column", "patches", "play"]
+__all__ = ["SUMMARY", "column", "patches", "play"]
 
 SUMMARY = "8 x 8 patches as 64 fp16 channels, every swizzle, columns read back"
 
 _PATCH = 8  # pixels
 _WIDE, _HIGH = 8, 2  # patches of a box
 _LANE = CHUNK_BYTES // 2  # channels of a chunk
-
-#: Channels of a row and swizzle. The row of a swizzled box is at most the span, so the 64 channels of a patch are moved
-#: whole, as two halves, or as four quarters.
-LAYOUTS = tuple((s.span // 2, mode) for s in (Swizzle.B128, Swizzle.B64, Swizzle.B32) for mode in (Swizzle.NONE, s))
 
 
 def patches(photo):
@@ -42,7 +39,7 @@ def play(mover, photographs):
     """Moves the patches once in each layout, and reads every column of every box."""
     array = patches(photographs[0])
     facts = []
-    for channels, mode in LAYOUTS:
+    for channels, mode in SWIZZLE_LAYOUTS:
         cycles, read = _play_layout(mover, array, channels, mode)
         name = "without swizzle" if mode == Swizzle.NONE else f"with swizzle {mode.span}B"
         facts.append(f"rows of {2 * channels} bytes {name}: {cycles / read:.2f} cycles a column of 8 rows")

@@ -5,11 +5,11 @@ from functools import cache
 
 import pytest
 
-from tilewright.sim.axi_rules import record_rules, rules_table
-from tilewright.sim.build import build
-from tilewright.sim.cocotb_run import run_cocotb
+from tilewright.sim.harness.axi_rules import record_rules, rules_table
+from tilewright.sim.hdl.build import build
+from tilewright.sim.hdl.cocotb_run import run_cocotb
+from tilewright.sim.hdl.verilog import to_verilog
 from tilewright.sim.results import record
-from tilewright.sim.verilog import to_verilog
 from tilewright.tb.monitored import VARIANTS, MonitoredSubsystem
 
 SEED = 2026

@@ -3,7 +3,7 @@
 from amaranth import Module, Signal, signed
 from amaranth.hdl import Assert, Assume, Elaboratable
 
-from tilewright.hw.tmau.bounds import BoundsDistance, BoundsInterval
+from tilewright.hw.tmau.walk.bounds import BoundsDistance, BoundsInterval
 from tilewright.sim.formal import prove
 
 

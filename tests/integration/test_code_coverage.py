@@ -4,13 +4,13 @@ from itertools import islice
 
 import pytest
 
-from tilewright.sim.batches import random_batches
-from tilewright.sim.code_coverage import code_coverage
-from tilewright.sim.mixed import random_mixes
-from tilewright.sim.mixed_run import MixedRun
-from tilewright.sim.random_run import RandomRun
+from tilewright.sim.compare.batch_run import RandomRun
+from tilewright.sim.compare.mixed_run import MixedRun
+from tilewright.sim.hdl.code_coverage import code_coverage
+from tilewright.sim.random.batches import random_batches
+from tilewright.sim.random.mixed import random_mixes
 from tilewright.sim.results import record
-from tilewright.sim.session import Session
+from tilewright.sim.session.tmau import TmauSession
 
 SEED = 4
 BATCHES = 12
@@ -20,7 +20,7 @@ MIXED_COMMANDS = 1000
 @pytest.mark.long
 def test_lines_and_branches(tmp_path):
     print(f"seed {SEED}")
-    with Session("unit", coverage=tmp_path / "coverage.dat") as session:
+    with TmauSession("unit", coverage=tmp_path / "coverage.dat") as session:
         loads, mixes = RandomRun(session), MixedRun(session)
         for batch in islice(random_batches(SEED, session.params, descriptors=1000), BATCHES):
             assert loads.play(batch) == []

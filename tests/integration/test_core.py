@@ -7,14 +7,14 @@ from tilewright import golden
 from tilewright.golden import Machine, Memory, Pe, command_word, instruction_word
 from tilewright.golden.pe.machine import Fault
 from tilewright.golden.spec import BarrierOp, Error, Opcode, Space, Swizzle
-from tilewright.golden.spec.instruction import MmType, Operation
-from tilewright.golden.spec.pe_errors import PeError
-from tilewright.golden.spec.pe_registers import PE_ID_VALUE, Put
-from tilewright.golden.spec.registers import ID_VALUE
-from tilewright.golden.spec.segment import PAGE_ENTRY
+from tilewright.golden.spec.pe.errors import PeError
+from tilewright.golden.spec.pe.instruction import MmType, Operation
+from tilewright.golden.spec.pe.registers import PE_ID_VALUE, Put
+from tilewright.golden.spec.pe.segment import PAGE_ENTRY
+from tilewright.golden.spec.tmau.registers import TMAU_ID_VALUE
 from tilewright.hw.pe.pager import PAGER_TAG
-from tilewright.sim.core_product import CoreProduct
-from tilewright.sim.core_session import CoreSession
+from tilewright.sim.compare.core_product import CoreProduct
+from tilewright.sim.session.core import CoreSession
 
 A, B, C, TABLE = range(4)  # segments of a product
 FAR = 8192  # behind all products
@@ -42,7 +42,7 @@ def fill(session):
     session.shared_memory.write(0, np.random.default_rng(SEED).integers(0, 256, size, np.uint8))
 
 
-class Twin:
+class Scoreboard:
     """Golden models of both engines on copies of a session's memories, as they are now."""
 
     def __init__(self, session):
@@ -77,7 +77,7 @@ def watched(run):
     return run
 
 
-def multiply(session, product, twin=None, limit=None):
+def multiply(session, product, scoreboard=None, limit=None):
     """Brings all operands while program and processor wait for their barrier; then takes C away.
 
     Returns the run of the program, which ends after ``limit`` cycles.
@@ -91,16 +91,16 @@ def multiply(session, product, twin=None, limit=None):
     words = [instruction_word(Operation.BAR_WAIT, imm=barrier), *product.program.words]
     placement = product.program.placement
     segments = {index: segment.pack() for index, segment in enumerate(placement.segments)}
-    if twin is not None:
+    if scoreboard is not None:
         for operation in operations:
-            twin.tmau.barrier(operation[0], *operation[1:])
+            scoreboard.tmau.barrier(operation[0], *operation[1:])
         for load in loads:
-            twin.tmau.execute(command_word(**load))
-        placement.load(twin.pe)
-        twin.pe.run(words)
+            scoreboard.tmau.execute(command_word(**load))
+        placement.load(scoreboard.pe)
+        scoreboard.pe.run(words)
         for store in stores:
-            twin.tmau.execute(command_word(**store))
-        assert twin.pe.faults == [] and twin.tmau.errors == []
+            scoreboard.tmau.execute(command_word(**store))
+        assert scoreboard.pe.faults == [] and scoreboard.tmau.errors == []
     watched(session.run(segments=segments, pages=dict(enumerate(placement.entries)), barriers=operations))
     run = session.run(loads, program=words, barriers=[(BarrierOp.TRY_WAIT, barrier, 0, True)], limit=limit)
     if limit is None:
@@ -118,9 +118,9 @@ def test_product_of_operands_from_global_memory(session, transpose, stall):
     a, b = matrices(8, 64, 16)
     product = CoreProduct(a, b, MmType.S8S8, session.params, session.place, transpose=transpose)
     list(map(session.descriptor, (move.tmap for moves in product.moves for move in moves)))
-    twin = Twin(session)
-    multiply(session, product, twin)
-    twin.compare()
+    scoreboard = Scoreboard(session)
+    multiply(session, product, scoreboard)
+    scoreboard.compare()
     assert holds_product(session, product, a, b)
 
 
@@ -158,15 +158,15 @@ def test_pages_come_while_the_program_waits_and_go_by_request(session):
     loads = [move.command(session.descriptor(move.tmap)) for segment in (A, TABLE) for move in product.moves[segment]]
     page_loads = [command_word(**move.command(session.descriptor(move.tmap))) for move in product.moves[B]]
     page_stores = [command_word(**move.command(session.descriptor(move.tmap), store=True)) for move in product.moves[C]]
-    twin = Twin(session)
+    scoreboard = Scoreboard(session)
     for load in loads:
-        twin.tmau.execute(command_word(**load))
-    placement.load(twin.pe)
+        scoreboard.tmau.execute(command_word(**load))
+    placement.load(scoreboard.pe)
 
     watched(session.run(loads, segments=segments, pages=pages))
     puts = []
     for move, load in zip(product.moves[B], page_loads, strict=True):
-        twin.tmau.execute(load)
+        scoreboard.tmau.execute(load)
         # The second one is put when the first must have come.
         puts += [("pe", "status")] * 100 * bool(puts)
         puts += session.put(Put.PAGE_IN, product.entry(B, move), load, address=move.smem)
@@ -177,31 +177,31 @@ def test_pages_come_while_the_program_waits_and_go_by_request(session):
         for number in range(100)
     ]
     for copy in copies:
-        twin.tmau.execute(command_word(**copy))
+        scoreboard.tmau.execute(command_word(**copy))
     run = watched(session.run(copies, program=product.program.words, registers=[("pe", "status")] * 30 + puts))
-    twin.pe.run(product.program.words)
+    scoreboard.pe.run(product.program.words)
     assert not any(answer.response for answer in run.registers)
     assert run.faults == [] and run.halts[0] > run.registers[-1].cycle
     assert run.commands[-1].done > run.halts[0]
-    twin.compare()
+    scoreboard.compare()
 
     for move, store in zip(product.moves[C], page_stores, strict=True):
         move_page(session, session.put(Put.PAGE_OUT, product.entry(C, move), store))
-        twin.tmau.execute(store)
-        twin.pe.write_page(product.entry(C, move), 0)
+        scoreboard.tmau.execute(store)
+        scoreboard.pe.write_page(product.entry(C, move), 0)
     dropped = product.entry(A, product.moves[A][0])
     move_page(session, session.put(Put.PAGE_DROP, dropped))
-    twin.pe.write_page(dropped, 0)
+    scoreboard.pe.write_page(dropped, 0)
     assert holds_product(session, product, a, b)
 
     # Now there are no pages of A and of C any more: the program meets that, and writes nothing.
     again = session.run(program=product.program.words)
-    twin.pe.run(product.program.words)
-    assert again.faults == twin.pe.faults
+    scoreboard.pe.run(product.program.words)
+    assert again.faults == scoreboard.pe.faults
     assert {fault.code for fault in again.faults} == {PeError.UNMAPPED}
-    twin.compare()
+    scoreboard.compare()
     error = session.read_register("pe", "error")
-    first = twin.pe.faults[0]
+    first = scoreboard.pe.faults[0]
     assert Fault(PeError(error & 0xFF), session.read_register("pe", "error_number"), *first[2:]) == first
 
 
@@ -238,15 +238,15 @@ def test_reset_in_the_middle_of_both(session):
         assert not multiply(session, product, limit=limit).finished
     session.global_memory.write(product.c_address, bytes(4 * 4 * 8))
     fill(session)
-    twin = Twin(session)
+    scoreboard = Scoreboard(session)
     session.reset()
-    multiply(session, product, twin)
-    twin.compare()
+    multiply(session, product, scoreboard)
+    scoreboard.compare()
     assert holds_product(session, product, a, b)
 
 
 def test_registers(session):
-    assert session.read_register("tmau", "id") == ID_VALUE
+    assert session.read_register("tmau", "id") == TMAU_ID_VALUE
     assert session.read_register("pe", "id") == PE_ID_VALUE
     assert session.read_register("pe", "params3") == session.read_register("tmau", "params2")
     # Either engine raises the interrupt.

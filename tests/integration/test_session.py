@@ -9,9 +9,9 @@ import pytest
 from tilewright import golden
 from tilewright.golden import TensorMap
 from tilewright.golden.spec import BarrierOp, Error, Opcode
-from tilewright.golden.spec.registers import ID_VALUE
-from tilewright.sim.build import SIMULATORS
-from tilewright.sim.session import Session
+from tilewright.golden.spec.tmau.registers import TMAU_ID_VALUE
+from tilewright.sim.hdl.build import SIMULATORS
+from tilewright.sim.session.tmau import TmauSession
 
 PHOTO = np.random.default_rng(1).integers(0, 256, (20, 24, 16), np.uint8)  # seed 1
 BARRIER = 0xF00
@@ -19,7 +19,7 @@ BARRIER = 0xF00
 
 @pytest.fixture(scope="module")
 def shared_session():
-    with Session("unit", latency=20, memory_bytes=1 << 16) as session:
+    with TmauSession("unit", latency=20, memory_bytes=1 << 16) as session:
         yield session
 
 
@@ -165,7 +165,7 @@ def test_registers(session):
     assert session.read_register("irq_enable") == 2
     session.load(TensorMap.tiled(PHOTO, box=(16, 4, 4)), (0, 0, 0))
     registers = session.registers()
-    assert registers["id"] == ID_VALUE
+    assert registers["id"] == TMAU_ID_VALUE
     assert registers["commands"] == 1
     assert registers["beats"] == 16
 
@@ -182,7 +182,7 @@ def test_registers(session):
         (lambda s: s.descriptor(b"12"), "a descriptor must be 128 bytes, not 2"),
         (lambda s: s.clear(base=8), "base must be a multiple of the 16-byte bus word, not 8"),
         (lambda s: s.place(bytes(1 << 17)), "global memory has no room for 131072 bytes more"),
-        (lambda s: Session("tiny"), "the preset must be one of unit, ecp5, default, full, not 'tiny'"),
+        (lambda s: TmauSession("tiny"), "the preset must be one of unit, ecp5, default, full, not 'tiny'"),
     ],
 )
 def test_mistakes(session, call, sentence):
@@ -195,7 +195,7 @@ def test_both_simulators_agree_on_bytes_and_cycles():
     tmap = TensorMap.tiled(PHOTO, box=(16, 3, 3), swizzle="32B")
     runs = []
     for simulator in SIMULATORS:
-        with Session("unit", simulator=simulator, latency=20, stall=0.3, seed=5, memory_bytes=1 << 16) as session:
+        with TmauSession("unit", simulator=simulator, latency=20, stall=0.3, seed=5, memory_bytes=1 << 16) as session:
             runs.append(_watched(session.load(tmap, (0, -1, 4), trace=True)))
             end = golden.load(tmap, (0, -1, 4))
             assert (runs[-1].shared[: len(end)] == end).all()

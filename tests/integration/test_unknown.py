@@ -5,13 +5,13 @@ from itertools import islice
 
 import pytest
 
-from tilewright.sim.batches import random_batches
-from tilewright.sim.mixed import random_mixes
-from tilewright.sim.mixed_run import MixedRun
-from tilewright.sim.random_run import RandomRun
+from tilewright.sim.compare.batch_run import RandomRun
+from tilewright.sim.compare.mixed_run import MixedRun
+from tilewright.sim.hdl.unknowns import without_power_on_values
+from tilewright.sim.random.batches import random_batches
+from tilewright.sim.random.mixed import random_mixes
 from tilewright.sim.results import record
-from tilewright.sim.session import Session
-from tilewright.sim.unknowns import without_power_on_values
+from tilewright.sim.session.tmau import TmauSession
 
 SEED = 8
 BATCHES = 3
@@ -23,7 +23,7 @@ def session():
     if not shutil.which("iverilog"):
         pytest.skip("Icarus Verilog is not installed")
     # An answer that is unknown ends the session with an error.
-    with Session("unit", simulator="icarus", change=without_power_on_values) as session:
+    with TmauSession("unit", simulator="icarus", change=without_power_on_values) as session:
         yield session
 
 

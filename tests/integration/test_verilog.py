@@ -5,8 +5,8 @@ import re
 import pytest
 
 from tilewright.sim.cli import main
-from tilewright.sim.export import TOPS
-from tilewright.sim.lint import lint
+from tilewright.sim.hdl.export import TOPS
+from tilewright.sim.hdl.lint import lint
 from tilewright.sim.results import record
 
 AXI4 = (

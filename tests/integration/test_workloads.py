@@ -10,28 +10,27 @@ import pytest
 from tilewright.golden.spec import Swizzle
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.smem.params import BANKS, SmemParams
-from tilewright.hw.tmau.params import PRESETS
+from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.cli import main
-from tilewright.sim.pe_session import PeSession
-from tilewright.sim.report import report_page
-from tilewright.sim.report_charts import bank_map
-from tilewright.sim.report_timeline import Transfer, record_transfer
-from tilewright.sim.session import Session
-from tilewright.sim.simulate import Played, play, table_rows
+from tilewright.sim.report.charts import SWIZZLE_LAYOUTS, bank_map
+from tilewright.sim.report.page import report_page
+from tilewright.sim.report.timeline import Transfer, record_transfer
+from tilewright.sim.session.pe import PeSession
+from tilewright.sim.session.tmau import TmauSession
 from tilewright.sim.usage import UsageError
 from tilewright.sim.workloads import MOVING, MULTIPLYING
+from tilewright.sim.workloads.command import Played, play, table_rows
 from tilewright.sim.workloads.findings import Findings, Totals
 from tilewright.sim.workloads.mover import Box, Mover
 from tilewright.sim.workloads.multiplier import Multiplier
 from tilewright.sim.workloads.photographs import load_photographs
-from tilewright.sim.workloads.swizzle import LAYOUTS
 
 PRESET = "unit"
 
 
 @pytest.fixture(scope="module")
 def session():
-    with Session(PRESET) as session:
+    with TmauSession(PRESET) as session:
         yield session
 
 
@@ -120,7 +119,7 @@ def test_reads_begin_after_the_barrier(session):
 
 
 def test_box_that_does_not_fit_is_refused():
-    params = PRESETS["unit"].replace(smem=SmemParams(1024))
+    params = TMAU_PRESETS["unit"].replace(smem=SmemParams(1024))
     stub = SimpleNamespace(params=params, memory_bytes=1 << 16, clear=lambda: None, place=lambda contents: 0)
     mover = Mover(stub)
     tmap = mover.tiled(np.zeros((16, 128), np.uint8), box=(128, 8))
@@ -153,7 +152,7 @@ def test_report_stands_alone_and_is_the_same_each_time():
         Played("gemm", multiplied, Findings(cases={"bf16": multiplied}), 1000.0),
     ]
     transfer = Transfer("One box", {"command accepted": [0], "barrier flips": [30], "nothing": []})
-    machines = [PRESETS["unit"], PE_PRESETS["unit"], PE_PRESETS["unit"]]
+    machines = [TMAU_PRESETS["unit"], PE_PRESETS["unit"], PE_PRESETS["unit"]]
     page, again = (report_page("unit on icarus", machines, played, transfer) for _ in range(2))
     assert page == again
     assert "75.0%" in page and "a fact" in page and "data:image/png" in page and "&lt;odd&gt;" in page
@@ -177,7 +176,7 @@ def test_cases_have_rows_of_their_own():
 
 
 def test_bank_maps_show_every_layout():
-    text = bank_map([(2 * channels, mode) for channels, mode in LAYOUTS])
+    text = bank_map([(2 * channels, mode) for channels, mode in SWIZZLE_LAYOUTS])
     cycles = re.findall(r">(\d) cycles? a column<", text)
     assert cycles == ["8", "1", "4", "1", "2", "1"]
 

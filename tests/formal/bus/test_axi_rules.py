@@ -5,9 +5,9 @@ from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signa
 
 from tilewright.hw.bus.axi4_port import ReadPort
 from tilewright.hw.bus.burst import BurstSplitter
-from tilewright.sim.axi_monitor import Axi4ReadMonitor
-from tilewright.sim.axi_rules import READ, Party, Rule, record_rules
 from tilewright.sim.formal import StreamRules, prove
+from tilewright.sim.harness.axi_monitor import Axi4ReadMonitor
+from tilewright.sim.harness.axi_rules import READ, Party, Rule, record_rules
 
 ADDR_WIDTH = 13  # two pages
 BUS_BYTES = 64
@@ -81,15 +81,15 @@ class ManagerSpec(Elaboratable):
         m.d.comb += Assert(~self.splitter.left | (self.splitter.rest.count != 0))
 
         # Credits: every burst of data that waits in the port or is in flight holds one.
-        data_ledger, descriptor_ledger = monitor.ledgers
+        data_table, descriptor_table = monitor.tables
         data_held = sum(valid & (request.id == 0) for valid, request in held)
         m.d.comb += [
             Assert(port.in_flight.level <= MAX_OUTSTANDING),
-            Assert(port.in_flight.level == data_held + data_ledger.level),
+            Assert(port.in_flight.level == data_held + data_table.level),
         ]
 
         # Descriptors: words come, in flight, held and not yet asked for make one descriptor.
-        coming = _beats_in_flight(m, descriptor_ledger)
+        coming = _beats_in_flight(m, descriptor_table)
         asked = sum(Mux(valid & (request.id == 1), request.burst.beats_minus_one + 1, 0) for valid, request in held)
         left = port.splitter.left
         m.d.comb += [
@@ -113,15 +113,15 @@ class ManagerSpec(Elaboratable):
         ]
 
 
-def _beats_in_flight(m, ledger):
-    """Beats that ``ledger`` still expects; also asserts that its position lies in the oldest burst."""
+def _beats_in_flight(m, table):
+    """Beats that ``table`` still expects; also asserts that its position lies in the oldest burst."""
     beats = []
-    for number in range(ledger.lengths.depth):
-        read = ledger.lengths.read_port(domain="comb")
-        m.d.comb += read.addr.eq(ledger.head + number)
-        beats.append(Mux(ledger.level > number, read.data + 1, 0))
-    m.d.comb += Assert(Mux(ledger.level == 0, ledger.position == 0, ledger.position < beats[0]))
-    return sum(beats) - ledger.position
+    for number in range(table.lengths.depth):
+        read = table.lengths.read_port(domain="comb")
+        m.d.comb += read.addr.eq(table.head + number)
+        beats.append(Mux(table.level > number, read.data + 1, 0))
+    m.d.comb += Assert(Mux(table.level == 0, table.position == 0, table.position < beats[0]))
+    return sum(beats) - table.position
 
 
 def test_read_port_keeps_the_rules():

@@ -11,8 +11,8 @@ from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signa
 from tilewright.golden.spec import Reduction
 from tilewright.hw.bus.burst import PAGE_BYTES
 from tilewright.hw.reduce.unit import Reducer
-from tilewright.sim.axi_monitor import BurstLedger
 from tilewright.sim.formal import StreamRules, prove
+from tilewright.sim.harness.axi_monitor import OutstandingBursts
 
 ADDR_WIDTH = 14
 BUS_BYTES = 16
@@ -182,7 +182,7 @@ class RoomSpec(ReducerSpec):
     def elaborate(self, platform):
         m = super().elaborate(platform)
         dut, axi = self.dut, self.dut.axi
-        m.submodules.ledger = ledger = BurstLedger(8)
+        m.submodules.ledger = ledger = OutstandingBursts(8)
         m.d.comb += [
             ledger.push.eq(axi.arvalid & axi.arready),
             ledger.length.eq(axi.arlen),

@@ -6,12 +6,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.golden.pe.dot import dot
+from tilewright.golden.dot import dot
 from tilewright.golden.pe.gemm_plan import Gemm, Plan
 from tilewright.golden.pe.machine import PeSizes
 from tilewright.golden.pe.program import gemm_program
 from tilewright.golden.spec import Swizzle
-from tilewright.golden.spec.instruction import INSTRUCTIONS, MmType, Operation
+from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, MmType, Operation
 
 SEED = 20261121
 UNIT = PeSizes(threads=4, regs=32, segments=8, pages=32)

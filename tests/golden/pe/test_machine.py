@@ -7,9 +7,9 @@ from tilewright.golden.pe.machine import BarrierNotCompleteError, Fault, Pe, PeS
 from tilewright.golden.pe.pages import PageNotLoadedError
 from tilewright.golden.pe.segment import Segment
 from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec.instruction import Compare, MmType, Operation, Source
-from tilewright.golden.spec.pe_errors import PeError
-from tilewright.golden.spec.segment import PAGE_ENTRY, SegmentElement
+from tilewright.golden.spec.pe.errors import PeError
+from tilewright.golden.spec.pe.instruction import Compare, MmType, Operation, Source
+from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SegmentElement
 
 SIZES = PeSizes(threads=6, regs=32, segments=8, pages=8)
 ALL = (0, SIZES.threads - 1)

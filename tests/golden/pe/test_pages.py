@@ -6,8 +6,8 @@ import pytest
 from tilewright.golden.pe.pages import PageNotLoadedError, PageTable
 from tilewright.golden.pe.segment import Segment
 from tilewright.golden.spec import Swizzle
-from tilewright.golden.spec.pe_errors import PeError
-from tilewright.golden.spec.segment import PAGE_ENTRY, SegmentElement
+from tilewright.golden.spec.pe.errors import PeError
+from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SegmentElement
 
 SIZE = 4096
 SEGMENT = Segment(SegmentElement.U8, (64,), (4,), paged=True, first_entry=2)

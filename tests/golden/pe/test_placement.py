@@ -6,7 +6,7 @@ import pytest
 from tilewright.golden.pe.machine import Pe, PeSizes
 from tilewright.golden.pe.placement import Placement
 from tilewright.golden.spec import Swizzle
-from tilewright.golden.spec.segment import SegmentElement
+from tilewright.golden.spec.pe.segment import SegmentElement
 
 
 @pytest.mark.parametrize("swizzle", Swizzle)

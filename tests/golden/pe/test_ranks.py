@@ -6,7 +6,7 @@ import pytest
 from tilewright.golden.pe.machine import PeSizes
 from tilewright.golden.pe.program import gemm_program
 from tilewright.golden.pe.ranks import gemm_of_shapes, laid_out
-from tilewright.golden.spec.instruction import MmType
+from tilewright.golden.spec.pe.instruction import MmType
 
 SHAPES = {
     "seed": ((3, 5, 20), (20, 2, 3, 4)),

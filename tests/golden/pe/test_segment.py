@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.golden.pe.segment import Segment, wrong_segment
 from tilewright.golden.spec import Swizzle
-from tilewright.golden.spec.segment import SEGMENT, SegmentElement
+from tilewright.golden.spec.pe.segment import SEGMENT, SegmentElement
 
 PAGES = 32
 GOOD = {

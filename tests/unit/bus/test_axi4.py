@@ -6,7 +6,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
 from tilewright.hw.bus.axi4 import Axi4ReadSignature, Axi4Signature, Axi4WriteSignature, Response, forward_channels
-from tilewright.sim.pysim import simulate
+from tilewright.sim.pysim.simulate import simulate
 
 READ = {"arid": 2, "araddr": 48, "arlen": 8, "arsize": 3, "arburst": 2, "arprot": 3, "arcache": 4, "arvalid": 1}
 READ |= {"arready": 1, "rid": 2, "rdata": 512, "rresp": 2, "rlast": 1, "rvalid": 1, "rready": 1}

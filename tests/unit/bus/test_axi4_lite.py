@@ -9,8 +9,8 @@ from amaranth.lib.wiring import In
 
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.bus.axi4_lite import AccessSplit, Axi4LiteBridge, Axi4LiteSignature
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import receive, send
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import receive, send
 
 SPLIT_BIT = 7
 

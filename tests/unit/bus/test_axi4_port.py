@@ -7,8 +7,8 @@ import pytest
 
 from tilewright.hw.bus.axi4 import Burst
 from tilewright.hw.bus.axi4_port import ReadPort
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 BUS_BYTES = 16
 OUTSTANDING = 4

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from tilewright.hw.bus.beats import BeatSequencer
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)

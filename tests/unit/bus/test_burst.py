@@ -5,8 +5,8 @@ import random
 import pytest
 
 from tilewright.hw.bus.burst import BurstSplitter
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 WORD_WIDTH = 20
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tilewright.hw.bus.read_mux import Axi4ReadMux
-from tilewright.sim.axi_memory import AxiMemory
-from tilewright.sim.pysim import simulate
+from tilewright.sim.pysim.axi_memory import AxiMemory
+from tilewright.sim.pysim.simulate import simulate
 
 CONTENTS = np.random.default_rng(1).integers(256, size=4096, dtype=np.uint8)
 

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from tilewright.hw.bus.write_guard import WriteGuard
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 BUS_BYTES = 64
 PAGE_WORDS = 4096 // BUS_BYTES

@@ -7,9 +7,9 @@ import pytest
 
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.bus.write_port import WritePort
-from tilewright.sim.axi_memory import AxiMemory
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.sim.pysim.axi_memory import AxiMemory
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 BUS_BYTES = 16
 MEMORY_BYTES = 1 << 16

@@ -7,13 +7,13 @@ import pytest
 from tilewright.hw.core import CORE_PRESETS, CoreParams
 from tilewright.hw.pe.params import PE_PRESETS, PeParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.hw.tmau.params import PRESETS, TmauParams
+from tilewright.hw.tmau.params import TMAU_PRESETS, TmauParams
 
 
 def test_presets():
     for name, params in CORE_PRESETS.items():
         assert params.pe == PE_PRESETS[name]
-        assert params.tmau == PRESETS[name].replace(smem=params.smem)
+        assert params.tmau == TMAU_PRESETS[name].replace(smem=params.smem)
     assert CoreParams() == CORE_PRESETS["default"]
 
 

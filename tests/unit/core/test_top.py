@@ -5,18 +5,18 @@ import numpy as np
 from tilewright import golden
 from tilewright.golden import GlobalMemory, Machine, Memory, Pe, command_word, instruction_word
 from tilewright.golden.spec import BarrierOp, Opcode
-from tilewright.golden.spec.command import Space
-from tilewright.golden.spec.instruction import MmType, Operation
-from tilewright.golden.spec.pe_registers import PE_ID_VALUE, PE_REGISTERS, Put
-from tilewright.golden.spec.registers import ID_VALUE
-from tilewright.golden.spec.segment import PAGE_ENTRY, SEGMENT, SegmentElement
+from tilewright.golden.spec.pe.instruction import MmType, Operation
+from tilewright.golden.spec.pe.registers import PE_ID_VALUE, PE_REGISTERS, Put
+from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SEGMENT, SegmentElement
+from tilewright.golden.spec.tmau.command import Space
+from tilewright.golden.spec.tmau.registers import TMAU_ID_VALUE
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.core import CORE_PRESETS, Core
-from tilewright.sim.axi_memory import AxiMemory
-from tilewright.sim.core_product import CoreProduct
-from tilewright.sim.pe_assembler import assemble_program
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import receive, send
+from tilewright.sim.asm.pe.assembler import assemble_program
+from tilewright.sim.compare.core_product import CoreProduct
+from tilewright.sim.pysim.axi_memory import AxiMemory
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import receive, send
 
 PARAMS = CORE_PRESETS["unit"]
 BARRIER = PARAMS.smem.size_bytes - 8
@@ -61,7 +61,7 @@ def test_registers_and_window():
 
     async def processor(ctx):
         axi = dut.s_axil
-        assert await read(ctx, axi, 0) == (ID_VALUE, Response.OKAY)
+        assert await read(ctx, axi, 0) == (TMAU_ID_VALUE, Response.OKAY)
         assert await read(ctx, axi, dut.pe_address) == (PE_ID_VALUE, Response.OKAY)
         assert (await read(ctx, axi, dut.pe_address + OFFSETS["params3"]))[0] == PARAMS.smem.size_bytes
         assert (await read(ctx, axi, beyond))[1] == Response.SLVERR

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tilewright.hw.lib.cam import TagArray
-from tilewright.sim.pysim import simulate
+from tilewright.sim.pysim.simulate import simulate
 
 
 class Model:

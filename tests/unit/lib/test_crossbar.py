@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tilewright.hw.lib.crossbar import LaneCrossbar
-from tilewright.sim.pysim import simulate
+from tilewright.sim.pysim.simulate import simulate
 
 
 @pytest.mark.parametrize(("width", "lanes"), [(8, 8), (128, 8), (5, 2), (3, 16)])

@@ -6,7 +6,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.hw.lib.delay import delay
-from tilewright.sim.pipelines import run_pipeline
+from tilewright.sim.pysim.pipelines import run_pipeline
 
 
 class Delayed(wiring.Component):

@@ -1,7 +1,7 @@
 """Every dividend and divisor."""
 
 from tilewright.hw.lib.divide import CeilDivider
-from tilewright.sim.pysim import simulate
+from tilewright.sim.pysim.simulate import simulate
 
 
 def test_every_quotient():

@@ -3,8 +3,8 @@
 import pytest
 
 from tilewright.hw.lib.fork import Fork
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 ITEMS = [*range(100)]
 

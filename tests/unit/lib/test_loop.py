@@ -6,7 +6,7 @@ import random
 import pytest
 
 from tilewright.hw.lib.loop import LoopNest
-from tilewright.sim.pysim import simulate
+from tilewright.sim.pysim.simulate import simulate
 
 
 def combinations(lasts):

@@ -5,8 +5,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.hw.lib.pick import pick
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import receive, send, watch_stream
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import receive, send, watch_stream
 
 
 class Picker(wiring.Component):

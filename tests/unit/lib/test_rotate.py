@@ -6,7 +6,7 @@ import pytest
 from amaranth.hdl import Module, Signal
 
 from tilewright.hw.lib.rotate import rotate_bytes
-from tilewright.sim.pysim import simulate
+from tilewright.sim.pysim.simulate import simulate
 
 SEED = 1
 

@@ -4,8 +4,8 @@ import pytest
 from amaranth.lib import data
 
 from tilewright.hw.lib.stream import Buffer, Queue, SkidBuffer
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 STAGES = {
     "buffer": lambda shape: Buffer(shape),

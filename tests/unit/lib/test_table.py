@@ -4,7 +4,7 @@ import pytest
 from amaranth.hdl import Module, Signal
 
 from tilewright.hw.lib.table import is_one_of
-from tilewright.sim.pysim import simulate
+from tilewright.sim.pysim.simulate import simulate
 
 
 @pytest.mark.parametrize("values", [(), (0,), (3, 5, 6), tuple(range(8))])

@@ -4,14 +4,14 @@ import random
 
 import pytest
 
-from tilewright.golden.spec.pe_errors import PeError
-from tilewright.golden.spec.pe_registers import PE_REGISTERS, Put
+from tilewright.golden.spec.pe.errors import PeError
+from tilewright.golden.spec.pe.registers import PE_REGISTERS, Put
 from tilewright.hw.pe.control import Control
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
-REGISTERS = {register.name: register for register in PE_REGISTERS}
+TMAU_REGISTERS = {register.name: register for register in PE_REGISTERS}
 
 
 class Driver:
@@ -27,12 +27,12 @@ class Driver:
         return answer
 
     async def read(self, name):
-        answer = await self.access(address=REGISTERS[name].offset)
+        answer = await self.access(address=TMAU_REGISTERS[name].offset)
         assert not answer.error
         return answer.data
 
     async def write(self, name, *, refused=False, **fields):
-        register = REGISTERS[name]
+        register = TMAU_REGISTERS[name]
         answer = await self.access(address=register.offset, write=1, data=register.format.pack(**fields), strobe=0b1111)
         assert answer.error == refused
 

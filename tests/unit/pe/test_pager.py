@@ -5,11 +5,11 @@ import random
 import pytest
 
 from tilewright.golden.spec import COMMAND
-from tilewright.golden.spec.segment import PAGE_ENTRY
+from tilewright.golden.spec.pe.segment import PAGE_ENTRY
 from tilewright.hw.pe.pager import PAGER_TAG, Pager, PagerOp
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 PARAMS = PE_PRESETS["unit"]
 SEED = 4

@@ -3,7 +3,7 @@
 from amaranth import Module, Signal
 
 from tilewright.hw.pe.sharing import SHARINGS, of_sharing, sharing_code
-from tilewright.sim.pysim import simulate
+from tilewright.sim.pysim.simulate import simulate
 
 
 def test_every_sharing():

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from tilewright.golden.spec.pe_registers import DATA_WORDS, PE_REGISTERS, Put
+from tilewright.golden.spec.pe.registers import DATA_WORDS, PE_REGISTERS, Put
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.pe.staging import Staging
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 PARAMS = PE_PRESETS["unit"]
 OFFSETS = {register.name: register.offset for register in PE_REGISTERS}

@@ -2,12 +2,12 @@
 
 from tilewright.golden.pe.machine import instruction_word as word
 from tilewright.golden.spec import BarrierOp
-from tilewright.golden.spec.instruction import Operation, Source
-from tilewright.golden.spec.segment import SEGMENT, SegmentElement
+from tilewright.golden.spec.pe.instruction import Operation, Source
+from tilewright.golden.spec.pe.segment import SEGMENT, SegmentElement
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.pe.subsystem import PeSubsystem
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import receive, send
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import receive, send
 
 BARRIER, STORED = 2048, 512
 SEGMENT_WORD = SEGMENT.pack(element=SegmentElement.U32, rank=1, base=STORED, size=[8], page_log2=[3])

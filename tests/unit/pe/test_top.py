@@ -2,18 +2,18 @@
 
 from tilewright.golden.pe.machine import instruction_word
 from tilewright.golden.spec import COMMAND, Opcode
-from tilewright.golden.spec.instruction import Operation
-from tilewright.golden.spec.pe_errors import PeError
-from tilewright.golden.spec.pe_registers import PE_REGISTERS, Put
+from tilewright.golden.spec.pe.errors import PeError
+from tilewright.golden.spec.pe.instruction import Operation
+from tilewright.golden.spec.pe.registers import PE_REGISTERS, Put
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.pe.pager import PAGER_TAG
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.pe.top import Pe
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import receive, send
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import receive, send
 
-REGISTERS = {register.name: register for register in PE_REGISTERS}
-PUT_BUSY = REGISTERS["status"].format.pack(put_busy=1)
+TMAU_REGISTERS = {register.name: register for register in PE_REGISTERS}
+PUT_BUSY = TMAU_REGISTERS["status"].format.pack(put_busy=1)
 
 
 class Driver:
@@ -24,7 +24,7 @@ class Driver:
 
     async def read(self, name):
         ctx, axi = self.ctx, self.axi
-        ctx.set(axi.araddr, REGISTERS[name].offset)
+        ctx.set(axi.araddr, TMAU_REGISTERS[name].offset)
         ctx.set(axi.arvalid, 1)
         ctx.set(axi.rready, 1)
         await ctx.tick().until(axi.arready)
@@ -35,8 +35,8 @@ class Driver:
 
     async def write(self, name, **fields):
         ctx, axi = self.ctx, self.axi
-        ctx.set(axi.awaddr, REGISTERS[name].offset)
-        ctx.set(axi.wdata, REGISTERS[name].format.pack(**fields))
+        ctx.set(axi.awaddr, TMAU_REGISTERS[name].offset)
+        ctx.set(axi.wdata, TMAU_REGISTERS[name].format.pack(**fields))
         ctx.set(axi.wstrb, 15)
         for valid in (axi.awvalid, axi.wvalid, axi.bready):
             ctx.set(valid, 1)
@@ -68,7 +68,7 @@ def test_program_and_page_over_registers_alone():
             assert not ctx.get(dut.irq)
             await driver.put(Put.INSTRUCTION, word, 4)
         await ctx.tick().until(dut.irq)
-        assert await driver.read("error") == REGISTERS["error"].format.pack(code=PeError.UNIFORM, register=5)
+        assert await driver.read("error") == TMAU_REGISTERS["error"].format.pack(code=PeError.UNIFORM, register=5)
         assert await driver.read("error_number") == 1
         assert await driver.read("instructions") == len(program)
 

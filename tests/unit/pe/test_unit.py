@@ -2,14 +2,14 @@
 
 from tilewright.golden.pe.machine import instruction_word as word
 from tilewright.golden.spec import COMMAND, Opcode
-from tilewright.golden.spec.instruction import Operation, Source
-from tilewright.golden.spec.pe_registers import PE_REGISTERS, Put
-from tilewright.golden.spec.segment import PAGE_ENTRY, SEGMENT, SegmentElement
+from tilewright.golden.spec.pe.instruction import Operation, Source
+from tilewright.golden.spec.pe.registers import PE_REGISTERS, Put
+from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SEGMENT, SegmentElement
 from tilewright.hw.pe.pager import PAGER_TAG
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.pe.unit import PeUnit
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import receive, send
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import receive, send
 
 OFFSETS = {register.name: register.offset for register in PE_REGISTERS}
 PUT = next(register for register in PE_REGISTERS if register.name == "put")

@@ -7,8 +7,8 @@ import pytest
 from tilewright.golden.spec import Element, Reduction
 from tilewright.hw.reduce.combine import Combiner
 from tilewright.hw.reduce.lane import ReduceLane
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 BUS_BYTES = 32
 

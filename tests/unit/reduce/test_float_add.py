@@ -7,7 +7,7 @@ from tilewright.golden.spec import Element, Reduction
 from tilewright.golden.tmau.reduce import reduce
 from tilewright.hw.reduce.float_add import FloatAdder
 from tilewright.hw.reduce.float_format import BF16, F16, F32
-from tilewright.sim.pysim import simulate
+from tilewright.sim.pysim.simulate import simulate
 
 SEED = 27
 ELEMENTS = {F16: Element.F16, BF16: Element.BF16, F32: Element.F32}

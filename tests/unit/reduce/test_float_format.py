@@ -3,7 +3,7 @@
 from amaranth.hdl import Elaboratable, Module, Signal
 
 from tilewright.hw.reduce.float_format import BF16, F16, F32, unpack
-from tilewright.sim.pysim import simulate
+from tilewright.sim.pysim.simulate import simulate
 
 
 class Unpacked(Elaboratable):

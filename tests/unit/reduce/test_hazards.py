@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tilewright.hw.reduce.hazards import WriteTable
-from tilewright.sim.pysim import simulate
+from tilewright.sim.pysim.simulate import simulate
 
 BUS_BYTES = 64
 PAGE_WORDS = 4096 // BUS_BYTES

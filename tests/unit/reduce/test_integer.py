@@ -7,7 +7,7 @@ import numpy as np
 from tilewright.golden.spec import Element, Reduction
 from tilewright.golden.tmau.reduce import is_legal, reduce
 from tilewright.hw.reduce.integer import IntegerReducer
-from tilewright.sim.pysim import simulate
+from tilewright.sim.pysim.simulate import simulate
 
 SEED = 30
 WORK = [

@@ -7,7 +7,7 @@ import numpy as np
 from tilewright.golden.spec import Element, Reduction
 from tilewright.golden.tmau.reduce import is_legal, reduce
 from tilewright.hw.reduce.lane import ReduceLane
-from tilewright.sim.pysim import simulate
+from tilewright.sim.pysim.simulate import simulate
 
 SEED = 28
 LEGAL = [(op, element) for op in Reduction for element in Element if is_legal(op, element)]

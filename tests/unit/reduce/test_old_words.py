@@ -5,9 +5,9 @@ import pytest
 
 from tilewright.golden.spec import Reduction
 from tilewright.hw.reduce.old_words import OldWordReader
-from tilewright.sim.axi_memory import AxiMemory
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.sim.pysim.axi_memory import AxiMemory
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 BUS_BYTES = 16
 CONTENTS = np.random.default_rng(1).integers(256, size=4096, dtype=np.uint8)

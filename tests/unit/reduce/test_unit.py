@@ -13,9 +13,9 @@ from tilewright.golden.tmau.reduce import is_legal, reduce
 from tilewright.hw.bus.axi4 import Axi4ReadSignature, Axi4WriteSignature
 from tilewright.hw.bus.write_port import WritePort
 from tilewright.hw.reduce.unit import Reducer
-from tilewright.sim.axi_memory import AxiMemory
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.sim.pysim.axi_memory import AxiMemory
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 BUS_BYTES = 16
 MAX_BURST = 4

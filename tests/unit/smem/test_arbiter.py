@@ -4,7 +4,7 @@ import pytest
 
 from tilewright.hw.smem.arbiter import PATIENCE, ReadArbiter, WriteArbiter
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim import simulate
+from tilewright.sim.pysim.simulate import simulate
 
 PARAMS = SmemParams(1024)
 

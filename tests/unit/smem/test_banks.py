@@ -2,7 +2,7 @@
 
 from tilewright.hw.smem.banks import Banks
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim import simulate
+from tilewright.sim.pysim.simulate import simulate
 
 PARAMS = SmemParams(1024)
 

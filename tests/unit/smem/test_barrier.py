@@ -8,8 +8,8 @@ from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import BarrierOp
 from tilewright.hw.smem.barrier import BarrierUnit
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 9
 A, B = 0x40, 0x88  # two barriers, in different chunks and different halves

@@ -9,7 +9,7 @@ from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import BarrierOp
 from tilewright.hw.smem.barrier_rules import BarrierDecode, BarrierUpdate
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim import simulate
+from tilewright.sim.pysim.simulate import simulate
 
 SEED = 6
 OPS = [*BarrierOp, 5, 6, 7]

@@ -6,8 +6,8 @@ import pytest
 
 from tilewright.hw.smem.barrier_share import BarrierShare
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 7
 COUNT = 40

@@ -9,8 +9,8 @@ from amaranth.hdl import Elaboratable, Module, Signal
 from tilewright.hw.smem.banks import Banks
 from tilewright.hw.smem.consumer import ConsumerPort
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 8
 PARAMS = SmemParams(4096)

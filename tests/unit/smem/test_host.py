@@ -8,8 +8,8 @@ from amaranth.lib.memory import Memory
 
 from tilewright.hw.smem.host import HostPort
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 5
 PARAMS = SmemParams(1024)

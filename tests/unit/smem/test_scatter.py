@@ -8,8 +8,8 @@ import pytest
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.smem.scatter import ScatterPort
 from tilewright.hw.smem.top import SharedMemory
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 12
 PARAMS = SmemParams(1024)

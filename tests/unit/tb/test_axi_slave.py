@@ -5,9 +5,9 @@ from itertools import pairwise, product
 
 import pytest
 
-from tilewright.sim.axi_monitor import Axi4ReadMonitor
-from tilewright.sim.axi_rules import Rule
-from tilewright.sim.pysim import simulate
+from tilewright.sim.harness.axi_monitor import Axi4ReadMonitor
+from tilewright.sim.harness.axi_rules import Rule
+from tilewright.sim.pysim.simulate import simulate
 from tilewright.tb.axi_slave import AxiReadSlave, Beat, Knobs, Request, Response
 
 WORD = 16

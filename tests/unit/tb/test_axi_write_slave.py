@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from tilewright.sim.axi_monitor import Axi4WriteMonitor
-from tilewright.sim.axi_rules import Rule
-from tilewright.sim.pysim import simulate
+from tilewright.sim.harness.axi_monitor import Axi4WriteMonitor
+from tilewright.sim.harness.axi_rules import Rule
+from tilewright.sim.pysim.simulate import simulate
 from tilewright.tb.axi_slave import Knobs, Request, Response
 from tilewright.tb.axi_write_slave import Answer, AxiWriteSlave, WriteBeat
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tilewright.golden.spec.registers import REGISTERS
+from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.tmau.control import Control
-from tilewright.hw.tmau.params import PRESETS
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import receive, send
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import receive, send
 
-OFFSETS = {register.name: register.offset for register in REGISTERS}
+OFFSETS = {register.name: register.offset for register in TMAU_REGISTERS}
 
 
 class Driver:
@@ -39,7 +39,7 @@ class Driver:
 
 
 def run(script, preset="unit"):
-    dut = Control(PRESETS[preset])
+    dut = Control(TMAU_PRESETS[preset])
 
     async def testbench(ctx):
         ctx.set(dut.idle, 1)
@@ -48,9 +48,9 @@ def run(script, preset="unit"):
     simulate(dut, testbench)
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", TMAU_PRESETS)
 def test_identification_and_parameters(preset):
-    params = PRESETS[preset]
+    params = TMAU_PRESETS[preset]
 
     async def script(driver):
         assert await driver.read("id") == 0x54575254

@@ -5,10 +5,10 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
 from tilewright.hw.tmau.jobs import JobLayout, block_job
-from tilewright.hw.tmau.params import PRESETS
-from tilewright.sim.pysim import simulate
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.pysim.simulate import simulate
 
-PARAMS = PRESETS["unit"]
+PARAMS = TMAU_PRESETS["unit"]
 
 
 class Jobs(wiring.Component):

@@ -4,16 +4,16 @@ import numpy as np
 
 from tilewright.golden import Machine, Memory, TensorMap, command_word
 from tilewright.golden.spec import BarrierOp, Opcode
-from tilewright.hw.tmau import PRESETS, TmauSubsystem
-from tilewright.sim.axi_memory import AxiMemory
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import receive, send
+from tilewright.hw.tmau import TMAU_PRESETS, TmauSubsystem
+from tilewright.sim.pysim.axi_memory import AxiMemory
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import receive, send
 
 BARRIER = 2048
 
 
 def test_load_wait_read_and_store():
-    dut = TmauSubsystem(PRESETS["unit"])
+    dut = TmauSubsystem(TMAU_PRESETS["unit"])
     gmem = np.random.default_rng(1).integers(0, 256, 8192, np.uint8)
     tmap = TensorMap(element="f16", size=(64, 8), stride=(128,), box=(64, 8), swizzle="128B", address=4096)
     gmem[:128] = np.frombuffer(tmap.pack(), np.uint8)

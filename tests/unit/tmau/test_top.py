@@ -2,12 +2,12 @@
 
 from tilewright.golden import command_word
 from tilewright.golden.spec import COMMAND, COMMAND_FIELD, Error
-from tilewright.golden.spec.registers import REGISTERS
-from tilewright.hw.tmau import PRESETS, Tmau
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import send
+from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
+from tilewright.hw.tmau import TMAU_PRESETS, Tmau
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import send
 
-OFFSETS = {register.name: register.offset for register in REGISTERS}
+OFFSETS = {register.name: register.offset for register in TMAU_REGISTERS}
 
 
 async def read(ctx, axi, name):
@@ -34,7 +34,7 @@ async def write(ctx, axi, name, word):
 
 
 def test_reports_of_command_and_shared_memory():
-    dut = Tmau(PRESETS["unit"])
+    dut = Tmau(TMAU_PRESETS["unit"])
     axi = dut.s_axil
 
     async def run(ctx):

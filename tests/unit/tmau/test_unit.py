@@ -4,16 +4,16 @@ import numpy as np
 
 from tilewright.golden import command_word
 from tilewright.golden.spec import BLOCK, COMMAND_FIELD, Error, Opcode, Space
-from tilewright.golden.spec.registers import REGISTERS
-from tilewright.hw.tmau.params import PRESETS
+from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
+from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.unit import TmauUnit
-from tilewright.sim.axi_memory import AxiMemory
-from tilewright.sim.line_memory import LineMemory
-from tilewright.sim.pysim import simulate
-from tilewright.sim.streams import receive, send
+from tilewright.sim.pysim.axi_memory import AxiMemory
+from tilewright.sim.pysim.line_memory import LineMemory
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import receive, send
 
 SEED = 1
-OFFSETS = {register.name: register.offset for register in REGISTERS}
+OFFSETS = {register.name: register.offset for register in TMAU_REGISTERS}
 
 
 def copy_block(tag, source, destination, size, **fields):
@@ -21,7 +21,7 @@ def copy_block(tag, source, destination, size, **fields):
 
 
 def test_commands_registers_and_windows():
-    params = PRESETS["unit"]
+    params = TMAU_PRESETS["unit"]
     dut = TmauUnit(params)
     gmem, smem = np.random.default_rng(SEED).integers(0, 256, (2, 4096), np.uint8)
     before = gmem.copy()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tilewright.sim.cases import cases_of
+from tilewright.sim.replay.cases import cases_of
 from tilewright.sim.silicon.answers import Answer, Side, golden_side, silicon_side, tables
 from tilewright.sim.silicon.records import Ending, Status
 from tilewright.sim.silicon.replies import Reply

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tilewright.golden.spec import Error
-from tilewright.sim.cases import read_cases
-from tilewright.sim.expectations import mismatches
-from tilewright.sim.replay_golden import run_case
+from tilewright.sim.replay.cases import read_cases
+from tilewright.sim.replay.expectations import mismatches
+from tilewright.sim.replay.golden import run_case
 from tilewright.sim.silicon import ask as module
 from tilewright.sim.silicon.answers import Side, tables
 from tilewright.sim.silicon.ask import QUESTIONS, ask

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.sim.cases import read_cases, read_document
 from tilewright.sim.cli import main
+from tilewright.sim.replay.cases import read_cases, read_document
 from tilewright.sim.silicon import capture as module
 from tilewright.sim.silicon import capture_file
 from tilewright.sim.silicon.program import open_program

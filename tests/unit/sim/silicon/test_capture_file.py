@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.sim.cases import cases_of
-from tilewright.sim.replay_golden import run_case
+from tilewright.sim.replay.cases import cases_of
+from tilewright.sim.replay.golden import run_case
 from tilewright.sim.silicon.capture_file import Chooser, spots
 from tilewright.sim.silicon.case_features import case_features
 from tilewright.sim.silicon.random_cases import random_cases

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tilewright.sim.cases import cases_of
+from tilewright.sim.replay.cases import cases_of
 from tilewright.sim.silicon.case_features import case_features
 
 MAP = {"element": "f16", "address": 0, "size": [16, 8], "stride": [32], "box": [8, 4], "traversal": [1, 2],

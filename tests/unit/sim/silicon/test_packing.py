@@ -10,11 +10,11 @@ import pytest
 
 import tilewright.sim.silicon
 from tilewright.golden import tx_bytes
-from tilewright.sim.cases import read_cases
+from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.silicon.packing import counted_bytes, issues, job_shared_bytes, pack
 from tilewright.sim.silicon.records import MAGIC, RECORDS, SHARED_BYTES, Ending, Op, Status
 
-SOURCES = Path(tilewright.sim.silicon.__file__).parent
+SOURCES = Path(tilewright.sim.silicon.__file__).parent / "cuda"
 #: Enumerations of ``job.h``, and what of them Python has.
 ENUMS = {"Op": Op, "Outcome": Ending, "Status": Status}
 

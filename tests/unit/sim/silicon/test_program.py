@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.sim.cases import read_cases
-from tilewright.sim.replay_golden import run_case
+from tilewright.sim.replay.cases import read_cases
+from tilewright.sim.replay.golden import run_case
 from tilewright.sim.silicon import program
 from tilewright.sim.silicon.program import build, open_program
 from tilewright.sim.silicon.records import SHARED_BYTES, Ending, Status
@@ -166,7 +166,7 @@ def test_it_is_built_once_for_each_content(workplace, monkeypatch):
     assert build("replay") == first
     (call,) = (workplace / "calls").read_text().splitlines()
     assert call.startswith("-arch=sm_90 -std=c++17 -O2 -o ")
-    assert call.endswith("silicon/replay.cu")
+    assert call.endswith("silicon/cuda/replay.cu")
     monkeypatch.setenv("VERSION", "release 2")
     assert build("replay") != first
     assert len((workplace / "calls").read_text().splitlines()) == 2

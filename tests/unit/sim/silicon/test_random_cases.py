@@ -9,8 +9,8 @@ import pytest
 
 from tilewright.golden.spec import Element, Interleave, L2Promotion, Space, Swizzle
 from tilewright.golden.tmau.descriptor import spoken
-from tilewright.sim.cases import cases_of
-from tilewright.sim.replay_golden import run_case
+from tilewright.sim.replay.cases import cases_of
+from tilewright.sim.replay.golden import run_case
 from tilewright.sim.silicon.case_features import case_features
 from tilewright.sim.silicon.random_cases import BLOCK_REDUCTIONS, TENSOR_REDUCTIONS, random_cases
 from tilewright.sim.silicon.special_values import special_values

@@ -6,8 +6,8 @@ import pytest
 
 from tilewright.golden.spec import Element, Reduction
 from tilewright.golden.tmau.reduce import is_legal
-from tilewright.sim.cases import read_cases
-from tilewright.sim.replay_golden import run_case
+from tilewright.sim.replay.cases import read_cases
+from tilewright.sim.replay.golden import run_case
 from tilewright.sim.silicon.packing import pack
 from tilewright.sim.silicon.records import SHARED_BYTES
 from tilewright.sim.silicon.support import no_counterpart, why_not

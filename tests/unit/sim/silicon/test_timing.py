@@ -36,7 +36,7 @@ def timed():
 
 def test_records_are_those_of_the_header():
     """Names and order; the header itself asserts the sizes, and here they are the same."""
-    text = Path(tilewright.sim.silicon.__file__).with_name("timing.h").read_text()
+    text = Path(tilewright.sim.silicon.__file__).with_name("cuda").joinpath("timing.h").read_text()
     for name, dtype in (("Timing", timing._TIMING), ("Shape", SHAPE)):
         body = re.search(rf"struct {name} {{(.*?)}};", text, re.DOTALL)[1]
         members = re.findall(r"(\w+)(?:\[5\])?[,;]", re.sub(r"//.*", "", body))
@@ -110,7 +110,7 @@ def test_program_compiles_without_a_warning_and_says_that_there_is_no_gpu(tmp_pa
     nvcc = shutil.which("nvcc")
     if not nvcc:
         pytest.skip("there is no nvcc in PATH")
-    source = Path(tilewright.sim.silicon.__file__).with_name("timing.cu")
+    source = Path(tilewright.sim.silicon.__file__).with_name("cuda") / "timing.cu"
     options = ["-arch=sm_90", "-std=c++17", "-O2", "-Xcompiler", "-Wall,-Wextra"]
     command = [nvcc, *options, "-o", str(tmp_path / "timing"), str(source)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from tilewright.golden.pe.machine import Fault
-from tilewright.golden.spec.pe_errors import PeError
+from tilewright.golden.spec.pe.errors import PeError
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pe_golden import run_on_golden
-from tilewright.sim.pe_program import PeProgram
+from tilewright.sim.replay.pe.golden import run_on_golden
+from tilewright.sim.session.pe_program import PeProgram
 from tilewright.sim.workloads.multiplier import Multiplier, expected_product
 
 UNIT = PE_PRESETS["unit"]

@@ -1,0 +1,1 @@
+"""Instructions, segments, errors and registers of the processing engine."""

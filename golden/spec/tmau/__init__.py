@@ -1,0 +1,1 @@
+"""Descriptors, commands, errors and registers of the tensor memory access unit."""

@@ -1,0 +1,244 @@
+"""A TMAU with its memories, without cycles: commands in, bytes and error records out."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..smem.barrier import Barrier
+from ..spec import (
+    BARRIER,
+    COMMAND,
+    DESCRIPTOR,
+    FORMATS,
+    TENSOR_OPCODES,
+    BarrierOp,
+    Element,
+    Error,
+    LaneLayout,
+    Opcode,
+    Reduction,
+    Space,
+)
+from .copy import block_bytes, check_block, copy_block
+from .descriptor import Refusal, check_word
+from .faults import failing_read, failing_write
+from .lanes import check_lanes, copy_lanes
+from .load import load_tile
+from .setup import check_command
+from .store import combine, store_tile
+from .tensor_map import TensorMap
+from .tile import tx_bytes, walk
+from .windows import Windows
+
+__all__ = ["ErrorRecord", "Machine", "Windows", "command_word"]
+
+
+class ErrorRecord(NamedTuple):
+    """An error record (section 9), as the registers show it."""
+
+    code: Error
+    tag: int
+    field: int
+    value: int
+
+
+def command_word(opcode=Opcode.LOAD, **fields):
+    """A packed 512-bit command of the format that ``opcode`` has; fields left out are zero."""
+    return FORMATS.get(opcode, COMMAND).pack(opcode=opcode, **fields)
+
+
+class Machine:
+    """What the hardware means, command by command; each is complete when :meth:`execute` returns.
+
+    Descriptors are read from memory every time, as if nothing were cached: whoever changes one must invalidate
+    it before hardware is sure to see the same.
+
+    Parameters
+    ----------
+    gmem : Memory
+        Global memory; an access outside is answered as by a bus that answers with an error.
+    smem : uint8 array
+        Shared memory, changed in place.
+    bus_bytes : int
+        Bus width, which decides the address in the record of a bus error.
+    addr_width : int
+        Global addresses wrap modulo 2^addr_width.
+    windows : Windows or None
+        Which confine the commands.
+    burst_bytes, exchange_bytes : int
+        Most bytes of a burst, and of a piece in which a block moves within global memory; they decide the address in
+        the record of a write error.
+
+    Attributes
+    ----------
+    errors : list of ErrorRecord
+        In order of the commands.
+    """
+
+    def __init__(self, gmem, smem, bus_bytes=64, addr_width=64, windows=None, *, burst_bytes=4096,
+                 exchange_bytes=4096):  # fmt: skip
+        self.gmem = gmem
+        self.smem = smem
+        self.bus_bytes = bus_bytes
+        self.addr_width = addr_width
+        self.windows = windows or Windows()
+        self.burst_bytes = burst_bytes
+        self.exchange_bytes = exchange_bytes
+        self.errors = []
+
+    def execute(self, word):
+        """Runs one packed command; returns the bytes of its transfer, or None if it ended with an error record.
+
+        Commands that transfer nothing return 0. A refused command changes nothing. A load that meets a read error does
+        not complete its barrier; what it leaves in its destination is unspecified, here what was there before. A write
+        error keeps what did not fail.
+        """
+        command = FORMATS.get(COMMAND.unpack(word)["opcode"], COMMAND).unpack(word)
+        return self._recorded(command, self._run(command))
+
+    def execute_on(self, descriptor, opcode=Opcode.LOAD, **fields):
+        """Runs a command on a packed descriptor (an int) that need not lie in memory; returns as :meth:`execute`."""
+        command = COMMAND.unpack(command_word(opcode, **fields))
+        return self._recorded(command, self._transfer(command, descriptor))
+
+    def barrier(self, op, address, value=0):
+        """Operation ``op`` of a processor on the barrier at ``address``.
+
+        Returns whether the asked phase is complete for TRY_WAIT, or whether this operation completed one; None if it
+        ended with an error record (tag 0), and nothing changed.
+        """
+        done = self._operate(BarrierOp(op), address, value)
+        if done is None:
+            self.errors.append(ErrorRecord(Error.BARRIER_OPERATION, 0, 0, address))
+        return done
+
+    def _recorded(self, command, outcome):
+        """Passes bytes on; keeps a refusal as an error record and makes it None."""
+        if not isinstance(outcome, Refusal):
+            return outcome
+        self.errors.append(ErrorRecord(outcome.code, command["tag"], outcome.field, outcome.value))
+        return None
+
+    def _run(self, command):
+        opcode = command["opcode"]
+        refusal = check_command(command, None, len(self.smem), self.windows, self.addr_width)
+        if refusal:
+            return refusal
+        if opcode in TENSOR_OPCODES:
+            return self._fetch_and_transfer(command)
+        if opcode in (Opcode.COPY_BLOCK, Opcode.PREFETCH_BLOCK):
+            return self._block(command)
+        if opcode == Opcode.REPLACE:
+            return self._replace(command)
+        if opcode == Opcode.LANES:
+            return self._lanes(command)
+        return 0
+
+    def _fetch_and_transfer(self, command):
+        address = command["descriptor"] & (1 << self.addr_width) - 1
+        if not self.gmem.holds(address, DESCRIPTOR.bytes).all():
+            return Refusal(Error.DESCRIPTOR_READ, 0, address)
+        return self._transfer(command, int.from_bytes(self.gmem.read(address, DESCRIPTOR.bytes).tobytes(), "little"))
+
+    def _transfer(self, command, descriptor):
+        refusal = check_word(descriptor)
+        if refusal:
+            return refusal
+        tmap = TensorMap.unpack(descriptor.to_bytes(DESCRIPTOR.bytes, "little"))
+        refusal = check_command(command, tmap, len(self.smem), self.windows, self.addr_width)
+        if refusal:
+            return refusal
+        if command["opcode"] == Opcode.PREFETCH:
+            return 0
+        tile = walk(tmap, command["coords"][: tmap.rank], self.addr_width, command["offsets"])
+        if command["opcode"] == Opcode.LOAD:
+            failed = failing_read(self.gmem, tile.global_bytes(), self.bus_bytes)
+            if failed is not None:
+                return Refusal(Error.READ, 0, failed)
+            load_tile(tmap, tile, self.gmem, self.smem, command["smem"])
+            return self._signal(command, tx_bytes(tmap))
+        reduction = Reduction(command["reduction"] if command["opcode"] == Opcode.REDUCE else 0)
+        store_tile(tmap, tile, self.gmem, self.smem, command["smem"], reduction, fill=command["fill"])
+        return self._written(tile.global_bytes(), tx_bytes(tmap))
+
+    def _block(self, command):
+        refusal = check_block(command, len(self.smem), self.windows, self.addr_width)
+        if refusal:
+            return refusal
+        if command["opcode"] == Opcode.PREFETCH_BLOCK:
+            return 0
+        size = command["size"]
+        if command["source_space"] == Space.GLOBAL:
+            failed = failing_read(self.gmem, block_bytes(command["source"], size, self.addr_width), self.bus_bytes)
+            if failed is not None:
+                return Refusal(Error.READ, 0, failed)
+        copy_block(command, self.gmem, self.smem, self.addr_width)
+        if command["destination_space"] == Space.SHARED:
+            return self._signal(command, size)
+        piece = self.exchange_bytes if command["source_space"] == Space.GLOBAL else size
+        return self._written_in_pieces(command["destination"], size, piece)
+
+    def _lanes(self, command):
+        refusal = check_lanes(command, len(self.smem), self.windows, self.addr_width)
+        if refusal:
+            return refusal
+        size = math.prod(command["shape"]) * Element(command["element"]).bytes
+        if command["source_layout"] == LaneLayout.GLOBAL:
+            failed = failing_read(self.gmem, block_bytes(command["source"], size, self.addr_width), self.bus_bytes)
+            if failed is not None:
+                return Refusal(Error.READ, 0, failed)
+        copy_lanes(command, self.gmem, self.smem, self.addr_width)
+        if command["destination_layout"] != LaneLayout.GLOBAL:
+            return self._signal(command, size)
+        # A channel is a run; where rows are padded, a row is.
+        _, *outer = command["shape"]
+        pieces = math.prod(outer if command["source_layout"] == LaneLayout.ROW_ALIGNED else outer[1:])
+        return self._written_in_pieces(command["destination"], size, size // pieces)
+
+    def _replace(self, command):
+        """Two reductions of the 64-bit word with the field: AND takes the old number away, OR puts the new one in.
+
+        No field of a descriptor lies in two words.
+        """
+        field = DESCRIPTOR.fields[command["field"]]
+        word, lsb = divmod(field.lsbs[command["index"]], 64)
+        targets = block_bytes(command["descriptor"] + 8 * word, 8, self.addr_width)[None]
+        kept = ~((1 << field.width) - 1 << lsb) & (1 << 64) - 1
+        for reduction, operand in ((Reduction.AND, kept), (Reduction.OR, command["value"] << lsb)):
+            source = np.frombuffer(operand.to_bytes(8, "little"), np.uint8)[None]
+            combine(self.gmem, targets, source, reduction, Element.U64)
+        return self._written(targets, 0)
+
+    def _written(self, runs, count):
+        """``count``, or the refusal of the first burst that wrote outside global memory."""
+        failed = failing_write(self.gmem, runs, self.bus_bytes, self.burst_bytes)
+        return count if failed is None else Refusal(Error.WRITE, 0, failed)
+
+    def _written_in_pieces(self, address, size, piece_bytes):
+        """The same of a block whose pieces are runs."""
+        targets = block_bytes(address, size, self.addr_width)
+        if self.gmem.holds(targets, 1).all():
+            return size
+        pieces = np.split(targets, range(piece_bytes, size, piece_bytes))
+        return next(done for piece in pieces if (done := self._written(piece[None], size)) != size)
+
+    def _signal(self, command, landed):
+        """Completes the transaction count of the command's barrier, after the bytes landed.
+
+        The command has then done its work: a barrier that cannot count the bytes refuses for itself.
+        """
+        if command["signal"]:
+            self.barrier(BarrierOp.COMPLETE_TX, command["barrier"], landed)
+        return landed
+
+    def _operate(self, op, address, value):
+        """Applies one operation to the barrier at ``address``; None if it refuses."""
+        state = self.smem[address : address + BARRIER.bytes]
+        barrier = Barrier.unpack(int.from_bytes(state.tobytes(), "little"))
+        try:
+            done = barrier.apply(op, value)
+        except ValueError:
+            return None
+        state[:] = np.frombuffer(barrier.pack().to_bytes(BARRIER.bytes, "little"), np.uint8)
+        return done

@@ -1,0 +1,1 @@
+"""The dot product: multipliers, and sums that are rounded once; for every engine that multiplies."""

@@ -1,0 +1,73 @@
+"""A dot-product unit, whole or in parts."""
+
+from amaranth.hdl import Module
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from .row import DotRow
+
+__all__ = ["DotUnit"]
+
+
+class DotUnit(wiring.Component):
+    """Accumulates the dot product of two rows, or of each of 2^split equal parts of them (docs/pe.md, "Numbers").
+
+    Latency: ``LATENCY`` cycles, for all types. Throughput: one row a cycle; nothing stalls it.
+
+    Parameters
+    ----------
+    width_bytes : int
+        Bytes of a row, at most 64.
+    segments : int
+        Parts of a row, at most; a power of two. A part of the smallest size has at least two bytes.
+
+    Members
+    -------
+    type : In(4)
+        ``MmType``.
+    a, b : In(8 * width_bytes)
+        The rows, element 0 in the low bits.
+    split : In(range(log2(segments) + 1))
+        Log2 of the number of parts; only if ``segments`` is more than 1.
+    accumulators : In(ArrayLayout(32, segments))
+        That of part p is number p · segments / 2^split; the others are not looked at.
+    o : Out(ArrayLayout(32, segments))
+        The accumulators with the products added, in the same places; what is in the others means nothing.
+    """
+
+    LATENCY = DotRow.LATENCY
+
+    def __init__(self, width_bytes, segments=1):
+        if width_bytes % segments:
+            raise ValueError(f"the width must be a multiple of {segments} bytes, not {width_bytes!r}")
+        self._splits = exact_log2(segments)
+        self._row = DotRow(
+            count=segments,
+            unit_bytes=width_bytes // segments,
+            sizes=[segments >> split for split in range(self._splits + 1)],
+        )
+        members = {
+            "type": In(4),
+            "a": In(8 * width_bytes),
+            "b": In(8 * width_bytes),
+            "accumulators": In(data.ArrayLayout(32, segments)),
+            "o": Out(data.ArrayLayout(32, segments)),
+        }
+        if segments > 1:
+            members["split"] = In(range(self._splits + 1))
+        super().__init__(members)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.row = row = self._row
+        m.d.comb += [
+            row.type.eq(self.type),
+            row.a.eq(self.a),
+            row.b.eq(self.b),
+            row.accumulators.eq(self.accumulators),
+            self.o.eq(row.o),
+        ]
+        if self._splits:
+            m.d.comb += row.select.eq(self.split)
+        return m

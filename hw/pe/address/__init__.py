@@ -1,0 +1,1 @@
+"""Addresses: from memory instructions to accesses of eight lanes in shared memory."""

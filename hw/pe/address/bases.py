@@ -1,0 +1,210 @@
+"""What of the address of each thread does not depend on the instruction's immediate."""
+
+from itertools import pairwise
+
+from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec.pe.segment import MAX_PAGE_LOG2
+
+from ..layouts import BASES_SETS, LANE_READ_LATENCY, LaneReadLayout, SegmentEntryLayout
+from ..params import LANES
+from .place import Place
+
+__all__ = ["Bases", "BasisLayout"]
+
+#: Cycles from a coordinate to its share of the address.
+_PLACE_LATENCY = 2
+
+
+class BasisLayout(data.StructLayout):
+    """A thread's offsets, those of the outer dimensions summed to a page number and an offset."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "inner": unsigned(32),  # dimension 0
+                "outer": unsigned(16),  # dimension 1; meaningless if not inside
+                "page": unsigned(params.page_width),
+                "offset": unsigned(MAX_PAGE_LOG2),  # elements
+                "inside": 1,  # in all dimensions but 0
+            }
+        )
+
+
+class _AnswerLayout(data.StructLayout):
+    """What is known of a lane read while it is under way."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "valid": 1,
+                "dimension": unsigned(2),
+                "last": 1,  # the group's last
+                "group": unsigned(params.group_width),
+            }
+        )
+
+
+class Bases(wiring.Component):
+    """Reads the offset registers of all threads, group by group, and holds what comes out of them in memory.
+
+    There are ``BASES_SETS`` sets of them; a build replaces one, and the others stay as they are.
+
+    One lane read a cycle; from the last one's answer to ``busy`` low it takes three cycles. Between builds the read
+    port has a latency of one cycle.
+
+    Members
+    -------
+    set : In(range(BASES_SETS))
+        From ``start`` until ``busy`` is low again: the one that is built. With ``enable``: the one that is asked.
+    start : In(1)
+        Strobe, while not ``busy``: read them again.
+    segment : In(SegmentEntryLayout)
+    first : In(unsigned(params.reg_width))
+        Register of dimension 0.
+    by_rows : In(1)
+        Dimension 1 is left out of page and offset. Like ``segment`` and ``first``, it holds from ``start`` until
+        ``busy`` is low again.
+    busy : Out(1)
+    lane_reads : Out(stream of LaneReadLayout)
+    lane_data : In(32), one a lane
+        Answers, ``LANE_READ_LATENCY`` cycles after each handshake.
+    groups : In(unsigned(params.group_width)), one a lane
+    enable : In(1)
+        Ask for thread l of group ``groups[l]``, for each lane l; otherwise ``rows`` stays.
+    rows : Out(BasisLayout), one a lane
+        In the cycle after.
+    """
+
+    def __init__(self, params):
+        self._params = params
+        self._memories = [
+            Memory(shape=BasisLayout(params), depth=BASES_SETS * params.groups, init=[]) for _ in range(LANES)
+        ]
+        self._under_way = [Signal(_AnswerLayout(params), name=f"answer{n}") for n in range(LANE_READ_LATENCY)]
+        self._placed = [Signal(_AnswerLayout(params), name=f"placed{n}") for n in range(_PLACE_LATENCY)]
+        super().__init__(
+            {
+                "set": In(range(BASES_SETS)),
+                "start": In(1),
+                "segment": In(SegmentEntryLayout(params)),
+                "first": In(params.reg_width),
+                "by_rows": In(1),
+                "busy": Out(1),
+                "lane_reads": Out(stream.Signature(LaneReadLayout(params))),
+                "lane_data": In(32).array(LANES),
+                "groups": In(params.group_width).array(LANES),
+                "enable": In(1),
+                "rows": Out(BasisLayout(params)).array(LANES),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        self._read(m)
+        # What goes with the answer of this cycle, and with the coordinate whose share is known in this cycle.
+        answer, placed = self._under_way[-1], self._placed[-1]
+        m.d.sync += self._placed[0].eq(answer)
+        m.d.sync += [later.eq(now) for now, later in pairwise(self._placed)]
+        with m.If(placed.valid & placed.last & (placed.group == self._params.groups - 1)):
+            m.d.sync += self.busy.eq(0)
+
+        segment = self.segment
+        # Of the dimension of the answer: what it is measured with. Dimension 0 has no share here.
+        size, page_log2 = Signal(16), Signal(4)
+        pages_below, shift = Signal(self._params.page_width + 1), Signal(5)
+        counts = Signal()  # the dimension has a share in page and offset
+        m.d.comb += [
+            size.eq(segment.size[answer.dimension]),
+            page_log2.eq(segment.page_log2[answer.dimension]),
+            counts.eq(answer.dimension > self.by_rows),
+        ]
+        with m.Switch(answer.dimension):
+            for dimension in (1, 2, 3):
+                with m.Case(dimension):
+                    m.d.comb += [
+                        pages_below.eq(segment.pages_below[dimension - 1]),
+                        shift.eq(segment.shift[dimension - 1]),
+                    ]
+        for lane in range(LANES):
+            m.submodules[f"place{lane}"] = place = Place(self._params)
+            m.d.comb += [
+                place.enable.eq(1),
+                place.coordinate.eq(Mux(counts, self.lane_data[lane][:16], 0)),
+                place.page_log2.eq(page_log2),
+                place.pages_below.eq(pages_below),
+                place.shift.eq(shift),
+            ]
+            self._gather(m, lane, place, size)
+        return m
+
+    def _read(self, m):
+        """The registers of a group, dimension by dimension, then those of the next."""
+        reads, sent = self.lane_reads, self._under_way[0]
+        dimension, last = Signal(2), Signal()
+        m.d.comb += last.eq(dimension == self.segment.rank)
+        m.d.sync += [
+            sent.valid.eq(reads.valid & reads.ready),
+            sent.dimension.eq(dimension),
+            sent.last.eq(last),
+            sent.group.eq(reads.p.group),
+        ]
+        m.d.sync += [later.eq(now) for now, later in pairwise(self._under_way)]
+        with m.If(self.start):
+            m.d.sync += [
+                self.busy.eq(1),
+                reads.valid.eq(1),
+                reads.p.register.eq(self.first),
+                reads.p.group.eq(0),
+                dimension.eq(0),
+            ]
+        with m.Elif(reads.valid & reads.ready):
+            with m.If(last):
+                m.d.sync += [
+                    reads.valid.eq(reads.p.group != self._params.groups - 1),
+                    reads.p.register.eq(self.first),
+                    reads.p.group.eq(reads.p.group + 1),
+                    dimension.eq(0),
+                ]
+            with m.Else():
+                m.d.sync += [reads.p.register.eq(reads.p.register + 1), dimension.eq(dimension + 1)]
+
+    def _gather(self, m, lane, place, size):
+        """Sums what the dimensions of one lane's thread add, and writes it when the last one has come."""
+        params = self._params
+        placed = self._placed[-1]
+        coordinate = self.lane_data[lane]
+        # As old as the shares.
+        below = [Signal(name=f"below{lane}_{n}") for n in range(_PLACE_LATENCY)]
+        values = [Signal(32, name=f"value{lane}_{n}") for n in range(_PLACE_LATENCY)]
+        m.d.sync += [below[0].eq(coordinate < size), values[0].eq(coordinate)]
+        for delays in (below, values):
+            m.d.sync += [later.eq(now) for now, later in pairwise(delays)]
+        sums = Signal(BasisLayout(params), name=f"sums{lane}")
+        basis = Signal(BasisLayout(params), name=f"basis{lane}")  # with what this dimension adds
+        with m.If(placed.dimension == 0):
+            m.d.comb += [basis.inner.eq(values[-1]), basis.inside.eq(1)]
+        with m.Else():
+            m.d.comb += [
+                basis.inner.eq(sums.inner),
+                basis.outer.eq(Mux(placed.dimension == 1, values[-1], sums.outer)),
+                basis.page.eq(sums.page + place.page),
+                basis.offset.eq(sums.offset + place.offset),
+                basis.inside.eq(sums.inside & below[-1]),
+            ]
+        with m.If(placed.valid):
+            m.d.sync += sums.eq(basis)
+
+        m.submodules[f"lane{lane}"] = memory = self._memories[lane]
+        write, read = memory.write_port(), memory.read_port()
+        m.d.comb += [
+            write.addr.eq(Cat(self.set, placed.group)),
+            write.data.eq(basis),
+            write.en.eq(placed.valid & placed.last),
+            read.addr.eq(Cat(self.set, self.groups[lane])),
+            read.en.eq(self.enable),
+            self.rows[lane].eq(read.data),
+        ]

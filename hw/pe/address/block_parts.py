@@ -1,0 +1,108 @@
+"""Columns that lie side by side in one block of rows."""
+
+from amaranth import Cat, Module, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..params import LANES
+from .columns import ColumnLayout, ColumnsOfItemLayout
+from .items import ItemLayout
+
+__all__ = ["CHUNK_LOG2", "BlockPartLayout", "BlockParts", "chunk_coordinate"]
+
+#: Log2 of the bytes of a chunk: a block is as wide.
+CHUNK_LOG2 = 4
+
+
+def chunk_coordinate(column, segment):
+    """Which chunk of its row of elements of 8 or 16 bits a column is in."""
+    return (column.inner << segment.element_log2[0]) >> CHUNK_LOG2
+
+
+class BlockPartLayout(data.StructLayout):
+    """Columns of an item that are accessed together."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "item": ItemLayout(params),  # its ``last`` and ``job.flush`` apply to this part
+                "columns": data.ArrayLayout(ColumnLayout(params), LANES),
+                "on": unsigned(LANES),  # columns that are on, and of this part
+                "leader": ColumnLayout(params),  # the first of them; of transposed mm, all lie in its block
+            }
+        )
+
+
+class BlockParts(wiring.Component):
+    """Cuts items of transposed mm into parts whose columns lie in one chunk of the same rows; others are one part.
+
+    Columns with an error of their own make a part of their own. An item without any column is one part too. Latency 1,
+    one part a cycle.
+
+    Members
+    -------
+    i : In(stream of ColumnsOfItemLayout)
+        ``ready`` comes late in the cycle: it depends on the columns.
+    o : Out(stream of BlockPartLayout)
+        Registered.
+    """
+
+    def __init__(self, params):
+        self._params = params
+        super().__init__(
+            {
+                "i": In(stream.Signature(ColumnsOfItemLayout(params))),
+                "o": Out(stream.Signature(BlockPartLayout(params))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        item, columns = self.i.p.item, self.i.p.columns
+        done = Signal(LANES)  # columns of parts before
+        left, first, joins, rest = Signal(LANES), Signal(LANES), Signal(LANES), Signal(LANES)
+        leader = Signal(ColumnLayout(self._params))
+        moves = Signal()
+        m.d.comb += [
+            left.eq(Cat(column.on for column in columns) & ~done),
+            first.eq(left & -left),
+            rest.eq(left & ~joins),
+            moves.eq(~self.o.valid | self.o.ready),
+            self.i.ready.eq(moves & (rest == 0)),
+        ]
+        chosen = 0
+        for column, is_first in zip(columns, first, strict=True):
+            bits = column.as_value()
+            chosen = chosen | (bits & is_first.replicate(len(bits)))
+        m.d.comb += leader.eq(chosen)
+        for number, column in enumerate(columns):
+            same = Signal(name=f"same{number}")
+            m.d.comb += [
+                same.eq(self._same_block(column, leader)),
+                joins[number].eq(
+                    ~item.job.transpose | ((column.code == leader.code) & ((column.code != 0) | same))
+                ),
+            ]  # fmt: skip
+        with m.If(moves):
+            m.d.sync += [
+                self.o.valid.eq(self.i.valid),
+                self.o.p.item.eq(item),
+                self.o.p.item.last.eq(item.last & (rest == 0)),
+                self.o.p.item.job.flush.eq(item.job.flush & (done == 0)),
+                self.o.p.columns.eq(columns),
+                self.o.p.on.eq(left & joins),
+                self.o.p.leader.eq(leader),
+            ]
+        with m.If(moves & self.i.valid):
+            # All but the rest; nothing, once that is empty.
+            m.d.sync += done.eq(~rest & (rest != 0).replicate(LANES))
+        return m
+
+    def _same_block(self, column, other):
+        segment = self.i.p.item.job.segment
+        return (
+            (chunk_coordinate(column, segment) == chunk_coordinate(other, segment))
+            & (column.outer == other.outer)
+            & (column.page == other.page)
+            & (column.offset == other.offset)
+        )

@@ -1,0 +1,169 @@
+"""The threads of an item: where the columns or words of each begin, and which are wanted."""
+
+from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec.pe.errors import PeError
+from tilewright.golden.spec.pe.segment import MAX_PAGE_LOG2
+
+from ..layouts import JobKind
+from ..params import LANES
+from ..state.predicates import PREDICATES
+from .bases import BasisLayout
+from .items import ItemLayout
+
+__all__ = ["ColumnLayout", "Columns", "ColumnsOfItemLayout"]
+
+
+class ColumnLayout(data.StructLayout):
+    """A column, or a word, by its first element."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "inner": unsigned(
+                    16
+                ),  # coordinate in dimension 0; means something only if inside, like all but the code
+                "outer": unsigned(16),  # in dimension 1
+                "page": unsigned(params.page_width),  # what the outer dimensions add to its page's number
+                "offset": unsigned(MAX_PAGE_LOG2),  # and to its place in that page, in elements
+                "on": 1,
+                "inside": 1,
+                "code": unsigned(4),  # PRODUCT, ALIGNMENT; 0 if not on
+            }
+        )
+
+
+class ColumnsOfItemLayout(data.StructLayout):
+    """An item with its columns."""
+
+    def __init__(self, params):
+        super().__init__({"item": ItemLayout(params), "columns": data.ArrayLayout(ColumnLayout(params), LANES)})
+
+
+class Columns(wiring.Component):
+    """Looks up the threads of an item, adds the immediate, and says which columns are on.
+
+    A column is on if its thread takes part and its first element is inside. A word is on if its thread takes part and
+    one of its elements is inside; one to be loaded also if none is, as its register becomes 0. Latency 3, one item a
+    cycle.
+
+    Members
+    -------
+    i : In(stream of ItemLayout)
+    groups : Out(unsigned(params.group_width)), one a lane
+        To the read ports of bases and predicates: lane l asks for thread l of group ``groups[l]``.
+    enable : Out(1)
+        They are asked.
+    bases : In(BasisLayout), one a lane
+        In the cycle after, and until they are asked again.
+    predicates : In(8), one a lane
+        Likewise.
+    o : Out(stream of ColumnsOfItemLayout)
+        Registered.
+    """
+
+    def __init__(self, params):
+        self._params = params
+        super().__init__(
+            {
+                "i": In(stream.Signature(ItemLayout(params))),
+                "groups": Out(params.group_width).array(LANES),
+                "enable": Out(1),
+                "bases": In(BasisLayout(params)).array(LANES),
+                "predicates": In(PREDICATES).array(LANES),
+                "o": Out(stream.Signature(ColumnsOfItemLayout(params))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        params = self._params
+        asked, asked_valid = Signal(ItemLayout(params)), Signal()
+        added, added_valid = Signal(ItemLayout(params)), Signal()
+        adding, asked_leaves = Signal(), Signal()
+        m.d.comb += [
+            adding.eq(~self.o.valid | self.o.ready),
+            asked_leaves.eq(~added_valid | adding),
+            self.i.ready.eq(~asked_valid | asked_leaves),
+            self.enable.eq(self.i.valid & self.i.ready),
+        ]
+        for lane, group in enumerate(self.groups):
+            m.d.comb += group.eq((self.i.p.thread >> 3) + (lane < self.i.p.thread[:3]))
+        with m.If(self.i.ready):
+            m.d.sync += [asked_valid.eq(self.i.valid), asked.eq(self.i.p)]
+        with m.If(asked_leaves):
+            m.d.sync += [added_valid.eq(asked_valid), added.eq(asked)]
+        with m.If(adding):
+            m.d.sync += [self.o.valid.eq(added_valid), self.o.p.item.eq(added)]
+
+        begins, takes_part = self._add(m, asked, asked_leaves)
+        for column in range(LANES):
+            self._judge(m, column, added, begins[column], takes_part[column], adding)
+        return m
+
+    def _add(self, m, item, moves):
+        """Turns the lanes so that column 0 comes first, and adds the immediate."""
+        shape = BasisLayout(self._params)
+        rows = list(self.bases)
+        wanted = [~item.job.guard | predicates.bit_select(item.job.predicate, 1) for predicates in self.predicates]
+        for bit in range(3):
+            turned = [Signal(shape, name=f"turned{bit}_{lane}") for lane in range(LANES)]
+            wanted_turned = Signal(LANES, name=f"wanted{bit}")
+            distance = item.thread[bit] if bit < len(item.thread) else 0
+            for lane in range(LANES):
+                other = (lane + (1 << bit)) % LANES
+                m.d.comb += [
+                    turned[lane].eq(Mux(distance, rows[other], rows[lane])),
+                    wanted_turned[lane].eq(Mux(distance, wanted[other], wanted[lane])),
+                ]
+            rows, wanted = turned, wanted_turned
+        begins = [Signal(shape, name=f"begin{column}") for column in range(LANES)]
+        takes_part = Signal(LANES)
+        with m.If(moves):
+            m.d.sync += takes_part.eq(Cat(wanted) & item.present)
+            for begin, row in zip(begins, rows, strict=True):
+                m.d.sync += [begin.eq(row), begin.inner.eq(row.inner + item.imm)]
+        return begins, takes_part
+
+    def _judge(self, m, number, item, begin, takes_part, moves):
+        """Whether one column is on."""
+        job, segment = item.job, item.job.segment
+        column = self.o.p.columns[number]
+        inside = Signal()  # the first element
+        past_file = Signal()  # the product register
+        with m.Switch(job.ka):
+            for ka in range(1, 5):
+                with m.Case(ka - 1):
+                    m.d.comb += past_file.eq(item.register >= self._params.regs - number // ka)
+        multiplies, loads = job.kind == JobKind.MULTIPLY, job.kind == JobKind.LOAD
+        granule_log2 = Mux(multiplies, (self._params.unit_bytes - 1).bit_length(), 2)
+        low_bits = Signal(3)  # of the first coordinate; they must be 0
+        misaligned = Signal()
+        wraps = Signal()  # a misaligned word has a later element at coordinate 0
+        m.d.comb += [
+            inside.eq(begin.inside & (begin.inner < segment.size[0])),
+            low_bits.eq(((1 << granule_log2) >> segment.element_log2) - 1),
+            misaligned.eq((begin.inner[:3] & low_bits).any() & ~job.transpose),
+            wraps.eq(begin.inside & misaligned & ~multiplies & (begin.inner | low_bits).all()),
+        ]
+        touched, on, code = Signal(), Signal(), Signal(4)
+        m.d.comb += [
+            touched.eq(takes_part & (inside | wraps)),
+            on.eq(touched | (takes_part & loads)),
+        ]
+        with m.If(touched & multiplies & past_file):
+            m.d.comb += code.eq(PeError.PRODUCT)
+        with m.Elif(touched & misaligned):
+            m.d.comb += code.eq(PeError.ALIGNMENT)
+        with m.If(moves):
+            m.d.sync += [
+                column.inner.eq(begin.inner),
+                column.outer.eq(begin.outer),
+                column.page.eq(begin.page),
+                column.offset.eq(begin.offset),
+                column.on.eq(on),
+                column.inside.eq(inside),
+                column.code.eq(code),
+            ]

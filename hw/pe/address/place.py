@@ -1,0 +1,64 @@
+"""What one coordinate of an element adds to the number of its page, and to its place in it."""
+
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec.pe.segment import MAX_PAGE_LOG2
+
+__all__ = ["Place"]
+
+
+class Place(wiring.Component):
+    """Splits a coordinate into page coordinate and place, and weighs both: one product and two shifts.
+
+    Latency 2, one coordinate a cycle. All is modulo the width of the result: of coordinates that are inside, nothing
+    is lost.
+
+    Members
+    -------
+    enable : In(1)
+        The pipeline moves.
+    coordinate : In(16)
+    page_log2 : In(4)
+        Log2 of the elements of a page in this dimension.
+    pages_below : In(unsigned(params.page_width + 1))
+        Pages from one page coordinate to the next; goes with the coordinate.
+    shift : In(5)
+        Log2 of elements from one place to the next; goes with the coordinate.
+    page : Out(unsigned(params.page_width))
+        Share of the page number, two cycles later.
+    offset : Out(20)
+        Share of the offset in the page, in elements, two cycles later.
+    """
+
+    def __init__(self, params):
+        self._params = params
+        super().__init__(
+            {
+                "enable": In(1),
+                "coordinate": In(16),
+                "page_log2": In(4),
+                "pages_below": In(params.page_width + 1),
+                "shift": In(5),
+                "page": Out(params.page_width),
+                "offset": Out(MAX_PAGE_LOG2),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        page, place = Signal(self._params.page_width), Signal(16)
+        pages_below, shift = Signal.like(self.pages_below), Signal.like(self.shift)
+        below = Signal(16)  # ones where the place is
+        m.d.comb += below.eq((1 << self.page_log2) - 1)
+        with m.If(self.enable):
+            m.d.sync += [
+                page.eq(self.coordinate >> self.page_log2),
+                place.eq(self.coordinate & below),
+                pages_below.eq(self.pages_below),
+                shift.eq(self.shift),
+                self.page.eq(page * pages_below),
+                self.offset.eq(place << shift),
+            ]
+        return m

@@ -1,0 +1,74 @@
+"""The words that STORE writes: read from the registers when their item sets out."""
+
+from amaranth import Cat, Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ...lib.stream import Queue
+from ..layouts import LANE_READ_LATENCY, JobKind, LaneReadLayout
+from ..params import LANES
+from .items import ItemLayout
+
+__all__ = ["WORDS_UNDER_WAY", "StoreWords"]
+
+#: Items of STORE that may be between this room and the one that takes the words.
+WORDS_UNDER_WAY = 16
+
+
+class StoreWords(wiring.Component):
+    """Lets an item of STORE pass together with the request for its words; other items pass as they are.
+
+    Combinational from ``i`` to ``o``. Words are there ``LANE_READ_LATENCY + 1`` cycles after their item has passed.
+
+    Members
+    -------
+    i : In(stream of ItemLayout)
+    o : Out(stream of ItemLayout)
+        Once ready, it must be ready until it is given an item. Not more than ``WORDS_UNDER_WAY`` items whose
+        words are not taken.
+    lane_reads : Out(stream of LaneReadLayout)
+    lane_data : In(32), one a lane
+        Answers, ``LANE_READ_LATENCY`` cycles after each handshake.
+    words : Out(stream of ArrayLayout(32, LANES))
+        In the order of the items.
+    reading : Out(1)
+        An answer is still to come.
+    """
+
+    def __init__(self, params):
+        words = data.ArrayLayout(32, LANES)
+        self._queue = Queue(words, WORDS_UNDER_WAY)
+        super().__init__(
+            {
+                "i": In(stream.Signature(ItemLayout(params))),
+                "o": Out(stream.Signature(ItemLayout(params))),
+                "lane_reads": Out(stream.Signature(LaneReadLayout(params))),
+                "lane_data": In(32).array(LANES),
+                "words": Out(stream.Signature(words)),
+                "reading": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.queue = queue = self._queue
+        item, reads = self.i.p, self.lane_reads
+        stores = Signal()
+        asked = Signal(LANE_READ_LATENCY)  # in the cycles before
+        m.d.comb += [
+            stores.eq(item.job.kind == JobKind.STORE),
+            self.o.p.eq(item),
+            self.o.valid.eq(self.i.valid & (~stores | reads.ready)),
+            self.i.ready.eq(self.o.ready & (~stores | reads.ready)),
+            reads.valid.eq(self.i.valid & stores & self.o.ready),
+            reads.p.register.eq(item.register),
+            reads.p.group.eq(item.thread >> 3),
+            self.reading.eq(asked.any()),
+            queue.i.valid.eq(asked[-1]),
+            queue.i.p.eq(Cat(*self.lane_data)),
+            self.words.p.eq(queue.o.p),
+            self.words.valid.eq(queue.o.valid),
+            queue.o.ready.eq(self.words.ready),
+        ]
+        m.d.sync += asked.eq(Cat(reads.valid & reads.ready, asked))
+        return m

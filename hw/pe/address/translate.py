@@ -1,0 +1,185 @@
+"""The translator: from places in pages to chunks of shared memory (docs/pe.md, "Logical addresses")."""
+
+from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec.pe.errors import PeError
+
+from ...smem.swizzle import chunk_flips
+from ..layouts import NUMBER_BITS, AccessKind, AccessLayout, LinearLayout
+from ..params import LANES
+from .pages import PageLayout, TranslationCache, TranslationLayout
+
+__all__ = ["TranslatedLayout", "Translator"]
+
+#: Fields that pass through as they are.
+_SAME = ("kind", "last", "on", "register", "first_member", "group", "slot", "octet", "wide", "ka", "kb", "data")
+
+
+class TranslatedLayout(data.StructLayout):
+    """An access, and what is wrong with its lanes."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "access": AccessLayout(params),
+                "codes": data.ArrayLayout(4, LANES),  # PeError of each lane, enabled or not
+                "number": unsigned(NUMBER_BITS),
+                "thread": unsigned(params.thread_width),
+                "fault_register": unsigned(16),
+            }
+        )
+
+
+class Translator(wiring.Component):
+    """Adds to the offset of each lane where its page begins, applies the swizzle, and says what is wrong.
+
+    A lane is translated if it is enabled, no error is known of it, and the access is none of PICK and NOTHING. Pages
+    that are not in the translation cache are read from the table, one after the other. A page that is valid but not
+    loaded is read again and again, and the accesses behind it wait too.
+
+    Latency 2, and one access a cycle, if the access is not paged or all its pages are in the cache. Each page that is
+    not takes two cycles more.
+
+    Members
+    -------
+    i : In(stream of LinearLayout)
+    o : Out(stream of TranslatedLayout)
+        Registered.
+    lookups : Out(stream of unsigned(params.page_width))
+        To the page table.
+    page : In(PageLayout)
+        Its answer, in the cycle after the handshake.
+    page_written : In(1)
+        Strobe: a page entry changes, and the cache is flushed.
+    hit : Out(1)
+        Strobe: a paged access has found all its pages in the cache.
+    miss : Out(1)
+        Strobe: a page was read from the table, and was not one to wait for.
+    """
+
+    def __init__(self, params):
+        self.params = params
+        self.cache = TranslationCache(params)
+        # The stage in the middle: an access, where its pages are, and the lanes of which that is not known yet.
+        self.held = Signal(LinearLayout(params))
+        self.valid = Signal()
+        self.pages = Signal(data.ArrayLayout(TranslationLayout(), LANES))
+        self.missing = Signal(LANES)
+        self.asked = Signal(unsigned(params.page_width))
+        self.answering = Signal()  # the table shows the page ``asked``
+        self.matching = Signal(LANES)  # the lanes that it is the page of
+        super().__init__(
+            {
+                "i": In(stream.Signature(LinearLayout(params))),
+                "o": Out(stream.Signature(TranslatedLayout(params))),
+                "lookups": Out(stream.Signature(unsigned(params.page_width))),
+                "page": In(PageLayout()),
+                "page_written": In(1),
+                "hit": Out(1),
+                "miss": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.cache = self.cache
+        leaves, accepted = Signal(), Signal()
+        m.d.comb += [
+            leaves.eq(self.valid & ~self.missing.any() & (~self.o.valid | self.o.ready)),
+            self.i.ready.eq(~self.valid | leaves),
+            accepted.eq(self.i.valid & self.i.ready),
+            self.cache.flush.eq(self.page_written | (accepted & self.i.p.flush)),
+        ]
+        self._look_up(m, accepted)
+        self._ask(m)
+        with m.If(accepted):
+            m.d.sync += [self.valid.eq(1), self.held.eq(self.i.p)]
+        with m.Elif(leaves):
+            m.d.sync += self.valid.eq(0)
+        self._place(m, leaves)
+        return m
+
+    def _look_up(self, m, accepted):
+        """The first stage: which of the pages are in the cache."""
+        access, cache = self.i.p, self.cache
+        reads = Signal()
+        wanted, missing = Signal(LANES), Signal(LANES)
+        m.d.comb += [
+            reads.eq((access.kind != AccessKind.PICK) & (access.kind != AccessKind.NOTHING) & access.paged),
+            wanted.eq(Cat(lane.enable & (lane.code == 0) & reads for lane in access.lanes)),
+            missing.eq(Mux(access.flush, wanted, wanted & ~cache.hits)),
+            self.hit.eq(accepted & wanted.any() & ~missing.any()),
+        ]
+        for number, lane in zip(cache.numbers, access.lanes, strict=True):
+            m.d.comb += number.eq(lane.entry)
+        with m.If(accepted):
+            m.d.sync += self.missing.eq(missing)
+            for page, found in zip(self.pages, cache.pages, strict=True):
+                m.d.sync += [
+                    page.chunk.eq(Mux(access.paged, found.chunk, access.base)),
+                    page.code.eq(Mux(access.paged, found.code, PeError.NONE)),
+                ]
+
+    def _ask(self, m):
+        """The pages that are missing, from the first lane on; all lanes with the same page get it at once."""
+        lookups, cache, page = self.lookups, self.cache, self.page
+        asking, known = Signal(), Signal()
+        m.d.comb += lookups.valid.eq(self.valid & self.missing.any() & ~self.answering)
+        for number in reversed(range(LANES)):
+            with m.If(self.missing[number]):
+                m.d.comb += lookups.payload.eq(self.held.lanes[number].entry)
+        m.d.comb += asking.eq(lookups.valid & lookups.ready)
+        m.d.sync += self.answering.eq(asking)
+        with m.If(asking):
+            m.d.sync += self.asked.eq(lookups.payload)
+            for number, lane in enumerate(self.held.lanes):
+                m.d.sync += self.matching[number].eq(self.missing[number] & (lane.entry == lookups.payload))
+
+        m.d.comb += [
+            known.eq(self.answering & (~page.valid | page.loaded)),
+            self.miss.eq(known),
+            cache.insert.eq(known),
+            cache.number.eq(self.asked),
+            cache.page.chunk.eq(page.chunk),
+        ]
+        with m.If(~page.valid):
+            m.d.comb += cache.page.code.eq(PeError.UNMAPPED)
+        with m.Elif(~page.on_chip):
+            m.d.comb += cache.page.code.eq(PeError.OFF_CHIP)
+        with m.If(known):
+            m.d.sync += self.missing.eq(self.missing & ~self.matching)
+            for number in range(LANES):
+                with m.If(self.matching[number]):
+                    m.d.sync += self.pages[number].eq(cache.page)
+
+    def _place(self, m, leaves):
+        """The last stage: addresses, and whether there is memory."""
+        held, out = self.held, self.o.p
+        width = self.params.chunk_width
+        reads = Signal()
+        m.d.comb += reads.eq((held.kind != AccessKind.PICK) & (held.kind != AccessKind.NOTHING))
+        with m.If(leaves):
+            m.d.sync += self.o.valid.eq(1)
+            m.d.sync += [out.access[name].eq(held[name]) for name in _SAME]
+            m.d.sync += [out[name].eq(held[name]) for name in ("number", "thread", "fault_register")]
+        with m.Elif(self.o.ready):
+            m.d.sync += self.o.valid.eq(0)
+        for number, (lane, page) in enumerate(zip(held.lanes, self.pages, strict=True)):
+            chunk = Signal(28, name=f"chunk{number}")
+            code = Signal(4, name=f"code{number}")
+            m.d.comb += chunk.eq(page.chunk + lane.offset[4:])
+            with m.If(lane.code != 0):
+                m.d.comb += code.eq(lane.code)
+            with m.Elif(lane.enable & reads):
+                m.d.comb += code.eq(Mux(page.code != 0, page.code, Mux(chunk[width:].any(), PeError.MEMORY, 0)))
+            target = out.access.lanes[number]
+            with m.If(leaves):
+                m.d.sync += [
+                    out.codes[number].eq(code),
+                    target.enable.eq(lane.enable),
+                    target.chunk.eq(chunk ^ chunk_flips(held.swizzle, chunk[3:])),
+                    target.byte.eq(Mux(held.kind == AccessKind.PICK, lane.byte, lane.offset[:4])),
+                    target.keep.eq(lane.keep),
+                ]

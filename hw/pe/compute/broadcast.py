@@ -1,0 +1,94 @@
+"""Broadcaster: makes steps of the multiplication out of the columns that come from memory."""
+
+from functools import reduce
+from operator import or_
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from ...lib.stream import Queue
+from ..layouts import STEP_UNITS, ColumnsLayout, MultiplyLayout, StepLayout
+from .parts import OFFSETS, PartCutter, unit_lanes
+
+__all__ = ["ITEMS", "Broadcaster"]
+
+#: Items of columns that wait at most.
+ITEMS = 32
+
+
+class Broadcaster(wiring.Component):
+    """Broadcasts every column that is on exactly once; steps without a column that is on are left out.
+
+    Parts of one step that follow each other, as where a step's columns come in several items, are put together: a step
+    is handed on when the next part is for another one, or when it is the mm's last. If all columns behind it are off,
+    the last step of an mm may be one with ``on`` 0.
+
+    Latency: four cycles from an mm's last item to its step. Throughput: one part a cycle, and a step for each, without
+    a pause between items or between instructions.
+
+    Members
+    -------
+    multiplies : In(stream of MultiplyLayout)
+    columns : In(stream of ColumnsLayout)
+        ``ITEMS`` wait in a memory.
+    steps : Out(stream of StepLayout)
+        ``units`` of members that are not on are of no meaning.
+    busy : Out(1)
+        There is an mm whose last step has not been taken.
+    """
+
+    def __init__(self, params):
+        self._params = params
+        self.queue = Queue(ColumnsLayout(params), ITEMS)
+        self.cutter = PartCutter(params)
+        self.full = Signal()  # a step, or what has come of it
+        super().__init__(
+            {
+                "multiplies": In(stream.Signature(MultiplyLayout(params))),
+                "columns": In(stream.Signature(ColumnsLayout(params))),
+                "steps": Out(stream.Signature(StepLayout(params))),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.queue = queue = self.queue
+        m.submodules.cutter = cutter = self.cutter
+        connect(m, broadcaster=flipped(self.columns), queue=queue.i)
+        connect(m, queue=queue.o, cutter=cutter.columns)
+        connect(m, broadcaster=flipped(self.multiplies), cutter=cutter.multiplies)
+        m.d.comb += self.busy.eq(self.multiplies.valid | cutter.busy | self.full)
+
+        parts, steps = cutter.parts, self.steps
+        part, step = parts.p, steps.p
+        merges = Signal()  # the part is for the step that is there
+        fits = ((part.register == step.register) & ~(part.on & step.on).any()) | ~part.on.any()
+        m.d.comb += [
+            merges.eq(~step.last & fits),
+            steps.valid.eq(self.full & (step.last | (parts.valid & ~merges))),
+            parts.ready.eq(~self.full | merges | steps.ready),
+        ]
+        with m.If(parts.valid & parts.ready):
+            m.d.sync += self.full.eq(1)
+            with m.If(self.full & merges):
+                m.d.sync += [step.on.eq(step.on | part.on), step.last.eq(part.last)]
+            with m.Else():
+                m.d.sync += [step[name].eq(part[name]) for name in step.shape().members if name != "units"]
+            self._put_units(m)
+        with m.Elif(steps.valid & steps.ready):
+            m.d.sync += self.full.eq(0)
+        return m
+
+    def _put_units(self, m):
+        """Units of members that are on go to their place; the others stay."""
+        part, step = self.cutter.parts.p, self.steps.p
+        for unit in range(STEP_UNITS):
+            on = Cat((part.kb == kb - 1) & part.on[unit // kb] for kb in range(1, 5) if unit < 4 * kb).any()
+            lanes = [
+                Mux(part.offset[OFFSETS.index(offset)], part.units[lane], 0)
+                for offset, lane in unit_lanes(unit).items()
+            ]
+            with m.If(on):
+                m.d.sync += step.units[unit].eq(reduce(or_, lanes))

@@ -1,0 +1,145 @@
+"""Decoder: numbers the instructions and finds what is wrong with their words alone."""
+
+from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec.pe.errors import PeError
+from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, MEMORY_OPERATIONS, Compare, MmType, Operation
+
+from ...lib.formats import packed_layout
+from ..layouts import INSTRUCTION_BITS, NUMBER_BITS
+
+__all__ = ["DecodedLayout", "Decoder", "instruction_view"]
+
+_MAX_RANK = 4
+
+
+def instruction_view(operation, word):
+    """The bits of ``word`` as the format of ``operation``."""
+    return data.View(packed_layout(INSTRUCTIONS[operation]), word)
+
+
+class DecodedLayout(data.StructLayout):
+    """An instruction, its number, and the verdict on its word."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "word": unsigned(INSTRUCTION_BITS),
+                "number": unsigned(NUMBER_BITS),
+                "code": unsigned(4),  # PeError that stands whatever uniform registers and segments hold, or NONE
+                "register": unsigned(16),  # of the record, with that code
+                # Of memory operations, REGISTER if uniform register and segment are right:
+                "file_outside": 1,  # factor registers, or those moved, leave the file
+                "offsets_outside": unsigned(_MAX_RANK),  # so do the offset registers of a segment of rank r + 1
+            }
+        )
+
+
+class Decoder(wiring.Component):
+    """Checks that need an instruction's word alone (docs/pe.md, "Errors").
+
+    Latency 1, one instruction a cycle.
+
+    Members
+    -------
+    i : stream of unsigned(128), in
+        Instructions in program order.
+    o : stream of DecodedLayout, out
+        Registered.
+    accepted : 1, out
+        Strobe: an instruction was taken, and counted.
+    """
+
+    def __init__(self, params):
+        self.params = params
+        self.number = Signal(NUMBER_BITS)  # of the next instruction
+        super().__init__(
+            {
+                "i": In(stream.Signature(INSTRUCTION_BITS)),
+                "o": Out(stream.Signature(DecodedLayout())),
+                "accepted": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        word, o = self.i.payload, self.o.payload
+        opcode = word[:8]
+        mm = instruction_view(Operation.MM, word)
+        checked = Signal(DecodedLayout())
+        refusals = (
+            (PeError.OPCODE, self._illegal(m, word), 0),
+            (PeError.MERGE, (opcode == Operation.MM) & self._too_wide(m, mm), 0),
+            (PeError.UNIFORM, self._no_uniform(opcode, mm.ur), mm.ur),
+            (PeError.REGISTER, self._no_register(opcode, mm.rc), mm.rc),
+            (PeError.BARRIER, self._no_barrier(opcode, word), 0),
+        )
+        for code, wrong, register in reversed(refusals):
+            with m.If(wrong):
+                m.d.comb += [checked.code.eq(code), checked.register.eq(register)]
+        m.d.comb += [
+            checked.word.eq(word),
+            checked.number.eq(self.number),
+            checked.file_outside.eq(self._file_outside(m, opcode, word)),
+            checked.offsets_outside.eq(
+                Cat(mm.rf > self.params.regs - rank for rank in range(1, _MAX_RANK + 1)),
+            ),
+            self.i.ready.eq(~self.o.valid | self.o.ready),
+            self.accepted.eq(self.i.valid & self.i.ready),
+        ]
+        with m.If(self.i.ready):
+            m.d.sync += [self.o.valid.eq(self.i.valid), o.eq(checked)]
+        with m.If(self.accepted):
+            m.d.sync += self.number.eq(self.number + 1)
+        return m
+
+    def _illegal(self, m, word):
+        """OPCODE: no such operation, a bit of no field, no such value of an enumeration, or a count of 0."""
+        mm, setp = instruction_view(Operation.MM, word), instruction_view(Operation.SETP, word)
+        moves_nothing = instruction_view(Operation.LD, word).n == 0
+        more = {
+            Operation.MM: mm.type > max(MmType),
+            Operation.SETP: setp.compare > max(Compare),
+            Operation.LD: moves_nothing,
+            Operation.ST: moves_nothing,
+        }
+        illegal = Signal(init=1)
+        with m.Switch(word[:8]):
+            for operation, fmt in INSTRUCTIONS.items():
+                with m.Case(operation):
+                    m.d.comb += illegal.eq((word & fmt.reserved_mask).any() | more.get(operation, 0))
+        return illegal
+
+    def _too_wide(self, m, mm):
+        """MERGE: ka times kb is more than there are threads."""
+        too_wide = Signal()
+        with m.Switch(Cat(mm.ka, mm.kb)):
+            for pair in range(16):
+                if (pair % 4 + 1) * (pair // 4 + 1) > self.params.threads:
+                    with m.Case(pair):
+                        m.d.comb += too_wide.eq(1)
+        return too_wide
+
+    def _no_uniform(self, opcode, number):
+        named = (*MEMORY_OPERATIONS, Operation.MOVU)
+        return Cat(opcode == operation for operation in named).any() & (number >= self.params.uniform_regs)
+
+    def _no_register(self, opcode, number):
+        """REGISTER of the operations without a segment."""
+        return ((opcode == Operation.MOV) | (opcode == Operation.SETP)) & (number >= self.params.regs)
+
+    def _no_barrier(self, opcode, word):
+        address = instruction_view(Operation.BAR_WAIT, word).imm
+        return (opcode == Operation.BAR_WAIT) & (address[:3].any() | (address >= self.params.smem.size_bytes))
+
+    def _file_outside(self, m, opcode, word):
+        """REGISTER of the factor registers of mm, of the registers that ld and st move."""
+        mm, ld, regs = instruction_view(Operation.MM, word), instruction_view(Operation.LD, word), self.params.regs
+        # Sums of numbers of which each is in range are short.
+        width = regs.bit_length()
+        end = Signal(width + 1)
+        m.d.comb += end.eq(ld.rd[:width] + ld.n[:width])
+        moved_outside = (ld.rd > regs) | (ld.n > regs) | (end > regs)
+        return Mux(opcode == Operation.MM, mm.ra > regs - self.params.factor_regs, moved_outside)

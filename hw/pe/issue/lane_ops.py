@@ -1,0 +1,171 @@
+"""LaneOps: mov and setp, eight threads at a time."""
+
+from amaranth import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec.pe.instruction import Compare, Source
+
+from ..layouts import LaneReadLayout, LaneWriteLayout
+from ..params import LANES
+from ..state.predicates import PREDICATES, PredicateWriteLayout
+
+__all__ = ["LaneOperationLayout", "LaneOps"]
+
+#: The lower half of a register is compared beside the upper half: half as many levels.
+_HALF = 16
+
+
+class LaneOperationLayout(data.StructLayout):
+    """A mov or a setp that is in order."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "setp": 1,
+                "source": 1,  # golden.spec.pe.instruction.Source
+                "register": unsigned(params.reg_width),  # rd or rs
+                "imm": unsigned(32),
+                "compare": unsigned(4),  # golden.spec.pe.instruction.Compare
+                "target": unsigned(3),  # predicate that setp writes
+                "guard": 1,
+                "predicate": unsigned(3),
+            }
+        )
+
+
+class LaneOps(wiring.Component):
+    """Carries out one mov or setp after the other.
+
+    Latency: of mov one cycle, and one for each group of eight threads; of setp one, and four a group.
+
+    Members
+    -------
+    i : stream of LaneOperationLayout, in
+        Accepted when the operation is done. It comes when no instruction before needs its registers any more.
+    predicate_group : unsigned, out
+    predicate_rows : 8, in, one a lane
+        The predicates of the threads of that group, one cycle later.
+    reads : stream of LaneReadLayout, out
+    lane_data : ArrayLayout(32, LANES), in
+        The answer, exactly two cycles after a read was accepted.
+    moves : stream of LaneWriteLayout, out
+        What mov writes.
+    predicate_writes : stream of PredicateWriteLayout, out
+        What setp writes. Its values are registered.
+    """
+
+    def __init__(self, params):
+        self.params = params
+        super().__init__(
+            {
+                "i": In(stream.Signature(LaneOperationLayout(params))),
+                "predicate_group": Out(params.group_width),
+                "predicate_rows": In(PREDICATES).array(LANES),
+                "reads": Out(stream.Signature(LaneReadLayout(params))),
+                "lane_data": In(data.ArrayLayout(32, LANES)),
+                "moves": Out(stream.Signature(LaneWriteLayout(params))),
+                "predicate_writes": Out(stream.Signature(PredicateWriteLayout(params))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        operation, params = self.i.payload, self.params
+        group, next_group = Signal(params.group_width), Signal(params.group_width)
+        last, written = Signal(), Signal()  # the last group; its writes are accepted in this cycle
+        m.d.comb += [last.eq(group == params.groups - 1), next_group.eq(group)]
+        with m.If(written):
+            m.d.comb += next_group.eq(Mux(last, 0, group + 1))
+        m.d.sync += group.eq(next_group)
+
+        exists, guarded, lanes = Signal(LANES), Signal(LANES), Signal(LANES)
+        m.d.comb += [
+            exists.eq(Mux(last, (1 << params.threads - LANES * (params.groups - 1)) - 1, (1 << LANES) - 1)),
+            *(guarded[lane].eq(row.bit_select(operation.predicate, 1)) for lane, row in enumerate(self.predicate_rows)),
+            lanes.eq(exists & Mux(operation.guard, guarded, -1)),
+            self.predicate_group.eq(next_group),
+            self.i.ready.eq(written & last),
+        ]
+        threads = Signal(data.ArrayLayout(32, LANES))
+        m.d.comb += [threads[lane].eq(Cat(Const(lane, 3), group)) for lane in range(LANES)]
+
+        move, write = self.moves, self.predicate_writes
+        m.d.comb += [
+            self.reads.payload.register.eq(operation.register),
+            self.reads.payload.group.eq(group),
+            move.payload.register.eq(operation.register),
+            move.payload.group.eq(group),
+            move.payload.lanes.eq(lanes),
+            write.payload.predicate.eq(operation.target),
+            write.payload.group.eq(group),
+            write.payload.lanes.eq(lanes),
+        ]
+        from_thread = operation.source == Source.THREAD
+        m.d.comb += [
+            move.payload.data[lane].eq(Mux(from_thread, threads[lane], operation.imm)) for lane in range(LANES)
+        ]
+        compares, compared = Signal(), Signal(data.ArrayLayout(32, LANES))
+        m.d.comb += compared.eq(Mux(from_thread, threads, self.lane_data))
+        m.d.comb += write.payload.values.eq(self._compare(m, compares, compared))
+
+        with m.FSM():
+            with m.State("IDLE"), m.If(self.i.valid):  # the predicate of group 0 is read
+                m.next = "MOVE"
+                with m.If(operation.setp):
+                    m.next = "READ"
+            with m.State("MOVE"):
+                m.d.comb += [move.valid.eq(1), written.eq(move.ready)]
+                with m.If(written & last):
+                    m.next = "IDLE"
+            with m.State("READ"):
+                m.d.comb += self.reads.valid.eq(~from_thread)
+                with m.If(self.reads.ready | from_thread):
+                    m.next = "WAIT"
+            with m.State("WAIT"):
+                m.next = "COMPARE"
+            with m.State("COMPARE"):
+                m.d.comb += compares.eq(1)
+                m.next = "WRITE"
+            with m.State("WRITE"):
+                m.d.comb += [write.valid.eq(1), written.eq(write.ready)]
+                with m.If(written):
+                    m.next = "READ"
+                    with m.If(last):
+                        m.next = "IDLE"
+        return m
+
+    def _compare(self, m, compares, compared):
+        """Whether each of what was ``compared`` when ``compares`` was high last is as the operation asks."""
+        operation = self.i.payload
+        values = Signal(LANES)
+        # Two's complement is compared as unsigned with the signs turned over.
+        signed = operation.compare < Compare.LTU
+        sign = Signal(32)
+        m.d.comb += sign[31].eq(signed)
+        for lane in range(LANES):
+            one, two = Signal(32, name=f"one{lane}"), Signal(32, name=f"two{lane}")
+            m.d.comb += [one.eq(compared[lane] ^ sign), two.eq(operation.imm ^ sign)]
+            low_less, high_less = Signal(name=f"low_less{lane}"), Signal(name=f"high_less{lane}")
+            low_same, high_same = Signal(name=f"low_same{lane}"), Signal(name=f"high_same{lane}")
+            with m.If(compares):
+                m.d.sync += [
+                    low_less.eq(one[:_HALF] < two[:_HALF]),
+                    low_same.eq(one[:_HALF] == two[:_HALF]),
+                    high_less.eq(one[_HALF:] < two[_HALF:]),
+                    high_same.eq(one[_HALF:] == two[_HALF:]),
+                ]
+            less, same = Signal(name=f"less{lane}"), Signal(name=f"same{lane}")
+            m.d.comb += [same.eq(low_same & high_same), less.eq(high_less | (high_same & low_less))]
+            with m.Switch(operation.compare):
+                for compare, value in (
+                    ((Compare.EQ,), same),
+                    ((Compare.NE,), ~same),
+                    ((Compare.LT, Compare.LTU), less),
+                    ((Compare.LE, Compare.LEU), less | same),
+                    ((Compare.GT, Compare.GTU), ~(less | same)),
+                    ((Compare.GE, Compare.GEU), ~less),
+                ):
+                    with m.Case(*compare):
+                        m.d.comb += values[lane].eq(value)
+        return values

@@ -1,0 +1,81 @@
+"""Waits: bar.wait, fence and halt."""
+
+from amaranth import Module, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec import BarrierOp
+from tilewright.golden.spec.pe.instruction import Operation
+
+from ...smem.layouts import BarrierRequestLayout, BarrierResultLayout
+
+__all__ = ["WaitLayout", "Waits"]
+
+
+class WaitLayout(data.StructLayout):
+    """One of the three instructions, in order."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "operation": unsigned(4),  # golden.spec.pe.instruction.Operation
+                "address": unsigned(params.smem.addr_width),  # of bar.wait: byte address, a multiple of 8
+                "parity": 1,
+            }
+        )
+
+
+class Waits(wiring.Component):
+    """Holds each item until what it waits for has happened.
+
+    A barrier is asked again and again, once its answer is there.
+
+    Members
+    -------
+    i : stream of WaitLayout, in
+        Accepted when the wait is over.
+    quiet : 1, in
+        All instructions before are performed, and their faults recorded.
+    barriers : stream of BarrierRequestLayout, out
+    barrier_results : stream of BarrierResultLayout, in
+    halted : 1, out
+        Strobe: a halt is accepted.
+    """
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "i": In(stream.Signature(WaitLayout(params))),
+                "quiet": In(1),
+                "barriers": Out(stream.Signature(BarrierRequestLayout(params.smem))),
+                "barrier_results": In(stream.Signature(BarrierResultLayout())),
+                "halted": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        wait, request = self.i.payload, self.barriers.payload
+        m.d.comb += [
+            request.op.eq(BarrierOp.TRY_WAIT),
+            request.address.eq(wait.address),
+            request.value.eq(wait.parity),
+            self.barrier_results.ready.eq(1),
+            self.halted.eq(self.i.valid & self.i.ready & (wait.operation == Operation.HALT)),
+        ]
+        with m.FSM():
+            with m.State("IDLE"), m.If(self.i.valid):
+                with m.If(wait.operation == Operation.BAR_WAIT):
+                    m.next = "ASK"
+                with m.Else():
+                    m.d.comb += self.i.ready.eq(self.quiet)
+            with m.State("ASK"):
+                m.d.comb += self.barriers.valid.eq(1)
+                with m.If(self.barriers.ready):
+                    m.next = "ANSWER"
+            with m.State("ANSWER"), m.If(self.barrier_results.valid):
+                m.d.comb += self.i.ready.eq(self.barrier_results.payload.done)
+                m.next = "ASK"
+                with m.If(self.barrier_results.payload.done):
+                    m.next = "IDLE"
+        return m

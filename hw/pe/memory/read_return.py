@@ -1,0 +1,127 @@
+"""Read return: what has been read goes where its tag says."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ...smem.layouts import read_data_layout
+from ..layouts import AccessKind, ColumnsLayout, LaneWriteLayout
+from ..params import LANES
+from .line_cache import PickLayout, RowsLayout
+from .reader import TagLayout
+
+__all__ = ["ReadReturn"]
+
+
+class ReadReturn(wiring.Component):
+    """Cuts units or words out of chunks, and hands whole chunks to the line cache.
+
+    Latency: 1 cycle. Throughput: one tag a cycle, if its chunks are there.
+
+    Members
+    -------
+    tags : In(stream of TagLayout)
+    read_data : In(stream of smem.layouts.read_data_layout())
+        One answer for each tag with ``reads``.
+    fill : Out(stream of RowsLayout, always ready)
+    pick : Out(PickLayout)
+    units : In(array of units)
+        What ``pick`` asks for, in the same cycle.
+    columns : Out(stream of ColumnsLayout)
+        Registered. One item for each COLUMNS and PICK.
+    loads : Out(stream of LaneWriteLayout)
+        Registered. One for each LOAD with a lane that is on.
+    load_done : Out(1)
+        High for one cycle when the last word of a LOAD is taken, or is not needed.
+    idle : Out(1)
+        Nothing waits to be taken.
+    """
+
+    def __init__(self, params):
+        self._params = params
+        super().__init__(
+            {
+                "tags": In(stream.Signature(TagLayout(params))),
+                "read_data": In(stream.Signature(read_data_layout())),
+                "fill": Out(stream.Signature(RowsLayout(), always_ready=True)),
+                "pick": Out(PickLayout()),
+                "units": In(data.ArrayLayout(params.unit_bits, LANES)),
+                "columns": Out(stream.Signature(ColumnsLayout(params))),
+                "loads": Out(stream.Signature(LaneWriteLayout(params))),
+                "load_done": Out(1),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        tag = self.tags.payload
+        here, room, land = Signal(), Signal(), Signal()  # chunks have come; there is room for them; both
+        m.d.comb += [
+            here.eq(self.tags.valid & (~tag.reads | self.read_data.valid)),
+            land.eq(here & room),
+            self.tags.ready.eq(land),
+            self.read_data.ready.eq(self.tags.valid & tag.reads & room),
+        ]
+        for_columns = (tag.kind == AccessKind.COLUMNS) | (tag.kind == AccessKind.PICK)
+        for_loads = (tag.kind == AccessKind.LOAD) | (tag.kind == AccessKind.NOTHING)
+        columns_free = self._columns(m, land & for_columns)
+        loads_free = self._loads(m, land & for_loads)
+        m.d.comb += room.eq((~for_columns | columns_free) & (~for_loads | loads_free))
+
+        m.d.comb += [
+            self.fill.valid.eq(land & (tag.kind == AccessKind.FILL)),
+            self.fill.payload.slot.eq(tag.slot),
+            self.fill.payload.octet.eq(tag.octet),
+            self.fill.payload.enable.eq(Cat(lane.enable for lane in tag.lanes)),
+            self.fill.payload.rows.eq(self.read_data.payload),
+            self.pick.slot.eq(tag.slot),
+            self.pick.kb.eq(tag.kb),
+            self.pick.wide.eq(tag.wide),
+            self.pick.bytes.eq(Cat(lane.byte for lane in tag.lanes)),
+        ]
+        return m
+
+    def _columns(self, m, land):
+        """The register for columns; returns whether it is free."""
+        tag, columns, unit_bytes = self.tags.payload, self.columns, self._params.unit_bytes
+        free = Signal(name="columns_free")
+        m.d.comb += free.eq(~columns.valid | columns.ready)
+        with m.If(free):
+            m.d.sync += columns.valid.eq(land)
+            for name in ("on", "register", "first_member", "last"):
+                m.d.sync += columns.payload[name].eq(tag[name])
+            for index in range(LANES):
+                unit = self._cut(index, unit_bytes)
+                m.d.sync += columns.payload.units[index].eq(Mux(tag.kind == AccessKind.PICK, self.units[index], unit))
+        return free
+
+    def _loads(self, m, land):
+        """The register for loaded words, which ends of instructions go through too; returns whether it is free."""
+        tag, loads = self.tags.payload, self.loads
+        full, some, last = Signal(), Signal(), Signal()  # it holds something; a word; the instruction's end
+        free = Signal(name="loads_free")
+        m.d.comb += [
+            loads.valid.eq(full & some),
+            free.eq(~full | ~some | loads.ready),
+            self.load_done.eq(full & last & (~some | loads.ready)),
+            self.idle.eq(~full & ~self.columns.valid),
+        ]
+        with m.If(free):
+            m.d.sync += [
+                full.eq(land),
+                some.eq((tag.kind == AccessKind.LOAD) & tag.on.any()),
+                last.eq(tag.last),
+                loads.payload.register.eq(tag.register),
+                loads.payload.group.eq(tag.group),
+                loads.payload.lanes.eq(tag.on),
+                loads.payload.data.eq(Cat(self._cut(index, 4) for index in range(LANES))),
+            ]
+        return free
+
+    def _cut(self, index, size):
+        """So many bytes of the lane's chunk, at its place, without those that are outside."""
+        lane = self.tags.payload.lanes[index]
+        place = lane.byte[size.bit_length() - 1 :]
+        piece = self.read_data.payload[index].word_select(place, 8 * size)
+        return piece & Cat((lane.keep[byte] & lane.enable).replicate(8) for byte in range(size))

@@ -1,0 +1,126 @@
+"""Reader: accesses become reads of shared memory, tags for what comes back, and words to store."""
+
+from amaranth import unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ...lib.stream import Queue, SkidBuffer
+from ...smem.layouts import ReadLayout
+from ..layouts import AccessKind, AccessLayout
+from ..params import LANES
+from .store_merger import StoreWordsLayout
+
+__all__ = ["Reader", "TagLayout"]
+
+#: Accesses that are read at once: more than the cycles from a read to its answer, so that none is lost.
+_TAGS = 8
+
+
+class TagLayout(data.StructLayout):
+    """What is to be done with the chunks that were read; the fields mean what they do in ``AccessLayout``."""
+
+    def __init__(self, params):
+        lane = data.StructLayout({"enable": 1, "byte": unsigned(4), "keep": unsigned(8)})
+        super().__init__(
+            {
+                "reads": 1,  # chunks come; otherwise there is none to wait for
+                "kind": unsigned(3),  # AccessKind, but for STORE
+                "last": 1,
+                "lanes": data.ArrayLayout(lane, LANES),
+                "on": unsigned(LANES),
+                "register": unsigned(params.reg_width),
+                "first_member": 2,
+                "group": unsigned(params.group_width),
+                "slot": 1,
+                "octet": 2,
+                "wide": 1,
+                "kb": 2,
+            }
+        )
+
+
+class Reader(wiring.Component):
+    """Sends each access where it belongs, in an order in which reads and stores see one another.
+
+    A read waits until all words before it are stored, and a store until all chunks before it have been read. Accesses
+    without a lane to read, and PICK, have a tag but no read.
+
+    Latency: 1 cycle to the read, 1 to the tag, none to the store. Throughput: one access a cycle.
+
+    Members
+    -------
+    accesses : In(stream of AccessLayout)
+    reads : Out(stream of smem.layouts.ReadLayout)
+        Registered.
+    tags : Out(stream of TagLayout)
+        One an access that is no STORE, in order; those with ``reads`` belong to the answers. Registered.
+    stores : Out(stream of StoreWordsLayout)
+        Combinational from ``accesses``.
+    stores_idle : In(1)
+        All stored words are in shared memory. Falls in the cycle after one was taken.
+    idle : Out(1)
+        No tag is waiting.
+    line_fill : Out(range(LANES + 1))
+        Rows that go to the line cache, in the cycle after their access: to be counted.
+    """
+
+    def __init__(self, params):
+        self._params = params
+        super().__init__(
+            {
+                "accesses": In(stream.Signature(AccessLayout(params))),
+                "reads": Out(stream.Signature(ReadLayout(params.smem))),
+                "tags": Out(stream.Signature(TagLayout(params))),
+                "stores": Out(stream.Signature(StoreWordsLayout(params))),
+                "stores_idle": In(1),
+                "idle": Out(1),
+                "line_fill": Out(range(LANES + 1)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.tags = tags = Queue(TagLayout(self._params), _TAGS)
+        m.submodules.reads = reads = SkidBuffer(ReadLayout(self._params.smem))
+        wiring.connect(m, queue=tags.o, tags=wiring.flipped(self.tags))
+        wiring.connect(m, skid=reads.o, reads=wiring.flipped(self.reads))
+
+        access, kind = self.accesses.payload, self.accesses.payload.kind
+        enabled = Cat(lane.enable for lane in access.lanes)
+        store, read, go = Signal(), Signal(), Signal()
+        m.d.comb += [
+            store.eq(kind == AccessKind.STORE),
+            read.eq(
+                enabled.any() & ((kind == AccessKind.COLUMNS) | (kind == AccessKind.FILL) | (kind == AccessKind.LOAD))
+            ),
+            go.eq(self.accesses.valid & ~store & tags.i.ready & (~read | (reads.i.ready & self.stores_idle))),
+            tags.i.valid.eq(go),
+            reads.i.valid.eq(go & read),
+            self.stores.valid.eq(self.accesses.valid & store & self.idle),
+            self.accesses.ready.eq(Mux(store, self.idle & self.stores.ready, go)),
+            self.idle.eq(~tags.o.valid),
+        ]
+        m.d.sync += self.line_fill.eq(Mux(go & (kind == AccessKind.FILL), sum(lane.enable for lane in access.lanes), 0))
+
+        m.d.comb += [
+            reads.i.payload.lanes.eq(enabled),
+            reads.i.payload.chunks.eq(Cat(lane.chunk for lane in access.lanes)),
+            tags.i.payload.reads.eq(read),
+            self.stores.payload.last.eq(access.last),
+        ]
+        for field in ("kind", "last", "on", "register", "first_member", "group", "slot", "octet", "wide", "kb"):
+            m.d.comb += tags.i.payload[field].eq(access[field])
+        for tag, word, lane, value in zip(
+            tags.i.payload.lanes, self.stores.payload.lanes, access.lanes, access.data, strict=True
+        ):
+            m.d.comb += [
+                tag.enable.eq(lane.enable),
+                tag.byte.eq(lane.byte),
+                tag.keep.eq(lane.keep),
+                word.chunk.eq(lane.chunk),
+                word.word.eq(lane.byte[2:]),
+                word.data.eq(value),
+                word.strobe.eq(Mux(lane.enable, lane.keep[:4], 0)),
+            ]
+        return m

@@ -1,0 +1,1 @@
+"""State that programs see: registers, predicates, uniform registers, segments."""

@@ -1,0 +1,1 @@
+"""Descriptors: cache, check, and constants derived once."""

@@ -1,0 +1,212 @@
+"""The descriptor cache: each command meets its checked descriptor, from the cache or from memory."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec import COMMAND, COMMAND_FIELD, REPLACE, TENSOR_OPCODES, Error, Opcode
+
+from ...bus.axi4_port import DescriptorWordLayout
+from ...bus.commands import command_layout
+from ...lib.cam import TagArray
+from ..layouts import WindowsLayout
+from .check import DescriptorCheck
+from .layouts import CheckedLayout, FaultLayout, LookupLayout
+
+__all__ = ["DescriptorCache"]
+
+_LINE_LOG2 = 6  # descriptors are 64-byte aligned
+
+
+class DescriptorCache(wiring.Component):
+    """Fully associative cache of checked descriptors, in front of setup.
+
+    Commands leave in order, one a cycle on hits, with a latency of 1. A miss asks for the descriptor in the cycle in
+    which the command is offered and hands the command on four cycles after the last word has come. While a command
+    waits for setup behind this room, the next one already looks its descriptor up here, and fetches it if need be: that
+    is the prefetch. Descriptors that break a rule, or came with a bus error, are not kept.
+
+    A REPLACE drops the descriptor that it changes. No command behind it leaves, or is looked up, until the change is in
+    memory.
+
+    Members
+    -------
+    i : stream of command_layout, in
+        A command is taken when its descriptor is known.
+    o : stream of LookupLayout, out
+        ``fault`` holds OPCODE, DESCRIPTOR_ALIGNMENT, WINDOW, or what the descriptor check found.
+    windows : WindowsLayout, in
+        Descriptors outside the global window are neither fetched nor used.
+    quiescent : 1, in
+        No command is in a room behind this one, and none at ``o``.
+    fetch : stream of unsigned(addr_width), out
+        Global byte address of a descriptor to be read.
+    words : stream of DescriptorWordLayout, in
+        Its bus words. Always ready.
+    invalidate_all : 1, in
+        Strobe: drop every descriptor. One that is being fetched serves its command and is then dropped.
+    hit_stb, miss_stb : 1, out
+        A command found its descriptor, or asked for it.
+    """
+
+    def __init__(self, params):
+        self.params = params
+        super().__init__(
+            {
+                "i": In(stream.Signature(command_layout())),
+                "o": Out(stream.Signature(LookupLayout(params))),
+                "fetch": Out(stream.Signature(params.addr_width)),
+                "words": In(stream.Signature(DescriptorWordLayout(params.bus_bytes))),
+                "windows": In(WindowsLayout(params)),
+                "quiescent": In(1),
+                "invalidate_all": In(1),
+                "hit_stb": Out(1),
+                "miss_stb": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        params, command = self.params, self.i.p
+        m.submodules.check = check = DescriptorCheck(params)
+        m.submodules.tags = tags = TagArray(params.cache_entries, params.addr_width - _LINE_LOG2)
+        m.submodules.memory = memory = Memory(shape=CheckedLayout(params), depth=params.cache_entries, init=[])
+        write = memory.write_port()
+        # Transparent, so that a descriptor is handed on in the cycle in which it is written.
+        read = memory.read_port(transparent_for=(write,))
+        wiring.connect(m, words=wiring.flipped(self.words), check=check.words)
+
+        address = Signal(params.addr_width)
+        m.d.comb += [
+            address.eq(command.descriptor),
+            self.fetch.p.eq(address),
+            tags.tag.eq(address >> _LINE_LOG2),
+            tags.update_tag.eq(tags.tag),
+            write.addr.eq(tags.insert_index),
+            write.data.eq(check.checked),
+        ]
+        fault = self._command_fault(m, command)
+        sound = fault.code == Error.NONE
+
+        # The output register: the command here, its descriptor in the read port's.
+        out_command, out_fault, out_valid = Signal(command_layout()), Signal(FaultLayout()), Signal()
+        leave = Signal()  # the command moves there
+        holding = Signal()  # a REPLACE is behind this room
+        refusing = Signal()  # and is refused for what is wrong with its descriptor
+        refused = Signal(FaultLayout())
+        out_free = ~holding & (~out_valid | self.o.ready)
+        with m.If(~out_valid | self.o.ready):
+            m.d.sync += out_valid.eq(leave)
+        with m.If(leave & (command.opcode == Opcode.REPLACE) & sound):
+            m.d.sync += holding.eq(1)
+        with m.Elif(self.quiescent):
+            m.d.sync += holding.eq(0)
+        with m.If(leave):
+            m.d.sync += [out_command.eq(command), out_fault.eq(Mux(refusing, refused, fault))]
+        m.d.comb += [
+            self.i.ready.eq(leave),
+            read.en.eq(leave),
+            self.o.valid.eq(out_valid),
+            self.o.p.command.eq(out_command),
+            self.o.p.checked.eq(read.data),
+            self.o.p.fault.eq(out_fault),
+        ]
+
+        looking, wanted = Signal(), Signal()
+        missed = Signal()  # the command at the input has been counted as a miss
+        discard = Signal()  # an invalidation came while the descriptor was on its way
+        has_descriptor, drops, drops_all = Signal(), Signal(), Signal()
+        with m.Switch(command.opcode):
+            with m.Case(*TENSOR_OPCODES):
+                m.d.comb += has_descriptor.eq(1)
+            with m.Case(Opcode.INVALIDATE, Opcode.REPLACE):
+                m.d.comb += drops.eq(sound)
+            with m.Case(Opcode.INVALIDATE_ALL):
+                m.d.comb += drops_all.eq(1)
+        m.d.comb += [
+            wanted.eq(has_descriptor & sound),
+            self.fetch.valid.eq(looking & self.i.valid & wanted & ~tags.hit & ~holding),
+            self.miss_stb.eq(self.fetch.valid & self.fetch.ready),
+            self.hit_stb.eq(looking & leave & wanted & ~missed),
+            tags.invalidate.eq(looking & leave & drops),
+            tags.invalidate_all.eq(self.invalidate_all | (looking & leave & drops_all)),
+        ]
+        with m.If(self.miss_stb):
+            m.d.sync += [missed.eq(1), discard.eq(self.invalidate_all)]
+        with m.Elif(leave):
+            m.d.sync += missed.eq(0)
+        with m.Elif(self.invalidate_all):
+            m.d.sync += discard.eq(1)
+
+        with m.FSM():
+            with m.State("Look up"):
+                m.d.comb += [looking.eq(1), read.addr.eq(tags.index)]
+                with m.If(self.i.valid & (tags.hit | ~wanted) & out_free):
+                    m.d.comb += leave.eq(1)
+                with m.If(self.miss_stb):
+                    m.next = "Fetch"
+            with m.State("Fetch"):
+                m.d.comb += read.addr.eq(tags.insert_index)
+                with m.If(check.done):
+                    m.d.sync += refused.eq(check.fault)
+                    with m.If(check.fault.code == Error.DESCRIPTOR_READ):
+                        m.d.sync += refused.value.eq(address)
+                    with m.If(check.fault.code != Error.NONE):
+                        m.next = "Refuse"
+                    with m.Else():
+                        # Written even if it is to be dropped: then no entry holds a tag, and none is harmed.
+                        m.d.comb += [
+                            write.en.eq(1),
+                            tags.insert.eq(~discard & ~self.invalidate_all),
+                            leave.eq(out_free),  # otherwise the command looks up again, and hits
+                        ]
+                        m.next = "Look up"
+            with m.State("Refuse"):
+                m.d.comb += refusing.eq(1)
+                with m.If(out_free):
+                    m.d.comb += leave.eq(1)
+                    m.next = "Look up"
+        return m
+
+    def _command_fault(self, m, command):
+        """What is wrong with the command before its descriptor is known."""
+        fault = Signal(FaultLayout())
+        known = Signal()
+        named, read = Signal(), Signal()  # the command names a descriptor; and it is read here
+        with m.Switch(command.opcode):
+            with m.Case(*TENSOR_OPCODES):
+                m.d.comb += [known.eq(1), named.eq(1), read.eq(1)]
+            with m.Case(Opcode.INVALIDATE, Opcode.REPLACE):
+                m.d.comb += [known.eq(1), named.eq(1)]
+            with m.Case(*Opcode):
+                m.d.comb += known.eq(1)
+        misaligned = command.descriptor[:_LINE_LOG2].any()
+        # The same bits in both formats, but not the same number.
+        number = Mux(command.opcode == Opcode.REPLACE, REPLACE.index("descriptor"), COMMAND.index("descriptor"))
+        with m.If(~known):
+            m.d.comb += [
+                fault.code.eq(Error.OPCODE),
+                fault.field.eq(COMMAND_FIELD + COMMAND.index("opcode")),
+                fault.value.eq(command.opcode),
+            ]
+        with m.Elif((named & misaligned) | (read & self._outside(command.descriptor))):
+            m.d.comb += [
+                fault.code.eq(Mux(misaligned, Error.DESCRIPTOR_ALIGNMENT, Error.WINDOW)),
+                fault.field.eq(COMMAND_FIELD + number),
+                fault.value.eq(command.descriptor),
+            ]
+        return fault
+
+    def _outside(self, address):
+        """Whether the 128 bytes from ``address`` on, a multiple of 64, leave the global window."""
+        windows, width = self.windows, self.params.addr_width
+        page = address[12:width]
+        # Only a descriptor in the last 64 bytes of a page reaches into the next page.
+        reaches = address[_LINE_LOG2:12].all()
+        return windows.confine_global & (
+            address[width:].any()
+            | (page < windows.global_first)
+            | (page > windows.global_last)
+            | (reaches & (page == windows.global_last))
+        )

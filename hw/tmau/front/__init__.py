@@ -1,0 +1,1 @@
+"""The front: from commands to jobs, in order, and back to completions."""

@@ -1,0 +1,185 @@
+"""Copies within one memory: cut into pieces that pass from one half to the other through a queue."""
+
+from amaranth import Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec import Reduction
+
+from ...lib.pick import pick
+from ...lib.stream import Queue
+from ...smem.params import LINE_BYTES
+from ..jobs import JobLayout, block_job
+from ..layouts import TransferLayout
+
+__all__ = ["Exchange"]
+
+#: Pieces on their way into a queue, and in it: enough to start one every second cycle.
+_PENDING = 8
+
+#: What the second job of a piece has from the copy.
+_KEPT = ("tag", "signal", "barrier", "loop", "stage", "reduction", "element", "bytes")
+
+
+class _PendingLayout(data.StructLayout):
+    """A piece whose second job has not left."""
+
+    def __init__(self, params):
+        transfer = TransferLayout(params)
+        super().__init__(
+            {
+                **{name: transfer[name].shape for name in _KEPT},
+                "quiet": unsigned(1),
+                "target": unsigned(max(params.addr_width, params.smem.addr_width)),
+                "size": transfer["run_bytes"].shape,
+                "reach": range(params.loop_words),  # bus words or lines of the piece, minus one
+            }
+        )
+
+
+class Exchange(wiring.Component):
+    """Passes jobs on; those with ``loop`` or ``stage`` leave as pieces of ``exchange_bytes``, two jobs for each.
+
+    The *first* job of a piece fills the queue between the halves, and leaves only when the queue has room for all of
+    it. The *second* one empties it, and leaves only when all of it is there. So neither half ever waits for the other
+    with a job in its hands, and data that come from the bus are always taken: a reduction, whose old words share the
+    read channel with them, cannot be kept waiting by a copy that waits for the reduction. First jobs run ahead of
+    second ones, also from copy to copy, while second ones that can leave go first.
+
+    Ordinary jobs pass combinationally, when no piece is pending. All jobs of a copy but the last are quiet, and only
+    its second jobs reduce.
+
+    Members
+    -------
+    i : array of two streams of JobLayout, in
+        At most one of them is valid. A copy within one memory comes as its first job, of any size, with ``target``.
+    o : stream of JobLayout, out
+    loop_level, stage_level : unsigned, in
+        Bus words from the store half to the load half, and lines from the load half to the store half, that wait.
+    loop_stb, stage_stb : 1, in
+        One of them is taken.
+    busy : 1, out
+        The second job of a piece has not left.
+    """
+
+    def __init__(self, params):
+        self.params = params
+        self.pending = Queue(_PendingLayout(params), _PENDING)
+        super().__init__(
+            {
+                "i": In(stream.Signature(JobLayout(params))).array(2),
+                "o": Out(stream.Signature(JobLayout(params))),
+                "loop_level": In(range(params.loop_words + 1)),
+                "stage_level": In(range(params.stage_lines + 1)),
+                "loop_stb": In(1),
+                "stage_stb": In(1),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.pending = pending = self.pending
+        job, valid, taken = Signal(JobLayout(self.params)), Signal(), Signal()
+        pick(m, self.i, job, valid, taken)
+        copies = valid & (job.transfer.loop | job.transfer.stage)
+
+        # A job that waits at the output stays, whatever could leave by now.
+        seconds, waits, waiting_second = Signal(), Signal(), Signal()
+        filled, emptied = Signal(), Signal()  # a first, a second job leaves
+        has_room, has_come = self._levels(m, filled, emptied)
+        may_fill = copies & pending.i.ready & has_room
+        m.d.comb += [
+            seconds.eq(Mux(waits, waiting_second, pending.o.valid & has_come)),
+            self.busy.eq(pending.o.valid),
+            emptied.eq(seconds & self.o.ready),
+            filled.eq(~seconds & may_fill & self.o.ready),
+            pending.i.valid.eq(filled),
+            pending.o.ready.eq(emptied),
+        ]
+        m.d.sync += [waits.eq(self.o.valid & ~self.o.ready), waiting_second.eq(seconds)]
+
+        last = self._first(m, job, filled)
+        with m.If(seconds):
+            m.d.comb += self.o.valid.eq(1)
+            self._second(m)
+        with m.Elif(copies):
+            m.d.comb += [self.o.valid.eq(may_fill), taken.eq(filled & last)]
+        with m.Else():
+            m.d.comb += [self.o.valid.eq(valid & ~pending.o.valid), taken.eq(self.o.ready & ~pending.o.valid)]
+        return m
+
+    def _levels(self, m, filled, emptied):
+        """Whether the queue has room for the piece of the next first job, and holds that of the next second one."""
+        new, old = self.pending.i.p, self.pending.o.p
+        has_room, has_come = Signal(), Signal()
+        for name, level, stb in (
+            ("loop", self.loop_level, self.loop_stb),
+            ("stage", self.stage_level, self.stage_stb),
+        ):
+            depth = self.params.loop_words if name == "loop" else self.params.stage_lines
+            reserved = Signal(range(depth + 1), name=f"{name}_reserved")  # of first jobs that left, and not taken yet
+            leaving = Signal(range(depth + 1), name=f"{name}_leaving")  # of those, whose second jobs left as well
+            with m.If(new[name]):
+                m.d.comb += has_room.eq(reserved + new.reach < depth)
+            with m.If(old[name]):
+                m.d.comb += has_come.eq(level > leaving + old.reach)
+            m.d.sync += [
+                reserved.eq(reserved + Mux(filled & new[name], new.reach + 1, 0) - stb),
+                leaving.eq(leaving + Mux(emptied & old[name], old.reach + 1, 0) - stb),
+            ]
+        return has_room, has_come
+
+    def _first(self, m, job, leaves):
+        """The next piece of the copy at the input, to the output and to the pending ones; whether it is the last."""
+        piece_bytes, bus_log2 = self.params.exchange_bytes, self.params.bus_log2
+        piece_log2 = piece_bytes.bit_length() - 1
+        transfer, new, o = job.transfer, self.pending.i.p, self.o.p
+        reach = Signal.like(transfer.run_bytes)  # bytes of the copy, minus one
+        index = Signal(len(reach) - piece_log2)
+        last = Signal()
+        ends = Signal(piece_log2)  # bytes of the piece, minus one
+        offset = index << piece_log2
+        m.d.comb += [
+            reach.eq(transfer.run_bytes - 1),
+            last.eq(reach[piece_log2:] == index),
+            ends.eq(Mux(last, reach[:piece_log2], piece_bytes - 1)),
+            *(new[name].eq(transfer[name]) for name in _KEPT),
+            new.quiet.eq(transfer.quiet | ~last),
+            new.target.eq(job.target + offset),
+            new.size.eq(ends + 1),
+            new.reach.eq(Mux(transfer.loop, ends >> bus_log2, ends >> LINE_BYTES.bit_length() - 1)),
+            o.eq(job),
+        ]
+        with m.If(leaves):
+            m.d.sync += index.eq(Mux(last, 0, index + 1))
+        with m.If(transfer.loop | transfer.stage):
+            m.d.comb += [
+                o.walk.data_bytes.eq(new.size),
+                o.transfer.run_bytes.eq(new.size),
+                o.transfer.data_end.eq(new.size),
+                o.transfer.quiet.eq(1),
+                o.transfer.signal.eq(0),
+                o.transfer.reduction.eq(Reduction.NONE),
+            ]
+        with m.If(transfer.loop):
+            m.d.comb += o.transfer.smem.eq(transfer.smem + offset)
+        with m.If(transfer.stage):
+            m.d.comb += o.walk.origin.eq(job.walk.origin + offset)
+        return last
+
+    def _second(self, m):
+        """The second job of the oldest pending piece."""
+        old, o = self.pending.o.p, self.o.p
+        m.d.comb += [
+            o.eq(0),
+            *block_job(
+                o,
+                store=old.stage,
+                address=Mux(old.stage, old.target, 0),
+                smem=Mux(old.loop, old.target, 0),
+                size=old.size,
+            ),
+            *(o.transfer[name].eq(old[name]) for name in (*_KEPT, "quiet")),
+            o.walk.loop.eq(old.loop),
+        ]

@@ -1,0 +1,93 @@
+"""The end of a command: its bytes are reported to the barrier, its tag to the processor, its error to the record."""
+
+from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec import Error
+
+from ...lib.arbiter import RoundRobinArbiter
+from ...smem.layouts import LandedLayout
+from ..layouts import CompletionLayout, ErrorLayout
+
+__all__ = ["DoneLayout", "Finisher"]
+
+
+class DoneLayout(data.StructLayout):
+    """The event that ends a command."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "valid": unsigned(1),  # strobe
+                "stored": unsigned(1),  # by the store half: the bytes went to global memory
+                "bytes": unsigned(
+                    params.smem.addr_width + 1
+                ),  # of the command, landed or not; 0 for those that end in setup
+                "record": ErrorLayout(),  # tag and code always; field and value with a code other than NONE
+            }
+        )
+
+
+class Finisher(wiring.Component):
+    """Ends commands, at most one a cycle; the three that end them take turns.
+
+    A transfer that came with a bus error does not complete its barrier, and one of the store half has none.
+
+    Members
+    -------
+    completions : stream of CompletionLayout, in
+        From the load half: transfers whose last line is being written in this cycle or has been. Taken together with
+        ``landed``.
+    stores : stream of CompletionLayout, in
+        From the store half: transfers whose last burst is acknowledged.
+    finished : stream of ErrorLayout, in
+        Commands that moved nothing.
+    landed : stream of LandedLayout, out
+        For the barrier of a transfer that names one. Combinational from ``completions``.
+    done : DoneLayout, out
+        Registered: one cycle after the command's handshake.
+    """
+
+    def __init__(self, params):
+        self.arbiter = RoundRobinArbiter(3)
+        super().__init__(
+            {
+                "completions": In(stream.Signature(CompletionLayout(params))),
+                "stores": In(stream.Signature(CompletionLayout(params))),
+                "finished": In(stream.Signature(ErrorLayout())),
+                "landed": Out(stream.Signature(LandedLayout(params.smem))),
+                "done": Out(DoneLayout(params)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.arbiter = arbiter = self.arbiter
+        load, store, other = arbiter.grant
+        signals = self.completions.p.signal & ~self.completions.p.error
+        m.d.comb += [
+            arbiter.requests.eq(Cat(self.completions.valid, self.stores.valid, self.finished.valid)),
+            arbiter.advance.eq(~load | self.completions.ready),
+            self.completions.ready.eq(load & (self.landed.ready | ~signals)),
+            self.stores.ready.eq(store),
+            self.finished.ready.eq(other),
+            self.landed.p.barrier.eq(self.completions.p.barrier),
+            self.landed.p.bytes.eq(self.completions.p.bytes),
+            self.landed.valid.eq(load & signals),
+        ]
+        completion, record = Signal.like(self.completions.p), self.done.record
+        m.d.comb += completion.eq(Mux(store, self.stores.p, self.completions.p))
+        m.d.sync += self.done.valid.eq(arbiter.grant.any() & arbiter.advance)
+        m.d.sync += self.done.stored.eq(store)
+        with m.If(other):
+            m.d.sync += [self.done.bytes.eq(0), record.eq(self.finished.p)]
+        with m.Else():
+            m.d.sync += [
+                self.done.bytes.eq(completion.bytes),
+                record.code.eq(Mux(completion.error, Mux(completion.write, Error.WRITE, Error.READ), Error.NONE)),
+                record.tag.eq(completion.tag),
+                record.field.eq(0),
+                record.value.eq(completion.address),
+            ]
+        return m

@@ -1,0 +1,1 @@
+"""The load path: from bus words to lines of shared memory."""

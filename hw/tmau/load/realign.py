@@ -1,0 +1,102 @@
+"""Realigner: brings each step together with its bus word, rotated to where it lands."""
+
+from amaranth import unsigned
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ...lib.rotate import rotate_bytes
+from ..layouts import WordLayout
+from .steps import PieceLayout, StepLayout
+from .tracker import ContextLayout
+
+__all__ = ["AlignedLayout", "Realigner"]
+
+
+class AlignedLayout(data.StructLayout):
+    """A piece and the word that its data come from."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "piece": PieceLayout(params),
+                "word": unsigned(params.bus_width),  # byte p belongs to every destination address of p modulo the bus
+                "context": ContextLayout(params),
+                "error": unsigned(1),  # a word that the piece answers for came with an error
+                "address": unsigned(params.addr_width),  # of the first such word
+            }
+        )
+
+
+class Realigner(wiring.Component):
+    """Takes a bus word for each step that pulls one and rotates it by bytes.
+
+    Errors of words are collected, with the address of the first. They end with the transfer; those of a quiet transfer
+    go on to the one behind it, which belongs to the same command. Errors of a transfer with ``stage`` leave with its
+    lines, and so they end with it too.
+
+    Latency: one cycle from the word (or the step, if it pulls none) to the piece; the word goes through the rotator
+    unregistered. Throughput: one step a cycle.
+
+    Members
+    -------
+    steps : In(stream of StepLayout)
+    words : In(stream of WordLayout)
+        From the bus, in the order in which the steps pull them.
+    loop : In(stream of WordLayout)
+        From the store half, for the steps of transfers with ``loop``.
+    aligned : Out(stream of AlignedLayout)
+    stall_data : Out(1)
+        In this cycle a step waits for its word.
+    """
+
+    def __init__(self, params):
+        self._params = params
+        super().__init__(
+            {
+                "steps": In(stream.Signature(StepLayout(params))),
+                "words": In(stream.Signature(WordLayout(params))),
+                "loop": In(stream.Signature(WordLayout(params))),
+                "aligned": Out(stream.Signature(AlignedLayout(params))),
+                "stall_data": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        step, aligned = self.steps.payload, self.aligned.payload
+        loop = step.context.loop
+
+        free = ~self.aligned.valid | self.aligned.ready
+        pulls = self.steps.valid & step.pull
+        word = Signal(WordLayout(self._params))
+        m.d.comb += [
+            word.eq(Mux(loop, self.loop.payload, self.words.payload)),
+            self.stall_data.eq(pulls & ~Mux(loop, self.loop.valid, self.words.valid)),
+            self.steps.ready.eq(free & ~self.stall_data),
+            self.words.ready.eq(free & pulls & ~loop),
+            self.loop.ready.eq(free & pulls & loop),
+        ]
+
+        rotated = rotate_bytes(m, Mux(step.pull, word.data, aligned.word), step.rotate, left=True)
+
+        # The output register is also where errors are collected: it is never cleared in between.
+        ended, erred = Signal(), Signal()
+        m.d.comb += [
+            ended.eq(aligned.piece.last & (~aligned.context.quiet | aligned.context.stage)),
+            erred.eq(aligned.error & ~ended),
+        ]
+
+        with m.If(free):
+            m.d.sync += self.aligned.valid.eq(self.steps.valid & ~self.stall_data)
+        with m.If(self.steps.valid & self.steps.ready):
+            m.d.sync += [
+                aligned.piece.eq(step.piece),
+                aligned.context.eq(step.context),
+                aligned.error.eq(erred | (step.pull & word.error)),
+            ]
+            with m.If(step.pull | step.reuse):
+                m.d.sync += aligned.word.eq(rotated)
+            with m.If(~erred):
+                m.d.sync += aligned.address.eq(word.address)
+        return m

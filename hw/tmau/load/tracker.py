@@ -1,0 +1,119 @@
+"""Response tracker: what the load half must know of every read in flight."""
+
+from amaranth import unsigned
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from ...lib.stream import Queue
+from ..layouts import RowLayout, TransferLayout
+
+__all__ = ["ContextLayout", "ResponseTracker", "RunLayout"]
+
+
+class ContextLayout(data.StructLayout):
+    """What the stages after the tracker need of a transfer; each member means the same as in ``TransferLayout``."""
+
+    def __init__(self, params):
+        ending = ("tag", "quiet", "signal", "barrier", "bytes")
+        moving = ("swizzle", "tf32", "loop", "stage", "reduction", "element")
+        transfer = TransferLayout(params)
+        # The fill of loads has a period of four bytes.
+        super().__init__({name: transfer[name].shape for name in ending + moving} | {"fill": unsigned(32)})
+
+
+class RunLayout(data.StructLayout):
+    """One run in byte addresses of shared memory, ``start <= data_start < data_end <= end``.
+
+    Ends are exclusive and may be the size of the memory, hence the bit more than an address has.
+    """
+
+    def __init__(self, params):
+        address = unsigned(params.smem.addr_width + 1)
+        super().__init__(
+            {
+                "start": address,
+                "end": address,  # more than start
+                "inside": unsigned(1),  # the next four members mean something; otherwise the whole run is fill
+                "data_start": address,
+                "data_end": address,
+                "word_end": address,  # where the byte after the first bus word would land
+                "shared": unsigned(1),  # the first bus word is the last one of the previous inside run
+                "close": unsigned(1),  # nothing follows in the line in which the run ends
+                "last": unsigned(1),  # last run of the transfer; implies close
+                "context": ContextLayout(params),
+            }
+        )
+
+
+class ResponseTracker(wiring.Component):
+    """Keeps transfers and rows in memories and turns them into runs in absolute addresses.
+
+    Latency: one cycle from the row (or the transfer, if that comes later) to its run. Throughput: one run a cycle,
+    without a pause between transfers. The payload of ``runs`` comes through adders from the queues' outputs.
+
+    Members
+    -------
+    transfers : In(stream of TransferLayout)
+        One for each transfer, before or with its first row; ``commands_in_flight`` of them fit.
+    rows : In(stream of RowLayout)
+        One for each run, in order; ``max_outstanding`` of them fit.
+    runs : Out(stream of RunLayout)
+    """
+
+    def __init__(self, params):
+        self._params = params
+        self.transfer_queue = Queue(TransferLayout(params), params.commands_in_flight)
+        self.row_queue = Queue(RowLayout(params), params.max_outstanding)
+        self.first = Signal(init=1)  # the run at the output is the first of its transfer
+        self.following = Signal(params.smem.addr_width + 1)  # where it starts otherwise
+        super().__init__(
+            {
+                "transfers": In(stream.Signature(TransferLayout(params))),
+                "rows": In(stream.Signature(RowLayout(params))),
+                "runs": Out(stream.Signature(RunLayout(params))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        params = self._params
+        m.submodules.transfers = transfers = self.transfer_queue
+        m.submodules.rows = rows = self.row_queue
+        connect(m, tracker=flipped(self.transfers), transfers=transfers.i)
+        connect(m, tracker=flipped(self.rows), rows=rows.i)
+
+        transfer, row, run = transfers.o.payload, rows.o.payload, self.runs.payload
+        taken = self.runs.valid & self.runs.ready
+        m.d.comb += [
+            self.runs.valid.eq(transfers.o.valid & rows.o.valid),
+            rows.o.ready.eq(transfers.o.valid & self.runs.ready),
+            transfers.o.ready.eq(taken & row.last),
+        ]
+
+        # The transfer's address is only good for its first run.
+        first, following = self.first, self.following
+        start, end, gap = Signal.like(following), Signal.like(following), Signal.like(transfer.gap)
+        m.d.comb += [
+            start.eq(Mux(first, transfer.smem, following)),
+            end.eq(start + transfer.run_bytes),
+            gap.eq(Mux(row.skip, transfer.gap, 0)),
+        ]
+        with m.If(taken):
+            m.d.sync += [first.eq(row.last), following.eq(end + gap)]
+
+        m.d.comb += [
+            run.start.eq(start),
+            run.end.eq(end),
+            run.inside.eq(row.inside),
+            run.data_start.eq(start + transfer.data_start),
+            run.data_end.eq(start + transfer.data_end),
+            run.word_end.eq(start + transfer.data_start + (params.bus_bytes - row.offset)),
+            run.shared.eq(row.shared),
+            run.close.eq(row.last | (end[:7] + gap)[7:].any()),
+            run.last.eq(row.last),
+        ]
+        m.d.comb += [
+            run.context[name].eq(transfer[name][: len(run.context[name])]) for name, _ in ContextLayout(params)
+        ]
+        return m

@@ -1,0 +1,1 @@
+"""Setup: rules of each kind of command, and its jobs."""

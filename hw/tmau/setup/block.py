@@ -1,0 +1,222 @@
+"""Setup of commands on blocks, descriptor fields and groups: rules, and one or two jobs a command (tmau.md 7, 9)."""
+
+from amaranth import Cat, Module, Mux, Signal, signed, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec import BLOCK, COMMAND_FIELD, DESCRIPTOR, GROUP, REPLACE, Element, Opcode, Reduction, Space
+
+from ...bus.commands import command_layout, command_view
+from ..descriptor.layouts import FaultLayout
+from ..jobs import JobLayout, block_job
+from ..layouts import ErrorLayout, WindowsLayout
+from ..params import MAX_GROUPS
+from .block_rules import MeasuredLayout, block_rules
+from .replace import FieldLocator, PlaceLayout
+
+__all__ = ["BlockSetup"]
+
+_FIELD_BYTES = 8  # that a REPLACE changes
+
+
+class BlockSetup(wiring.Component):
+    """Checks commands of the formats BLOCK, GROUP and REPLACE, makes their jobs, and holds up those that wait.
+
+    Latency 3, one job a cycle. Stages: ends of the ranges and place of the field; rules; the command at the outputs,
+    which leaves as one job, as two of which the first is quiet (REPLACE), or as an end.
+
+    Members
+    -------
+    i : stream of command_layout, in
+        COPY_BLOCK, PREFETCH_BLOCK, COMMIT, WAIT, WAIT_ALL, or REPLACE with a sound descriptor address.
+    windows : WindowsLayout, in
+    jobs : stream of JobLayout, out
+    finished : stream of ErrorLayout, out
+        Commands that end here: refused ones, and with code NONE those that move nothing.
+    busy : 1, out
+        A command is in here.
+    commit : 1, out
+        Strobe: a COMMIT ends.
+    unfinished, unread : range(MAX_GROUPS + 1), in
+        Groups; a WAIT ends when there are few enough.
+    groups_full : 1, in
+        A COMMIT must wait.
+    still : 1, in
+        No transfer is under way: a WAIT_ALL ends.
+    """
+
+    def __init__(self, params):
+        self.params = params
+        super().__init__(
+            {
+                "i": In(stream.Signature(command_layout())),
+                "windows": In(WindowsLayout(params)),
+                "jobs": Out(stream.Signature(JobLayout(params))),
+                "finished": Out(stream.Signature(ErrorLayout())),
+                "busy": Out(1),
+                "commit": Out(1),
+                "unfinished": In(range(MAX_GROUPS + 1)),
+                "unread": In(range(MAX_GROUPS + 1)),
+                "groups_full": In(1),
+                "still": In(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        valid = Signal(3)
+        leave = Signal()  # the command at the outputs is done with
+        load = Signal(3)  # a stage takes what is before it
+        free2 = ~valid[2] | leave
+        free1 = ~valid[1] | free2
+        m.d.comb += [
+            self.i.ready.eq(~valid[0] | free1),
+            load.eq(Cat(self.i.ready, free1, free2)),
+            self.busy.eq(valid.any()),
+        ]
+        for stage, before in enumerate((self.i.valid, valid[0], valid[1])):
+            with m.If(load[stage]):
+                m.d.sync += valid[stage].eq(before)
+        first = self._measure(m, load[0])
+        rules = block_rules(self.params, self.windows, first)
+        second = self._judge(m, load[1], first, rules)
+        third = self._choose(m, load[2], second, rules)
+        self._send(m, valid[2], third, leave)
+        return m
+
+    def _measure(self, m, load):
+        """First stage: the last bytes of both ranges, the distances between them, the place of the field."""
+        block = command_view(BLOCK, self.i.p)
+        replace = command_view(REPLACE, self.i.p)
+        first = Signal(MeasuredLayout(self.params))
+        m.submodules.locator = locator = FieldLocator()
+        m.d.comb += [locator.field.eq(replace.field), locator.index.eq(replace.index)]
+        reach = Signal(
+            signed(33)
+        )  # from the first byte to the last; REPLACE names a descriptor where others have a source
+        m.d.comb += reach.eq(Mux(block.opcode == Opcode.REPLACE, DESCRIPTOR.bytes - 1, block.size - 1))
+        with m.If(load):
+            m.d.sync += [
+                first.command.eq(self.i.p),
+                first.source_last.eq(block.source + reach),
+                first.destination_last.eq(block.destination + reach),
+                first.ahead.eq(block.destination - block.source),
+                first.behind.eq(block.source - block.destination),
+                first.place.eq(locator.place),
+            ]
+        return first
+
+    def _judge(self, m, load, first, rules):
+        """Second stage: every rule on its own."""
+        second = Signal(
+            data.StructLayout({"command": command_layout(), "place": PlaceLayout(), "broken": unsigned(len(rules))})
+        )
+        with m.If(load):
+            m.d.sync += [
+                second.command.eq(first.command),
+                second.place.eq(first.place),
+                second.broken.eq(Cat(condition for _, _, _, condition in rules)),
+            ]
+        return second
+
+    def _choose(self, m, load, second, rules):
+        """Third stage: the first rule that is broken, and what the jobs need."""
+        block, replace, place = command_view(BLOCK, second.command), command_view(REPLACE, second.command), second.place
+        third = Signal(
+            data.StructLayout(
+                {
+                    "command": command_layout(),
+                    "fault": FaultLayout(),
+                    "moves": unsigned(1),  # there are jobs
+                    "twice": unsigned(1),  # two of them
+                    # Of a REPLACE:
+                    "word": unsigned(self.params.addr_width),  # global address of the 64 bits that it changes
+                    "kept": unsigned(64),  # ones in them where it does not
+                    "set": unsigned(64),  # ones in them where it sets ones
+                }
+            )
+        )
+        fault, chosen = Signal(FaultLayout()), Signal.like(second.broken)
+        m.d.comb += chosen.eq(second.broken & -second.broken)  # the lowest one
+        for index, (code, fmt, field, _) in enumerate(rules):
+            with m.If(chosen[index]):
+                m.d.comb += [
+                    fault.code.eq(code),
+                    fault.field.eq(COMMAND_FIELD + fmt.index(field)),
+                    fault.value.eq(command_view(fmt, second.command)[field]),
+                ]
+        replaces = block.opcode == Opcode.REPLACE
+        copies = (block.opcode == Opcode.COPY_BLOCK) & (block.size != 0)
+        with m.If(load):
+            m.d.sync += [
+                third.command.eq(second.command),
+                third.fault.eq(fault),
+                third.moves.eq((replaces | copies) & ~second.broken.any()),
+                third.twice.eq(replaces),
+                third.word.eq(replace.descriptor + (place.word << 3)),
+                third.kept.eq(~(place.ones << place.lsb)),
+                third.set.eq(replace.value << place.lsb),
+            ]
+        return third
+
+    def _send(self, m, valid, third, leave):
+        """The command at the outputs: its jobs one after the other, or its end."""
+        block = command_view(BLOCK, third.command)
+        later = Signal()  # the first of two jobs has left
+        last = ~third.twice | later
+        m.d.comb += [
+            self.jobs.valid.eq(valid & third.moves),
+            self.finished.valid.eq(valid & ~third.moves & self._may_end(m, third)),
+            self.finished.p.code.eq(third.fault.code),
+            self.finished.p.field.eq(third.fault.field),
+            self.finished.p.value.eq(third.fault.value),
+            self.finished.p.tag.eq(block.tag),
+            leave.eq((self.jobs.valid & self.jobs.ready & last) | (self.finished.valid & self.finished.ready)),
+            self.commit.eq(leave & (block.opcode == Opcode.COMMIT)),
+        ]
+        with m.If(self.jobs.valid & self.jobs.ready):
+            m.d.sync += later.eq(~last)
+
+        job, transfer = self.jobs.p, self.jobs.p.transfer
+        replaces, to_shared = block.opcode == Opcode.REPLACE, block.destination_space == Space.SHARED
+        within = block.source_space == block.destination_space
+        with m.If(replaces):
+            m.d.comb += [
+                *block_job(job, store=1, address=third.word, smem=0, size=_FIELD_BYTES),
+                transfer.immediate.eq(1),
+                transfer.fill.eq(Mux(later, third.set, third.kept)),
+                transfer.reduction.eq(Mux(later, Reduction.OR, Reduction.AND)),
+                transfer.element.eq(Element.U64),
+            ]
+        with m.Else():
+            loop, stage = within & to_shared, within & ~to_shared
+            m.d.comb += [
+                *block_job(
+                    job,
+                    store=block.source_space == Space.SHARED,
+                    address=Mux(loop, 0, Mux(to_shared | stage, block.source, block.destination)),
+                    smem=Mux(stage, 0, Mux(to_shared & ~loop, block.destination, block.source)),
+                    size=block.size,
+                    loop=loop,
+                    stage=stage,
+                    target=block.destination,
+                ),
+                transfer.signal.eq(block.signal & to_shared),
+                transfer.reduction.eq(block.reduction),
+                transfer.element.eq(block.element),
+                transfer.bytes.eq(block.size),
+            ]
+        m.d.comb += [transfer.tag.eq(block.tag), transfer.quiet.eq(~last), transfer.barrier.eq(block.barrier)]
+
+    def _may_end(self, m, third):
+        """Whether the command at the outputs, which moves nothing, has nothing to wait for."""
+        group = command_view(GROUP, third.command)
+        may_end = Signal(init=1)
+        with m.Switch(group.opcode):
+            with m.Case(Opcode.COMMIT):
+                m.d.comb += may_end.eq(~self.groups_full)
+            with m.Case(Opcode.WAIT):
+                m.d.comb += may_end.eq(Mux(group.read, self.unread, self.unfinished) <= group.count)
+            with m.Case(Opcode.WAIT_ALL):
+                m.d.comb += may_end.eq(self.still)
+        return may_end

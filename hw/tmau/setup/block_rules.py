@@ -1,0 +1,95 @@
+"""The rules that commands on blocks and on descriptor fields must obey (tmau.md sections 7 and 9)."""
+
+from amaranth import signed, unsigned
+from amaranth.lib import data
+
+from tilewright.golden.spec import BLOCK, REPLACE, Error, Opcode, Reduction, Space
+
+from ...bus.commands import command_layout, command_view
+from .replace import PlaceLayout
+from .rules import no_reduction, outside_global, outside_shared
+
+__all__ = ["MeasuredLayout", "block_rules"]
+
+
+class MeasuredLayout(data.StructLayout):
+    """A command with what the rules compare."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "command": command_layout(),
+                "source_last": signed(66),  # last byte, or that of the descriptor; an empty block ends before it begins
+                "destination_last": signed(66),
+                # Modulo 2^addr_width, as addresses are.
+                "ahead": unsigned(params.addr_width),  # of the destination, from the source on
+                "behind": unsigned(params.addr_width),
+                "place": PlaceLayout(),
+            }
+        )
+
+
+def block_rules(params, windows, measured):
+    """Every rule as (code, format, field, broken), by code and then by field number.
+
+    Parameters
+    ----------
+    windows : View of WindowsLayout
+    measured : View of MeasuredLayout
+    """
+    smem, command = params.smem, measured.command
+    block, replace = command_view(BLOCK, command), command_view(REPLACE, command)
+    copies, replaces = block.opcode == Opcode.COPY_BLOCK, block.opcode == Opcode.REPLACE
+    moves = copies | (block.opcode == Opcode.PREFETCH_BLOCK)
+    sized = block.size != 0
+    from_shared = copies & (block.source_space == Space.SHARED)
+    to_shared = copies & (block.destination_space == Space.SHARED)
+    from_global, to_global = moves & ~from_shared, copies & ~to_shared
+    signals = to_shared & block.signal
+    within_one = copies & sized & (block.source_space == block.destination_space)
+    overlapping = (measured.ahead < block.size) | (measured.behind < block.size)
+
+    def beyond(last):
+        return (last >= 0) & last[smem.addr_width :].any()
+
+    def outside(shared, is_global, address, last):
+        return sized & (
+            (is_global & outside_global(windows, address, last))
+            | (shared & outside_shared(windows, address[: smem.addr_width], last[: smem.addr_width]))
+        )
+
+    barrier = block.barrier[: smem.addr_width]
+    return [
+        (Error.BARRIER_ALIGNMENT, BLOCK, "barrier", signals & block.barrier[:3].any()),
+        (Error.BARRIER_RANGE, BLOCK, "barrier", signals & block.barrier[smem.addr_width :].any()),
+        (
+            Error.REDUCTION,
+            BLOCK,
+            "reduction",
+            copies & (block.reduction != Reduction.NONE) & no_reduction(block.reduction, block.element),
+        ),
+        (Error.BLOCK_ALIGNMENT, BLOCK, "size", moves & block.size[:4].any()),
+        (Error.BLOCK_ALIGNMENT, BLOCK, "source", moves & block.source[:4].any()),
+        (Error.BLOCK_ALIGNMENT, BLOCK, "destination", copies & block.destination[:4].any()),
+        (Error.BLOCK_RANGE, BLOCK, "size", copies & (block.size > smem.size_bytes)),
+        (Error.BLOCK_RANGE, BLOCK, "source", from_shared & beyond(measured.source_last)),
+        (Error.BLOCK_RANGE, BLOCK, "destination", to_shared & beyond(measured.destination_last)),
+        (Error.OVERLAP, BLOCK, "destination", within_one & overlapping),
+        (Error.FIELD, REPLACE, "field", replaces & measured.place.no_field),
+        (Error.FIELD, REPLACE, "index", replaces & measured.place.no_index),
+        (Error.FIELD, REPLACE, "value", replaces & (replace.value & ~measured.place.ones).any()),
+        (
+            Error.WINDOW,
+            REPLACE,
+            "descriptor",
+            replaces & outside_global(windows, replace.descriptor, measured.source_last),
+        ),
+        (Error.WINDOW, BLOCK, "barrier", signals & outside_shared(windows, barrier, barrier)),
+        (Error.WINDOW, BLOCK, "source", outside(from_shared, from_global, block.source, measured.source_last)),
+        (
+            Error.WINDOW,
+            BLOCK,
+            "destination",
+            outside(to_shared, to_global, block.destination, measured.destination_last),
+        ),
+    ]

@@ -1,0 +1,94 @@
+"""The rules that copies between memory and lanes must obey (layouts.md section 2, tmau.md section 9)."""
+
+from amaranth import Mux, unsigned
+from amaranth.lib import data
+
+from tilewright.golden.spec import LANES, Element, Error, LaneLayout
+
+from ...bus.commands import command_layout, command_view
+from .rules import outside_global, outside_shared
+from .strides import StridesLayout
+
+__all__ = ["MAX_EU_LOG2", "MAX_LANES_LOG2", "SidesLayout", "element_log2", "lane_rules"]
+
+MAX_LANES_LOG2 = 6  # 64 lanes of 16 bytes are the smallest shared memory
+MAX_EU_LOG2 = 7
+
+
+class SidesLayout(data.StructLayout):
+    """A LANES command with what the rules compare."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "command": command_layout(),
+                "tensor": StridesLayout(params),  # in global memory
+                "source": StridesLayout(params),
+                "destination": StridesLayout(params),
+                "source_end": unsigned(65),  # first byte behind it, in each lane or in global memory
+                "destination_end": unsigned(65),
+            }
+        )
+
+
+def element_log2(element):
+    """Log2 of the bytes of an element type, 0 for one that does not exist."""
+    log2 = 0
+    for member in Element:
+        log2 |= Mux(element == member, member.bytes.bit_length() - 1, 0)
+    return log2
+
+
+def lane_rules(params, windows, sides):
+    """Every rule as (code, field, broken), by code and then by field number.
+
+    Parameters
+    ----------
+    windows : View of WindowsLayout
+    sides : View of SidesLayout
+    """
+    smem, c = params.smem, command_view(LANES, sides.command)
+    source_global, destination_global = c.source_layout == LaneLayout.GLOBAL, c.destination_layout == LaneLayout.GLOBAL
+    signals = ~destination_global & c.signal
+    lane_bytes = smem.size_bytes >> c.lanes_log2
+    last_lane = (1 << c.lanes_log2) - 1
+    element_mask = (1 << element_log2(c.element)) - 1
+    eu_mask = (1 << c.eu_log2) - 1
+    barrier = c.barrier[: smem.addr_width]
+    both_lanes = ~source_global & ~destination_global
+    overlapping = (c.source < sides.destination_end) & (c.destination < sides.source_end)
+
+    def misaligned(address, layout):
+        padded = (layout == LaneLayout.ALIGNED) | (layout == LaneLayout.ROW_ALIGNED)
+        return (address & (element_mask | Mux(padded, eu_mask, 0))).any()
+
+    def beyond(layout, strides, end):
+        return (layout != LaneLayout.GLOBAL) & (strides.too_large | (end > lane_bytes))
+
+    def no_lane(layout, lane):
+        return lane > Mux(layout == LaneLayout.GLOBAL, 0, last_lane)
+
+    def outside(is_global, address, end):
+        # Lanes are spread over all of shared memory.
+        return Mux(
+            is_global, outside_global(windows, address, end - 1), outside_shared(windows, 0, smem.size_bytes - 1)
+        )
+
+    return [
+        (Error.ELEMENT, "element", c.element > max(Element)),
+        (Error.BARRIER_ALIGNMENT, "barrier", signals & c.barrier[:3].any()),
+        (Error.BARRIER_RANGE, "barrier", signals & c.barrier[smem.addr_width :].any()),
+        (Error.BLOCK_ALIGNMENT, "source", misaligned(c.source, c.source_layout)),
+        (Error.BLOCK_ALIGNMENT, "destination", misaligned(c.destination, c.destination_layout)),
+        (Error.BLOCK_RANGE, "source", beyond(c.source_layout, sides.source, sides.source_end)),
+        (Error.BLOCK_RANGE, "destination", beyond(c.destination_layout, sides.destination, sides.destination_end)),
+        (Error.OVERLAP, "destination", both_lanes & overlapping),
+        (Error.LANES, "lanes_log2", c.lanes_log2 > MAX_LANES_LOG2),
+        (Error.LANES, "eu_log2", (c.eu_log2 > MAX_EU_LOG2) | (c.eu_log2 < element_log2(c.element))),
+        (Error.LANES, "destination_layout", source_global & destination_global),
+        (Error.LANES, "source_lane", no_lane(c.source_layout, c.source_lane)),
+        (Error.LANES, "destination_lane", no_lane(c.destination_layout, c.destination_lane)),
+        (Error.WINDOW, "barrier", signals & outside_shared(windows, barrier, barrier)),
+        (Error.WINDOW, "source", outside(source_global, c.source, sides.source_end)),
+        (Error.WINDOW, "destination", outside(destination_global, c.destination, sides.destination_end)),
+    ]

@@ -1,0 +1,196 @@
+"""Setup of copies between memory and lanes: rules, and a block for each channel or row (layouts.md section 2)."""
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec import COMMAND_FIELD, LANES, Error, LaneLayout
+
+from ...bus.commands import command_layout, command_view
+from ..descriptor.layouts import FaultLayout
+from ..jobs import JobLayout, block_job
+from ..layouts import ErrorLayout, WindowsLayout
+from .lane_cursor import LaneCursor
+from .lane_rules import SidesLayout, element_log2, lane_rules
+from .strides import StrideCalculator
+
+__all__ = ["LaneSetup"]
+
+_CALCULATION = 5  # latency of the stride calculator
+
+
+class LaneSetup(wiring.Component):
+    """Checks a LANES command and expands it, one job a cycle; one command at a time.
+
+    A job moves a channel, or a row where a side is ROW_ALIGNED. All jobs but the last one are quiet. The first one is
+    offered 13 cycles after the command was taken.
+
+    Members
+    -------
+    i : stream of command_layout, in
+    windows : WindowsLayout, in
+    jobs : stream of JobLayout, out
+    finished : stream of ErrorLayout, out
+        Commands that are refused.
+    busy : 1, out
+        A command is in here.
+    """
+
+    def __init__(self, params):
+        self.params = params
+        super().__init__(
+            {
+                "i": In(stream.Signature(command_layout())),
+                "windows": In(WindowsLayout(params)),
+                "jobs": Out(stream.Signature(JobLayout(params))),
+                "finished": Out(stream.Signature(ErrorLayout())),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        sides = Signal(SidesLayout(self.params))
+        fault = Signal(FaultLayout())
+        command = command_view(LANES, sides.command)
+        moving, refusing = Signal(), Signal()
+        start = Signal()  # all rules are kept: the first job comes in the next cycle
+        phase = Signal(range(16))
+        ended = self._move(m, moving, start, sides, command)
+
+        with m.FSM() as fsm:
+            with m.State("Idle"):
+                m.d.comb += self.i.ready.eq(1)
+                m.d.sync += [sides.command.eq(self.i.p), phase.eq(0)]
+                with m.If(self.i.valid):
+                    m.next = "Measure"
+            with m.State("Measure"):
+                m.d.sync += phase.eq(phase + 1)
+                # Three tensors through the calculator, then ends, rules, and the first of them that is broken.
+                with m.If(phase == _CALCULATION + 6):
+                    with m.If(fault.code == Error.NONE):
+                        m.d.comb += start.eq(1)
+                        m.next = "Move"
+                    with m.Else():
+                        m.next = "Refuse"
+            with m.State("Move"):
+                m.d.comb += moving.eq(1)
+                with m.If(ended):
+                    m.next = "Idle"
+            with m.State("Refuse"):
+                m.d.comb += refusing.eq(1)
+                with m.If(self.finished.ready):
+                    m.next = "Idle"
+        m.d.comb += [
+            self.busy.eq(~fsm.ongoing("Idle")),
+            self.finished.valid.eq(refusing),
+            self.finished.p.code.eq(fault.code),
+            self.finished.p.tag.eq(command.tag),
+            self.finished.p.field.eq(fault.field),
+            self.finished.p.value.eq(fault.value),
+        ]
+        self._measure(m, phase, sides, command)
+        self._judge(m, sides, command, fault)
+        return m
+
+    def _measure(self, m, phase, sides, command):
+        """One calculator works on the tensor as it lies in global memory, at the source, and at the destination."""
+        m.submodules.calculator = calculator = StrideCalculator(self.params)
+        shape, log2 = calculator.i, Signal(2)
+        m.d.comb += [
+            log2.eq(element_log2(command.element)),
+            *(shape.sizes[d].eq(command[f"shape{d}"]) for d in range(4)),
+            shape.element_log2.eq(log2),
+            shape.eu_log2.eq(command.eu_log2),
+        ]
+        for turn, name in enumerate(("source", "destination"), start=1):
+            layout, lane = command[f"{name}_layout"], command[f"{name}_lane"]
+            with m.If((phase == turn) & (layout != LaneLayout.GLOBAL)):
+                m.d.comb += [
+                    shape.layout.eq(layout),
+                    shape.start_lane.eq(lane),
+                    shape.lanes_log2.eq(command.lanes_log2),
+                ]
+        for turn, side in enumerate((sides.tensor, sides.source, sides.destination)):
+            with m.If(phase == turn + _CALCULATION):
+                m.d.sync += side.eq(calculator.o)
+        m.d.sync += [
+            sides.source_end.eq(command.source + sides.source.bytes),
+            sides.destination_end.eq(command.destination + sides.destination.bytes),
+        ]
+
+    def _judge(self, m, sides, command, fault):
+        """The first rule that is broken, two cycles after its numbers are there."""
+        rules = lane_rules(self.params, self.windows, sides)
+        broken, chosen = Signal(len(rules)), Signal(len(rules))
+        m.d.sync += [broken.eq(Cat(condition for _, _, condition in rules)), fault.eq(0)]
+        m.d.comb += chosen.eq(broken & -broken)  # the lowest one
+        for index, (code, field, _) in enumerate(rules):
+            with m.If(chosen[index]):
+                m.d.sync += [
+                    fault.code.eq(code),
+                    fault.field.eq(COMMAND_FIELD + LANES.index(field)),
+                    fault.value.eq(command[field]),
+                ]
+
+    def _move(self, m, moving, start, sides, command):
+        """The jobs; returns whether the last one leaves."""
+        params, tensor = self.params, sides.tensor
+        row, channel, batch = Signal(16), Signal(16), Signal(16)
+        done = Signal(params.smem.addr_width + 1)  # bytes before this piece
+        by_row = (command.source_layout == LaneLayout.ROW_ALIGNED) | (
+            command.destination_layout == LaneLayout.ROW_ALIGNED
+        )
+        from_global = command.source_layout == LaneLayout.GLOBAL
+        to_global = command.destination_layout == LaneLayout.GLOBAL
+        within = ~from_global & ~to_global
+        step = Signal()
+        last_row = ~by_row | (row == command.shape1)
+        last_channel = last_row & (channel == command.shape2)
+        last = last_channel & (batch == command.shape3)
+        size = Mux(by_row, tensor.row, tensor.channel)
+        m.d.comb += step.eq(moving & self.jobs.ready)
+
+        places = []
+        for name in ("source", "destination"):
+            m.submodules[name] = cursor = LaneCursor(params)
+            places.append(cursor.address)
+            m.d.comb += [
+                cursor.strides.eq(sides[name]),
+                cursor.lanes_log2.eq(command.lanes_log2),
+                cursor.start_lane.eq(command[f"{name}_lane"]),
+                cursor.base.eq(command[name]),
+                cursor.start.eq(start),
+                cursor.step.eq(step),
+                cursor.next_channel.eq(last_row),
+                cursor.next_batch.eq(last_channel),
+            ]
+        with m.If(start):
+            m.d.sync += [row.eq(0), channel.eq(0), batch.eq(0), done.eq(0)]
+        with m.Elif(step):
+            m.d.sync += [row.eq(Mux(last_row, 0, row + 1)), done.eq(done + size)]
+            with m.If(last_row):
+                m.d.sync += channel.eq(Mux(last_channel, 0, channel + 1))
+            with m.If(last_channel):
+                m.d.sync += batch.eq(batch + 1)
+
+        store = ~from_global
+        transfer = self.jobs.p.transfer
+        m.d.comb += [
+            self.jobs.valid.eq(moving),
+            *block_job(
+                self.jobs.p,
+                store=store,
+                address=Mux(within, 0, Mux(to_global, command.destination, command.source) + done),
+                smem=Mux(store, *places),
+                size=size,
+                loop=within,
+                target=places[1],
+            ),
+            transfer.tag.eq(command.tag),
+            transfer.quiet.eq(~last),
+            transfer.signal.eq(command.signal & ~to_global),
+            transfer.barrier.eq(command.barrier),
+            transfer.bytes.eq(tensor.bytes),
+        ]
+        return step & last

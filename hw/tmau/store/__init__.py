@@ -1,0 +1,1 @@
+"""The store path: from lines of shared memory to bus words."""

@@ -1,0 +1,104 @@
+"""Store tracker: what waits to be stored, in two memories, and where each run lies."""
+
+from amaranth import unsigned
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, flipped
+
+from ...lib.join import join
+from ...lib.stream import Queue
+from ..layouts import StoreRunLayout, TransferLayout
+
+__all__ = ["StoreContextLayout", "StoreTracker", "StoredRunLayout"]
+
+
+class StoreContextLayout(data.StructLayout):
+    """What the rooms after the tracker need of a transfer; each member means the same as in ``TransferLayout``."""
+
+    def __init__(self, params):
+        members = ("tag", "quiet", "bytes", "swizzle", "fill", "immediate", "loop", "stage", "reduction", "element")
+        transfer = TransferLayout(params)
+        super().__init__({name: transfer[name].shape for name in members})
+
+
+class StoredRunLayout(data.StructLayout):
+    """The part of a run that is stored."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                # Byte address in shared memory; with ``immediate`` the global address, which says how the fill lies.
+                "source": unsigned(params.smem.addr_width),
+                "address": unsigned(params.addr_width),  # global byte address
+                "bytes": unsigned(params.smem.addr_width + 1),  # at least 1
+                "empty": unsigned(1),  # nothing is stored, the transfer only ends here; the three above mean nothing
+                "last": unsigned(1),  # of the transfer; with ``empty`` always
+                "context": StoreContextLayout(params),
+            }
+        )
+
+
+class StoreTracker(wiring.Component):
+    """Keeps transfers and runs in memories and turns them into byte addresses.
+
+    Runs that lie outside the tensor are dropped, a cycle each; if a transfer's last one does, an empty run ends the
+    transfer. Latency: one cycle from the run (or the transfer, if that comes later). Throughput: one run a cycle,
+    without a pause between transfers. The payload of ``o`` comes through one adder from the queues' outputs.
+
+    Members
+    -------
+    transfers : stream of TransferLayout, in
+        One for each transfer, before or with its first run; ``commands_in_flight`` of them fit.
+    runs : stream of StoreRunLayout, in
+        In order; ``max_outstanding`` of them fit.
+    o : stream of StoredRunLayout, out
+    """
+
+    def __init__(self, params):
+        self.params = params
+        self.transfer_queue = Queue(TransferLayout(params), params.commands_in_flight)
+        self.run_queue = Queue(StoreRunLayout(params), params.max_outstanding)
+        super().__init__(
+            {
+                "transfers": In(stream.Signature(TransferLayout(params))),
+                "runs": In(stream.Signature(StoreRunLayout(params))),
+                "o": Out(stream.Signature(StoredRunLayout(params))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.transfers = transfers = self.transfer_queue
+        m.submodules.runs = runs = self.run_queue
+        join(m, tracker=flipped(self.transfers), transfers=transfers.i)
+        join(m, tracker=flipped(self.runs), runs=runs.i)
+
+        transfer, run, stored = transfers.o.p, runs.o.p, self.o.p
+        both = transfers.o.valid & runs.o.valid
+        kept = run.inside | run.last
+        taken = both & (self.o.ready | ~kept)
+        m.d.comb += [
+            self.o.valid.eq(both & kept),
+            runs.o.ready.eq(taken),
+            transfers.o.ready.eq(taken & run.last),
+        ]
+
+        # The transfer's address is only good for its first run.
+        first = Signal(init=1)
+        following = Signal(self.params.smem.addr_width)
+        start = Mux(first, transfer.smem, following)
+        with m.If(taken):
+            m.d.sync += [
+                first.eq(run.last),
+                following.eq(start + transfer.run_bytes + Mux(run.skip, transfer.gap, 0)),
+            ]
+
+        m.d.comb += [
+            stored.source.eq(Mux(transfer.immediate, run.address, start + transfer.data_start)),
+            stored.address.eq(run.address),
+            stored.bytes.eq(transfer.data_end - transfer.data_start),
+            stored.empty.eq(~run.inside),
+            stored.last.eq(run.last),
+        ]
+        m.d.comb += [stored.context[name].eq(transfer[name]) for name, _ in StoreContextLayout(self.params)]
+        return m

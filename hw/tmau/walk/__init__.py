@@ -1,0 +1,1 @@
+"""Walks: from a job to runs of bytes, and their requests."""

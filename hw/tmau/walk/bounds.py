@@ -1,0 +1,104 @@
+"""Bounds: which indices of a dimension lie inside the tensor (tmau.md section 3).
+
+Index i of a dimension has coordinate ``c + i * t`` and lies inside if ``0 <= c + i * t < size``. As t is positive these
+indices are one interval ``first <= i < end``. Setup works the interval out once a command, so that the walker compares
+nine-bit indices and not 33-bit coordinates in every cycle.
+"""
+
+from amaranth import Module, Mux, Signal, signed, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from ...lib.divide import CeilDivider
+from ..jobs import IntervalLayout
+
+__all__ = ["BoundsCheck", "BoundsDistance", "BoundsInterval"]
+
+
+class BoundsDistance(wiring.Component):
+    """Elements from the start coordinate to both edges of the tensor, as far as a box of 256 elements can see.
+
+    Combinational.
+
+    Members
+    -------
+    coord : signed(32), in
+        Start coordinate c.
+    size : unsigned(32), in
+        Elements of the tensor minus one.
+    below : unsigned(9), out
+        Elements from c up to coordinate 0: ``-c``, limited to 0 … 256.
+    above : unsigned(9), out
+        Elements from c up to the tensor's end: ``size - c``, limited to 0 … 256.
+    """
+
+    coord: In(signed(32))
+    size: In(unsigned(32))
+    below: Out(unsigned(9))
+    above: Out(unsigned(9))
+
+    def elaborate(self, platform):
+        m = Module()
+        negated, rest = Signal(signed(33)), Signal(signed(34))
+        m.d.comb += [negated.eq(-self.coord), rest.eq(self.size - self.coord + 1)]
+        for distance, limited in ((negated, self.below), (rest, self.above)):
+            m.d.comb += limited.eq(Mux(distance < 0, 0, Mux(distance[8:-1].any(), 256, distance[:8])))
+        return m
+
+
+class BoundsInterval(wiring.Component):
+    """The interval of indices inside the tensor, from the distances of :class:`BoundsDistance`. Combinational.
+
+    Members
+    -------
+    below, above : unsigned(9), in
+        Distances to the edges, in elements.
+    traversal : unsigned(3), in
+        Step t minus one.
+    count : unsigned(9), in
+        Indices that the command takes.
+    interval : IntervalLayout, out
+        Both limits at most ``count``.
+    """
+
+    below: In(unsigned(9))
+    above: In(unsigned(9))
+    traversal: In(unsigned(3))
+    count: In(unsigned(9))
+    interval: Out(IntervalLayout())
+
+    def elaborate(self, platform):
+        m = Module()
+        for name, distance, limit in (
+            ("first", self.below, self.interval.first),
+            ("end", self.above, self.interval.end),
+        ):
+            m.submodules[name] = divide = CeilDivider()
+            m.d.comb += [divide.n.eq(distance), divide.t.eq(self.traversal)]
+            m.d.comb += limit.eq(Mux(divide.o < self.count, divide.o, self.count))
+        return m
+
+
+class BoundsCheck(wiring.Component):
+    """Whether the run at the walker's indices lies inside the tensor. Combinational.
+
+    Members
+    -------
+    indices : array of five unsigned(8), in
+        One a level of the walk.
+    intervals : array of five IntervalLayout, in
+    inside : 1, out
+    """
+
+    indices: In(data.ArrayLayout(8, 5))
+    intervals: In(data.ArrayLayout(IntervalLayout(), 5))
+    inside: Out(1)
+
+    def elaborate(self, platform):
+        m = Module()
+        inside = Signal(5)
+        for d in range(5):
+            index, interval = self.indices[d], self.intervals[d]
+            m.d.comb += inside[d].eq((interval.first <= index) & (index < interval.end))
+        m.d.comb += self.inside.eq(inside.all())
+        return m

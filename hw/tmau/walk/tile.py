@@ -1,0 +1,83 @@
+"""The tile walker: visits every run of a box, in the order dimension 0, 1, 2, 3, 4 (tmau.md section 3)."""
+
+from amaranth import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ...lib.loop import LoopNest
+from ..jobs import WalkLayout
+from ..layouts import BoxRunLayout
+from .address import AddressGenerator
+from .bounds import BoundsCheck
+
+__all__ = ["TileWalker"]
+
+_LEVELS = 5
+
+
+class TileWalker(wiring.Component):
+    """Visits the runs of a box one a cycle, without a gap from one transfer to the next.
+
+    Latency 1 from ``i`` to the first run. Composed of a loop nest (which index), an address generator (where) and a
+    bounds check (inside or not), all driven by the same steps.
+
+    Members
+    -------
+    i : stream of WalkLayout, in
+        Taken while idle, or with the last run of the transfer before.
+    o : stream of BoxRunLayout, out
+        As many as the product of ``lasts[d] + 1``.
+    busy : 1, out
+        Registered: a walk is under way.
+    """
+
+    def __init__(self, params):
+        self.params = params
+        super().__init__(
+            {
+                "i": In(stream.Signature(WalkLayout(params))),
+                "o": Out(stream.Signature(BoxRunLayout(params))),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.loop = loop = LoopNest([8] * _LEVELS)
+        m.submodules.address = address = AddressGenerator(addr_width=self.params.addr_width, levels=_LEVELS)
+        m.submodules.bounds = bounds = BoundsCheck()
+        start, step = Signal(), Signal()
+        walk = Signal(WalkLayout(self.params))  # of the transfer under way
+
+        m.d.comb += [
+            self.o.valid.eq(self.busy),
+            step.eq(self.o.valid & self.o.ready),
+            self.i.ready.eq(~self.busy | (self.o.ready & self.o.p.last)),
+            start.eq(self.i.valid & self.i.ready),
+        ]
+        with m.If(self.i.ready):
+            m.d.sync += self.busy.eq(self.i.valid)
+        with m.If(start):
+            m.d.sync += walk.eq(self.i.p)
+
+        m.d.comb += [
+            loop.start.eq(start),
+            loop.lasts.eq(self.i.p.lasts),
+            loop.step.eq(step),
+            address.load.eq(start),
+            address.strides.eq(walk.strides),
+            bounds.indices.eq(loop.indices),
+            bounds.intervals.eq(walk.intervals),
+            self.o.p.address.eq(address.address),
+            self.o.p.bytes.eq(walk.data_bytes),
+            self.o.p.inside.eq(bounds.inside & ~walk.outside),
+            self.o.p.skip.eq(loop.at_last[0]),
+            self.o.p.last.eq(loop.final),
+            self.o.p.store.eq(walk.store),
+            self.o.p.loop.eq(walk.loop),
+        ]
+        # The walk begins at the first byte inside the tensor; strides lead from there to that of the next run.
+        m.d.comb += [origin.eq(self.i.p.origin + self.i.p.data_start) for origin in address.origins]
+        with m.If(step):
+            m.d.comb += address.advance.eq(loop.advance)
+        return m

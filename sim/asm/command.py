@@ -1,0 +1,58 @@
+"""``tilewright asm``: commands, or instructions of the processing engine, from their text to words, and back."""
+
+import sys
+from pathlib import Path
+
+from tilewright.golden.spec import COMMAND
+
+from ..usage import UsageError
+from .pe.assembler import INSTRUCTION_BITS, assemble_program
+from .pe.disassembler import disassemble_instruction
+from .tmau.assembler import assemble
+from .tmau.disassembler import disassemble
+
+__all__ = ["configure", "run"]
+
+#: Readers, writers and widths of both kinds of word.
+_TMAU = assemble, disassemble, COMMAND.bits
+_PE = assemble_program, disassemble_instruction, INSTRUCTION_BITS
+
+
+def configure(parser):
+    """Adds the arguments of the subcommand."""
+    parser.add_argument("file", metavar="FILE", type=Path, help="commands or instructions; with --back, words")
+    parser.add_argument("--pe", action="store_true", help="instructions of the processing engine, not commands")
+    parser.add_argument("--back", action="store_true", help="write the text of words, one hexadecimal number a line")
+    parser.add_argument("--out", metavar="FILE", type=Path, help="write there, not to the standard output")
+
+
+def run(args):
+    """Runs the subcommand; returns 0."""
+    try:
+        text = args.file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{args.file}: cannot be read: {getattr(error, 'strerror', 'it is no text')}") from None
+    read, write, bits = _PE if args.pe else _TMAU
+    lines = map(write, _words(text, bits)) if args.back else (f"{word:0{bits // 4}x}" for word in read(text))
+    output = "".join(f"{line}\n" for line in lines)
+    if args.out is None:
+        sys.stdout.write(output)
+        return 0
+    try:
+        args.out.write_text(output, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{args.out}: cannot be written: {error.strerror}") from None
+    return 0
+
+
+def _words(text, bits):
+    """The numbers of a file of words of ``bits`` bits."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                word = int(line, 16)
+            except ValueError:
+                word = -1
+            if not 0 <= word < 1 << bits:
+                raise UsageError(f"line {number}: {line.strip()!r} must be a hexadecimal number of {bits} bits")
+            yield word

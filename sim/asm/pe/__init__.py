@@ -1,0 +1,1 @@
+"""The text of instructions of the processing engine."""

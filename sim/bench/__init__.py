@@ -1,0 +1,1 @@
+"""Speed, in exact cycles beside their limits."""

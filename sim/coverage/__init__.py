@@ -1,0 +1,1 @@
+"""Functional coverage: which combinations of features a set of commands has shown."""

@@ -1,0 +1,158 @@
+"""``tilewright area``: what each room costs in look-up tables, flip-flops and memories, and how deep its logic is.
+
+Yosys maps every room by itself, for two kinds of device: six-input tables (Xilinx UltraScale+) for size, four-input
+tables (Lattice ECP5) for depth. Nothing is placed or routed. The sum of the rooms leaves out what Yosys would save by
+looking across their edges. Of the processing engine's MAC array four threads are mapped and counted for all; a few
+registers between its rooms on the computing side are left out.
+"""
+
+import json
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from amaranth.back import rtlil
+from amaranth.hdl import Const
+
+from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.hw.tmau.params import TMAU_PRESETS
+
+from ..hdl.verilog import conventional_ports, write_atomically
+from ..hdl.yosys import run_yosys
+from ..results import record
+from .depth import longest_path
+from .pe_blocks import pe_rooms, pe_times
+from .tmau_blocks import REDUCTIONS, rooms
+
+__all__ = ["Cost", "configure", "cost", "run"]
+
+_OUTPUT = Path("build/area.json")
+# Amaranth names wires after the fields of a port, as ``o[0]``: what the mappers call bit 0 of ``o`` too. Such wires are
+# names of what is there anyhow, and go first.
+_SCRIPT = """
+read_rtlil top.il
+proc
+opt_clean -purge
+synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top top
+write_json xilinx.json
+design -reset
+read_rtlil top.il
+proc
+opt_clean -purge
+synth_ecp5 -noabc9 -top top
+write_json ecp5.json
+"""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cells of one room.
+
+    Attributes
+    ----------
+    luts : int
+        Tables of up to six inputs; those used as memory included.
+    flip_flops : int
+    memories : int
+        Block RAMs of 36 Kib, halves counted as one.
+    multipliers : int
+    levels : int
+        Four-input tables on the longest path, a carry chain counted as one.
+    """
+
+    luts: int
+    flip_flops: int
+    memories: int
+    multipliers: int
+    levels: int
+
+    def times(self, count):
+        """What ``count`` of them cost."""
+        return Cost(*(round(count * getattr(self, name)) for name in _SUMMED), levels=self.levels)
+
+
+_SUMMED = ("luts", "flip_flops", "memories", "multipliers")
+
+
+def configure(parser):
+    """Adds the arguments of the subcommand."""
+    parser.add_argument("--preset", choices=list(TMAU_PRESETS), default="default", help="configuration (%(default)s)")
+    parser.add_argument("--engine", choices=("tmau", "pe"), help="one engine; both if left out")
+    parser.add_argument("--room", action="append", help="one room, may be given several times; all if left out")
+    parser.add_argument("--outstanding", type=int, help="reads of the TMAU in flight, and a quarter as many commands")
+    parser.add_argument("--jobs", type=int, default=2, help="rooms at a time (%(default)s)")
+
+
+def run(args):
+    """Prints a table for each engine and leaves them as JSON."""
+    tables = {}
+    if args.engine != "pe":
+        params = TMAU_PRESETS[args.preset]
+        if args.outstanding:
+            params = params.replace(max_outstanding=args.outstanding, commands_in_flight=args.outstanding // 4)
+        costs = tables["tmau"] = _measured("tmau", rooms(params), {}, args)
+        without = sum(each.luts for name, each in costs.items() if name not in REDUCTIONS)
+        print(f"without {' and '.join(REDUCTIONS)}: {without} tables\n")
+    if args.engine != "tmau":
+        params = PE_PRESETS[args.preset]
+        times = pe_times(params)
+        tables["pe"] = _measured("pe", pe_rooms(params), times, args)
+        print("".join(f"{name} is {count:g} times what was mapped\n" for name, count in times.items()))
+    tables = {engine: {name: asdict(each) for name, each in costs.items()} for engine, costs in tables.items()}
+    write_atomically(_OUTPUT, json.dumps(tables, indent=1))
+    return 0
+
+
+def _measured(engine, makes, times, args):
+    """The :class:`Cost` of every chosen room of an engine, printed as it is known, and then their sum."""
+    chosen = {name: make for name, make in makes.items() if not args.room or name in args.room}
+    print(f"{engine}, preset {args.preset}\n{'room':<34} {'LUT6':>7} {'FF':>7} {'RAM':>4} {'DSP':>4} {'levels':>6}")
+    costs = {}
+    with ThreadPoolExecutor(args.jobs) as pool:
+        for name, each in zip(chosen, pool.map(lambda make: cost(make()), chosen.values()), strict=True):
+            costs[name] = each.times(times.get(name, 1))
+            print(_row(name, costs[name]), flush=True)
+    total = Cost(*(sum(getattr(each, name) for each in costs.values()) for name in _SUMMED), levels=max(
+        (each.levels for each in costs.values()), default=0))  # fmt: skip
+    print(_row("all of them", total))
+    if not args.room and not args.outstanding:
+        record(f"area-{engine}-{args.preset}", luts=total.luts, flip_flops=total.flip_flops, levels=total.levels)
+    return costs
+
+
+def _row(name, each):
+    return f"{name:<34} {each.luts:>7} {each.flip_flops:>7} {each.memories:>4} {each.multipliers:>4} {each.levels:>6}"
+
+
+def cost(component):
+    """The :class:`Cost` of a component, mapped by itself."""
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+        folder = Path(folder)
+        # A stream that is always ready has a constant for a port.
+        ports = {name: port for name, port in conventional_ports(component).items() if not isinstance(port[0], Const)}
+        (folder / "top.il").write_text(rtlil.convert(component, name="top", ports=ports, emit_src=False))
+        run_yosys(folder, _SCRIPT, f"map {type(component).__name__}")
+        cells = _cells(folder / "xilinx.json")
+        levels = longest_path(json.loads((folder / "ecp5.json").read_text())["modules"]["top"])
+    kinds = [cell["type"] for cell in cells.values()]
+    return Cost(
+        luts=sum(map(_tables, kinds)),
+        flip_flops=sum(kind.startswith("FD") for kind in kinds),
+        memories=sum(kind.startswith("RAMB") for kind in kinds),
+        multipliers=sum(kind.startswith("DSP") for kind in kinds),
+        levels=levels,
+    )
+
+
+def _cells(path):
+    return json.loads(path.read_text())["modules"]["top"]["cells"]
+
+
+def _tables(kind):
+    """Six-input tables that a cell takes."""
+    if kind.startswith("LUT") or kind == "INV":
+        return 1
+    # Distributed memory: 32 × 8 or 64 × 4 … in a slice, that is one table for two bits or one.
+    return {"RAM32M": 4, "RAM32M16": 8, "RAM64M": 4, "RAM64M8": 8, "RAM32X1D": 2, "RAM64X1D": 2, "RAM128X1D": 4,
+            "RAM256X1D": 8, "SRL16E": 1, "SRLC32E": 1}.get(kind, 0)  # fmt: skip

@@ -1,0 +1,89 @@
+"""Mutants: copies of a design with one small change each, all in one netlist, chosen by a number."""
+
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..hdl.yosys import run_yosys
+
+__all__ = ["SELECT", "SELECT_WIDTH", "Mutant", "mutate"]
+
+#: Name of the new input, of the mutated modules and all above them: number of the mutant that is active, or 0 for none.
+SELECT = "mutant"
+#: Its bits.
+SELECT_WIDTH = 12
+
+_NUMBER = re.compile(rf"-ctrl {SELECT} {SELECT_WIDTH} (\d+)")
+_LEFT_OUT = re.compile(r" -port (CLK|Q) ")
+_FACTS = re.compile(r"-(module|mode|cell|port|portbit|wire|wirebit|src) (\S+)")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change.
+
+    Attributes
+    ----------
+    number : int
+        Of the mutant, from 1 on.
+    facts : dict of str to str
+        What Yosys says about it: ``mode`` of the change, ``module``, ``cell``, ``port``, and ``wire``.
+    """
+
+    number: int
+    facts: dict
+
+    def __str__(self):
+        facts = self.facts
+        place = facts.get("wire") or f"{facts.get('cell')}.{facts.get('port')}"
+        bit = facts.get("wirebit", facts.get("portbit", ""))
+        source = facts.get("src", "").removeprefix(f"{Path.cwd()}/")
+        if not source.partition(":")[0].endswith(".py"):
+            source = ""
+        return f"{self.number}: {facts['mode']} {place}[{bit}] of {facts['module']} {source}".rstrip()
+
+
+def mutate(text, *, read, modules, count, seed, write):
+    """Puts mutants of some modules into a design.
+
+    Parameters
+    ----------
+    text : str
+        The design.
+    read : str
+        Yosys commands that read it from the file ``{source}`` and leave no processes in it.
+    modules : sequence of str
+        Names of the modules to change, as Yosys has them.
+    count : int
+        Mutants wanted: as even a sample as Yosys makes of all small changes; fewer if there are not so many.
+    seed : int
+        Of the sample.
+    write : str
+        Yosys commands that write the result to the file ``{target}``.
+
+    Returns
+    -------
+    str, list of Mutant
+        The result, with the input :data:`SELECT`, and what is in it.
+    """
+    if not 0 < count < 1 << SELECT_WIDTH:
+        raise ValueError(f"the number of mutants must be 1 to {(1 << SELECT_WIDTH) - 1}, not {count!r}")
+    chosen = " ".join(f"\\{module}" for module in modules)
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+        (Path(folder) / "source").write_text(text)
+        _yosys(
+            folder,
+            read.format(source="source"),
+            "write_rtlil design.il",
+            f"mutate -list {count} -seed {seed} -ctrl {SELECT} {SELECT_WIDTH} 1 -o all.ys {chosen}",
+        )
+        # A changed clock is no change of the logic, and one behind a register would contradict its initial value.
+        changes = [line for line in (Path(folder) / "all.ys").read_text().splitlines() if not _LEFT_OUT.search(line)]
+        _yosys(folder, "read_rtlil design.il", *changes, write.format(target="target"))
+        made = [Mutant(int(_NUMBER.search(line)[1]), dict(_FACTS.findall(line))) for line in changes]
+        return (Path(folder) / "target").read_text(), made
+
+
+def _yosys(folder, *commands):
+    run_yosys(folder, "\n".join(commands), "make mutants")

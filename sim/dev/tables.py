@@ -1,0 +1,193 @@
+"""Pages of the documentation that are made from field tables, enumerations, parameters and ports."""
+
+import dataclasses
+import inspect
+import re
+
+from tilewright.golden import spec
+from tilewright.golden.spec.registers import Access
+
+from ..hdl.verilog import conventional_ports
+from .header import member_docs
+
+__all__ = [
+    "enum_sections",
+    "enum_table",
+    "errors_page",
+    "fields_table",
+    "format_page",
+    "parameters_page",
+    "ports_table",
+    "registers_page",
+    "table",
+]
+
+
+def table(head, rows):
+    """A Markdown table: a list of headings, and rows of as many cells."""
+    rule = ["---"] * len(head)
+    lines = ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in (head, rule, *rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _code(text):
+    """``x`` of a docstring as `x` of Markdown."""
+    return text.replace("``", "`")
+
+
+def enum_table(enumeration):
+    """The members of an enumeration: number, name, meaning."""
+    docs = member_docs(enumeration)
+    rows = [(int(member), f"`{member.name}`", _code(docs.get(member.name, ""))) for member in enumeration]
+    return table(["number", "name", "meaning"], rows)
+
+
+def _bits(field):
+    last = field.lsb + field.width - 1
+    bits = str(field.lsb) if field.width == 1 else f"{field.lsb}–{last}"
+    return f"{bits}, +{field.pitch} each" if field.count else bits
+
+
+def _stored(field):
+    """How a value is stored, in words."""
+    words = []
+    if field.signed:
+        words.append("signed")
+    if field.bias:
+        words.append(f"value − {field.bias}")
+    if field.enum:
+        words.append(_enum_link(field))
+    return ", ".join(words)
+
+
+def _enum_link(field):
+    """To the section on a field's enumeration."""
+    return f"[{field.enum.__name__}](#{field.enum.__name__.lower()})"
+
+
+def _meaning(field):
+    """What a field of a register means."""
+    return f"{_code(field.doc)} {_enum_link(field)}" if field.enum else _code(field.doc)
+
+
+def fields_table(fmt):
+    """The fields of a format: number, name, bits, width, encoding, meaning."""
+    rows = [
+        (
+            number,
+            f"`{field.name}`" + (f" × {field.count}" if field.count else ""),
+            _bits(field),
+            field.width,
+            _stored(field),
+            _code(field.doc),
+        )
+        for number, field in enumerate(fmt.fields)
+    ]
+    return table(["number", "field", "bits", "width", "stored as", "meaning"], rows)
+
+
+def enum_sections(fields, *enumerations):
+    """Sections on the enumerations of ``fields``, and then on the further ``enumerations``, each once, as a list."""
+    parts = []
+    for enumeration in dict.fromkeys([*(field.enum for field in fields if field.enum), *enumerations]):
+        parts += [f"## {enumeration.__name__}\n", _code(inspect.getdoc(enumeration)) + "\n", enum_table(enumeration)]
+    return parts
+
+
+def format_page(fmt, *enumerations, recorded=True):
+    """Page of one format: every field, then its enumerations and the further ``enumerations``.
+
+    ``recorded``: error records name its fields.
+    """
+    stored = (
+        f"{fmt.bytes} bytes, stored little-endian: bit 0 is the least significant bit of byte 0. Bits in no field are "
+        "zero."
+    )
+    numbers = " The number of a field is what an error record names." if recorded else ""
+    title = fmt.name.replace("_", " ").capitalize()
+    parts = [f"# {title}\n", _code(fmt.doc) + "\n", stored + numbers + "\n", fields_table(fmt)]
+    return "\n".join(parts + enum_sections(fmt.fields, *enumerations))
+
+
+def _format_links():
+    """The pages of the formats of commands."""
+    names = dict.fromkeys(fmt.name for fmt in spec.FORMATS.values())
+    return ", ".join(f"[{name}]({name}.md)" for name in names)
+
+
+def errors_page():
+    """Page of the error codes."""
+    return "\n".join(
+        [
+            "# Errors\n",
+            "A command that breaks a rule is dropped: no byte moves and no barrier moves. An error record says which: "
+            "code, tag of the command, field and value. The field is its number in the [descriptor](descriptor.md), or "
+            f"{spec.COMMAND_FIELD} + its number in the command's format: {_format_links()}. A command that breaks "
+            "several rules reports the lowest code, then the lowest field.\n",
+            enum_table(spec.Error),
+        ]
+    )
+
+
+def registers_page(registers, *, title="Registers"):
+    """Page of the registers: an overview, the bits of those with several fields, and enumerations of these."""
+    rows = [
+        (f"0x{register.offset:02X}", f"`{register.name}`", register.access.value, f"0x{register.reset:X}", register.doc)
+        for register in registers
+    ]
+    parts = [
+        f"# {title}\n",
+        "32-bit words at byte offsets, over AXI4-Lite. Other offsets, and writes to registers that cannot be written, "
+        "are answered with SLVERR. Bits in no field read as zero.\n",
+        table(["offset", "register", "access", "reset", "meaning"], rows),
+        "## Access\n",
+        table(["kind", "meaning"], [(a.value, member_docs(Access)[a.name]) for a in Access]),
+    ]
+    for register in registers:
+        if len(register.fields) > 1:
+            fields = [(_bits(field), f"`{field.name}`", _meaning(field)) for field in register.fields]
+            parts += [f"## {register.name}\n", table(["bits", "field", "meaning"], fields)]
+    fields = [field for register in registers for field in register.fields]
+    return "\n".join(parts + enum_sections(fields))
+
+
+def _attributes(cls):
+    """Yields (name, type, meaning) from the ``Attributes`` section of a docstring."""
+    section = inspect.getdoc(cls).split("Attributes\n----------\n")[1]
+    for entry in re.finditer(r"^(\w+) : (.*)\n((?:    .*\n?)+)", section + "\n", re.MULTILINE):
+        yield entry[1], entry[2], " ".join(entry[3].split())
+
+
+def _flat(params, prefix=""):
+    """Names and values of a parameter object; those of a nested one as ``smem.size_bytes``."""
+    for field in dataclasses.fields(params):
+        value = getattr(params, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from _flat(value, f"{prefix}{field.name}.")
+        else:
+            yield prefix + field.name, value
+
+
+def parameters_page(presets, *classes, title="Parameters and presets"):
+    """Page of the parameter ``classes``, and of the ``presets``, which are objects of the first."""
+    names = [name for name, _ in _flat(next(iter(presets.values())))]
+    values = {preset: dict(_flat(params)) for preset, params in presets.items()}
+    parts = [
+        f"# {title}\n",
+        "A preset is a named set of parameters; `PRESET=` and `--preset` take its name.\n",
+    ]
+    rows = [(f"`{name}`", *(values[preset][name] for preset in presets)) for name in names]
+    parts.append(table(["parameter", *(f"`{preset}`" for preset in presets)], rows))
+    for cls in classes:
+        rows = [(f"`{name}`", kind, _code(meaning)) for name, kind, meaning in _attributes(cls)]
+        parts += [f"## {cls.__name__}\n", inspect.getdoc(cls).splitlines()[0] + "\n"]
+        parts.append(table(["parameter", "type", "meaning"], rows))
+    return "\n".join(parts)
+
+
+def ports_table(component):
+    """The ports of ``component`` as they are called in Verilog, clock and reset first."""
+    rows = [("`clk`", "input", 1), ("`rst`", "input", 1)]
+    for name, (value, direction) in conventional_ports(component).items():
+        rows.append((f"`{name}`", direction.name.lower(), len(value)))
+    return table(["port", "direction", "width"], rows)

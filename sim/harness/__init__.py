@@ -1,0 +1,1 @@
+"""Hardware around a design in simulation: memories, drivers, monitors, logs."""

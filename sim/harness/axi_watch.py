@@ -1,0 +1,146 @@
+"""What the protocol monitors of both directions have in common: handshakes, requests, waits, and what is remembered."""
+
+from amaranth import Cat, Const, Module, ResetSignal, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from .axi_rules import Rule, Wait
+
+__all__ = ["EXOKAY", "ChannelMonitor"]
+
+#: RRESP or BRESP that answers an exclusive access.
+EXOKAY = 0b01
+
+_PAGE_LOG2 = 12
+_INCR = 0b01
+_MODIFIABLE = 1  # bit of ARCACHE or AWCACHE
+
+
+class ChannelMonitor(wiring.Component):
+    """Watches some channels of an AXI4 port; drives none of its signals.
+
+    Connect it with :meth:`observe`. Rules and their owners are in ``axi_rules``. While reset is
+    asserted only the rules on reset are checked. After a violation, what the monitor knows of bursts under way may be
+    wrong, so only the first report counts.
+
+    Parameters
+    ----------
+    channels : dict of str to dict of str to int
+        Widths of the signals of each channel, without its handshake; the first one carries requests.
+    data_width : int
+        Bits of a beat.
+    max_burst : int
+        Beats of a burst at most, 1 to 256.
+    max_outstanding : int
+        Bursts under way at most, over all IDs.
+    patience : int
+        Cycles for which each condition of ``Wait`` may last.
+    outputs : dict of str to wiring.Member
+        Further members.
+
+    Attributes
+    ----------
+    found : Signal, out
+        Rules violated in this cycle, one bit for each ``Rule``. Combinational: proofs
+        assume or assert this one.
+    violations : Signal, out
+        Rules violated so far, from the next cycle on. Survives a reset.
+    late : Signal, out
+        Waits that have lasted too long, one bit for each ``Wait``. Survives a reset.
+    """
+
+    def __init__(self, channels, *, data_width, max_burst, max_outstanding, patience, outputs):
+        if not 1 <= max_burst <= 256:
+            raise ValueError(f"max_burst must be 1 to 256, not {max_burst!r}")
+        if max_outstanding < 1:
+            raise ValueError(f"max_outstanding must be at least 1, not {max_outstanding!r}")
+        if patience < 1:
+            raise ValueError(f"patience must be at least 1, not {patience!r}")
+        self.max_burst = max_burst
+        self.max_outstanding = max_outstanding
+        self.patience = patience
+        self._size = ceil_log2(data_width // 8)
+        self._channels = {
+            name: {f"{name}{field}": width for field, width in fields.items()} for name, fields in channels.items()
+        }
+        members = {}
+        for name, fields in self._channels.items():
+            members |= {field: In(width) for field, width in fields.items()}
+            members |= {f"{name}valid": In(1), f"{name}ready": In(1)}
+        watched = {"found": Out(len(Rule)), "violations": Out(len(Rule)), "late": Out(len(Wait))}
+        self._observed = list(members)
+        super().__init__(members | watched | outputs)
+
+    def observe(self, port):
+        """Statements for the ``comb`` domain that show the monitor the signals of ``port``."""
+        return [getattr(self, name).eq(getattr(port, name)) for name in self._observed]
+
+    def elaborate(self, platform):
+        m = Module()
+        sticky = Signal.like(self.violations, reset_less=True)
+        m.d.sync += sticky.eq(sticky | self.found)
+        m.d.comb += self.violations.eq(sticky)
+
+        after_reset = Signal(init=1)
+        m.d.sync += after_reset.eq(0)
+        self._check_request(m, *self._channels)
+        for name in self._channels:
+            self._check_channel(m, name, after_reset)
+        # What shows up right after reset is reported once, as that.
+        self.check_order(m, after_reset)
+        self._check_waits(m)
+        return m
+
+    def check_order(self, m, after_reset):
+        """Checks the rules that relate channels; a subclass says which."""
+        raise NotImplementedError
+
+    def waits(self):
+        """The condition of each wait; a subclass says which."""
+        raise NotImplementedError
+
+    def flag(self, m, rule, condition):
+        """Reports ``rule`` in cycles in which ``condition`` holds."""
+        m.d.comb += self.found[rule.bit].eq(condition & ~ResetSignal())
+
+    def _check_request(self, m, channel, *_):
+        """Rules on one request by itself."""
+        valid, addr, length, size, burst, cache = (
+            getattr(self, f"{channel}{field}") for field in ("valid", "addr", "len", "size", "burst", "cache")
+        )
+        first = Cat(Const(0, self._size), addr[self._size : _PAGE_LOG2])
+        after = first + ((length + 1) << self._size)
+        for rule, broken in {
+            "BURST": burst != _INCR,
+            "SIZE": size != self._size,
+            "ALIGNED": addr[: self._size] != 0,
+            "PAGE": after > 1 << _PAGE_LOG2,
+            "LENGTH": length >= self.max_burst,
+            "CACHE": ~cache[_MODIFIABLE] & (cache[2:] != 0),
+        }.items():
+            self.flag(m, Rule[f"{channel.upper()}_{rule}"], valid & broken)
+
+    def _check_channel(self, m, channel, after_reset):
+        """Rules on the handshake of one channel."""
+        valid, ready = getattr(self, f"{channel}valid"), getattr(self, f"{channel}ready")
+        payload = Cat(getattr(self, field) for field in self._channels[channel])
+        waiting = Signal(name=f"{channel}_waiting")
+        shown = Signal.like(payload, name=f"{channel}_shown")
+        m.d.sync += [waiting.eq(valid & ~ready), shown.eq(payload)]
+        m.d.comb += self.found[Rule[f"{channel.upper()}_RESET"].bit].eq(after_reset & valid)
+        self.flag(m, Rule[f"{channel.upper()}_DROPPED"], waiting & ~valid)
+        self.flag(m, Rule[f"{channel.upper()}_CHANGED"], waiting & valid & (payload != shown))
+
+    def _check_waits(self, m):
+        """Counters of the cycles that each wait has lasted."""
+        late = Signal.like(self.late, reset_less=True)
+        m.d.comb += self.late.eq(late)
+        for wait, waiting in self.waits().items():
+            cycles = Signal(range(self.patience + 1), name=f"{wait.name.lower()}_cycles")
+            with m.If(~waiting):
+                m.d.sync += cycles.eq(0)
+            with m.Elif(cycles == self.patience):
+                m.d.sync += late[wait.bit].eq(1)
+            with m.Else():
+                m.d.sync += cycles.eq(cycles + 1)

@@ -1,0 +1,115 @@
+"""What harnesses of several designs do alike: memory at the bus, and drivers and logs at the ports of a processor."""
+
+from amaranth import unsigned
+from amaranth.hdl import Cat, Mux
+from amaranth.lib.wiring import In, Out, connect
+
+from tilewright.hw.reduce.unit import IN_FLIGHT
+from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
+
+from ..hdl.testbench import Array
+from .axi_monitor import Axi4Monitor
+from .axi_rules import Rule, Wait
+from .drivers import BarrierDriver, RegisterDriver
+from .memory_model import CHANNELS, MAX_LATENCY, MemoryModel
+from .records import READ_IDS
+
+__all__ = [
+    "bus_members",
+    "memory_array",
+    "serve_bus",
+    "serve_commands",
+    "serve_instructions",
+    "serve_processor",
+    "shared_memory_arrays",
+]
+
+
+def bus_members(params):
+    """Members of a harness with global memory on an AXI4 port.
+
+    latency, base, words, ar_stall, …, error_first, … : in
+        See ``MemoryModel``.
+    data_requests, data_beats, descriptor_requests, … : out
+        Accepted AR and R of each ID since the start.
+    violations, late : out
+        See ``Axi4Monitor``.
+    """
+    word = unsigned(params.word_width)
+    stalls = {f"{channel}_stall": In(8) for channel in CHANNELS}
+    memory = {"latency": In(range(MAX_LATENCY + 1)), "base": In(word), "words": In(word), "error_response": In(2)}
+    memory |= {"error_reads": In(1), "error_writes": In(1)}
+    window = dict.fromkeys(("error_first", "error_last"), In(word))
+    counts = {f"{kind}_{what}": Out(32) for kind in READ_IDS for what in ("requests", "beats")}
+    watch = {"violations": Out(len(Rule)), "late": Out(len(Wait))}
+    return stalls | memory | window | counts | watch
+
+
+def memory_array(params, words):
+    """The array of global memory, of :func:`serve_bus`, by name."""
+    return {"memory": Array("memory.array.array.words", params.bus_width, words)}
+
+
+def shared_memory_arrays(smem):
+    """The banks of a design that has the shared memory ``smem`` (SmemParams), by name."""
+    return {f"bank{bank}": Array(f"dut.smem.banks.bank{bank}", 8 * CHUNK_BYTES, smem.rows) for bank in range(BANKS)}
+
+
+def serve_bus(harness, m, axi, params, words):
+    """Connects ``words`` bus words of memory and a monitor to ``axi``; TmauParams."""
+    m.submodules.memory = memory = MemoryModel(addr_width=params.addr_width, data_width=params.bus_width, depth=words)
+    connect(m, dut=axi, memory=memory.axi)
+    for name in memory.signature.members:
+        if name != "axi":
+            m.d.comb += getattr(memory, name).eq(getattr(harness, name))
+
+    m.submodules.monitor = monitor = Axi4Monitor(
+        axi,
+        # Descriptor fetches come on top of the data, and what the reducer reads for the writes in flight.
+        reads=params.max_outstanding + params.cache_entries + IN_FLIGHT,
+        writes=params.max_outstanding,
+        max_burst=params.max_burst,
+    )
+    m.d.comb += [harness.violations.eq(monitor.violations), harness.late.eq(monitor.late)]
+
+    requested, answered = axi.arvalid & axi.arready, axi.rvalid & axi.rready
+    harness.log(m, "requests", requested, Cat(axi.arid, axi.arlen, axi.araddr))
+    harness.log(m, "beats", answered, Cat(axi.rid, axi.rlast))
+    harness.log(m, "write_requests", axi.awvalid & axi.awready, Cat(axi.awid, axi.awlen, axi.awaddr))
+    harness.log(m, "write_beats", axi.wvalid & axi.wready, axi.wlast)
+    for kind, number in READ_IDS.items():
+        for what, happens, mine in (("requests", requested, axi.arid), ("beats", answered, axi.rid)):
+            count = getattr(harness, f"{kind}_{what}")
+            m.d.sync += count.eq(Mux(harness.start, 0, count + (happens & (mine == number))))
+
+
+def serve_commands(harness, m, dut):
+    """Issues commands to a TMAU; logs when they are accepted and done, and the flips of barriers."""
+    connect(m, driver=harness.drivers["commands"].o, dut=dut.commands)
+    harness.log(m, "accepted", dut.commands.valid & dut.commands.ready, dut.commands.payload.tag)
+    harness.log(m, "commands", dut.done_valid, Cat(dut.done_tag, dut.done_error))
+    harness.log(m, "flips", dut.flip_valid, dut.flip_address)
+
+
+def serve_instructions(harness, m, dut):
+    """Issues segments, pages and instructions to a processing engine; logs reports and halts."""
+    for port in ("instructions", "segments", "pages"):
+        stream = getattr(dut, port)
+        connect(m, driver=harness.drivers[port].o, dut=stream)
+        harness.log(m, "issued" if port == "instructions" else port, stream.valid & stream.ready, 0)
+    harness.log(m, "instructions", dut.fault_valid, dut.fault)
+    harness.log(m, "halts", dut.halted, 0)
+
+
+def serve_processor(harness, m, dut, smem):
+    """Does operations on barriers and accesses to registers, and shows ``irq``; SmemParams."""
+    m.submodules.barrier_driver = barriers = BarrierDriver(smem)
+    m.submodules.register_driver = registers = RegisterDriver(dut.s_axil.signature.addr_width)
+    connect(m, script=harness.drivers["barriers"].o, driver=barriers.i)
+    connect(m, driver=barriers.requests, dut=dut.barriers)
+    connect(m, dut=dut.barrier_results, driver=barriers.results)
+    connect(m, script=harness.drivers["registers"].o, driver=registers.i)
+    connect(m, driver=registers.axi, dut=dut.s_axil)
+    harness.log(m, "barriers", barriers.answer_valid, barriers.answer)
+    harness.log(m, "registers", registers.answer_valid, registers.answer)
+    m.d.comb += harness.irq.eq(dut.irq)

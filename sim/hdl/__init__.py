@@ -1,0 +1,1 @@
+"""From Amaranth to Verilog, to a simulation that runs."""

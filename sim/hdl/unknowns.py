@@ -1,0 +1,30 @@
+"""Hardware that powers up with unknown values: only what a reset sets is known."""
+
+import re
+from dataclasses import replace
+
+__all__ = ["without_power_on_values"]
+
+#: Modules of the hardware proper; what is around it in a simulation keeps its power-on values.
+_MODULE = re.compile(r"^module \\harness\.dut.*?^endmodule$", re.MULTILINE | re.DOTALL)
+_REGISTER = re.compile(r"^(  reg (?:\[[^]]*\] )?(?:\\\S+ |\w+)) = [^;]*;", re.MULTILINE)
+_MEMORY = re.compile(r"^  initial begin.*?^  end\n", re.MULTILINE | re.DOTALL)
+# The monitors take power-on for the end of a reset; here the first reset is yet to come.
+_AFTER_RESET = "reg after_reset = 1'h1;"
+
+
+def without_power_on_values(design):
+    """The ``Design`` with registers and memories unknown until reset or written."""
+
+    def forget(match):
+        text, memories = _MEMORY.subn("", match[0])
+        text, registers = _REGISTER.subn(r"\1;", text)
+        counts[0] += memories + registers
+        return text
+
+    counts = [0]
+    verilog = _MODULE.sub(forget, design.verilog)
+    if not counts[0] or _AFTER_RESET not in verilog:
+        raise ValueError("the design is not a subsystem in its harness")
+    verilog = verilog.replace(_AFTER_RESET, _AFTER_RESET.replace("1'h1", "1'h0"))
+    return replace(design, verilog=verilog)

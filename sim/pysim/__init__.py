@@ -1,0 +1,1 @@
+"""Unit tests in Amaranth's Python simulator."""

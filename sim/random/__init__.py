@@ -1,0 +1,1 @@
+"""Random commands, descriptors and programs."""

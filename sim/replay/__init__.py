@@ -1,0 +1,1 @@
+"""Replay cases: read, run on golden model or RTL, compared."""

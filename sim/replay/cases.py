@@ -1,0 +1,191 @@
+"""Replay cases (replay.md): a file of JSON, or of JSON in xz, read strictly and as a whole before anything runs."""
+
+import json
+import lzma
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from tilewright.golden import Windows
+from tilewright.golden.patterns import fill_pattern, mix_pattern
+from tilewright.golden.spec import DESCRIPTOR, Error
+from tilewright.golden.spec.pe.errors import PeError
+
+from ..usage import UsageError
+from .commands import read_command
+from .expectations import read_expectation
+from .fields import Fields
+from .images import MemoryImage, read_image
+from .layout_cases import read_align, read_lanes
+from .maps import read_map
+
+__all__ = ["ENGINE_KINDS", "Case", "cases_of", "read_cases", "read_document"]
+
+#: Kinds of the processing engine. Their module needs more than numpy, and is imported when such a case comes.
+ENGINE_KINDS = ("program", "gemm")
+
+#: Kinds that cannot run yet: required and optional fields.
+_OTHER_KINDS = {
+    "conv": (("type", "x", "k", "stride", "pad", "dilation", "x_init", "k_init"), ("post",)),
+}
+#: Kinds that stand for commands of a TMAU.
+_LAYOUT_KINDS = {"lanes": read_lanes, "align": read_align}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case. ``skip`` is the reason why it cannot run yet, or None; all that follows is of kind tmau, or as if.
+
+    ``strides`` is part of the result of the kinds lanes and align, and otherwise None. ``why`` is what a case of kind
+    tmau says of itself.
+    """
+
+    name: str
+    kind: str
+    expect: dict
+    skip: str | None
+    gmem: MemoryImage | None = None
+    smem: MemoryImage | None = None
+    maps: dict | None = None
+    commands: tuple = ()
+    windows: Windows | None = None
+    strides: dict | list | None = None
+    why: str = ""
+
+    def global_contents(self):
+        """Global memory at the start, descriptors included, as a new uint8 array."""
+        gmem = self.gmem.contents()
+        for spec in self.maps.values():
+            if spec.at is not None:
+                gmem[spec.at : spec.at + DESCRIPTOR.bytes] = list(spec.word.to_bytes(DESCRIPTOR.bytes, "little"))
+        return gmem
+
+
+def read_cases(path):
+    """All cases of a file, a list of :class:`Case` and :class:`PeCase`; UsageError if anything is not valid."""
+    path = Path(path)
+    return cases_of(read_document(path), path.name, path.parent)
+
+
+def read_document(path):
+    """What a file has, in JSON or in JSON in xz, whatever it means; UsageError if it is neither."""
+    try:
+        raw = path.read_bytes()
+        text = lzma.decompress(raw) if path.suffix == ".xz" else raw
+        return json.loads(text.decode("utf-8"), object_pairs_hook=_without_repetition)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    except lzma.LZMAError as error:
+        raise UsageError(f"{path}: is not compressed by xz: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: is not JSON: {error}") from None
+
+
+def cases_of(document, name, folder):
+    """The cases of what a file called ``name`` in ``folder`` has."""
+    fields = Fields(document, name)
+    fields.integer("version", 1, 1)
+    _check_silicon(fields.inner("silicon", None))
+    entries = fields.listed("cases")
+    fields.end()
+    cases = [_read_case(entry, index, folder) for index, entry in enumerate(entries)]
+    names = set()
+    for case in cases:
+        if case.name in names:
+            raise UsageError(f"case {case.name!r}: name must be used once in a file")
+        names.add(case.name)
+    return cases
+
+
+def _without_repetition(pairs):
+    document = dict(pairs)
+    if len(document) != len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{repeated!r} is given twice")
+    return document
+
+
+def _check_silicon(fields):
+    """Of a capture: on what its expectations were measured, and when."""
+    if fields is not None:
+        for name in ("gpu", "driver", "cuda", "date"):
+            fields.text(name)
+        fields.end()
+
+
+def _read_case(entry, index, folder):
+    fields = Fields(entry, f"case {index}")
+    name = fields.text("name")
+    fields.case = f"case {name!r}"
+    why = fields.text("why", "")
+    kind = fields.choice("kind", ["tmau", *_OTHER_KINDS, *_LAYOUT_KINDS, *ENGINE_KINDS])
+    expect = fields.inner("expect", None)
+    if kind in ENGINE_KINDS:
+        read_pe_case = import_module("tilewright.sim.replay.pe.cases").read_pe_case
+        return read_pe_case(fields, name, kind, read_expectation(expect, PeError), folder)
+    if kind in _OTHER_KINDS:
+        _check_other_kind(fields, kind)
+        return Case(name, kind, read_expectation(expect, Error), f"kind {kind} is not supported yet")
+    gmem = read_image(fields.inner("gmem"), 1 << 32, (mix_pattern, 0), folder)
+    smem = read_image(fields.inner("smem"), 1 << 20, (fill_pattern, 205), folder)
+    expect = read_expectation(expect, Error, {"gmem": gmem.size, "smem": smem.size})
+    if kind in _LAYOUT_KINDS:
+        layout = _LAYOUT_KINDS[kind](fields, smem.size)
+        fields.end()
+        return Case(name, kind, expect, None, gmem, smem, layout.maps, layout.commands, Windows(), layout.strides)
+    cores = fields.integer("cores", 1, 16, 1)
+    windows = _read_windows(fields.inner("windows", None))
+    listed = fields.inner("maps")
+    maps = {map_name: _read_placed_map(listed.inner(map_name), gmem.size, windows) for map_name in listed.rest()}
+    commands = [
+        read_command(Fields(command, fields.case, f"commands[{position}]"), maps, cores)
+        for position, command in enumerate(fields.listed("commands"))
+    ]
+    fields.end()
+    return Case(name, kind, expect, _why_skipped(cores, commands), gmem, smem, maps, tuple(commands), windows, why=why)
+
+
+def _read_windows(fields):
+    """The windows of a case: first and last byte of each that there is."""
+    if fields is None:
+        return Windows()
+    limits = {}
+    for name, bits in (("global", 64), ("shared", 32)):
+        pair = fields.integers(name, 0, (1 << bits) - 1, None)
+        if pair is not None and len(pair) != 2:
+            raise fields.wrong(name, f"must be first and last byte, not {len(pair)} numbers")
+        limits[name] = pair and tuple(pair)
+    fields.end()
+    return Windows(limits["global"], limits["shared"])
+
+
+def _read_placed_map(fields, gmem_bytes, windows):
+    """A map; a global window wants its descriptor in global memory, where the window can be asked about it."""
+    spec = read_map(fields)
+    if spec.at is None:
+        if windows.global_:
+            raise fields.wrong("at", "must be given in a case with a global window")
+    elif spec.word is None:
+        raise fields.wrong("at", "must be left out for a map that cannot be encoded")
+    elif spec.at + DESCRIPTOR.bytes > gmem_bytes:
+        raise fields.wrong("at", f"must keep the descriptor in the {gmem_bytes} bytes of gmem, not {spec.at}")
+    return spec
+
+
+def _check_other_kind(fields, kind):
+    required, optional = _OTHER_KINDS[kind]
+    for field in required:
+        fields.raw(field)
+    for field in optional:
+        fields.raw(field, None)
+    fields.end()
+
+
+def _why_skipped(cores, commands):
+    """Why a valid case cannot run yet, as a sentence, or None."""
+    if cores > 1:
+        return "a case of several cores is not supported yet"
+    if any(command.multicast is not None for command in commands):
+        return "multicast is not supported yet"
+    return None

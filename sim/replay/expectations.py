@@ -1,0 +1,134 @@
+"""What a replay case expects (replay.md): read strictly, and compared with what came out."""
+
+from tilewright.golden.spec.pe.errors import PeError
+
+from .fields import Fields
+from .images import read_spots
+
+__all__ = ["differences", "mismatches", "read_expectation"]
+
+#: Errors of silicon that are none of ours (``sim/silicon/replay.py``), and how the rest of them begins.
+_OF_SILICON = ("refused by the driver", "no such instruction", "unfinished")
+_FAILED = "failed: "
+
+
+def read_expectation(fields, errors, sizes=None):
+    """What must come out of a case, in the form of a result record; only what is expected.
+
+    A further entry, ``bytes``, has by the name of a memory a list of addresses and the bytes (uint8) from there on.
+
+    Parameters
+    ----------
+    fields : Fields or None
+        The member ``expect``.
+    errors : enum
+        Errors that there are: of the TMAU, or ``PeError``.
+    sizes : dict or None
+        Bytes of the memories of which single bytes may be expected.
+    """
+    if fields is None:
+        return {}
+    expect = {}
+    if "error" in fields:
+        expect["error"] = _read_error(fields, errors)
+    if errors is PeError and "record" in fields:
+        expect["record"] = _read_record(fields)
+    if "tx_bytes" in fields:
+        expect["tx_bytes"] = fields.integers("tx_bytes", 0, 1 << 32)
+    if "strides" in fields:
+        expect["strides"] = fields.raw("strides")
+    expect |= _read_memories(fields, sizes or {})
+    fields.end()
+    return expect
+
+
+def mismatches(expect, outcome):
+    """Sentences on every field in which an outcome is not what was expected, and on the first byte of each memory."""
+    sentences = [
+        f"{field} is {outcome.record.get(field)}, not {value} as expected"
+        for field, value in expect.items()
+        if field != "bytes" and outcome.record.get(field) != value
+    ]
+    for memory, spots in expect.get("bytes", {}).items():
+        wrong = _first_difference(outcome.memories[memory], spots)
+        if wrong:
+            address, found, value = wrong
+            sentences.append(f"{memory} at {address:#x} is {found:#04x}, not {value:#04x} as expected")
+    return sentences
+
+
+def differences(outcome, golden):
+    """Sentences on how an outcome differs from golden's, with the first differing address of each memory."""
+    compared = [field for field in golden.record if not field.endswith("sha256")]
+    fields = [field for field in compared if outcome.record[field] != golden.record[field]]
+    sentences = [f"{field} is {outcome.record[field]}, not {golden.record[field]} as on golden" for field in fields]
+    for memory, data in golden.memories.items():
+        differing = (outcome.memories[memory] != data).nonzero()[0]
+        if len(differing):
+            sentences.append(f"{memory} differs from golden in {len(differing)} bytes, first at {differing[0]:#x}")
+    return sentences
+
+
+def _first_difference(memory, spots):
+    """Address, byte found and byte expected of the first spot that differs; None if none does."""
+    for start, data in spots:
+        differing = (memory[start : start + len(data)] != data).nonzero()[0]
+        if len(differing):
+            first = int(differing[0])
+            return start + first, memory[start + first], data[first]
+    return None
+
+
+def _read_error(fields, errors):
+    names = [error.name.lower() for error in errors if error]
+    if errors is not PeError:
+        names += _OF_SILICON
+        if str(fields.peek("error")).startswith(_FAILED):
+            return fields.text("error")
+    return fields.choice("error", [None, *names])
+
+
+def _read_memories(fields, sizes):
+    """Hashes of memories, of shared memory one a core; and single bytes, of a case of one core."""
+    expect, kept = {}, {}
+    if "smem" in fields:
+        listed = fields.raw("smem")
+        cores = [Fields(core, fields.case, fields.name("smem")) for core in _as_list(listed)]
+        expect["smem_sha256"] = [_read_sha256(core) for core in cores]
+        kept["smem"] = _read_bytes(cores[0], sizes.get("smem")) if len(cores) == 1 else []
+        for core in cores:
+            core.end()
+    for memory in ("gmem", "output"):
+        if memory in fields:
+            inner = fields.inner(memory)
+            expect[f"{memory}_sha256"] = _read_sha256(inner)
+            kept[memory] = _read_bytes(inner, sizes.get(memory))
+            inner.end()
+    kept = {memory: spots for memory, spots in kept.items() if spots}
+    return expect | ({"bytes": kept} if kept else {})
+
+
+def _as_list(value):
+    return value if isinstance(value, list) else [value]
+
+
+def _read_sha256(fields):
+    digest = fields.text("sha256")
+    if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
+        raise fields.wrong("sha256", f"must be 64 lower-case hex digits, not {digest!r}")
+    return digest
+
+
+def _read_bytes(fields, size):
+    """Spots of a memory of ``size`` bytes; none where nothing is known of its size."""
+    return [] if size is None or "bytes" not in fields else read_spots(fields, "bytes", size)
+
+
+def _read_record(fields):
+    """An error record of the processing engine, or None."""
+    if fields.peek("record") is None:
+        return fields.raw("record")
+    inner = fields.inner("record")
+    record = {name: inner.integer(name, 0, (1 << 32) - 1) for name in ("instruction", "first", "last", "register")}
+    inner.end()
+    return record

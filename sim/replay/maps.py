@@ -1,0 +1,92 @@
+"""Descriptors of replay cases: read strictly as to kinds and names, but free to break the descriptor's rules."""
+
+from dataclasses import dataclass, replace
+
+from tilewright.golden import DescriptorError, TensorMap
+from tilewright.golden.spec import Element, Error, Interleave, L2Promotion, Mode, Swizzle
+from tilewright.golden.tmau.descriptor import spoken
+
+from ..usage import UsageError
+from .fields import REQUIRED
+
+__all__ = ["MapSpec", "read_map"]
+
+_ANY = (-(1 << 63), (1 << 64) - 1)  # a number whose range is a rule of the descriptor
+
+
+@dataclass(frozen=True)
+class MapSpec:
+    """One descriptor of a case.
+
+    Attributes
+    ----------
+    tmap : TensorMap
+        With its rules unchecked: a case may be about a refusal.
+    word : int or None
+        The descriptor as packed; None if a value cannot be encoded, so that only software can refuse it.
+    refused : Error or None
+        Code of the first broken rule.
+    at : int or None
+        Address in global memory at which the case wants the descriptor; None: wherever there is room.
+    """
+
+    tmap: TensorMap
+    word: int | None
+    refused: Error | None
+    at: int | None
+
+
+def read_map(fields):
+    """Kinds, names and lengths must be right; whether the rules of the descriptor hold is part of the result."""
+    mode = fields.choice("mode", _names(Mode), "tile")
+    values = {
+        "mode": mode,
+        "element": fields.choice("element", _names(Element)),
+        "address": fields.integer("address", 0, (1 << 64) - 1),
+        "swizzle": fields.choice("swizzle", _names(Swizzle), "none"),
+        "interleave": fields.choice("interleave", _names(Interleave), "none"),
+        "fill": _read_fill(fields),
+        "unaligned": fields.flag("unaligned", False),
+        "gather0": fields.flag("gather0", False),
+    }
+    promotion = fields.choice("l2_promotion", [*_names(L2Promotion), 64, 128, 256], "none")
+    values["l2_promotion"] = f"{promotion}B" if isinstance(promotion, int) else promotion
+    for name in ("size", "stride", "box", "traversal", "lower", "upper"):
+        values[name] = fields.integers(name, *_ANY, REQUIRED if name == "size" else [])
+    for name in ("channels", "pixels"):
+        values[name] = fields.integer(name, *_ANY, REQUIRED if mode == "im2col" else 1)
+    at = fields.integer("at", 0, (1 << 32) - 1, None)
+    fields.end()
+    try:
+        tmap = TensorMap(**values, check=False)
+    except ValueError as error:
+        raise UsageError(f"{fields.case}: {fields.path}.{error}") from None
+    return MapSpec(tmap, _packed(tmap), _first_broken_rule(tmap), at)
+
+
+def _names(enum):
+    return [spoken(member) for member in enum]
+
+
+def _read_fill(fields):
+    if not isinstance(fields.peek("fill"), dict):
+        return fields.choice("fill", ["zero", "nan"], "zero")
+    inner = fields.inner("fill")
+    constant = inner.integer("constant", 0, (1 << 32) - 1)
+    inner.end()
+    return {"constant": constant}
+
+
+def _packed(tmap):
+    try:
+        return int.from_bytes(tmap.pack(), "little")
+    except ValueError:
+        return None
+
+
+def _first_broken_rule(tmap):
+    try:
+        replace(tmap, check=True)
+    except DescriptorError as error:
+        return error.code
+    return None

@@ -1,0 +1,1 @@
+"""Replay cases of the processing engine."""

@@ -1,0 +1,170 @@
+"""Replay on the RTL."""
+
+from contextlib import contextmanager
+
+from tilewright.golden.spec import LaneLayout, Opcode, Space
+from tilewright.hw.bus.axi4 import Response
+from tilewright.hw.smem.params import SmemParams
+from tilewright.hw.tmau.params import TMAU_PRESETS
+
+from ..harness.records import READ_IDS, SCRIPT_DEPTH
+from ..session.pe import PeSession
+from ..session.tmau import TmauSession
+from ..usage import UsageError
+from .command_words import needed_words
+from .golden import result_record
+from .golden import run_case as run_on_golden
+from .outcome import Outcome
+from .pe.cases import PeCase
+from .pe.result import pe_outcome
+from .pe.rtl import run_on_session
+from .shared_reach import shared_reach
+
+__all__ = ["open_backend", "run_case"]
+
+_LEAST_MEMORY = 16 << 20  # bytes; that of a session, so that they share a model
+_SUMS = [("bytes",), ("write_bytes",)]  # registers: what landed in shared and in global memory, up to now
+_SUMS_LAST = {"registers": ["commands"]}
+
+
+@contextmanager
+def open_backend(args):
+    """A replay backend: yields a callable that takes a case and returns an :class:`Outcome`.
+
+    A session serves all cases whose memories fit it, or whose processing engine is the same.
+    """
+    sessions = {}
+
+    def run(case):
+        if isinstance(case, PeCase):
+            engine = case.program.params
+            if engine not in sessions:
+                sessions[engine] = PeSession(params=engine, simulator=args.sim)
+            return pe_outcome(case, run_on_session(case.program, sessions[engine]))
+        params = _params(case, args.preset or "default")
+        # Of few sizes, so that few models serve many cases.
+        memory_bytes = max(1 << (case.gmem.size - 1).bit_length(), _LEAST_MEMORY)
+        key = params, memory_bytes
+        if key not in sessions:
+            sessions[key] = TmauSession(
+                params=params, simulator=args.sim, latency=args.latency, stall=args.stall, memory_bytes=memory_bytes
+            )
+        return run_case(case, sessions[key])
+
+    try:
+        yield run
+    finally:
+        for session in sessions.values():
+            session.close()
+
+
+def run_case(case, session):
+    """Runs a case that is not to be skipped. What software refuses is not issued.
+
+    Hardware counts bytes in sums: ``tx_bytes`` are golden's if the sums agree, and otherwise the sums.
+    """
+    _prepare(case, session)
+    refusals, commands = [], []
+    for command in case.commands:
+        spec = case.maps.get(command.map)
+        for number, fields in enumerate(command.issues):
+            refusals.append(spec.refused if spec and spec.word is None else None)
+            if refusals[-1] is None:
+                at = _descriptor(spec, session)
+                commands.append(at | fields | {"opcode": command.opcode, "wait": command.wait and number == 0})
+    wanted = {"shared": (0, case.smem.size), "memory": (0, case.gmem.size), "trace": True}
+    runs = [session.run(commands[first : first + SCRIPT_DEPTH], registers=_SUMS, after=_SUMS_LAST, **wanted)
+            for first in range(0, len(commands) or 1, SCRIPT_DEPTH)]  # fmt: skip
+    endings = iter([stamp.error for run in runs for stamp in run.commands])
+    errors = [refused or next(endings) or None for refused in refusals]
+    landed = _landed(case, errors, [answer.data for answer in runs[-1].registers])
+    gmem, smem = runs[-1].memory, runs[-1].shared
+    record = result_record(case, next(filter(None, errors), None), landed, gmem, smem)
+    return Outcome(record | _figures(case, runs, session.params), {"gmem": gmem, "smem": smem})
+
+
+def _prepare(case, session):
+    """Puts the memories of the case in place; global memory answers with errors from its end on. Sets the windows."""
+    session.clear()
+    session.global_memory.write(0, case.global_contents())
+    session.shared_memory.write(0, case.smem.contents())
+    bus_bytes = session.params.bus_bytes
+    end = -(-case.gmem.size // bus_bytes) * bus_bytes
+    outside = end < session.memory_bytes
+    session.configure(errors=(end, session.memory_bytes - 1, Response.DECERR.value if outside else 0))
+    global_, shared = case.windows.global_, case.windows.shared
+    if global_:
+        for name, address in zip(("global_base", "global_limit"), global_, strict=True):
+            session.write_register(f"{name}_lo", address & 0xFFFFFFFF)
+            session.write_register(f"{name}_hi", address >> 32)
+    if shared:
+        for name, address in zip(("shared_base", "shared_limit"), shared, strict=True):
+            session.write_register(name, address)
+    if global_ or shared:
+        session.write_register("windows", bool(global_) | bool(shared) << 1)
+
+
+def _descriptor(spec, session):
+    """The field of a command that says where its descriptor is."""
+    if spec is None:
+        return {}
+    return {"descriptor": session.descriptor(spec.word) if spec.at is None else spec.at}
+
+
+def _landed(case, errors, counted):
+    """Bytes of each issue, or the hardware's sums into shared and global memory, ``counted``, if they are others."""
+    moved = [0 if error else count for count, error in zip(run_on_golden(case).record["tx_bytes"], errors, strict=True)]
+    if any(errors) or any(command.opcode == Opcode.REPLACE for command in case.commands):
+        return moved
+    to_global = [_writes_global(command) for command in case.commands for _ in command.issues]
+    sums = [sum(count for count, side in zip(moved, to_global, strict=True) if side == wanted) % (1 << 32)
+            for wanted in (False, True)]  # fmt: skip
+    return moved if counted == sums else counted
+
+
+def _writes_global(command):
+    """Whether the bytes of a command land in global memory."""
+    if command.opcode == Opcode.COPY_BLOCK:
+        return command.fields["destination_space"] == Space.GLOBAL
+    if command.opcode == Opcode.LANES:
+        return command.fields["destination_layout"] == LaneLayout.GLOBAL
+    return command.opcode in (Opcode.STORE, Opcode.REDUCE)
+
+
+def _figures(case, runs, params):
+    """Fields of the result record that only hardware has."""
+    reads = writes = 0
+    for command in case.commands:
+        spec = case.maps.get(command.map)
+        if spec is None or spec.refused is None:
+            for fields in command.issues:
+                words = needed_words(command.opcode, spec and spec.tmap, fields, params.bus_bytes, params.addr_width)
+                reads, writes = reads + words[0], writes + words[1]
+    busy = sum(_busy_cycles(run) for run in runs)
+    return {
+        "cycles": sum(run.span for run in runs),
+        "first_request": runs[0].first_request() if runs[0].commands else None,
+        "read_words": sum(run.data_beats + run.reducer_beats for run in runs),
+        "write_words": sum(run.write_beats for run in runs),
+        "limit_words": reads + writes,
+        "utilisation": round(max(reads, writes) / busy, 4) if busy else None,
+    }
+
+
+def _busy_cycles(run):
+    """Cycles from the first bus word of data, read or written, to the last."""
+    is_data = run.trace.beat_id != READ_IDS["descriptor"]
+    cycles = [*run.trace.beat_cycle[is_data], *run.trace.write_beat_cycle]
+    return int(max(cycles) - min(cycles)) + 1 if cycles else 0
+
+
+def _params(case, preset):
+    """The preset, if the case cannot see that its shared memory is larger; otherwise with that of the case."""
+    params = TMAU_PRESETS[preset]
+    size = case.smem.size
+    if size == params.smem.size_bytes or shared_reach(case) <= size <= params.smem.size_bytes:
+        return params
+    try:
+        return params.replace(smem=SmemParams(size))
+    except ValueError as error:
+        raise UsageError(f"case {case.name!r}: smem.bytes: {error}") from None

@@ -1,0 +1,45 @@
+"""Arguments of ``tilewright replay`` that only matter on the RTL.
+
+What they may be is asked of the hardware's modules only when one is given: other backends need none of them.
+"""
+
+from argparse import ArgumentTypeError
+from importlib import import_module
+
+from ..hdl.build import SIMULATORS
+
+__all__ = ["configure_rtl"]
+
+
+def configure_rtl(parser):
+    """Adds the arguments."""
+    parser.add_argument("--preset", type=_preset, help="configuration of the TMAU: default if left out")
+    parser.add_argument("--latency", type=_latency, default=100, help="cycles from a read address to its data")
+    parser.add_argument("--stall", type=_stall, default=0.0, help="probability of a pause before a transfer")
+    parser.add_argument("--sim", choices=SIMULATORS, default=SIMULATORS[0], help="simulator")
+
+
+def _preset(text):
+    presets = import_module("tilewright.hw.tmau.params").TMAU_PRESETS
+    if text not in presets:
+        raise ArgumentTypeError(f"preset must be one of {', '.join(presets)}, not {text!r}")
+    return text
+
+
+def _latency(text):
+    sides = import_module("tilewright.sim.harness.memory_sides")
+    return _between(text, int, sides.MIN_LATENCY, sides.MAX_LATENCY, "latency")
+
+
+def _stall(text):
+    return _between(text, float, 0.0, 0.99, "stall")
+
+
+def _between(text, kind, low, high, what):
+    try:
+        value = kind(text)
+    except ValueError:
+        value = None
+    if value is None or not low <= value <= high:
+        raise ArgumentTypeError(f"{what} must be {low} to {high}, not {text!r}")
+    return value

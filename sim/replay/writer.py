@@ -1,0 +1,75 @@
+"""Replay cases from maps and commands: how a failure that a random run found becomes a vector that is kept."""
+
+import json
+from pathlib import Path
+
+from tilewright.golden.spec import Fill, Mode
+from tilewright.golden.tmau.descriptor import spoken
+
+from .cases import cases_of
+from .golden import run_case
+
+__all__ = ["case_of", "case_text", "map_fields"]
+
+
+def case_text(name, why, commands, *, gmem, smem):
+    """A file of one case with what golden makes of it as expectation, as a string.
+
+    Parameters
+    ----------
+    name, why : str
+    commands : sequence of (TensorMap, coords, smem) or (TensorMap, coords, smem, dict)
+        Loads; the dictionary has further fields of the command in the case, or others, such as ``op``.
+    gmem, smem : dict
+        Memories, as in the file.
+    """
+    maps, entries = {}, []
+    for tmap, coords, address, *more in commands:
+        number = next((name for name, known in maps.items() if known == tmap), f"m{len(maps)}")
+        maps[number] = tmap
+        entry = {"op": "load", "map": number, "coords": list(coords), "smem": address, "async": True}
+        entries.append(entry | dict(*more))
+    return case_of(
+        name, why, {number: map_fields(tmap) for number, tmap in maps.items()}, entries, gmem=gmem, smem=smem
+    )
+
+
+def case_of(name, why, maps, entries, **memories):
+    """The same from maps and commands as a file names them; ``memories`` are gmem, smem and perhaps windows."""
+    case = {"name": name, "why": why, "kind": "tmau", **memories, "maps": maps, "commands": entries}
+    record = _golden_record(case)
+    case["expect"] = {
+        "error": record["error"],
+        "tx_bytes": record["tx_bytes"],
+        "smem": {"sha256": record["smem_sha256"][0]},
+        "gmem": {"sha256": record["gmem_sha256"]},
+    }
+    return json.dumps({"version": 1, "cases": [case]})
+
+
+def map_fields(tmap):
+    """A map as a case file names it; defaults are left out."""
+    im2col = ("lower", "upper", "channels", "pixels") if tmap.mode == Mode.IM2COL else ("box",)
+    fields = {name: _plain(getattr(tmap, name)) for name in ("address", "size", "stride", "traversal", *im2col)}
+    fields["element"] = spoken(tmap.element)
+    for name in ("mode", "swizzle", "interleave", "l2_promotion"):
+        if getattr(tmap, name):
+            fields[name] = spoken(getattr(tmap, name))
+    for name in ("unaligned", "gather0"):
+        if getattr(tmap, name):
+            fields[name] = True
+    if tmap.fill:
+        fields["fill"] = {"constant": tmap.fill_constant} if tmap.fill == Fill.CONSTANT else spoken(tmap.fill)
+    return fields
+
+
+def _plain(value):
+    """A tuple as the list that JSON makes of it."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _golden_record(case):
+    """The result record of a case, read back as a user's file would be."""
+    document = json.loads(json.dumps({"version": 1, "cases": [case]}))
+    (read,) = cases_of(document, "case", Path())
+    return run_case(read).record

@@ -1,0 +1,141 @@
+"""Charts of the report as SVG text that follows the reader's choice of light or dark."""
+
+from html import escape
+
+from tilewright.golden.smem.swizzle import swizzle
+from tilewright.golden.spec import Swizzle
+from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
+
+__all__ = ["SWIZZLE_LAYOUTS", "bank_map", "bars", "cycle_bars", "svg", "timeline"]
+
+#: Channels of a row and swizzle. The row of a swizzled box is at most the span, so the 64 channels of a patch are moved
+#: whole, as two halves, or as four quarters.
+SWIZZLE_LAYOUTS = tuple(
+    (s.span // 2, mode) for s in (Swizzle.B128, Swizzle.B64, Swizzle.B32) for mode in (Swizzle.NONE, s)
+)
+
+#: Ink follows the page; the rest is readable on white and on black.
+_STYLE = (
+    "text{font:13px system-ui,sans-serif;fill:#222}.rule{stroke:#888}.cell{stroke:#fff}"
+    ".bar{fill:#3b78b8}.wide{fill:#9bbbdc}.mark,.on{fill:#e08a75}.off{fill:#9bbbdc}.in{fill:#111}"
+    "@media(prefers-color-scheme:dark){text{fill:#ddd}.in{fill:#111}}"
+)
+
+
+def svg(width, height, parts, title):
+    """A picture by itself, with its style; ``title`` is for those who cannot see it."""
+    body = "\n".join(parts)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'role="img" aria-label="{escape(title, quote=True)}">\n<style>{_STYLE}</style>\n{body}\n</svg>\n'
+    )
+
+
+def _text(x, y, words, anchor="start", kind=""):
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}"{_kind(kind)}>{escape(str(words))}</text>'
+
+
+def _box(x, y, width, height, kind):
+    return f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"{_kind(kind)}/>'
+
+
+def _kind(kind):
+    return f' class="{kind}"' if kind else ""
+
+
+def bank_map(layouts, cell=26):
+    """Which bank holds each chunk of eight rows, one map a layout; one column of chunks is marked.
+
+    Parameters
+    ----------
+    layouts : sequence of (int, Swizzle)
+        Bytes of a row, and swizzle. Cells are laid out by row (down) and chunk (across) as the program counts them.
+    """
+    left, top, parts = 46, 64, []
+    for row_bytes, mode in layouts:
+        banks = [[_bank(row * row_bytes + c, mode) for c in range(0, row_bytes, CHUNK_BYTES)] for row in range(BANKS)]
+        marked = len(banks[0]) // 4
+        column = [row[marked] for row in banks]
+        cycles = max(map(column.count, column))
+        name = "no swizzle" if mode == Swizzle.NONE else f"swizzle {mode.span}B"
+        titles = (f"rows of {row_bytes} bytes", name, f"{cycles} cycle{'s' * (cycles > 1)} a column")
+        parts += [_text(left, 16 + 18 * number, title) for number, title in enumerate(titles)]
+        for number, row in enumerate(banks):
+            y = top + number * cell
+            parts.append(_text(left - 8, y + 18, f"row {number}", "end"))
+            for chunk, bank in enumerate(row):
+                x = left + chunk * cell
+                parts.append(_box(x, y, cell, cell, "cell on" if chunk == marked else "cell off"))
+                parts.append(_text(x + cell // 2, y + 18, bank, "middle", "in"))
+        left += max(len(banks[0]) * cell, 100) + 66
+    return svg(left - 46, top + BANKS * cell + 8, parts, "Bank of each chunk in each swizzle")
+
+
+def _bank(address, mode):
+    return swizzle(address, mode) // CHUNK_BYTES % BANKS
+
+
+def bars(rows):
+    """Horizontal bars from 0 to 100 %.
+
+    Parameters
+    ----------
+    rows : list of (str, float, float or None)
+        Label; share with latency; share in steady state, drawn behind.
+    """
+    left, wide, step = 90, 460, 34
+    parts = []
+    for number, (label, share, steady) in enumerate(rows):
+        y = 8 + number * step
+        parts.append(_text(left - 8, y + 16, label, "end"))
+        if steady is not None:
+            parts.append(_box(left, y, wide * steady, 22, "wide"))
+        parts.append(_box(left, y + 5, wide * share, 12, "bar"))
+        figures = f"{share:.1%}" + ("" if steady is None else f", steady {steady:.1%}")
+        parts.append(_text(left + wide + 10, y + 16, figures))
+    bottom = 8 + len(rows) * step
+    for percent in range(0, 101, 25):
+        x = left + wide * percent / 100
+        parts.append(f'<line x1="{x:g}" y1="4" x2="{x:g}" y2="{bottom}" class="rule" opacity="0.5"/>')
+        parts.append(_text(f"{x:g}", bottom + 16, f"{percent} %", "middle"))
+    return svg(left + wide + 190, bottom + 24, parts, "Share of the limit that each workload reaches")
+
+
+def cycle_bars(rows):
+    """Horizontal bars of cycles side by side, on one scale.
+
+    Parameters
+    ----------
+    rows : list of (str, int, int)
+        Label; cycles; limit, drawn inside.
+    """
+    left, wide, step = 90, 460, 30
+    scale = wide / max(cycles for _, cycles, _ in rows)
+    parts = []
+    for number, (label, cycles, limit) in enumerate(rows):
+        y = 8 + number * step
+        parts.append(_text(left - 8, y + 15, label, "end"))
+        parts.append(_box(left, y, cycles * scale, 20, "wide"))
+        parts.append(_box(left, y + 5, limit * scale, 10, "bar"))
+        parts.append(_text(f"{left + cycles * scale + 10:g}", y + 15, f"{cycles:,}: {limit / cycles:.1%} of the limit"))
+    return svg(left + wide + 190, 8 + len(rows) * step, parts, "Cycles of each case, and within them the limit")
+
+
+def timeline(transfer):
+    """Events over cycles: a row for each kind, a tick for each event, the first and last cycle in figures."""
+    left, wide, step = 170, 640, 30
+    last = max(cycle for cycles in transfer.events.values() for cycle in cycles)
+    scale = wide / (last + 1)
+    parts = []
+    for number, (label, cycles) in enumerate(transfer.events.items()):
+        y = 8 + number * step
+        parts.append(_text(left - 10, y + 15, label, "end"))
+        parts.append(f'<line x1="{left}" y1="{y + 22}" x2="{left + wide}" y2="{y + 22}" class="rule" opacity="0.4"/>')
+        parts += [_box(left + cycle * scale, y + 2, max(scale - 0.5, 1.5), 18, "mark") for cycle in cycles]
+        if cycles:
+            ends = f"{cycles[0]}" if len(cycles) == 1 else f"{cycles[0]}–{cycles[-1]}: {len(cycles)}"
+            parts.append(_text(left + wide + 10, y + 15, ends))
+    bottom = 8 + len(transfer.events) * step
+    for cycle in range(0, last + 1, max(last // 8 // 10 * 10, 10)):
+        parts.append(_text(f"{left + cycle * scale:g}", bottom + 14, cycle, "middle"))
+    return svg(left + wide + 120, bottom + 22, parts, "Events of one transfer over cycles")

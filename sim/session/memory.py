@@ -1,0 +1,225 @@
+"""Sessions of designs with a TMAU: memories, tensors placed in them, and how the surroundings behave."""
+
+from dataclasses import replace
+from operator import index
+
+from tilewright.golden import TensorMap
+from tilewright.golden.memory import memory_bytes
+from tilewright.golden.spec import DESCRIPTOR, Opcode
+
+from ..harness.memory_model import CHANNELS, MAX_LATENCY, MIN_LATENCY
+from .backdoor import GlobalBackdoor, SharedBackdoor, as_bytes
+from .script_run import run_scripts
+
+__all__ = ["DESCRIPTORS", "MemorySession", "model_words", "probability"]
+
+#: Descriptors that a session keeps in global memory at a time, behind the bytes of the user.
+DESCRIPTORS = 4096
+
+#: Whether reads and writes meet the errors of a session.
+_ERRORS_ON = {"reads": (1, 0), "writes": (0, 1), "both": (1, 1)}
+
+_GRAIN = 16 << 20  # bytes to which a model's memory is rounded up, so that sessions of many sizes share the model
+
+
+def model_words(params, memory_bytes):
+    """Bus words of a model's memory for at least so many bytes of the user, and the descriptors; TmauParams."""
+    return _memory_words(params, -(-memory_bytes // _GRAIN) * _GRAIN)
+
+
+def _memory_words(params, memory_bytes):
+    return -(-memory_bytes // params.bus_bytes) + DESCRIPTORS * DESCRIPTOR.bytes // params.bus_bytes
+
+
+class MemorySession:
+    """Owns a running simulation with a TMAU; a context manager.
+
+    Between runs the clock stands still, and all that a session writes is there when the next run begins.
+
+    Parameters
+    ----------
+    simulation : Simulation
+    params : TmauParams
+    memory_bytes : int
+        Bytes of global memory for the user; rounded up to bus words.
+    items : dict of str to shape
+        An item of the script of each port.
+    script_depth : int
+    patience : int
+        Cycles after which a run without a limit is given up.
+
+    Attributes
+    ----------
+    memory_bytes : int
+        Bytes of global memory for the user.
+    global_memory : GlobalBackdoor
+    shared_memory : SharedBackdoor
+    simulation : Simulation
+    """
+
+    def __init__(self, simulation, params, memory_bytes, items, script_depth, patience):
+        self.simulation = simulation
+        words = _memory_words(params, memory_bytes)
+        self.memory_bytes = words * params.bus_bytes - DESCRIPTORS * DESCRIPTOR.bytes
+        # Before the first reset nothing has a value, and memories could not be read.
+        simulation.exchange(reset=True)
+        self.global_memory = GlobalBackdoor(simulation, params.bus_bytes, words)
+        self.shared_memory = SharedBackdoor(simulation, params.smem.rows)
+        self._bus = params
+        self._items = items
+        self._script_depth = script_depth
+        self._patience = patience
+        simulation.controls["words"] = words
+        self.clear()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def close(self):
+        """Ends the simulator. May be called twice."""
+        self.simulation.close()
+
+    def configure(self, *, latency=None, stall=None, issue_stall=None, seed=None, errors=None, errors_on=None):
+        """Changes how the surroundings behave from the next run on; what is left out stays.
+
+        Parameters
+        ----------
+        latency : int
+        stall : float, dict of str to float, or (float, float)
+            Probability of a pause before each transfer of the bus: on all channels; on those named ``ar``, ``r``,
+            ``aw``, ``w`` and ``b``, and 0 on others; or of requests and of what follows them.
+        issue_stall : float
+            The same before each item at each port.
+        seed : int
+        errors : (int, int, int)
+            First and last address of a window whose words the memory answers with this RRESP or BRESP; 0 for none. A
+            word that is refused is not written.
+        errors_on : str
+            Whether it does so for ``"reads"``, ``"writes"``, or ``"both"``, as it does at first.
+        """
+        controls = self.simulation.controls
+        if latency is not None:
+            if not MIN_LATENCY <= latency <= MAX_LATENCY:
+                raise ValueError(f"latency must be {MIN_LATENCY} to {MAX_LATENCY}, not {latency!r}")
+            controls["latency"] = index(latency)
+        if stall is not None:
+            for channel, value in _stalls(stall).items():
+                controls[f"{channel}_stall"] = probability(value)
+        if issue_stall is not None:
+            controls["issue_stall"] = probability(issue_stall)
+        if seed is not None:
+            controls["seed"] = index(seed) & 0xFFFF
+        if errors is not None:
+            first, last, controls["error_response"] = errors
+            controls["error_first"], controls["error_last"] = (a >> self._bus.bus_log2 for a in (first, last))
+        if errors_on is not None:
+            if errors_on not in _ERRORS_ON:
+                raise ValueError(f"errors_on must be one of {', '.join(_ERRORS_ON)}, not {errors_on!r}")
+            controls["error_reads"], controls["error_writes"] = _ERRORS_ON[errors_on]
+
+    def reset(self):
+        """Resets the hardware before the next run, whatever it was doing. Memories keep their contents."""
+        self._must_reset = True
+
+    def clear(self, base=0):
+        """Forgets what was placed, and resets. From now on global memory begins at address ``base``."""
+        if base % self._bus.bus_bytes:
+            raise ValueError(f"base must be a multiple of the {self._bus.bus_bytes}-byte bus word, not {base}")
+        self.global_memory.base = base
+        self.simulation.controls["base"] = base >> self._bus.bus_log2
+        self._free = base
+        self._bound = {}
+        self._descriptors = {}
+        self._must_reset = True
+
+    def place(self, array, align=128):
+        """Copies an array (or bytes) to the next free multiple of ``align`` in global memory; returns the address."""
+        values = as_bytes(array)
+        address = -(-self._free // align) * align
+        if address + len(values) > self.global_memory.base + self.memory_bytes:
+            raise ValueError(f"global memory has no room for {len(values)} bytes more")
+        self.global_memory.write(address, values)
+        self._free = address + len(values)
+        return address
+
+    def bind(self, tmap):
+        """The map with its array placed in global memory; the map itself if it was not made from an array.
+
+        A map is bound once: a later change of the array's contents is not seen.
+        """
+        if tmap.array is None:
+            return tmap
+        if id(tmap) not in self._bound:
+            # The map is kept, so that its identity is not given to another.
+            self._bound[id(tmap)] = tmap, replace(tmap, address=self.place(memory_bytes(tmap.array)), array=None)
+        return self._bound[id(tmap)][1]
+
+    def descriptor(self, tmap):
+        """Address in global memory of the descriptor of a map, or of 128 bytes or an int as they stand."""
+        if isinstance(tmap, TensorMap):
+            raw = self.bind(tmap).pack()
+        else:
+            raw = tmap.to_bytes(DESCRIPTOR.bytes, "little") if isinstance(tmap, int) else bytes(tmap)
+        if len(raw) != DESCRIPTOR.bytes:
+            raise ValueError(f"a descriptor must be {DESCRIPTOR.bytes} bytes, not {len(raw)}")
+        if raw not in self._descriptors:
+            if len(self._descriptors) == DESCRIPTORS:
+                # The next one takes the place of the first, which the hardware may have kept.
+                self._descriptors.clear()
+                self._must_reset = True
+            slot = len(self._descriptors) * DESCRIPTOR.bytes
+            address = self.global_memory.base + self.memory_bytes + slot
+            self.global_memory.write(address, raw)
+            self._descriptors[raw] = address
+        return self._descriptors[raw]
+
+    def command(self, tmap, coords, smem=0, *, barrier=None, **fields):
+        """A command on a tensor for :meth:`run`, as a dictionary of fields: a load, if no ``opcode`` is given.
+
+        Parameters
+        ----------
+        tmap : TensorMap, bytes or int
+            See :meth:`descriptor`.
+        coords : sequence of int
+        smem : int
+            Destination, or source of a store.
+        barrier : int or None
+            Address of the barrier that the bytes complete.
+        **fields
+            Others, such as ``opcode``, ``reduction``, ``offsets`` and ``tag``; and ``wait=True`` to issue it only when
+            all before it are complete.
+        """
+        signal = {} if barrier is None else {"signal": 1, "barrier": barrier}
+        load = {"opcode": Opcode.LOAD, "descriptor": self.descriptor(tmap), "coords": tuple(coords), "smem": smem}
+        return load | signal | fields
+
+    def _issue(self, scripts, after, limit, drain=0):
+        """Runs scripts; returns statuses. A run that does not finish, or is refused, has the next one begin anew."""
+        reset, self._must_reset = self._must_reset, True
+        statuses = run_scripts(
+            self.simulation, self._items, scripts, after=after or {}, depth=self._script_depth, reset=reset,
+            limit=limit, patience=self._patience, drain=drain,
+        )  # fmt: skip
+        self._must_reset = not statuses["finished"]
+        return statuses
+
+
+def _stalls(stall):
+    """Probability of a pause on each channel."""
+    if isinstance(stall, dict):
+        unknown = set(stall) - set(CHANNELS)
+        if unknown:
+            raise ValueError(f"the channels are {', '.join(CHANNELS)}, and {sorted(unknown)[0]!r} is none of them")
+        return dict.fromkeys(CHANNELS, 0.0) | stall
+    first, then = stall if isinstance(stall, tuple) else (stall, stall)
+    return {channel: first if channel in ("ar", "aw") else then for channel in CHANNELS}
+
+
+def probability(value):
+    """A probability as a harness takes it, in 256ths."""
+    if not 0 <= value < 1:
+        raise ValueError(f"the probability of a pause must be at least 0 and less than 1, not {value!r}")
+    return min(round(256 * value), 255)

@@ -1,0 +1,277 @@
+"""What came out of one run of a session."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from tilewright.golden.spec import Error
+from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
+
+from ..harness.axi_rules import Rule, Wait
+from ..harness.records import READ_IDS
+from ..harness.script import LogRowLayout
+from ..hdl.packing import unpack_column
+
+__all__ = [
+    "BarrierAnswer",
+    "CommandStamp",
+    "Logs",
+    "RegisterAnswer",
+    "Run",
+    "Trace",
+    "barrier_answers",
+    "collect",
+    "command_stamps",
+    "flips",
+    "register_answers",
+]
+
+
+class Logs:
+    """Dumped logs as columns.
+
+    Parameters
+    ----------
+    entries : dict of str to shape
+        Of each log.
+    arrays : dict of str to uint8 array
+        Rows of those that are not empty, by the name of the array, ``…_log``.
+    """
+
+    def __init__(self, entries, arrays):
+        self._rows = {name: LogRowLayout(shape) for name, shape in entries.items()}
+        self._arrays = arrays
+
+    def cycles(self, name):
+        """When each entry was made."""
+        return self._column(name, "cycle")
+
+    def field(self, name, *path):
+        """One field of each entry, or all of it."""
+        return self._column(name, "entry", *path)
+
+    def stamped(self, name, *fields):
+        """Each entry's cycle and fields, as tuples of int."""
+        columns = [self.cycles(name), *(self.field(name, field) for field in fields)]
+        return list(zip(*(column.tolist() for column in columns), strict=True))
+
+    def _column(self, name, *path):
+        row = self._rows[name]
+        rows = self._arrays.get(f"{name}_log", np.zeros((0, row.bytes), np.uint8))
+        return unpack_column(row, rows, *path)
+
+
+class CommandStamp(NamedTuple):
+    """One command. Cycles count from the start of the run; None where it did not come to that."""
+
+    tag: int
+    accepted: int | None
+    done: int | None
+    error: Error | None
+
+
+class BarrierAnswer(NamedTuple):
+    """Final answer to one barrier operation."""
+
+    done: bool
+    error: bool
+    cycle: int
+
+
+class RegisterAnswer(NamedTuple):
+    """Answer to one register access; ``response`` is RRESP or BRESP."""
+
+    data: int
+    response: int
+    cycle: int
+
+
+class Trace(NamedTuple):
+    """What passed on the bus: of each channel, arrays in order. IDs of reads are those of ``READ_IDS``."""
+
+    request_cycle: np.ndarray
+    request_id: np.ndarray
+    request_address: np.ndarray
+    request_beats: np.ndarray
+    beat_cycle: np.ndarray
+    beat_id: np.ndarray
+    beat_last: np.ndarray
+    write_request_cycle: np.ndarray
+    write_request_id: np.ndarray
+    write_request_address: np.ndarray
+    write_request_beats: np.ndarray
+    write_beat_cycle: np.ndarray
+    write_beat_last: np.ndarray
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came out of one run of a session.
+
+    Attributes
+    ----------
+    finished : bool
+        Everything was complete before the limit.
+    cycles : int
+        From the first issue until everything was complete.
+    commands : list of CommandStamp
+        In the order of issue.
+    reads : ndarray
+        Consumer reads that were answered: uint8, reads × 8 lanes × 16 bytes.
+    read_cycles : ndarray
+        Cycle of each answer.
+    barriers : list of BarrierAnswer
+    registers : list of RegisterAnswer
+    flips : list of (int, int)
+        Cycle and barrier address of every phase that completed.
+    data_requests, data_beats, descriptor_requests, descriptor_beats, reducer_requests, reducer_beats : int
+        Read bursts accepted and bus words received.
+    write_requests, write_beats : int
+        Write bursts accepted and bus words written.
+    violations : tuple of Rule
+        Rules of AXI that were broken so far in the session.
+    late : tuple of Wait
+        Waits that have lasted too long so far in the session.
+    irq : bool
+        At the end.
+    shared : ndarray or None
+        The part of shared memory that was asked for, at the end.
+    memory : ndarray or None
+        The part of global memory that was asked for, at the end.
+    trace : Trace or None
+    """
+
+    finished: bool
+    cycles: int
+    commands: list
+    reads: np.ndarray
+    read_cycles: np.ndarray
+    barriers: list
+    registers: list
+    flips: list
+    data_requests: int
+    data_beats: int
+    descriptor_requests: int
+    descriptor_beats: int
+    reducer_requests: int
+    reducer_beats: int
+    write_requests: int
+    write_beats: int
+    violations: tuple
+    late: tuple
+    irq: bool
+    shared: np.ndarray | None
+    memory: np.ndarray | None
+    trace: Trace | None
+
+    @property
+    def span(self):
+        """Cycles from the first command accepted to the last completion; 0 without commands."""
+        done = [stamp.done for stamp in self.commands if stamp.done is not None]
+        return max(done) - self.commands[0].accepted if done else 0
+
+    @property
+    def error(self):
+        """The first error of the commands, in the order of issue, or None."""
+        return next((stamp.error for stamp in self.commands if stamp.error), None)
+
+    def first_request(self, index=0):
+        """Cycles from the acceptance of a command to the first data address after it; None if none came.
+
+        It is the command's own only if nothing else was under way. Needs the trace.
+        """
+        return self._first(index, self.trace.request_cycle[self.trace.request_id == READ_IDS["data"]])
+
+    def first_write(self, index=0):
+        """The same for the first write address."""
+        return self._first(index, self.trace.write_request_cycle)
+
+    def _first(self, index, cycles):
+        accepted = self.commands[index].accepted
+        later = cycles[cycles >= accepted]
+        return int(later[0]) - accepted if len(later) else None
+
+
+def collect(statuses, logs, tags, *, finished, shared, memory, trace):
+    """Makes a :class:`Run`.
+
+    Parameters
+    ----------
+    statuses : dict of str to int
+        Of the harness.
+    logs : Logs
+    tags : list of int
+        Of the commands in the order of issue, all different.
+    finished, shared, memory, trace
+        As in :class:`Run`; trace as a bool.
+    """
+    return Run(
+        finished=finished,
+        cycles=statuses["cycles"],
+        commands=command_stamps(logs, tags),
+        reads=np.ascontiguousarray(logs.field("reads")).reshape(-1, BANKS, CHUNK_BYTES),
+        read_cycles=logs.cycles("reads"),
+        barriers=barrier_answers(logs),
+        registers=register_answers(logs),
+        flips=flips(logs),
+        **{name: statuses[name] for kind in READ_IDS for name in (f"{kind}_requests", f"{kind}_beats")},
+        write_requests=statuses["write_requests_count"],
+        write_beats=statuses["write_beats_count"],
+        violations=tuple(Rule.decode(statuses["violations"])),
+        late=tuple(Wait.decode(statuses["late"])),
+        irq=bool(statuses["irq"]),
+        shared=shared,
+        memory=memory,
+        trace=_trace(logs) if trace else None,
+    )
+
+
+def command_stamps(logs, tags):
+    """A :class:`CommandStamp` for each of ``tags``, those of the commands in the order of issue, all different."""
+    accepted = logs.cycles("accepted").tolist()
+    ended = dict(zip(logs.field("commands", "tag").tolist(), logs.stamped("commands", "error"), strict=True))
+    stamps = []
+    for index, tag in enumerate(tags):
+        done, code = ended.get(tag, (None, None))
+        begun = accepted[index] if index < len(accepted) else None
+        stamps.append(CommandStamp(tag, begun, done, None if code is None else Error(code)))
+    return stamps
+
+
+def barrier_answers(logs):
+    """Every :class:`BarrierAnswer`."""
+    return [
+        BarrierAnswer(bool(done), bool(error), cycle)
+        for cycle, done, error in logs.stamped("barriers", "done", "error")
+    ]
+
+
+def register_answers(logs):
+    """Every :class:`RegisterAnswer`."""
+    return [
+        RegisterAnswer(word, response, cycle) for cycle, word, response in logs.stamped("registers", "data", "response")
+    ]
+
+
+def flips(logs):
+    """Cycle and barrier address of every phase that completed."""
+    return list(zip(logs.cycles("flips").tolist(), logs.field("flips").tolist(), strict=True))
+
+
+def _trace(logs):
+    return Trace(
+        request_cycle=logs.cycles("requests"),
+        request_id=logs.field("requests", "id"),
+        request_address=logs.field("requests", "address"),
+        request_beats=logs.field("requests", "length") + 1,
+        beat_cycle=logs.cycles("beats"),
+        beat_id=logs.field("beats", "id"),
+        beat_last=logs.field("beats", "last"),
+        write_request_cycle=logs.cycles("write_requests"),
+        write_request_id=logs.field("write_requests", "id"),
+        write_request_address=logs.field("write_requests", "address"),
+        write_request_beats=logs.field("write_requests", "length") + 1,
+        write_beat_cycle=logs.cycles("write_beats"),
+        write_beat_last=logs.field("write_beats"),
+    )

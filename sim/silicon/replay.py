@@ -1,0 +1,61 @@
+"""Replay on a GPU of compute capability 9.0 or higher: its own tensor mover runs the case (silicon.md).
+
+Silicon knows nothing of two parts of a result, which are then golden's: ``tx_bytes`` of what does not end at a barrier
+(stores, reductions, copies to global memory), and which rule a map broke that the driver refused, where we refuse it
+too. Everything else is what silicon did.
+"""
+
+from contextlib import contextmanager
+
+from ..replay.golden import result_record
+from ..replay.outcome import Outcome
+from .packing import counted_bytes, issues
+from .program import open_program
+from .records import Ending, Status
+from .support import why_not
+
+__all__ = ["open_backend", "outcome_of", "why_not"]
+
+
+@contextmanager
+def open_backend(args):
+    """A replay backend: yields a callable that takes a case of which :func:`why_not` says nothing."""
+    with open_program() as program:
+        yield lambda case: outcome_of(case, program.run(case))
+
+
+def outcome_of(case, reply):
+    """The :class:`Outcome` of a case from the ``Reply`` of the program.
+
+    Its error is a sentence where silicon and our rules do not agree, or the case did not run to its end.
+    """
+    commands = issues(case)
+    if reply.status != Status.OK:
+        gmem, smem = case.global_contents(), case.smem.contents()
+        record = result_record(case, None, [0] * len(commands), gmem, smem)
+        return Outcome(record | {"error": f"failed: {reply.message}"}, {"gmem": gmem, "smem": smem})
+    errors = [_error(issue, ending) for issue, ending in zip(commands, reply.endings, strict=True)]
+    landed = [
+        _landed(issue, ending, counted)
+        for issue, ending, counted in zip(commands, reply.endings, reply.counted, strict=True)
+    ]
+    record = result_record(case, None, landed, reply.gmem, reply.smem)
+    error = next(filter(None, errors), None)
+    return Outcome(record | {"error": error}, {"gmem": reply.gmem, "smem": reply.smem})
+
+
+def _error(issue, ending):
+    """Our name for a refusal that is also ours, or what else went wrong; None for what was done."""
+    if ending == Ending.REFUSED:
+        refused = issue.spec.refused
+        return refused.name.lower() if refused else "refused by the driver"
+    return {Ending.NO_SUCH: "no such instruction", Ending.UNFINISHED: "unfinished"}.get(ending)
+
+
+def _landed(issue, ending, counted):
+    """Bytes at the barrier, or by our rules where nothing counts them."""
+    if counted is not None:
+        return counted
+    if ending != Ending.DONE:
+        return 0
+    return counted_bytes(issue)

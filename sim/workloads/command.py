@@ -1,0 +1,136 @@
+"""``tilewright sim``: photographs and matrices through the RTL, everything compared with the golden model."""
+
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from tilewright.hw.tmau.params import TMAU_PRESETS
+
+from ..report.page import write_report
+from ..report.timeline import record_transfer
+from ..results import record
+from . import MOVING, WORKLOADS
+from .findings import Findings, Totals
+from .machines import Machines
+from .mover import Mover
+from .multiplier import Multiplier
+from .photographs import load_photographs
+
+__all__ = ["CROP", "SMALL_CROP", "Played", "configure", "play", "run", "table_rows"]
+
+#: Height and width of the part of each photograph that is moved where simulation is slow, or leaves a waveform.
+CROP = (48, 64)
+#: The same where shared memory is so small that a box or two fill it, and every box waits for the memory.
+SMALL_CROP = (208, 320)
+_SMALL = 4096  # bytes of shared memory
+
+_REPORT = Path("build/report")
+_WAVES = {"tmau": Path("build/waves/sim.vcd"), "pe": Path("build/waves/pe.vcd")}
+_PROGRESS_SECONDS = 5
+
+
+class Played(NamedTuple):
+    """A workload that has run; ``speed`` is simulated cycles a second."""
+
+    name: str
+    totals: Totals
+    findings: Findings
+    speed: float
+
+
+def configure(parser):
+    """Adds the arguments of the subcommand."""
+    parser.add_argument("--preset", choices=list(TMAU_PRESETS), default="default", help="configuration (%(default)s)")
+    parser.add_argument("--sim", choices=("verilator", "icarus"), default="verilator", help="simulator (%(default)s)")
+    parser.add_argument("--workload", choices=list(WORKLOADS), help="one workload; all if left out")
+    parser.add_argument("--waves", action="store_true", help=f"leave waveforms of a crop in {_WAVES['tmau'].parent}/")
+
+
+def run(args):
+    """Runs the subcommand. The status is 1 if anything differs from the golden model."""
+    crop = _crop(args)
+    small = crop is not None
+    photographs = load_photographs(crop)
+    extent = (
+        f"{'crops' if small else 'whole photographs'} of {photographs[0].shape[1]} x {photographs[0].shape[0]} pixels"
+    )
+    names = [args.workload] if args.workload else list(WORKLOADS)
+    print(f"preset {args.preset} on {args.sim}; {extent}; memory answers after 100 cycles", flush=True)
+    begin = time.perf_counter()
+    with Machines(args.preset, args.sim, small, _WAVES if args.waves else None) as machines:
+        sessions = {name: machines.session(name) for name in names}
+        print(f"simulators ready after {time.perf_counter() - begin:.0f} s\n\n{_HEAD}", flush=True)
+        played = []
+        for name, session in sessions.items():
+            played.append(play(name, session, photographs, small, _Progress(name)))
+            print("\n".join(table_rows(played[-1])), flush=True)
+        moved = next((session for name, session in sessions.items() if name in MOVING), None)
+        transfer = record_transfer(moved) if moved else None
+    problems = [f"{each.name}: {problem}" for each in played for problem in each.totals.problems]
+    print("\n" + "\n".join([*_LEGEND, *(f"{each.name}: {fact}" for each in played for fact in each.findings.facts)]))
+    for problem in problems[:20]:
+        print(f"DIFFERS {problem}")
+    boxes = sum(each.totals.parts for each in played if each.name in MOVING)
+    record(f"preset-{args.preset}", preset=args.preset, simulated=not problems, boxes=boxes)
+    if args.waves:
+        print("\n".join(str(path) for path in _WAVES.values() if path.exists()))
+    setting = f"Preset {args.preset}, simulated on {args.sim}: {extent}."
+    print(write_report(_REPORT, setting, [session.params for session in sessions.values()], played, transfer))
+    return 1 if problems else 0
+
+
+def play(name, session, photographs, small=False, progress=lambda parts: None):
+    """Runs one workload on a session of its machine and returns it as :class:`Played`."""
+    simulation = session.simulation
+    cycles, seconds = simulation.cycles, simulation.seconds
+    worker = Mover(session, progress) if name in MOVING else Multiplier(session, small, progress)
+    findings = WORKLOADS[name].play(worker, photographs)
+    speed = (simulation.cycles - cycles) / max(simulation.seconds - seconds, 1e-9)
+    return Played(name, worker.totals, findings, speed)
+
+
+_HEAD = (
+    f"{'workload':<11} {'parts':>6} {'work':>16} {'cycles':>9} {'limit':>9} {'of limit':>8} {'steady':>7} "
+    f"{'vs golden':>12} {'cycles/s':>9}"
+)
+_LEGEND = (
+    "parts: boxes that were moved, or programs of the processing engine",
+    "work: bytes landed in shared memory, fill included; or multiply-accumulates (MACs) of elements",
+    "limit: for each shared memory full of boxes the larger of: distinct bus words of each box; 128-byte lines written",
+    "       for a program MACs / multipliers of all threads",
+    "of limit: limit / cycles, with the latency of each shared memory full; steady: from its first box's completion on",
+)
+
+
+def table_rows(played):
+    """Lines of the table: the workload, and below it its cases."""
+    return [
+        f"{_row(played.name, played.totals)} {played.speed:>9,.0f}",
+        *(_row(f"  {name}", totals) for name, totals in played.findings.cases.items()),
+    ]
+
+
+def _row(name, totals):
+    widths = (6, 16, 9, 9, 8, 7, 12)
+    return " ".join([f"{name:<11}", *(f"{cell:>{width}}" for cell, width in zip(totals.cells, widths, strict=True))])
+
+
+def _crop(args):
+    """How much of the photographs can be moved in a minute or two; None for all."""
+    if args.waves or args.sim == "icarus":
+        return CROP
+    return SMALL_CROP if TMAU_PRESETS[args.preset].smem.size_bytes <= _SMALL else None
+
+
+class _Progress:
+    """Says every few seconds how many boxes or programs have been compared."""
+
+    def __init__(self, name):
+        self._name = name
+        self._said = time.perf_counter()
+
+    def __call__(self, parts):
+        if time.perf_counter() - self._said > _PROGRESS_SECONDS:
+            self._said = time.perf_counter()
+            print(f"  {self._name}: {parts:,} compared", file=sys.stderr, flush=True)

@@ -1,0 +1,153 @@
+"""Every instruction ends with exactly one record; no lane with an error leaves; no error is left out of its record."""
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.asserts import AnyConst
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+from amaranth.lib import data
+
+from tilewright.golden.spec.pe.errors import PeError
+from tilewright.hw.pe.address.faults import FaultCollector
+from tilewright.hw.pe.layouts import NUMBER_BITS, AccessKind
+from tilewright.hw.pe.params import LANES, PE_PRESETS
+from tilewright.sim.formal import StreamRules, prove
+
+PARAMS = PE_PRESETS["unit"]
+
+
+class FaultsSpec(Elaboratable):
+    """Follows the codes of every access, the records of any one instruction, and any one code into the record."""
+
+    def __init__(self):
+        self.dut = FaultCollector(PARAMS)
+        self.number = AnyConst(NUMBER_BITS)
+        self.code = AnyConst(4)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.i_rules = StreamRules(dut.i, assume=True)
+        m.submodules.o_rules = StreamRules(dut.o)
+        m.submodules.faults_rules = StreamRules(dut.faults)
+        for code in dut.i.payload.codes:
+            m.d.comb += Assume((code == 0) | ((code >= PeError.PRODUCT) & (code <= PeError.MEMORY)))
+        self.accepted = dut.i.valid & dut.i.ready
+        self.moves = dut.valid & dut.advance
+        self.count_records(m)
+        self.follow_codes(m)
+        self.follow_code(m)
+        m.d.comb += [
+            # Two sinks that are ready keep nobody waiting.
+            Assert(dut.i.ready | ~(dut.o.ready & dut.faults.ready)),
+            Cover(dut.faults.valid & (dut.faults.payload.code == PeError.UNMAPPED) & dut.o.payload.on.any()),
+            Cover(dut.faults.valid & ~dut.faults.ready & ~dut.advance & dut.o.valid),
+        ]
+        return m
+
+    def count_records(self, m):
+        """Records that are owed are those of the instructions whose last access is on its way."""
+        dut = self.dut
+        middle, beside = dut.valid & dut.held.access.last, dut.found_valid & dut.found.last
+        numbers = (dut.held.number, dut.found.number, dut.faults.payload.number, dut.i.payload.number)
+        for name, of in (("all", lambda number: 1), ("one", lambda number: number == self.number)):
+            owed = Signal(range(4), name=f"owed_{name}")
+            ends = self.accepted & dut.i.payload.access.last & of(numbers[3])
+            answered = dut.faults.valid & dut.faults.ready & of(numbers[2])
+            m.d.sync += owed.eq(owed + ends - answered)
+            m.d.comb += Assert(
+                owed == (middle & of(numbers[0])) + (beside & of(numbers[1])) + (dut.faults.valid & of(numbers[2]))
+            )
+
+    def follow_codes(self, m):
+        """Codes beside the stage in the middle and beside the output."""
+        dut = self.dut
+        middle, out = (Signal(data.ArrayLayout(4, LANES), name=name) for name in ("middle", "out"))
+        enable, on = Signal(LANES), Signal(LANES)  # what was enabled and on before
+        kind, kb = Signal(3), Signal(2)
+        with m.If(self.accepted):
+            m.d.sync += middle.eq(dut.i.payload.codes)
+        with m.If(self.moves):
+            m.d.sync += [
+                out.eq(middle),
+                enable.eq(Cat(lane.enable for lane in dut.held.access.lanes)),
+                on.eq(dut.held.access.on),
+                kind.eq(dut.held.access.kind),
+                kb.eq(dut.held.access.kb),
+            ]
+        for lane in range(LANES):
+            place = self.column_of(m, f"middle{lane}", dut.held.access.kind, dut.held.access.kb, lane)
+            has = Cat(errors.any() for errors in dut.errors).bit_select(place, 1)
+            m.d.comb += Assert(~dut.valid | (middle[lane] == 0) | has)
+        # Nothing has an error that no lane has.
+        for column in range(LANES):
+            m.d.comb += Assert(~dut.valid | ~dut.errors[column].any() | Cat(code != 0 for code in middle).any())
+        with m.If(dut.o.valid):
+            access = dut.o.payload
+            clean = (kind != AccessKind.PICK) & ~Cat(code != 0 for code in out).any()
+            left = Cat(lane.enable for lane in access.lanes)
+            m.d.comb += [
+                Assert((access.kind == kind) & (access.kb == kb)),
+                Assert((left & ~enable) == 0),
+                Assert((access.on & ~on) == 0),
+                Assert(~clean | ((left == enable) & (access.on == on))),
+            ]
+            for lane in range(LANES):
+                m.d.comb += Assert(~access.lanes[lane].enable | (out[lane] == 0))
+                place = self.column_of(m, f"out{lane}", kind, kb, lane)
+                is_on = (kind != AccessKind.FILL) & access.on.bit_select(place, 1)
+                m.d.comb += Assert(~is_on | (out[lane] == 0))
+
+    @staticmethod
+    def column_of(m, name, kind, kb, lane):
+        """The column of a lane, or the lane."""
+        column = Signal(3, name=f"column_{name}")
+        with m.Switch(Mux((kind == AccessKind.COLUMNS) | (kind == AccessKind.PICK), kb, 0)):
+            for units in range(1, 5):
+                with m.Case(units - 1):
+                    m.d.comb += column.eq(lane // units)
+        return column
+
+    def follow_code(self, m):
+        """Once any lane had the code, but for a row of a block, the record's is it or a lower one."""
+        dut = self.dut
+        middle, beside, so_far, reported = (
+            Signal(name=f"met_{name}") for name in ("middle", "beside", "so_far", "end")
+        )
+        adds = dut.found_valid & (~dut.found.last | ~dut.faults.valid | dut.faults.ready)
+        with m.If(self.accepted):
+            met = Cat(code == self.code for code in dut.i.payload.codes).any()
+            m.d.sync += middle.eq(met & (self.code != 0) & (dut.i.payload.access.kind != AccessKind.FILL))
+        with m.If(self.moves):
+            m.d.sync += beside.eq(middle)
+        with m.If(adds):
+            m.d.sync += so_far.eq((so_far | beside) & ~dut.found.last)
+            with m.If(dut.found.last):
+                m.d.sync += reported.eq(so_far | beside)
+
+        def counts(code):
+            return (code != 0) & (code <= self.code)
+
+        has = Signal()
+        place = {code: k for k, code in enumerate(range(PeError.PRODUCT, PeError.MEMORY + 1))}
+        for code, k in place.items():
+            with m.If(self.code == code):
+                m.d.comb += has.eq(Cat(errors[k] for errors in dut.errors).any())
+        m.d.comb += [
+            Assert(~(dut.valid & middle) | (has & (dut.held.access.kind != AccessKind.FILL))),
+            Assert(~(dut.found_valid & beside) | counts(dut.found.code)),
+            Assert(~so_far | counts(dut.record.code)),
+            Assert(~(dut.faults.valid & reported) | counts(dut.faults.payload.code)),
+        ]
+
+    def ports(self):
+        dut = self.dut
+        return [dut.i.valid, dut.i.payload, dut.o.ready, dut.faults.ready]
+
+
+def test_one_record_an_instruction_and_nothing_with_an_error():
+    spec = FaultsSpec()
+    prove(spec, spec.ports(), name="faults", depth=1)
+
+
+def test_records_are_reached():
+    spec = FaultsSpec()
+    prove(spec, spec.ports(), name="faults-cover", mode="cover", depth=8)

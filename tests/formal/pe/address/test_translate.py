@@ -1,0 +1,147 @@
+"""What leaves the translator lies where a valid, loaded page on chip says, or has a code; and no access is kept waiting
+but for a page."""
+
+import pytest
+from amaranth import Module, Mux, Signal, unsigned
+from amaranth.asserts import AnyConst
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
+from amaranth.lib.data import View
+
+from tilewright.golden.spec import Swizzle
+from tilewright.golden.spec.pe.errors import PeError
+from tilewright.hw.pe.address.pages import PageLayout
+from tilewright.hw.pe.address.translate import Translator
+from tilewright.hw.pe.layouts import AccessKind
+from tilewright.hw.pe.params import LANES, PE_PRESETS
+from tilewright.sim.formal import StreamRules, prove
+
+PARAMS = PE_PRESETS["unit"]
+_CHUNKS = 1 << PARAMS.chunk_width
+
+
+class TranslatorSpec(Elaboratable):
+    """Follows every access through the two stages, and any one page, whose entry does not change, through the cache.
+
+    What leaves is judged lane by lane, as the solver is faster with one than with eight.
+    """
+
+    def __init__(self, lane):
+        self.lane = lane
+        self.dut = Translator(PARAMS)
+        self.number = AnyConst(PARAMS.page_width)
+        self.page = AnyConst(len(Value.cast(self.dut.page)))
+        # Of the lane at the output: what was known of its page, and its chunk before the swizzle.
+        self.known = Signal.like(self.dut.pages[lane])
+        self.address = Signal(28)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.i_rules = StreamRules(dut.i, assume=True)
+        m.submodules.o_rules = StreamRules(dut.o)
+        m.submodules.lookup_rules = StreamRules(dut.lookups)
+        page = View(PageLayout(), self.page)
+
+        # The table answers in the next cycle.
+        asked, answers = Signal(unsigned(PARAMS.page_width)), Signal()
+        m.d.sync += answers.eq(dut.lookups.valid & dut.lookups.ready)
+        m.d.sync += asked.eq(dut.lookups.payload)
+        m.d.comb += Assume(~(answers & (asked == self.number)) | (Value.cast(dut.page) == self.page))
+
+        # An access in the middle, and one at the output.
+        middle, out = Signal.like(dut.i.payload), Signal.like(dut.i.payload)
+        at_output = Signal()
+        accepted, leaves = dut.i.valid & dut.i.ready, dut.valid & dut.i.ready
+        with m.If(accepted):
+            m.d.sync += middle.eq(dut.i.payload)
+        with m.If(leaves):
+            known = dut.pages[self.lane]
+            m.d.sync += [out.eq(middle), at_output.eq(1), self.known.eq(known)]
+            m.d.sync += self.address.eq(known.chunk + (middle.lanes[self.lane].offset >> 4))
+        with m.Elif(dut.o.ready):
+            m.d.sync += at_output.eq(0)
+        m.d.comb += [
+            Assert(dut.o.valid == at_output),
+            Assert(~dut.valid | (Value.cast(dut.held) == Value.cast(middle))),
+            # Only a page that is missing, or the sink, keeps an access waiting.
+            Assert(dut.i.ready | dut.missing.any() | (dut.o.valid & ~dut.o.ready)),
+        ]
+        self.judge_cache(m, page)
+        self.judge_middle(m, page, middle, asked, answers)
+        with m.If(dut.o.valid):
+            self.judge_lane(m, page, out)
+        first, second = dut.o.payload.codes[0], dut.o.payload.codes[1]
+        enabled = dut.o.payload.access.lanes[0].enable
+        m.d.comb += [
+            Cover(dut.o.valid & enabled & out.paged & (first == 0) & (second == PeError.UNMAPPED)),
+            Cover(dut.o.valid & enabled & out.paged & (first == PeError.MEMORY) & (second == PeError.OFF_CHIP)),
+            Cover(dut.hit & dut.o.valid),
+        ]
+        return m
+
+    def judge_cache(self, m, page):
+        """The page is in the cache only as what it is, and not while it is to be waited for."""
+        cache = self.dut.cache
+        for present, tag, kept in zip(cache.present, cache.tags, cache.kept, strict=True):
+            m.d.comb += Assert(~(present & (tag == self.number)) | self.is_page(page, kept))
+
+    def judge_middle(self, m, page, middle, asked, answers):
+        """What is known of pages, and what is being asked."""
+        dut = self.dut
+        m.d.comb += Assert(dut.answering == answers)
+        m.d.comb += Assert(~answers | (dut.valid & (dut.asked == asked) & dut.matching.any()))
+        m.d.comb += Assert(dut.valid | (dut.missing == 0))
+        for number, lane in enumerate(middle.lanes):
+            missing, wanted = dut.missing[number], self.wanted(middle, lane) & middle.paged
+            m.d.comb += Assert(~missing | wanted)
+            m.d.comb += Assert(~(answers & dut.matching[number]) | (missing & (lane.entry == asked)))
+        lane, known = middle.lanes[self.lane], dut.pages[self.lane]
+        ours = ~dut.missing[self.lane] & self.wanted(middle, lane) & (lane.entry == self.number)
+        with m.If(dut.valid & middle.paged):
+            m.d.comb += Assert(~ours | self.is_page(page, known))
+        with m.Elif(dut.valid):
+            m.d.comb += Assert((known.chunk == middle.base) & (known.code == 0))
+
+    @staticmethod
+    def wanted(access, lane):
+        reads = (access.kind != AccessKind.PICK) & (access.kind != AccessKind.NOTHING)
+        return lane.enable & (lane.code == 0) & reads
+
+    @staticmethod
+    def is_page(page, known):
+        code = Mux(~page.valid, PeError.UNMAPPED, Mux(~page.on_chip, PeError.OFF_CHIP, PeError.NONE))
+        return (~page.valid | page.loaded) & (known.chunk == page.chunk) & (known.code == code)
+
+    def judge_lane(self, m, page, access):
+        """The lane at the output: in memory, where the page says, or with the right code."""
+        lane, target = access.lanes[self.lane], self.dut.o.payload.access.lanes[self.lane]
+        code, known, address = self.dut.o.payload.codes[self.lane], self.known, self.address
+        wanted = self.wanted(access, lane)
+        m.d.comb += [Assert(target.enable == lane.enable), Assert(wanted | (code == lane.code))]
+        with m.If(wanted):
+            swizzled = address
+            for bit in range(Swizzle.B128):
+                swizzled = swizzled ^ (((access.swizzle > bit) & address[3 + bit]) << bit)
+            beyond = Mux(address < _CHUNKS, PeError.NONE, PeError.MEMORY)
+            m.d.comb += [
+                Assert(~access.paged | (lane.entry != self.number) | self.is_page(page, known)),
+                Assert(access.paged | ((known.chunk == access.base) & (known.code == 0))),
+                Assert(code == Mux(known.code != 0, known.code, beyond)),
+                Assert((code != 0) | ((target.chunk == swizzled) & (target.byte == lane.offset[:4]))),
+            ]
+
+    def ports(self):
+        dut = self.dut
+        return [dut.i.valid, dut.i.payload, dut.o.ready, dut.lookups.ready, dut.page, dut.page_written]
+
+
+# Lanes differ only in the order in which their pages are asked for: the first, one between, and the last.
+@pytest.mark.parametrize("lane", [0, 4, LANES - 1])
+def test_lanes_are_translated_or_have_a_code(lane):
+    spec = TranslatorSpec(lane)
+    prove(spec, spec.ports(), name=f"translate-{lane}", depth=1)
+
+
+def test_codes_and_hits_are_reached():
+    spec = TranslatorSpec(0)
+    prove(spec, spec.ports(), name="translate-cover", mode="cover", depth=10)

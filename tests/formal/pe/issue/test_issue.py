@@ -1,0 +1,113 @@
+"""Every instruction ends once: as a job, with all that belongs to it, or with one item of faults."""
+
+from amaranth import Cat, Module, Signal
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
+
+from tilewright.golden.spec.pe.errors import PeError
+from tilewright.golden.spec.pe.instruction import MEMORY_OPERATIONS, Operation
+from tilewright.hw.pe.issue.issue import Issue
+from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.sim.formal import StreamRules, prove
+
+PARAMS = PE_PRESETS["unit"]
+
+
+class IssueSpec(Elaboratable):
+    """Remembers which parts of the instruction at the input have left."""
+
+    def __init__(self):
+        self.dut = Issue(PARAMS)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.i_rules = StreamRules(dut.i, assume=True)
+        outputs = (dut.jobs, dut.multiplies, dut.lane_operations, dut.waits, dut.faults)
+        for number, port in enumerate(outputs):
+            m.submodules[f"o_rules{number}"] = StreamRules(port)
+        self._assume_neighbours(m)
+
+        decoded = dut.i.payload
+        opcode = decoded.word[:8]
+        in_memory = Cat(opcode == operation for operation in MEMORY_OPERATIONS).any()
+        m.d.comb += Assume((decoded.code != PeError.NONE) | Cat(opcode == operation for operation in Operation).any())
+        job, multiply, lanes, wait, fault = (port.valid & port.ready for port in outputs)
+        add = dut.mm_add | dut.load_add
+        ended = dut.i.valid & dut.i.ready
+        job_left, multiply_left, added, done = Signal(), Signal(), Signal(), Signal()
+        m.d.sync += [
+            job_left.eq((job_left | job) & ~ended),
+            multiply_left.eq((multiply_left | multiply) & ~ended),
+            added.eq((added | add) & ~ended),
+            done.eq((done | lanes | wait) & ~ended),
+        ]
+        is_mm, refused = opcode == Operation.MM, decoded.code != PeError.NONE
+        m.d.comb += [
+            # An instruction is here while anything is done.
+            Assert(dut.i.valid | dut.starts),
+            Assert(dut.i.valid | ~Cat(job, multiply, lanes, wait, fault, add).any()),
+            # It ends with its job, or with its fault, and never has both.
+            Assert(ended == (fault | (dut.sends & (job | job_left) & (multiply | multiply_left | ~is_mm)))),
+            Assert(~fault | ~(job | job_left | multiply | multiply_left | add | added)),
+            # No part leaves twice, or without the others.
+            Assert(~((job & job_left) | (multiply & multiply_left) | (add & added))),
+            Assert(~(job | multiply) | (opcode == Operation.ST) | add | added),
+            Assert(~multiply | is_mm),
+            # What is refused has no effect; what is right is a job if it is in memory, and else is done first.
+            Assert(~(job | multiply | add | lanes | wait) | ~refused),
+            Assert(~(job | multiply | add) | in_memory),
+            Assert(~(lanes | wait) | ~in_memory),
+            Assert(~(fault & in_memory) | (dut.faults.payload.code != PeError.NONE)),
+            Assert(~(lanes | wait) | ~done),
+            Assert(~fault | in_memory | refused | done | (opcode == Operation.MOVU)),
+            Assert(~job | (dut.jobs.payload.number == decoded.number)),
+            Assert(~fault | (dut.faults.payload.number == decoded.number)),
+            # Where the instruction is.
+            Assert((job_left == dut.sender.job_sent) & (multiply_left == dut.sender.multiply_sent)),
+            Assert(added == dut.sender.added),
+            Assert(~(job_left | multiply_left | added) | dut.sends),
+            Assert(~(dut.prepares | dut.sends) | (in_memory & ~refused)),
+            Assert(dut.starts | dut.prepares | dut.sends | dut.faults.valid | ~(in_memory | refused)),
+            Assert(~dut.faults.valid | ~in_memory | (dut.faults.payload.code != PeError.NONE)),
+            Assert(~dut.faults.valid | in_memory | refused | done | (opcode == Operation.MOVU)),
+            Assert(~done | dut.faults.valid),
+            Cover(ended & is_mm & job & multiply_left),
+            Cover(ended & is_mm & (dut.faults.payload.code == PeError.SEGMENT)),
+            Cover(ended & (opcode == Operation.SETP) & ~refused),
+        ]
+        return m
+
+    def _assume_neighbours(self, m):
+        """A segment's entry depends on its number alone, and what may be added may be until it is."""
+        dut = self.dut
+        number, before = Signal.like(dut.segment_number), Signal.like(dut.segment_number)
+        entry = Signal(len(Value.cast(dut.segment_entry)))
+        mm_waits, load_waits = Signal(), Signal()
+        m.d.sync += [
+            number.eq(dut.segment_number),
+            before.eq(number),
+            entry.eq(dut.segment_entry),
+            mm_waits.eq(dut.mm_ready & ~dut.mm_add),
+            load_waits.eq(dut.load_ready & ~dut.load_add),
+        ]
+        m.d.comb += [
+            Assume((number != before) | (Value.cast(dut.segment_entry) == entry)),
+            Assume(~mm_waits | dut.mm_ready),
+            Assume(~load_waits | dut.load_ready),
+        ]
+
+    def ports(self):
+        dut = self.dut
+        ready = [port.ready for port in (dut.jobs, dut.multiplies, dut.lane_operations, dut.waits, dut.faults)]
+        inputs = [dut.segment_entry, dut.clear, dut.mm_ready, dut.load_ready, dut.loading_idle]
+        return [dut.i.valid, dut.i.payload, *ready, *inputs, dut.segment_written, dut.page_written]
+
+
+def test_every_instruction_ends_once():
+    spec = IssueSpec()
+    prove(spec, spec.ports(), name="issue", depth=3)
+
+
+def test_ends_are_reached():
+    spec = IssueSpec()
+    prove(spec, spec.ports(), name="issue-cover", mode="cover", depth=12)

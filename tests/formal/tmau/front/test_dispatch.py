@@ -1,0 +1,105 @@
+"""Every part of a job leaves once, the walk no earlier than the transfer, and two walkers never walk together."""
+
+from itertools import combinations
+
+from amaranth import Module, Signal
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
+
+from tilewright.hw.tmau.front.dispatch import Dispatch
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.formal import StreamRules, prove
+
+
+class DispatchSpec(Elaboratable):
+    """Remembers which parts of the job at the input have left."""
+
+    def __init__(self):
+        self.dut = Dispatch(TMAU_PRESETS["unit"].replace(addr_width=16))
+        self.tile_ends, self.pixel_ends = Signal(), Signal()  # the walker hands out its last run
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        for number, port in enumerate((*dut.jobs, *dut.refused)):
+            m.submodules[f"i_rules{number}"] = StreamRules(port, assume=True)
+        outputs = (dut.walks, dut.pixel_walks, dut.load_transfers, dut.store_transfers, dut.finished)
+        for number, port in enumerate(outputs):
+            m.submodules[f"o_rules{number}"] = StreamRules(port)
+        offers = [port.valid for port in dut.jobs]
+        for ports in (dut.jobs, dut.refused):
+            for one, two in combinations(ports, 2):
+                m.d.comb += Assume(~(one.valid & two.valid))
+
+        tile, pixel, load, store, _ = (port.valid & port.ready for port in outputs)
+        job = Signal.like(dut.jobs[0].p)
+        for port in dut.jobs:
+            with m.If(port.valid):
+                m.d.comb += job.eq(port.p)
+        offered = offers[0] | offers[1]
+        accepted = 0
+        for port in dut.jobs:
+            accepted |= port.valid & port.ready
+        moved, walked = Signal(), Signal()  # the transfer has left, the walk has left
+        m.d.sync += [
+            moved.eq((moved | load | store) & ~accepted),
+            walked.eq((walked | tile | pixel) & ~accepted),
+        ]
+        tile_busy, pixel_busy = Signal(), Signal()
+        for busy, port, taken, ends in (
+            (tile_busy, dut.walks, tile, self.tile_ends),
+            (pixel_busy, dut.pixel_walks, pixel, self.pixel_ends),
+        ):
+            m.d.sync += busy.eq(taken | (busy & ~ends))
+            m.d.comb += Assume(~busy | ends | ~port.ready)
+        m.d.comb += [
+            dut.tile_busy.eq(tile_busy),
+            dut.pixel_busy.eq(pixel_busy),
+            Assert(dut.transfer_sent == moved),
+            Assert(dut.walk_sent == walked),
+            Assert(moved | ~walked),
+            Assert(offered | ~moved),
+            Assert(~(tile_busy & pixel_busy)),
+            Assert(~(tile | pixel | load | store) | offered),
+            Assert(accepted == (offered & (moved | load | store) & (walked | tile | pixel))),
+            Assert(~((load | store) & moved) & ~((tile | pixel) & walked)),
+            Assert(~(load & store) & ~(tile & pixel)),
+            Assert(~(tile | pixel) | moved | load | store),
+            Assert(~load | ~job.store),
+            Assert(~store | job.store),
+            Assert(~tile | ~job.im2col),
+            Assert(~pixel | job.im2col),
+            Assert(dut.store_stb == store),
+            Assert(~load | (Value.cast(dut.load_transfers.p) == Value.cast(job.transfer))),
+            Assert(~store | (Value.cast(dut.store_transfers.p) == Value.cast(job.transfer))),
+            Assert(~tile | (Value.cast(dut.walks.p) == Value.cast(job.walk))),
+            Assert(~pixel | (Value.cast(dut.pixel_walks.p) == Value.cast(job.pixels))),
+            Cover(accepted & moved & tile_busy),
+            Cover(pixel & moved),
+        ]
+        self._count(m, (load | store) & ~job.transfer.quiet)
+        return m
+
+    def _count(self, m, started):
+        """``moving`` is what has started and not been completed; halves complete nothing else."""
+        dut = self.dut
+        moving = Signal.like(dut.moving)
+        completed = dut.load_completed + dut.store_completed
+        m.d.sync += moving.eq(moving + started - completed)
+        m.d.comb += [Assume(completed <= moving), Assert(dut.moving == moving), Assume(moving < 8)]
+
+    def ports(self):
+        dut = self.dut
+        inputs = [signal for port in (*dut.jobs, *dut.refused) for signal in (port.valid, port.payload)]
+        outputs = (dut.walks, dut.pixel_walks, dut.load_transfers, dut.store_transfers, dut.finished)
+        ready = [port.ready for port in outputs]
+        return [*inputs, *ready, dut.load_completed, dut.store_completed, self.tile_ends, self.pixel_ends]
+
+
+def test_every_part_leaves_once():
+    spec = DispatchSpec()
+    prove(spec, spec.ports(), name="dispatch", depth=3)
+
+
+def test_waits_are_reached():
+    spec = DispatchSpec()
+    prove(spec, spec.ports(), name="dispatch-cover", mode="cover", depth=6)

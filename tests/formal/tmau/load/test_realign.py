@@ -1,0 +1,88 @@
+"""Each step that pulls takes one word of its source; any byte lands where the rotation says; errors are collected."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.asserts import AnyConst
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+
+from tilewright.hw.tmau.load.realign import Realigner
+from tilewright.hw.tmau.load.steps import StepLayout
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.formal import StreamRules, prove
+
+
+class RealignerSpec(Elaboratable):
+    """Follows any one byte of the bus word, and the errors up to the transfer that answers for them."""
+
+    def __init__(self, bus_bytes):
+        self.params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes)
+        self.dut = Realigner(self.params)
+        self.byte = AnyConst(self.params.bus_log2)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.steps_rules = StreamRules(dut.steps, assume=True)
+        m.submodules.words_rules = StreamRules(dut.words, assume=True)
+        m.submodules.loop_rules = StreamRules(dut.loop, assume=True)
+        m.submodules.aligned_rules = StreamRules(dut.aligned)
+
+        step = dut.steps.payload
+        word = Signal.like(dut.words.payload)
+        m.d.comb += word.eq(Mux(step.context.loop, dut.loop.payload, dut.words.payload))
+        taken = dut.steps.valid & dut.steps.ready
+        m.d.comb += Assume(~(step.pull & step.reuse))
+        for source, chosen in ((dut.words, ~step.context.loop), (dut.loop, step.context.loop)):
+            m.d.comb += Assert((source.valid & source.ready) == (taken & step.pull & chosen))
+
+        at_output, waiting = Signal(StepLayout(self.params)), Signal()
+        value, place = Signal(8), Signal(self.params.bus_log2)  # the byte, and where it is in the rotated word
+        placed = Signal()  # there was a word
+        error, address = Signal(), Signal(self.params.addr_width)
+        context = at_output.context
+        earlier = error & ~(at_output.piece.last & (context.stage | ~context.quiet))
+        with m.If(dut.aligned.ready):
+            m.d.sync += waiting.eq(0)
+        with m.If(taken):
+            m.d.sync += [at_output.eq(step), waiting.eq(1)]
+            with m.If(step.pull):
+                first_error = word.error & ~earlier
+                m.d.sync += [
+                    placed.eq(1),
+                    value.eq(word.data.word_select(self.byte, 8)),
+                    place.eq(self.byte + step.rotate),
+                ]
+                m.d.sync += [
+                    error.eq(earlier | word.error),
+                    address.eq(Mux(first_error, word.address, address)),
+                ]
+            with m.Else():
+                m.d.sync += error.eq(earlier)
+            with m.If(step.reuse):
+                m.d.sync += place.eq(place + step.rotate)
+
+        aligned = dut.aligned.payload
+        m.d.comb += [
+            Assert(dut.aligned.valid == waiting),
+            Assert(~placed | (aligned.word.word_select(place, 8) == value)),
+            Assert(aligned.error == error),
+            Assert(~error | (aligned.address == address)),
+            Assert(aligned.piece.as_value() == at_output.piece.as_value()),
+            Assert(aligned.context.as_value() == context.as_value()),
+        ]
+        m.d.comb += Cover(waiting & error & at_output.reuse & at_output.piece.last & context.quiet)
+        return m
+
+
+def ports(dut):
+    sources = [port for source in (dut.steps, dut.words, dut.loop) for port in (source.valid, source.payload)]
+    return [*sources, dut.aligned.ready]
+
+
+def test_words_and_errors():
+    spec = RealignerSpec(16)
+    prove(spec, ports(spec.dut), name="realigner", depth=2)
+
+
+def test_realigner_spec_reaches_an_error_and_a_reuse():
+    spec = RealignerSpec(16)
+    prove(spec, ports(spec.dut), name="realigner_cover", mode="cover", depth=8)

@@ -1,0 +1,165 @@
+"""The steps of a run cover each of its bytes once, in order, and take each data byte from the word that holds it."""
+
+import pytest
+from amaranth import Cat, Const, Module, Mux, Signal, Value
+from amaranth.asserts import AnyConst
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+
+from tilewright.hw.smem.params import SmemParams
+from tilewright.hw.tmau.load.steps import StepGenerator
+from tilewright.hw.tmau.load.tracker import RunLayout
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.formal import StreamRules, prove
+
+
+class StepsSpec(Elaboratable):
+    """Follows the run that is being cut, and judges the step at the output by it."""
+
+    def __init__(self, bus_bytes):
+        self.params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes, smem=SmemParams(1024))
+        self.dut = StepGenerator(self.params)
+        self.byte = AnyConst(self.params.smem.addr_width + 1)  # any byte address: what holds for it holds for all
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.runs_rules = StreamRules(dut.runs, assume=True)
+        m.submodules.steps_rules = StreamRules(dut.steps)
+        m.d.comb += Assume(well_formed(dut.runs.payload, self.params) | ~dut.runs.valid)
+
+        # The run that steps are cut from, and whether one was.
+        run = Signal(RunLayout(self.params))
+        busy, begun = Signal(), Signal()
+        # The run that the step at the output was cut from; where the step starts; the bytes in the words that the run
+        # had used before; where the word before ended. Then: the step is the run's last.
+        its_run = Signal(RunLayout(self.params))
+        its_start, its_words = Signal.like(dut.cursor), Signal.like(dut.cursor)
+        its_previous = Signal.like(dut.held)
+        final = Signal()
+
+        step, piece = dut.steps.payload, dut.steps.payload.piece
+        uses = step.pull | step.reuse
+        base = Cat(Const(0, 7), piece.line)
+        end = Signal.like(dut.cursor)
+        m.d.comb += end.eq(base + piece.end)
+
+        made = busy & (~dut.steps.valid | dut.steps.ready)
+        now_words = Mux(begun, its_words + Mux(uses, self.params.bus_bytes, 0), 0)
+        now_previous = Mux(uses, its_run.word_end + its_words, its_previous)[: len(dut.held)]
+        with m.If(made):
+            m.d.sync += [
+                its_run.eq(run),
+                its_start.eq(Mux(begun, end, run.start)),
+                its_words.eq(now_words),
+                its_previous.eq(now_previous),
+                final.eq(dut.runs.ready),
+                begun.eq(1),
+            ]
+        with m.If(dut.runs.ready):
+            m.d.sync += [busy.eq(dut.runs.valid), run.eq(dut.runs.payload), begun.eq(0)]
+
+        with m.If(dut.steps.valid):
+            self.judge(m, step, its_run, its_start, end, final)
+            self.judge_word(m, step, its_run, base, its_start, end, its_words, its_previous)
+        self.tie(m, run, busy, begun, its_run, end, now_words, now_previous, final)
+
+        covered = Signal(4)
+        with m.If(dut.steps.valid & dut.steps.ready):
+            m.d.sync += covered.eq(
+                covered | Cat(uses & (end > base + 128), piece.first == piece.end, step.reuse, ~uses)
+            )
+        m.d.comb += Cover(covered.all())
+        return m
+
+    def judge(self, m, step, run, start, end, final):
+        """The steps of a run lie end to end from its start to its end, and lines are emitted when nothing follows."""
+        piece = step.piece
+        line_end = Cat(Const(0, 7), piece.line) + 128
+        empty = run.close & (start == run.end) & (start[:7] != 0)
+        m.d.comb += [
+            Assert(Cat(piece.first, piece.line) == start[: len(start)]),
+            Assert((end > start) | (final & empty)),
+            Assert(end <= run.end),
+            Assert(~final | (end == run.end)),
+            Assert(final | (end < run.end) | (run.close & (end > line_end))),
+            Assert(piece.emit == ((end >= line_end) | (final & run.close))),
+            Assert(piece.last == (final & run.last)),
+            Assert(Value.cast(step.context) == Value.cast(run.context)),
+        ]
+
+    def judge_word(self, m, step, run, base, start, end, words, previous):
+        """Any byte of the step is data exactly if it lies in the tensor, and then the word holds it."""
+        piece, byte, bus_bytes = step.piece, self.byte, self.params.bus_bytes
+        word_end = run.word_end + words
+        is_data = (byte >= base + piece.data_first) & (byte < base + piece.data_end)
+        uses = step.pull | step.reuse
+        with m.If((byte >= start) & (byte < end)):
+            m.d.comb += Assert(is_data == (run.inside & (byte >= run.data_start) & (byte < run.data_end)))
+            with m.If(is_data):
+                m.d.comb += Assert(uses & (byte < word_end) & (byte + bus_bytes >= word_end))
+        with m.If(uses):
+            m.d.comb += [
+                Assert(step.reuse == (run.shared & (words == 0))),
+                Assert(~(step.pull & step.reuse)),
+                # A word that has none of the run's data would be one that was never asked for.
+                Assert((word_end > run.data_start) & (word_end < run.data_end + bus_bytes)),
+                Assert(step.rotate == (word_end - Mux(step.reuse, previous, 0))[: len(step.rotate)]),
+            ]
+
+    def tie(self, m, run, busy, begun, its_run, end, words, previous, final):
+        """What the registers of the device hold in terms of the steps so far: makes the induction close."""
+        dut, bus_bytes = self.dut, self.params.bus_bytes
+        m.d.comb += Assert(busy == dut.busy)
+        with m.If(busy):
+            m.d.comb += [
+                Assert(Value.cast(run) == Value.cast(dut.run)),
+                Assert(well_formed(run, self.params)),
+                Assert(dut.cursor == Mux(begun, end, run.start)),
+                Assert(~begun | (Value.cast(run) == Value.cast(its_run))),
+                Assert(~begun | ~final),
+                Assert(dut.started == (words != 0)),
+                Assert(words[: len(dut.held)] == 0),
+                Assert(dut.held == previous),
+            ]
+            with m.If(run.inside):
+                m.d.comb += [
+                    Assert(dut.word_end == run.word_end + words),
+                    Assert(dut.drained == (dut.started & (dut.word_end >= run.data_end + bus_bytes))),
+                    Assert(~dut.drained | (dut.cursor >= run.data_end)),
+                    Assert(dut.drained | ~dut.started | (dut.cursor == (dut.word_end - bus_bytes)[: len(end)])),
+                    Assert(dut.started | (dut.cursor <= run.data_start)),
+                ]
+            with m.Else():
+                m.d.comb += Assert(dut.drained & ~dut.started)
+        with m.Else():
+            m.d.comb += Assert(dut.held == previous)
+
+
+def well_formed(run, params):
+    """What RunLayout promises."""
+    inside = (
+        (run.start <= run.data_start)
+        & (run.data_start < run.data_end)
+        & (run.data_end <= run.end)
+        & (run.data_start < run.word_end)
+        & (run.word_end <= run.data_start + params.bus_bytes)
+    )
+    return (
+        (run.start < run.end) & (run.end <= params.smem.size_bytes) & (inside | ~run.inside) & (run.close | ~run.last)
+    )
+
+
+def ports(spec):
+    runs, steps = spec.dut.runs, spec.dut.steps
+    return [runs.valid, runs.payload, steps.ready]
+
+
+@pytest.mark.parametrize("bus_bytes", [16, 32, 64])
+def test_steps_cover_the_run(bus_bytes):
+    spec = StepsSpec(bus_bytes)
+    prove(spec, ports(spec), name=f"steps_{bus_bytes}", depth=2, proves="F8")
+
+
+def test_steps_spec_reaches_every_kind_of_step():
+    spec = StepsSpec(16)
+    prove(spec, ports(spec), name="steps_cover", mode="cover", depth=12)

@@ -1,0 +1,71 @@
+"""F6: runs obey the stream rules, and take one row each, and with the last one the transfer; F8: and lie end to end."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.hdl import Assert, Cover, Elaboratable
+
+from tilewright.hw.tmau.load.tracker import ResponseTracker
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.formal import StreamRules, prove
+
+
+class TrackerSpec(Elaboratable):
+    """Counts rows and runs on both sides of the queue, and remembers where the run before ended."""
+
+    def __init__(self):
+        self.dut = ResponseTracker(TMAU_PRESETS["unit"])
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.runs_rules = StreamRules(dut.runs)
+        taken = dut.runs.valid & dut.runs.ready
+        pushed = dut.rows.valid & dut.rows.ready
+        transfer_pushed = dut.transfers.valid & dut.transfers.ready
+
+        rows, transfers = Signal(8), Signal(8)
+        m.d.sync += rows.eq(rows + pushed - taken)
+        m.d.sync += transfers.eq(transfers + transfer_pushed - (taken & dut.runs.payload.last))
+        m.d.comb += [
+            Assert(dut.row_queue.level <= dut.row_queue.depth),
+            Assert(dut.transfer_queue.level <= dut.transfer_queue.depth),
+            Assert(rows == dut.row_queue.level),
+            Assert(transfers == dut.transfer_queue.level),
+            Assert(~dut.runs.valid | ((rows != 0) & (transfers != 0))),
+        ]
+        self.judge_place(m, taken)
+        m.d.comb += Cover(taken & dut.runs.payload.last & (transfers == 2))
+        return m
+
+    def judge_place(self, m, taken):
+        """Runs lie end to end, with the gap where a row ends; a run closes the line that no other goes on with."""
+        dut, run = self.dut, self.dut.runs.payload
+        transfer, row = dut.transfer_queue.o.payload, dut.row_queue.o.payload
+        begun, following = Signal(), Signal.like(dut.following)
+        behind = Signal(len(following) + 1)  # a bit more: the last run may end at the end of the memory
+        m.d.comb += behind.eq(run.end + Mux(row.skip, transfer.gap, 0))
+        with m.If(taken):
+            m.d.sync += [begun.eq(~run.last), following.eq(behind)]
+        m.d.comb += [Assert(dut.first == ~begun), Assert(~begun | (dut.following == following))]
+        with m.If(dut.runs.valid):
+            m.d.comb += [
+                Assert(run.start == Mux(begun, following, transfer.smem)),
+                Assert(run.end == (run.start + transfer.run_bytes)[: len(run.end)]),
+                Assert(run.close == (run.last | (behind[7:] != run.end[7:]))),
+            ]
+
+
+def ports(dut):
+    return [
+        *(dut.transfers.valid, dut.transfers.payload, dut.rows.valid, dut.rows.payload),
+        dut.runs.ready,
+    ]
+
+
+def test_one_row_a_run():
+    spec = TrackerSpec()
+    prove(spec, ports(spec.dut), name="tracker", depth=2, proves="F6 F8")
+
+
+def test_tracker_spec_reaches_two_transfers():
+    spec = TrackerSpec()
+    prove(spec, ports(spec.dut), name="tracker_cover", mode="cover", depth=8)

@@ -1,0 +1,58 @@
+"""F8: the address is that of the first run plus, level by level, what the index's steps add up to."""
+
+from amaranth import Module, Signal
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+
+from tilewright.hw.tmau.walk.address import AddressGenerator
+from tilewright.sim.formal import prove
+
+_WIDTH, _LEVELS = 16, 5
+
+
+class AddressSpec(Elaboratable):
+    """Keeps index times stride of each level, by addition; a level may begin in the middle of a round."""
+
+    def __init__(self):
+        self.dut = AddressGenerator(addr_width=_WIDTH, levels=_LEVELS)
+        self.starts = [Signal(_WIDTH, name=f"start{d}") for d in range(_LEVELS)]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        base, loaded = Signal(_WIDTH), Signal()
+        terms = [Signal(_WIDTH, name=f"term{d}") for d in range(_LEVELS)]
+        held = Signal(dut.strides.shape())
+        m.d.sync += held.eq(dut.strides)
+        m.d.comb += Assume((dut.advance & (dut.advance - 1)) == 0)
+        m.d.comb += Assume(dut.load | (dut.strides.as_value() == held.as_value()))
+        # What a level begins with is part of all origins inside it, and not of its own.
+        for d in range(_LEVELS - 1):
+            m.d.comb += Assume(dut.origins[d] == (dut.origins[d + 1] + self.starts[d])[:_WIDTH])
+
+        with m.If(dut.load):
+            m.d.sync += [base.eq(dut.origins[_LEVELS - 1]), loaded.eq(1), terms[-1].eq(0)]
+            m.d.sync += [term.eq(start) for term, start in zip(terms[:-1], self.starts, strict=False)]
+        with m.Else():
+            for d in range(_LEVELS):
+                with m.If(dut.advance[d]):
+                    m.d.sync += [terms[d].eq(terms[d] + dut.strides[d]), *(inner.eq(0) for inner in terms[:d])]
+        with m.If(loaded):
+            m.d.comb += Assert(dut.address == (base + sum(terms))[:_WIDTH])
+            for d, accumulator in enumerate(dut.rounds):
+                m.d.comb += Assert(accumulator == (base + sum(terms[d:]))[:_WIDTH])
+        m.d.comb += Cover(loaded & (terms[0] == 3) & (terms[2] == 5) & (terms[4] == 7))
+        return m
+
+    def ports(self):
+        dut = self.dut
+        return [dut.load, dut.origins, dut.strides, dut.advance, *self.starts]
+
+
+def test_address_is_the_sum():
+    spec = AddressSpec()
+    prove(spec, spec.ports(), name="address", depth=2, proves="F8")
+
+
+def test_sums_are_reached():
+    spec = AddressSpec()
+    prove(spec, spec.ports(), name="address-cover", mode="cover", depth=6)

@@ -1,0 +1,50 @@
+"""F11: a walk shows a run in every cycle from its acceptance to its last run, and the next walk follows at once."""
+
+from amaranth import Module, Signal
+from amaranth.hdl import Assert, Cover, Elaboratable
+
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.hw.tmau.walk.tile import TileWalker
+from tilewright.sim.formal import StreamRules, prove
+
+
+class WalkerSpec(Elaboratable):
+    """Knows whether a walk is under way. That it ends is what the proof of the loop nest shows."""
+
+    def __init__(self):
+        self.dut = TileWalker(TMAU_PRESETS["unit"])
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.runs_rules = StreamRules(dut.o)
+        accepted = dut.i.valid & dut.i.ready
+        ends = dut.o.valid & dut.o.ready & dut.o.payload.last
+
+        walking, first, single = Signal(), Signal(), Signal()
+        with m.If(accepted | ends):
+            m.d.sync += walking.eq(accepted)
+        m.d.sync += first.eq(accepted)
+        m.d.sync += single.eq(dut.i.payload.lasts.as_value() == 0)
+        m.d.comb += [
+            Assert(dut.o.valid == walking),
+            Assert(dut.busy == walking),
+            Assert(~dut.o.payload.last | dut.o.payload.skip),
+            Assert(dut.i.ready == (~walking | ends)),
+            Assert(~first | (dut.o.payload.last == single)),
+            Cover(accepted & ends & ~first),
+        ]
+        return m
+
+    def ports(self):
+        return [self.dut.i.valid, self.dut.i.payload, self.dut.o.ready]
+
+
+def test_no_cycle_is_lost():
+    spec = WalkerSpec()
+    prove(spec, spec.ports(), name="walker", depth=2, proves="F11")
+
+
+def test_walks_follow_each_other():
+    spec = WalkerSpec()
+    prove(spec, spec.ports(), name="walker-cover", mode="cover", depth=6)

@@ -1,0 +1,66 @@
+"""Random programs: the processing engine in hardware against the golden model.
+
+All of shared memory and every error record are compared; programs end with stores of registers and predicates. A
+failure prints the smallest program that still fails as a replay case, which can be kept under ``tests/vectors/``.
+"""
+
+import shutil
+
+import pytest
+
+from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.sim.compare.pe_program_run import ProgramRun
+from tilewright.sim.coverage.pe import pe_coverage, sample_program
+from tilewright.sim.random.pe.programs import random_programs
+from tilewright.sim.replay.pe.rtl import run_on_session
+from tilewright.sim.results import record
+from tilewright.sim.session.pe import PeSession
+
+SEED = 1
+
+#: Parameters by name: the presets, and sizes that divide by nothing: threads left over, a last group that is not full.
+SIZES = PE_PRESETS | {"odd": PE_PRESETS["unit"].replace(threads=11, regs=38, factor_regs=1, mm_in_flight=4)}
+#: Programs of each run.
+PLAN = {("unit", "verilator"): 900, ("default", "verilator"): 150, ("unit", "icarus"): 12, ("odd", "icarus"): 12}
+
+
+def compare(name, simulator, *, late=False, count=None, coverage=None, **surroundings):
+    count = count or PLAN[name, simulator]
+    params = SIZES[name]
+    print(f"{name} on {simulator}: seed {SEED}, {count} programs")
+    with PeSession(params=params, simulator=simulator, patience=400_000) as session:
+        session.configure(**surroundings)
+        run = ProgramRun(lambda program: run_on_session(program, session))
+        for program in random_programs(SEED, params, count, late=late):
+            if run.play(program):
+                pytest.fail(run.report(program), pytrace=False)
+            if coverage:
+                sample_program(coverage, program)
+    return run
+
+
+@pytest.mark.parametrize("name", ["unit", "default"])
+def test_random_programs_on_verilator(name):
+    """And they show every combination of features."""
+    coverage = pe_coverage(SIZES[name])
+    run = compare(name, "verilator", coverage=coverage)
+    record(f"pe-random-{name}", cases=PLAN[name, "verilator"], mismatches=0, seed=SEED, instructions=run.instructions)
+    print(coverage.table())
+    record(f"coverage-pe-{name}", bins=coverage.bins, empty=coverage.empty)
+    assert not coverage.empty
+
+
+@pytest.mark.skipif(not shutil.which("iverilog"), reason="Icarus Verilog is not installed")
+@pytest.mark.parametrize("name", ["unit", pytest.param("odd", marks=pytest.mark.long)])
+def test_random_programs_on_icarus(name):
+    compare(name, "icarus")
+
+
+def test_pages_that_come_while_programs_wait_for_them():
+    """Their entries are written through registers, one after the other."""
+    compare("unit", "verilator", late=True, count=60)
+
+
+@pytest.mark.parametrize("stall", [0.3, 0.9])
+def test_instructions_with_pauses_between_them(stall):
+    compare("unit", "verilator", count=60, issue_stall=stall, seed=3)

@@ -1,0 +1,45 @@
+"""Resets of the processing engine in the middle of programs, and the error record that a processor reads."""
+
+import pytest
+
+from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.sim.compare.pe_program_run import ProgramRun
+from tilewright.sim.random.pe.programs import random_programs
+from tilewright.sim.replay.pe.golden import run_on_golden
+from tilewright.sim.replay.pe.rtl import run_on_session
+from tilewright.sim.session.pe import PeSession
+
+SEED = 5
+
+
+@pytest.fixture(scope="module")
+def session():
+    with PeSession("unit") as session:
+        yield session
+
+
+def test_a_reset_in_any_cycle_leaves_nothing_behind(session):
+    """Programs are cut off after more and more cycles; the next one must not notice."""
+    run = ProgramRun(lambda program: run_on_session(program, session))
+    programs = random_programs(SEED, PE_PRESETS["unit"], 400)
+    for cycles in range(1, 400, 3):
+        cut, whole = next(programs), next(programs)
+        session.reset()
+        session.shared_memory.write(0, cut.smem)
+        session.run(cut.words, segments=cut.segments, pages=cut.pages, limit=cycles)
+        assert run.play(whole) == [], f"after {cycles} cycles, seed {SEED}"
+
+
+def test_the_record_is_of_the_first_instruction_in_program_order(session):
+    """A later one that is refused at once must not take the place of a column that fails behind it in time."""
+    for program in random_programs(SEED, PE_PRESETS["unit"], 40):
+        golden = run_on_golden(program)
+        run_on_session(program, session)
+        values = session.counters()
+        first = golden.faults[0] if golden.faults else None
+        assert values["error_count"] == len(golden.faults)
+        if first:
+            assert values["error"] == first.code | first.register << 16
+            assert values["error_number"] == first.number
+            assert values["error_threads"] == first.first | first.last << 16
+        assert values["instructions"] == len(program.words) + 1

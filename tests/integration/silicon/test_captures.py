@@ -1,0 +1,113 @@
+"""Captures of silicon, replayed with no GPU: golden and RTL give every hash and byte that silicon gave.
+
+A capture that a stand-in for the GPU makes shows the whole path, from random cases to a byte that is noticed.
+"""
+
+import json
+import lzma
+import sys
+from argparse import Namespace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tilewright.sim.cli import main
+from tilewright.sim.replay import golden as replay_golden
+from tilewright.sim.replay import rtl as replay_rtl
+from tilewright.sim.replay.cases import read_cases, read_document
+from tilewright.sim.replay.expectations import mismatches
+from tilewright.sim.results import record
+from tilewright.sim.silicon import capture
+
+TESTS = Path(__file__).resolve().parents[2]
+CAPTURES = sorted((TESTS / "vectors" / "silicon").glob("*.json.xz"))
+STAND_IN = TESTS / "unit" / "sim" / "silicon" / "stand_in.py"
+ON_RTL = Namespace(preset="default", sim="verilator", latency=100, stall=0.0)
+#: The RTL takes every so many of the cases: kinds of random cases repeat after forty, so that all have their turn.
+EVERY = 7
+
+
+def each_capture(**options):
+    nothing = pytest.param(
+        None, marks=pytest.mark.skip(reason="nothing has been captured yet: no GPU has been at hand")
+    )
+    captures = [pytest.param(path, id=path.name.removesuffix(".json.xz")) for path in CAPTURES]
+    return pytest.mark.parametrize("path", captures or [nothing], **options)
+
+
+def unmet(backend, args, cases):
+    with backend.open_backend(args) as run:
+        return {case.name: wrong for case in cases if (wrong := mismatches(case.expect, run(case)))}
+
+
+@each_capture()
+def test_golden_meets_every_capture(path):
+    cases = read_cases(path)
+    assert unmet(replay_golden, None, cases) == {}
+    record(f"silicon-golden-{path.name.removesuffix('.json.xz')}", cases=len(cases), mismatches=0)
+
+
+@each_capture()
+@pytest.mark.parametrize("every", [EVERY, pytest.param(1, marks=pytest.mark.long)])
+def test_rtl_meets_every_capture(path, every):
+    cases = read_cases(path)[::every]
+    assert unmet(replay_rtl, ON_RTL, cases) == {}
+    record(f"silicon-rtl-{path.name.removesuffix('.json.xz')}", cases=len(cases), mismatches=0)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A capture that no silicon made, in a folder of its own."""
+    folder = tmp_path_factory.mktemp("capture")
+    program = partial(capture.open_program, [sys.executable, str(STAND_IN)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(capture, "open_program", program)
+        assert main(["silicon", "capture", "--cases", "40", "--out", str(folder)]) == 0
+    return folder / "stand-in.json.xz"
+
+
+@pytest.mark.parametrize(("backend", "every"), [("golden", 1), ("rtl", EVERY)])
+def test_what_a_stand_in_gave_is_met(made, backend, every):
+    cases = read_cases(made)
+    assert len(cases) > 40
+    assert any("bytes" in case.expect for case in cases)
+    module = {"golden": replay_golden, "rtl": replay_rtl}[backend]
+    assert unmet(module, ON_RTL, cases[::every]) == {}
+
+
+def flipped(made, path, change):
+    """A copy of the capture with one load changed; returns its name."""
+    document = read_document(made)
+    case = next(case for case in document["cases"] if "bytes" in case["expect"]["smem"])
+    change(case["expect"]["smem"])
+    path.write_bytes(lzma.compress(json.dumps(document).encode()))
+    return case["name"], case["expect"]["smem"]
+
+
+def flip_hash(smem):
+    smem["sha256"] = f"{int(smem['sha256'][0], 16) ^ 1:x}{smem['sha256'][1:]}"
+
+
+def flip_byte(smem):
+    address, digits = smem["bytes"][-1]
+    smem["bytes"][-1] = [address, f"{digits[:-2]}{int(digits[-2:], 16) ^ 1:02x}"]
+
+
+def test_one_wrong_hash_is_noticed(made, tmp_path, capsys):
+    name, smem = flipped(made, tmp_path / "hash.json.xz", flip_hash)
+    assert main(["replay", str(tmp_path / "hash.json.xz"), "--on", "golden"]) == 1
+    wrong = [line for line in capsys.readouterr().out.splitlines() if line.startswith("MISMATCH")]
+    assert len(wrong) == 1
+    assert wrong[0].startswith(f"MISMATCH  {name}: smem_sha256 is ")
+    assert wrong[0].endswith(f"not ['{smem['sha256']}'] as expected")
+
+
+def test_one_wrong_byte_is_noticed(made, tmp_path, capsys):
+    name, smem = flipped(made, tmp_path / "byte.json.xz", flip_byte)
+    first, digits = smem["bytes"][-1]
+    value = int(digits[-2:], 16)
+    address = first + len(digits) // 2 - 1
+    assert main(["replay", str(tmp_path / "byte.json.xz"), "--on", "golden"]) == 1
+    wrong = [line for line in capsys.readouterr().out.splitlines() if line.startswith("MISMATCH")]
+    assert wrong == [f"MISMATCH  {name}: smem at {address:#x} is {value ^ 1:#04x}, not {value:#04x} as expected"]

@@ -1,0 +1,220 @@
+"""Padding by class of operator through the RTL (layouts.md section 3): the copy, computing on it, and the cost."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tilewright.golden import TensorMap, align
+from tilewright.golden.patterns import mix_pattern
+from tilewright.golden.spec import Opcode
+from tilewright.golden.tmau.align import Operator, Padding
+from tilewright.sim.compare.batch_run import bus_differences
+from tilewright.sim.results import record
+from tilewright.sim.session.tmau import TmauSession
+
+SEED = 20261121
+PRESET = "unit"
+GLOBAL_BYTES = 1 << 16
+TARGET, AGAIN = 1 << 13, 5 << 13  # where the padded tensor goes, and the one without padding again
+BOX_BYTES = 2048
+WAIT_ALL = {"opcode": Opcode.WAIT_ALL}
+#: N, C, H, W; the last one takes several boxes.
+SHAPES = [(3, 5, 3, 7), (1, 1, 1, 1), (2, 3, 5, 5), (5, 1, 7, 1), (2, 4, 2, 6), (1, 3, 17, 31)]
+#: Element type and granularity: the page's case, and what an AXI mover of 16-byte words asks for.
+GRAINS = [("f16", 4), ("u8", 16), ("u8", 4)]
+
+
+@pytest.fixture(scope="module")
+def session():
+    with TmauSession(PRESET, latency=12, stall=0.1, seed=SEED) as session:
+        yield session
+
+
+def copy(session, source, target, starts):
+    """Moves every box from one tensor to the other: loads of what shared memory holds, and stores of the same."""
+    slots = session.params.smem.size_bytes // BOX_BYTES
+    for first in range(0, len(starts), slots):
+        boxes = [(start, BOX_BYTES * slot) for slot, start in enumerate(starts[first : first + slots])]
+        yield from (session.command(source, *box) for box in boxes)
+        yield WAIT_ALL
+        yield from (session.command(target, *box, opcode=Opcode.STORE) for box in boxes)
+        yield WAIT_ALL
+
+
+def moved(session, contents, source, target, starts):
+    """Global memory after that, and the run."""
+    session.clear()
+    session.global_memory.write(0, contents)
+    run = session.run(list(copy(session, source, target, starts)), memory=(0, len(contents)))
+    assert run.error is None
+    assert bus_differences(run) == []
+    return run.memory, run
+
+
+def padded_by_the_rule(array, operator, granularity, value):
+    """The table of the page, with numpy."""
+    n, c, h, w = array.shape
+    view, longer = {
+        "elementwise": ((n * c * h * w,), [0]),
+        "row": ((n, c * h * w), [0]),
+        "column": ((n, c * h * w), [1]),
+        "batch_norm_2d": ((n * c, h * w), [1]),
+        "pool": ((n * c * h, w), [1]),
+        "batch_norm_3d": ((n, c, h * w), [1, 2]),
+    }[operator.value]
+    multiple = granularity // array.itemsize
+    widths = [(0, -size % multiple if axis in longer else 0) for axis, size in enumerate(view)]
+    return np.pad(array.reshape(view), widths, constant_values=value)
+
+
+def aligned(array, element, operator, granularity, padding="zero", source=None):
+    """Of an array at an address that is a multiple of its element only."""
+    source = 5 * array.itemsize if source is None else source
+    return align(
+        array.shape, element, operator, granularity, padding=padding, source=source, target=TARGET, box_bytes=BOX_BYTES
+    )
+
+
+def through_the_rtl(session, array, alignment):
+    """The padded tensor that comes out."""
+    contents = mix_pattern(GLOBAL_BYTES, 1)
+    source = alignment.source.address
+    contents[source : source + array.nbytes] = array.reshape(-1).view(np.uint8)
+    memory, _ = moved(session, contents, alignment.source, alignment.target, alignment.starts)
+    count = math.prod(alignment.padded) * array.itemsize
+    return memory[TARGET : TARGET + count].view(array.dtype).reshape(alignment.padded)
+
+
+@pytest.mark.parametrize("operator", Operator)
+@pytest.mark.parametrize(("element", "granularity"), GRAINS)
+def test_padding_is_what_the_rule_says_and_can_be_taken_away(session, operator, element, granularity):
+    rng = np.random.default_rng(SEED)
+    for shape in SHAPES:
+        array = rng.integers(1, 250, shape).astype("u1" if element == "u8" else "u2")
+        alignment = aligned(array, element, operator, granularity)
+        source, contents = alignment.source.address, mix_pattern(GLOBAL_BYTES, 1)
+        contents[source : source + array.nbytes] = array.reshape(-1).view(np.uint8)
+        wanted = contents.copy()
+        padded = padded_by_the_rule(array, operator, granularity, 0)
+        assert padded.nbytes == array.nbytes + alignment.added_bytes <= AGAIN - TARGET
+        wanted[TARGET : TARGET + padded.nbytes] = padded.reshape(-1).view(np.uint8)
+        there, _ = moved(session, contents, alignment.source, alignment.target, alignment.starts)
+        assert (there == wanted).all(), shape
+
+        address = AGAIN + 3 * array.itemsize
+        wanted[address : address + array.nbytes] = array.reshape(-1).view(np.uint8)
+        without = replace(alignment.source, address=address)
+        back, _ = moved(session, there, alignment.target, without, alignment.starts)
+        assert (back == wanted).all(), shape
+
+
+@pytest.fixture
+def array():
+    """Small whole numbers, so that sums are exact in any order."""
+    return np.random.default_rng(SEED).integers(-9, 10, (3, 5, 3, 7)).astype(np.float16)
+
+
+def softmax(rows):
+    powers = np.exp(rows - rows.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def exact(array):
+    return array.astype(np.float64)
+
+
+def test_softmax(session, array):
+    direct = softmax(exact(array.reshape(3, -1)))
+    for padding, neutral in ((Padding.MINUS_INFINITY, True), (Padding.LOWEST, True), (Padding.ZERO, False)):
+        padded = through_the_rtl(session, array, aligned(array, "f16", "column", 4, padding))
+        assert np.allclose(softmax(exact(padded))[:, :105], direct, rtol=1e-12, atol=0) == neutral, padding
+    rows = through_the_rtl(session, array, aligned(array, "f16", "row", 4))
+    assert rows.shape[0] == 4
+    assert (softmax(exact(rows))[:3] == direct).all(), "rows do not see each other"
+
+
+def test_pool(session, array):
+    """A window that reaches over the end of a row: the largest of it, and the sum of it."""
+    array = array - 20  # a maximum that zero would win
+    view = exact(array.reshape(-1, 7))
+    for padding, neutral in ((Padding.MINUS_INFINITY, True), (Padding.LOWEST, True), (Padding.ZERO, False)):
+        padded = exact(through_the_rtl(session, array, aligned(array, "f16", "pool", 4, padding)))
+        assert (padded[:, 6:].max(axis=1) == view[:, 6]).all() == neutral
+    padded = exact(through_the_rtl(session, array, aligned(array, "f16", "pool", 4)))
+    assert (padded[:, 6:].sum(axis=1) == view[:, 6]).all()
+    assert (padded.sum(axis=1) / 7 == view.sum(axis=1) / 7).all()
+
+
+def normalised(view, count, axes):
+    """By mean and variance over ``count`` elements, from sums that zeros do not change."""
+    mean = view.sum(axis=axes, keepdims=True) / count
+    variance = (view**2).sum(axis=axes, keepdims=True) / count - mean**2
+    return (view - mean) / np.sqrt(variance + 1e-5)
+
+
+def test_batch_norm(session, array):
+    direct = normalised(exact(array).reshape(3, 5, 21), 63, (0, 2))
+    padded = exact(through_the_rtl(session, array, aligned(array, "f16", "batch_norm_3d", 4)))
+    assert padded.shape == (3, 6, 22)
+    assert (normalised(padded, 63, (0, 2))[:, :5, :21] == direct).all()
+    padded = exact(through_the_rtl(session, array, aligned(array, "f16", "batch_norm_2d", 4)))
+    assert (normalised(padded.reshape(3, 5, 22), 63, (0, 2))[:, :, :21] == direct).all()
+
+
+def test_fc(session, array):
+    """Zeros meet any weights, of the row that is added as of the columns."""
+    weights = np.random.default_rng(SEED).integers(-9, 10, (106, 4)).astype(np.float64)
+    direct = exact(array.reshape(3, -1)) @ weights[:105]
+    columns = exact(through_the_rtl(session, array, aligned(array, "f16", "column", 4)))
+    assert (columns @ weights == direct).all()
+    rows = exact(through_the_rtl(session, array, aligned(array, "f16", "row", 4)))
+    assert (rows @ weights[:105])[:3].tolist() == direct.tolist()
+
+
+def test_activation(session, array):
+    padded = through_the_rtl(session, array, aligned(array, "f16", "elementwise", 4))
+    assert padded.shape == (316,)
+    assert (np.maximum(padded, 0)[:315].reshape(array.shape) == np.maximum(array, 0)).all()
+
+
+def everywhere(shape, multiple):
+    """Maps of a tensor and of its copy with every dimension padded, and the bytes that are added."""
+    padded = tuple(-(-n // multiple) * multiple for n in shape)
+
+    def strides(sizes):
+        return tuple(2 * math.prod(sizes[d + 1 :]) for d in reversed(range(len(sizes) - 1)))
+
+    fields = {"element": "f16", "box": padded[::-1], "unaligned": True}
+    source = TensorMap(address=10, size=shape[::-1], stride=strides(shape), **fields)
+    target = TensorMap(address=TARGET, size=padded[::-1], stride=strides(padded), **fields)
+    return source, target, 2 * (math.prod(padded) - math.prod(shape))
+
+
+#: Bytes added to (3, 5, 3, 7) of 2-byte elements for a granularity of 4, by hand.
+ADDED = {"elementwise": 2, "row": 210, "column": 6, "batch_norm_2d": 30, "pool": 90, "batch_norm_3d": 162,
+         "everywhere": 906}  # fmt: skip
+
+
+def test_less_memory_and_no_more_cycles_than_padding_every_dimension():
+    shape, latency, added, cycles, cases = (3, 5, 3, 7), 100, {}, {}, {}
+    with TmauSession("default", latency=latency) as session:
+        for operator in Operator:
+            alignment = align(shape, "f16", operator, 4, source=10, target=TARGET, box_bytes=BOX_BYTES)
+            cases[operator.value] = alignment.source, alignment.target, alignment.starts, alignment.added_bytes
+        source, target, extra = everywhere(shape, 2)
+        cases["everywhere"] = source, target, [(0, 0, 0, 0)], extra
+        contents = mix_pattern(GLOBAL_BYTES, 1)
+        for name, (source, target, starts, extra) in cases.items():
+            moved(session, contents, source, target, starts)  # both descriptors are cached from here on
+            there, back = (
+                session.run(list(copy(session, *maps, starts))).span for maps in ((source, target), (target, source))
+            )
+            added[name], cycles[name] = extra, (there, back)
+            print(f"{name:14} {extra:4} bytes added, {there:4} cycles there, {back:4} back")
+    assert added == ADDED
+    for name, there_and_back in itertools.islice(cycles.items(), len(Operator)):
+        assert sum(there_and_back) <= sum(cycles["everywhere"]), name
+    record("align", latency=latency, **{f"{name}_cycles": list(pair) for name, pair in cycles.items()})

@@ -1,0 +1,194 @@
+"""SLVERR and DECERR in every phase of every command: it drains, its barrier is not completed, the record is exact.
+
+Commands around it are not harmed, and the next ones work without a reset.
+"""
+
+import pytest
+
+from tilewright.golden.spec import DESCRIPTOR, Element, Error, Reduction
+from tilewright.hw.bus.axi4 import Response
+from tilewright.sim.compare.scoreboard import Scoreboard
+from tilewright.sim.harness.records import READ_IDS
+from tilewright.sim.results import record
+from tilewright.sim.session.tmau import TmauSession
+
+RESPONSES = (Response.SLVERR, Response.DECERR)
+ADDED = {"reduction": Reduction.ADD, "element": Element.U32}
+
+#: Commands that meet the bus: a kind, and what is different.
+COMMANDS = {
+    "load": ("load", {}),
+    "im2col load": ("im2col load", {}),
+    "store": ("store", {}),
+    "im2col store": ("im2col store", {}),
+    "reduce": ("reduce", {}),
+    "im2col reduce": ("im2col reduce", {}),
+    "copy GG": ("copy GG", {}),
+    "copy GS": ("copy GS", {}),
+    "copy SG": ("copy SG", {}),
+    "copy GG, adding": ("copy GG", ADDED),
+    "copy GS, adding": ("copy GS", ADDED),
+    "copy SG, adding": ("copy SG", ADDED),
+    "to lanes": ("to lanes", {}),
+    "from lanes": ("from lanes", {}),
+    "replace": ("replace", {}),
+}
+
+
+def destination(scoreboard, name):
+    """What a failed read leaves unspecified: ranges of shared and of global memory."""
+    lane = scoreboard.params.smem.size_bytes // 4
+    shared = {
+        "load": [(0x400, 0x600)],
+        "im2col load": [(0x400, 0x680)],
+        "copy GS": [(0xC00, 0xD00)],
+        "to lanes": [(lane * number + 0x100, lane * number + 0x140) for number in range(4)],
+    }
+    kind = COMMANDS[name][0]
+    return {"loose_shared": shared.get(kind, ()), "loose_memory": [(0x3800, 0x3900)] if kind == "copy GG" else ()}
+
+
+def bursts(run, phase):
+    """Bursts of a phase of a lone command: address of each word, and of the burst's first and last byte."""
+    trace = run.trace
+    if phase == "write":
+        addresses, beats = trace.write_request_address, trace.write_request_beats
+    else:
+        mine = trace.request_id == READ_IDS[phase]
+        addresses, beats = trace.request_address[mine], trace.request_beats[mine]
+    return list(zip(addresses.tolist(), beats.tolist(), strict=True))
+
+
+def chosen(run, phase, bus_bytes):
+    """First, middle and last word of a phase, each with first and last byte of its burst."""
+    words = [
+        (first + bus_bytes * beat, (first, first + bus_bytes * beats - 1))
+        for first, beats in bursts(run, phase)
+        for beat in range(beats)
+    ]
+    return [words[0], words[len(words) // 2], words[-1]] if words else []
+
+
+@pytest.fixture(scope="module", params=["unit", "default"])
+def scoreboard(request):
+    with TmauSession(request.param, latency=10, stall=0.2, patience=100_000) as session:
+        yield Scoreboard(session)
+
+
+@pytest.fixture(scope="module")
+def faults(scoreboard):
+    """Every fault: name of the command, phase, word, and its burst."""
+    found = []
+    for name, (kind, changes) in COMMANDS.items():
+        scoreboard.begin()
+        play = scoreboard.play([scoreboard.command(kind, **changes)], trace=True)
+        assert play.differences == []
+        for phase in ("data", "reducer", "write"):
+            words = chosen(play.run, phase, scoreboard.params.bus_bytes)
+            found += [(name, phase, word, burst) for word, burst in words]
+    return found
+
+
+def begin(scoreboard, phase, word, burst, response):
+    """Lets one word fail in a phase. If an old word of a reduction fails, its burst is not written."""
+    last = word + scoreboard.params.bus_bytes - 1
+    scoreboard.begin(
+        faults=(word, last),
+        golden_faults=burst if phase == "reducer" else None,
+        response=response.value,
+        errors_on="writes" if phase == "write" else "reads",
+    )
+
+
+def test_phases(faults):
+    """Every command meets errors where it must."""
+    met = {(name, phase) for name, phase, _, _ in faults}
+    reads = {"load", "im2col load", "copy GG", "copy GS", "copy GG, adding", "copy GS, adding", "to lanes"}
+    reduces = {"reduce", "im2col reduce", "copy GG, adding", "copy SG, adding", "replace"}
+    writes = reduces | {"store", "im2col store", "copy GG", "copy SG", "from lanes"}
+    assert met == {
+        (name, phase) for phase, names in (("data", reads), ("reducer", reduces), ("write", writes)) for name in names
+    }
+
+
+@pytest.mark.parametrize("response", RESPONSES, ids=lambda response: response.name)
+def test_error_of_a_lone_command(scoreboard, faults, response):
+    for name, phase, word, burst in faults:
+        kind, changes = COMMANDS[name]
+        begin(scoreboard, phase, word, burst, response)
+        play = scoreboard.play([scoreboard.command(kind, **changes)], **destination(scoreboard, name))
+        where = f"{name}, {phase} {word:#x}"
+        assert play.differences == [], where
+        assert [error.code for error in play.errors] == [Error.READ if phase == "data" else Error.WRITE], where
+        assert play.run.flips == [], where
+        scoreboard.heal()
+        assert scoreboard.works() == [], where
+    record(f"axi-errors-{response.name.lower()}-{scoreboard.params.bus_bytes}", cases=len(faults), mismatches=0)
+
+
+def test_error_between_good_commands(scoreboard, faults):
+    """Of several commands in flight only the one with the error fails."""
+    good = [
+        scoreboard.command("copy GS", source=0x3100, destination=0x180),
+        scoreboard.command("copy SG", source=0x680, destination=0x3A00),
+        scoreboard.command("copy GS", source=0x3100, destination=0xE00),
+        scoreboard.command("copy SG", source=0x700, destination=0x3C00),
+    ]
+    for number, (name, phase, word, burst) in enumerate(faults):
+        kind, changes = COMMANDS[name]
+        begin(scoreboard, phase, word, burst, RESPONSES[number % 2])
+        commands = [*good[:2], scoreboard.command(kind, **changes), *good[2:]]
+        play = scoreboard.play(commands, wait=False, **destination(scoreboard, name))
+        assert play.differences == [], f"{name}, {phase} {word:#x}"
+        assert [stamp.error == Error.NONE for stamp in play.run.commands] == [True, True, False, True, True]
+    record(f"axi-errors-between-{scoreboard.params.bus_bytes}", cases=len(faults), mismatches=0)
+
+
+@pytest.mark.parametrize("response", RESPONSES, ids=lambda response: response.name)
+def test_error_in_a_descriptor(scoreboard, response):
+    """Whatever beat it comes with; nothing moves, and the descriptor is not kept."""
+    bus_bytes = scoreboard.params.bus_bytes
+    kinds = ("load", "store", "reduce", "prefetch")
+    beats = range(0, DESCRIPTOR.bytes, bus_bytes)
+    for kind in kinds:
+        command = scoreboard.command(kind)
+        for beat in beats:
+            word = command["descriptor"] + beat
+            scoreboard.begin(faults=(word, word + bus_bytes - 1), response=response.value)
+            play = scoreboard.play([command, command])
+            assert play.differences == []
+            assert [error.code for error in play.errors] == [Error.DESCRIPTOR_READ] * 2
+            assert play.run.data_requests + play.run.reducer_requests + play.run.write_requests == 0
+            assert play.run.descriptor_beats == 2 * len(beats)
+            assert (play.run.shared == scoreboard.shared).all()
+            assert (play.run.memory == scoreboard.memory).all()
+            scoreboard.heal()
+            assert scoreboard.works() == []
+    cases = len(kinds) * len(beats)
+    record(f"axi-errors-descriptor-{response.name.lower()}-{bus_bytes}", cases=cases, mismatches=0)
+
+
+@pytest.mark.parametrize("name", ["load", "store", "copy GG", "copy GS", "copy SG"])
+def test_all_words_fail(scoreboard, name):
+    """From the first word on, reads and writes alike; the first is recorded."""
+    kind, changes = COMMANDS[name]
+    scoreboard.begin(faults=(0x1000, 0x3FFF), response=Response.DECERR.value)
+    play = scoreboard.play([scoreboard.command(kind, **changes)], **destination(scoreboard, name))
+    assert play.differences == []
+    assert len(play.errors) == 1
+    scoreboard.heal()
+    assert scoreboard.works() == []
+
+
+def test_several_failing_commands(scoreboard):
+    """Each has its own record; the first one stays."""
+    scoreboard.begin(faults=(0x1000, 0x3FFF), response=Response.SLVERR.value)
+    names = [name for name in COMMANDS if name not in ("load", "im2col load", "copy GG", "copy GG, adding")]
+    kinds = [COMMANDS[name] for name in names]
+    loose = [destination(scoreboard, name) for name in names]
+    play = scoreboard.play(
+        [scoreboard.command(kind, **changes) for kind, changes in kinds],
+        loose_shared=[place for ranges in loose for place in ranges["loose_shared"]],
+    )
+    assert play.differences == []
+    assert len(play.errors) == len(names)

@@ -1,0 +1,34 @@
+"""Random garbage: descriptors and commands that are mostly wrong, in windows that nothing may leave (section 9).
+
+Both memories are compared as a whole after each batch, so a byte outside the windows cannot have changed. A command
+that hangs ends the session with an error.
+"""
+
+import pytest
+
+from tilewright.golden.spec import Error
+from tilewright.sim.compare.mixed_run import MixedRun
+from tilewright.sim.random.garbage import garbage_mixes
+from tilewright.sim.results import record
+from tilewright.sim.session.tmau import TmauSession
+
+SEED = 1
+
+#: Commands for each preset: 20,000 in all.
+PLAN = {"unit": 16_000, "default": 4_000}
+
+
+@pytest.mark.parametrize("preset", PLAN)
+def test_garbage(preset):
+    with TmauSession(preset, patience=300_000) as session:
+        run = MixedRun(session)
+        for batch in garbage_mixes(SEED, session.params, PLAN[preset]):
+            assert run.play(batch) == [], batch.name
+    counts = {code.name.lower(): count for code, count in run.endings.most_common()}
+    print(f"{preset}: seed {SEED}, {run.commands} commands: {counts}")
+    assert run.commands >= PLAN[preset]
+    # Half or more are refused, for nearly every reason there is, and many of the others move something.
+    accepted = run.endings[Error.NONE]
+    assert run.commands // 10 < accepted < run.commands // 2
+    assert len(run.endings) > 24
+    record(f"isolation-{preset}", cases=run.commands, mismatches=0, seed=SEED, accepted=accepted, endings=str(counts))

@@ -1,0 +1,39 @@
+"""Alignment: the cut of docs/pe.md, "Numbers", step 3, at every distance and for either sign."""
+
+import random
+
+from tilewright.hw.dot.align import Aligner
+from tilewright.hw.dot.terms import INTEGER_TOP
+from tilewright.sim.pysim.pipelines import run_pipeline
+
+#: Bits of M, and W.
+TERM_BITS, WINDOW = 32, 48
+
+
+def cut(term, distance):
+    """``term`` cut to W places and one more, written from the text."""
+    size = abs(term) << WINDOW - TERM_BITS
+    kept, lost = size >> distance, size & (1 << distance) - 1
+    places = 2 * kept + (lost != 0)
+    return -places if term < 0 else places
+
+
+def test_cut():
+    rng = random.Random(3)
+    terms = [1 << 31, (1 << 32) - 1, 1 << 10, 3 << 10, 1]
+    terms += [rng.getrandbits(TERM_BITS) & -1 << rng.choice([0, 10, 16, 25]) for _ in range(6)]
+    distances = [*range(70), 127, 128, 255, 256, 506]
+    work = [(sign * term, distance) for term in terms for sign in (1, -1) for distance in distances]
+    rng.shuffle(work)
+    rows = []
+    for term, distance in work:
+        top = rng.randrange(1, 511 - distance)
+        rows.append({"term": term, "top": top, "highest": top + distance})
+    results = run_pipeline(Aligner(), rows)
+    assert [result["o"] for result in results] == [cut(*each) for each in work]
+
+
+def test_integers_come_to_bit_0():
+    terms = [0, 1, -1, (1 << 32) - 1, -(1 << 31), 12345]
+    results = run_pipeline(Aligner(), [{"term": term, "top": 0, "highest": INTEGER_TOP} for term in terms])
+    assert [result["o"] for result in results] == terms

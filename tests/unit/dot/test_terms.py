@@ -1,0 +1,36 @@
+"""Shapes of terms: which types are integers, and where those land in a sum."""
+
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec.pe.instruction import MmType
+from tilewright.hw.dot.align import ALIGNED
+from tilewright.hw.dot.terms import INTEGER_TOP, TERM, is_integer
+from tilewright.sim.pysim.simulate import simulate
+
+
+class IsInteger(wiring.Component):
+    kind: In(4)
+    o: Out(1)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.o.eq(is_integer(self.kind))
+        return m
+
+
+@pytest.mark.parametrize("kind", MmType)
+def test_is_integer(kind):
+    dut = IsInteger()
+
+    async def testbench(ctx):
+        ctx.set(dut.kind, kind)
+        assert ctx.get(dut.o) == (not kind.is_float)
+
+    simulate(dut, testbench)
+
+
+def test_integers_are_moved_to_bit_0():
+    assert ALIGNED.width - TERM.width == INTEGER_TOP

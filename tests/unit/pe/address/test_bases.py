@@ -1,0 +1,97 @@
+"""What each set holds of each thread: its inner offsets, and the sums of the outer dimensions; a read a cycle."""
+
+import random
+
+import pytest
+
+from tilewright.hw.pe.address.bases import Bases
+from tilewright.hw.pe.layouts import BASES_SETS, LANE_READ_LATENCY
+from tilewright.hw.pe.params import LANES, PE_PRESETS
+from tilewright.sim.pysim.pe_accesses import Segment
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, watch_stream
+
+SEED = 20261121
+PARAMS = PE_PRESETS["unit"].replace(threads=13)
+#: From ``start`` to ``busy`` low, besides a cycle for each read.
+BUILD_CYCLES = 5
+SEGMENTS = [
+    Segment(0, 0, (100,), (5,), paged=True),
+    Segment(1, 1, (20, 13), (3, 2), paged=True),
+    Segment(2, 0, (20, 13, 3), (5, 2, 1), paged=True),
+    Segment(3, 2, (4, 4, 3, 2), (2, 1, 0, 1), paged=True),
+]
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_builds(mode):
+    dut = Bases(PARAMS)
+    rng = random.Random(f"{SEED} {mode}")
+    stall = STALL_MODES[mode]["stall"]
+    registers = {}
+    held = {}  # by set: segment, elements by group and lane, by_rows
+
+    async def answer(ctx):
+        reads, answers = dut.lane_reads, [None] * LANE_READ_LATENCY
+        ctx.set(reads.ready, 1)
+        async for _, _, valid, ready, read in ctx.tick().sample(reads.valid, reads.ready, reads.payload):
+            answers = [*answers[1:], (read.register, read.group) if valid and ready else None]
+            for lane in range(LANES):
+                ctx.set(dut.lane_data[lane], registers.get((answers[0], lane), rng.getrandbits(32)))
+            ctx.set(reads.ready, rng.random() >= stall)
+
+    async def run(ctx):
+        for segment in SEGMENTS:
+            for by_rows in range(2 if segment.rank > 1 else 1):
+                await build(ctx, rng.randrange(BASES_SETS), segment, rng.randrange(PARAMS.regs - 4), by_rows)
+                for number, contents in held.items():  # the set that was built, and the others as they were
+                    await check(ctx, number, *contents)
+
+    async def build(ctx, number, segment, first, by_rows):
+        elements = {}
+        for group in range(PARAMS.groups):
+            for lane in range(LANES):
+                element = [rng.getrandbits(32), *(rng.randint(0, size) for size in segment.size[1:])]
+                elements[group, lane] = element
+                registers.update({((first + d, group), lane): value for d, value in enumerate(element)})
+        ctx.set(dut.segment, segment.entry())
+        ctx.set(dut.first, first)
+        ctx.set(dut.by_rows, by_rows)
+        ctx.set(dut.set, number)
+        ctx.set(dut.start, 1)
+        await ctx.tick()
+        ctx.set(dut.start, 0)
+        cycles = 1
+        while ctx.get(dut.busy):
+            await ctx.tick()
+            cycles += 1
+        reads = segment.rank * PARAMS.groups
+        assert cycles == reads + BUILD_CYCLES if not stall else cycles > reads
+        held[number] = (segment, elements, by_rows)
+
+    async def check(ctx, number, segment, elements, by_rows):
+        ctx.set(dut.set, number)
+        for group in range(PARAMS.groups):
+            # Each lane may ask for another group.
+            groups = [(group + (lane < 3)) % PARAMS.groups for lane in range(LANES)]
+            for lane in range(LANES):
+                ctx.set(dut.groups[lane], groups[lane])
+            ctx.set(dut.enable, 1)
+            await ctx.tick()
+            ctx.set(dut.enable, 0)
+            await ctx.tick()
+            for lane in range(LANES):
+                element, basis = elements[groups[lane], lane], ctx.get(dut.rows[lane])
+                assert basis.inner == element[0]
+                inside = all(c < size for c, size in zip(element[1:], segment.size[1:], strict=True))
+                assert basis.inside == inside
+                if inside:
+                    outer = [0, *element[1:]]
+                    assert basis.outer == (element[1] if segment.rank > 1 else 0)
+                    if by_rows:
+                        outer[1] = 0
+                    page, offset = segment.place(outer)
+                    assert (basis.page, basis.offset << segment.element_log2) == (page, offset)
+
+    print(f"seed {SEED}")
+    simulate(dut, run, background=[answer, watch_stream(dut.lane_reads)])

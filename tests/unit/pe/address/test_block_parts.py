@@ -1,0 +1,82 @@
+"""Items of transposed mm fall into parts by block; each column is in one part, and an undivided item takes a cycle."""
+
+import random
+
+import pytest
+
+from tilewright.golden.spec.pe.errors import PeError
+from tilewright.hw.pe.address.block_parts import BlockParts
+from tilewright.hw.pe.params import LANES, PE_PRESETS
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 20261121
+PARAMS = PE_PRESETS["unit"]
+
+
+def random_item(rng):
+    inner = rng.randrange(1 << 16)
+    columns = [
+        {
+            "inner": (inner + rng.choice([0, 1, 2, 15])) % (1 << 16),
+            "outer": int(rng.random() < 0.1),
+            "page": int(rng.random() < 0.1),
+            "offset": int(rng.random() < 0.1),
+            "on": int(rng.random() < 0.7),
+            "inside": 1,
+        }
+        for _ in range(LANES)
+    ]
+    for column in columns:
+        column["code"] = PeError.PRODUCT if column["on"] and rng.random() < 0.1 else PeError.NONE
+    if rng.random() < 0.1:
+        columns = [column | {"on": 0, "code": PeError.NONE} for column in columns]
+    job = {"transpose": rng.randrange(2), "flush": rng.randrange(2), "segment": {"element_log2": rng.randrange(2)}}
+    return {"item": {"job": job, "last": rng.randrange(2), "thread": rng.randrange(4)}, "columns": columns}
+
+
+def parts_of(given):
+    """on, leader's number, last and flush of each part."""
+    item, groups = given["item"], {}
+    for number, column in enumerate(given["columns"]):
+        if column["on"]:
+            chunk = (column["inner"] << item["job"]["segment"]["element_log2"]) // 16
+            block = (chunk, column["outer"], column["page"], column["offset"])
+            key = None if not item["job"]["transpose"] else column["code"] or block
+            groups.setdefault(key, []).append(number)
+    parts = list(groups.values()) or [[]]
+    return [
+        (
+            sum(1 << number for number in part),
+            part[0] if part else None,
+            int(item["last"] and position == len(parts) - 1),
+            int(item["job"]["flush"] and position == 0),
+        )
+        for position, part in enumerate(parts)
+    ]
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_parts(mode):
+    dut = BlockParts(PARAMS)
+    rng = random.Random(f"{SEED} {mode}")
+    items = [random_item(rng) for _ in range(100)]
+    wanted = [(given, part) for given in items for part in parts_of(given)]
+    assert len(wanted) > 1.5 * len(items)
+
+    async def source(ctx):
+        await send(ctx, dut.i, items, idle=STALL_MODES[mode]["idle"], seed=SEED)
+
+    async def sink(ctx):
+        got, taken = await receive(ctx, dut.o, len(wanted), stall=STALL_MODES[mode]["stall"], seed=SEED)
+        for (given, (on, leader, last, flush)), part in zip(wanted, got, strict=True):
+            assert (part.on, part.item.last, part.item.job.flush) == (on, last, flush)
+            assert part.item.thread == given["item"]["thread"]
+            assert [column.inner for column in part.columns] == [column["inner"] for column in given["columns"]]
+            if leader is not None:
+                assert all(part.leader[name] == value for name, value in given["columns"][leader].items())
+        if mode == "none":
+            assert taken == list(range(1, 1 + len(wanted)))
+
+    print(f"seed {SEED}")
+    simulate(dut, source, sink, background=[watch_stream(dut.o)])

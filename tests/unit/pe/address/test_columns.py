@@ -1,0 +1,102 @@
+"""Which columns and words are on, and what is wrong with them; one item a cycle."""
+
+import random
+
+import pytest
+
+from tilewright.golden.spec.pe.errors import PeError
+from tilewright.hw.pe.address.columns import Columns
+from tilewright.hw.pe.layouts import JobKind
+from tilewright.hw.pe.params import LANES, PE_PRESETS
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 20261121
+PARAMS = PE_PRESETS["unit"].replace(threads=21)
+LATENCY = 3
+
+
+def random_item(rng):
+    thread = rng.randrange(PARAMS.threads)
+    present = (1 << min(rng.randint(1, LANES), PARAMS.threads - thread)) - 1
+    kind, element_log2 = rng.choice(list(JobKind)), rng.randrange(3)
+    if kind == JobKind.MULTIPLY:
+        element_log2 = min(element_log2, 1)
+    job = {"kind": kind, "guard": rng.randrange(2), "predicate": rng.randrange(8), "ka": 0, "transpose": 0}
+    if kind == JobKind.MULTIPLY:
+        job |= {"ka": rng.randrange(4), "transpose": rng.randrange(2)}
+    job["segment"] = {"element_log2": element_log2, "size": [rng.choice([3, 40, 65535]), 0, 0, 0]}
+    imm = rng.choice([0, 4, 8, (1 << 32) - 8])
+    register = rng.choice([0, PARAMS.regs - 5, PARAMS.regs - 1, PARAMS.regs, 65536])
+    return {"job": job, "imm": imm, "register": register, "thread": thread, "present": present}
+
+
+def wanted_column(item, column, basis, predicates):
+    """on, inside, code."""
+    job, size = item["job"], item["job"]["segment"]["size"][0]
+    element_bytes = 1 << job["segment"]["element_log2"]
+    taking_part = item["present"] >> column & 1 and (not job["guard"] or predicates >> job["predicate"] & 1)
+    first = (basis["inner"] + item["imm"]) % (1 << 32)
+    inside = basis["inside"] and first < size
+    multiplies = job["kind"] == JobKind.MULTIPLY
+    granule = (PARAMS.unit_bytes if multiplies else 4) // element_bytes
+    touched = taking_part and inside
+    if not multiplies:
+        touched = taking_part and basis["inside"] and any((first + e) % (1 << 32) < size for e in range(granule))
+    code = PeError.NONE
+    if touched and multiplies and item["register"] + column // (job["ka"] + 1) >= PARAMS.regs:
+        code = PeError.PRODUCT
+    elif touched and first % granule and not job["transpose"]:
+        code = PeError.ALIGNMENT
+    on = touched or (job["kind"] == JobKind.LOAD and taking_part)
+    return int(bool(on)), int(bool(inside)), code
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_columns(mode):
+    dut = Columns(PARAMS)
+    rng = random.Random(f"{SEED} {mode}")
+    bases = [
+        {
+            "inner": rng.choice([8 * rng.randrange(6), rng.randrange(48), (1 << 32) - rng.randint(1, 9)]),
+            "outer": rng.getrandbits(16),
+            "page": rng.randrange(PARAMS.pages),
+            "offset": rng.getrandbits(20),
+            "inside": int(rng.random() < 0.8),
+        }
+        for _ in range(LANES * PARAMS.groups)
+    ]
+    predicates = [rng.getrandbits(8) for _ in bases]
+    items = [random_item(rng) for _ in range(150)]
+
+    async def memories(ctx):
+        async for _, _, enable, *groups in ctx.tick().sample(dut.enable, *dut.groups):
+            if enable:
+                for lane, group in enumerate(groups):
+                    thread = LANES * group + lane
+                    ctx.set(dut.bases[lane], bases[thread % len(bases)])
+                    ctx.set(dut.predicates[lane], predicates[thread % len(bases)])
+
+    async def source(ctx):
+        return await send(ctx, dut.i, items, idle=STALL_MODES[mode]["idle"], seed=SEED)
+
+    async def sink(ctx):
+        got, taken = await receive(ctx, dut.o, len(items), stall=STALL_MODES[mode]["stall"], seed=SEED)
+        codes = set()
+        for item, seen in zip(items, got, strict=True):
+            assert (seen.item.thread, seen.item.imm) == (item["thread"], item["imm"])
+            for column in range(LANES):
+                thread = (item["thread"] + column) % len(bases)
+                basis, shown = bases[thread], seen.columns[column]
+                wanted = wanted_column(item, column, basis, predicates[thread])
+                assert (shown.on, shown.inside, shown.code) == wanted
+                codes.add(shown.code)
+                if shown.on and shown.inside:
+                    assert shown.inner == (basis["inner"] + item["imm"]) % (1 << 32)
+                    assert all(shown[name] == basis[name] for name in ("outer", "page", "offset"))
+        assert codes == {PeError.NONE, PeError.PRODUCT, PeError.ALIGNMENT}
+        if mode == "none":
+            assert taken == list(range(LATENCY, LATENCY + len(items)))
+
+    print(f"seed {SEED}")
+    simulate(dut, source, sink, background=[memories, watch_stream(dut.o)])

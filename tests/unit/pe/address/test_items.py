@@ -1,0 +1,90 @@
+"""Jobs in items: whole steps where they fit, words within groups; one a cycle, and a job right behind the other."""
+
+import random
+
+import pytest
+
+from tilewright.hw.pe.address.items import Items
+from tilewright.hw.pe.layouts import JobKind
+from tilewright.hw.pe.params import LANES, PE_PRESETS
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 20261121
+BUILD_CYCLES = 5
+
+
+def items_of(params, job):
+    """Items as ``ColumnsLayout`` says; words innermost within groups."""
+    ka, kb = job["ka"] + 1, job["kb"] + 1
+    items, first = [], 0
+    if job["kind"] == JobKind.MULTIPLY:
+        while first < params.threads:
+            fit = LANES // kb
+            count = fit // ka * ka if fit >= ka else min(fit, ka - first % ka)
+            items.append((first, count, job["register"] + first // ka, first % ka, job["imm"]))
+            first += count
+    else:
+        distance = 4 >> job["segment"]["element_log2"]
+        for first in range(0, params.threads, LANES):
+            for word in range(job["count"]):
+                items.append((first, LANES, job["register"] + word, 0, (job["imm"] + word * distance) % (1 << 32)))
+    wanted = []
+    for position, (thread, count, register, member, imm) in enumerate(items):
+        present = (1 << min(count, params.threads - thread)) - 1
+        last, flush = int(position == len(items) - 1), int(job["flush"] and position == 0)
+        wanted.append((job["number"], thread, present, register, member, imm, last, flush))
+    return wanted
+
+
+def random_job(rng, params, number):
+    kind = rng.choice([JobKind.MULTIPLY, JobKind.MULTIPLY, JobKind.LOAD, JobKind.STORE])
+    job = {"kind": kind, "number": number, "segment": {"element_log2": rng.randrange(3)}, "imm": rng.getrandbits(32)}
+    job |= {"register": rng.choice([rng.randrange(params.regs), 65535]), "count": rng.randint(1, 4)}
+    job |= {name: rng.randrange(4) for name in ("ka", "kb")}
+    return job | {name: rng.randrange(2) for name in ("transpose", "rebuild", "flush")}
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize("threads", [4, 11, 32])
+def test_items(mode, threads):
+    params = PE_PRESETS["unit"].replace(threads=threads)
+    dut = Items(params)
+    rng = random.Random(f"{SEED} {mode} {threads}")
+    jobs = [random_job(rng, params, number) for number in range(40)]
+    if mode == "none":
+        # Nothing between the jobs but what they need.
+        jobs = [job | {"rebuild": int(number == 0)} for number, job in enumerate(jobs)]
+    wanted = [item for job in jobs for item in items_of(params, job)]
+    builds = []
+
+    async def build(ctx):
+        """Offsets take a while to be read, and how they are read is as the job wants it."""
+        left = 0
+        async for _, _, strobe, job in ctx.tick().sample(dut.build, dut.o.payload.job):
+            left = max(left - 1, 0)
+            if strobe:
+                builds.append((job.number, job.transpose))
+                left = BUILD_CYCLES
+            ctx.set(dut.building, left > 0)
+
+    async def source(ctx):
+        await send(ctx, dut.jobs, jobs, idle=STALL_MODES[mode]["idle"], seed=SEED)
+
+    async def sink(ctx):
+        got, taken = await receive(ctx, dut.o, len(wanted), stall=STALL_MODES[mode]["stall"], seed=SEED)
+        names = ("thread", "present", "register", "first_member", "imm", "last")
+        seen = [(item.job.number, *(item[name] for name in names), item.job.flush) for item in got]
+        assert seen == wanted
+        for item in got:
+            if item.job.kind != JobKind.MULTIPLY:
+                assert (item.job.ka, item.job.kb, item.job.transpose) == (0, 0, 0)
+        if mode == "none":
+            assert taken[-1] - taken[0] == len(wanted) - 1
+        await ctx.tick()
+        assert not ctx.get(dut.active)
+
+    print(f"seed {SEED}")
+    simulate(dut, source, sink, background=[build, watch_stream(dut.o)])
+    by_rows = [int(job["kind"] == JobKind.MULTIPLY and job["transpose"]) for job in jobs]
+    assert builds == [(job["number"], by_rows[job["number"]]) for job in jobs if job["rebuild"]]

@@ -1,0 +1,249 @@
+"""The sequencer makes the accesses that docs/pe.md says, element by element; one a cycle, without gaps between jobs."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from amaranth.hdl import Module
+
+from tilewright.hw.pe.address.sequencer import Sequencer
+from tilewright.hw.pe.layouts import BASES_SETS, LANE_READ_LATENCY, AccessKind, JobKind
+from tilewright.hw.pe.params import LANES, PE_PRESETS
+from tilewright.hw.pe.state.predicates import PREDICATES, PredicateFile
+from tilewright.sim.pysim.pe_accesses import BlockDirectory, OffsetSets, Segment, Threads, expected, observed
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 20261121
+PARAMS = PE_PRESETS["unit"].replace(threads=13, regs=48, pages=64)
+#: Cycles from the one in which a job is accepted to its first access, if offsets need not be read.
+LATENCY = 11
+#: Cycles that reading offsets takes, besides one for each register of each group.
+BUILD_CYCLES = 5
+
+
+class Bench:
+    """The sequencer with predicates, and registers that answer."""
+
+    def __init__(self, params, threads, *, busy=0.0, seed=SEED):
+        self.params, self.threads, self.busy = params, threads, busy
+        self.rng = random.Random(seed)
+        self.dut = Sequencer(params)
+        self.predicates = PredicateFile(params)
+
+    def module(self):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.predicates = predicates = self.predicates
+        m.d.comb += predicates.enable.eq(dut.predicate_enable)
+        for lane in range(LANES):
+            m.d.comb += [
+                predicates.groups[lane].eq(dut.predicate_groups[lane]),
+                dut.predicates[lane].eq(predicates.rows[lane]),
+            ]
+        return m
+
+    async def registers(self, ctx):
+        """Answers lane reads; between answers there is garbage."""
+        reads, answers = self.dut.lane_reads, [None] * LANE_READ_LATENCY
+        ctx.set(reads.ready, 1)
+        async for _, _, valid, ready, read in ctx.tick().sample(reads.valid, reads.ready, reads.payload):
+            answers = [*answers[1:], (read.register, read.group) if valid and ready else None]
+            for lane in range(LANES):
+                value = self.rng.getrandbits(32)
+                if answers[0] is not None:
+                    register, group = answers[0]
+                    thread = LANES * group + lane
+                    if thread < self.params.threads:
+                        value = self.threads.registers[thread][register % self.params.regs]
+                ctx.set(self.dut.lane_data[lane], value)
+            ctx.set(reads.ready, self.rng.random() >= self.busy)
+
+    async def set_predicates(self, ctx):
+        writes = []
+        for group in range(self.params.groups):
+            lanes = self.threads.predicates[LANES * group : LANES * (group + 1)]
+            for predicate in range(PREDICATES):
+                values = sum((bits >> predicate & 1) << lane for lane, bits in enumerate(lanes))
+                mask = (1 << len(lanes)) - 1
+                writes.append({"predicate": predicate, "group": group, "lanes": mask, "values": values})
+        await send(ctx, self.predicates.writes, writes)
+
+    def run(self, jobs, wanted, *, idle=0.0, stall=0.0):
+        """Runs the jobs. The cycles in which they were accepted, and those of the accesses, from the same start."""
+        times = {}
+
+        async def source(ctx):
+            await self.set_predicates(ctx)
+            times["jobs"] = await send(ctx, self.dut.jobs, jobs, idle=idle, seed=SEED)
+
+        async def sink(ctx):
+            await ctx.tick().repeat(PREDICATES * self.params.groups)
+            got, times["accesses"] = await receive(ctx, self.dut.linear, len(wanted), stall=stall, seed=SEED)
+            for position, (seen, access) in enumerate(zip(map(observed, got), wanted, strict=True)):
+                assert seen == access, f"access {position}"
+            await ctx.tick().repeat(LATENCY)
+            assert not ctx.get(self.dut.linear.valid)
+            assert ctx.get(self.dut.idle)
+
+        background = [self.registers, watch_stream(self.dut.linear, "linear")]
+        background.append(watch_stream(self.dut.lane_reads, "lane_reads"))
+        simulate(self.module(), source, sink, background=background, deadline=20 * len(wanted) + 2000)
+        return times["jobs"], times["accesses"]
+
+
+def random_segment(rng, params, number, rank=None, element_log2=None):
+    rank = rank or rng.randint(1, 4)
+    element_log2 = rng.randrange(3) if element_log2 is None else element_log2
+    paged = rng.random() < 0.7
+    while True:
+        page_log2 = [rng.randint(4 - element_log2, 7 - element_log2), *(rng.randrange(4) for _ in range(rank - 1))]
+        size = [rng.randint(1, 200), *(rng.randint(1, 30) for _ in range(rank - 1))]
+        if not paged:
+            size = [min(extent, 1 << log2) for extent, log2 in zip(size, page_log2, strict=True)]
+        segment = Segment(number, element_log2, tuple(size), tuple(page_log2), paged, rng.randrange(4))
+        pages = 1
+        for count in segment.page_counts:
+            pages *= count
+        if pages > params.pages:
+            continue
+        if paged:
+            return replace(segment, first_entry=rng.randint(0, params.pages - pages))
+        return replace(segment, base=rng.getrandbits(12))
+
+
+def random_threads(rng, params, segments):
+    """Registers 8·s to 8·s + 3 are offsets in segment s, and those from 8·s + 4 on too."""
+    registers = [[rng.getrandbits(32) for _ in range(params.regs)] for _ in range(params.threads)]
+    for segment in segments:
+        for first in (8 * segment.number, 8 * segment.number + 4):
+            start = [rng.randrange(size) for size in segment.size]
+            granule = rng.choice([1, 2, 4, 8, 8])
+            step = [rng.choice([0, 1, granule, 2 * granule]), *(rng.choice([0, 0, 0, 1]) for _ in segment.size[1:])]
+            for thread in range(params.threads):
+                for d, size in enumerate(segment.size):
+                    coordinate = start[d] // (granule if d == 0 else 1) * (granule if d == 0 else 1) + thread * step[d]
+                    if rng.random() < 0.1:
+                        coordinate = rng.choice([size - 1, size, -4, -1, rng.getrandbits(32), rng.randrange(size)])
+                    registers[thread][first + d] = coordinate % (1 << 32)
+    return Threads(registers, [rng.getrandbits(PREDICATES) for _ in range(params.threads)])
+
+
+def random_job(rng, params, segment, number):
+    kind = [JobKind.MULTIPLY, JobKind.LOAD, JobKind.MULTIPLY, JobKind.STORE, JobKind.MULTIPLY][number % 5]
+    if segment.element_log2 == 2 and kind == JobKind.MULTIPLY:
+        kind = JobKind.LOAD
+    multiplies = kind == JobKind.MULTIPLY
+    count = rng.randint(1, 5)
+    products = [0, 1, 2, params.regs - 8, params.regs - 2, 65530]
+    return {
+        "kind": kind,
+        "number": number,
+        "segment": segment.entry(),
+        "segment_number": segment.number,
+        "rf": 8 * segment.number + 4 * rng.randrange(2),
+        "imm": rng.choice([0, 0, 0, 8, 16, 3, 4, (1 << 32) - 8, (1 << 32) - 4]),
+        "guard": rng.randrange(2),
+        "predicate": rng.randrange(PREDICATES),
+        "register": rng.choice(products) if multiplies else rng.randint(0, params.regs - count),
+        "count": count,
+        "ka": rng.randrange(4),
+        "kb": rng.randrange(4),
+        "transpose": rng.randrange(2) if segment.rank > 1 or not multiplies else 0,
+        "flush": int(rng.random() < 0.15),
+    }
+
+
+def with_rebuilds(jobs):
+    """``bases_set`` and ``rebuild`` as they are issued when no register is written."""
+    sets = OffsetSets()
+    for job in jobs:
+        by_rows = job["kind"] == JobKind.MULTIPLY and job["transpose"]
+        key = (job["segment_number"], job["rf"], by_rows)
+        job["bases_set"], job["rebuild"] = found = sets.find(key)
+        sets.use(found, key, ())
+    return jobs
+
+
+def all_expected(params, threads, segments, jobs):
+    directory = BlockDirectory()
+    return [
+        access for job in jobs for access in expected(params, threads, segments[job["segment_number"]], job, directory)
+    ]
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize(("threads", "factor_regs"), [(4, 2), (13, 1), (21, 2)])
+def test_random_jobs(mode, threads, factor_regs):
+    params = PARAMS.replace(factor_regs=factor_regs, threads=threads)
+    rng = random.Random(f"{SEED} {mode} {threads}")
+    print(f"seed {SEED}")
+    segments = [random_segment(rng, params, number, element_log2=number % 3) for number in range(5)]
+    state = random_threads(rng, params, segments)
+    jobs, kinds = [], set()
+    while len(jobs) < 16 or not {AccessKind.COLUMNS, AccessKind.LOAD, AccessKind.STORE} <= kinds:
+        segment = rng.choice(segments)
+        for _ in range(rng.randint(1, 3)):  # often the same offsets again
+            jobs.append(random_job(rng, params, segment, len(jobs)))
+        with_rebuilds(jobs)
+        wanted = all_expected(params, state, segments, jobs)
+        kinds = {access["kind"] for access in wanted}
+    stalls = STALL_MODES[mode]
+    Bench(params, state, busy=stalls["stall"]).run(jobs, wanted, **stalls)
+
+
+def multiplies(segment, count, **fields):
+    """Jobs of kind MULTIPLY one after the other, as a program has them that goes along dimension 0."""
+    job = {"kind": JobKind.MULTIPLY, "segment": segment.entry(), "segment_number": segment.number, "rf": 0, "guard": 0}
+    job |= {"predicate": 0, "register": 0, "count": 1, "flush": 0} | fields
+    return with_rebuilds([{**job, "number": number, "imm": 16 * number} for number in range(count)])
+
+
+@pytest.mark.parametrize("transpose", [0, 1])
+@pytest.mark.parametrize(("ka", "kb"), [(1, 1), (1, 2), (2, 2), (3, 1), (3, 3), (4, 4)])
+def test_one_access_a_cycle(ka, kb, transpose):
+    params = PARAMS.replace(threads=16)
+    segment = Segment(0, 0, (200, 40), (6, 3), paged=True)
+    # K along dimension 0: thread j has column j. Along dimension 1: sixteen columns side by side.
+    registers = [[*((thread, 0) if transpose else (0, thread)), *[0] * (params.regs - 2)] for thread in range(16)]
+    state = Threads(registers, [0] * 16)
+    jobs = multiplies(segment, 6, ka=ka - 1, kb=kb - 1, transpose=transpose)
+    wanted = all_expected(params, state, [segment], jobs)
+    assert len([access for access in wanted if access["kind"] == AccessKind.FILL]) == 6 * kb * transpose
+    accepted, taken = Bench(params, state).run(jobs, wanted)
+    assert taken[-1] - taken[0] == len(wanted) - 1
+    assert taken[0] - accepted[0] == LATENCY + segment.rank * params.groups + BUILD_CYCLES
+
+
+@pytest.mark.parametrize("blocks", [2, BASES_SETS])
+def test_no_gap_where_blocks_of_columns_take_turns(blocks):
+    params = PARAMS.replace(threads=16)
+    segment = Segment(0, 0, (200, 64), (6, 3), paged=True)
+    rounds = 4
+    # Block b: offsets from register 2·b on, columns 16·b to 16·b + 15. An mm with ka = kb = 2 has eight steps.
+    registers = [
+        [*(value for block in range(blocks) for value in (0, 16 * block + thread)), *[0] * (params.regs - 2 * blocks)]
+        for thread in range(16)
+    ]
+    state = Threads(registers, [0] * 16)
+    jobs = multiplies(segment, rounds * blocks, ka=1, kb=1, transpose=0)
+    for job in jobs:
+        job |= {"rf": 2 * (job["number"] % blocks), "imm": 16 * (job["number"] // blocks)}
+    with_rebuilds(jobs)
+    wanted = all_expected(params, state, [segment], jobs)
+    _, taken = Bench(params, state).run(jobs, wanted)
+    ends = [cycle for cycle, access in zip(taken, wanted, strict=True) if access["last"]]
+    steady = len(wanted) // rounds * (rounds - 1)
+    assert ends[-1] - ends[blocks - 1] == steady  # an access a cycle from the second round on
+
+
+def test_loads_and_stores_one_word_a_cycle():
+    params = PARAMS.replace(threads=16)
+    segment = Segment(0, 2, (256,), (8,), paged=False)
+    state = Threads([[8 * thread, *range(1, params.regs)] for thread in range(16)], [0] * 16)
+    jobs = multiplies(segment, 6, ka=0, kb=0, transpose=0)
+    for job in jobs:
+        job |= {"kind": JobKind.STORE if job["number"] % 2 else JobKind.LOAD, "register": 1, "count": 5, "imm": 0}
+    wanted = all_expected(params, state, [segment], jobs)
+    _, taken = Bench(params, state).run(jobs, wanted)
+    assert taken[-1] - taken[0] == len(wanted) - 1 == 6 * 5 * params.groups - 1

@@ -1,0 +1,60 @@
+"""Words of STORE come in the order of their items, and other items are not held up."""
+
+import random
+
+import pytest
+
+from tilewright.hw.pe.address.store_words import WORDS_UNDER_WAY, StoreWords
+from tilewright.hw.pe.layouts import LANE_READ_LATENCY, JobKind
+from tilewright.hw.pe.params import LANES, PE_PRESETS
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 20261121
+PARAMS = PE_PRESETS["unit"].replace(threads=16)
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_words(mode):
+    dut = StoreWords(PARAMS)
+    rng = random.Random(f"{SEED} {mode}")
+    stalls = STALL_MODES[mode]
+    # No more at once than may be under way: the words are taken after the last item.
+    kinds = [JobKind.STORE] * WORDS_UNDER_WAY + [JobKind.LOAD, JobKind.MULTIPLY] * 8
+    rng.shuffle(kinds)
+    items = [
+        {"job": {"kind": kind}, "register": rng.randrange(PARAMS.regs), "thread": LANES * rng.randrange(2)}
+        for kind in kinds
+    ]
+    stores = [(item["register"], item["thread"] // LANES) for item in items if item["job"]["kind"] == JobKind.STORE]
+    contents = {read: [rng.getrandbits(32) for _ in range(LANES)] for read in stores}
+
+    async def answer(ctx):
+        reads, answers = dut.lane_reads, [None] * LANE_READ_LATENCY
+        ctx.set(reads.ready, 1)
+        async for _, _, valid, ready, read, reading in ctx.tick().sample(
+            reads.valid, reads.ready, reads.payload, dut.reading
+        ):
+            assert reading == (answers != [None] * LANE_READ_LATENCY)
+            answers = [*answers[1:], (read.register, read.group) if valid and ready else None]
+            for lane in range(LANES):
+                ctx.set(dut.lane_data[lane], contents[answers[0]][lane] if answers[0] else rng.getrandbits(32))
+            ctx.set(reads.ready, rng.random() >= stalls["stall"])
+
+    async def source(ctx):
+        await send(ctx, dut.i, items, idle=stalls["idle"], seed=SEED)
+
+    async def sink(ctx):
+        # The room behind stays ready until it is given an item.
+        for item in items:
+            while rng.random() < stalls["stall"]:
+                await ctx.tick()
+            (got,), _ = await receive(ctx, dut.o, 1)
+            assert (got.job.kind, got.register) == (item["job"]["kind"], item["register"])
+        got, taken = await receive(ctx, dut.words, len(stores), stall=stalls["stall"], seed=SEED)
+        assert [list(words) for words in got] == [contents[read] for read in stores]
+        if not stalls["stall"]:
+            assert taken[-1] <= len(stores) + LANE_READ_LATENCY
+
+    print(f"seed {SEED}")
+    simulate(dut, source, sink, background=[answer, watch_stream(dut.words), watch_stream(dut.lane_reads)])

@@ -1,0 +1,115 @@
+"""Broadcaster: every column that is on exactly once, in steps as full as they can be; latency and rate."""
+
+import random
+
+import pytest
+
+from tilewright.hw.pe.compute.broadcast import Broadcaster
+from tilewright.hw.pe.params import LANES, PE_PRESETS
+from tilewright.hw.pe.sharing import SHARINGS
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 5
+UNIT = PE_PRESETS["unit"].replace(regs=64)
+
+
+def random_mm(rng, ka, kb, columns=24, density=0.6, split=0.3):
+    """An mm and its items; some come twice, with one part of the columns each. The unit's number tells it."""
+    per_item = LANES // kb if LANES // kb < ka else LANES // kb // ka * ka
+    register, items = rng.randrange(UNIT.regs // 2 - 8), []
+    for first in range(0, columns, per_item):
+        on = sum((rng.random() < density) << column for column in range(min(per_item, columns - first)))
+        before = (1 << rng.randrange(1, LANES)) - 1 if rng.random() < split else 0
+        for there in (on & before, on & ~before):
+            if there:
+                units = [kb * first + lane for lane in range(LANES)]
+                item = {"units": units, "on": there, "register": register + first // ka, "first_member": first % ka}
+                items.append(item | {"last": 0})
+    if not items or rng.random() < 0.5:
+        items.append({"units": [0] * LANES, "on": 0, "register": 0, "first_member": 0})
+    items[-1]["last"] = 1
+    return {"type": rng.randrange(10), "ka": ka - 1, "kb": kb - 1}, items
+
+
+def steps_of(mm, items):
+    """(register, {member: its units}) of every step: columns of one register that follow each other."""
+    steps, ka, kb = [], mm["ka"] + 1, mm["kb"] + 1
+    for item in items:
+        for column in range(LANES):
+            if item["on"] >> column & 1:
+                place, member = divmod(item["first_member"] + column, ka)
+                if not steps or steps[-1][0] != item["register"] + place:
+                    steps.append((item["register"] + place, {}))
+                assert member not in steps[-1][1]
+                steps[-1][1][member] = item["units"][kb * column : kb * (column + 1)]
+    return steps or [(None, {})]
+
+
+def run(work, mode):
+    """Steps, and the cycles in which they came."""
+    dut = Broadcaster(UNIT)
+    count = sum(len(steps_of(*one)) for one in work)
+    stalls = STALL_MODES[mode]
+    result = []
+
+    async def multiplies(ctx):
+        await send(ctx, dut.multiplies, [mm for mm, _ in work], idle=stalls["idle"], seed=1)
+
+    async def columns(ctx):
+        await send(ctx, dut.columns, [item for _, items in work for item in items], idle=stalls["idle"], seed=2)
+
+    async def sink(ctx):
+        result.extend(await receive(ctx, dut.steps, count, stall=stalls["stall"], seed=3))
+        assert not ctx.get(dut.busy)
+
+    simulate(dut, multiplies, columns, sink, background=[watch_stream(dut.steps)])
+    return result
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_every_sharing(mode):
+    rng = random.Random(SEED)
+    work = [random_mm(rng, ka, kb, density=rng.choice([0.1, 0.6, 1])) for ka, kb in rng.sample(SHARINGS * 2, 32)]
+    steps = iter(run(work, mode)[0])
+    for mm, items in work:
+        expected = steps_of(mm, items)
+        for index, (register, members) in enumerate(expected):
+            step = next(steps)
+            assert {name: step[name] for name in mm} == mm
+            assert (step.first, step.last) == (index == 0, index == len(expected) - 1)
+            assert step.on == sum(1 << member for member in members)
+            assert not members or step.register == register
+            kb = step.kb + 1
+            for member, units in members.items():
+                assert [step.units[kb * member + place] for place in range(kb)] == units
+
+
+@pytest.mark.parametrize(("ka", "kb"), [(1, 1), (2, 1), (1, 2), (2, 2), (1, 4), (4, 2)])
+def test_one_step_a_cycle(ka, kb):
+    """Also where columns are off, and between instructions."""
+    rng = random.Random(SEED)
+    work = [random_mm(rng, ka, kb, density=density, split=0) for density in (1, 1, 0.8, 1)]
+    for _, items in work:
+        items[:] = [item for item in items if item["on"]]
+        items[-1]["last"] = 1
+    steps, cycles = run(work, "none")
+    assert cycles == [*range(4, 4 + len(steps))]
+
+
+@pytest.mark.parametrize(("ka", "kb", "cycles"), [(3, 3, 16 * 2), (4, 3, 12 * 2), (4, 4, 12 * 2)])
+def test_steps_of_several_items(ka, kb, cycles):
+    """An item a cycle where two make a step; of ka = 3 every third item takes two."""
+    rng = random.Random(SEED)
+    work = [random_mm(rng, ka, kb, density=1, split=0) for _ in range(2)]
+    for _, items in work:
+        items[:] = [item for item in items if item["on"]]
+        items[-1]["last"] = 1
+    _, taken = run(work, "none")
+    assert taken[-1] == 3 + cycles
+
+
+def test_a_lone_item_takes_four_cycles():
+    mm, items = random_mm(random.Random(SEED), 1, 1, columns=1, density=1, split=0)
+    _, cycles = run([(mm, [items[0] | {"last": 1}])], "none")
+    assert cycles == [4]

@@ -1,0 +1,36 @@
+"""The multipliers of all threads: every kb, with threads left over, all types one after the other."""
+
+import numpy as np
+import pytest
+
+from tilewright.golden.dot import dot
+from tilewright.golden.spec.pe.instruction import MmType
+from tilewright.hw.pe.compute.mac import MacArray
+from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.sim.pysim.dot_rows import dot_rows, join_elements
+from tilewright.sim.pysim.pipelines import run_pipeline
+
+SEED = 23
+
+
+@pytest.mark.parametrize(("threads", "factor_regs", "steps"), [(4, 2, 160), (7, 1, 160)])
+def test_merge(threads, factor_regs, steps):
+    params = PE_PRESETS["unit"].replace(threads=threads, factor_regs=factor_regs)
+    rng = np.random.default_rng(SEED)
+    rows, expected = [], []
+    for number in range(steps):
+        kind, kb = MmType(number % len(MmType)), int(rng.integers(1, 5))
+        groups = threads // kb
+        accumulators, a, b = dot_rows(rng, kind, groups, kb * params.unit_bytes // kind.bytes)
+        # Threads left over, and those that only multiply, hold anything in their product registers.
+        words = rng.integers(0, 1 << 32, threads)
+        words[: groups * kb : kb] = accumulators
+        row = {"type": kind, "kb": kb - 1, "accumulators": words.tolist()}
+        for name, elements in (("a", a), ("b", b)):
+            units = rng.integers(0, 256, (threads, params.unit_bytes), np.uint8)
+            units[: groups * kb] = join_elements(elements).reshape(-1, params.unit_bytes)
+            row[name] = [int.from_bytes(unit.tobytes(), "little") for unit in units]
+        rows.append(row)
+        expected.append((kb, dot(accumulators, a, b, kind).tolist()))
+    for result, (kb, sums) in zip(run_pipeline(MacArray(params), rows), expected, strict=True):
+        assert list(result["o"])[::kb][: len(sums)] == sums

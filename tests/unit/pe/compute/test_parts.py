@@ -1,0 +1,108 @@
+"""Part cutter: items of every sharing, cut by a few lines of Python; latency and rate."""
+
+import random
+
+import pytest
+
+from tilewright.hw.pe.compute.parts import OFFSETS, PartCutter, unit_lanes
+from tilewright.hw.pe.params import LANES, PE_PRESETS
+from tilewright.hw.pe.sharing import SHARINGS
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 5
+UNIT = PE_PRESETS["unit"].replace(regs=64)
+
+
+def random_mm(rng, ka, kb, columns=24, density=0.6):
+    """An mm and its items; lane l of an item is the number of the unit, counted from the mm's first."""
+    per_item = LANES // kb if LANES // kb < ka else LANES // kb // ka * ka
+    register, items = rng.randrange(UNIT.regs // 2), []
+    for first in range(0, columns, per_item):
+        here = min(per_item, columns - first)
+        on = sum((rng.random() < density) << column for column in range(here))
+        item = {
+            "units": [kb * first + lane for lane in range(LANES)],
+            "on": on,
+            "register": register + first // ka,
+            "first_member": first % ka,
+            "last": first + per_item >= columns,
+        }
+        if on or item["last"] or rng.random() < 0.2:
+            items.append(item)
+    return {"type": rng.randrange(10), "ka": ka - 1, "kb": kb - 1}, items
+
+
+def cut(mm, items):
+    """(register, {member: its units}, first, last) of every part."""
+    parts, ka, kb = [], mm["ka"] + 1, mm["kb"] + 1
+    for item in items:
+        steps = {}
+        for column in range(LANES):
+            if item["on"] >> column & 1:
+                place, member = divmod(item["first_member"] + column, ka)
+                units = item["units"][kb * column : kb * (column + 1)]
+                steps.setdefault(item["register"] + place, {})[member] = units
+        parts += [[register, members, 0, 0] for register, members in sorted(steps.items())]
+        if item["last"] and not steps:
+            parts.append([None, {}, 0, 0])
+    parts[0][2] = parts[-1][3] = 1
+    return parts
+
+
+def members_of(part):
+    """Register and units by member, as the part says where they are."""
+    kb = part.kb + 1
+    offset = OFFSETS[part.offset.bit_length() - 1]
+    members = {}
+    for member in range(4):
+        if part.on >> member & 1:
+            places = range(kb * member, kb * (member + 1))
+            assert all(unit_lanes(unit)[offset] == unit + offset for unit in places)
+            members[member] = [part.units[unit + offset] for unit in places]
+    return (part.register if members else None), members
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_every_sharing(mode):
+    rng = random.Random(SEED)
+    work = [random_mm(rng, ka, kb, density=rng.choice([0.1, 0.6, 1])) for ka, kb in rng.sample(SHARINGS * 2, 32)]
+    dut = PartCutter(UNIT)
+    expected = [part for mm, items in work for part in cut(mm, items)]
+    stalls = STALL_MODES[mode]
+
+    async def multiplies(ctx):
+        await send(ctx, dut.multiplies, [mm for mm, _ in work], idle=stalls["idle"], seed=1)
+
+    async def columns(ctx):
+        await send(ctx, dut.columns, [item for _, items in work for item in items], idle=stalls["idle"], seed=2)
+
+    async def sink(ctx):
+        parts, _ = await receive(ctx, dut.parts, len(expected), stall=stalls["stall"], seed=3)
+        for part, (register, members, first, last) in zip(parts, expected, strict=True):
+            assert members_of(part) == (register, members)
+            assert (part.first, part.last) == (first, last)
+        assert not ctx.get(dut.busy)
+
+    simulate(dut, multiplies, columns, sink, background=[watch_stream(dut.parts)])
+
+
+@pytest.mark.parametrize(("ka", "kb"), [(1, 1), (2, 1), (1, 2), (2, 2), (1, 4), (4, 2)])
+def test_one_part_a_cycle(ka, kb):
+    """Without a pause between items and between instructions, after two cycles."""
+    rng = random.Random(SEED)
+    work = [random_mm(rng, ka, kb, density=1) for _ in range(4)]
+    dut = PartCutter(UNIT)
+    count = sum(len(cut(mm, items)) for mm, items in work)
+
+    async def multiplies(ctx):
+        await send(ctx, dut.multiplies, [mm for mm, _ in work])
+
+    async def columns(ctx):
+        await send(ctx, dut.columns, [item for _, items in work for item in items])
+
+    async def sink(ctx):
+        _, cycles = await receive(ctx, dut.parts, count)
+        assert cycles == [*range(2, 2 + count)]
+
+    simulate(dut, multiplies, columns, sink)

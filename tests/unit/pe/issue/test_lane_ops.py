@@ -1,0 +1,153 @@
+"""mov and setp against a few lines of Python; the register file and the predicates are played here."""
+
+import random
+
+import pytest
+
+from tilewright.golden.spec.pe.instruction import Compare
+from tilewright.hw.pe.issue.lane_ops import LaneOps
+from tilewright.hw.pe.layouts import LANE_READ_LATENCY
+from tilewright.hw.pe.params import LANES, PE_PRESETS
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+TMAU_PRESETS = {
+    "unit": PE_PRESETS["unit"],
+    "ragged": PE_PRESETS["unit"].replace(threads=19),
+    "default": PE_PRESETS["default"],
+}
+EXTREMES = (0, 1, 2, 0xFFFF, 0x1_0000, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, 0xFFFF_0000, 0xFFFF_FFFF)
+
+
+def signed(value):
+    return value - (value >> 31 << 32)
+
+
+def compares(compare, one, two):
+    """Whether 32-bit ``one`` compares as asked with ``two``."""
+    if compare < Compare.LTU:
+        one, two = signed(one), signed(two)
+    less, same = one < two, one == two
+    return {"EQ": same, "NE": not same, "LT": less, "LE": less or same, "GT": not (less or same), "GE": not less}[
+        Compare(compare).name.removesuffix("U")
+    ]
+
+
+class Neighbours:
+    """Registers and predicates as the other rooms hold them: answers come exactly when they should, otherwise noise."""
+
+    def __init__(self, dut, params, rng):
+        self.dut, self.params, self.rng = dut, params, rng
+        self.registers = [[rng.choice(EXTREMES) for _ in range(params.regs)] for _ in range(LANES * params.groups)]
+        self.predicates = [rng.getrandbits(8) for _ in range(LANES * params.groups)]
+
+    def threads(self, group):
+        return range(LANES * group, LANES * group + LANES)
+
+    async def answer(self, ctx):
+        dut, asked = self.dut, []
+        async for _, _, valid, ready, read, group in ctx.tick().sample(
+            dut.reads.valid, dut.reads.ready, dut.reads.payload, dut.predicate_group
+        ):
+            asked = [*asked[-LANE_READ_LATENCY:], (read.group, read.register) if valid and ready else None]
+            due = asked[-LANE_READ_LATENCY] if len(asked) >= LANE_READ_LATENCY else None
+            noise = [self.rng.getrandbits(32) for _ in range(LANES)]
+            values = [self.registers[thread][due[1]] for thread in self.threads(due[0])] if due else noise
+            ctx.set(dut.lane_data, values)
+            for lane, thread in enumerate(self.threads(group % self.params.groups)):
+                ctx.set(dut.predicate_rows[lane], self.predicates[thread])
+
+    def write(self, writes, store):
+        """Does what ``writes`` say, by ``store(thread, item, lane)``, and checks that no thread is invented."""
+        for item in writes:
+            for lane, thread in enumerate(self.threads(item.group)):
+                if item.lanes >> lane & 1:
+                    assert thread < self.params.threads
+                    store(thread, item, lane)
+
+
+def random_operation(rng, params):
+    return {
+        "setp": rng.randrange(2),
+        "source": rng.randrange(2),
+        "register": rng.randrange(params.regs),
+        "imm": rng.choice((*EXTREMES, rng.randrange(params.threads))),
+        "compare": rng.choice(list(Compare)),
+        "target": rng.randrange(8),
+        "guard": rng.randrange(2),
+        "predicate": rng.randrange(8),
+    }
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize("preset", TMAU_PRESETS)
+def test_operations(preset, mode):
+    params = TMAU_PRESETS[preset]
+    dut = LaneOps(params)
+    rng = random.Random(f"lane ops {preset}")
+    neighbours = Neighbours(dut, params, rng)
+    operations = [random_operation(rng, params) for _ in range(60)]
+    stall, idle = STALL_MODES[mode]["stall"], STALL_MODES[mode]["idle"]
+
+    async def reads(ctx):
+        while True:
+            ctx.set(dut.reads.ready, rng.random() >= stall)
+            await ctx.tick()
+
+    def move(thread, item, lane):
+        neighbours.registers[thread][item.register] = item.data[lane]
+
+    def decide(thread, item, lane):
+        bit = 1 << item.predicate
+        neighbours.predicates[thread] = neighbours.predicates[thread] & ~bit | (bit if item.values >> lane & 1 else 0)
+
+    async def testbench(ctx):
+        for number, operation in enumerate(operations):
+            registers = [list(row) for row in neighbours.registers]
+            predicates = list(neighbours.predicates)
+            for thread in range(params.threads):
+                if operation["guard"] and not predicates[thread] >> operation["predicate"] & 1:
+                    continue
+                if operation["setp"]:
+                    one = thread if operation["source"] else registers[thread][operation["register"]]
+                    bit = 1 << operation["target"]
+                    holds = compares(operation["compare"], one, operation["imm"])
+                    predicates[thread] = predicates[thread] & ~bit | (bit if holds else 0)
+                else:
+                    registers[thread][operation["register"]] = thread if operation["source"] else operation["imm"]
+            ctx.set(dut.i.payload, operation)
+            ctx.set(dut.i.valid, 1)
+            writes, store = (dut.predicate_writes, decide) if operation["setp"] else (dut.moves, move)
+            cycles = 0
+            for group in range(params.groups):
+                items, taken = await receive(ctx, writes, 1, stall=stall, seed=100 * number + group)
+                cycles += taken[0] + 1
+                neighbours.write(items, store)
+            ctx.set(dut.i.valid, 0)
+            if mode == "none":
+                assert cycles == 1 + params.groups * (4 if operation["setp"] else 1)
+            assert (neighbours.registers, neighbours.predicates) == (registers, predicates), operation
+            while rng.random() < idle:
+                await ctx.tick()
+
+    streams = (dut.reads, dut.moves, dut.predicate_writes)
+    simulate(dut, testbench, background=[neighbours.answer, reads, *map(watch_stream, streams)], deadline=20_000)
+
+
+def test_accepted_with_the_last_write():
+    params = TMAU_PRESETS["default"]
+    dut = LaneOps(params)
+    accepted = []
+
+    async def source(ctx):
+        accepted.extend(await send(ctx, dut.i, [{"imm": 1, "register": 3}, {"imm": 2, "register": 4}]))
+
+    async def sink(ctx):
+        items, taken = await receive(ctx, dut.moves, 2 * params.groups)
+        assert [item.register for item in items] == [3] * params.groups + [4] * params.groups
+        assert accepted == [taken[params.groups - 1], taken[-1]]
+
+    async def waiting(ctx):
+        await ctx.tick().repeat(2 * params.groups + 3)
+
+    simulate(dut, source, sink, waiting)

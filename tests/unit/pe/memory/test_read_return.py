@@ -1,0 +1,154 @@
+"""Read return: units and words are cut out of chunks, and everything goes where its tag says."""
+
+import random
+
+import pytest
+
+from tilewright.hw.pe.layouts import AccessKind
+from tilewright.hw.pe.memory.read_return import ReadReturn
+from tilewright.hw.pe.params import PeParams
+from tilewright.hw.smem.params import SmemParams
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 24
+PARAMS = PeParams(smem=SmemParams(1024))
+KINDS = [kind for kind in AccessKind if kind != AccessKind.STORE]
+#: What the line cache answers in every cycle.
+UNITS = [0x1111 * (lane + 1) for lane in range(8)]
+
+
+def random_tag(rng, params, kind=None):
+    kind = rng.choice(KINDS) if kind is None else kind
+    size = 4 if kind == AccessKind.LOAD else params.unit_bytes
+    reads = kind in (AccessKind.COLUMNS, AccessKind.FILL, AccessKind.LOAD) and rng.random() < 0.9
+    lanes = [
+        {
+            "enable": int(reads and rng.random() < 0.8),
+            "byte": rng.randrange(0, 16, size),
+            "keep": rng.choice([0xFF, rng.getrandbits(8)]),
+        }
+        for _ in range(8)
+    ]
+    return {
+        "reads": int(reads),
+        "kind": int(kind),
+        "last": rng.getrandbits(1),
+        "lanes": lanes,
+        "on": rng.choice([0, 0xFF, rng.getrandbits(8)]),
+        "register": rng.randrange(params.regs),
+        "first_member": rng.randrange(4),
+        "group": rng.randrange(params.groups),
+        "slot": rng.randrange(2),
+        "octet": rng.randrange(4),
+        "wide": rng.randrange(2),
+        "kb": rng.randrange(4),
+    }
+
+
+def cut(lane, chunk, size):
+    kept = sum(0xFF << 8 * byte for byte in range(size) if lane["enable"] and lane["keep"] >> byte & 1)
+    return chunk >> 8 * lane["byte"] & kept
+
+
+def expected(tags, answers, unit_bytes):
+    """Columns, words to registers, and rows for the line cache, as tuples; and the number of loads that end."""
+    columns, loads, fills, ends = [], [], [], 0
+    answers = iter(answers)
+    for tag in tags:
+        chunks = next(answers) if tag["reads"] else [0] * 8
+        lanes = list(zip(tag["lanes"], chunks, strict=True))
+        if tag["kind"] in (AccessKind.COLUMNS, AccessKind.PICK):
+            units = UNITS if tag["kind"] == AccessKind.PICK else [cut(*lane, unit_bytes) for lane in lanes]
+            columns.append((tag["on"], tag["register"], tag["first_member"], tag["last"], units))
+        elif tag["kind"] == AccessKind.FILL:
+            enable = sum(lane["enable"] << n for n, lane in enumerate(tag["lanes"]))
+            fills.append((tag["slot"], tag["octet"], enable, chunks if tag["reads"] else None))
+        else:
+            ends += tag["last"]
+            if tag["kind"] == AccessKind.LOAD and tag["on"]:
+                loads.append((tag["register"], tag["group"], tag["on"], [cut(*lane, 4) for lane in lanes]))
+    return columns, loads, fills, ends
+
+
+@pytest.mark.parametrize("factor_regs", [1, 2])
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_random(mode, factor_regs):
+    rng = random.Random(SEED)
+    params = PARAMS.replace(factor_regs=factor_regs)
+    dut = ReadReturn(params)
+    tags = [random_tag(rng, params) for _ in range(120)]
+    answers = [[rng.getrandbits(128) for _ in range(8)] for tag in tags if tag["reads"]]
+    want_columns, want_loads, want_fills, want_ends = expected(tags, answers, params.unit_bytes)
+    idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
+    fills, picks, ends = [], [], []
+
+    async def source(ctx):
+        ctx.set(dut.units, UNITS)
+        await send(ctx, dut.tags, tags, idle=idle, seed=1)
+        await ctx.tick().repeat(10)
+        assert ctx.get(dut.idle)
+
+    async def shared_memory(ctx):
+        await send(ctx, dut.read_data, answers, idle=idle, seed=2)
+
+    async def columns(ctx):
+        items, _ = await receive(ctx, dut.columns, len(want_columns), stall=stall, seed=3)
+        got = [(int(c.on), int(c.register), int(c.first_member), int(c.last), list(c.units)) for c in items]
+        assert got == want_columns
+
+    async def registers(ctx):
+        items, _ = await receive(ctx, dut.loads, len(want_loads), stall=stall, seed=4)
+        assert [(int(w.register), int(w.group), int(w.lanes), list(w.data)) for w in items] == want_loads
+
+    async def watch(ctx):
+        signals = (dut.fill.valid, dut.fill.payload, dut.tags.valid & dut.tags.ready, dut.tags.payload, dut.pick)
+        loaded = 0
+        async for _, _, valid, fill, landed, tag, pick, done, loads in ctx.tick().sample(
+            *signals, dut.load_done, dut.loads.valid & dut.loads.ready
+        ):
+            if valid:
+                fills.append((fill.slot, fill.octet, fill.enable, list(fill.rows) if tag.reads else None))
+            if landed and tag.kind == AccessKind.PICK:
+                picks.append((pick.slot, pick.kb, pick.wide, list(pick.bytes)))
+            loaded += loads
+            if done:
+                ends.append(loaded)
+
+    background = [watch, watch_stream(dut.columns), watch_stream(dut.loads)]
+    simulate(dut, source, shared_memory, columns, registers, background=background)
+    assert fills == want_fills
+    assert picks == [
+        (tag["slot"], tag["kb"], tag["wide"], [lane["byte"] for lane in tag["lanes"]])
+        for tag in tags
+        if tag["kind"] == AccessKind.PICK
+    ]
+    # Each load ends when as many words have been taken as precede its end.
+    assert len(ends) == want_ends
+    assert ends == words_before_ends(tags)
+
+
+def words_before_ends(tags):
+    words, ends = 0, []
+    for tag in tags:
+        words += tag["kind"] == AccessKind.LOAD and tag["on"] != 0
+        if tag["kind"] in (AccessKind.LOAD, AccessKind.NOTHING) and tag["last"]:
+            ends.append(words)
+    return ends
+
+
+@pytest.mark.parametrize("kind", [AccessKind.COLUMNS, AccessKind.PICK, AccessKind.LOAD])
+def test_latency_and_rate(kind):
+    rng = random.Random(SEED)
+    dut = ReadReturn(PARAMS)
+    tags = [{**random_tag(rng, PARAMS, kind), "on": 1, "reads": int(kind != AccessKind.PICK)} for _ in range(20)]
+
+    async def source(ctx):
+        ctx.set(dut.read_data.valid, kind != AccessKind.PICK)
+        assert await send(ctx, dut.tags, tags) == list(range(20))
+
+    async def sink(ctx):
+        _, cycles = await receive(ctx, dut.loads if kind == AccessKind.LOAD else dut.columns, 20)
+        assert cycles == list(range(1, 21))
+
+    simulate(dut, source, sink)

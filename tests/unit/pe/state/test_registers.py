@@ -1,0 +1,168 @@
+"""Register file: random traffic on all ports against an array; latencies, priorities, and gaps for those who starve."""
+
+import random
+
+import pytest
+
+from tilewright.hw.pe.layouts import LANE_READ_LATENCY
+from tilewright.hw.pe.params import LANES, PE_PRESETS
+from tilewright.hw.pe.state.registers import PATIENCE, RegisterFile
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import send
+
+SEED = 3
+UNIT = PE_PRESETS["unit"]
+
+
+def unpacked(row):
+    return [row[index] for index in range(len(row))]
+
+
+async def fill(ctx, dut, params):
+    """Writes a different number to every register of every thread, by results; returns them all."""
+    table = [[(register << 16) + thread for thread in range(params.threads)] for register in range(params.regs)]
+    ctx.set(dut.results_valid, 1)
+    ctx.set(dut.results_threads, (1 << params.threads) - 1)
+    for register, row in enumerate(table):
+        ctx.set(dut.results_register, register)
+        ctx.set(dut.results_data, row)
+        await ctx.tick()
+    ctx.set(dut.results_valid, 0)
+    return table
+
+
+def lane_row(params, table, read):
+    """What a lane read answers."""
+    row = table[read["register"]] + [0] * LANES
+    return row[LANES * read["group"] :][:LANES] if params.groups > 1 else row[:LANES]
+
+
+@pytest.mark.parametrize("threads", [4, 12, 16])
+def test_random_traffic(threads):
+    """Every port does something at random in each cycle; the array changes at its end."""
+    params = UNIT.replace(threads=threads)
+    dut = RegisterFile(params)
+    rng = random.Random(SEED)
+
+    def lane_read():
+        return {"register": rng.randrange(params.regs), "group": rng.randrange(params.groups)}
+
+    def lane_write():
+        group = rng.randrange(params.groups)
+        there = (1 << min(LANES, threads - LANES * group)) - 1
+        return {
+            "register": rng.randrange(params.regs),
+            "group": group,
+            "lanes": rng.getrandbits(LANES) & there,
+            "data": [rng.getrandbits(32) for _ in range(LANES)],
+        }
+
+    async def testbench(ctx):
+        table = await fill(ctx, dut, params)
+        offered = {}  # streams that wait
+        due = {}  # cycle -> what lane_data must be
+        row_due = {}
+        streams = {"lane_reads": lane_read, "issue_reads": lane_read, "loads": lane_write, "moves": lane_write}
+        taken = dict.fromkeys(streams, 0)
+        for cycle in range(1500):
+            for name, make in streams.items():
+                if name not in offered and rng.random() < 0.6:
+                    offered[name] = make()
+                    ctx.set(getattr(dut, name).payload, offered[name])
+                ctx.set(getattr(dut, name).valid, name in offered)
+            product, factor = rng.randrange(params.regs), rng.randrange(params.regs)
+            reads_product, reads_factor, results = (rng.random() < 0.7 for _ in range(3))
+            ctx.set(dut.product_enable, reads_product)
+            ctx.set(dut.product_register, product)
+            ctx.set(dut.factor_reads.valid, reads_factor)
+            ctx.set(dut.factor_reads.payload, factor)
+            result = {
+                "register": rng.randrange(params.regs),
+                "threads": rng.getrandbits(threads),
+                "data": [rng.getrandbits(32) for _ in range(threads)],
+            }
+            ctx.set(dut.results_valid, results)
+            for name, value in result.items():
+                ctx.set(getattr(dut, f"results_{name}"), value)
+            ready = {name: ctx.get(getattr(dut, name).ready) for name in streams}
+
+            # Answers of this cycle were asked for before.
+            for name, expected in row_due.items():
+                assert unpacked(ctx.get(getattr(dut, name))) == expected
+            if cycle in due:
+                assert unpacked(ctx.get(dut.lane_data)) == due.pop(cycle)
+
+            row_due = {}
+            if reads_product:
+                row_due["product_row"] = table[product][:]
+            if reads_factor:
+                row_due["factor_row"] = table[factor][:]
+            for name in ("lane_reads", "issue_reads"):
+                if name in offered and ready[name]:
+                    read = offered.pop(name)
+                    taken[name] += 1
+                    assert cycle + LANE_READ_LATENCY not in due, "one a cycle"
+                    assert not reads_factor or (factor ^ read["register"]) & 1, "factors take their bank"
+                    due[cycle + LANE_READ_LATENCY] = lane_row(params, table, read)
+            for name in ("loads", "moves"):
+                if name in offered and ready[name]:
+                    write = offered.pop(name)
+                    taken[name] += 1
+                    assert not results or (result["register"] ^ write["register"]) & 1, "results take their bank"
+                    for lane in range(LANES):
+                        if write["lanes"] >> lane & 1:
+                            table[write["register"]][LANES * write["group"] + lane] = write["data"][lane]
+            if results:
+                for thread in range(threads):
+                    if result["threads"] >> thread & 1:
+                        table[result["register"]][thread] = result["data"][thread]
+            await ctx.tick()
+        assert min(taken.values()) > 100, taken
+
+    simulate(dut, testbench)
+
+
+def test_writes_of_lanes_are_one_a_cycle_beside_results_of_the_other_bank():
+    dut = RegisterFile(UNIT)
+    write = {"register": 3, "group": 0, "lanes": 15, "data": [7] * LANES}
+
+    async def testbench(ctx):
+        ctx.set(dut.results_valid, 1)
+        ctx.set(dut.results_register, 2)
+        assert await send(ctx, dut.loads, [write] * 20) == [*range(20)]
+
+    simulate(dut, testbench)
+
+
+def test_loads_go_before_moves():
+    dut = RegisterFile(UNIT)
+    write = {"register": 3, "group": 0, "lanes": 15, "data": [7] * LANES}
+
+    async def loads(ctx):
+        assert await send(ctx, dut.loads, [write] * 10) == [*range(10)]
+
+    async def moves(ctx):
+        assert await send(ctx, dut.moves, [write] * 10) == [*range(10, 20)]
+
+    simulate(dut, loads, moves)
+
+
+@pytest.mark.parametrize("name", ["loads", "moves"])
+def test_who_starves_is_let_in(name):
+    """Results that go to one bank for ever make room when ``starved`` asks for it."""
+    dut = RegisterFile(UNIT)
+    write = {"register": 4, "group": 0, "lanes": 15, "data": [7] * LANES}
+
+    async def writes(ctx):
+        gap = PATIENCE + 3  # asked for after PATIENCE cycles, granted three later
+        assert await send(ctx, getattr(dut, name), [write] * 3) == [gap - 1, 2 * gap - 1, 3 * gap - 1]
+
+    async def results(ctx):
+        ctx.set(dut.results_register, 2)
+        ctx.set(dut.results_valid, 1)
+        asked = [0, 0, 0]
+        async for *_, starved in ctx.tick().sample(dut.starved):
+            ctx.set(dut.results_valid, not asked[1])
+            asked = [starved, *asked[:2]]
+
+    simulate(dut, writes, background=[results])

@@ -1,0 +1,68 @@
+"""What Yosys makes of components whose cells are known."""
+
+from amaranth.hdl import Module
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.dev.area import Cost, cost
+from tilewright.sim.dev.pe_blocks import pe_rooms, pe_times
+from tilewright.sim.dev.tmau_blocks import REDUCTIONS, rooms
+
+
+class Unanimity(wiring.Component):
+    """Four inputs in one table, and a register of four bits."""
+
+    i: In(8)
+    o: Out(1)
+    count: Out(4)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.o.eq(self.i[:4].all())
+        m.d.sync += self.count.eq(self.i[:4])
+        return m
+
+
+def test_tables_flip_flops_and_levels():
+    found = cost(Unanimity())
+    assert found.luts == 1
+    assert found.flip_flops == 4
+    assert (found.memories, found.multipliers) == (0, 0)
+    assert found.levels == 1
+
+
+def test_costs_of_several():
+    each = Cost(luts=10, flip_flops=4, memories=0, multipliers=3, levels=7)
+    assert each.times(1.5) == Cost(luts=15, flip_flops=6, memories=0, multipliers=4, levels=7)
+
+
+class Twice(wiring.Component):
+    """An array for a port, of which a field has the name that mappers give to a bit."""
+
+    i: In(data.ArrayLayout(2, 2))
+    o: Out(data.ArrayLayout(2, 2))
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.sync += [self.o[0].eq(self.i[1]), self.o[1].eq(self.i[0] & self.i[1])]
+        return m
+
+
+def test_ports_that_are_arrays():
+    found = cost(Twice())
+    assert (found.luts, found.flip_flops) == (2, 4)
+
+
+def test_every_room_can_be_made():
+    made = {name: make() for name, make in rooms(TMAU_PRESETS["unit"]).items()}
+    assert set(REDUCTIONS) <= set(made)
+    assert all(type(room).__name__ == name for name, room in made.items())
+
+
+def test_every_room_of_the_processing_engine_can_be_made():
+    params = PE_PRESETS["default"]
+    made = {name: make() for name, make in pe_rooms(params).items()}
+    assert set(pe_times(params)) <= set(made)
+    assert all(type(room).__name__ == name for name, room in made.items())

@@ -1,0 +1,155 @@
+"""The C header, compiled."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from tilewright.golden import command_word
+from tilewright.golden.spec import BARRIER, DESCRIPTOR, Element, Error, LaneLayout, Opcode, Space, Swizzle
+from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, MmType, Operation
+from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SEGMENT, SegmentElement
+from tilewright.sim.cli import main
+from tilewright.sim.dev.header import header_text, member_docs
+
+PROGRAM = r"""
+#include <stdio.h>
+#include <string.h>
+#include "tilewright.h"
+
+#define PUT(field, value) tw_put(d, TW_DESCRIPTOR_##field##_LSB, TW_DESCRIPTOR_##field##_WIDTH, value)
+#define PUT_AT(field, i, value) tw_put(d, TW_DESCRIPTOR_##field##_LSB + (i) * TW_DESCRIPTOR_##field##_PITCH, \
+    TW_DESCRIPTOR_##field##_WIDTH, (uint64_t)(value) - TW_DESCRIPTOR_##field##_BIAS)
+
+static void print(const uint64_t *words, int count)
+{
+    for (int i = 0; i < count; i++)
+        printf("%016llx\n", (unsigned long long)words[i]);
+}
+
+int main(void)
+{
+    uint64_t d[TW_DESCRIPTOR_WORDS] = {0};
+    uint64_t b[TW_BARRIER_WORDS] = {0};
+    uint64_t c[TW_COMMAND_WORDS] = {0};
+
+    PUT(VERSION, TW_DESCRIPTOR_LAYOUT_VERSION);
+    PUT(RANK, 5);
+    PUT(ELEMENT, TW_ELEMENT_BF16);
+    PUT(SWIZZLE, TW_SWIZZLE_B64);
+    PUT(ADDRESS, UINT64_MAX - 15);
+    for (int i = 0; i < TW_DESCRIPTOR_SIZE_COUNT; i++) {
+        PUT_AT(SIZE, i, UINT64_C(1) << (32 - i));
+        PUT_AT(BOX, i, 256 - i);
+        PUT_AT(TRAVERSAL, i, 8 - i);
+    }
+    for (int i = 0; i < TW_DESCRIPTOR_STRIDE_COUNT; i++)
+        PUT_AT(STRIDE, i, (UINT64_C(1) << 40) - 16 * (i + 1));
+    for (int i = 0; i < TW_DESCRIPTOR_LOWER_COUNT; i++)
+        PUT_AT(LOWER, i, -1 - i);
+    print(d, TW_DESCRIPTOR_WORDS);
+
+    tw_put(b, TW_BARRIER_EXPECTED_LSB, TW_BARRIER_EXPECTED_WIDTH, 77);
+    tw_put(b, TW_BARRIER_PENDING_LSB, TW_BARRIER_PENDING_WIDTH, 0xfffff);
+    tw_put(b, TW_BARRIER_EXPECTED_LSB, TW_BARRIER_EXPECTED_WIDTH, 3);
+    printf("%016llx\n", (unsigned long long)b[0]);
+
+    tw_put(c, TW_BLOCK_OPCODE_LSB, TW_BLOCK_OPCODE_WIDTH, TW_OPCODE_COPY_BLOCK);
+    tw_put(c, TW_BLOCK_SIZE_LSB, TW_BLOCK_SIZE_WIDTH, 4096);
+    tw_put(c, TW_BLOCK_SOURCE_SPACE_LSB, TW_BLOCK_SOURCE_SPACE_WIDTH, TW_SPACE_SHARED);
+    tw_put(c, TW_BLOCK_DESTINATION_LSB, TW_BLOCK_DESTINATION_WIDTH, UINT64_MAX - 15);
+    print(c, TW_BLOCK_WORDS);
+    memset(c, 0, sizeof(c));
+    tw_put(c, TW_LANES_OPCODE_LSB, TW_LANES_OPCODE_WIDTH, TW_OPCODE_LANES);
+    tw_put(c, TW_LANES_DESTINATION_LAYOUT_LSB, TW_LANES_DESTINATION_LAYOUT_WIDTH, TW_LANE_LAYOUT_ROW_ALIGNED);
+    for (int i = 0; i < TW_LANES_SHAPE_COUNT; i++)
+        tw_put(c, TW_LANES_SHAPE_LSB + i * TW_LANES_SHAPE_PITCH, TW_LANES_SHAPE_WIDTH, 7 + i - TW_LANES_SHAPE_BIAS);
+    print(c, TW_LANES_WORDS);
+    memset(c, 0, sizeof(c));
+    tw_put(c, TW_GROUP_OPCODE_LSB, TW_GROUP_OPCODE_WIDTH, TW_OPCODE_WAIT);
+    tw_put(c, TW_GROUP_COUNT_LSB, TW_GROUP_COUNT_WIDTH, 2);
+    tw_put(c, TW_GROUP_READ_LSB, TW_GROUP_READ_WIDTH, 1);
+    print(c, TW_GROUP_WORDS);
+    memset(c, 0, sizeof(c));
+    tw_put(c, TW_REPLACE_OPCODE_LSB, TW_REPLACE_OPCODE_WIDTH, TW_OPCODE_REPLACE);
+    tw_put(c, TW_REPLACE_INDEX_LSB, TW_REPLACE_INDEX_WIDTH, 4);
+    tw_put(c, TW_REPLACE_VALUE_LSB, TW_REPLACE_VALUE_WIDTH, UINT64_MAX);
+    print(c, TW_REPLACE_WORDS);
+    memset(c, 0, sizeof(c));
+    tw_put(c, TW_PE_MM_OPCODE_LSB, TW_PE_MM_OPCODE_WIDTH, TW_PE_OPERATION_MM);
+    tw_put(c, TW_PE_MM_KA_LSB, TW_PE_MM_KA_WIDTH, 4 - TW_PE_MM_KA_BIAS);
+    tw_put(c, TW_PE_MM_TYPE_LSB, TW_PE_MM_TYPE_WIDTH, TW_PE_MM_TYPE_BF16);
+    tw_put(c, TW_PE_MM_IMM_LSB, TW_PE_MM_IMM_WIDTH, 0xffffffff);
+    print(c, TW_PE_MM_WORDS);
+    memset(c, 0, sizeof(c));
+    tw_put(c, TW_SEGMENT_ELEMENT_LSB, TW_SEGMENT_ELEMENT_WIDTH, TW_SEGMENT_ELEMENT_F16);
+    for (int i = 0; i < TW_SEGMENT_SIZE_COUNT; i++)
+        tw_put(c, TW_SEGMENT_SIZE_LSB + i * TW_SEGMENT_SIZE_PITCH, TW_SEGMENT_SIZE_WIDTH, 65535 - i);
+    print(c, TW_SEGMENT_WORDS);
+    memset(c, 0, sizeof(c));
+    tw_put(c, TW_PAGE_ENTRY_ON_CHIP_LSB, TW_PAGE_ENTRY_ON_CHIP_WIDTH, 1);
+    print(c, TW_PAGE_ENTRY_WORDS);
+    printf("%llu\n", (unsigned long long)tw_get(b, TW_BARRIER_EXPECTED_LSB, TW_BARRIER_EXPECTED_WIDTH));
+    printf("%d\n", TW_ERROR_STRIDE);
+    printf("%x %x\n", TW_REG_ERROR_COUNT, TW_REG_ID_VALUE);
+    printf("%d %d\n", TW_REG_STATUS_QUEUE_LEVEL_LSB, TW_REG_STATUS_QUEUE_LEVEL_WIDTH);
+    printf("%x %x %d\n", TW_PE_REG_PUT, TW_PE_REG_ID_VALUE, TW_PE_PUT_PAGE_IN << TW_PE_REG_PUT_KIND_LSB);
+    return 0;
+}
+"""
+
+
+@pytest.fixture
+def printed(tmp_path):
+    (tmp_path / "tilewright.h").write_text(header_text())
+    (tmp_path / "program.cc").write_text(PROGRAM)
+    options = ["-std=c++11", "-Wall", "-Wextra", "-pedantic", "-Werror", "-o", "program", "program.cc"]
+    subprocess.run([shutil.which("g++"), *options], cwd=tmp_path, check=True)
+    return subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=True).stdout.split()
+
+
+def words_of(number, count):
+    return [number >> 64 * i & 2**64 - 1 for i in range(count)]
+
+
+def test_a_driver_in_c_packs_what_python_packs(printed):
+    word = DESCRIPTOR.pack(
+        version=1,
+        rank=5,
+        element=Element.BF16,
+        swizzle=Swizzle.B64,
+        address=2**64 - 16,
+        size=[2 ** (32 - i) for i in range(5)],
+        box=[256 - i for i in range(5)],
+        traversal=[8 - i for i in range(5)],
+        stride=[2**40 - 16 * (i + 1) for i in range(4)],
+        lower=[-1, -2, -3],
+    )
+    multiply = INSTRUCTIONS[Operation.MM]
+    words, (barrier, *commands) = printed[:16], printed[16:-9]
+    expected, error, offset, identity, lsb, width, *engine = printed[-9:]
+    assert [int(text, 16) for text in words] == words_of(word, 16)
+    assert [int(text, 16) for text in commands] == [
+        *words_of(command_word(Opcode.COPY_BLOCK, size=4096, source_space=Space.SHARED, destination=2**64 - 16), 8),
+        *words_of(command_word(Opcode.LANES, destination_layout=LaneLayout.ROW_ALIGNED, shape=(7, 8, 9, 10)), 8),
+        *words_of(command_word(Opcode.WAIT, count=2, read=1), 8),
+        *words_of(command_word(Opcode.REPLACE, index=4, value=2**64 - 1), 8),
+        *words_of(multiply.pack(opcode=Operation.MM, ka=4, kb=1, type=MmType.BF16, imm=2**32 - 1), 2),
+        *words_of(SEGMENT.pack(element=SegmentElement.F16, rank=1, size=[65535 - i for i in range(4)]), 4),
+        PAGE_ENTRY.pack(on_chip=1),
+    ]
+    assert int(barrier, 16) == BARRIER.pack(pending=0xFFFFF, expected=3)
+    assert int(expected) == 3
+    assert int(error) == Error.STRIDE
+    assert (offset, identity, lsb, width) == ("3c", "54575254", "8", "8")
+    assert engine == ["140", "54575045", "4"]
+
+
+def test_comments_of_members_are_found():
+    assert member_docs(Element) == {"TF32": "32 bits in memory, rounded to ten mantissa bits by a load"}
+
+
+def test_command_writes_the_header(tmp_path):
+    out = tmp_path / "include" / "tilewright.h"
+    assert main(["header", "--out", str(out)]) == 0
+    assert out.read_text() == header_text()

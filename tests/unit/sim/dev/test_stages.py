@@ -1,0 +1,77 @@
+"""The verification stage, judged from recorded figures."""
+
+import pytest
+
+from tilewright.sim.cli import main
+from tilewright.sim.dev.stages import GOALS, stages_text
+from tilewright.sim.results import record
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def row(number):
+    return next(line for line in stages_text().splitlines() if line.startswith(f"| {number} |"))
+
+
+def test_goals_are_those_of_the_ladder():
+    assert [goal.number for goal in GOALS] == list(range(1, 18))  # 18 is the ledger
+
+
+def test_without_figures_nothing_is_met():
+    text = stages_text()
+    assert "**met**" not in text
+    assert "**Stage V1: 0 of 14 goals met.**" in text
+    assert "not measured | open" in row(1)
+
+
+def test_cases_of_all_suites_add_up():
+    record("random-verilator", cases=900, mismatches=0)
+    assert "900 cases, 0 mismatches | open" in row(1)
+    record("random-icarus", cases=100, mismatches=0)
+    assert "1,000 cases, 0 mismatches | **met**" in row(1)
+    assert "**Stage V1: 1 of 14 goals met.**" in stages_text()
+
+
+def test_one_mismatch_is_too_much():
+    record("random-verilator", cases=5000, mismatches=1)
+    assert "5,000 cases, 1 mismatches | open" in row(1)
+
+
+def test_only_unbounded_proofs_count():
+    record("proof-f1-queue", property="F1", mode="prove")
+    record("proof-f3-read-port", property="F3", mode="prove")
+    record("proof-f4-burst", property="F4", mode="bmc")
+    assert "F1, F3 in 3 proofs | open" in row(5)
+    record("proof-f4-burst", property="F4", mode="prove")
+    assert "F1, F3, F4 in 3 proofs | **met**" in row(5)
+
+
+def test_every_preset_must_be_simulated():
+    for preset in ("unit", "ecp5", "default"):
+        record(f"preset-{preset}", preset=preset, simulated=True)
+    record("preset-full", preset="full", simulated=False)
+    assert "| open |" in row(16)
+    record("preset-full", preset="full", simulated=True)
+    assert "| **met** |" in row(16)
+
+
+def test_coverage_counts_bins():
+    record("coverage-random", bins=30, empty=["rank 5 x gather0"])
+    assert "29 of 30 bins | **met**" in row(3)
+
+
+def test_ledger_counts_bugs(tmp_path):
+    (tmp_path / "docs").mkdir()
+    ledger = tmp_path / "docs/bugs.md"
+    ledger.write_text("# Bugs\n\n| found by | what |\n| --- | --- |\n")
+    assert "not measured" in row(18)
+    ledger.write_text(ledger.read_text() + "| proof | a word too many |\n")
+    assert "1 bugs | **met**" in row(18)
+
+
+def test_command_writes_the_page(tmp_path):
+    assert main(["stages", "--out", "page.md"]) == 0
+    assert (tmp_path / "page.md").read_text() == stages_text()

@@ -1,0 +1,120 @@
+"""Pages made from tables."""
+
+from enum import IntEnum
+
+import pytest
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec import BLOCK, COMMAND, DESCRIPTOR, FORMATS, GROUP, LANES, REPLACE, Error
+from tilewright.golden.spec.pe.registers import PE_REGISTERS
+from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
+from tilewright.hw.smem.params import SmemParams
+from tilewright.hw.tmau.params import TMAU_PRESETS, TmauParams
+from tilewright.sim.dev.tables import (
+    enum_table,
+    errors_page,
+    format_page,
+    parameters_page,
+    ports_table,
+    registers_page,
+    table,
+)
+
+
+class Colour(IntEnum):
+    """A colour."""
+
+    RED = 1  #: of ``fire``
+    BLUE = 4
+
+
+class Adder(wiring.Component):
+    """A component with ports of all kinds."""
+
+    operands: In(8).array(2)
+    total: Out(wiring.Signature({"value": Out(9), "taken": In(1)}))
+
+
+def test_a_bar_in_a_cell_does_not_end_it():
+    assert table(["a"], [["x | y"]]) == "| a |\n| --- |\n| x \\| y |\n"
+
+
+def test_enum_table():
+    assert enum_table(Colour).splitlines()[2:] == ["| 1 | `RED` | of `fire` |", "| 4 | `BLUE` |  |"]
+
+
+@pytest.mark.parametrize("fmt", [DESCRIPTOR, *dict.fromkeys(FORMATS.values())], ids=lambda fmt: fmt.name)
+def test_every_field_has_a_row_and_a_number(fmt):
+    page = format_page(fmt)
+    for number, field in enumerate(fmt.fields):
+        assert f"| {number} | `{field.name}`" in page
+
+
+def test_rows_by_hand():
+    assert "| 5 | `smem` | 32–63 | 32 |  | Byte address in shared memory" in format_page(COMMAND)
+    assert "| 8 | `coords` × 5 | 192–223, +32 each | 32 | signed |" in format_page(COMMAND)
+    assert "| 5 | `size` | 32–63 | 32 |  | Bytes: a multiple of 16" in format_page(BLOCK)
+    assert "| 7 | `source_space` | 96 | 1 | [Space](#space) |" in format_page(BLOCK)
+    assert "| 3 | `read` | 40 | 1 |  | WAIT: 1:" in format_page(GROUP)
+    assert "| 3 | `index` | 40–42 | 3 |  | Element of an array field" in format_page(REPLACE)
+    assert "| 7 | `shape` × 4 | 256–271, +16 each | 16 | value − 1 | Elements, W H C N" in format_page(LANES)
+    assert "| 11 | `destination_layout` | 330–331 | 2 | [LaneLayout](#lanelayout) |" in format_page(LANES)
+    assert "| 12 | `size` × 5 | 128–159, +32 each | 32 | value − 1 |" in format_page(DESCRIPTOR)
+    assert "| 8 | `unaligned` | 24 | 1 |" in format_page(DESCRIPTOR)
+
+
+def test_every_enumeration_has_its_section():
+    page = format_page(DESCRIPTOR)
+    for name in ("Mode", "Element", "Interleave", "Swizzle", "Fill", "L2Promotion"):
+        assert f"\n## {name}\n" in page
+        assert f"[{name}](#{name.lower()})" in page
+
+
+def test_errors_name_the_page_of_every_format():
+    for fmt in FORMATS.values():
+        assert f"[{fmt.name}]({fmt.name}.md)" in errors_page()
+
+
+def test_every_error_says_what_is_wrong():
+    page = errors_page()
+    for error in set(Error) - {Error.NONE}:
+        (row,) = (line for line in page.splitlines() if line.startswith(f"| {int(error)} |"))
+        assert not row.endswith("|  |")
+
+
+@pytest.mark.parametrize("registers", [TMAU_REGISTERS, PE_REGISTERS], ids=["tmau", "pe"])
+def test_every_register_has_a_row(registers):
+    page = registers_page(registers)
+    for register in registers:
+        assert f"| 0x{register.offset:02X} | `{register.name}` | {register.access.value} |" in page
+
+
+def test_bits_of_registers_and_what_is_stored_in_them():
+    page = registers_page(TMAU_REGISTERS)
+    assert "## status\n\n| bits | field | meaning |\n| --- | --- | --- |\n| 0 | `idle` |" in page
+    assert "| 8–15 | `queue_level` |" in page
+    page = registers_page(PE_REGISTERS, title="Registers of an engine")
+    assert page.startswith("# Registers of an engine\n")
+    assert "| 0–2 | `kind` | What they are. [Put](#put) |" in page
+    assert "\n## Put\n" in page
+    assert "| 4 | `PAGE_IN` | sixteen words:" in page
+
+
+def test_parameters_of_all_presets():
+    page = parameters_page(TMAU_PRESETS, TmauParams, SmemParams)
+    assert "| `bus_bytes` | 16 | 16 | 64 | 64 |" in page
+    assert "| `smem.size_bytes` | 4096 | 32768 | 131072 | 262144 |" in page
+    for name in (*TmauParams.__dataclass_fields__, *SmemParams.__dataclass_fields__):
+        assert f"| `{name}` | int |" in page or name == "smem"
+
+
+def test_ports_are_named_as_in_verilog():
+    assert ports_table(Adder()).splitlines()[2:] == [
+        "| `clk` | input | 1 |",
+        "| `rst` | input | 1 |",
+        "| `operands_0` | input | 8 |",
+        "| `operands_1` | input | 8 |",
+        "| `total_value` | output | 9 |",
+        "| `total_taken` | input | 1 |",
+    ]

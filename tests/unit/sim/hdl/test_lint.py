@@ -1,0 +1,49 @@
+"""Lint finds what is wrong, and passes what is only style."""
+
+import pytest
+
+from tilewright.sim.hdl.lint import lint
+
+
+def check(tmp_path, body):
+    path = tmp_path / "top.v"
+    path.write_text(f"module top(input clk, input [3:0] a, output [3:0] o);\n{body}\nendmodule\n")
+    return lint(path, "top")
+
+
+def test_style_passes(tmp_path):
+    assert (
+        check(tmp_path, "wire [4:0] unused = a + 4'd1; reg [3:0] r = 0; always @(posedge clk) r <= a; assign o = r;")
+        == []
+    )
+
+
+def test_a_memory_of_one_word_passes(tmp_path):
+    assert check(tmp_path, "reg [3:0] r [0:0];\nalways @(posedge clk) r[1'h0] <= a;\nassign o = r[1'h0];") == []
+
+
+def test_a_memory_of_one_word_passes_beside_a_larger_one_of_that_name(tmp_path):
+    larger = "reg [3:0] r [1:0];\nalways @(posedge clk) r[i] <= a;\nassign o = r[~i];"
+    body = "reg [3:0] r [0:0];\nalways @(posedge clk) r[1'h0] <= a;\nwire [3:0] p = r[1'h0];\nlarger b(clk, clk, p, o);"
+    module = f"module larger(input clk, input i, input [3:0] a, output [3:0] o);\n{larger}"
+    assert check(tmp_path, f"{body}\nendmodule\n{module}") == []
+
+
+@pytest.mark.parametrize(
+    ("body", "tool"),
+    [
+        ("assign o = missing;", "%Error"),
+        ("wire [3:0] u; assign o = u;", "%Warning-UNDRIVEN"),
+        ("reg [3:0] l; always @* if (clk) l = a; assign o = l;", "%Warning-LATCH"),
+        ("wire [3:0] x, y; assign x = ~y; assign y = ~x; assign o = x;", "Warning: found logic loop"),
+        ("assign o = a; assign o = ~a;", "Warning: multiple conflicting drivers"),
+        (
+            "reg [3:0] r [1:0];\nalways @(posedge clk) begin r[0] <= a; r[1] <= r[0]; end\nassign o = r[1];",
+            "Warning: Replacing memory",
+        ),
+        ("assign o = a", "%Error"),
+        ("  wire w;\n  assign w = 5'h12 >> a;\nassign o = w;", "Verilator may get wrong: assign w"),
+    ],
+)
+def test_faults_are_found(tmp_path, body, tool):
+    assert any(line.startswith(tool) for line in check(tmp_path, body))

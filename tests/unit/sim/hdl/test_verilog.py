@@ -1,0 +1,88 @@
+"""Verilog text: names of ports, folded initial values, files written whole."""
+
+import re
+
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from tilewright.sim.hdl.hierarchy import hierarchical_name
+from tilewright.sim.hdl.verilog import conventional_ports, to_verilog, write_atomically
+
+
+class _Table(wiring.Component):
+    """A memory whose name is taken by a signal."""
+
+    def __init__(self, init):
+        self._init = init
+        super().__init__({"requests": In(stream.Signature(4)), "o": Out(8)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.words = words = Memory(shape=8, depth=16, init=self._init)
+        read = words.read_port(domain="sync")
+        write = words.write_port()
+        m.d.comb += [
+            read.addr.eq(self.requests.payload),
+            read.en.eq(self.requests.valid),
+            write.addr.eq(self.requests.payload),
+            write.data.eq(1),
+            write.en.eq(~self.requests.valid),
+            self.requests.ready.eq(1),
+            self.o.eq(read.data),
+        ]
+        return m
+
+
+class _Clash(wiring.Component):
+    def __init__(self):
+        super().__init__({"a": In(wiring.Signature({"b_c": In(1)})), "a_b": In(wiring.Signature({"c": In(1)}))})
+
+    def elaborate(self, platform):
+        return Module()
+
+
+def test_ports_have_one_underscore():
+    text = to_verilog(_Table([]), "table_top")
+    header = re.search(r"^module table_top\(([^)]*)\);", text, re.MULTILINE)[1]
+    assert set(header.split(", ")) == {"clk", "rst", "requests_payload", "requests_valid", "requests_ready", "o"}
+    assert "always @*" not in text
+
+
+def test_clash_of_names():
+    with pytest.raises(ValueError, match=r"^two ports of _Clash would be called 'a_b_c'$"):
+        conventional_ports(_Clash())
+
+
+def test_zeros_become_a_loop_and_others_stay():
+    zeros, others = to_verilog(_Table([]), "top"), to_verilog(_Table([0, 7]), "top")
+    assert "for (word = 0; word <= 15; word = word + 1) words[word] = 8'h00;" in zeros
+    assert "words[1] = 8'h07;" in others
+    assert "for (word" not in others
+
+
+def test_text_is_repeatable():
+    assert to_verilog(_Table([]), "top") == to_verilog(_Table([]), "top")
+
+
+def test_hierarchical_names():
+    text = (
+        "module top(clk);\n  \\top.a$3  \\a$3  (\n    .clk(clk)\n  );\nendmodule\n"
+        "module \\top.a$3 (clk);\n  reg [7:0] mem [3:0];\n  array #(\n    .W(32'd1)\n  ) inner (\n    .clk(clk)\n  );\n"
+        "endmodule\nmodule array (clk);\n  reg [W-1:0] words [0:W-1];\nendmodule\n"
+    )
+    assert hierarchical_name(text, "top", "a.mem") == "\\a$3 .mem"
+    assert hierarchical_name(text, "top", "a.inner.words") == "\\a$3 .inner.words"
+    with pytest.raises(ValueError, match=r"^module 'top\.a\$3' has no 'b', only inner$"):
+        hierarchical_name(text, "top", "a.b.words")
+
+
+def test_file_is_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "new" / "x.v"
+    write_atomically(path, "one")
+    with pytest.raises(TypeError):
+        write_atomically(path, 2)
+    assert path.read_text() == "one"
+    assert list(path.parent.iterdir()) == [path]

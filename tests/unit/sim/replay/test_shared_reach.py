@@ -1,0 +1,39 @@
+"""How far the commands of a case reach into shared memory."""
+
+import json
+from math import inf
+
+import pytest
+
+from tilewright.sim.replay.cases import read_cases
+from tilewright.sim.replay.shared_reach import shared_reach
+
+MAPS = {
+    "x": {"element": "u8", "address": 0, "size": [64, 8], "stride": [64], "box": [32, 4], "swizzle": "64B"},
+    "refused": {"element": "u8", "address": 8, "size": [64], "box": [32]},
+}
+LOAD = {"op": "load", "map": "x", "coords": [0, 0], "smem": 128}
+COPY = {"op": "copy_block", "size": 64}
+LANES = {"op": "lanes", "element": "f16", "shape": [1, 1, 1, 1], "lanes": 4, "eu_bytes": 16,
+         "src": {"layout": "global", "address": 0}, "dst": {"layout": "compact", "address": 0}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("commands", "reach"),
+    [
+        ([], 0),
+        ([LOAD], 128 + 4 * 64),
+        ([LOAD | {"op": "store"}, LOAD | {"smem": 0}], 128 + 4 * 64),
+        ([LOAD | {"repeat": 3, "smem_step": 512}], 128 + 2 * 512 + 4 * 64),
+        ([{"op": "prefetch", "map": "x", "coords": [0, 0]}], 0),
+        ([LOAD | {"map": "refused", "coords": [0]}], 0),
+        ([COPY | {"src": ["global", 1024], "dst": ["shared", 32]}], 96),
+        ([COPY | {"src": ["shared", 512], "dst": ["shared", 32]}], 576),
+        ([LANES], inf),
+    ],
+)
+def test_reach(tmp_path, commands, reach):
+    case = {"name": "asked", "kind": "tmau", "gmem": {"bytes": 4096}, "smem": {"bytes": 4096}, "maps": MAPS}
+    path = tmp_path / "cases.json"
+    path.write_text(json.dumps({"version": 1, "cases": [case | {"commands": commands}]}))
+    assert shared_reach(read_cases(path)[0]) == reach

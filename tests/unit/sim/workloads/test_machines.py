@@ -1,0 +1,60 @@
+"""Which simulators a run of workloads starts, with sessions that only say that they were started."""
+
+from pathlib import Path
+
+import pytest
+
+from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.sim.usage import UsageError
+from tilewright.sim.workloads import WORKLOADS, machines
+from tilewright.sim.workloads.machines import Machines
+
+
+class Stub:
+    """Notes what it was made of, and that it was closed."""
+
+    def __init__(self, preset=None, **options):
+        self.preset, self.options, self.closed = preset, options, False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.closed = True
+
+
+@pytest.fixture(autouse=True)
+def stubs(monkeypatch):
+    monkeypatch.setattr(machines, "TmauSession", Stub)
+    monkeypatch.setattr(machines, "PeSession", Stub)
+
+
+def test_workloads_of_one_machine_share_a_session():
+    with Machines("default", "verilator") as opened:
+        sessions = {name: opened.session(name) for name in WORKLOADS}
+    assert sessions["photo"] is sessions["roundtrip"]
+    assert sessions["dct"] is sessions["gemm"]
+    assert len(set(sessions.values())) == 3
+    assert all(session.closed for session in sessions.values())
+
+
+@pytest.mark.parametrize(("small", "threads"), [(False, 64), (True, 16)])
+def test_threads_are_those_of_the_seed_unless_simulation_is_slow(small, threads):
+    with Machines("default", "icarus", small) as opened:
+        assert opened.session("threads").options["params"] == PE_PRESETS["default"].replace(threads=threads)
+        assert opened.session("gemm").options["params"] == PE_PRESETS["default"]
+
+
+def test_each_machine_has_its_waveform():
+    with Machines("unit", "verilator", True, {"tmau": Path("one"), "pe": Path("two")}) as opened:
+        waves = [opened.session(name).options["waves"] for name in ("photo", "threads")]
+    assert waves == [Path("one"), Path("two")]
+
+
+def test_missing_tool_is_one_sentence(monkeypatch):
+    def missing(*args, **options):
+        raise RuntimeError("the simulator icarus needs vvp, which is not installed")
+
+    monkeypatch.setattr(machines, "PeSession", missing)
+    with Machines("unit", "icarus") as opened, pytest.raises(UsageError, match=r"^the simulator icarus needs vvp"):
+        opened.session("gemm")

@@ -1,0 +1,355 @@
+"""The descriptor cache: hits, misses, prefetch, refusals, invalidation; latency and rate."""
+
+import random
+
+import pytest
+
+from tilewright.golden import TensorMap
+from tilewright.golden.spec import COMMAND, COMMAND_FIELD, DESCRIPTOR, FORMATS, TENSOR_OPCODES, Error, Opcode
+from tilewright.hw.tmau.descriptor.cache import DescriptorCache
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 20261121
+PARAMS = TMAU_PRESETS["unit"]  # two entries
+BEATS = DESCRIPTOR.bits // PARAMS.bus_width
+
+
+def descriptor(number):
+    """A descriptor that can be told by its address field."""
+    return TensorMap(element="u8", size=(64, 8), stride=(64,), box=(16, 4), address=16 * number)
+
+
+class Descriptors:
+    """A memory that answers fetches, one beat a cycle after ``latency`` cycles."""
+
+    def __init__(self, dut, latency=5):
+        self.dut, self.latency = dut, latency
+        self.words = {64 * n: int.from_bytes(descriptor(n).pack(), "little") for n in range(16)}
+        self.failing = set()
+        self.fetched = []
+
+    async def serve(self, ctx):
+        while True:
+            ctx.set(self.dut.fetch.ready, 1)
+            valid = False
+            while not valid:
+                _, _, valid, address = await ctx.tick().sample(self.dut.fetch.valid, self.dut.fetch.payload)
+            ctx.set(self.dut.fetch.ready, 0)
+            self.fetched.append(address)
+            for _ in range(self.latency - 1):
+                await ctx.tick()
+            word = self.words[address]
+            parts = [word >> i * PARAMS.bus_width & (1 << PARAMS.bus_width) - 1 for i in range(BEATS)]
+            await send(
+                ctx,
+                self.dut.words,
+                [
+                    {"data": part, "error": address in self.failing, "last": i == BEATS - 1}
+                    for i, part in enumerate(parts)
+                ],
+            )
+
+
+def load(number, **fields):
+    return {"opcode": Opcode.LOAD, "descriptor": 64 * number, **fields}
+
+
+async def run_commands(ctx, dut, commands):
+    """Sends commands one by one; the answer to each."""
+    answers = []
+    for command in commands:
+        await send(ctx, dut.i, [command])
+        (answer,), _ = await receive(ctx, dut.o, 1)
+        answers.append(answer)
+    return answers
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_every_command_meets_its_descriptor(mode):
+    dut = DescriptorCache(PARAMS)
+    memory = Descriptors(dut)
+    rng = random.Random(SEED)
+    numbers = [rng.choice([0, 1, 1, 2, rng.randint(0, 15)]) for _ in range(150)]
+    commands = [load(n, tag=i, opcode=rng.choice(TENSOR_OPCODES)) for i, n in enumerate(numbers)]
+    stall = STALL_MODES[mode]
+    counted = {"hits": 0, "misses": 0}
+
+    async def count(ctx):
+        async for _, _, hit, miss in ctx.tick().sample(dut.hit_stb, dut.miss_stb):
+            counted["hits"] += hit
+            counted["misses"] += miss
+
+    async def source(ctx):
+        await send(ctx, dut.i, commands, idle=stall["idle"], seed=1)
+
+    async def sink(ctx):
+        answers, _ = await receive(ctx, dut.o, len(numbers), stall=stall["stall"], seed=2)
+        for i, (number, answer) in enumerate(zip(numbers, answers, strict=True)):
+            assert answer.command.tag == i and answer.fault.code == Error.NONE
+            assert answer.checked.address == 16 * number
+
+    print(f"seed {SEED}")
+    simulate(dut, source, sink, background=[memory.serve, count, watch_stream(dut.o), watch_stream(dut.fetch)])
+    assert counted["misses"] == len(memory.fetched)
+    assert counted["hits"] + counted["misses"] == len(numbers)
+
+
+def test_hits_leave_one_a_cycle_with_latency_one():
+    dut = DescriptorCache(PARAMS)
+    memory = Descriptors(dut)
+
+    async def run(ctx):
+        await run_commands(ctx, dut, [load(3)])
+        ctx.set(dut.o.ready, 1)
+        ctx.set(dut.i.payload, load(3))
+        ctx.set(dut.i.valid, 1)
+        for cycle in range(20):
+            assert ctx.get(dut.i.ready) and ctx.get(dut.o.valid) == (cycle > 0)
+            await ctx.tick()
+
+    simulate(dut, run, background=[memory.serve])
+    assert memory.fetched == [3 * 64]
+
+
+def test_miss_asks_at_once_and_leaves_four_cycles_after_the_last_word():
+    dut = DescriptorCache(PARAMS)
+
+    async def run(ctx):
+        ctx.set(dut.i.payload, load(1))
+        ctx.set(dut.i.valid, 1)
+        ctx.set(dut.fetch.ready, 1)
+        assert ctx.get(dut.fetch.valid) and ctx.get(dut.fetch.payload) == 64
+        await ctx.tick()
+        word = int.from_bytes(descriptor(1).pack(), "little")
+        items = [
+            {"data": word >> i * PARAMS.bus_width & (1 << PARAMS.bus_width) - 1, "last": i == BEATS - 1}
+            for i in range(BEATS)
+        ]
+        await send(ctx, dut.words, items)
+        for _ in range(3):
+            assert not ctx.get(dut.o.valid)
+            await ctx.tick()
+        # `send` returns one cycle after the last word's handshake.
+        assert ctx.get(dut.o.valid) and ctx.get(dut.o.payload.checked.address) == 16
+
+    simulate(dut, run)
+
+
+def test_next_descriptor_is_fetched_while_a_command_waits():
+    dut = DescriptorCache(PARAMS)
+    memory = Descriptors(dut)
+
+    async def run(ctx):
+        sent = [load(1, tag=1), load(2, tag=2)]
+        await send(ctx, dut.i, sent[:1])
+        ctx.set(dut.i.payload, sent[1])
+        ctx.set(dut.i.valid, 1)
+        await ctx.tick().repeat(60)
+        assert memory.fetched == [64, 128], "the second one is fetched though nobody takes the first command"
+        assert ctx.get(dut.o.payload.command.tag) == 1
+        answers, cycles = await receive(ctx, dut.o, 2)
+        assert [answer.checked.address for answer in answers] == [16, 32]
+        assert cycles == [0, 1]
+
+    simulate(dut, run, background=[memory.serve])
+
+
+@pytest.mark.parametrize("opcode", sorted(set(range(16)) - set(Opcode)))
+def test_unknown_operation(opcode):
+    dut = DescriptorCache(PARAMS)
+
+    async def run(ctx):
+        (answer,) = await run_commands(ctx, dut, [load(0, opcode=opcode)])
+        assert answer.fault.code == Error.OPCODE and answer.fault.value == opcode
+        assert answer.fault.field == COMMAND_FIELD + COMMAND.index("opcode")
+
+    simulate(dut, run)
+
+
+@pytest.mark.parametrize("opcode", [*TENSOR_OPCODES, Opcode.INVALIDATE, Opcode.REPLACE])
+def test_misaligned_descriptor_is_not_fetched(opcode):
+    dut = DescriptorCache(PARAMS)
+
+    async def run(ctx):
+        (answer,) = await run_commands(ctx, dut, [{"opcode": opcode, "descriptor": 96}])
+        assert answer.fault.code == Error.DESCRIPTOR_ALIGNMENT and answer.fault.value == 96
+        assert answer.fault.field == COMMAND_FIELD + FORMATS[opcode].index("descriptor")
+
+    simulate(dut, run)
+
+
+def test_bad_descriptor_is_refused_and_not_kept():
+    dut = DescriptorCache(PARAMS)
+    memory = Descriptors(dut)
+    memory.words[64] ^= 1  # the version
+
+    async def run(ctx):
+        answers = await run_commands(ctx, dut, [load(1), load(2)])
+        assert answers[0].fault.code == Error.VERSION and answers[1].fault.code == Error.NONE
+        memory.words[64] ^= 1
+        (answer,) = await run_commands(ctx, dut, [load(1)])
+        assert answer.fault.code == Error.NONE
+
+    simulate(dut, run, background=[memory.serve])
+    assert memory.fetched == [64, 128, 64]
+
+
+def test_bus_error_names_the_address():
+    dut = DescriptorCache(PARAMS)
+    memory = Descriptors(dut)
+    memory.failing.add(192)
+
+    async def run(ctx):
+        (answer,) = await run_commands(ctx, dut, [load(3)])
+        assert (answer.fault.code, answer.fault.value) == (Error.DESCRIPTOR_READ, 192)
+        memory.failing.clear()
+        (answer,) = await run_commands(ctx, dut, [load(3)])
+        assert answer.fault.code == Error.NONE
+
+    simulate(dut, run, background=[memory.serve])
+
+
+@pytest.mark.parametrize("kind", ["one", "all", "strobe", "another"])
+def test_invalidation(kind):
+    dut = DescriptorCache(PARAMS)
+    memory = Descriptors(dut)
+
+    async def run(ctx):
+        await run_commands(ctx, dut, [load(1), load(2)])
+        if kind == "strobe":
+            ctx.set(dut.invalidate_all, 1)
+            await ctx.tick()
+            ctx.set(dut.invalidate_all, 0)
+        else:
+            number = {"one": 1, "all": 9, "another": 9}[kind]
+            opcode = Opcode.INVALIDATE_ALL if kind == "all" else Opcode.INVALIDATE
+            (answer,) = await run_commands(ctx, dut, [{"opcode": opcode, "descriptor": 64 * number}])
+            assert answer.fault.code == Error.NONE
+        await run_commands(ctx, dut, [load(1), load(2)])
+
+    simulate(dut, run, background=[memory.serve])
+    again = {"one": [64], "all": [64, 128], "strobe": [64, 128], "another": []}[kind]
+    assert memory.fetched == [64, 128, *again]
+
+
+def test_invalidation_during_a_fetch_drops_what_it_brings():
+    dut = DescriptorCache(PARAMS)
+    memory = Descriptors(dut)
+
+    async def run(ctx):
+        ctx.set(dut.o.ready, 1)
+        await send_and_invalidate(ctx)
+        await run_commands(ctx, dut, [load(1)])
+
+    async def send_and_invalidate(ctx):
+        ctx.set(dut.i.payload, load(1))
+        ctx.set(dut.i.valid, 1)
+        await ctx.tick().repeat(3)
+        ctx.set(dut.invalidate_all, 1)
+        await ctx.tick()
+        ctx.set(dut.invalidate_all, 0)
+        await ctx.tick().until(dut.i.ready)
+        ctx.set(dut.i.valid, 0)
+        await ctx.tick()
+
+    simulate(dut, run, background=[memory.serve])
+    assert memory.fetched == [64, 64]
+
+
+@pytest.mark.parametrize("opcode", sorted(set(Opcode) - {*TENSOR_OPCODES, Opcode.INVALIDATE, Opcode.REPLACE}))
+def test_other_commands_pass_whatever_lies_in_the_place_of_a_descriptor(opcode):
+    dut = DescriptorCache(PARAMS)
+    memory = Descriptors(dut)
+
+    async def run(ctx):
+        ctx.set(dut.windows, {"confine_global": 1})
+        (answer,) = await run_commands(ctx, dut, [{"opcode": opcode, "descriptor": 99, "tag": 5}])
+        assert answer.command.tag == 5 and not any(answer.fault[name] for name in ("code", "field", "value"))
+
+    simulate(dut, run, background=[memory.serve])
+    assert memory.fetched == []
+
+
+# From the last descriptor before the window to the first behind it; the last two are in the window in part or not at
+# all, and above the address space.
+WINDOW_CASES = [
+    (4096 - 64, False),
+    (4096, True),
+    (3 * 4096 - 128, True),
+    (3 * 4096 - 64, False),
+    (3 * 4096, False),
+    ((1 << 32) + 4096, False),
+]
+
+
+@pytest.mark.parametrize("opcode", [Opcode.STORE, Opcode.INVALIDATE])
+@pytest.mark.parametrize("confined", [0, 1])
+def test_descriptors_lie_in_the_window(opcode, confined):
+    dut = DescriptorCache(PARAMS)
+    memory = Descriptors(dut)
+    memory.words |= {address % (1 << 32): memory.words[0] for address, _ in WINDOW_CASES}
+
+    async def run(ctx):
+        ctx.set(dut.windows, {"confine_global": confined, "global_first": 1, "global_last": 2})
+        for address, inside in WINDOW_CASES:
+            (answer,) = await run_commands(ctx, dut, [{"opcode": opcode, "descriptor": address}])
+            if inside or not confined or opcode == Opcode.INVALIDATE:
+                assert answer.fault.code == Error.NONE
+            else:
+                assert (answer.fault.code, answer.fault.value) == (Error.WINDOW, address)
+                assert answer.fault.field == COMMAND_FIELD + COMMAND.index("descriptor")
+
+    simulate(dut, run, background=[memory.serve])
+    if confined:
+        assert all(4096 <= address <= 3 * 4096 - 128 for address in memory.fetched)
+
+
+def test_a_cached_descriptor_outside_the_window_is_refused():
+    dut = DescriptorCache(PARAMS)
+    memory = Descriptors(dut)
+
+    async def run(ctx):
+        await run_commands(ctx, dut, [load(1)])
+        ctx.set(dut.windows, {"confine_global": 1, "global_first": 1, "global_last": 2})
+        (answer,) = await run_commands(ctx, dut, [load(1)])
+        assert answer.fault.code == Error.WINDOW
+
+    simulate(dut, run, background=[memory.serve])
+
+
+def test_replace_drops_the_descriptor_and_holds_up_what_is_behind():
+    dut = DescriptorCache(PARAMS)
+    memory = Descriptors(dut)
+
+    async def run(ctx):
+        await run_commands(ctx, dut, [load(1), load(2)])
+        memory.fetched.clear()
+        await run_commands(ctx, dut, [{"opcode": Opcode.REPLACE, "descriptor": 64}])
+        ctx.set(dut.i.payload, load(1))
+        ctx.set(dut.i.valid, 1)
+        for _ in range(20):
+            assert not ctx.get(dut.i.ready) and not ctx.get(dut.o.valid) and not ctx.get(dut.fetch.valid)
+            await ctx.tick()
+        memory.words[64] = memory.words[128]  # the change
+        ctx.set(dut.quiescent, 1)
+        await ctx.tick()
+        ctx.set(dut.quiescent, 0)
+        answers = await run_commands(ctx, dut, [load(1), load(2)])
+        assert [answer.checked.address for answer in answers] == [32, 32]
+
+    simulate(dut, run, background=[memory.serve])
+    assert memory.fetched == [64], "the other descriptor is still there"
+
+
+def test_refused_replace_holds_up_nothing():
+    dut = DescriptorCache(PARAMS)
+    memory = Descriptors(dut)
+
+    async def run(ctx):
+        answers = await run_commands(ctx, dut, [load(1), {"opcode": Opcode.REPLACE, "descriptor": 65}, load(1)])
+        assert [answer.fault.code for answer in answers] == [Error.NONE, Error.DESCRIPTOR_ALIGNMENT, Error.NONE]
+
+    simulate(dut, run, background=[memory.serve])
+    assert memory.fetched == [64]

@@ -1,0 +1,109 @@
+"""Derived constants that can be read here; random descriptors are compared in the test of the descriptor check."""
+
+import pytest
+
+from tilewright.golden import TensorMap
+from tilewright.hw.tmau.descriptor.derive import Derivation
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.pysim.simulate import simulate
+
+PARAMS = TMAU_PRESETS["unit"]
+
+
+def derived(tmap):
+    """Members of ``checked`` as a dictionary of constants, after the four steps."""
+    dut = Derivation(PARAMS)
+    out = {}
+
+    async def check(ctx):
+        ctx.set(dut.raw.as_value(), int.from_bytes(tmap.pack(), "little"))
+        boxes = zip(tmap.box, tmap.traversal, strict=False)
+        ctx.set(dut.quotients, ([-(-box // step) for box, step in boxes] + [1] * 5)[:5])
+        for step in range(4):
+            ctx.set(dut.step, 1 << step)
+            checked = ctx.get(dut.checked)
+            await ctx.tick()
+        out.update({name: checked[name] for name in dict(checked.shape())})
+
+    simulate(dut, check)
+    return out
+
+
+def test_tile():
+    got = derived(TensorMap(element="f16", size=(64, 10, 7), stride=(32, 1280), box=(16, 10, 5), traversal=(3, 1, 2)))
+    assert list(got["counts"]) == [16, 10, 3, 1, 1]
+    assert list(got["run_bytes"]) == [32, 320, 960, 960, 960]
+    assert list(got["contiguous"])[:2] == [1, 0] and got["gap"] == 0
+    assert list(got["traversals"]) == [0, 0, 1, 0, 0] and not got["gather"]
+    assert got["footprint"] == 960 and got["last"] == 6 * 1280 + 9 * 32 + 127
+
+
+def test_rows_shorter_than_the_span_leave_gaps():
+    got = derived(TensorMap(element="u8", size=(48, 4), stride=(48,), box=(48, 4), swizzle="64B"))
+    assert (got["gapless"], got["gap"], got["footprint"]) == (0, 16, 256)
+    assert not any(got["contiguous"])
+
+
+def test_gathered_dimension():
+    got = derived(TensorMap(element="f32", size=(64, 4), stride=(256,), box=(32, 4), traversal=(5, 1), gather0=True))
+    assert got["gather"] and got["counts"][0] == 7 and got["traversals"][0] == 4
+    assert list(got["run_bytes"])[:2] == [28, 112] and not any(got["contiguous"])
+
+
+def test_slices():
+    got = derived(
+        TensorMap(element="f16", interleave="32B", swizzle="32B", size=(9, 9, 4, 2), stride=(288, 2592, 10368),
+                  box=(4, 3, 2, 2))
+    )  # fmt: skip
+    assert got["unit_log2"] == 5 and list(got["counts"]) == [4, 3, 1, 2, 1], "one slice of C a command"
+    assert got["run_bytes"][4] == 4 * 3 * 2 * 32
+
+
+CONV = {"element": "f16", "mode": "im2col", "pixels": 10, "lower": (-1,), "upper": (2,)}
+
+
+@pytest.mark.parametrize(
+    ("tmap", "sizes", "strides"),
+    [
+        (
+            TensorMap(**CONV, size=(24, 5, 3), stride=(64, 320), channels=8, traversal=(8, 2, 8)),
+            [23, 4, 0, 0, 2],
+            [2, 64, 0, 0, 320],
+        ),
+        (
+            TensorMap(**CONV, size=(5, 3, 2), stride=(80, 240), channels=8, traversal=(2, 8, 8), interleave="16B"),
+            [2, 4, 0, 0, 1],
+            [80, 16, 0, 0, 240],
+        ),
+    ],
+    ids=["channels first", "slices"],
+)
+def test_dimensions_of_a_convolution(tmap, sizes, strides):
+    got = derived(tmap)
+    assert (list(got["sizes"]), list(got["strides"])) == (sizes, strides)
+    assert list(got["traversals"]) == [0, 1, 0, 0, 0]
+    assert list(got["lows"]) == [-1, 0, 0] and list(got["highs"]) == [7, 1, 1], "what is not there has one position"
+    assert got["counts"][0] << got["unit_log2"] == 16 and got["run_bytes"][4] == got["footprint"] == 160
+    corner = got["store_corner"]
+    assert (corner.broken, corner.upper, corner.value) == (1, 0, 0xFFFF)
+
+
+def test_footprint_larger_than_shared_memory():
+    got = derived(TensorMap(element="f64", size=(256,) * 5, stride=(2048,) * 4, box=(256,) * 5))
+    assert got["too_large"]
+
+
+@pytest.mark.parametrize(("last", "beyond"), [((1 << 32) - 1, 0), ((1 << 32) + 127, 1)])
+def test_end_of_the_tensor(last, beyond):
+    tmap = TensorMap(element="u8", size=(64, 3), stride=(1 << 16,), box=(16, 1), address=last - 63 - (2 << 16))
+    got = derived(tmap)
+    assert (got["last"], got["beyond"]) == (last % (1 << 32), beyond)
+
+
+def test_extent_that_needs_all_its_bits():
+    most = TensorMap(
+        element="f64", size=(1 << 32,) * 5, stride=((1 << 40) - 16,) * 4, box=(2,) * 5, address=(1 << 64) - 16
+    )
+    got = derived(most)
+    last = (1 << 64) - 16 + 4 * ((1 << 32) - 1) * ((1 << 40) - 16) + (1 << 35) - 1
+    assert got["last"] == last % (1 << 32) and got["beyond"]

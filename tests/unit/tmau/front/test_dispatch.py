@@ -1,0 +1,158 @@
+"""Dispatch: every part of every job reaches its place, in order; runs of two walkers never mix."""
+
+import itertools
+import random
+
+import pytest
+
+from tilewright.hw.tmau.front.dispatch import Dispatch
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, send, watch_stream
+
+SEED = 20261121
+
+
+def job(number, *, store=0, im2col=0, quiet=0):
+    """A job whose parts can be told by their numbers."""
+    return {
+        "transfer": {"tag": number, "quiet": quiet},
+        "store": store,
+        "im2col": im2col,
+        "walk": {"origin": number},
+        "pixels": {"last": number},
+    }
+
+
+class Walker:
+    """Takes a walk, and walks for some cycles; a walk can follow another without a gap, as in the real one."""
+
+    def __init__(self, port, busy, other_busy, number_of, log, stall, seed):
+        self.port, self.busy, self.other_busy, self.number_of, self.log = port, busy, other_busy, number_of, log
+        self.stall, self.rng = stall, random.Random(seed)
+
+    async def work(self, ctx):
+        left = 0
+        for cycle in itertools.count():
+            ready = left <= 1 and self.rng.random() >= self.stall
+            ctx.set(self.port.ready, ready)
+            ctx.set(self.busy, left > 0)
+            _, _, valid, payload, other = await ctx.tick().sample(self.port.valid, self.port.payload, self.other_busy)
+            left = max(left - 1, 0) if left != 1 or ready else 0
+            if valid and ready:
+                assert not other, "runs of the other walker are still on their way"
+                self.log.append(("walk", self.number_of(payload), cycle))
+                left = self.rng.randint(1, 4)
+
+
+def half(port, name, log, stall, seed):
+    """Takes transfers."""
+    rng = random.Random(seed)
+
+    async def take(ctx):
+        for cycle in itertools.count():
+            ready = rng.random() >= stall
+            ctx.set(port.ready, ready)
+            _, _, valid, payload = await ctx.tick().sample(port.valid, port.payload)
+            if valid and ready:
+                log.append((name, payload.tag, cycle))
+
+    return take
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_every_part_arrives_once(mode):
+    dut = Dispatch(TMAU_PRESETS["unit"])
+    rng = random.Random(SEED)
+    stall = STALL_MODES[mode]
+    pause = stall["stall"]
+    jobs = [
+        job(number, store=rng.randrange(2), im2col=rng.random() < 0.3, quiet=rng.random() < 0.3)
+        for number in range(1, 301)
+    ]
+    log = []
+
+    async def source(ctx):
+        # Two streams, each of which is offered jobs while the other has none.
+        index = 0
+        while index < len(jobs):
+            count = rng.randint(1, 6)
+            await send(ctx, dut.jobs[rng.randrange(2)], jobs[index : index + count], idle=stall["idle"], seed=index)
+            index += count
+        await ctx.tick().repeat(10)
+
+    strobes = []
+
+    async def watch(ctx):
+        async for _, _, strobe in ctx.tick().sample(dut.store_stb):
+            strobes.append(strobe)
+
+    tiles = Walker(dut.walks, dut.tile_busy, dut.pixel_busy, lambda p: p.origin, log, pause, 1)
+    pixels = Walker(dut.pixel_walks, dut.pixel_busy, dut.tile_busy, lambda p: p.last, log, pause, 2)
+    ports = (dut.walks, dut.pixel_walks, dut.load_transfers, dut.store_transfers)
+    background = [
+        tiles.work,
+        pixels.work,
+        half(dut.load_transfers, "load", log, pause, 3),
+        half(dut.store_transfers, "store", log, pause, 4),
+        watch,
+        *(watch_stream(port) for port in ports),
+    ]
+    print(f"seed {SEED}")
+    simulate(dut, source, background=background)
+    for name in ("load", "store"):
+        wanted = [j["transfer"]["tag"] for j in jobs if j["store"] == (name == "store")]
+        assert [number for kind, number, _ in log if kind == name] == wanted
+    assert [number for kind, number, _ in log if kind == "walk"] == list(range(1, 301)), "walks are in order of jobs"
+    assert sum(strobes) == sum(j["store"] for j in jobs)
+    walks = {number: cycle for kind, number, cycle in log if kind == "walk"}
+    assert all(walks[number] >= cycle for _, number, cycle in log), "a walk before its transfer"
+
+
+def test_one_job_a_cycle_without_latency():
+    dut = Dispatch(TMAU_PRESETS["unit"])
+
+    async def run(ctx):
+        for port in (dut.walks, dut.load_transfers, dut.store_transfers):
+            ctx.set(port.ready, 1)
+        cycles = await send(ctx, dut.jobs[0], [job(n, store=n % 2) for n in range(8)])
+        assert cycles == list(range(8))
+
+    simulate(dut, run)
+
+
+def test_moving_counts_what_is_not_quiet():
+    dut = Dispatch(TMAU_PRESETS["unit"])
+
+    async def run(ctx):
+        for port in (dut.walks, dut.pixel_walks, dut.load_transfers, dut.store_transfers):
+            ctx.set(port.ready, 1)
+        await send(ctx, dut.jobs[1], [job(1, quiet=1), job(2, store=1), job(3), job(4, im2col=1)])
+        assert ctx.get(dut.moving) == 3
+        ctx.set(dut.load_completed, 1)
+        ctx.set(dut.store_completed, 1)
+        await ctx.tick()
+        ctx.set(dut.store_completed, 0)
+        assert ctx.get(dut.moving) == 1
+        await send(ctx, dut.jobs[1], [job(5)])
+        assert ctx.get(dut.moving) == 1, "one comes while another ends"
+
+    simulate(dut, run)
+
+
+def test_ends_of_all_rooms_pass():
+    dut = Dispatch(TMAU_PRESETS["unit"])
+
+    async def run(ctx):
+        for number in range(3):
+            ctx.set(dut.refused[number].payload, {"tag": 7 + number, "code": 3})
+            ctx.set(dut.refused[number].valid, 1)
+            assert ctx.get(dut.finished.valid) and not ctx.get(dut.refused[number].ready)
+            ctx.set(dut.finished.ready, 1)
+            assert ctx.get(dut.refused[number].ready)
+            assert ctx.get(dut.finished.payload.tag) == 7 + number
+            await ctx.tick()
+            ctx.set(dut.finished.ready, 0)
+            ctx.set(dut.refused[number].valid, 0)
+
+    simulate(dut, run)

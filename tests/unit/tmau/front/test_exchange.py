@@ -1,0 +1,145 @@
+"""Exchange: jobs pass, copies within one memory are cut, and no job leaves before its data or its room are there."""
+
+import random
+
+import pytest
+
+from tilewright.golden.spec import Reduction
+from tilewright.hw.tmau.front.exchange import Exchange
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 3
+PARAMS = TMAU_PRESETS["unit"]
+PIECE = PARAMS.exchange_bytes
+
+
+def copy(tag, size, *, loop, target=0x400, quiet=0):
+    """A copy within one memory, as block setup makes it: its first job, whole."""
+    length = {"run_bytes": size, "data_end": size}
+    transfer = {"tag": tag, "smem": 0x100 if loop else 0, "loop": loop, "stage": not loop, "quiet": quiet,
+                "signal": 1, "reduction": Reduction.ADD, "bytes": size} | length  # fmt: skip
+    walk = {"store": loop, "origin": 0 if loop else 0x2000, "data_bytes": size}
+    return {"store": loop, "target": target, "walk": walk, "transfer": transfer}
+
+
+def pieces(size, *, loop, target=0x400, quiet=0):
+    """What must come out: store half, smem, origin, bytes, quiet, reduces; firsts and seconds apart."""
+    firsts, seconds = [], []
+    for offset in range(0, size, PIECE):
+        count = min(PIECE, size - offset)
+        last = offset + count == size
+        firsts.append((loop, 0x100 + offset if loop else 0, 0 if loop else 0x2000 + offset, count, 1, 0))
+        place = (target + offset, 0) if loop else (0, target + offset)
+        seconds.append((not loop, *place, count, int(not last or quiet), 1))
+    return firsts, seconds
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_jobs_in_order_and_never_too_early(mode):
+    stall = STALL_MODES[mode]
+    rng = random.Random(SEED)
+    dut = Exchange(PARAMS)
+    plan = []
+    for tag in range(40):
+        kind = rng.choice(["plain", "loop", "stage"])
+        plan.append((kind, tag, rng.choice([16, PIECE, PIECE + 16, 3 * PIECE, 16 * rng.randint(1, 60)])))
+    jobs = [
+        {"transfer": {"tag": tag, "run_bytes": size}} if kind == "plain" else copy(tag, size, loop=kind == "loop")
+        for kind, tag, size in plan
+    ]
+    units = {"loop": PARAMS.bus_bytes, "stage": 128}
+    depths = {"loop": PARAMS.loop_words, "stage": PARAMS.stage_lines}
+    level, arriving, leaving = ({"loop": 0, "stage": 0} for _ in range(3))
+    seen = []
+
+    async def halves(ctx):
+        """What first jobs bring comes some time later; what second jobs take is there when they come."""
+        await ctx.tick()
+        while True:
+            for kind, shown, stb in (("loop", dut.loop_level, dut.loop_stb), ("stage", dut.stage_level, dut.stage_stb)):
+                takes = leaving[kind] > 0 and rng.random() < 0.5
+                ctx.set(stb, takes)
+                ctx.set(shown, level[kind])
+                leaving[kind] -= takes
+                comes = arriving[kind] > 0 and rng.random() < 0.5
+                arriving[kind] -= comes
+                level[kind] += comes - takes
+                assert 0 <= level[kind] <= depths[kind]
+            *_, valid, ready, job = await ctx.tick().sample(dut.o.valid, dut.o.ready, dut.o.payload)
+            if valid and ready and (job.transfer.loop or job.transfer.stage):
+                kind = "loop" if job.transfer.loop else "stage"
+                need = -(-job.transfer.run_bytes // units[kind])
+                if job.store == job.transfer.loop:  # a first job
+                    arriving[kind] += need
+                    assert level[kind] + arriving[kind] <= depths[kind]
+                else:
+                    leaving[kind] += need
+                    assert leaving[kind] <= level[kind]
+
+    async def feed(ctx):
+        for number, job in enumerate(jobs):
+            await send(ctx, dut.i[number & 1], [job], idle=stall["idle"], seed=number)
+
+    async def drain(ctx):
+        total = sum(1 if kind == "plain" else 2 * -(-size // PIECE) for kind, _, size in plan)
+        payloads, _ = await receive(ctx, dut.o, total, stall=stall["stall"], seed=SEED)
+        seen.extend(payloads)
+
+    simulate(dut, feed, drain, background=[halves, watch_stream(dut.o)], deadline=60_000)
+    expected_firsts, expected_seconds, plain = [], [], {}
+    for kind, tag, size in plan:
+        if kind == "plain":
+            # Comes when all that was before it has left.
+            plain[tag] = len(expected_firsts), len(expected_seconds), size
+            continue
+        firsts, seconds = pieces(size, loop=int(kind == "loop"))
+        expected_firsts += [(tag, *piece) for piece in firsts]
+        expected_seconds += [(tag, *piece) for piece in seconds]
+    firsts, seconds = [], []
+    for job in seen:
+        transfer = job.transfer
+        if not transfer.loop and not transfer.stage:
+            assert plain.pop(transfer.tag) == (len(firsts), len(seconds), transfer.run_bytes)
+            continue
+        is_first = job.store == transfer.loop
+        reduces = int(transfer.reduction != Reduction.NONE)
+        piece = (transfer.tag, job.store, transfer.smem, job.walk.origin, transfer.run_bytes, transfer.quiet, reduces)
+        (firsts if is_first else seconds).append(piece)
+        assert (job.walk.store, job.walk.loop) == (job.store, transfer.loop and not is_first)
+        assert transfer.signal == (not is_first)
+        assert transfer.data_end == job.walk.data_bytes == transfer.run_bytes
+    assert (firsts, seconds, plain) == (expected_firsts, expected_seconds, {})
+
+
+def test_small_copies_leave_one_every_second_cycle():
+    """First jobs run ahead, so that the time that words take to come does not count."""
+    dut = Exchange(PARAMS)
+    copies, words_take = 40, 6
+
+    async def feed(ctx):
+        await send(ctx, dut.i[0], [copy(tag, 16, loop=1) for tag in range(copies)])
+
+    async def halves(ctx):
+        coming, held = [], 0
+        while True:
+            *_, valid, job = await ctx.tick().sample(dut.o.valid, dut.o.payload)
+            coming = [left - 1 for left in coming]
+            held += coming.count(0)
+            coming = [left for left in coming if left]
+            taken = valid and not job.store
+            if valid and job.store:
+                coming.append(words_take)
+            held -= taken
+            assert held >= 0
+            ctx.set(dut.loop_stb, taken)
+            ctx.set(dut.loop_level, held + taken)
+
+    async def drain(ctx):
+        _, cycles = await receive(ctx, dut.o, 2 * copies)
+        assert cycles[-1] - cycles[0] <= 2 * copies + words_take
+        await ctx.tick().repeat(2)
+        assert not ctx.get(dut.busy)
+
+    simulate(dut, feed, drain, background=[halves])

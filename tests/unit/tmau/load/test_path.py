@@ -1,0 +1,395 @@
+"""From rows and words to lines, against a byte-by-byte model: random transfers in every stall mode, rates, latency."""
+
+import random
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from tilewright.golden.spec import Element, Reduction
+from tilewright.golden.tmau.reduce import reduce
+from tilewright.hw.smem.params import SmemParams
+from tilewright.hw.tmau.load.path import LoadPath
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.pysim.line_memory import LineMemory
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 20260
+BUSES = [16, 32, 64]
+
+
+def unit_params(bus_bytes):
+    return TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes)
+
+
+def deep_params(bus_bytes):
+    """Queues so deep that the test's own drivers never wait."""
+    sizes = {"max_outstanding": 256, "commands_in_flight": 32, "smem": SmemParams(16384)}
+    return TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes, **sizes)
+
+
+def tf32(value):
+    """Of the raw bits of a float, by division: the nearest multiple of 2^13, the even one in the middle."""
+    sign, magnitude = value & 1 << 31, value & (1 << 31) - 1
+    if magnitude > 0x7F800000:
+        return 0x7FFFE000
+    quotient, rest = divmod(magnitude, 1 << 13)
+    if 2 * rest > 1 << 13 or (2 * rest == 1 << 13 and quotient % 2):
+        quotient += 1
+    return sign | quotient << 13
+
+
+def swizzled(address, swizzle):
+    """tmau.md section 5."""
+    chunks = (0, 32, 64, 128)[swizzle] // 16
+    return address ^ ((address >> 7) % chunks) * 16 if swizzle else address
+
+
+@dataclass
+class Traffic:
+    """What goes into the load half, and what must come out."""
+
+    params: object
+    transfers: list = field(default_factory=list)
+    rows: list = field(default_factory=list)
+    words: list = field(default_factory=list)
+    loop: list = field(default_factory=list)
+    # (row, {byte in the line: value}, members beside the line if it is staged, otherwise None)
+    lines: list = field(default_factory=list)
+    completions: list = field(default_factory=list)
+    last_lines: list = field(default_factory=list)  # index in lines of the last one of each completion
+    errors: list = field(default_factory=list)  # addresses that transfers still to come answer for
+
+    def add(self, rng, transfer, rows, *, error_rate=0.0):
+        """Adds one transfer; ``rows`` are dictionaries of ``inside``, ``offset``, ``shared`` and ``skip``."""
+        bus = self.params.bus_bytes
+        memory, words, start = {}, [], transfer["smem"]
+        for number, row in enumerate(rows):
+            self.rows.append(row | {"last": number == len(rows) - 1})
+            fill = transfer["fill"].to_bytes(4, "little")
+            run = [fill[(start + k) % 4] for k in range(transfer["run_bytes"])]
+            if row["inside"]:
+                first, end = transfer["data_start"], transfer["data_end"]
+                count = -(-(row["offset"] + end - first) // bus)
+                taken = words[-1:] if row["shared"] else []
+                while len(taken) < count:
+                    taken.append(self._word(rng, error_rate))
+                    words.append(taken[-1])
+                source = b"".join(word["data"].to_bytes(bus, "little") for word in taken)[row["offset"] :]
+                run[first:end] = self._rounded(source[: end - first], transfer["tf32"])
+            memory |= {start + k: byte for k, byte in enumerate(run)}
+            start += transfer["run_bytes"] + transfer["gap"] * row["skip"]
+        self.transfers.append(transfer | {"bytes": len(memory)})
+        (self.loop if transfer["loop"] else self.words).extend(words)
+        self._expect(transfer, memory, [word["address"] for word in words if word["error"]])
+
+    def _word(self, rng, error_rate):
+        # Floats near the ends of their range are more frequent than chance has them.
+        data = rng.getrandbits(self.params.bus_width)
+        for lane in range(0, self.params.bus_width, 32):
+            if rng.random() < 0.2:
+                data |= rng.choice([0x7F800000, 0x7F7FF000, 0x7FFFFFFF]) << lane
+            if rng.random() < 0.3:
+                data &= ~(rng.choice([0xFFF, 0x1FFF, 0x7FFFFF]) << lane)
+        return {"data": data, "error": rng.random() < error_rate, "address": rng.getrandbits(self.params.addr_width)}
+
+    @staticmethod
+    def _rounded(source, is_tf32):
+        if not is_tf32:
+            return source
+        lanes = (int.from_bytes(source[k : k + 4], "little") for k in range(0, len(source), 4))
+        return b"".join(tf32(lane).to_bytes(4, "little") for lane in lanes)
+
+    def _expect(self, transfer, memory, errors):
+        for row in sorted({address >> 7 for address in memory}):
+            line = {swizzled(a, transfer["swizzle"]) - 128 * row: b for a, b in memory.items() if a >> 7 == row}
+            self.lines.append((row, line, {} if transfer["stage"] else None))
+        self.errors += errors
+        # The last line tells the store half of all errors.
+        last = {"error": bool(self.errors)} | ({"address": self.errors[0]} if self.errors else {})
+        if transfer["stage"]:
+            self.lines[-1][2].update(last)
+        if not transfer["quiet"]:
+            self.last_lines.append(len(self.lines) - 1)
+            expected = {name: transfer[name] for name in ("tag", "signal", "barrier")}
+            self.completions.append(expected | {"bytes": len(memory)} | last)
+        if transfer["stage"] or not transfer["quiet"]:
+            self.errors = []
+
+
+def simple_transfer(**members):
+    """Run after run without gaps, swizzle or rounding; ``members`` replace what they name."""
+    defaults = {
+        "tag": 1,
+        "signal": 1,
+        "barrier": 8,
+        "smem": 0,
+        "data_start": 0,
+        "data_end": members["run_bytes"],
+        "gap": 0,
+        "swizzle": 0,
+        "fill": 0x04030201,
+        "tf32": 0,
+        "quiet": 0,
+        "loop": 0,
+        "stage": 0,
+        "reduction": 0,
+        "element": 0,
+    }
+    return defaults | members
+
+
+def random_traffic(params, count, seed):
+    rng = random.Random(seed)
+    traffic = Traffic(params)
+    for tag in range(count):
+        is_tf32, quiet = rng.random() < 0.3, rng.random() < 0.3
+        grain = 4 if is_tf32 else rng.choice([1, 2, 8, 16])
+        length = grain * rng.choice(
+            [1, 1, 2, 3, 5, 9, rng.randint(1, 640 // grain), 16 * rng.randint(1, 40 // grain + 1)]
+        )
+        gap = grain * rng.choice([0, 0, 0, 1, rng.randint(0, 127 // grain)])
+        runs = rng.randint(1, max(1, min(40, 1200 // (length + gap))))
+        cuts = sorted(rng.sample(range(0, length + 1, grain), 2))
+        space = params.smem.size_bytes - runs * (length + gap)
+        transfer = {
+            "tag": tag,
+            "quiet": quiet,
+            "signal": rng.getrandbits(1),
+            "barrier": 8 * rng.randrange(params.smem.size_bytes // 8),
+            "smem": rng.choice([128 * rng.randint(0, space // 128), grain * rng.randint(0, space // grain)]),
+            "run_bytes": length,
+            "data_start": rng.choice([0, cuts[0]]),
+            "data_end": rng.choice([length, cuts[1]]),
+            "gap": gap,
+            "swizzle": rng.randrange(4),
+            "fill": rng.getrandbits(32),
+            "tf32": is_tf32,
+            "loop": rng.random() < 0.2,
+            "stage": quiet and not traffic.errors and rng.random() < 0.5,
+            "reduction": Reduction.NONE,
+            "element": rng.randrange(15),
+        }
+        inside_rate, share_rate = rng.choice([0, 0.5, 1, 1]), rng.choice([0, 0.5, 0.9])
+        rows, started = [], False
+        for _ in range(runs):
+            inside = rng.random() < inside_rate
+            offset = rng.randrange(0, params.bus_bytes, min(grain, params.bus_bytes)) if inside else 0
+            shared = inside and started and rng.random() < share_rate
+            rows.append({"inside": inside, "offset": offset, "shared": shared, "skip": rng.random() < 0.8})
+            started |= inside
+        traffic.add(rng, transfer, rows, error_rate=rng.choice([0, 0, 0.2]))
+    return traffic
+
+
+def run(traffic, mode="none", *, hold_last_word=0, seed=SEED):
+    """Runs the traffic, checks everything that comes out, and returns the cycles of all handshakes by port."""
+    dut = LoadPath(traffic.params)
+    idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
+    cycles, came = {"loop": []}, {}
+    staged = sum(members is not None for _, _, members in traffic.lines)
+    counts = {
+        "writes": len(traffic.lines) - staged,
+        "staged": staged,
+        "completions": len(traffic.completions),
+    }
+
+    def source(name, salt):
+        async def drive(ctx):
+            cycles[name] = await send(ctx, getattr(dut, name), getattr(traffic, name), idle=idle, seed=seed + salt)
+
+        return drive
+
+    async def words(ctx):
+        count = len(traffic.words) - bool(hold_last_word)
+        cycles["words"] = await send(ctx, dut.words, traffic.words[:count], idle=idle, seed=seed)
+        if hold_last_word:
+            await ctx.tick().repeat(hold_last_word)
+            elapsed = (cycles["words"] or [-1])[-1] + 1 + hold_last_word
+            cycles["words"] += [elapsed + c for c in await send(ctx, dut.words, traffic.words[count:])]
+
+    def sink(name, salt):
+        async def take(ctx):
+            port = getattr(dut, name)
+            came[name], cycles[name] = await receive(ctx, port, counts[name], stall=stall, seed=seed + salt)
+
+        return take
+
+    simulate(
+        dut,
+        source("transfers", 1),
+        source("rows", 2),
+        words,
+        source("loop", 5),
+        *(sink(name, salt) for salt, name in enumerate(counts, start=3)),
+        background=[watch_stream(getattr(dut, name), name) for name in counts],
+        deadline=40_000,
+    )
+    check(traffic, came, cycles)
+    return cycles
+
+
+def check(traffic, came, cycles):
+    ports = {name: zip(came[name], cycles[name], strict=True) for name in ("writes", "staged")}
+    taken = []  # cycles of all lines, in order
+    for row, line, members in traffic.lines:
+        payload, cycle = next(ports["writes" if members is None else "staged"])
+        taken.append(cycle)
+        data = payload.data.to_bytes(128, "little")
+        assert {k: data[k] for k in line} == line
+        if members is None:
+            assert payload.row == row
+            assert payload.strobe == sum(1 << k for k in line)
+        else:
+            assert {name: payload[name] for name in members} == members
+    assert taken == sorted(taken)
+    for completion, expected in zip(came["completions"], traffic.completions, strict=True):
+        assert {name: completion[name] for name in expected} == expected
+    for done, last in zip(cycles["completions"], traffic.last_lines, strict=True):
+        assert done >= taken[last], "complete before the last line is written"
+        assert last + 1 == len(taken) or done < taken[last + 1], "the next transfer went ahead"
+
+
+def consecutive(cycles):
+    return cycles == list(range(cycles[0], cycles[0] + len(cycles)))
+
+
+@pytest.mark.parametrize(
+    ("bus_bytes", "mode"), [(16, "none"), (16, "both"), (32, "idle"), (32, "both"), (64, "stall"), (64, "both")]
+)
+def test_random_transfers(bus_bytes, mode):
+    seed = SEED + 10 * bus_bytes + list(STALL_MODES).index(mode)
+    print(f"seed {seed}")
+    run(random_traffic(unit_params(bus_bytes), 24, seed), mode, seed=seed)
+
+
+def repeated(params, count, transfer, rows):
+    traffic = Traffic(params)
+    for _ in range(count):
+        traffic.add(random.Random(SEED), transfer, rows)
+    return traffic
+
+
+INSIDE = {"inside": 1, "offset": 0, "shared": 0, "skip": 1}
+OUTSIDE = INSIDE | {"inside": 0}
+
+
+@pytest.mark.parametrize("bus_bytes", BUSES)
+@pytest.mark.parametrize(
+    ("length", "offset", "runs"), [(64, 0, 8), (1024, 5, 2), (256, 11, 1), (16, 0, 24), (80, 0, 8), (160, 0, 4)]
+)
+def test_a_word_a_cycle(bus_bytes, length, offset, runs):
+    traffic = repeated(
+        deep_params(bus_bytes), 6, simple_transfer(run_bytes=length), [INSIDE | {"offset": offset}] * runs
+    )
+    cycles = run(traffic)
+    # Where a transfer ends with a word that spans two lines, the second takes a cycle of its own; none here does.
+    assert consecutive(cycles["words"])
+
+
+@pytest.mark.parametrize("bus_bytes", BUSES)
+@pytest.mark.parametrize("swizzle", range(4))
+def test_a_run_a_cycle_with_gaps(bus_bytes, swizzle):
+    transfer = simple_transfer(run_bytes=16, gap=(0, 16, 48, 112)[swizzle], swizzle=swizzle)
+    cycles = run(repeated(deep_params(bus_bytes), 4, transfer, [INSIDE] * 16))
+    assert consecutive(cycles["words"])
+
+
+@pytest.mark.parametrize("bus_bytes", [32, 64])
+def test_a_run_a_cycle_where_runs_share_words(bus_bytes):
+    rows = [INSIDE | {"offset": 16 * k % bus_bytes, "shared": 16 * k % bus_bytes > 0} for k in range(32)]
+    cycles = run(repeated(deep_params(bus_bytes), 4, simple_transfer(run_bytes=16), rows))
+    assert cycles["writes"] == [cycles["writes"][0] + 8 * k for k in range(16)]
+
+
+@pytest.mark.parametrize("bus_bytes", BUSES)
+def test_an_element_a_cycle(bus_bytes):
+    """Every second byte of a row, as with ``gather0``: half a bus word from each, a line in 128 cycles."""
+    rows = [INSIDE | {"offset": 2 * k % bus_bytes, "shared": 2 * k % bus_bytes > 0} for k in range(256)]
+    cycles = run(repeated(deep_params(bus_bytes), 2, simple_transfer(run_bytes=1), rows))
+    assert cycles["writes"] == [cycles["writes"][0] + 128 * k for k in range(4)]
+
+
+@pytest.mark.parametrize(("bus_bytes", "length", "gap"), [(16, 100, 28), (32, 37, 27), (64, 201, 0), (64, 100, 28)])
+def test_a_word_a_cycle_with_rows_of_odd_length(bus_bytes, length, gap):
+    transfer = simple_transfer(run_bytes=length, gap=gap)
+    cycles = run(repeated(deep_params(bus_bytes), 1, transfer, [INSIDE | {"offset": 5}] * 8))
+    assert consecutive(cycles["words"])
+
+
+@pytest.mark.parametrize("bus_bytes", BUSES)
+def test_a_line_of_fill_a_cycle(bus_bytes):
+    cycles = run(repeated(deep_params(bus_bytes), 5, simple_transfer(run_bytes=1024), [OUTSIDE]))
+    assert consecutive(cycles["writes"])
+
+
+@pytest.mark.parametrize("bus_bytes", BUSES)
+def test_fill_around_the_data_costs_no_cycle(bus_bytes):
+    transfer = simple_transfer(run_bytes=128, data_start=48, data_end=56)
+    cycles = run(repeated(deep_params(bus_bytes), 5, transfer, [INSIDE] * 4))
+    assert consecutive(cycles["writes"])
+
+
+@pytest.mark.parametrize("bus_bytes", BUSES)
+@pytest.mark.parametrize("swizzle", [0, 3])
+def test_three_cycles_from_the_last_word(bus_bytes, swizzle):
+    transfer = simple_transfer(run_bytes=256, swizzle=swizzle, data_end=250)
+    cycles = run(repeated(deep_params(bus_bytes), 1, transfer, [INSIDE]), hold_last_word=30)
+    assert cycles["writes"][-1] == cycles["words"][-1] + 3
+    assert cycles["completions"] == cycles["writes"][-1:]
+
+
+def test_stall_data_counts_the_cycles_without_a_word():
+    traffic = repeated(deep_params(16), 1, simple_transfer(run_bytes=16), [INSIDE])
+    dut, stalls = LoadPath(traffic.params), []
+
+    async def source(ctx):
+        await send(ctx, dut.transfers, traffic.transfers)
+        await send(ctx, dut.rows, traffic.rows)
+        await ctx.tick().repeat(20)
+        await send(ctx, dut.words, traffic.words)
+
+    async def sink(ctx):
+        await receive(ctx, dut.writes, 1)
+
+    async def completion(ctx):
+        await receive(ctx, dut.completions, 1)
+
+    async def watch(ctx):
+        async for *_, stall in ctx.tick().sample(dut.stall_data):
+            stalls.append(stall)
+
+    simulate(dut, source, sink, completion, background=[watch])
+    # Three cycles go by until the step is there.
+    assert sum(stalls) == 20 - 2
+
+
+def test_reduction_into_shared_memory():
+    """Two transfers onto the same lines: what the second adds to is what the first left."""
+    params, rng = deep_params(16), random.Random(SEED)
+    length = 300
+    before = np.frombuffer(rng.randbytes(params.smem.size_bytes), np.uint8)
+    memory, expected = before.copy(), before.copy()
+    transfer = simple_transfer(run_bytes=length, smem=128, reduction=Reduction.ADD, element=Element.U32)
+    traffic = Traffic(params)
+    for _ in range(2):
+        traffic.add(rng, transfer, [INSIDE])
+    sources = [b"".join(word["data"].to_bytes(16, "little") for word in part)[:length]
+               for part in (traffic.words[:19], traffic.words[19:])]  # fmt: skip
+    for source in sources:
+        old = expected[128 : 128 + length]
+        old[:] = reduce(Reduction.ADD, Element.U32, old, np.frombuffer(source, np.uint8))
+    dut = LoadPath(params)
+    shared = LineMemory(dut, memory, stall=0.3, seed=SEED)
+
+    async def drive(ctx):
+        for name in ("transfers", "rows", "words"):
+            await send(ctx, getattr(dut, name), getattr(traffic, name))
+
+    async def take(ctx):
+        completions, _ = await receive(ctx, dut.completions, 2)
+        assert [completion.bytes for completion in completions] == [length, length]
+
+    simulate(dut, drive, take, background=[shared.serve])
+    assert (memory == expected).all()

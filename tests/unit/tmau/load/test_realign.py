@@ -1,0 +1,94 @@
+"""Realigner: steps meet their words, rotated, in every stall mode; errors; latency and rate."""
+
+import random
+
+import pytest
+
+from tilewright.hw.tmau.load.realign import Realigner
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 13
+CONTEXT = {"tag": 7, "signal": 1, "barrier": 64, "bytes": 256, "swizzle": 2, "fill": 0x01020304, "tf32": 1}
+KINDS = [
+    {"quiet": quiet, "stage": stage, "loop": loop}
+    for quiet, stage, loop in [(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 0, 1)]
+]
+
+
+def random_load(bus_bytes, count):
+    """Steps, the words that they pull by source, and what comes of each: step, word or None, address of an error."""
+    rng = random.Random(SEED)
+    bus_width = 8 * bus_bytes
+    steps, words, expected = [], {"words": [], "loop": []}, []
+    held, first_error, context = None, None, CONTEXT | KINDS[0]
+    for number in range(count):
+        kind = rng.choice(["pull", "pull", "reuse", "fill"] if held is not None else ["pull"])
+        last, rotate = rng.random() < 0.3, rng.randrange(bus_bytes)
+        piece = {"line": number % 8, "first": number % 128, "last": last}
+        steps.append(
+            {"piece": piece, "pull": kind == "pull", "reuse": kind == "reuse", "rotate": rotate, "context": context}
+        )
+        if kind == "pull":
+            error, address = rng.random() < 0.2, rng.getrandbits(32)
+            held = rng.getrandbits(bus_width)
+            source = words["loop" if context["loop"] else "words"]
+            source.append({"data": held, "error": error, "address": address})
+            first_error = address if error and first_error is None else first_error
+        if kind != "fill":
+            held = (held << 8 * rotate | held >> bus_width - 8 * rotate) & (1 << bus_width) - 1
+        expected.append((steps[-1], held if kind != "fill" else None, first_error))
+        if last:
+            first_error = first_error if context["quiet"] and not context["stage"] else None
+            context = CONTEXT | rng.choice(KINDS)
+    return steps, words, expected
+
+
+def run(bus_bytes, steps, words, mode="none"):
+    dut = Realigner(TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
+    idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
+    result = {"stalls": 0}
+
+    async def send_steps(ctx):
+        result["steps"] = await send(ctx, dut.steps, steps, idle=idle, seed=SEED)
+
+    async def send_words(ctx):
+        result["words"] = await send(ctx, dut.words, words["words"], idle=idle, seed=SEED + 1)
+
+    async def send_loop(ctx):
+        result["loop"] = await send(ctx, dut.loop, words["loop"], idle=idle, seed=SEED + 2)
+
+    async def sink(ctx):
+        result["aligned"] = await receive(ctx, dut.aligned, len(steps), stall=stall, seed=SEED)
+
+    async def watch(ctx):
+        signals = (dut.steps.valid, dut.steps.payload, dut.words.valid, dut.loop.valid, dut.stall_data)
+        async for *_, valid, step, word, loop, stall in ctx.tick().sample(*signals):
+            assert stall == (valid and step.pull and not (loop if step.context.loop else word))
+            result["stalls"] += stall
+
+    simulate(dut, send_steps, send_words, send_loop, sink, background=[watch_stream(dut.aligned), watch])
+    return result
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize("bus_bytes", [16, 32, 64])
+def test_words_and_errors(bus_bytes, mode):
+    steps, words, expected = random_load(bus_bytes, 150)
+    result = run(bus_bytes, steps, words, mode)
+    for came, (step, word, error) in zip(result["aligned"][0], expected, strict=True):
+        assert {name: came.piece[name] for name in step["piece"]} == step["piece"]
+        assert {name: came.context[name] for name in step["context"]} == step["context"]
+        assert word is None or came.word == word
+        assert came.error == (error is not None)
+        assert error is None or came.address == error
+    assert (result["stalls"] > 0) == (mode in ("idle", "both"))
+
+
+def test_latency_one_and_full_rate():
+    steps, words, _ = random_load(16, 60)
+    result = run(16, steps, words)
+    assert result["steps"] == list(range(60))
+    assert result["aligned"][1] == list(range(1, 61))
+    assert [cycle for cycle, step in enumerate(steps) if step["pull"]] == sorted(result["words"] + result["loop"])

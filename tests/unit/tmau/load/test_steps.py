@@ -1,0 +1,153 @@
+"""Step generator: random runs are covered byte by byte in every stall mode; worked examples; latency and rate."""
+
+import random
+
+import pytest
+
+from tilewright.hw.tmau.load.steps import StepGenerator
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 12
+
+
+def make_run(start, length, *, data=None, offset=0, shared=0, close=0, last=0, tag=0, bus_bytes=16):
+    """A run; ``data`` is the part of it that is inside, relative to the start."""
+    first, end = data or (0, 0)
+    return {
+        "start": start,
+        "end": start + length,
+        "inside": data is not None,
+        "data_start": start + first,
+        "data_end": start + end,
+        "word_end": start + first - offset + bus_bytes,
+        "shared": shared,
+        "close": close or last,
+        "last": last,
+        "context": {"tag": tag},
+    }
+
+
+def random_runs(bus_bytes, count):
+    """Runs one behind the other, with gaps; the first of a transfer never shares a word."""
+    rng = random.Random(SEED)
+    runs, start, fresh = [], 0, True
+    for tag in range(count):
+        grain = rng.choice([1, 2, 16])
+        length = grain * rng.choice([1, 1, 2, 5, 8, 9, rng.randint(1, 40), rng.randint(1, 40 * 16 // grain)])
+        pitch = length + grain * rng.choice([0, 0, 0, 1, 3, 7])
+        last = rng.random() < 0.2 or start + pitch > 3000
+        data = tuple(sorted(rng.sample(range(length + 1), 2))) if rng.random() < 0.8 else None
+        close = last or (start + pitch) >> 7 != (start + length) >> 7
+        options = {"offset": rng.randrange(bus_bytes), "shared": rng.getrandbits(1) and not fresh and data is not None}
+        runs.append(make_run(start, length, data=data, close=close, last=last, tag=tag, bus_bytes=bus_bytes, **options))
+        start = 128 * rng.randint(0, 8) + rng.choice([0, rng.randrange(128)]) if last else start + pitch
+        fresh = last or (fresh and data is None)
+    # However the last run was drawn: steps are counted by runs, and an open line would not matter.
+    return runs
+
+
+def run_steps(bus_bytes, runs, mode="none"):
+    """The steps of each run, and the cycles of runs and steps; the test knows the end of a run by its tag."""
+    dut = StepGenerator(TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
+    steps, cycles, taken = [[] for _ in runs], [], []
+
+    async def source(ctx):
+        taken.extend(await send(ctx, dut.runs, runs, idle=STALL_MODES[mode]["idle"], seed=SEED))
+
+    async def sink(ctx):
+        position = 0
+        while position < len(runs):
+            (step,), (cycle,) = await receive(
+                ctx, dut.steps, 1, stall=STALL_MODES[mode]["stall"], seed=SEED + len(cycles)
+            )
+            steps[position].append(step)
+            cycles.append(cycles[-1] + cycle + 1 if cycles else cycle)
+            end = 128 * step.piece.line + step.piece.end
+            over = step.piece.end > 128 and runs[position]["close"]
+            position += end == runs[position]["end"] and not over
+
+    simulate(dut, source, sink, background=[watch_stream(dut.steps)], deadline=20_000)
+    return steps, taken, cycles
+
+
+def check_run(run, steps, bus_bytes, held):
+    """Follows the bytes of a run; returns where the word that was used last ended."""
+    position, words = run["start"], 0
+    for step in steps:
+        piece = step.piece
+        base, end = 128 * piece.line, 128 * piece.line + piece.end
+        assert position == base + piece.first
+        assert step.context.tag == run["context"]["tag"]
+        word_end = run["word_end"] + words * bus_bytes
+        for byte in range(position, end):
+            is_data = base + piece.data_first <= byte < base + piece.data_end
+            assert is_data == (run["inside"] and run["data_start"] <= byte < run["data_end"])
+            assert not is_data or word_end - bus_bytes <= byte < word_end
+        if step.pull or step.reuse:
+            assert step.reuse == (run["shared"] and words == 0)
+            assert step.rotate == (word_end - (held if step.reuse else 0)) % bus_bytes
+            held, words = word_end, words + 1
+        done = step is steps[-1]
+        assert piece.emit == (piece.end >= 128 or (done and run["close"]))
+        assert piece.last == (done and run["last"])
+        position = end
+    needed = -(-(run["data_end"] - run["word_end"]) // bus_bytes) + 1 if run["inside"] else 0
+    assert (position, words) == (run["end"], needed)
+    return held
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize("bus_bytes", [16, 32, 64])
+def test_random_runs(bus_bytes, mode):
+    runs = random_runs(bus_bytes, 150)
+    steps, _, _ = run_steps(bus_bytes, runs, mode)
+    held = 0
+    for run, its_steps in zip(runs, steps, strict=True):
+        held = check_run(run, its_steps, bus_bytes, held)
+
+
+@pytest.mark.parametrize(
+    ("run", "spans"),
+    [
+        (make_run(0, 48, data=(0, 48), last=1), [(0, 16), (16, 32), (32, 48)]),
+        (make_run(0, 32, data=(0, 32), offset=5, last=1), [(0, 11), (11, 27), (27, 32)]),
+        (make_run(0, 512, last=1), [(0, 128), (0, 128), (0, 128), (0, 128)]),
+        (make_run(0, 512, data=(200, 210), last=1), [(0, 128), (0, 128), (0, 128), (0, 128)]),
+        # The word reaches over the line's end: what is behind it goes along, then the open line is completed.
+        (make_run(112, 48, data=(10, 20), last=1), [(112, 160), (32, 32)]),
+        # A run of one byte.
+        (make_run(77, 1, data=(0, 1), offset=15, last=1), [(77, 78)]),
+        # A run that ends with the line leaves nothing to be completed.
+        (make_run(125, 3, data=(1, 3), offset=14, last=1), [(125, 128)]),
+        # … but not a whole line of fill.
+        (make_run(112, 272, data=(10, 20), last=1), [(112, 132), (4, 128), (0, 128)]),
+    ],
+    ids=["aligned", "misaligned", "fill", "fill around", "over the line", "byte", "end of line", "fill behind"],
+)
+def test_worked_examples(run, spans):
+    steps, _, _ = run_steps(16, [run])
+    assert [(step.piece.first, step.piece.end) for step in steps[0]] == spans
+
+
+def bytes_of_a_word(k):
+    """Single bytes at odd places, several in a line and fifteen in a bus word."""
+    return make_run(9 * k, 1, data=(0, 1), offset=k % 15, shared=k % 15 > 0, close=9 * k // 128 != (9 * k + 9) // 128)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda k: make_run(16 * k, 16, data=(0, 16), last=k % 3 == 2),
+        bytes_of_a_word,
+        # Seven bytes behind each other, wherever lines end.
+        lambda k: make_run(7 * k, 7, data=(0, 7), offset=k % 8),
+    ],
+    ids=["chunks", "bytes", "sevens"],
+)
+def test_latency_two_and_a_run_a_cycle(make):
+    runs = [make(k) for k in range(30)]
+    _, taken, cycles = run_steps(16, runs)
+    assert taken == list(range(30))
+    assert cycles == list(range(2, 32))

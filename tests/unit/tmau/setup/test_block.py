@@ -1,0 +1,279 @@
+"""Commands on blocks, fields and groups: rules and jobs against golden; waits; order, latency, rate."""
+
+import random
+
+import pytest
+
+from tilewright.golden.spec import BLOCK, COMMAND_FIELD, DESCRIPTOR, FORMATS, Element, Error, Opcode, Reduction, Space
+from tilewright.golden.tmau.copy import check_block
+from tilewright.golden.tmau.setup import check_command
+from tilewright.golden.tmau.windows import Windows
+from tilewright.hw.bus.commands import command_layout
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.hw.tmau.setup.block import BlockSetup
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 20261121
+PARAMS = TMAU_PRESETS["unit"]
+SMEM = PARAMS.smem.size_bytes
+WINDOWS = Windows(global_=(4096, 15 * 4096 - 1), shared=(256, 30 * 128 - 1))
+CONFINED = {
+    "confine_global": 1,
+    "global_first": 1,
+    "global_last": 14,
+    "confine_shared": 1,
+    "shared_first": 2,
+    "shared_last": 29,
+}
+
+
+def packed(opcode, **fields):
+    return command_layout().from_bits(FORMATS[opcode].pack(opcode=opcode, **fields))
+
+
+def block_jobs(c):
+    """The jobs of a COPY_BLOCK: the members that are not zero."""
+    source, destination = (c[name] % (1 << PARAMS.addr_width) for name in ("source", "destination"))
+    size = c["size"]
+    to_shared = c["destination_space"] == Space.SHARED
+    last = {"bytes": size, "reduction": c["reduction"]}
+    if to_shared:
+        last |= {"signal": c["signal"]}
+    if c["source_space"] == Space.GLOBAL and to_shared:
+        return [{"address": source, "smem": destination, **last}]
+    if c["source_space"] == Space.SHARED and not to_shared:
+        return [{"store": 1, "address": destination, "smem": source, **last}]
+    target = {"target": c["destination"] % (1 << PARAMS.addr_width)}
+    if to_shared:
+        return [{"store": 1, "smem": source, "loop": 1, **target, **last}]
+    return [{"address": source, "stage": 1, **target, **last}]
+
+
+def replace_jobs(c):
+    field = DESCRIPTOR.fields[c["field"]]
+    lsb = field.lsbs[c["index"]]
+    word = {"store": 1, "immediate": 1, "address": c["descriptor"] + lsb // 64 * 8}
+    mask = (1 << field.width) - 1 << lsb % 64
+    return [
+        {**word, "quiet": 1, "reduction": Reduction.AND, "fill": mask ^ (1 << 64) - 1},
+        {**word, "reduction": Reduction.OR, "fill": c["value"] << lsb % 64},
+    ]
+
+
+def expected(word, windows):
+    """What must come out: a list of jobs, or an error record without its tag."""
+    opcode = Opcode(word.opcode)
+    c = FORMATS[opcode].unpack(word.as_bits())
+    if opcode == Opcode.REPLACE:
+        refusal = check_command(c, None, SMEM, windows, PARAMS.addr_width)
+    else:
+        refusal = check_block(c, SMEM, windows, PARAMS.addr_width)
+    if refusal:
+        return tuple(refusal)
+    if opcode == Opcode.REPLACE:
+        return replace_jobs(c)
+    return block_jobs(c) if opcode == Opcode.COPY_BLOCK and c["size"] else (Error.NONE, 0, 0)
+
+
+def seen(job):
+    """The members of a job that are not zero, after a look at those that follow from the others."""
+    walk, transfer = job.walk, job.transfer
+    assert not job.im2col and walk.store == job.store and not walk.loop
+    assert transfer.run_bytes == transfer.data_end == walk.data_bytes and not transfer.data_start
+    assert not any(walk.lasts) and not any(walk.strides) and not walk.outside
+    assert all((i.first, i.end) == (0, 1) for i in walk.intervals)
+    values = {"store": job.store, "address": walk.origin}
+    for name in ("smem", "loop", "stage", "quiet", "immediate", "reduction", "fill"):
+        values[name] = getattr(transfer, name)
+    if not transfer.quiet:
+        values |= {"bytes": transfer.bytes, "signal": transfer.signal}
+    if transfer.loop or transfer.stage:
+        values["target"] = job.target
+    return {name: value for name, value in values.items() if value}
+
+
+def random_word(rng, tag):
+    if rng.random() < 0.3:
+        number = rng.choice([*range(len(DESCRIPTOR.fields)), 20, 255])
+        field = DESCRIPTOR.fields[number % len(DESCRIPTOR.fields)]
+        value = rng.getrandbits(field.width) | (rng.random() < 0.1) << min(field.width, 63)
+        index = rng.randrange(max(field.count, 1)) if rng.random() < 0.8 else rng.randrange(8)
+        where = 64 * rng.randrange(64, 900)
+        return packed(Opcode.REPLACE, tag=tag, field=number, index=index, value=value, descriptor=where)
+    size = rng.choice([0, 16, 16 * rng.randint(1, 20), SMEM, SMEM + 16, rng.randint(1, 300)])
+
+    def address(space):
+        if space == Space.SHARED:
+            near = rng.choice([0, 256, SMEM - size, SMEM - 256 - size, SMEM, rng.randrange(SMEM)])
+        else:
+            near = rng.choice([4096, 15 * 4096 - size, (1 << PARAMS.addr_width) - size, rng.randrange(1 << 16)])
+        near = max(near, 0) & ~(15 if rng.random() < 0.95 else 7)
+        return near | (rng.random() < 0.03) << rng.randrange(12, 64)
+
+    spaces = rng.randrange(2), rng.randrange(2)
+    source, destination = address(spaces[0]), address(spaces[1])
+    if rng.random() < 0.2:
+        destination = source + rng.choice([0, size, 16, max(size - 16, 0)])
+    return packed(
+        rng.choice([Opcode.COPY_BLOCK] * 5 + [Opcode.PREFETCH_BLOCK]),
+        tag=tag,
+        signal=rng.randrange(2),
+        reduction=rng.choice([0, 0, 0, rng.randrange(16), Reduction.ADD]),
+        element=rng.randrange(15),
+        size=size,
+        barrier=rng.choice([8 * rng.randrange(SMEM // 8), 8 * rng.randrange(SMEM // 8), rng.getrandbits(13)]),
+        source_space=spaces[0],
+        destination_space=spaces[1],
+        source=source,
+        destination=destination & (1 << 64) - 1,
+    )
+
+
+@pytest.mark.parametrize("confined", [False, True])
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_rules_and_jobs(mode, confined):
+    dut = BlockSetup(PARAMS)
+    rng = random.Random(f"{SEED}{mode}{confined}")
+    stall = STALL_MODES[mode]
+    windows = WINDOWS if confined else Windows()
+    words = [random_word(rng, tag) for tag in range(1, 201)]
+    outcomes = {word.tag: expected(word, windows) for word in words}
+    jobs = [(tag, job) for tag, outcome in outcomes.items() if isinstance(outcome, list) for job in outcome]
+    ends = [(tag, outcome) for tag, outcome in outcomes.items() if isinstance(outcome, tuple)]
+    elements = {word.tag: word for word in words}
+
+    async def source(ctx):
+        ctx.set(dut.windows, CONFINED if confined else {})
+        await send(ctx, dut.i, words, idle=stall["idle"], seed=1)
+
+    async def job_sink(ctx):
+        got, _ = await receive(ctx, dut.jobs, len(jobs), stall=stall["stall"], seed=2)
+        for job, (tag, wanted) in zip(got, jobs, strict=True):
+            assert job.transfer.tag == tag and seen(job) == {k: v for k, v in wanted.items() if v}, tag
+            if job.transfer.signal:
+                assert job.transfer.barrier == elements[tag].barrier
+            if job.transfer.immediate:
+                assert (job.transfer.element, job.transfer.run_bytes) == (Element.U64, 8)
+            elif job.transfer.reduction:
+                assert job.transfer.element == BLOCK.unpack(elements[tag].as_bits())["element"]
+
+    async def end_sink(ctx):
+        got, _ = await receive(ctx, dut.finished, len(ends), stall=stall["stall"], seed=3)
+        for record, (tag, wanted) in zip(got, ends, strict=True):
+            assert (record.tag, (record.code, record.field, record.value)) == (tag, wanted)
+
+    print(f"seed {SEED}")
+    simulate(dut, source, job_sink, end_sink, background=[watch_stream(dut.jobs), watch_stream(dut.finished)])
+    codes = {outcome[0] for _, outcome in ends}
+    assert codes >= {Error.NONE, Error.REDUCTION, Error.BLOCK_ALIGNMENT, Error.BLOCK_RANGE, Error.OVERLAP, Error.FIELD}
+    assert (Error.WINDOW in codes) == confined
+
+
+def test_every_field_can_be_replaced():
+    """A descriptor of random bits, changed by the two reductions, reads as if packed with the new number."""
+    dut = BlockSetup(PARAMS)
+    rng = random.Random(SEED)
+    elements = [(n, i) for n, field in enumerate(DESCRIPTOR.fields) for i in range(max(field.count, 1))]
+    values = [rng.getrandbits(DESCRIPTOR.fields[number].width) for number, _ in elements]
+    words = [
+        packed(Opcode.REPLACE, field=number, index=index, value=value, descriptor=4096)
+        for (number, index), value in zip(elements, values, strict=True)
+    ]
+
+    async def source(ctx):
+        await send(ctx, dut.i, words)
+
+    async def sink(ctx):
+        got, cycles = await receive(ctx, dut.jobs, 2 * len(words))
+        assert cycles == list(range(3, 3 + 2 * len(words))), "latency 3, one job a cycle"
+        for k, ((number, index), value) in enumerate(zip(elements, values, strict=True)):
+            kept, put = got[2 * k], got[2 * k + 1]
+            assert kept.walk.origin == put.walk.origin
+            shift = 8 * (put.walk.origin - 4096)
+            before = rng.getrandbits(DESCRIPTOR.bits)
+            inside = before >> shift & (1 << 64) - 1
+            after = before ^ (inside ^ (inside & kept.transfer.fill | put.transfer.fill)) << shift
+            field = DESCRIPTOR.fields[number]
+            mask = (1 << field.width) - 1 << field.lsbs[index]
+            assert after == before & ~mask | value << field.lsbs[index]
+
+    simulate(dut, source, sink)
+
+
+def test_waits():
+    """A WAIT ends when few enough groups are left, a COMMIT when there is room, WAIT_ALL when nothing moves."""
+    dut = BlockSetup(PARAMS)
+
+    async def ends(ctx):
+        """Whether a command ends in this cycle or the next ones."""
+        ctx.set(dut.finished.ready, 1)
+        for _ in range(5):
+            if ctx.get(dut.finished.valid):
+                tag, commit = ctx.get(dut.finished.payload.tag), ctx.get(dut.commit)
+                await ctx.tick()
+                ctx.set(dut.finished.ready, 0)
+                return tag, commit
+            await ctx.tick()
+        return None
+
+    async def run(ctx):
+        ctx.set(dut.unfinished, 3)
+        ctx.set(dut.unread, 3)
+        assert not ctx.get(dut.busy)
+        await send(ctx, dut.i, [packed(Opcode.WAIT, tag=1, count=2)])
+        assert await ends(ctx) is None and ctx.get(dut.busy)
+        ctx.set(dut.unread, 0)
+        assert await ends(ctx) is None
+        ctx.set(dut.unfinished, 2)
+        assert await ends(ctx) == (1, 0)
+        assert not ctx.get(dut.busy)
+
+        await send(ctx, dut.i, [packed(Opcode.WAIT, tag=2, count=0, read=1)])
+        assert await ends(ctx) == (2, 0)
+
+        ctx.set(dut.groups_full, 1)
+        await send(ctx, dut.i, [packed(Opcode.COMMIT, tag=3), packed(Opcode.WAIT_ALL, tag=4)])
+        assert await ends(ctx) is None
+        ctx.set(dut.groups_full, 0)
+        assert await ends(ctx) == (3, 1)
+        assert await ends(ctx) is None
+        ctx.set(dut.still, 1)
+        assert await ends(ctx) == (4, 0)
+
+    simulate(dut, run, background=[watch_stream(dut.finished)])
+
+
+def test_a_wait_holds_up_what_is_behind():
+    dut = BlockSetup(PARAMS)
+    copy = packed(Opcode.COPY_BLOCK, size=16, destination_space=Space.SHARED)
+
+    async def source(ctx):
+        await send(ctx, dut.i, [copy, packed(Opcode.WAIT_ALL), copy])
+
+    async def run(ctx):
+        await receive(ctx, dut.jobs, 1)
+        ctx.set(dut.jobs.ready, 1)
+        for _ in range(10):
+            assert not ctx.get(dut.jobs.valid)
+            await ctx.tick()
+        ctx.set(dut.still, 1)
+        await receive(ctx, dut.finished, 1)
+        await receive(ctx, dut.jobs, 1)
+
+    simulate(dut, source, run)
+
+
+def test_size_zero_signals_nothing_and_is_still_checked():
+    fields = {"size": 0, "source": 64, "source_space": 1, "destination": SMEM, "destination_space": 1, "signal": 1}
+    assert expected(packed(Opcode.COPY_BLOCK, **fields), None) == (Error.NONE, 0, 0)
+    wrong = packed(Opcode.COPY_BLOCK, **fields | {"destination": SMEM + 16})
+    dut = BlockSetup(PARAMS)
+
+    async def run(ctx):
+        await send(ctx, dut.i, [packed(Opcode.COPY_BLOCK, **fields), wrong])
+        records, _ = await receive(ctx, dut.finished, 2)
+        assert [record.code for record in records] == [Error.NONE, Error.BLOCK_RANGE]
+        assert records[1].field == COMMAND_FIELD + BLOCK.index("destination") and records[1].value == SMEM + 16
+
+    simulate(dut, run)

@@ -1,0 +1,133 @@
+"""Each rule on its own: a sound command with one thing wrong breaks that rule and no other."""
+
+import pytest
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In
+
+from tilewright.golden.spec import BLOCK, REPLACE, Element, Error, Opcode, Reduction, Space
+from tilewright.hw.bus.commands import command_layout
+from tilewright.hw.tmau.layouts import WindowsLayout
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.hw.tmau.setup.block_rules import MeasuredLayout, block_rules
+from tilewright.sim.pysim.simulate import simulate
+
+PARAMS = TMAU_PRESETS["unit"]
+SMEM = PARAMS.smem.size_bytes
+WINDOWS = {
+    "confine_global": 1,
+    "global_first": 1,
+    "global_last": 2,
+    "confine_shared": 1,
+    "shared_first": 2,
+    "shared_last": 29,
+}
+SHARED = {"source_space": Space.SHARED, "destination_space": Space.SHARED}
+#: A name -> what is wrong with a sound copy from global to shared memory, and the rule that says so.
+CASES = {
+    "barrier off its eight bytes": ({"barrier": 260}, "BARRIER_ALIGNMENT", "barrier"),
+    "barrier outside": ({"barrier": SMEM + 512}, "BARRIER_RANGE", "barrier"),
+    "barrier before the window": ({"barrier": 248}, "WINDOW", "barrier"),
+    "reduction that does not exist": ({"reduction": 9}, "REDUCTION", "reduction"),
+    "reduction of another type": ({"reduction": Reduction.INC, "element": Element.S32}, "REDUCTION", "reduction"),
+    "ragged size": ({"size": 72}, "BLOCK_ALIGNMENT", "size"),
+    "source off its sixteen bytes": ({"source": 4104}, "BLOCK_ALIGNMENT", "source"),
+    "destination off its sixteen bytes": ({"destination": 520}, "BLOCK_ALIGNMENT", "destination"),
+    "source block past shared memory": ({**SHARED, "source": SMEM - 48}, "BLOCK_RANGE", "source"),
+    "destination block past shared memory": ({"destination": SMEM - 48}, "BLOCK_RANGE", "destination"),
+    "overlap in shared memory": ({**SHARED, "source": 560}, "OVERLAP", "destination"),
+    "overlap in global memory": (
+        {"destination_space": Space.GLOBAL, "source": 4096 + 48, "destination": 4096},
+        "OVERLAP",
+        "destination",
+    ),
+    "source before the window": ({"source": 4080}, "WINDOW", "source"),
+    "source past the window": ({"source": 3 * 4096 - 48}, "WINDOW", "source"),
+    "source above the address space": ({"source": (1 << 32) + 4096}, "WINDOW", "source"),
+    "destination past the window": ({"destination": 30 * 128 - 48}, "WINDOW", "destination"),
+}
+
+
+class Rules(wiring.Component):
+    """The conditions as one number."""
+
+    measured: In(MeasuredLayout(PARAMS))
+    windows: In(WindowsLayout(PARAMS))
+
+    def __init__(self):
+        # Conditions are built here so that the testbench knows their names and number.
+        super().__init__()
+        self.rules = block_rules(PARAMS, self.windows, self.measured)
+        self.broken = Signal(len(self.rules))
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.broken.eq(Cat(condition for _, _, _, condition in self.rules))
+        return m
+
+
+def measured(**changes):
+    fields = {"size": 64, "source": 4096, "destination": 512, "barrier": 256, "signal": 1}
+    fields |= {"opcode": Opcode.COPY_BLOCK, "destination_space": Space.SHARED, **changes}
+    return {
+        "command": command_layout().from_bits(BLOCK.pack(**fields)),
+        "source_last": fields["source"] + fields["size"] - 1,
+        "destination_last": fields["destination"] + fields["size"] - 1,
+        "ahead": (fields["destination"] - fields["source"]) % (1 << PARAMS.addr_width),
+        "behind": (fields["source"] - fields["destination"]) % (1 << PARAMS.addr_width),
+    }
+
+
+def broken_rules(payload, windows=WINDOWS):
+    dut = Rules()
+    found = []
+
+    async def run(ctx):
+        ctx.set(dut.measured, payload)
+        ctx.set(dut.windows, windows)
+        bits = ctx.get(dut.broken)
+        found.extend((code, field) for k, (code, _, field, _) in enumerate(dut.rules) if bits >> k & 1)
+
+    simulate(dut, run)
+    return found
+
+
+def test_sound_commands():
+    assert broken_rules(measured()) == []
+    assert broken_rules(measured(size=0, source=0, destination=SMEM)) == [], "nothing is nowhere"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_rule(case):
+    changes, code, field = CASES[case]
+    assert broken_rules(measured(**changes)) == [(Error[code], field)]
+
+
+def test_size_larger_than_shared_memory():
+    """Even between global blocks; no window, which it would leave."""
+    payload = measured(size=SMEM + 16, destination_space=Space.GLOBAL, destination=1 << 20)
+    assert broken_rules(payload, {}) == [(Error.BLOCK_RANGE, "size")]
+
+
+def replacement(descriptor, value, place):
+    word = REPLACE.pack(opcode=Opcode.REPLACE, descriptor=descriptor, value=value)
+    return {"command": command_layout().from_bits(word), "place": place, "source_last": descriptor + 127}
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "field"),
+    [({"no_field": 1, "ones": 1}, 0, "field"), ({"no_index": 1, "ones": 1}, 0, "index"), ({"ones": 7}, 8, "value")],
+)
+def test_replace(place, value, field):
+    assert broken_rules(replacement(4096, value, place)) == [(Error.FIELD, field)]
+
+
+def test_replace_outside_the_window():
+    assert broken_rules(replacement(3 * 4096 - 128, 1, {"ones": 1})) == []
+    assert broken_rules(replacement(3 * 4096 - 64, 1, {"ones": 1})) == [(Error.WINDOW, "descriptor")]
+
+
+def test_rules_are_in_the_order_of_reports():
+    rules = Rules().rules
+    order = [(code, fmt.index(field)) for code, fmt, field, _ in rules]
+    assert order == sorted(order)

@@ -1,0 +1,192 @@
+"""Copies to, from and between lanes: every byte where golden says, refusals as golden's, one job a cycle."""
+
+import random
+
+import numpy as np
+import pytest
+
+from tilewright.golden.memory import Memory
+from tilewright.golden.spec import LANES, Element, Error, LaneLayout, Opcode
+from tilewright.golden.tmau.lanes import check_lanes, copy_lanes
+from tilewright.golden.tmau.windows import Windows
+from tilewright.hw.bus.commands import command_layout
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.hw.tmau.setup.lanes import LaneSetup
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 20261121
+PARAMS = TMAU_PRESETS["unit"]
+SMEM = PARAMS.smem.size_bytes
+GMEM = 1 << 16
+LATENCY = 13
+
+
+def packed(**fields):
+    return command_layout().from_bits(LANES.pack(opcode=Opcode.LANES, **fields))
+
+
+def random_fields(rng):
+    """A command that mostly is sound."""
+    lanes_log2 = rng.choice([0, 1, 1, 2, 2, 3, 4])
+    element = rng.choice(list(Element))
+    lane_bytes = SMEM >> lanes_log2
+    eu_log2 = rng.randint(element.bytes.bit_length() - 1, 5)
+    layouts = rng.choice([(0, rng.randint(1, 3)), (rng.randint(1, 3), 0), (rng.randint(1, 3), rng.randint(1, 3))])
+    sides = {}
+    for name, layout in zip(("source", "destination"), layouts, strict=True):
+        granule = 1 << eu_log2 if layout in (LaneLayout.ALIGNED, LaneLayout.ROW_ALIGNED) else element.bytes
+        top = lane_bytes // 2 if layout else GMEM - 8192
+        sides[name] = granule * rng.randrange(top // granule) if rng.random() < 0.95 else rng.randrange(top)
+        sides[f"{name}_lane"] = rng.randrange(1 << lanes_log2) if layout else 0
+        sides[f"{name}_layout"] = layout
+    if all(layouts):
+        # One in each half of a lane, so that they seldom overlap.
+        sides["destination"] = (sides["destination"] + lane_bytes // 2) % lane_bytes
+    shape = [rng.randint(1, 7), rng.randint(1, 4), rng.randint(1, 9), rng.randint(1, 3)]
+    fields = {"tag": rng.getrandbits(16), "element": element, "shape": shape, "lanes_log2": lanes_log2}
+    fields |= {"eu_log2": eu_log2, "signal": rng.randrange(2), "barrier": 8 * rng.randrange(SMEM // 8), **sides}
+    if rng.random() < 0.2:
+        fields |= rng.choice(
+            [
+                {"element": 15},
+                {"barrier": rng.getrandbits(13)},
+                {"lanes_log2": rng.randint(5, 15)},
+                {"eu_log2": rng.randint(0, 15)},
+                {"source_lane": rng.randrange(256)},
+                {"destination_lane": rng.randrange(256)},
+                {"source_layout": 0, "destination_layout": 0},
+                {"shape": [rng.randint(1, 65536), *shape[1:]]},
+                {"source": rng.getrandbits(64)},
+                {"destination": fields["source"]},
+            ]
+        )
+    return fields
+
+
+def apply(job, gmem, smem):
+    """What a job does: moves bytes between memories."""
+    count, place, address = job.transfer.run_bytes, job.transfer.smem, job.walk.origin
+    assert place + count <= len(smem)
+    if job.transfer.loop:
+        assert job.target + count <= len(smem)
+        smem[job.target : job.target + count] = smem[place : place + count]
+    elif job.store:
+        gmem.write(address, smem[place : place + count])
+    else:
+        smem[place : place + count] = gmem.read(address, count)
+
+
+@pytest.mark.parametrize("confined", [False, True])
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_bytes_and_refusals(mode, confined):
+    dut = LaneSetup(PARAMS)
+    rng = random.Random(f"{SEED}{mode}{confined}")
+    stall = STALL_MODES[mode]
+    pages = (1 if confined else 0, 14 if confined else 15)
+    windows = Windows(global_=(pages[0] * 4096, pages[1] * 4096 + 4095) if confined else None)
+    codes = set()
+
+    async def run(ctx):
+        ctx.set(dut.windows, {"confine_global": confined, "global_first": pages[0], "global_last": pages[1]})
+        for trial in range(30):
+            word = packed(**random_fields(rng))
+            fields = LANES.unpack(word.as_bits())
+            contents = np.random.default_rng(trial)
+            gmem, smem = Memory(contents.bytes(GMEM)), np.frombuffer(contents.bytes(SMEM), np.uint8).copy()
+            wanted_gmem, wanted_smem = Memory(gmem.data.copy()), smem.copy()
+            refusal = check_lanes(fields, SMEM, windows, PARAMS.addr_width)
+            await send(ctx, dut.i, [word], idle=stall["idle"], seed=trial)
+            assert ctx.get(dut.busy) and not ctx.get(dut.i.ready)
+            if refusal:
+                (record,), _ = await receive(ctx, dut.finished, 1)
+                assert (record.code, record.field, record.value) == tuple(refusal), fields
+                assert record.tag == fields["tag"]
+                codes.add(refusal.code)
+                continue
+            total = copy_lanes(fields, wanted_gmem, wanted_smem, PARAMS.addr_width)
+            quiet = True
+            while quiet:
+                (job,), _ = await receive(ctx, dut.jobs, 1, stall=stall["stall"], seed=trial)
+                apply(job, gmem, smem)
+                quiet = job.transfer.quiet
+            to_lanes = fields["destination_layout"] != LaneLayout.GLOBAL
+            transfer = job.transfer
+            from_lanes = fields["source_layout"] != LaneLayout.GLOBAL
+            assert (transfer.tag, transfer.bytes, job.store) == (fields["tag"], total, from_lanes)
+            assert (transfer.signal, transfer.barrier) == (fields["signal"] and to_lanes, fields["barrier"] % SMEM)
+            assert (smem == wanted_smem).all() and (gmem.data == wanted_gmem.data).all(), fields
+            assert not ctx.get(dut.busy)
+            codes.add(Error.NONE)
+
+    print(f"seed {SEED}")
+    simulate(dut, run, background=[watch_stream(dut.jobs), watch_stream(dut.finished)], deadline=40_000)
+    assert Error.NONE in codes and len(codes) > 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "field"),
+    [
+        ({"element": 15}, Error.ELEMENT, "element"),
+        ({"barrier": 4}, Error.BARRIER_ALIGNMENT, "barrier"),
+        ({"barrier": SMEM}, Error.BARRIER_RANGE, "barrier"),
+        ({"source": 1}, Error.BLOCK_ALIGNMENT, "source"),
+        ({"destination": 16}, Error.BLOCK_ALIGNMENT, "destination"),
+        ({"destination": 1024 - 32}, Error.BLOCK_RANGE, "destination"),
+        ({"shape": [65536] * 4}, Error.BLOCK_RANGE, "destination"),
+        ({"source_layout": LaneLayout.COMPACT}, Error.OVERLAP, "destination"),
+        ({"lanes_log2": 7, "shape": [1, 1, 1, 1], "eu_log2": 1}, Error.LANES, "lanes_log2"),
+        ({"eu_log2": 0}, Error.LANES, "eu_log2"),
+        ({"destination_layout": LaneLayout.GLOBAL}, Error.LANES, "destination_layout"),
+        ({"source_lane": 1}, Error.LANES, "source_lane"),
+        ({"destination_lane": 4}, Error.LANES, "destination_lane"),
+    ],
+)
+def test_refusals(changes, code, field):
+    base = {"element": Element.F16, "shape": [5, 4, 3, 2], "lanes_log2": 2, "eu_log2": 5, "signal": 1}
+    fields = base | {"destination_layout": LaneLayout.ALIGNED} | changes
+    dut = LaneSetup(PARAMS)
+
+    async def run(ctx):
+        await send(ctx, dut.i, [packed(**fields)])
+        (record,), _ = await receive(ctx, dut.finished, 1)
+        assert (record.code, record.field) == (code, 128 + LANES.index(field))
+        assert record.code == check_lanes(LANES.unpack(packed(**fields).as_bits()), SMEM).code
+        assert not ctx.get(dut.jobs.valid)
+
+    simulate(dut, run)
+
+
+@pytest.mark.parametrize("whole", [0, 1])
+def test_lanes_are_in_the_shared_window_as_a_whole(whole):
+    dut = LaneSetup(PARAMS)
+    fields = {"element": Element.F16, "shape": [5, 4, 3, 2], "lanes_log2": 2, "eu_log2": 5, "destination_layout": 2}
+
+    async def run(ctx):
+        ctx.set(dut.windows, {"confine_shared": 1, "shared_first": 0, "shared_last": 31 if whole else 30})
+        await send(ctx, dut.i, [packed(**fields)])
+        if whole:
+            await receive(ctx, dut.jobs, 6)
+        else:
+            (record,), _ = await receive(ctx, dut.finished, 1)
+            assert (record.code, record.field) == (Error.WINDOW, 128 + LANES.index("destination"))
+
+    simulate(dut, run)
+
+
+@pytest.mark.parametrize(("layout", "count"), [(LaneLayout.ALIGNED, 6), (LaneLayout.ROW_ALIGNED, 24)])
+def test_one_job_a_cycle(layout, count):
+    """One for each channel, or for each row; the first after 13 cycles."""
+    dut = LaneSetup(PARAMS)
+    fields = {"element": Element.F16, "shape": [5, 4, 3, 2], "lanes_log2": 2, "eu_log2": 4}
+
+    async def source(ctx):
+        await send(ctx, dut.i, [packed(destination_layout=layout, **fields)])
+
+    async def sink(ctx):
+        jobs, cycles = await receive(ctx, dut.jobs, count)
+        assert [cycle - cycles[0] for cycle in cycles] == list(range(count))
+        assert cycles[0] == LATENCY
+        assert [job.transfer.quiet for job in jobs] == [1] * (count - 1) + [0]
+
+    simulate(dut, source, sink)

@@ -1,0 +1,202 @@
+"""Setup against the golden walk: after folding, every byte of shared memory still belongs to the same place."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from tilewright.golden import TensorMap
+from tilewright.golden.spec import COMMAND, COMMAND_FIELD, Element, Error, Mode, Opcode, Reduction
+from tilewright.golden.tmau.tile import footprint, pitch, row_bytes, tx_bytes, walk
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.hw.tmau.setup.tensor import Setup
+from tilewright.sim.pysim.payloads import checked_payload
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.sim.random.maps import Start, random_start
+
+SEED = 20261121
+PARAMS = TMAU_PRESETS["unit"]
+SPACE = 1 << PARAMS.addr_width
+
+
+def places(runs, length):
+    """For each byte of the footprint its global address; -1 outside the tensor, -2 for gaps."""
+    out = np.full(length, -2, np.int64)
+    for place, run_bytes, start, stop, address in runs:
+        out[place : place + run_bytes] = -1
+        out[place + start : place + stop] = (address + np.arange(stop - start)) % SPACE
+    return out
+
+
+def golden_places(start):
+    tile = walk(start.tmap, start.coords, PARAMS.addr_width, start.offsets or (0, 0, 0))
+    parts = [(tile.start, tile.stop) if inside else (0, 0) for inside in tile.inside]
+    runs = [
+        (int(place), tile.run_bytes, *part, int(address))
+        for place, part, address in zip(tile.places, parts, tile.addresses, strict=True)
+    ]
+    return places(runs, footprint(start.tmap))
+
+
+def boxed(walked):
+    """Runs of a WalkLayout: whether inside, address, whether it ends a row."""
+    for outer in itertools.product(*(range(walked.lasts[d] + 1) for d in reversed(range(5)))):
+        index = outer[::-1]
+        inside = all(walked.intervals[d].first <= index[d] < walked.intervals[d].end for d in range(5))
+        address = walked.origin + walked.data_start + sum(n * walked.strides[d] for d, n in enumerate(index))
+        yield inside and not walked.outside, address, index[0] == walked.lasts[0]
+
+
+def pixelwise(walked):
+    """The same of a PixelWalkLayout; rounds are walked with the origins alone, as the hardware does."""
+    position, rounds = list(walked.starts), list(walked.origins)
+    for _ in range(walked.last + 1):
+        inside = all(0 <= x <= walked.sizes[k] for k, x in enumerate(position))
+        yield inside and not walked.outside, rounds[0] + walked.data_start, True
+        turning = [position[k] + walked.steps[k] + 1 >= walked.highs[k] for k in range(3)]
+        moving = next((k for k in range(3) if not turning[k]), 3)
+        position[moving] += walked.steps[moving] + 1 if moving < 3 else 1
+        position[:moving] = walked.lows[:moving] if moving else []
+        rounds[: moving + 1] = [rounds[moving] + walked.strides[moving]] * (moving + 1)
+
+
+def job_places(job, length):
+    """What a job says, in the form of :func:`places`, and the number of its runs."""
+    transfer, runs, place = job.transfer, [], 0
+    walked = job.pixels if job.im2col else job.walk
+    assert walked.store == job.store
+    for inside, address, ends_row in (pixelwise if job.im2col else boxed)(walked):
+        part = (transfer.data_start, transfer.data_end) if inside else (0, 0)
+        if inside:
+            assert walked.data_start == transfer.data_start and transfer.data_end <= transfer.run_bytes
+            assert walked.data_bytes == transfer.data_end - transfer.data_start > 0
+        runs.append((place, transfer.run_bytes, *part, address))
+        place += transfer.run_bytes + (transfer.gap if ends_row else 0)
+    return places(runs, length), len(runs)
+
+
+def lookup(start, **command):
+    fields = {"opcode": Opcode.LOAD, **command}
+    fields["coords"] = [*start.coords, *[0] * (5 - len(start.coords))]
+    fields["offsets"] = [*start.offsets, *[0] * (3 - len(start.offsets))]
+    return {"command": fields, "checked": checked_payload(start.tmap, PARAMS), "fault": {}}
+
+
+def starts(count, stores):
+    rng = random.Random(SEED + stores)
+    return [random_start(rng, first=0, end=1 << 20, most_bytes=4096, stores=stores) for _ in range(count)]
+
+
+def run(items, mode):
+    """The jobs of ``items``, which all move, and the cycles in which they came."""
+    dut = Setup(PARAMS)
+    stall = STALL_MODES[mode]
+    results = []
+
+    async def source(ctx):
+        await send(ctx, dut.i, items, idle=stall["idle"], seed=1)
+
+    async def sink(ctx):
+        results.extend(await receive(ctx, dut.jobs, len(items), stall=stall["stall"], seed=2))
+        assert not ctx.get(dut.busy)
+
+    print(f"seed {SEED}")
+    simulate(dut, source, sink, background=[watch_stream(dut.jobs, "jobs")])
+    return results
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_loads(mode):
+    drawn = starts(120, stores=False)
+    items = [lookup(start, smem=128 * (i % 2), tag=i, signal=i % 2, fill=1) for i, start in enumerate(drawn)]
+    for item in items:  # the footprint may be all of shared memory
+        item["command"]["smem"] *= item["checked"]["footprint"] <= 4096 - 128
+        item["command"]["barrier"] = 8 * (item["command"]["tag"] % 512)
+    jobs, cycles = run(items, mode)
+    for i, (start, item, job) in enumerate(zip(drawn, items, jobs, strict=True)):
+        tmap, transfer = start.tmap, job.transfer
+        got, runs = job_places(job, footprint(tmap))
+        assert (got == golden_places(start)).all(), start
+        assert not job.store and not transfer.immediate and transfer.reduction == Reduction.NONE
+        assert (transfer.tag, transfer.signal, transfer.barrier) == (i, i % 2, 8 * (i % 512))
+        assert transfer.smem == item["command"]["smem"] and transfer.bytes == tx_bytes(tmap)
+        assert transfer.fill == item["checked"]["fill"] * 0x1_00000001
+        assert transfer.tf32 == (tmap.element == Element.TF32) and not transfer.quiet
+        if tmap.mode == Mode.TILE and pitch(tmap) == row_bytes(tmap) and (got == -1).all():
+            assert runs == 1, "a box of fill alone is one run"
+    if mode == "none":
+        assert cycles[0] == 2, "latency"
+        assert cycles[-1] - cycles[0] == len(jobs) - 1, "one command a cycle"
+
+
+def test_stores_and_reductions():
+    drawn = starts(120, stores=True)
+    items = []
+    for i, start in enumerate(drawn):
+        adds = start.tmap.element in (Element.U32, Element.F16, Element.F32)
+        opcode = Opcode.REDUCE if adds and i % 2 else Opcode.STORE
+        items.append(lookup(start, opcode=opcode, tag=i, reduction=Reduction.ADD, fill=i % 3 == 0, signal=1, barrier=1))
+    jobs, _ = run(items, "both")
+    for start, item, job in zip(drawn, items, jobs, strict=True):
+        transfer, command = job.transfer, item["command"]
+        got, runs = job_places(job, footprint(start.tmap))
+        expected = golden_places(start)
+        assert ((got == expected) | ((got < 0) & (expected < 0))).all(), start
+        assert job.store and not transfer.signal and not transfer.tf32
+        assert transfer.immediate == command["fill"] and transfer.element == start.tmap.element
+        assert transfer.reduction == (Reduction.ADD if command["opcode"] == Opcode.REDUCE else Reduction.NONE)
+        if start.tmap.mode == Mode.TILE and (expected < 0).all():
+            assert runs == 1, "a box wholly outside is one run"
+
+
+def finished(item):
+    """The record of a command that ends in setup."""
+    dut = Setup(PARAMS)
+    records = []
+
+    async def check(ctx):
+        await send(ctx, dut.i, [item])
+        (record,), _ = await receive(ctx, dut.finished, 1)
+        assert not ctx.get(dut.jobs.valid) and not ctx.get(dut.busy)
+        records.append((record.code, record.tag, record.field, record.value))
+
+    simulate(dut, check)
+    return records[0]
+
+
+def small_start(**command):
+    (start,) = starts(1, stores=True)
+    return lookup(start, tag=77, **command)
+
+
+def test_broken_rule_ends_the_command():
+    item = small_start(smem=64)
+    assert finished(item) == (Error.SMEM_ALIGNMENT, 77, COMMAND_FIELD + COMMAND.index("smem"), 64)
+
+
+@pytest.mark.parametrize("opcode", [Opcode.PREFETCH, Opcode.INVALIDATE, Opcode.INVALIDATE_ALL])
+def test_command_that_moves_nothing_ends_without_error(opcode):
+    assert finished(small_start(opcode=opcode, smem=1, signal=1, barrier=1)) == (Error.NONE, 77, 0, 0)
+
+
+def test_known_fault_ends_any_command():
+    item = small_start(opcode=Opcode.COPY_BLOCK)
+    item["fault"] = {"code": Error.WINDOW, "field": 136, "value": 1 << 40}
+    assert finished(item) == (Error.WINDOW, 77, 136, 1 << 40)
+
+
+def test_tensor_beyond_the_window_is_refused():
+    tmap = TensorMap(element="u8", size=(64,), box=(16,), address=(1 << 40) + 16)
+    start = Start(tmap, (0,))
+    dut = Setup(PARAMS)
+
+    async def check(ctx):
+        ctx.set(dut.windows.confine_global, 1)
+        ctx.set(dut.windows.global_last, (1 << 20) - 1)
+        await send(ctx, dut.i, [lookup(start)])
+        (record,), _ = await receive(ctx, dut.finished, 1)
+        assert (record.code, record.value) == (Error.WINDOW, (1 << 40) + 16)
+
+    simulate(dut, check)

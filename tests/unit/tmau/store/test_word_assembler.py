@@ -1,0 +1,118 @@
+"""Word assembler: bytes from the two lines, strobes, the two ways out, ends; latency and rate."""
+
+import random
+
+import pytest
+
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.hw.tmau.store.line_fetch import ENTRIES
+from tilewright.hw.tmau.store.word_assembler import WordAssembler
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, watch_stream
+
+SEED = 6
+
+
+def random_load(bus_bytes, count):
+    """Steps with lines; the words for the bus (bytes by place, None where nothing is written), for the loop; ends."""
+    rng = random.Random(SEED)
+    items, words, looped, ends = [], [], [], []
+    held, tag, loop, error = None, 0, 0, 0
+    for _ in range(count):
+        fetch = held is None or rng.random() < 0.5
+        line = rng.randbytes(128)
+        last = rng.random() < 0.2
+        word = rng.random() < 0.8
+        first = rng.randrange(bus_bytes)
+        size = rng.randrange(bus_bytes - first) + 1
+        straddle = fetch and held is not None and size > 1 and rng.random() < 0.5
+        source = 128 - rng.randrange(1, size) if straddle else rng.randrange(128 - size + 1)
+        error |= rng.random() < 0.1
+        context = {"tag": tag, "quiet": tag & 1, "bytes": 3 * tag, "loop": loop}
+        step = {"word": word, "first": first, "end": first + size, "source": source, "straddle": straddle}
+        step |= {"fetch": fetch, "last": last, "context": context}
+        data = int.from_bytes(line, "little")
+        items.append({"step": step, "line": data, "error": error, "address": tag})
+        lines = held + line if straddle else line if fetch else held
+        if word:
+            placed = [None] * first + [*lines[source : source + size]] + [None] * (bus_bytes - first - size)
+            (looped if loop else words).append((placed, error))
+        held = line if fetch else held
+        if last:
+            ends.append((tag, tag & 1, 3 * tag, loop, error))
+            tag, loop, error = tag + 1, rng.randrange(2), 0
+    return items, words, looped, ends
+
+
+def run(bus_bytes, items, counts, mode="none"):
+    """Returns what came out of ``words``, ``loop`` and ``ends``, with the cycles (of ``ends``: of the last one)."""
+    dut = WordAssembler(TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
+    idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
+    result = {}
+    places = {"used": 0}
+
+    async def source(ctx):
+        rng = random.Random(SEED)
+        for item in items:
+            takes = item["step"]["word"] or item["step"]["last"]
+            while rng.random() < idle or (takes and places["used"] == ENTRIES):
+                await ctx.tick()
+            ctx.set(dut.i.p, item)
+            ctx.set(dut.i.valid, 1)
+            places["used"] += takes
+            await ctx.tick()
+            ctx.set(dut.i.valid, 0)
+
+    async def count_places(ctx):
+        async for _, _, left in ctx.tick().sample(dut.left):
+            places["used"] -= left
+            assert places["used"] >= 0
+
+    def sink(name, count):
+        async def take(ctx):
+            result[name] = await receive(ctx, getattr(dut, name), count, stall=stall, seed=SEED)
+
+        return take
+
+    async def take_ends(ctx):
+        """Ready before it sees valid, and from then on until it does: as the ends ask for."""
+        rng, taken = random.Random(SEED), []
+        for _ in range(counts["ends"]):
+            while rng.random() < stall:
+                await ctx.tick()
+            end, cycle = await receive(ctx, dut.ends, 1)
+            taken += end
+        result["ends"] = taken, cycle
+
+    sinks = [take_ends, *(sink(name, counts[name]) for name in ("words", "loop"))]
+    watched = [watch_stream(getattr(dut, name), name) for name in counts]
+    simulate(dut, source, *sinks, background=[count_places, *watched])
+    assert places["used"] == 0
+    return result
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize("bus_bytes", [16, 64])
+def test_words(bus_bytes, mode):
+    items, words, looped, ends = random_load(bus_bytes, 100)
+    items = [*items, {"step": {"word": 0, "last": 1, "context": {"tag": 99}}}]
+    counts = {"words": len(words), "loop": len(looped), "ends": len(ends) + 1}
+    result = run(bus_bytes, items, counts, mode)
+    for came, (placed, error) in zip(result["words"][0], words, strict=True):
+        strobe = sum((byte is not None) << place for place, byte in enumerate(placed))
+        assert came.strobe == (0 if error else strobe)
+        assert all(byte is None or came.data >> 8 * place & 0xFF == byte for place, byte in enumerate(placed))
+    for came, (placed, _) in zip(result["loop"][0], looped, strict=True):
+        assert (came.error, came.address) == (0, 0)
+        assert all(byte is None or came.data >> 8 * place & 0xFF == byte for place, byte in enumerate(placed))
+    for came, (tag, quiet, size, loop, error) in zip(result["ends"][0][:-1], ends, strict=True):
+        assert (came.tag, came.quiet, came.bytes, came.loop, came.error) == (tag, quiet, size, loop, error)
+        assert not error or came.address == tag
+
+
+def test_latency_one_and_full_rate():
+    items = [{"step": {"word": 1, "end": 16, "fetch": 1, "last": n == 19}, "line": n} for n in range(20)]
+    result = run(16, items, {"words": 20, "loop": 0, "ends": 1})
+    assert [word.data for word in result["words"][0]] == [*range(20)]
+    assert result["words"][1] == [*range(1, 21)]
+    assert result["ends"][1] == [20]

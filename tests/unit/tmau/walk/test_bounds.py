@@ -1,0 +1,72 @@
+"""The interval of indices inside the tensor, against the coordinate compare of the specification."""
+
+import random
+
+from amaranth import Module
+from amaranth.hdl import Elaboratable
+
+from tilewright.hw.tmau.walk.bounds import BoundsCheck, BoundsDistance, BoundsInterval
+from tilewright.sim.pysim.simulate import simulate
+
+SEED = 20261121
+
+
+class BoundsChain(Elaboratable):
+    """Distance and interval as setup joins them."""
+
+    def __init__(self):
+        self.distance, self.interval = BoundsDistance(), BoundsInterval()
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.distance, m.submodules.interval = self.distance, self.interval
+        m.d.comb += [self.interval.below.eq(self.distance.below), self.interval.above.eq(self.distance.above)]
+        return m
+
+
+def cases():
+    rng = random.Random(SEED)
+    corners = [-(1 << 31), -257, -256, -255, -1, 0, 1, 255, 256, 257, (1 << 31) - 1]
+    for coord in corners:
+        for size in (1, 2, 255, 256, 257, 1 << 31, 1 << 32):
+            yield coord, size, rng.randint(1, 8), rng.randint(1, 256)
+    for _ in range(2000):
+        size = rng.choice([rng.randint(1, 300), rng.randint(1, 1 << 32)])
+        coord = rng.choice([rng.randint(-300, 300), size + rng.randint(-300, 300), rng.choice(corners)])
+        yield max(min(coord, (1 << 31) - 1), -(1 << 31)), size, rng.randint(1, 8), rng.randint(1, 256)
+
+
+def test_interval_holds_exactly_the_indices_inside():
+    dut = BoundsChain()
+
+    async def check(ctx):
+        for coord, size, traversal, box in cases():
+            count = -(-box // traversal)
+            ctx.set(dut.distance.coord, coord)
+            ctx.set(dut.distance.size, size - 1)
+            ctx.set(dut.interval.traversal, traversal - 1)
+            ctx.set(dut.interval.count, count)
+            interval = ctx.get(dut.interval.interval)
+            inside = [i for i in range(count) if 0 <= coord + i * traversal < size]
+            assert list(range(interval.first, interval.end)) == inside, (coord, size, traversal, count)
+            assert interval.first <= count and interval.end <= count
+
+    print(f"seed {SEED}")
+    simulate(dut, check)
+
+
+def test_run_is_inside_if_every_level_is():
+    dut = BoundsCheck()
+    rng = random.Random(SEED)
+
+    async def check(ctx):
+        for _ in range(500):
+            intervals = [{"first": rng.randint(0, 3), "end": rng.randint(0, 6)} for _ in range(5)]
+            indices = [rng.randint(0, 5) for _ in range(5)]
+            ctx.set(dut.intervals, intervals)
+            ctx.set(dut.indices, indices)
+            expected = all(v["first"] <= i < v["end"] for i, v in zip(indices, intervals, strict=True))
+            assert ctx.get(dut.inside) == expected
+
+    print(f"seed {SEED}")
+    simulate(dut, check)

@@ -1,0 +1,117 @@
+"""The pixel walker against the walk of tmau.md section 4, word for word; one pixel a cycle."""
+
+import random
+
+import pytest
+
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.hw.tmau.walk.pixel import PixelWalker
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 20261121
+PARAMS = TMAU_PRESETS["unit"]
+
+
+class Walk:
+    """A random transfer: sizes and bounding box of W, H and D, as large as they may be or near the edges."""
+
+    def __init__(self, rng, spatial, pixels):
+        self.pixels, self.offset = pixels, [rng.choice([0, 0, rng.randint(0, 40)]) for _ in range(3)]
+        self.size = [rng.choice([1, 2, 5, rng.randint(1, 30), 1 << 32]) if k < spatial else 1 for k in range(3)]
+        self.lower = [rng.choice([0, -1, rng.randint(-9, 3)]) if k < spatial else 0 for k in range(3)]
+        upper = [rng.choice([0, rng.randint(-3, 9)]) if k < spatial else 0 for k in range(3)]
+        self.high = [max(s + u, low + 1) for s, u, low in zip(self.size, upper, self.lower, strict=True)]
+        self.traversal = [rng.choice([1, 2, rng.randint(1, 8)]) if k < spatial else 1 for k in range(3)]
+        self.start = [
+            rng.choice([low, max(low, high - rng.randint(1, 5))])
+            for low, high in zip(self.lower, self.high, strict=True)
+        ]
+        self.images, self.n = rng.choice([1, 3, 100, 1 << 32]), rng.choice([0, 0, -2, rng.randint(-3, 99)])
+        self.address, self.strides = rng.getrandbits(32), [rng.getrandbits(32) for _ in range(4)]
+        self.data_start, self.data_bytes = rng.randint(0, 100), rng.randint(1, 256)
+        self.outside, self.store = rng.random() < 0.1, rng.getrandbits(1)
+
+    def emitted(self):
+        """(n, position) of each pixel."""
+        cur, n = list(self.start), self.n
+        for _ in range(self.pixels):
+            yield [c + o for c, o in zip(cur, self.offset, strict=True)], n
+            for k in range(3):
+                cur[k] += self.traversal[k]
+                if cur[k] < self.high[k]:
+                    break
+                cur[k] = self.lower[k]
+            else:
+                n += 1
+
+    def at(self, position, n):
+        products = (x * stride for x, stride in zip([*position, n], self.strides, strict=True))
+        return (self.address + sum(products)) % (1 << 32)
+
+    def expected(self):
+        for position, n in self.emitted():
+            inside = 0 <= n < self.images and all(0 <= x < s for x, s in zip(position, self.size, strict=True))
+            address = (self.at(position, n) + self.data_start) % (1 << 32)
+            yield address, self.data_bytes, inside and not self.outside
+
+    def payload(self):
+        starts, lows, highs = (
+            [x + o for x, o in zip(corner, self.offset, strict=True)] for corner in (self.start, self.lower, self.high)
+        )
+        return {
+            "store": self.store,
+            "data_start": self.data_start,
+            "data_bytes": self.data_bytes,
+            "outside": self.outside,
+            "origins": [self.at(lows[:d] + starts[d:], self.n) for d in range(4)],
+            "strides": [s * t % (1 << 32) for s, t in zip(self.strides, [*self.traversal, 1], strict=True)],
+            "starts": [*starts, self.n],
+            "lows": lows,
+            "highs": highs,
+            "steps": [t - 1 for t in self.traversal],
+            "sizes": [s - 1 for s in [*self.size, self.images]],
+            "last": self.pixels - 1,
+        }
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_pixels_of_back_to_back_walks(mode):
+    dut = PixelWalker(PARAMS)
+    rng = random.Random(SEED)
+    walks = [Walk(rng, rng.randint(1, 3), rng.choice([1, 2, rng.randint(1, 60)])) for _ in range(50)]
+    walks.append(Walk(rng, 3, 1024))
+    stall = STALL_MODES[mode]
+
+    async def source(ctx):
+        await send(ctx, dut.i, [walk.payload() for walk in walks], idle=stall["idle"], seed=1)
+
+    async def sink(ctx):
+        count = sum(walk.pixels for walk in walks)
+        runs, cycles = await receive(ctx, dut.o, count, stall=stall["stall"], seed=2)
+        position = 0
+        for walk in walks:
+            its_runs = runs[position : position + walk.pixels]
+            for number, (run, (address, data_bytes, inside)) in enumerate(zip(its_runs, walk.expected(), strict=True)):
+                assert (run.inside, run.last) == (inside, number == walk.pixels - 1)
+                assert (run.skip, run.store, run.loop) == (1, walk.store, 0)
+                assert not inside or (run.address, run.bytes) == (address, data_bytes)
+            position += walk.pixels
+        if mode == "none":
+            assert cycles == list(range(1, count + 1)), "latency 1, a pixel in every cycle"
+
+    print(f"seed {SEED}")
+    simulate(dut, source, sink, background=[watch_stream(dut.o, "runs")], deadline=20_000)
+
+
+def test_busy_while_walking():
+    dut = PixelWalker(PARAMS)
+
+    async def check(ctx):
+        assert not ctx.get(dut.busy)
+        await send(ctx, dut.i, [Walk(random.Random(SEED), 1, 2).payload()])
+        assert ctx.get(dut.busy)
+        await receive(ctx, dut.o, 2)
+        assert not ctx.get(dut.busy)
+
+    simulate(dut, check)

@@ -1,0 +1,91 @@
+"""The request generator asks for each bus word of neighbouring runs once, and describes every run."""
+
+import random
+
+import pytest
+
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.hw.tmau.walk.requests import RequestGenerator
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 20261121
+PARAMS = TMAU_PRESETS["default"]
+BUS = PARAMS.bus_bytes
+
+
+def random_runs(rng, commands):
+    for _ in range(commands):
+        count = rng.randint(1, 12)
+        address = rng.choice([1, 2, 16]) * rng.getrandbits(30)
+        pitch = rng.choice([16, 32, 48, 64, 80, 128, 4096, 0, 1, 2, 37])
+        size = rng.choice([1, 2, 16, 32, 48, 63, 64, 200])
+        loop = rng.random() < 0.1
+        for i in range(count):
+            flags = {"inside": rng.random() < 0.8, "skip": rng.getrandbits(1), "last": i == count - 1, "loop": loop}
+            yield {"address": address, "bytes": size} | flags
+            address += pitch
+
+
+def expected(runs):
+    """Rows and requests from the rule of section 8."""
+    rows, requests, previous = [], [], None
+    for run in runs:
+        words = list(range(run["address"] // BUS, (run["address"] + run["bytes"] - 1) // BUS + 1))
+        shared = run["inside"] and words[0] == previous
+        offset = run["address"] % BUS if run["inside"] else None
+        rows.append((run["inside"], offset, shared, run["skip"], run["last"]))
+        if run["inside"] and not run["loop"]:
+            previous = words[-1]
+            if words[shared:]:
+                requests.append((words[shared], len(words[shared:])))
+        if run["last"]:
+            previous = None
+    return rows, requests
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_rows_and_requests(mode):
+    dut = RequestGenerator(PARAMS)
+    rng = random.Random(SEED)
+    runs = list(random_runs(rng, 80))
+    rows, requests = expected(runs)
+    stall = STALL_MODES[mode]
+    taken = {}
+
+    async def source(ctx):
+        taken["runs"] = await send(ctx, dut.i, runs, idle=stall["idle"], seed=1)
+
+    async def row_sink(ctx):
+        got, taken["rows"] = await receive(ctx, dut.rows, len(rows), stall=stall["stall"], seed=2)
+        for row, (inside, offset, shared, skip, last) in zip(got, rows, strict=True):
+            assert (row.inside, row.shared, row.skip, row.last) == (inside, shared, skip, last)
+            assert not inside or row.offset == offset
+
+    async def request_sink(ctx):
+        got, taken["requests"] = await receive(ctx, dut.requests, len(requests), stall=stall["stall"], seed=3)
+        assert [(request.word, request.count) for request in got] == requests
+
+    print(f"seed {SEED}")
+    watchers = [watch_stream(dut.rows, "rows"), watch_stream(dut.requests, "requests")]
+    simulate(dut, source, row_sink, request_sink, background=watchers)
+    if mode == "none":
+        assert taken["runs"] == taken["rows"] == list(range(len(runs))), "a run a cycle, combinational"
+
+
+def test_no_request_leaves_before_its_row():
+    dut = RequestGenerator(PARAMS)
+    run = {"address": 0, "bytes": 64, "inside": 1, "last": 1}
+
+    async def check(ctx):
+        ctx.set(dut.i.payload, run)
+        ctx.set(dut.i.valid, 1)
+        ctx.set(dut.requests.ready, 1)
+        for _ in range(5):
+            assert not ctx.get(dut.requests.valid) and not ctx.get(dut.i.ready)
+            await ctx.tick()
+        ctx.set(dut.rows.ready, 1)
+        assert ctx.get(dut.requests.valid) and ctx.get(dut.i.ready)
+        await ctx.tick()
+
+    simulate(dut, check)

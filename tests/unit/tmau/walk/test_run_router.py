@@ -1,0 +1,62 @@
+"""Every run reaches its half, in order, whichever walker it comes from."""
+
+import random
+
+import pytest
+
+from tilewright.hw.tmau.layouts import BoxRunLayout, StoreRunLayout
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.hw.tmau.walk.run_router import RunRouter
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 20261121
+PARAMS = TMAU_PRESETS["unit"]
+
+
+def random_runs(rng, count):
+    layout = BoxRunLayout(PARAMS)
+    return [layout.from_bits(rng.getrandbits(layout.as_shape().width)) for _ in range(count)]
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_every_run_reaches_its_half(mode):
+    dut = RunRouter(PARAMS)
+    rng = random.Random(SEED)
+    idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
+    # Walks: one walker after the other, each with some runs.
+    walks = [(rng.choice([dut.tiles, dut.pixels]), random_runs(rng, rng.randint(1, 12))) for _ in range(30)]
+    runs = [run for _, part in walks for run in part]
+    loads, stores = ([run for run in runs if run.store == store] for store in (0, 1))
+    came = {}
+
+    async def source(ctx):
+        for number, (port, part) in enumerate(walks):
+            await send(ctx, port, part, idle=idle, seed=number)
+
+    def sink(port, name, count):
+        async def take(ctx):
+            came[name], _ = await receive(ctx, port, count, stall=stall, seed=len(name))
+
+        return take
+
+    sinks = sink(dut.loads, "loads", len(loads)), sink(dut.stores, "stores", len(stores))
+    print(f"seed {SEED}")
+    simulate(dut, source, *sinks, background=[watch_stream(dut.loads, "loads"), watch_stream(dut.stores, "stores")])
+    assert came["loads"] == loads
+    kept = [name for name, _ in StoreRunLayout(PARAMS)]
+    assert [{name: run[name] for name in kept} for run in came["stores"]] == [
+        {name: run[name] for name in kept} for run in stores
+    ]
+
+
+def test_one_a_cycle_without_latency():
+    dut = RunRouter(PARAMS)
+
+    async def run(ctx):
+        ctx.set(dut.loads.ready, 1)
+        ctx.set(dut.stores.ready, 1)
+        for port in (dut.tiles, dut.pixels):
+            assert await send(ctx, port, [{"store": number % 2} for number in range(6)]) == list(range(6))
+
+    simulate(dut, run)
