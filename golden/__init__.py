@@ -1,58 +1,43 @@
-"""What the hardware means: numpy, no cycles, no streams."""
+"""What the hardware means: numpy, no cycles, no streams.
 
-from .dot import dot
-from .memory import GlobalMemory, Memory
-from .pe.gemm import lower_gemm
-from .pe.gemm_plan import Gemm
-from .pe.machine import Fault, Pe, PeSizes, instruction_word
-from .pe.placement import Placement
-from .pe.program import Program, gemm_program
-from .pe.segment import Segment, wrong_segment
-from .tmau.align import Alignment, Operator, Padding, align, unalign
-from .tmau.copy import check_block
-from .tmau.descriptor import Refusal, check_word
-from .tmau.limits import Limits, limits
-from .tmau.load import load
-from .tmau.machine import ErrorRecord, Machine, command_word
-from .tmau.setup import check_command
-from .tmau.store import store
-from .tmau.tensor_map import DescriptorError, TensorMap
-from .tmau.tile import tx_bytes
-from .tmau.windows import Windows
+Names are imported when they are first used, so that hardware, which needs ``golden.spec`` alone, needs no numpy.
+"""
 
-__all__ = [
-    "Alignment",
-    "DescriptorError",
-    "ErrorRecord",
-    "Fault",
-    "Gemm",
-    "GlobalMemory",
-    "Limits",
-    "Machine",
-    "Memory",
-    "Operator",
-    "Padding",
-    "Pe",
-    "PeSizes",
-    "Placement",
-    "Program",
-    "Refusal",
-    "Segment",
-    "TensorMap",
-    "Windows",
-    "align",
-    "check_block",
-    "check_command",
-    "check_word",
-    "command_word",
-    "dot",
-    "gemm_program",
-    "instruction_word",
-    "limits",
-    "load",
-    "lower_gemm",
-    "store",
-    "tx_bytes",
-    "unalign",
-    "wrong_segment",
-]
+from importlib import import_module
+
+#: Public names, by the module that defines them.
+_MODULES = {
+    "dot_product": "dot",
+    "memory": "GlobalMemory Memory",
+    "pe.gemm": "lower_gemm",
+    "pe.gemm_plan": "Gemm",
+    "pe.machine": "Fault Pe PeSizes instruction_word",
+    "pe.placement": "Placement",
+    "pe.program": "Program gemm_program",
+    "pe.segment": "Segment wrong_segment",
+    "tmau.align": "Alignment Operator Padding align unalign",
+    "tmau.copy": "check_block",
+    "tmau.descriptor": "Refusal check_word",
+    "tmau.limits": "Limits limits",
+    "tmau.load": "load",
+    "tmau.machine": "ErrorRecord Machine command_word",
+    "tmau.setup": "check_command",
+    "tmau.store": "store",
+    "tmau.tensor_map": "DescriptorError TensorMap",
+    "tmau.tile": "tx_bytes",
+    "tmau.windows": "Windows",
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name):
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    return value
+
+
+def __dir__():
+    return __all__

@@ -1,4 +1,4 @@
-"""Initial contents of memories, as replay files name them (replay.md)."""
+"""Initial contents of memories, as replay files name them (docs/replay.md, "Memory")."""
 
 import numpy as np
 

@@ -11,7 +11,9 @@ from tilewright.sim.asm.tmau.assembler import assemble
 ROOT = Path(__file__).resolve().parent.parent
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/commands.md", "docs/golden.md", "docs/pe.md", "docs/simulation.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/commands.md", "docs/golden.md", "docs/pe.md", "docs/simulation.md"]
+)
 def test_examples_run(page):
     examples = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     assert examples

@@ -47,7 +47,7 @@ FORBIDDEN = {
 #: Subfolders in the order in which one may import another: each imports only itself and those before it.
 #: Modules of the folder itself are shared shapes and parameters, or tops that connect the rooms; any may import them.
 ROOMS = {
-    "hw": ("lib", "bus", "smem", "reduce", "dot", "tmau", "pe", "core"),
+    "hw": ("lib", "bus", "smem", "reduce", "dot_product", "tmau", "pe", "core"),
     "hw/tmau": ("descriptor", "walk", "setup", "load", "store", "front"),
     "hw/pe": ("state", "issue", "address", "memory", "compute"),
     "golden": ("spec", "smem", "tmau", "pe"),
@@ -299,10 +299,10 @@ def test_every_module_says_what_it_exports():
     for path in python_files(*FOLDERS):
         body = parse(path).body
         exported = None
+        if "__getattr__" in bound_names(body):
+            continue  # a face that imports its names when they are used
         for node in body:
-            if isinstance(node, ast.Assign) and any(
-                isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets
-            ):
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
                 exported = ast.literal_eval(node.value)
         names = set(bound_names(body))
         if exported is None:

@@ -1,4 +1,4 @@
-"""Products of matrices as programs of the processing engine (docs/pe.md; seed 001 [0087] to [0091])."""
+"""Products of matrices as programs of the processing engine (docs/pe.md, "Order", "Higher ranks")."""
 
 from itertools import groupby, zip_longest
 from typing import NamedTuple

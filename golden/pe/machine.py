@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..dot import dot
+from ..dot_product import dot
 from ..smem.barrier import Barrier
 from ..spec import BARRIER
 from ..spec.pe.errors import PeError

@@ -1,4 +1,4 @@
-"""Products of tensors of higher rank as products of matrices (design of the processing engine, "Higher ranks").
+"""Products of tensors of higher rank as products of matrices (docs/pe.md, "Higher ranks").
 
 A (m × x × k) times B (k × n × y × z) is the product of the (m·x) × k matrix with the k × (n·y·z) matrix: C is
 m × x × n × y × z. K is never split, so only the threads' offsets differ from those of matrices.

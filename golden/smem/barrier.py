@@ -1,4 +1,4 @@
-"""The barrier: counts arrivals and landed bytes until a phase is complete (tmau.md section 6)."""
+"""The barrier: counts arrivals and landed bytes until a phase is complete (docs/tmau.md, "Barriers")."""
 
 from dataclasses import asdict, dataclass
 

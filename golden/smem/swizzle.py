@@ -1,4 +1,4 @@
-"""The chunk permutation of shared memory (tmau.md section 5)."""
+"""The chunk permutation of shared memory (docs/tmau.md, "Swizzle")."""
 
 __all__ = ["swizzle"]
 

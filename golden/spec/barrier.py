@@ -1,4 +1,4 @@
-"""The barrier: eight bytes of shared memory that count arrivals and landed bytes (tmau.md section 6)."""
+"""The barrier: eight bytes of shared memory that count arrivals and landed bytes (docs/tmau.md, "Barriers")."""
 
 from enum import IntEnum
 

@@ -1,4 +1,4 @@
-"""Swizzles: how 16-byte chunks of shared memory change places (tmau.md section 5)."""
+"""Swizzles: how 16-byte chunks of shared memory change places (docs/tmau.md, "Swizzle")."""
 
 from enum import IntEnum
 
@@ -6,7 +6,7 @@ __all__ = ["Swizzle"]
 
 
 class Swizzle(IntEnum):
-    """Span in which 16-byte chunks of a 128-byte shared-memory line change places (section 5)."""
+    """Span in which 16-byte chunks of a 128-byte shared-memory line change places."""
 
     NONE = 0
     B32 = 1

@@ -1,9 +1,11 @@
-"""Tensors of small elements made fit for movers with a coarse granularity: padding by class of operator (layouts.md).
+"""Tensors of small elements made fit for movers with a coarse granularity: padding by class of operator.
 
 A mover that only takes addresses, sizes and strides of a multiple of 4 bytes cannot read an odd number of 2-byte
 elements. How an operator sees a tensor (N, C, H, W) decides where padding does not disturb it, and how little will do.
 The TMAU makes the copy: rows that begin at any element are read with ``unaligned``, and what a box reaches over the
 tensor's end becomes padding by the fill of out-of-bounds elements.
+
+Specification: docs/layouts.md, "Half precision".
 """
 
 import math

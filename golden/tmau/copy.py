@@ -1,4 +1,4 @@
-"""Blocks of bytes, copied without a descriptor (tmau.md section 7)."""
+"""Blocks of bytes, copied without a descriptor (docs/tmau.md, "Block copies")."""
 
 import numpy as np
 

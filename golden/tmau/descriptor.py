@@ -1,4 +1,7 @@
-"""The rules of the tensor descriptor (tmau.md section 2), and what hardware must report for any descriptor word."""
+"""The rules of the tensor descriptor, and what hardware must report for any descriptor word.
+
+Specification: docs/tmau.md, "Tensor descriptor".
+"""
 
 from itertools import chain
 from types import SimpleNamespace

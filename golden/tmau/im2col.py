@@ -1,4 +1,4 @@
-"""The walk over the pixels of a convolution (tmau.md section 4)."""
+"""The walk over the pixels of a convolution (docs/tmau.md, "Im2col mode")."""
 
 import numpy as np
 

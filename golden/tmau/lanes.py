@@ -1,4 +1,4 @@
-"""Copies between global memory and lanes, and from lanes to lanes (layouts.md section 2)."""
+"""Copies between global memory and lanes, and from lanes to lanes (docs/layouts.md, "Lane-local memory")."""
 
 import numpy as np
 

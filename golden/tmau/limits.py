@@ -1,4 +1,7 @@
-"""The least that a transfer can cost: what must cross the bus, and what must be written (tmau.md section 8)."""
+"""The least that a transfer can cost: what must cross the bus, and what must be written.
+
+Specification: docs/tmau.md, "Memory side".
+"""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,7 @@
-"""A load: the bytes of a box, or of the pixels of a convolution, in shared memory (tmau.md sections 3 to 5)."""
+"""A load: the bytes of a box, or of the pixels of a convolution, in shared memory.
+
+Specification: docs/tmau.md, "Tile mode" to "Fill and rounding".
+"""
 
 import numpy as np
 

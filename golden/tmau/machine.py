@@ -35,7 +35,7 @@ __all__ = ["ErrorRecord", "Machine", "Windows", "command_word"]
 
 
 class ErrorRecord(NamedTuple):
-    """An error record (section 9), as the registers show it."""
+    """An error record (docs/tmau.md, "Errors"), as the registers show it."""
 
     code: Error
     tag: int

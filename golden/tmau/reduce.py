@@ -1,4 +1,4 @@
-"""Reductions, element by element and bit by bit: what a destination becomes (tmau.md section 7)."""
+"""Reductions, element by element and bit by bit: what a destination becomes (docs/tmau.md, "Stores and reductions")."""
 
 import numpy as np
 

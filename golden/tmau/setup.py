@@ -1,4 +1,7 @@
-"""What setup refuses: the rules of a command on a tensor, on groups, or on a descriptor's field (tmau.md section 9)."""
+"""What setup refuses: the rules of a command on a tensor, on groups, or on a descriptor's field.
+
+Specification: docs/tmau.md, "Errors".
+"""
 
 from ..spec import COMMAND_FIELD, DESCRIPTOR, FORMATS, TENSOR_OPCODES, Error, Mode, Opcode
 from .descriptor import SPATIAL_BITS, Refusal

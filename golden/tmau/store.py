@@ -1,4 +1,7 @@
-"""A store or reduction: the bytes of a box, or of pixels, from shared memory into global memory (tmau.md section 7)."""
+"""A store or reduction: the bytes of a box, or of pixels, from shared memory into global memory.
+
+Specification: docs/tmau.md, "Stores and reductions".
+"""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Where the elements of a tensor lie in lane-local memory (layouts.md section 2)."""
+"""Where the elements of a tensor lie in lane-local memory (docs/layouts.md, "Lane-local memory")."""
 
 from typing import NamedTuple
 

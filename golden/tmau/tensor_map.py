@@ -31,7 +31,7 @@ _DTYPES = {
 
 
 class DescriptorError(ValueError):
-    """A descriptor breaks a rule of section 2.
+    """A descriptor breaks a rule of docs/tmau.md, "Tensor descriptor".
 
     Attributes
     ----------
@@ -70,7 +70,8 @@ class TensorMap:
     traversal : tuple of int
         Step in each dimension; all 1 when left out.
     swizzle, interleave, fill, fill_constant, l2_promotion, mode, unaligned, gather0
-        As in section 2. ``fill={"constant": n}`` stands for ``fill="constant", fill_constant=n``.
+        As in docs/tmau.md, "Tensor descriptor".
+        ``fill={"constant": n}`` stands for ``fill="constant", fill_constant=n``.
     lower, upper : tuple of int
         Corners of the im2col bounding box, W first; im2col mode only, as are ``channels`` and ``pixels``.
     array : ndarray or None

@@ -1,6 +1,8 @@
-"""The walk of a transfer: which bytes of global memory it takes, and where they lie in shared memory (section 3).
+"""The walk of a transfer: which bytes of global memory it takes, and where they lie in shared memory.
 
 Loads and stores make the same walk, in tile and in im2col mode.
+
+Specification: docs/tmau.md, "Tile mode".
 """
 
 import math

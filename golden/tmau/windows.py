@@ -1,4 +1,4 @@
-"""The windows that confine commands (tmau.md section 9)."""
+"""The windows that confine commands (docs/tmau.md, "Windows")."""
 
 from dataclasses import dataclass
 

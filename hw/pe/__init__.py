@@ -1,1 +1,1 @@
-"""The processing engine: threads that own rows of a product, and a MAC array fed by broadcast (pe.md)."""
+"""The processing engine: threads that own rows of a product, and a MAC array fed by broadcast (docs/pe.md)."""

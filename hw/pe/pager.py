@@ -1,4 +1,7 @@
-"""The pager: pages come and go by commands of the TMAU, whose completion changes their entries (pe.md)."""
+"""The pager: pages come and go by commands of the TMAU, whose completion changes their entries.
+
+Specification: docs/pe.md, "Pages".
+"""
 
 from enum import IntEnum
 

@@ -48,7 +48,7 @@ def _leading_zeros(m, value):
 
 
 class FloatAdder(wiring.Component):
-    """Adds two numbers, rounding to nearest even. NaN is a zero and ones, and ``x + (-x)`` is +0 (tmau.md section 7).
+    """Adds two numbers, rounding to nearest even. NaN is a zero and ones, and ``x + (-x)`` is +0.
 
     All formats share one data path. Significands have their leading bit in one place, and those of a shorter format
     have zeros below. Exponents need no common bias, for a sum has the bias of its operands. Where the sum is rounded
@@ -71,6 +71,8 @@ class FloatAdder(wiring.Component):
         Advances the pipeline.
     o : Out(width of the widest format)
         The sum, in the low bits; those above are zero.
+
+    Specification: docs/tmau.md, "Stores and reductions".
     """
 
     LATENCY = 6

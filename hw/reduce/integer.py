@@ -23,7 +23,7 @@ def _is_nan(part, bfloat):
 
 
 class IntegerReducer(wiring.Component):
-    """Combines eight bytes: all reductions of integers, and minimum and maximum of 16-bit floats (tmau.md section 7).
+    """Combines eight bytes: all reductions of integers, and minimum and maximum of 16-bit floats.
 
     Latency: ``LATENCY`` enabled cycles. Throughput: one result an enabled cycle.
 
@@ -38,6 +38,8 @@ class IntegerReducer(wiring.Component):
     enable : In(1)
         Advances the pipeline.
     o : Out(64)
+
+    Specification: docs/tmau.md, "Stores and reductions".
     """
 
     LATENCY = 2

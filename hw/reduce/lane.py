@@ -17,7 +17,7 @@ _WIDE, _NARROW = (BF16, F16, F32), (BF16, F16)
 
 
 class ReduceLane(wiring.Component):
-    """Combines what lies at a destination with what comes, sixteen bytes at once (tmau.md section 7).
+    """Combines what lies at a destination with what comes, sixteen bytes at once.
 
     Four words of 32 bits have two float adders each: a wide one for an F32 or for the 16-bit float in the low half, and
     a narrow one for that in the high half. All other work is done on eight bytes at a time.
@@ -35,6 +35,8 @@ class ReduceLane(wiring.Component):
     enable : In(1)
         Advances the pipeline; without it, every register holds.
     o : Out(128)
+
+    Specification: docs/tmau.md, "Stores and reductions".
     """
 
     LATENCY = FloatAdder.LATENCY

@@ -1,4 +1,4 @@
-"""What an operation does to a barrier: the arithmetic of tmau.md section 6, without time."""
+"""What an operation does to a barrier: the arithmetic of docs/tmau.md, "Barriers", without time."""
 
 from amaranth.hdl import Module, Mux, signed, unsigned
 from amaranth.lib import data, wiring

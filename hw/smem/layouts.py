@@ -62,7 +62,7 @@ class LandedLayout(data.StructLayout):
 
 
 class BarrierRequestLayout(data.StructLayout):
-    """An operation of a processor on a barrier (tmau.md section 6)."""
+    """An operation of a processor on a barrier (docs/tmau.md, "Barriers")."""
 
     def __init__(self, params):
         super().__init__(

@@ -1,4 +1,4 @@
-"""The chunk permutation of shared memory (tmau.md section 5)."""
+"""The chunk permutation of shared memory (docs/tmau.md, "Swizzle")."""
 
 from amaranth.hdl import Cat
 
@@ -8,7 +8,7 @@ __all__ = ["chunk_flips"]
 
 
 def chunk_flips(swizzle, row):
-    """What a chunk's place in its line is exclusive-ored with (tmau.md section 5): three bits.
+    """What a chunk's place in its line is exclusive-ored with (docs/tmau.md, "Swizzle"): three bits.
 
     Parameters
     ----------

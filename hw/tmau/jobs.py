@@ -40,7 +40,7 @@ class WalkLayout(data.StructLayout):
 
 
 class PixelWalkLayout(data.StructLayout):
-    """A walk over the pixels of an im2col transfer (tmau.md section 4).
+    """A walk over the pixels of an im2col transfer (docs/tmau.md, "Im2col mode").
 
     Dimensions are W, H, D, N; a spatial dimension that the tensor does not have has one position, 0. Positions are
     coordinates with the offset added: ``cur + offset``, and so are ``low`` and ``high``.

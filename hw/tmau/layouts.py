@@ -172,7 +172,7 @@ class CompletionLayout(data.StructLayout):
 
 
 class ErrorLayout(data.StructLayout):
-    """An error record (tmau.md section 9)."""
+    """An error record (docs/tmau.md, "Errors")."""
 
     def __init__(self):
         super().__init__(
@@ -186,7 +186,7 @@ class ErrorLayout(data.StructLayout):
 
 
 class WindowsLayout(data.StructLayout):
-    """The windows that confine commands (tmau.md section 9); constant while a command is under way."""
+    """The windows that confine commands (docs/tmau.md, "Windows"); constant while a command is under way."""
 
     def __init__(self, params):
         page, row = params.addr_width - 12, params.smem.row_width

@@ -108,7 +108,7 @@ TMAU_PRESETS = {
     "ecp5": TmauParams(addr_width=32, bus_bytes=16, max_outstanding=128, max_burst=16, queue_depth=4, cache_entries=4,
                        commands_in_flight=32, exchange_bytes=1024, smem=SmemParams(32 * 1024)),
     "default": TmauParams(),
-    #: The sizes of the source documents, for memories 400 cycles away.
+    #: For memories 400 cycles away.
     "full": TmauParams(addr_width=64, max_outstanding=512, queue_depth=16, cache_entries=16, commands_in_flight=128,
                        smem=SmemParams(256 * 1024)),
 }  # fmt: skip

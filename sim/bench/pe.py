@@ -1,4 +1,7 @@
-"""Measures the processing engine on resident operands: the use of its multipliers, in exact cycles (pe.md)."""
+"""Measures the processing engine on resident operands: the use of its multipliers, in exact cycles.
+
+Specification: docs/pe.md, "Speed".
+"""
 
 from dataclasses import replace
 

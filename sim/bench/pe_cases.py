@@ -33,7 +33,7 @@ class Product:
     transpose : int
         As B lies: 0 by columns, 1 by rows.
     target : float or None
-        Share of the multipliers' cycles that must be used; None where pe.md names none.
+        Share of the multipliers' cycles that must be used; None where docs/pe.md names none.
     swizzle : Swizzle
         Of all operands.
     options : dict

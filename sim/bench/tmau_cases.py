@@ -1,4 +1,4 @@
-"""The transfers of the benchmark: every line of tmau.md section 10 that is a share of the limit."""
+"""The transfers of the benchmark: every line of docs/tmau.md, "Speed" that is a share of the limit."""
 
 import itertools
 import math
@@ -29,7 +29,7 @@ class Steady:
     coords : list of list of int
         Start of each of the ``BOXES`` boxes.
     target : float or None
-        Share of the limit that must be reached; None where section 10 names none.
+        Share of the limit that must be reached; None where docs/tmau.md, "Speed", names none.
     fields : dict
         Other fields of the commands.
     """

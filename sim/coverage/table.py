@@ -1,4 +1,4 @@
-"""Functional coverage: which combinations of features a set of commands has shown (verification.md 3.1)."""
+"""Functional coverage: which combinations of features a set of commands has shown."""
 
 from collections import Counter
 from itertools import product

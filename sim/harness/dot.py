@@ -5,7 +5,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.hw.dot.unit import DotUnit
+from tilewright.hw.dot_product.unit import DotUnit
 from tilewright.hw.lib.delay import delay
 
 from ..hdl.testbench import Array, make_design

@@ -46,7 +46,8 @@ def random_start(rng, *, first, end, most_bytes, stores=False, elements=tuple(El
     elements : sequence of Element
         To choose from.
     beyond : bool
-        Whether there may be what tmau.md marks so: unaligned, gather0, a constant fill, NaN in eight bits; and strides
+        Whether there may be what docs/tmau.md marks so:
+        unaligned, gather0, a constant fill, NaN in eight bits; and strides
         that are shorter than what they skip.
     """
     mode = rng.choices([Mode.TILE, Mode.IM2COL], [3, 2])[0]

@@ -1,4 +1,7 @@
-"""Replay cases (replay.md): a file of JSON, or of JSON in xz, read strictly and as a whole before anything runs."""
+"""Replay cases: a file of JSON, or of JSON in xz, read strictly and as a whole before anything runs.
+
+Specification: docs/replay.md.
+"""
 
 import json
 import lzma

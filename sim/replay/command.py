@@ -1,4 +1,4 @@
-"""``tilewright replay``: runs the cases of a file (replay.md) and compares with what they expect.
+"""``tilewright replay``: runs the cases of a file (docs/replay.md) and compares with what they expect.
 
 A backend is a module with ``open_backend(args)``, a context manager that yields a callable: one case in, an ``Outcome``
 out. It may have ``why_not(case)``, the sentence why it has nothing to run the case on, or None. What another backend

@@ -1,4 +1,7 @@
-"""Commands of replay cases (replay.md): read strictly as to kinds and names, but free to break the rules."""
+"""Commands of replay cases: read strictly as to kinds and names, but free to break the rules.
+
+Specification: docs/replay.md, "Commands".
+"""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""What a replay case expects (replay.md): read strictly, and compared with what came out."""
+"""What a replay case expects (docs/replay.md, "Expectations"): read strictly, and compared with what came out."""
 
 from tilewright.golden.spec.pe.errors import PeError
 

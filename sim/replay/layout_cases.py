@@ -1,4 +1,7 @@
-"""Replay cases of the kinds lanes and align (replay.md, layouts.md): what commands they stand for, and the strides."""
+"""Replay cases of the kinds lanes and align: what commands they stand for, and the strides.
+
+Specification: docs/replay.md, "Kinds lanes and align".
+"""
 
 from typing import NamedTuple
 

@@ -6,7 +6,7 @@ __all__ = ["Outcome"]
 
 
 class Outcome(NamedTuple):
-    """What came out of a case: its result record (replay.md), and memories by name as uint8 arrays."""
+    """What came out of a case: its result record (docs/replay.md, "Results"), and memories by name as uint8 arrays."""
 
     record: dict
     memories: dict

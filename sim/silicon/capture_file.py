@@ -1,4 +1,4 @@
-"""What silicon gave, as a case file (replay.md): expectations, bytes of some cases, and a limit of its size."""
+"""What silicon gave, as a case file (docs/replay.md): expectations, bytes of some cases, and a limit of its size."""
 
 import json
 import lzma

@@ -1,4 +1,4 @@
-"""``tilewright silicon``: what can be done with a GPU beside replaying cases on it (silicon.md)."""
+"""``tilewright silicon``: what can be done with a GPU beside replaying cases on it (docs/silicon.md)."""
 
 from importlib import import_module
 

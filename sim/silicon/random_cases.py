@@ -1,4 +1,4 @@
-"""Random replay cases without anything that tmau.md marks **beyond**: what a GPU must do exactly as the golden model.
+"""Random replay cases without anything that docs/tmau.md marks **beyond**: silicon and golden must agree on them.
 
 What the documents leave open is not drawn but asked: strides of zero, blocks of no bytes, negative starts of stores.
 """

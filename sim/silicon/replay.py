@@ -1,4 +1,4 @@
-"""Replay on a GPU of compute capability 9.0 or higher: its own tensor mover runs the case (silicon.md).
+"""Replay on a GPU of compute capability 9.0 or higher: its own tensor mover runs the case (docs/silicon.md).
 
 Silicon knows nothing of two parts of a result, which are then golden's: ``tx_bytes`` of what does not end at a barrier
 (stores, reductions, copies to global memory), and which rule a map broke that the driver refused, where we refuse it

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from tilewright.golden.dot import dot
+from tilewright.golden.dot_product import dot
 from tilewright.golden.pe.gemm_plan import Plan
 from tilewright.golden.pe.program import gemm_program
 from tilewright.golden.spec.pe.instruction import MmType

@@ -1,4 +1,4 @@
-"""A product with fewer rows than there are threads: several of them share a row, or a product (seed 001 [0113])."""
+"""A product with fewer rows than there are threads: several of them share a row, or a product (docs/pe.md, "mm")."""
 
 import numpy as np
 

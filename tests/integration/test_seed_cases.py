@@ -17,7 +17,7 @@ ONCE = {
     "questions": "they ask what comes out, not how",
 }
 NEEDS_ICARUS = pytest.mark.skipif(not shutil.which("iverilog"), reason="Icarus Verilog is not installed")
-SEED_CASES = 47  # of the source documents
+SEED_CASES = 47
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Instructions of the processing engine: words of 128 bits (pe.md, "Instructions"; seed 001 [0095], [0107], [0115])."""
+"""Instructions of the processing engine: words of 128 bits (docs/pe.md, "Instructions")."""
 
 from enum import IntEnum
 

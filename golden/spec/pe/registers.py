@@ -1,4 +1,4 @@
-"""Registers of the processing engine, as ``registers`` has those of the TMAU (docs/pe.md; seed 001)."""
+"""Registers of the processing engine, as ``registers`` has those of the TMAU (docs/pe.md, "State")."""
 
 from enum import IntEnum
 

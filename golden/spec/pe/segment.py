@@ -1,4 +1,4 @@
-"""Segments, and the entries of their pages (pe.md, "Logical addresses"; seed 001 [0060] to [0065])."""
+"""Segments, and the entries of their pages (docs/pe.md, "Logical addresses")."""
 
 from enum import IntEnum
 

@@ -1,4 +1,4 @@
-"""The commands: what a processor hands to the TMAU (tmau.md sections 6 and 7, layouts.md section 2).
+"""The commands: what a processor hands to the TMAU (docs/tmau.md, "Groups and waits" to "Descriptor maintenance").
 
 A command is a word of 512 bits. Its opcode tells which of the formats below it has; :data:`FORMATS` says so.
 """
@@ -42,7 +42,10 @@ class Opcode(IntEnum):
 
 
 class Reduction(IntEnum):
-    """What becomes of a destination (tmau.md section 7, which also gives the element types of each)."""
+    """What becomes of a destination.
+
+    Specification: docs/tmau.md, "Stores and reductions", which also gives the element types of each.
+    """
 
     NONE = 0  #: the source
     ADD = 1  #: the sum
@@ -63,7 +66,7 @@ class Space(IntEnum):
 
 
 class LaneLayout(IntEnum):
-    """How the tensor of a LANES command lies in memory (layouts.md)."""
+    """How the tensor of a LANES command lies in memory (docs/layouts.md, "Lane-local memory")."""
 
     GLOBAL = 0  #: contiguous in global memory
     ALIGNED = 1  #: in the lanes, each channel padded to ``eu_bytes``

@@ -1,4 +1,7 @@
-"""The tensor descriptor ("tensor map"): 128 bytes in global memory, 64-byte aligned (tmau.md section 2)."""
+"""The tensor descriptor ("tensor map"): 128 bytes in global memory, 64-byte aligned.
+
+Specification: docs/tmau.md, "Tensor descriptor".
+"""
 
 from enum import IntEnum
 
@@ -13,8 +16,8 @@ DESCRIPTOR_VERSION = 1
 class Mode(IntEnum):
     """How a command walks the tensor."""
 
-    TILE = 0  #: a box of elements (section 3)
-    IM2COL = 1  #: pixels of a convolution (section 4)
+    TILE = 0  #: a box of elements (docs/tmau.md, "Tile mode")
+    IM2COL = 1  #: pixels of a convolution (docs/tmau.md, "Im2col mode")
 
 
 class Element(IntEnum):
@@ -64,7 +67,7 @@ class Fill(IntEnum):
 
     ZERO = 0
     NAN = 1  #: every 16-bit half is 0x7FF7; float types only
-    CONSTANT = 2  #: the 32-bit ``fill_constant``, laid at every fourth byte (beyond the source document)
+    CONSTANT = 2  #: the 32-bit ``fill_constant``, laid at every fourth byte (beyond silicon)
 
 
 class L2Promotion(IntEnum):

@@ -1,4 +1,4 @@
-"""Error codes (tmau.md section 9). Of several broken rules the lowest code is reported, then the lowest field.
+"""Error codes (docs/tmau.md, "Errors"). Of several broken rules the lowest code is reported, then the lowest field.
 
 The field of an error record is a number in ``DESCRIPTOR``, or ``COMMAND_FIELD`` plus a number in the format of the
 command."""

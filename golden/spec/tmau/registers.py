@@ -1,4 +1,4 @@
-"""Registers of the TMAU (tmau.md sections 8 and 9)."""
+"""Registers of the TMAU (docs/integration.md, "Registers and interrupt")."""
 
 from ..fields import Field
 from ..registers import Access, Register, counter

@@ -4,7 +4,7 @@ from amaranth.hdl import Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...dot.row import DotRow
+from ...dot_product.row import DotRow
 
 __all__ = ["MacArray"]
 

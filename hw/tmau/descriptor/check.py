@@ -17,7 +17,8 @@ __all__ = ["DescriptorCheck"]
 
 
 class DescriptorCheck(wiring.Component):
-    """Collects the words of a descriptor, checks every rule of tmau.md section 2, and derives :class:`CheckedLayout`.
+    """Collects the words of a descriptor, checks every rule of docs/tmau.md, "Tensor descriptor", and derives
+    :class:`CheckedLayout`.
 
     Latency: ``done`` comes three cycles after the last word, whatever the bus width. One descriptor at a time: words of
     the next one may come from the cycle after ``done`` on.

@@ -1,4 +1,7 @@
-"""Derivation: what every command on a descriptor needs and no coordinate changes (tmau.md sections 2 to 4)."""
+"""Derivation: what every command on a descriptor needs and no coordinate changes.
+
+Specification: docs/tmau.md, "Tensor descriptor" to "Im2col mode".
+"""
 
 from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring

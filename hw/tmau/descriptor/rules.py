@@ -1,4 +1,4 @@
-"""The rules of a descriptor, in hardware (tmau.md section 2)."""
+"""The rules of a descriptor, in hardware (docs/tmau.md, "Tensor descriptor")."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring

@@ -1,4 +1,7 @@
-"""Groups: which transfers to global memory, committed together, are still under way (tmau.md section 6)."""
+"""Groups: which transfers to global memory, committed together, are still under way.
+
+Specification: docs/tmau.md, "Groups and waits".
+"""
 
 from amaranth import Module, Signal
 from amaranth.lib import wiring

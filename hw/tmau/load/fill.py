@@ -31,7 +31,7 @@ class AssembledLayout(data.StructLayout):
 
 
 def round_tf32(value):
-    """A 32-bit float rounded to the ten mantissa bits of TF32 (tmau.md section 2), to nearest even.
+    """A 32-bit float rounded to the ten mantissa bits of TF32 (docs/tmau.md, "Fill and rounding"), to nearest even.
 
     A NaN becomes 0x7FFFE000; what is too large to round down becomes infinity.
     """

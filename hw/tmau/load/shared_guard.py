@@ -1,4 +1,4 @@
-"""The last stage before shared memory: nothing leaves the shared window (tmau.md section 9)."""
+"""The last stage before shared memory: nothing leaves the shared window (docs/tmau.md, "Windows")."""
 
 from amaranth import Module, Signal
 from amaranth.lib import stream, wiring

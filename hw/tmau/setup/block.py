@@ -1,4 +1,7 @@
-"""Setup of commands on blocks, descriptor fields and groups: rules, and one or two jobs a command (tmau.md 7, 9)."""
+"""Setup of commands on blocks, descriptor fields and groups: rules, and one or two jobs a command.
+
+Specification: docs/tmau.md, "Block copies".
+"""
 
 from amaranth import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, stream, wiring

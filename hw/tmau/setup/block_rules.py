@@ -1,4 +1,4 @@
-"""The rules that commands on blocks and on descriptor fields must obey (tmau.md sections 7 and 9)."""
+"""The rules that commands on blocks and on descriptor fields must obey (docs/tmau.md, "Block copies", "Errors")."""
 
 from amaranth import signed, unsigned
 from amaranth.lib import data

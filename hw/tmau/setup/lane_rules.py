@@ -1,4 +1,4 @@
-"""The rules that copies between memory and lanes must obey (layouts.md section 2, tmau.md section 9)."""
+"""The rules that copies between memory and lanes must obey (docs/layouts.md, "Lane-local memory")."""
 
 from amaranth import Mux, unsigned
 from amaranth.lib import data

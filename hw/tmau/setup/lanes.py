@@ -1,4 +1,7 @@
-"""Setup of copies between memory and lanes: rules, and a block for each channel or row (layouts.md section 2)."""
+"""Setup of copies between memory and lanes: rules, and a block for each channel or row.
+
+Specification: docs/layouts.md, "Lane-local memory".
+"""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring

@@ -1,4 +1,4 @@
-"""Where a field of a descriptor lies, for the command that changes one (tmau.md section 7)."""
+"""Where a field of a descriptor lies, for the command that changes one (docs/tmau.md, "Descriptor maintenance")."""
 
 from amaranth import Module, Signal, unsigned
 from amaranth.lib import data, wiring

@@ -1,6 +1,8 @@
-"""Rules that several kinds of commands obey: windows, and which reductions there are (tmau.md sections 7 and 9).
+"""Rules that several kinds of commands obey: windows, and which reductions there are.
 
 Functions of values, combinational; whoever uses them chooses where the registers are.
+
+Specification: docs/tmau.md, "Windows", "Stores and reductions".
 """
 
 from amaranth import Cat

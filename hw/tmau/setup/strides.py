@@ -1,4 +1,7 @@
-"""The stride calculator: from the shape of a tensor to where its elements lie in lanes (layouts.md section 2)."""
+"""The stride calculator: from the shape of a tensor to where its elements lie in lanes.
+
+Specification: docs/layouts.md, "Lane-local memory".
+"""
 
 from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
@@ -42,7 +45,7 @@ class StridesLayout(data.StructLayout):
 
 
 class StrideCalculator(wiring.Component):
-    """Works out the strides of layouts.md. Latency 5, one tensor a cycle.
+    """Works out the strides (docs/layouts.md, "How it is made"). Latency 5, one tensor a cycle.
 
     Lanes and ``eu_bytes`` are powers of two, so that dividing by them is shifting, and nothing stalls. There is one
     product a stage at most.

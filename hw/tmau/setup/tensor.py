@@ -1,4 +1,4 @@
-"""Setup: a command and its checked descriptor become a job, or a refusal (tmau.md sections 3, 4 and 9)."""
+"""Setup: a command and its checked descriptor become a job, or a refusal (docs/tmau.md, "Tile mode" to "Errors")."""
 
 from amaranth import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, stream, wiring

@@ -1,4 +1,4 @@
-"""The rules of a command on a descriptor, in hardware (tmau.md section 9)."""
+"""The rules of a command on a descriptor, in hardware (docs/tmau.md, "Errors")."""
 
 from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring

@@ -1,4 +1,4 @@
-"""Bounds: which indices of a dimension lie inside the tensor (tmau.md section 3).
+"""Bounds: which indices of a dimension lie inside the tensor (docs/tmau.md, "Tile mode").
 
 Index i of a dimension has coordinate ``c + i * t`` and lies inside if ``0 <= c + i * t < size``. As t is positive these
 indices are one interval ``first <= i < end``. Setup works the interval out once a command, so that the walker compares

@@ -1,4 +1,4 @@
-"""The pixel walker: visits the pixels of an im2col transfer, in the order of its walk (tmau.md section 4)."""
+"""The pixel walker: visits the pixels of an im2col transfer, in the order of its walk (docs/tmau.md, "Im2col mode")."""
 
 from amaranth import Module, Signal, signed
 from amaranth.lib import data, stream, wiring

@@ -1,4 +1,7 @@
-"""The request generator: asks for every bus word of a run that its neighbour has not asked for (tmau.md section 8)."""
+"""The request generator: asks for every bus word of a run that its neighbour has not asked for.
+
+Specification: docs/tmau.md, "Memory side".
+"""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring

@@ -1,4 +1,4 @@
-"""The tile walker: visits every run of a box, in the order dimension 0, 1, 2, 3, 4 (tmau.md section 3)."""
+"""The tile walker: visits every run of a box, in the order dimension 0, 1, 2, 3, 4 (docs/tmau.md, "Tile mode")."""
 
 from amaranth import Module, Signal
 from amaranth.lib import stream, wiring

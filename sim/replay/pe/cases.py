@@ -1,4 +1,4 @@
-"""Replay cases of the processing engine (replay.md, simulation.md): the kinds program and gemm."""
+"""Replay cases of the processing engine (docs/replay.md): the kinds program and gemm."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Sizes, segments, page entries and registers of replay cases of the processing engine (simulation.md)."""
+"""Sizes, segments, page entries and registers of replay cases of the processing engine.
+
+Specification: docs/replay.md, "Kind program".
+"""
 
 from dataclasses import fields as dataclass_fields
 

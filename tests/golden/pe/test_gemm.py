@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.golden.dot import dot
+from tilewright.golden.dot_product import dot
 from tilewright.golden.pe.gemm_plan import Gemm, Plan
 from tilewright.golden.pe.machine import PeSizes
 from tilewright.golden.pe.program import gemm_program

@@ -61,7 +61,7 @@ def test_pages_are_counted_up_to_the_last_entry():
 
 
 def test_the_seeds_image_has_four_pages_of_16_pixels():
-    # Seed 001 [0079]: 8 by 8 pixels in four pages; each pixel has 32 bits here.
+    # 8 by 8 pixels in four pages; each pixel has 32 bits here.
     image = Segment(SegmentElement.U32, (8, 8), (2, 2), paged=True)
     number, offset = image.locate([(0, 0), (3, 3), (4, 0), (1, 5), (7, 7)])
     assert number.tolist() == [0, 0, 1, 2, 3]

@@ -1,4 +1,4 @@
-"""The vectorised golden model against a second one: element by element, from the text of tmau.md, in plain Python."""
+"""The golden model against a second one: element by element, from the text of docs/tmau.md, in plain Python."""
 
 import math
 import random

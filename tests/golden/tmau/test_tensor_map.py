@@ -1,4 +1,4 @@
-"""Tensor maps: formats pinned by words computed by hand, every rule of section 2 by its sentence, maps of arrays."""
+"""Tensor maps: formats pinned by words computed by hand, every rule of a descriptor by its sentence, maps of arrays."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Walks of every kind against a second model: element by element, from the text of tmau.md, in plain Python.
+"""Walks of every kind against a second model: element by element, from the text of docs/tmau.md, in plain Python.
 
 Im2col, interleave, gathered and unaligned rows, loads and stores; plain tiles are in ``test_naive.py``.
 """

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tilewright.golden.dot import dot
+from tilewright.golden.dot_product import dot
 from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.sim.harness.dot import make_dot_design, pack_dot_rows, run_dot_rows
 from tilewright.sim.hdl.simulation import Simulation

@@ -1,4 +1,7 @@
-"""Padding by class of operator through the RTL (layouts.md section 3): the copy, computing on it, and the cost."""
+"""Padding by class of operator through the RTL: the copy, computing on it, and the cost.
+
+Specification: docs/layouts.md, "Half precision".
+"""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Descriptors that must be refused (tmau.md sections 2 and 9), by every command that reads one."""
+"""Descriptors that must be refused (docs/tmau.md, "Tensor descriptor"), by every command that reads one."""
 
 import pytest
 

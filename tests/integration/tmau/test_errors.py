@@ -1,7 +1,9 @@
-"""Commands that must be refused (tmau.md section 9): nothing moves, the record is exact, and the next commands work.
+"""Commands that must be refused: nothing moves, the record is exact, and the next commands work.
 
 Wrong descriptors are in ``test_descriptor_errors.py``, windows in ``test_windows.py``, the bus in
 ``test_bus_errors.py``.
+
+Specification: docs/tmau.md, "Errors".
 """
 
 import pytest

@@ -1,7 +1,9 @@
-"""Random garbage: descriptors and commands that are mostly wrong, in windows that nothing may leave (section 9).
+"""Random garbage: descriptors and commands that are mostly wrong, in windows that nothing may leave.
 
 Both memories are compared as a whole after each batch, so a byte outside the windows cannot have changed. A command
 that hangs ends the session with an error.
+
+Specification: docs/tmau.md, "Windows".
 """
 
 import pytest

@@ -60,7 +60,7 @@ def play(session, *commands, smem=None):
 
 
 def place(side, index, shape, size, count, eu_bytes, lane_bytes):
-    """Byte address of an element as layouts.md has it: everything in elements."""
+    """Byte address of an element as docs/layouts.md has it: everything in elements."""
     layout, base, start = side
     width, height, channels, _ = shape
     w, h, c, n = index

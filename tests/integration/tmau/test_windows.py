@@ -1,4 +1,7 @@
-"""Windows (tmau.md section 9): commands that reach to their edges work, those that reach beyond are refused whole."""
+"""Windows: commands that reach to their edges work, those that reach beyond are refused whole.
+
+Specification: docs/tmau.md, "Windows".
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""F8, F11: ``last`` + 1 pixels follow the walk of tmau.md section 4, at the addresses that its steps add up to."""
+"""F8, F11: ``last`` + 1 pixels follow the walk of docs/tmau.md, "Im2col mode", at the sums of its steps."""
 
 from amaranth import Module, Mux, Signal, signed
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable

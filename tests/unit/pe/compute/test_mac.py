@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tilewright.golden.dot import dot
+from tilewright.golden.dot_product import dot
 from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.hw.pe.compute.mac import MacArray
 from tilewright.hw.pe.params import PE_PRESETS

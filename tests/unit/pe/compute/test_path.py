@@ -10,7 +10,7 @@ from amaranth.hdl import Elaboratable
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.dot import dot
+from tilewright.golden.dot_product import dot
 from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.hw.pe.compute.mac import MacArray
 from tilewright.hw.pe.compute.path import Compute

@@ -57,7 +57,7 @@ def test_a_plain_case_runs(tmp_path):
     ],
 )  # fmt: skip
 def test_items_beyond_silicon_are_named(tmp_path, changes, reason):
-    """All that tmau.md and layouts.md mark so."""
+    """All that docs/tmau.md and docs/layouts.md mark so."""
     assert why_not(read_case(tmp_path, **changes)) == f"the TMAU goes beyond silicon with {reason}"
 
 

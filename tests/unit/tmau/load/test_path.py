@@ -41,7 +41,7 @@ def tf32(value):
 
 
 def swizzled(address, swizzle):
-    """tmau.md section 5."""
+    """docs/tmau.md, "Swizzle"."""
     chunks = (0, 32, 64, 128)[swizzle] // 16
     return address ^ ((address >> 7) % chunks) * 16 if swizzle else address
 

@@ -14,7 +14,7 @@ SEED = 15
 
 
 def swizzled(address, span):
-    """tmau.md section 5; the span in bytes, 0 for none."""
+    """docs/tmau.md, "Swizzle"; the span in bytes, 0 for none."""
     return address ^ ((address >> 7) % (span // 16)) * 16 if span else address
 
 

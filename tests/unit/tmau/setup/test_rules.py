@@ -14,7 +14,7 @@ from tilewright.sim.pysim.simulate import simulate
 
 SEED = 20261121
 PARAMS = TMAU_PRESETS["unit"]
-# tmau.md section 7, line by line.
+# docs/tmau.md, "Stores and reductions", line by line.
 TABLE = {
     "ADD": "U32 S32 U64 F16 BF16 F32",
     "MIN": "U32 S32 U64 S64 F16 BF16",

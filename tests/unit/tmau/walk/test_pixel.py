@@ -1,4 +1,4 @@
-"""The pixel walker against the walk of tmau.md section 4, word for word; one pixel a cycle."""
+"""The pixel walker against the walk of docs/tmau.md, "Im2col mode", word for word; one pixel a cycle."""
 
 import random
 

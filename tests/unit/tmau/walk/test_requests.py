@@ -28,7 +28,7 @@ def random_runs(rng, commands):
 
 
 def expected(runs):
-    """Rows and requests from the rule of section 8."""
+    """Rows and requests from the rule of docs/tmau.md, "Memory side"."""
     rows, requests, previous = [], [], None
     for run in runs:
         words = list(range(run["address"] // BUS, (run["address"] + run["bytes"] - 1) // BUS + 1))

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from tilewright.hw.dot.normalize import Normalizer
+from tilewright.hw.dot_product.normalize import Normalizer
 from tilewright.sim.pysim.pipelines import run_pipeline
 
 SEED = 9

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tilewright.golden.spec.pe.instruction import MmType
-from tilewright.hw.dot.products import AccumulatorTerm, LaneProduct
+from tilewright.hw.dot_product.products import AccumulatorTerm, LaneProduct
 from tilewright.sim.pysim.dot_rows import dot_rows
 from tilewright.sim.pysim.pipelines import run_pipeline
 

@@ -2,8 +2,8 @@
 
 import random
 
-from tilewright.hw.dot.align import Aligner
-from tilewright.hw.dot.terms import INTEGER_TOP
+from tilewright.hw.dot_product.align import Aligner
+from tilewright.hw.dot_product.terms import INTEGER_TOP
 from tilewright.sim.pysim.pipelines import run_pipeline
 
 #: Bits of M, and W.

@@ -6,8 +6,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec.pe.instruction import MmType
-from tilewright.hw.dot.align import ALIGNED
-from tilewright.hw.dot.terms import INTEGER_TOP, TERM, is_integer
+from tilewright.hw.dot_product.align import ALIGNED
+from tilewright.hw.dot_product.terms import INTEGER_TOP, TERM, is_integer
 from tilewright.sim.pysim.simulate import simulate
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from tilewright.golden.dot import dot
+from tilewright.golden.dot_product import dot
 from tilewright.golden.spec.pe.instruction import MmType
-from tilewright.hw.dot.unit import DotUnit
+from tilewright.hw.dot_product.unit import DotUnit
 from tilewright.sim.pysim.dot_rows import STYLES, dot_rows, join_elements
 from tilewright.sim.pysim.pipelines import run_pipeline
 

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.golden.dot import WINDOW, dot
+from tilewright.golden.dot_product import WINDOW, dot
 from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.sim.pysim.dot_rows import dot_rows
 

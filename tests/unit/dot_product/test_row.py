@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from tilewright.golden.dot import dot
+from tilewright.golden.dot_product import dot
 from tilewright.golden.spec.pe.instruction import MmType
-from tilewright.hw.dot.row import DotRow
+from tilewright.hw.dot_product.row import DotRow
 from tilewright.sim.pysim.dot_rows import dot_rows, join_elements
 from tilewright.sim.pysim.pipelines import run_pipeline
 
