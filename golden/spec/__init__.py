@@ -2,6 +2,7 @@
 
 from .barrier import BARRIER, BarrierOp
 from .fields import Field, Format
+from .sizes import BANKS, CHUNK_BYTES, LINE_BYTES, NAN_FILL, PAGE_BYTES
 from .swizzle import Swizzle
 from .tmau.command import (
     BLOCK,
@@ -20,8 +21,10 @@ from .tmau.descriptor import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Fill, Inte
 from .tmau.errors import COMMAND_FIELD, Error
 
 __all__ = [
+    "BANKS",
     "BARRIER",
     "BLOCK",
+    "CHUNK_BYTES",
     "COMMAND",
     "COMMAND_FIELD",
     "DESCRIPTOR",
@@ -29,6 +32,9 @@ __all__ = [
     "FORMATS",
     "GROUP",
     "LANES",
+    "LINE_BYTES",
+    "NAN_FILL",
+    "PAGE_BYTES",
     "REPLACE",
     "TENSOR_OPCODES",
     "BarrierOp",
