@@ -2,17 +2,14 @@
 
 import numpy as np
 
-from ..spec import Fill
+from ..spec import NAN_FILL, Fill
 
 __all__ = ["fill_bytes", "fill_pattern"]
-
-#: Every 16-bit half is 0x7FF7: a NaN in all float types of two bytes and more.
-NAN_PATTERN = 0x7FF77FF7
 
 
 def fill_pattern(tmap):
     """The 32-bit pattern, little-endian at every multiple of 4."""
-    return {Fill.ZERO: 0, Fill.NAN: NAN_PATTERN, Fill.CONSTANT: tmap.fill_constant}[tmap.fill]
+    return {Fill.ZERO: 0, Fill.NAN: NAN_FILL, Fill.CONSTANT: tmap.fill_constant}[tmap.fill]
 
 
 def fill_bytes(tmap, addresses):

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..spec import LINE_BYTES
 from .tile import walk
 
-__all__ = ["LINE_BYTES", "Limits", "limits"]
-
-#: Bytes of a line of shared memory, the most that is written in a cycle.
-LINE_BYTES = 128
+__all__ = ["Limits", "limits"]
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,11 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from tilewright.golden.spec import PAGE_BYTES
+
 from ..lib.stream import Queue, SkidBuffer
 from .axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4ReadSignature, Burst
-from .burst import PAGE_BYTES, BurstLayout, BurstSplitter
+from .burst import BurstLayout, BurstSplitter
 
 __all__ = ["DESCRIPTOR_BYTES", "DescriptorWordLayout", "ReadPort", "ReadWordLayout"]
 

@@ -5,10 +5,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-__all__ = ["PAGE_BYTES", "BurstLayout", "BurstSplitter", "RangeLayout"]
+from tilewright.golden.spec import PAGE_BYTES
 
-#: No burst crosses a multiple of this (AMBA AXI, burst address).
-PAGE_BYTES = 4096
+__all__ = ["BurstLayout", "BurstSplitter", "RangeLayout"]
 
 
 class RangeLayout(data.StructLayout):

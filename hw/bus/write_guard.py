@@ -5,8 +5,9 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
+from tilewright.golden.spec import PAGE_BYTES
+
 from .beats import BeatSequencer
-from .burst import PAGE_BYTES
 from .writes import WriteBurstLayout, WriteResponseLayout, WriteWordLayout
 
 __all__ = ["WriteGuard"]

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass, field, replace
 
+from tilewright.golden.spec import BANKS
+
 from ..lib.sizes import check_sizes
-from ..smem.params import BANKS, SmemParams
+from ..smem.params import SmemParams
 
 __all__ = ["LANES", "PE_PRESETS", "PeParams"]
 

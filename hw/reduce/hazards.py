@@ -5,7 +5,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from ..bus.burst import PAGE_BYTES, BurstLayout
+from tilewright.golden.spec import PAGE_BYTES
+
+from ..bus.burst import BurstLayout
 
 __all__ = ["WriteTable"]
 

@@ -4,6 +4,8 @@ from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tilewright.golden.spec import BANKS, CHUNK_BYTES
+
 from .layouts import (
     CHUNK_BITS,
     BanksReadLayout,
@@ -13,7 +15,6 @@ from .layouts import (
     read_data_layout,
     write_back_signature,
 )
-from .params import BANKS, CHUNK_BYTES
 
 __all__ = ["PATIENCE", "ReadArbiter", "WriteArbiter"]
 

@@ -5,8 +5,9 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from tilewright.golden.spec import BANKS
+
 from .layouts import CHUNK_BITS, BanksReadLayout, BanksWriteLayout, read_data_layout
-from .params import BANKS
 
 __all__ = ["Banks"]
 

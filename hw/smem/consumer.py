@@ -7,9 +7,10 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tilewright.golden.spec import BANKS
+
 from ..lib.crossbar import LaneCrossbar
 from .layouts import CHUNK_BITS, BanksReadLayout, ReadLayout, read_data_layout
-from .params import BANKS
 
 __all__ = ["ConsumerPort"]
 

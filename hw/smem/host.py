@@ -4,9 +4,10 @@ from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tilewright.golden.spec import CHUNK_BYTES
+
 from ..bus.axi4_lite import AccessLayout, AnswerLayout
 from .layouts import CHUNK_BITS, ChunkWriteLayout
-from .params import CHUNK_BYTES
 
 __all__ = ["HostPort"]
 

@@ -4,7 +4,7 @@ from amaranth import unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from .params import BANKS, CHUNK_BYTES, LINE_BYTES
+from tilewright.golden.spec import BANKS, CHUNK_BYTES, LINE_BYTES
 
 __all__ = [
     "CHUNK_BITS",

@@ -2,14 +2,9 @@
 
 from dataclasses import dataclass
 
-__all__ = ["BANKS", "CHUNK_BYTES", "LINE_BYTES", "SmemParams"]
+from tilewright.golden.spec import LINE_BYTES
 
-#: Banks side by side; a line is one chunk of every bank.
-BANKS = 8
-#: Bytes of a chunk: what a bank reads or writes in one cycle.
-CHUNK_BYTES = 16
-#: Bytes of a line, the widest access: one chunk of every bank at the same row.
-LINE_BYTES = BANKS * CHUNK_BYTES
+__all__ = ["SmemParams"]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tilewright.golden.spec import BANKS, CHUNK_BYTES
+
 from .layouts import CHUNK_BITS, BanksWriteLayout, ScatterWriteLayout
-from .params import BANKS, CHUNK_BYTES
 
 __all__ = ["ScatterPort"]
 

@@ -4,6 +4,8 @@ from amaranth.hdl import Module, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from tilewright.golden.spec import LINE_BYTES
+
 from ..bus.axi4_lite import AccessLayout, AnswerLayout
 from .arbiter import ReadArbiter, WriteArbiter
 from .banks import Banks
@@ -19,7 +21,6 @@ from .layouts import (
     ScatterWriteLayout,
     read_data_layout,
 )
-from .params import LINE_BYTES
 from .scatter import ScatterPort
 
 __all__ = ["SharedMemory"]

@@ -4,6 +4,8 @@ from amaranth import Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
+from tilewright.golden.spec import LINE_BYTES
+
 from ..bus.axi4 import Axi4Signature, forward_channels
 from ..bus.axi4_port import ReadPort
 from ..bus.burst import BurstSplitter
@@ -16,7 +18,6 @@ from ..lib.join import join
 from ..lib.stream import Queue
 from ..reduce.unit import Reducer
 from ..smem.layouts import LandedLayout, LineLayout
-from ..smem.params import LINE_BYTES
 from .front.finish import DoneLayout, Finisher
 from .front.front import Front
 from .layouts import StagedLineLayout, WindowsLayout, WordLayout

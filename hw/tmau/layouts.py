@@ -3,8 +3,9 @@
 from amaranth import unsigned
 from amaranth.lib import data
 
+from tilewright.golden.spec import LINE_BYTES
+
 from ..smem.layouts import LineLayout
-from ..smem.params import LINE_BYTES
 
 __all__ = [
     "BoxRunLayout",

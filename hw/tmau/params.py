@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass, field, replace
 
+from tilewright.golden.spec import LINE_BYTES
+
 from ..lib.sizes import check_sizes
-from ..smem.params import LINE_BYTES, SmemParams
+from ..smem.params import SmemParams
 
 __all__ = ["MAX_GROUPS", "TMAU_PRESETS", "TmauParams"]
 

@@ -4,12 +4,13 @@ from amaranth import Module, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
+from tilewright.golden.spec import LINE_BYTES
+
 from ..bus.axi4 import Axi4Signature
 from ..bus.axi4_lite import AccessLayout, AnswerLayout
 from ..bus.commands import command_layout
 from ..lib.join import join
 from ..smem.layouts import LandedLayout, LineLayout
-from ..smem.params import LINE_BYTES
 from .control import Control
 from .datapath import TmauDatapath
 

@@ -7,11 +7,10 @@ import numpy as np
 from tilewright.golden import Machine, Memory
 from tilewright.golden.patterns import mix_pattern
 from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import BARRIER, COMMAND, DESCRIPTOR, FORMATS, BarrierOp, Error, Opcode
+from tilewright.golden.spec import BANKS, BARRIER, CHUNK_BYTES, COMMAND, DESCRIPTOR, FORMATS, BarrierOp, Error, Opcode
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.golden.tmau.machine import command_word
 from tilewright.golden.tmau.tile import footprint, walk
-from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
 
 from ..random.batches import BARRIERS, TENSOR_BYTES
 from ..replay.writer import case_text

@@ -7,8 +7,7 @@ import numpy as np
 from tilewright.golden import Machine, Memory, Windows
 from tilewright.golden.patterns import mix_pattern
 from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import BARRIER, COMMAND, DESCRIPTOR, FORMATS, Error
-from tilewright.hw.smem.params import LINE_BYTES
+from tilewright.golden.spec import BARRIER, COMMAND, DESCRIPTOR, FORMATS, LINE_BYTES, Error
 
 from ..random.mixed import BARRIERS, DESCRIPTOR_SLOTS, GLOBAL_BYTES, PAGE, MixedBatch
 

@@ -4,8 +4,8 @@ from amaranth import unsigned
 from amaranth.hdl import Cat, Mux
 from amaranth.lib.wiring import In, Out, connect
 
+from tilewright.golden.spec import BANKS, CHUNK_BYTES
 from tilewright.hw.reduce.unit import IN_FLIGHT
-from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
 
 from ..hdl.testbench import Array
 from .axi_monitor import Axi4Monitor

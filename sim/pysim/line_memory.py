@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 
-from tilewright.hw.smem.params import LINE_BYTES
+from tilewright.golden.spec import LINE_BYTES
 
 __all__ = ["LineMemory"]
 

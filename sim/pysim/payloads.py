@@ -2,13 +2,13 @@
 
 from itertools import accumulate
 
-from tilewright.golden.spec import Fill, Mode
+from tilewright.golden.spec import NAN_FILL, Fill, Mode
 from tilewright.golden.tmau.im2col import bounding_box, spatial_dimensions
 from tilewright.golden.tmau.tile import counts, extent, footprint, gathers, pitch, row_bytes, tx_bytes, unit_bytes
 
 __all__ = ["checked_payload"]
 
-_PATTERNS = {Fill.ZERO: 0, Fill.NAN: 0x7FF77FF7}
+_PATTERNS = {Fill.ZERO: 0, Fill.NAN: NAN_FILL}
 
 
 def checked_payload(tmap, params):

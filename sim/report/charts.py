@@ -3,8 +3,7 @@
 from html import escape
 
 from tilewright.golden.smem.swizzle import swizzle
-from tilewright.golden.spec import Swizzle
-from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
+from tilewright.golden.spec import BANKS, CHUNK_BYTES, Swizzle
 
 __all__ = ["SWIZZLE_LAYOUTS", "bank_map", "bars", "cycle_bars", "svg", "timeline"]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilewright.hw.smem.params import BANKS, CHUNK_BYTES, LINE_BYTES
+from tilewright.golden.spec import BANKS, CHUNK_BYTES, LINE_BYTES
 
 __all__ = ["GlobalBackdoor", "SharedBackdoor", "as_bytes"]
 

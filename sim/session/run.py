@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.golden.spec import Error
-from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
+from tilewright.golden.spec import BANKS, CHUNK_BYTES, Error
 
 from ..harness.axi_rules import Rule, Wait
 from ..harness.records import READ_IDS

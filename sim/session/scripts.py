@@ -1,7 +1,7 @@
 """Rows of the harness's scripts, from what a user writes."""
 
 from tilewright.golden import command_word
-from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
+from tilewright.golden.spec import BANKS, CHUNK_BYTES
 
 __all__ = ["barrier_row", "command_row", "read_row", "register_row"]
 

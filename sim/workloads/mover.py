@@ -9,9 +9,8 @@ from tilewright.golden import Memory, TensorMap, limits, load
 from tilewright.golden.memory import memory_bytes
 from tilewright.golden.patterns import mix_pattern
 from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import BARRIER, BarrierOp, Opcode
+from tilewright.golden.spec import BANKS, BARRIER, CHUNK_BYTES, LINE_BYTES, BarrierOp, Opcode
 from tilewright.golden.tmau.tile import extent, footprint, row_bytes, tx_bytes
-from tilewright.hw.smem.params import BANKS, CHUNK_BYTES, LINE_BYTES
 
 from ..session.run import Run
 from ..usage import UsageError

@@ -3,9 +3,8 @@
 import numpy as np
 
 from tilewright.golden.smem.swizzle import swizzle
-from tilewright.golden.spec import Swizzle
+from tilewright.golden.spec import BANKS, CHUNK_BYTES, Swizzle
 from tilewright.golden.tmau.tile import pitch
-from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
 
 from ..report.charts import SWIZZLE_LAYOUTS
 from .findings import Findings

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tilewright.golden.spec import Swizzle
+from tilewright.golden.spec import BANKS, Swizzle
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.hw.smem.params import BANKS, SmemParams
+from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.cli import main
 from tilewright.sim.report.charts import SWIZZLE_LAYOUTS, bank_map

@@ -5,8 +5,9 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tilewright.golden.spec import CHUNK_BYTES
+
 from ...smem.layouts import ScatterWriteLayout
-from ...smem.params import CHUNK_BYTES
 from ..params import LANES
 
 __all__ = ["StoreMerger", "StoreWordsLayout"]

@@ -7,14 +7,13 @@ from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import DESCRIPTOR, Element, Fill, Interleave, Mode, Swizzle
+from tilewright.golden.spec import DESCRIPTOR, NAN_FILL, Element, Fill, Interleave, Mode, Swizzle
 
 from ...lib.formats import packed_layout
 from .layouts import CheckedLayout
 
 __all__ = ["Derivation", "walk_order"]
 
-_NAN_PATTERN = 0x7FF77FF7
 _ROW_BITS = 14  # the longest row is 256 slices of 32 bytes
 
 
@@ -88,7 +87,7 @@ class Derivation(wiring.Component):
         ]
         with m.Switch(raw.fill):
             with m.Case(Fill.NAN):
-                m.d.comb += checked.fill.eq(_NAN_PATTERN)
+                m.d.comb += checked.fill.eq(NAN_FILL)
             with m.Case(Fill.CONSTANT):
                 m.d.comb += checked.fill.eq(raw.fill_constant)
         self._dimensions(m)

@@ -4,11 +4,10 @@ from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import Reduction
+from tilewright.golden.spec import LINE_BYTES, Reduction
 
 from ...lib.pick import pick
 from ...lib.stream import Queue
-from ...smem.params import LINE_BYTES
 from ..jobs import JobLayout, block_job
 from ..layouts import TransferLayout
 

@@ -5,8 +5,9 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tilewright.golden.spec import LINE_BYTES
+
 from ...smem.layouts import LineLayout
-from ...smem.params import LINE_BYTES
 from .realign import AlignedLayout
 from .tracker import ContextLayout
 

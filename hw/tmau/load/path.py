@@ -4,9 +4,10 @@ from amaranth import Module, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
+from tilewright.golden.spec import LINE_BYTES
+
 from ...lib.join import join
 from ...smem.layouts import LineLayout
-from ...smem.params import LINE_BYTES
 from ..layouts import CompletionLayout, RowLayout, StagedLineLayout, TransferLayout, WordLayout
 from .fill import LineAssembler
 from .realign import Realigner

@@ -4,11 +4,10 @@ from amaranth import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import Reduction
+from tilewright.golden.spec import BANKS, LINE_BYTES, Reduction
 
 from ...reduce.lane import ReduceLane
 from ...smem.layouts import CHUNK_BITS, LineLayout
-from ...smem.params import BANKS, LINE_BYTES
 from ..layouts import StagedLineLayout, WrittenLineLayout
 
 __all__ = ["SharedReducer"]

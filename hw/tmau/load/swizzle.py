@@ -4,8 +4,9 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tilewright.golden.spec import BANKS, CHUNK_BYTES
+
 from ...lib.crossbar import LaneCrossbar
-from ...smem.params import BANKS, CHUNK_BYTES
 from ...smem.swizzle import chunk_flips
 from ..layouts import CompletionLayout, WrittenLineLayout
 from .fill import AssembledLayout

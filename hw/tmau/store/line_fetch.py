@@ -5,9 +5,10 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tilewright.golden.spec import BANKS, LINE_BYTES
+
 from ...lib.crossbar import LaneCrossbar
 from ...smem.layouts import CHUNK_BITS
-from ...smem.params import BANKS, LINE_BYTES
 from ...smem.swizzle import chunk_flips
 from ..layouts import StagedLineLayout
 from .word_steps import WordStepLayout

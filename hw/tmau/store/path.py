@@ -4,10 +4,11 @@ from amaranth import Module, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
+from tilewright.golden.spec import LINE_BYTES
+
 from ...bus.writes import WriteBurstLayout, WriteResponseLayout, WriteWordLayout
 from ...lib.fork import Fork
 from ...lib.join import join
-from ...smem.params import LINE_BYTES
 from ..layouts import CompletionLayout, StagedLineLayout, StoreRunLayout, TransferLayout, WordLayout
 from .bursts import WriteGenerator
 from .finish import StoreFinisher

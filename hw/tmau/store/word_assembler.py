@@ -5,10 +5,11 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tilewright.golden.spec import LINE_BYTES
+
 from ...bus.writes import WriteWordLayout
 from ...lib.rotate import rotate_bytes
 from ...lib.stream import Queue
-from ...smem.params import LINE_BYTES
 from ..layouts import WordLayout
 from .finish import EndLayout
 from .line_fetch import ENTRIES, FetchedLayout

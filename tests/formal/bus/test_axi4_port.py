@@ -5,8 +5,8 @@ The subordinate is free to delay, to interleave and to end bursts where it likes
 
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
 
+from tilewright.golden.spec import PAGE_BYTES
 from tilewright.hw.bus.axi4_port import DESCRIPTOR_BYTES, ReadPort
-from tilewright.hw.bus.burst import PAGE_BYTES
 from tilewright.sim.formal import StreamRules, prove
 
 BUS_BYTES = 16

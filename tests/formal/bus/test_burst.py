@@ -3,7 +3,8 @@
 import pytest
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal
 
-from tilewright.hw.bus.burst import PAGE_BYTES, BurstSplitter
+from tilewright.golden.spec import PAGE_BYTES
+from tilewright.hw.bus.burst import BurstSplitter
 from tilewright.sim.formal import StreamRules, prove
 
 

@@ -7,7 +7,7 @@ go with their bursts follows from the proof of the beat sequencer, and from each
 import pytest
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal
 
-from tilewright.hw.bus.burst import PAGE_BYTES
+from tilewright.golden.spec import PAGE_BYTES
 from tilewright.hw.bus.write_guard import WriteGuard
 from tilewright.hw.bus.write_port import WritePort
 from tilewright.hw.lib.join import join

@@ -6,7 +6,7 @@ WLAST is right follows from the proof of the beat sequencer: each word takes one
 
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal
 
-from tilewright.hw.bus.burst import PAGE_BYTES
+from tilewright.golden.spec import PAGE_BYTES
 from tilewright.hw.bus.write_port import WritePort
 from tilewright.sim.formal import StreamRules, prove
 

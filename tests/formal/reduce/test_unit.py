@@ -8,8 +8,7 @@ left out, as no rule depends on what they compute.
 import pytest
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
-from tilewright.golden.spec import Reduction
-from tilewright.hw.bus.burst import PAGE_BYTES
+from tilewright.golden.spec import PAGE_BYTES, Reduction
 from tilewright.hw.reduce.unit import Reducer
 from tilewright.sim.formal import StreamRules, prove
 from tilewright.sim.harness.axi_monitor import OutstandingBursts

@@ -5,11 +5,11 @@ import pytest
 from amaranth.hdl import Elaboratable, Module
 
 from tilewright.golden import gemm_program
+from tilewright.golden.spec import BANKS, CHUNK_BYTES
 from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.hw.pe.datapath import PeDatapath
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.smem.layouts import CHUNK_BITS
-from tilewright.hw.smem.params import BANKS, CHUNK_BYTES
 from tilewright.hw.smem.top import SharedMemory
 from tilewright.sim.pysim.simulate import simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send

@@ -7,7 +7,7 @@ import pytest
 from amaranth import Module, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
 
-from tilewright.hw.smem.params import LINE_BYTES
+from tilewright.golden.spec import LINE_BYTES
 from tilewright.hw.tmau.load.shared_guard import SharedGuard
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.formal import StreamRules, prove
