@@ -12,7 +12,7 @@ from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import BANKS, BARRIER, CHUNK_BYTES, LINE_BYTES, BarrierOp, Opcode
 from tilewright.golden.tmau.tile import extent, footprint, row_bytes, tx_bytes
 
-from ..session.run import Run
+from ..session.run import TmauRun
 from ..usage import UsageError
 from .findings import Totals
 
@@ -39,13 +39,13 @@ class Batch:
         With their addresses in shared memory.
     shared : uint8 array
         All of shared memory, as the hardware left it.
-    run : Run
+    run : TmauRun
         With the answers to the consumer's reads, in the order of the boxes.
     """
 
     boxes: list
     shared: np.ndarray
-    run: Run
+    run: TmauRun
 
     def rows(self, tmap, address):
         """The bytes of a box that is not swizzled, one row (dimension 0, or a pixel) after the other."""
