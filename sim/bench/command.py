@@ -12,7 +12,7 @@ from tilewright.golden.tmau.tile import footprint
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..results import record
-from ..session.tmau import TmauSession
+from ..session import TmauSession
 from .line import HEAD, Line, row, share
 from .pe import measure_products
 from .tmau_cases import BLOCK_BYTES, BOXES, LATENCIES, copy_cases, steady_cases

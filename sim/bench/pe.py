@@ -8,7 +8,7 @@ from dataclasses import replace
 from tilewright.hw.pe.compute.mac import MacArray
 from tilewright.hw.pe.params import PE_PRESETS
 
-from ..session.pe import PeSession
+from ..session import PeSession
 from ..session.pe_program import PeProgram
 from .line import Line, share
 from .pe_cases import products, program_and_result

@@ -18,7 +18,8 @@ from amaranth.hdl import Const
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
-from ..hdl.verilog import conventional_ports, write_atomically
+from ..files import write_atomically
+from ..hdl.verilog import conventional_ports
 from ..hdl.yosys import run_yosys
 from ..results import record
 from .depth import longest_path

@@ -13,7 +13,7 @@ from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SEGMENT, SegmentElemen
 from tilewright.golden.spec.registers import Access
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 
-from ..hdl.verilog import write_atomically
+from ..files import write_atomically
 
 __all__ = ["configure", "header_text", "member_docs", "run"]
 

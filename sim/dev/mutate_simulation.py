@@ -11,7 +11,7 @@ from ..compare.batch_run import RandomRun
 from ..hdl.simulation import SimulationError
 from ..hdl.testbench import TOP
 from ..random.batches import random_batches
-from ..session.tmau import TmauSession
+from ..session import TmauSession
 from .mutants import SELECT, SELECT_WIDTH, mutate
 
 __all__ = ["survivors_of_simulation"]

@@ -7,13 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from .built_once import built_once, complaint
+from ..files import built_once
 
-__all__ = ["SIMULATORS", "Program", "build"]
+__all__ = ["SIMULATORS", "Program", "build", "complaint"]
 
 SIMULATORS = ("verilator", "icarus")
 
@@ -116,20 +115,21 @@ def _build(folder, verilog, commands, simulator):
 def _keep_runtime(folder, runtime):
     """Keeps the objects of Verilator's own library, a third of the work, for designs with the same options."""
     objects = list(folder.glob("verilated*.o"))
-    if objects and not runtime.exists():
-        kept = Path(tempfile.mkdtemp(dir=runtime.parent, prefix="unfinished-"))
-        for path in objects:
-            shutil.copy(path, kept)
-        try:
-            kept.rename(runtime)
-        except OSError:  # somebody else was faster
-            shutil.rmtree(kept)
+    if objects:
+        built_once(runtime, lambda draft: [shutil.copy(path, draft) for path in objects])
 
 
 def _execute(command, folder, simulator):
     done = subprocess.run(command, cwd=folder, env=_environment(), capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{simulator} could not build the simulation: {complaint(done)}")
+
+
+def complaint(done):
+    """The first line with an error in what a tool that failed has printed; a ``CompletedProcess`` with text."""
+    output = (done.stderr + done.stdout).splitlines()
+    reasons = [line for line in output if "rror" in line] or output or ["no message"]
+    return reasons[0].strip()
 
 
 def _verilator_root():

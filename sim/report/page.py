@@ -9,7 +9,7 @@ from PIL import Image
 
 from tilewright.hw.pe.params import PeParams
 
-from ..hdl.verilog import write_atomically
+from ..files import write_atomically
 from ..usage import UsageError
 from .charts import SWIZZLE_LAYOUTS, bank_map, bars, cycle_bars, timeline
 

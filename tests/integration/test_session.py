@@ -11,7 +11,7 @@ from tilewright.golden import TensorMap
 from tilewright.golden.spec import BarrierOp, Error, Opcode
 from tilewright.golden.spec.tmau.registers import TMAU_ID_VALUE
 from tilewright.sim.hdl.build import SIMULATORS
-from tilewright.sim.session.tmau import TmauSession
+from tilewright.sim.session import TmauSession
 
 PHOTO = np.random.default_rng(1).integers(0, 256, (20, 24, 16), np.uint8)  # seed 1
 BARRIER = 0xF00
