@@ -11,7 +11,10 @@ from amaranth.hdl import Assert, Assume, Elaboratable, Module, Signal, Value
 
 from .results import record
 
-__all__ = ["StreamRules", "prove"]
+__all__ = ["FOLDER", "StreamRules", "prove"]
+
+#: Where runs are left, a folder each.
+FOLDER = Path("build/formal")
 
 _MODES = ("prove", "bmc", "cover")
 
@@ -74,7 +77,7 @@ def prove(spec, ports, *, name, mode="prove", depth, engine="smtbmc yices", prov
     ports : sequence of Signal
         Inputs that are free in every cycle. An undriven signal that is not named here is constant.
     name : str
-        Of the folder under ``build/formal`` where the run is left; unique among all proofs.
+        Of the folder in :data:`FOLDER` where the run is left; unique among all proofs.
     mode : str
         ``"prove"``: for ever, by induction over ``depth`` cycles; ``"bmc"``: for ``depth`` cycles from the start;
         ``"cover"``: every ``Cover`` is reached within ``depth`` cycles.
@@ -88,7 +91,7 @@ def prove(spec, ports, *, name, mode="prove", depth, engine="smtbmc yices", prov
         raise ValueError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
     if proves and mode != "prove":
         raise ValueError(f"what is to hold for ever must be proved in mode prove, not {mode}")
-    folder = Path("build/formal") / name
+    folder = FOLDER / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "top.il").write_text(rtlil.convert(spec, ports=[Value.cast(port) for port in ports], platform="formal"))
     (folder / "run.sby").write_text(_SBY.format(mode=mode, depth=depth, engine=engine))
