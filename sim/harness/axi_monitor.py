@@ -23,12 +23,17 @@ class Axi4ReadMonitor(ChannelMonitor):
     max_burst, max_outstanding, patience : int
         See ``ChannelMonitor``.
 
+    Members
+    -------
+    arid, araddr, …, rready : In
+        The port, by the names and widths of the specification.
+    in_flight : Out(range(2 * max_outstanding << id_width))
+        Bursts accepted and not yet answered in full.
+
+    and those of ``ChannelMonitor``.
+
     Attributes
     ----------
-    arid, araddr, …, rready : Signal, in
-        The port, by the names of the specification.
-    in_flight : Signal, out
-        Bursts accepted and not yet answered in full.
     tables : list of OutstandingBursts
         One for each ID: for proofs.
     """
@@ -91,12 +96,17 @@ class Axi4WriteMonitor(ChannelMonitor):
     max_burst, max_outstanding, patience : int
         See ``ChannelMonitor``.
 
+    Members
+    -------
+    awid, awaddr, …, bready : In
+        The port, by the names and widths of the specification.
+    in_flight : Out(range(2 * max_outstanding))
+        Bursts asked for and not yet answered.
+
+    and those of ``ChannelMonitor``.
+
     Attributes
     ----------
-    awid, awaddr, …, bready : Signal, in
-        The port, by the names of the specification.
-    in_flight : Signal, out
-        Bursts asked for and not yet answered.
     table : OutstandingWrites
         By how much requests or data are ahead: for proofs.
     unanswered : list of Signal
@@ -177,9 +187,10 @@ class Axi4Monitor(wiring.Component):
         ``max_outstanding`` of either direction.
     max_burst : int
 
-    Attributes
-    ----------
-    violations, late : Signal, out
+    Members
+    -------
+    violations : Out(len(Rule))
+    late : Out(len(Wait))
         As of ``ChannelMonitor``, of both directions.
     """
 

@@ -1,4 +1,4 @@
-"""What the protocol monitors of both directions have in common: handshakes, requests, waits, and what is remembered."""
+"""What the protocol monitors of both directions have in common: handshakes, requests, waits, and what was seen."""
 
 from amaranth import Cat, Const, Module, ResetSignal, Signal
 from amaranth.lib import wiring
@@ -39,14 +39,14 @@ class ChannelMonitor(wiring.Component):
     outputs : dict of str to wiring.Member
         Further members.
 
-    Attributes
-    ----------
-    found : Signal, out
+    Members
+    -------
+    found : Out(len(Rule))
         Rules violated in this cycle, one bit for each ``Rule``. Combinational: proofs
         assume or assert this one.
-    violations : Signal, out
+    violations : Out(len(Rule))
         Rules violated so far, from the next cycle on. Survives a reset.
-    late : Signal, out
+    late : Out(len(Wait))
         Waits that have lasted too long, one bit for each ``Wait``. Survives a reset.
     """
 

@@ -40,22 +40,26 @@ class Harness(wiring.Component):
     arrays : dict of str to Array
         Further memories of the design that a session loads or dumps.
 
-    Attributes
-    ----------
-    issue_stall, seed : Signal, in
-        Probability, in 256ths, of a pause before each item of a script; and how all random pauses vary.
-    *port*\\ ``_count``, *port*\\ ``_after`` : Signal, in
-        Items of the port's script, and the ports that must have finished before: a bit each, in the order of
-        ``records.items``.
-    answer_stall : Signal, in
+    Members
+    -------
+    start : In(1)
+    issue_stall : In(8)
+        Probability, in 256ths, of a pause before each item of a script.
+    seed : In(16)
+        How all random pauses vary.
+    commands_count, … : In(range(records.depth + 1))
+        Items of each port's script.
+    commands_after, … : In(len(records.items))
+        Ports that must have finished before: a bit each, in the order of ``records.items``.
+    answer_stall : In(8)
         Probability of a pause before each answer of the consumer port, where there is one.
-    *port*\\ ``_done`` : Signal, out
-        Items that are complete.
-    *log*\\ ``_count`` : Signal, out
+    commands_done, … : Out(32)
+        Items of each port that are complete.
+    accepted_count, … : Out(32)
         Entries of each log that belongs to no port.
-    finished : Signal, out
+    finished : Out(1)
         All items of all ports are complete.
-    irq : Signal, out
+    irq : Out(1)
 
     and those of ``bus_members``.
     """

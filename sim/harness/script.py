@@ -34,7 +34,7 @@ class LogRowLayout(_RowLayout):
 
 
 class ScriptDriver(wiring.Component):
-    """Issues the first ``count`` items of its script as a stream, back to back if nobody pauses.
+    """Issues the first ``count`` items of its script as a stream, back to back without pauses.
 
     Parameters
     ----------
@@ -45,23 +45,24 @@ class ScriptDriver(wiring.Component):
     number : int
         Of its ``Stall``.
 
-    Attributes
-    ----------
-    o : stream, out
+    Members
+    -------
+    o : Out(stream of shape)
         The items.
-    start : Signal, in
+    start : In(1)
         Begin at the first item in the next cycle.
-    count : Signal, in
+    count : In(range(depth + 1))
         Items to issue.
-    enable : Signal, in
+    enable : In(1)
         Nothing is issued before it is high; once it is, it stays.
-    idle : Signal, in
+    idle : In(1)
         What was issued before is complete. An item whose ``wait`` is set is not issued before.
-    stall, seed : Signal, in
+    stall : In(8)
+    seed : In(16)
         Probability of a pause before an item, and how to vary it.
-    issued : Signal, out
+    issued : Out(range(depth + 1))
         Items that were accepted since the start.
-    finished : Signal, out
+    finished : Out(1)
         All were.
     """
 
@@ -121,17 +122,18 @@ class Log(wiring.Component):
     shape : shape-like
         Of an entry.
     depth : int
-        Entries it has room for.
+        Entries that fit.
 
-    Attributes
-    ----------
-    valid, entry : Signal, in
+    Members
+    -------
+    valid : In(1)
         Keep ``entry`` in this cycle.
-    cycle : Signal, in
+    entry : In(shape)
+    cycle : In(32)
         The time to keep with it.
-    start : Signal, in
+    start : In(1)
         Forget all.
-    count : Signal, out
+    count : Out(32)
         Entries since the start, lost ones included.
     """
 

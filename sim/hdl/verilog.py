@@ -14,7 +14,7 @@ from .yosys import run_yosys
 
 __all__ = ["PLATFORM", "conventional_ports", "to_verilog"]
 
-#: What components are elaborated for: they may ask ``platform == PLATFORM`` to use what only Verilog can express.
+#: What components are elaborated for: they may test ``platform == PLATFORM`` to use what only Verilog can express.
 PLATFORM = "verilog"
 
 # A plain ``write_verilog`` of Amaranth's RTLIL contains ``always @*``, with which Icarus Verilog may leave an output X

@@ -66,16 +66,10 @@ class CoreSession(MemorySession):
         ----------
         commands : sequence of dict or int
             As of ``TmauSession.run``.
-        program, segments, pages
+        program, segments, pages, barriers, after, limit
             As of ``PeSession.run``.
-        barriers : sequence of tuples
-            ``BarrierOp``, address, value; and True to repeat it until it is done.
         registers : sequence of tuples
             Engine (``"tmau"`` or ``"pe"``) and name of a register to read; or these, and the word to write.
-        after : dict of str to sequence of str
-            Ports that begin when others have finished; the program begins after segments and pages anyhow.
-        limit : int or None
-            Stop after so many cycles, wherever things are; the next run then begins with a reset.
 
         Returns
         -------

@@ -116,7 +116,7 @@ class MemorySession(Session):
         values = as_bytes(array)
         address = -(-self._free // align) * align
         if address + len(values) > self.global_memory.base + self.memory_bytes:
-            raise ValueError(f"global memory has no room for {len(values)} bytes more")
+            raise ValueError(f"global memory has no space for {len(values)} bytes more")
         self.global_memory.write(address, values)
         self._free = address + len(values)
         return address

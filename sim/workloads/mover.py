@@ -56,7 +56,7 @@ class Batch:
 class Mover:
     """Moves boxes in batches: as many as fit in shared memory side by side, issued back to back.
 
-    A batch begins with a pattern all over shared memory, with a line between boxes that nobody may write. Its boxes
+    A batch begins with a pattern all over shared memory, with a line between boxes that must not be written. Its boxes
     signal one barrier, on which a processor waits before the consumer reads. Afterwards all of shared memory must equal
     the golden model's.
 
@@ -142,12 +142,10 @@ class Mover:
         placed, free = [], LINE_BYTES
         for box in boxes:
             size = -(-footprint(box.tmap) // LINE_BYTES) * LINE_BYTES
-            room = self._params.smem.size_bytes - LINE_BYTES
-            if size > room:
-                raise UsageError(
-                    f"a box of {size} bytes and a barrier do not fit in {room + LINE_BYTES} of shared memory"
-                )
-            if free + size > LINE_BYTES + room:
+            capacity = self._params.smem.size_bytes
+            if size > capacity - LINE_BYTES:
+                raise UsageError(f"a box of {size} bytes and a barrier do not fit in {capacity} of shared memory")
+            if free + size > capacity:
                 yield placed
                 placed, free = [], LINE_BYTES
             placed.append((box, free))

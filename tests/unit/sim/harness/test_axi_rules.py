@@ -4,7 +4,7 @@ from tilewright.sim.harness.axi_rules import READ, WRITE, Party, Rule, Wait
 
 
 def test_parties():
-    """Every rule is somebody's; requests and written data are the manager's."""
+    """Each rule has one side; requests and written data are the manager's."""
     assert Rule.mask(Party.MANAGER) ^ Rule.mask(Party.SUBORDINATE) == (1 << len(Rule)) - 1
     assert {rule.channel for rule in Rule.select(Party.MANAGER)} == {"AR", "AW", "W"}
     assert {rule.channel for rule in Rule.select(Party.SUBORDINATE)} == {"R", "B"}
