@@ -5,6 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..hdl.testbench import Array
+from .log import Log
 from .memory_model import CHANNELS
 from .ports import (
     bus_members,
@@ -16,7 +17,7 @@ from .ports import (
     serve_reads,
     shared_memory_arrays,
 )
-from .script import Log, ScriptDriver
+from .script_driver import ScriptDriver
 
 __all__ = ["Harness"]
 

@@ -3,7 +3,7 @@
 from operator import index
 
 from ..harness.records import TRACES
-from ..harness.script import ScriptRowLayout
+from ..harness.script_driver import ScriptRowLayout
 from ..hdl.designs import cached_design
 from ..hdl.packing import pack_rows
 from ..hdl.simulation import Simulation, SimulationError
@@ -122,8 +122,7 @@ class Session:
             rows = scripts.get(port, ())
             if len(rows) > depth:
                 raise ValueError(f"a run must have at most {depth} {port}, not {len(rows)}")
-            row = ScriptRowLayout(shape)
-            self.simulation.load(f"{port}_script", 0, pack_rows(row, rows, row.bytes))
+            self.simulation.load(f"{port}_script", 0, pack_rows(ScriptRowLayout(shape), rows))
             self.simulation.controls[f"{port}_count"] = len(rows)
             self.simulation.controls[f"{port}_after"] = sum(1 << ports.index(other) for other in after.get(port, ()))
 

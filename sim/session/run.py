@@ -10,9 +10,9 @@ from tilewright.golden.spec import BANKS, CHUNK_BYTES, COMMAND, Error
 from tilewright.golden.spec.pe.errors import PeError
 
 from ..harness.axi_rules import Rule, Wait
+from ..harness.log import LogRowLayout
 from ..harness.records import READ_IDS
-from ..harness.script import LogRowLayout
-from ..hdl.packing import unpack_column
+from ..hdl.packing import row_bytes, unpack_column
 
 __all__ = ["BarrierAnswer", "CommandStamp", "CoreRun", "Logs", "PeRun", "RegisterAnswer", "TmauRun", "Trace"]
 
@@ -47,7 +47,7 @@ class Logs:
 
     def _column(self, name, *path):
         row = self._rows[name]
-        rows = self._arrays.get(f"{name}_log", np.zeros((0, row.bytes), np.uint8))
+        rows = self._arrays.get(f"{name}_log", np.zeros((0, row_bytes(row)), np.uint8))
         return unpack_column(row, rows, *path)
 
 
