@@ -29,8 +29,7 @@ class MonitoredSubsystem(wiring.Component):
     violations : Out(len(Rule))
     late : Out(len(Wait))
         As of ``Axi4Monitor``.
-
-    and those of ``TmauSubsystem``.
+    *those of TmauSubsystem* : Out(1)
     """
 
     def __init__(self, params):

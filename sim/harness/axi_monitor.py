@@ -20,17 +20,17 @@ class Axi4ReadMonitor(ChannelMonitor):
     ----------
     addr_width, data_width, id_width : int
         Bits of ARADDR, RDATA and ARID.
-    max_burst, max_outstanding, patience : int
-        See ``ChannelMonitor``.
+    max_outstanding : int
+    **limits
+        ``max_burst`` and ``patience``; see ``ChannelMonitor``.
 
     Members
     -------
-    arid, araddr, …, rready : In
-        The port, by the names and widths of the specification.
+    *arid and all others of the port* : In(id_width)
+        By the names of the specification, each with its width.
     in_flight : Out(range(2 * max_outstanding << id_width))
         Bursts accepted and not yet answered in full.
-
-    and those of ``ChannelMonitor``.
+    *those of ChannelMonitor* : Out(len(Rule))
 
     Attributes
     ----------
@@ -38,19 +38,13 @@ class Axi4ReadMonitor(ChannelMonitor):
         One for each ID: for proofs.
     """
 
-    def __init__(self, *, addr_width, data_width, id_width, max_burst, max_outstanding, patience=10_000):
+    def __init__(self, *, addr_width, data_width, id_width, max_outstanding, **limits):
         channels = {
             "ar": {"id": id_width, "addr": addr_width} | _REQUEST,
             "r": {"id": id_width, "data": data_width, "resp": 2, "last": 1},
         }
-        super().__init__(
-            channels,
-            data_width=data_width,
-            max_burst=max_burst,
-            max_outstanding=max_outstanding,
-            patience=patience,
-            outputs={"in_flight": Out(range(2 * max_outstanding << id_width))},
-        )
+        outputs = {"in_flight": Out(range(2 * max_outstanding << id_width))}
+        super().__init__(channels, data_width=data_width, max_outstanding=max_outstanding, outputs=outputs, **limits)
         self.tables = [OutstandingBursts(max_outstanding) for _ in range(1 << id_width)]
 
     def check_order(self, m, after_reset):
@@ -93,17 +87,17 @@ class Axi4WriteMonitor(ChannelMonitor):
     ----------
     addr_width, data_width, id_width : int
         Bits of AWADDR, WDATA and AWID.
-    max_burst, max_outstanding, patience : int
-        See ``ChannelMonitor``.
+    max_outstanding : int
+    **limits
+        ``max_burst`` and ``patience``; see ``ChannelMonitor``.
 
     Members
     -------
-    awid, awaddr, …, bready : In
-        The port, by the names and widths of the specification.
+    *awid and all others of the port* : In(id_width)
+        By the names of the specification, each with its width.
     in_flight : Out(range(2 * max_outstanding))
         Bursts asked for and not yet answered.
-
-    and those of ``ChannelMonitor``.
+    *those of ChannelMonitor* : Out(len(Rule))
 
     Attributes
     ----------
@@ -113,20 +107,14 @@ class Axi4WriteMonitor(ChannelMonitor):
         Bursts of each ID, request and data accepted, that have no response yet: for proofs.
     """
 
-    def __init__(self, *, addr_width, data_width, id_width, max_burst, max_outstanding, patience=10_000):
+    def __init__(self, *, addr_width, data_width, id_width, max_outstanding, **limits):
         channels = {
             "aw": {"id": id_width, "addr": addr_width} | _REQUEST,
             "w": {"data": data_width, "strb": data_width // 8, "last": 1},
             "b": {"id": id_width, "resp": 2},
         }
-        super().__init__(
-            channels,
-            data_width=data_width,
-            max_burst=max_burst,
-            max_outstanding=max_outstanding,
-            patience=patience,
-            outputs={"in_flight": Out(range(2 * max_outstanding))},
-        )
+        outputs = {"in_flight": Out(range(2 * max_outstanding))}
+        super().__init__(channels, data_width=data_width, max_outstanding=max_outstanding, outputs=outputs, **limits)
         self.table = OutstandingWrites(depth=max_outstanding, id_width=id_width)
         self.unanswered = [
             Signal(range(2 * max_outstanding), name=f"unanswered_{number}") for number in range(1 << id_width)

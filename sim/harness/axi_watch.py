@@ -50,7 +50,7 @@ class ChannelMonitor(wiring.Component):
         Waits that have lasted too long, one bit for each ``Wait``. Survives a reset.
     """
 
-    def __init__(self, channels, *, data_width, max_burst, max_outstanding, patience, outputs):
+    def __init__(self, channels, *, data_width, max_burst, max_outstanding, outputs, patience=10_000):
         if not 1 <= max_burst <= 256:
             raise ValueError(f"max_burst must be 1 to 256, not {max_burst!r}")
         if max_outstanding < 1:

@@ -48,21 +48,20 @@ class Harness(wiring.Component):
         Probability, in 256ths, of a pause before each item of a script.
     seed : In(16)
         How all random pauses vary.
-    commands_count, … : In(range(records.depth + 1))
-        Items of each port's script.
-    commands_after, … : In(len(records.items))
+    *commands_count and that of each other port* : In(range(records.depth + 1))
+        Items of its script.
+    *commands_after and that of each other port* : In(len(records.items))
         Ports that must have finished before: a bit each, in the order of ``records.items``.
-    answer_stall : In(8)
-        Probability of a pause before each answer of the consumer port, where there is one.
-    commands_done, … : Out(32)
-        Items of each port that are complete.
-    accepted_count, … : Out(32)
-        Entries of each log that belongs to no port.
+    answer_stall : In(8) if "reads" in records.items
+        Probability of a pause before each answer of the consumer port.
+    *commands_done and that of each other port* : Out(32)
+        Items that are complete.
+    *accepted_count and that of each log that belongs to no port* : Out(32)
+        Entries.
     finished : Out(1)
         All items of all ports are complete.
     irq : Out(1)
-
-    and those of ``bus_members``.
+    *those of bus_members, where there is a bus* : In(8)
     """
 
     def __init__(self, dut, records, *, smem, bus=None, memory_words=0, arrays=None):

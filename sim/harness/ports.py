@@ -31,12 +31,9 @@ __all__ = [
 def bus_members(params):
     """Members of a harness with global memory on an AXI4 port.
 
-    latency, base, words, ar_stall, …, error_first, … : in
-        See ``MemoryModel``.
-    data_requests, data_beats, descriptor_requests, … : out
-        Accepted AR and R of each ID since the start.
-    violations, late : out
-        See ``Axi4Monitor``.
+    Inputs are those of the ``MemoryModel``: ``latency``, ``ar_stall``, ``error_first`` and so on. Outputs are
+    ``violations`` and ``late`` of the ``Axi4Monitor``, and accepted AR and R of each ID since the start:
+    ``data_requests``, ``data_beats``, ``descriptor_requests`` and so on.
     """
     word = unsigned(params.word_width)
     stalls = {f"{channel}_stall": In(8) for channel in CHANNELS}
