@@ -57,7 +57,7 @@ static inline uint64_t tw_get(const uint64_t *words, unsigned lsb, unsigned widt
 }
 """
 
-#: Enumerations of the processing engine; names that others could want have a prefix.
+#: Enumerations of the processing engine; names that are common words have a prefix.
 _PE_ENUMERATIONS = [SegmentElement, PeError, Operation, MmType, Compare, Source, Put]
 _PREFIXES = dict.fromkeys((Operation, MmType, Compare, Source, Put), "PE_")
 

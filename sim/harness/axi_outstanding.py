@@ -1,4 +1,4 @@
-"""What the protocol monitors know of bursts that are under way."""
+"""What the protocol monitors keep of bursts that are under way."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring

@@ -21,7 +21,7 @@ class ChannelMonitor(wiring.Component):
     """Watches some channels of an AXI4 port; drives none of its signals.
 
     Connect it with :meth:`observe`. Rules and their owners are in ``axi_rules``. While reset is
-    asserted only the rules on reset are checked. After a violation, what the monitor knows of bursts under way may be
+    asserted only the rules on reset are checked. After a violation, what the monitor holds of bursts under way may be
     wrong, so only the first report counts.
 
     Parameters
