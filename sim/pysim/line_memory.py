@@ -18,7 +18,7 @@ class LineMemory:
     Parameters
     ----------
     port : interface
-        With ``writes``, ``fetches`` and ``line`` as of the load path.
+        With ``writes``, ``fetches`` and ``line`` as of the load half.
     contents : uint8 array
         Changed in place.
     stall : float
