@@ -39,8 +39,8 @@ waves: $(READY) ## run one test and leave its waveforms in build/waves/ [T=path 
 	@$(if $(T),,echo "make waves needs the test to run, as in: make waves T=tests/unit/lib/test_stream.py"; exit 2;) \
 		TILEWRIGHT_WAVES=1 $(BIN)/pytest $(T)
 
-mutate: $(READY) ## count the mutants that random runs and proofs notice, some minutes [ROOM=]
-	@$(TILEWRIGHT) mutate $(if $(ROOM),--room $(ROOM))
+mutate: $(READY) ## count the mutants that random runs and proofs notice, some minutes [BLOCK=]
+	@$(TILEWRIGHT) mutate $(if $(BLOCK),--block $(BLOCK))
 
 docs: $(READY) ## build the documentation in build/docs/site/
 	@$(TILEWRIGHT) docs

@@ -15,7 +15,7 @@ __all__ = ["COMMANDS", "main"]
 
 #: Subcommands: module and one line of help.
 COMMANDS = {
-    "area": ("tilewright.sim.dev.area", "count tables, flip-flops and levels of logic of every room"),
+    "area": ("tilewright.sim.dev.area", "count tables, flip-flops and levels of logic of every block"),
     "asm": ("tilewright.sim.asm.command", "assemble commands or instructions from text, or write the text of words"),
     "bench": ("tilewright.sim.bench.command", "measure latencies and utilisation against their targets"),
     "docs": ("tilewright.sim.dev.docs", "build the documentation"),

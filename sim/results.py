@@ -1,16 +1,17 @@
-"""Figures that tests and benches leave behind, for reports that nobody writes by hand.
+"""Figures that tests and benches leave behind, for reports that are made from them.
 
 A suite calls :func:`record` once it knows its figures; each call leaves one small file in ``build/results/``, and the
 next run of the same suite replaces it. ``tilewright stages`` reads them.
 """
 
 import json
-import os
 import re
 import subprocess
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+
+from .files import write_atomically
 
 __all__ = ["FOLDER", "load", "record"]
 
@@ -31,11 +32,8 @@ def record(name, **figures):
     """
     if not re.fullmatch(r"[a-z0-9]+([-_.][a-z0-9]+)*", name):
         raise ValueError(f"a result's name is lower-case words joined by hyphens, not {name!r}")
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    # Written beside and moved: a reader never sees half a file, and two workers cannot mix theirs.
-    draft = FOLDER / f".{name}.{os.getpid()}"
-    draft.write_text(json.dumps(figures | {"commit": _commit(), "date": _today()}, indent=1) + "\n")
-    draft.replace(FOLDER / f"{name}.json")
+    figures |= {"commit": _commit(), "date": _today()}
+    write_atomically(FOLDER / f"{name}.json", json.dumps(figures, indent=1) + "\n")
 
 
 def load(pattern):

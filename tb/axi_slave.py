@@ -1,7 +1,7 @@
-"""An AXI4 read subordinate of our own, as nasty as the specification allows, and what the one for writes shares.
+"""What our two AXI4 subordinates share, one for reads and one for writes, as nasty as the specification allows.
 
-:class:`AxiReadSlave` is a cycle model without a simulator in it, so that it can be tested by itself; :func:`serve`
-connects it to the pins of a design in cocotb.
+Each is a cycle model without a simulator in it, so that it can be tested by itself; :func:`serve` connects it to the
+pins of a design in cocotb.
 """
 
 import random
@@ -10,7 +10,7 @@ from enum import IntEnum
 
 from cocotb.triggers import RisingEdge
 
-__all__ = ["AxiReadSlave", "Beat", "Faults", "Knobs", "Request", "Response", "serve"]
+__all__ = ["AxiSlave", "Faults", "Knobs", "Request", "Response", "serve"]
 
 
 class Response(IntEnum):
@@ -62,18 +62,8 @@ class Request:
     beats: int
 
 
-@dataclass(frozen=True)
-class Beat:
-    """What the slave drives on the R channel while RVALID is high."""
-
-    id: int
-    data: int
-    response: Response
-    last: bool
-
-
 class Faults:
-    """Which bus words answer with an error: those that somebody has asked for, and those behind the memory.
+    """Which bus words answer with an error: those that a test has named, and those behind the memory.
 
     Parameters
     ----------
@@ -104,26 +94,18 @@ class Faults:
         return Response.OKAY if 0 <= address <= self._size - self._word_bytes else Response.DECERR
 
 
-@dataclass(eq=False)
-class _Burst:
-    """A burst in flight: where its next beat comes from, and the first cycle in which it may come."""
+class AxiSlave:
+    """What both have: a memory, its errors, and what is random.
 
-    id: int
-    address: int
-    beats: int
-    due: int
-    started: bool = False
-
-
-class AxiReadSlave:
-    """Answers reads of ``memory``; call :meth:`tick` once for every rising clock edge.
-
-    An address outside the memory is answered with DECERR and zeros. Answers to one ID are in the order of its requests.
+    A subclass has ``tick(…)``, to be called once for every rising clock edge with what the manager shows in the cycle
+    that ends; ``reset()``; and for :func:`serve` the names of the pins that it reads and drives, ``INPUTS`` and
+    ``OUTPUTS``, ``sample(pin)``, which makes the arguments of ``tick`` of the values of pins by name, and
+    ``outputs()``, the values to drive by name.
 
     Parameters
     ----------
     memory : bytes-like
-        Contents from address 0 on; read when a beat is first shown.
+        Contents from address 0 on; what lies behind them answers DECERR.
     word_bytes : int
         Bytes of a bus word.
     knobs : Knobs
@@ -133,10 +115,6 @@ class AxiReadSlave:
 
     Attributes
     ----------
-    arready : bool
-        ARREADY in the coming cycle.
-    beat : Beat or None
-        The R channel in the coming cycle; None is RVALID low.
     requests : list of Request
         Every request accepted so far, in order.
     faults : Faults
@@ -153,69 +131,8 @@ class AxiReadSlave:
         self._cycle = 0
         self.reset()
 
-    def reset(self):
-        """Forgets what is in flight; the coming cycle is idle."""
-        self._bursts = []
-        self.arready = False
-        self.beat = None
-
-    @property
-    def idle(self):
-        """Nothing is in flight."""
-        return self.beat is None and not self._bursts
-
-    def tick(self, request, rready):
-        """A clock edge.
-
-        Parameters
-        ----------
-        request : Request or None
-            What the manager shows on the AR channel in the cycle that ends; None if ARVALID is low.
-        rready : bool
-            RREADY in the cycle that ends.
-        """
-        self._cycle += 1
-        accepted = request is not None and self.arready
-        if accepted:
-            self.requests.append(request)
-            due = self._cycle + self.knobs.latency
-            self._bursts.append(_Burst(request.id, request.address, request.beats, due))
-        seen = request is not None and not accepted
-        self.arready = (seen or not self.knobs.ready_after_valid) and not self._chance(self.knobs.ar_stall)
-        if self.beat is None or rready:
-            self.beat = self._next_beat()
-
     def _chance(self, probability):
         return self._random.random() < probability
-
-    def _next_beat(self):
-        candidates = self._candidates()
-        if not candidates or self._chance(self.knobs.r_stall):
-            return None
-        burst = self._random.choice(candidates)
-        response = self.faults.response(burst.address)
-        data = bytes(self.memory[burst.address : burst.address + self._word_bytes])
-        beat = Beat(burst.id, int.from_bytes(data, "little"), response, last=burst.beats == 1)
-        burst.started = True
-        burst.address += self._word_bytes
-        burst.beats -= 1
-        if not burst.beats:
-            self._bursts.remove(burst)
-        return beat
-
-    def _candidates(self):
-        """Bursts of which the next beat may come now."""
-        heads = {}
-        for burst in self._bursts:
-            heads.setdefault(burst.id, burst)
-        choice = [burst for burst in heads.values() if burst.due <= self._cycle]
-        if not self.knobs.reorder:
-            # Interleaved, younger bursts may begin, but none ends before the oldest.
-            oldest = self._bursts[0] if self._bursts else None
-            choice = [burst for burst in choice if burst is oldest or (self.knobs.interleave and burst.beats > 1)]
-        if not self.knobs.interleave:
-            choice = [burst for burst in choice if burst.started] or choice
-        return choice
 
 
 async def serve(slave, port, clock, reset):
@@ -223,38 +140,26 @@ async def serve(slave, port, clock, reset):
 
     Parameters
     ----------
+    slave : AxiSlave
     port : callable
-        Handle of a pin by its AXI4 name: ``port("arvalid")``. It may return None for ``arid`` and ``rid``.
+        Handle of a pin by its AXI4 name: ``port("arvalid")``.
     clock, reset : handles
         While ``reset`` is high at a clock edge, the slave is reset.
     """
-    ar = {name: port(name) for name in ("arvalid", "arready", "arid", "araddr", "arlen")}
-    r = {name: port(name) for name in ("rvalid", "rready", "rid", "rdata", "rresp", "rlast")}
-    shown = None
+    inputs = {name: port(name) for name in slave.INPUTS}
+    outputs = {name: port(name) for name in slave.OUTPUTS}
+    shown = {}
 
-    def drive(beat):
-        r["rvalid"].value = beat is not None
-        if beat is not None:
-            r["rdata"].value = beat.data
-            r["rresp"].value = int(beat.response)
-            r["rlast"].value = beat.last
-            if r["rid"] is not None:
-                r["rid"].value = beat.id
+    def drive(values):
+        for name, value in values.items():
+            if shown.get(name) != value:
+                shown[name] = outputs[name].value = value
 
-    drive(Beat(0, 0, Response.OKAY, False))
-    drive(None)
-    ar["arready"].value = 0
+    drive(dict.fromkeys(outputs, 0))
     while True:
+        drive(slave.outputs())
         await RisingEdge(clock)
         if int(reset.value):
             slave.reset()
         else:
-            request = None
-            if int(ar["arvalid"].value):
-                number = int(ar["arid"].value) if ar["arid"] is not None else 0
-                request = Request(number, int(ar["araddr"].value), int(ar["arlen"].value) + 1)
-            slave.tick(request, bool(int(r["rready"].value)))
-        ar["arready"].value = slave.arready
-        if slave.beat is not shown:
-            shown = slave.beat
-            drive(shown)
+            slave.tick(*slave.sample(lambda name: int(inputs[name].value)))

@@ -1,18 +1,10 @@
-"""An AXI4 write subordinate of our own, beside the one for reads in ``axi_slave.py``, and as nasty.
+"""An AXI4 write subordinate of our own."""
 
-:class:`AxiWriteSlave` is a cycle model without a simulator in it; :func:`serve_writes` connects it to pins in cocotb.
-"""
-
-import random
 from dataclasses import dataclass, field
 
-from cocotb.triggers import RisingEdge
+from .axi_slave import AxiSlave, Request, Response
 
-from .axi_slave import Faults, Knobs, Request, Response
-
-__all__ = ["Answer", "AxiWriteSlave", "WriteBeat", "serve_writes"]
-
-_PLAIN = Knobs()
+__all__ = ["Answer", "AxiWriteSlave", "WriteBeat"]
 
 
 @dataclass(frozen=True)
@@ -45,23 +37,12 @@ class _Burst:
         return self.request is not None and bool(self.beats) and self.beats[-1].last
 
 
-class AxiWriteSlave:
+class AxiWriteSlave(AxiSlave):
     """Takes writes into ``memory``; call :meth:`tick` once for every rising clock edge.
 
     Data may come before their request. A burst is written when its answer is first shown, as late as it may be; a beat
     that is answered with an error is not. Answers to one ID are in the order of its requests. Of the knobs,
     ``interleave`` means nothing here.
-
-    Parameters
-    ----------
-    memory : bytearray
-        Contents from address 0 on; what lies behind them answers DECERR.
-    word_bytes : int
-        Bytes of a bus word.
-    knobs : Knobs
-        May be replaced between any two cycles by assigning to the attribute.
-    seed : int
-        Of everything random.
 
     Attributes
     ----------
@@ -69,21 +50,12 @@ class AxiWriteSlave:
         AWREADY and WREADY in the coming cycle.
     answer : Answer or None
         The B channel in the coming cycle; None is BVALID low.
-    requests : list of Request
-        Every request accepted so far, in order.
-    faults : Faults
-        Where answers are errors.
+
+    and those of ``AxiSlave``, whose memory is a bytearray.
     """
 
-    def __init__(self, memory, *, word_bytes, knobs=_PLAIN, seed):
-        self.memory = memory
-        self.knobs = knobs
-        self.requests = []
-        self.faults = Faults(len(memory), word_bytes)
-        self._word_bytes = word_bytes
-        self._random = random.Random(seed)
-        self._cycle = 0
-        self.reset()
+    INPUTS = ("awvalid", "awid", "awaddr", "awlen", "wvalid", "wdata", "wstrb", "wlast", "bready")
+    OUTPUTS = ("awready", "wready", "bvalid", "bid", "bresp")
 
     def reset(self):
         """Forgets what is in flight, and does not write it; the coming cycle is idle."""
@@ -126,6 +98,19 @@ class AxiWriteSlave:
         if self.answer is None or bready:
             self.answer = self._next_answer()
 
+    def sample(self, pin):
+        """Arguments of :meth:`tick`."""
+        request = Request(pin("awid"), pin("awaddr"), pin("awlen") + 1) if pin("awvalid") else None
+        beat = WriteBeat(pin("wdata"), pin("wstrb"), bool(pin("wlast"))) if pin("wvalid") else None
+        return request, beat, bool(pin("bready"))
+
+    def outputs(self):
+        """Values of pins."""
+        values = {"awready": int(self.awready), "wready": int(self.wready), "bvalid": int(self.answer is not None)}
+        if self.answer is not None:
+            values |= {"bid": self.answer.id, "bresp": int(self.answer.response)}
+        return values
+
     def _next(self, wanted):
         """The oldest burst that is ``wanted``, or a new one."""
         for burst in self._bursts:
@@ -145,9 +130,6 @@ class AxiWriteSlave:
         if self.knobs.data_first:
             # Only for data that are there: the manager must not wait for AWREADY before it shows them.
             self.awready = self.awready and any(burst.request is None for burst in self._bursts)
-
-    def _chance(self, probability):
-        return self._random.random() < probability
 
     def _next_answer(self):
         candidates = self._candidates()
@@ -178,44 +160,3 @@ class AxiWriteSlave:
                     if beat.strobe >> byte & 1:
                         self.memory[address + byte] = raw[byte]
         return max(responses)
-
-
-async def serve_writes(slave, port, clock, reset):
-    """Connects ``slave`` to pins in cocotb; never returns. Start it before the first clock edge.
-
-    Parameters
-    ----------
-    port : callable
-        Handle of a pin by its AXI4 name: ``port("awvalid")``.
-    clock, reset : handles
-        While ``reset`` is high at a clock edge, the slave is reset.
-    """
-    names = ("awvalid", "awready", "awid", "awaddr", "awlen", "wvalid", "wready", "wdata", "wstrb", "wlast")
-    pins = {name: port(name) for name in (*names, "bvalid", "bready", "bid", "bresp")}
-
-    def number(name):
-        return int(pins[name].value)
-
-    def drive():
-        pins["awready"].value = slave.awready
-        pins["wready"].value = slave.wready
-        pins["bvalid"].value = slave.answer is not None
-        if slave.answer is not None:
-            pins["bid"].value = slave.answer.id
-            pins["bresp"].value = int(slave.answer.response)
-
-    pins["bid"].value = 0
-    pins["bresp"].value = 0
-    drive()
-    while True:
-        await RisingEdge(clock)
-        if int(reset.value):
-            slave.reset()
-        else:
-            request = beat = None
-            if number("awvalid"):
-                request = Request(number("awid"), number("awaddr"), number("awlen") + 1)
-            if number("wvalid"):
-                beat = WriteBeat(number("wdata"), number("wstrb"), bool(number("wlast")))
-            slave.tick(request, beat, bool(number("bready")))
-        drive()

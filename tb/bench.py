@@ -53,10 +53,10 @@ class Bench:
         With the contents that both memories of the device must have.
     reads, read_data, barriers, barrier_results, commands : Source, Sink
     registers : AxiLiteMaster
-        Somebody else's.
+        Of cocotbext-axi.
     done : dict of int to bool
         Tag of every command that has ended, and whether with an error. Tags are never used twice; 0 is for commands
-        that nobody waits for.
+        whose end does not matter.
     """
 
     def __init__(self, dut, params, rng):
@@ -141,8 +141,8 @@ class Bench:
         command = {"opcode": Opcode.COPY_BLOCK, "tag": self._next_tag(), "size": size}
         for side in ("source", "destination"):
             space = rng.choice(list(Space))
-            room = self.tile_bytes if space == Space.SHARED else self.tensor_bytes
-            command |= {f"{side}_space": space, side: 16 * rng.randint(0, (room - size) // 16)}
+            limit = self.tile_bytes if space == Space.SHARED else self.tensor_bytes
+            command |= {f"{side}_space": space, side: 16 * rng.randint(0, (limit - size) // 16)}
         return command
 
     def _next_tag(self):

@@ -7,7 +7,7 @@ from cocotb.clock import Clock
 from cocotb.queue import Queue
 from cocotb.triggers import RisingEdge, with_timeout
 
-__all__ = ["PERIOD", "Sink", "Source", "allow_only_cocotbext_warnings", "optional_pin", "reset", "start_clock"]
+__all__ = ["PERIOD", "Sink", "Source", "allow_only_cocotbext_warnings", "reset", "start_clock"]
 
 #: Of the clock, in simulator steps: the generated Verilog has no time scale.
 PERIOD = 10
@@ -19,13 +19,8 @@ def allow_only_cocotbext_warnings():
     warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"cocotbext\.axi|cocotb_bus")
 
 
-def optional_pin(dut, name):
-    """Handle of a pin, or None if the design has none of that name (a port of no bits)."""
-    return getattr(dut, name, None)
-
-
 def start_clock(dut):
-    """Starts ``clk`` low, as Icarus Verilog wants it."""
+    """Starts ``clk`` low, as Icarus Verilog needs it."""
     Clock(dut.clk, PERIOD, "step").start(start_high=False)
 
 
@@ -114,6 +109,6 @@ class Sink:
         return await with_timeout(self._items.get(), cycles * PERIOD, "step")
 
     def clear(self):
-        """Forgets items that nobody has asked for."""
+        """Forgets items that have come and were not taken with :meth:`get`."""
         while not self._items.empty():
             self._items.get_nowait()

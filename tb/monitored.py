@@ -24,10 +24,12 @@ VARIANTS = {
 class MonitoredSubsystem(wiring.Component):
     """All ports of ``TmauSubsystem``, and what the monitors of its bus have seen.
 
-    Attributes
-    ----------
-    violations, late : Signal, out
+    Members
+    -------
+    violations : Out(len(Rule))
+    late : Out(len(Wait))
         As of ``Axi4Monitor``.
+    *those of TmauSubsystem* : Out(1)
     """
 
     def __init__(self, params):

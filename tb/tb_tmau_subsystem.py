@@ -18,10 +18,11 @@ from tilewright.golden.tmau.load import load
 from tilewright.golden.tmau.reduce import is_legal
 from tilewright.golden.tmau.tile import tx_bytes, walk
 
-from .axi_slave import AxiReadSlave, Knobs, Response, serve
-from .axi_write_slave import AxiWriteSlave, serve_writes
+from .axi_read_slave import AxiReadSlave
+from .axi_slave import Knobs, Response, serve
+from .axi_write_slave import AxiWriteSlave
 from .bench import REGISTER, Bench
-from .common import allow_only_cocotbext_warnings, optional_pin
+from .common import allow_only_cocotbext_warnings
 from .monitored import VARIANTS
 from .tiles import PAGE, TileLoad, random_tile
 
@@ -71,9 +72,9 @@ async def _compare(bench, rng, count):
 async def _with_own_slave(dut, rng, knobs):
     """A started bench whose memory answers through our slaves; returns it, and the one for reads."""
     bench = Bench(dut, PARAMS, rng)
-    for kind, connect in ((AxiWriteSlave, serve_writes), (AxiReadSlave, serve)):
+    for kind in (AxiWriteSlave, AxiReadSlave):
         slave = kind(bench.memory, word_bytes=PARAMS.bus_bytes, knobs=knobs, seed=rng.random())
-        cocotb.start_soon(connect(slave, lambda name: optional_pin(dut, f"m_axi_{name}"), dut.clk, dut.rst))
+        cocotb.start_soon(serve(slave, lambda name: getattr(dut, f"m_axi_{name}"), dut.clk, dut.rst))
     await bench.start()
     return bench, slave
 
@@ -170,7 +171,7 @@ def _plain(rng, *, address, row, rows):
     return TileLoad(tmap, (0, 0), 128 * rng.randrange(8))
 
 
-#: Where an error is put: which half of the descriptor, or which word of the data.
+#: Where an error is put: which end of the descriptor, or which word of the data.
 PLACES = ("descriptor first", "descriptor last", "first", "middle", "last")
 
 

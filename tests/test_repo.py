@@ -58,7 +58,8 @@ ROOMS = {
 }  # fmt: skip
 
 #: Folders, the first of which does not import the second although the order would let it.
-STRANGERS = (("hw/pe", "hw/tmau"), ("hw/tmau/store", "hw/tmau/load"), ("sim/replay", "sim/random"))
+STRANGERS = (("hw/pe", "hw/tmau"), ("hw/tmau/store", "hw/tmau/load"), ("sim/replay", "sim/random"),
+             ("sim/hdl", "sim/results"), ("sim/harness", "sim/results"), ("sim/session", "sim/results"))  # fmt: skip
 
 #: Stems without a test file of their own. They hold shapes and numbers, which the tests of their users check.
 NO_TEST = {"__init__", "axi4", "commands", "layouts", "params", "writes"}
@@ -98,7 +99,7 @@ def python_files(*folders):
 def text_files():
     """Files that are committed: everything in the folders, and the files beside them, that is text."""
     paths = chain(ROOT.iterdir(), *((ROOT / folder).rglob("*") for folder in (*FOLDERS, "tests", "docs", ".ci")))
-    suffixes = {"", ".md", ".py", ".toml", ".json", ".svg", ".yml", ".v", ".sv", ".h", ".cc", ".cu"}
+    suffixes = {"", ".md", ".py", ".toml", ".json", ".html", ".svg", ".yml", ".v", ".sv", ".h", ".cc", ".cu"}
     return sorted(p for p in paths if p.is_file() and p.suffix in suffixes and "__pycache__" not in p.parts)
 
 
@@ -217,9 +218,8 @@ def test_rooms_import_in_one_direction(folder):
     for path in python_files(folder):
         here = room(path, folder)
         for node, module in imported_modules(path):
-            there = (
-                room(ROOT.joinpath(*module.split(".")), folder) if inside(module, [folder.replace("/", ".")]) else ""
-            )
+            near = inside(module, [folder.replace("/", ".")])
+            there = room(ROOT.joinpath(*module.split(".")), folder) if near else ""
             if here and there and order.index(there) > order.index(here):
                 violations.append(f"{where(path, node)}: {folder}/{here} may not import {folder}/{there}")
     report(violations)

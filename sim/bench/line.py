@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-__all__ = ["HEAD", "Line", "row", "share"]
+__all__ = ["HEAD", "Line", "row", "share", "timed"]
 
 HEAD = f"{'preset':<24} {'measurement':<52} {'latency':>7} {'limit':>7} {'cycles':>7} {'figure':>12} {'target':>8}"
 
@@ -44,6 +44,12 @@ def share(preset, name, latency, limit, measured, target, **counters):
     wanted = "none" if target is None else f">= {target:.0%}"
     met = target is None or reached >= target
     return Line(preset, name, latency, limit, measured, f"{reached:.1%}", wanted, met, counters)
+
+
+def timed(session, lines):
+    """Each line with the cycles a second that the session has simulated so far."""
+    for line in lines:
+        yield line, session.simulation.cycles / max(session.simulation.seconds, 1e-9)
 
 
 def row(line):

@@ -8,23 +8,22 @@ from dataclasses import replace
 from tilewright.hw.pe.compute.mac import MacArray
 from tilewright.hw.pe.params import PE_PRESETS
 
-from ..session.pe import PeSession
+from ..session import PeSession
 from ..session.pe_program import PeProgram
-from .line import Line, share
+from .line import Line, share, timed
 from .pe_cases import products, program_and_result
 
-__all__ = ["measure_products"]
+__all__ = ["measure"]
 
 #: What a multiply waits for, and what reads and translations cost.
 _CAUSES = ("steps", "stall_columns", "stall_factors", "stall_product", "bank_conflicts", "translation_misses")
 
 
-def measure_products(preset, *, simulator="verilator"):
+def measure(preset, *, simulator="verilator"):
     """Yields every ``Line`` of a preset with the simulation's cycles a second so far."""
     params = PE_PRESETS[preset]
     with PeSession(params=params, simulator=simulator) as session:
-        for line in _lines(session, preset):
-            yield line, session.simulation.cycles / max(session.simulation.seconds, 1e-9)
+        yield from timed(session, _lines(session, preset))
 
 
 def _lines(session, preset):

@@ -10,7 +10,7 @@ from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import BARRIER, DESCRIPTOR
 
 from ..random.good_commands import GOOD, SPARE, TILE, WAITING
-from ..session.run import Run
+from ..session.run import TmauRun
 from .batch_run import bus_differences, ending_differences, memory_differences
 from .mixed_run import register_writes
 
@@ -60,7 +60,7 @@ class Play(NamedTuple):
 
     Attributes
     ----------
-    run : Run
+    run : TmauRun
         Of the session.
     errors : list of ErrorRecord
         Of golden.
@@ -68,7 +68,7 @@ class Play(NamedTuple):
         One sentence for each.
     """
 
-    run: Run
+    run: TmauRun
     errors: list
     differences: list
 

@@ -1,9 +1,9 @@
-"""``tilewright area``: what each room costs in look-up tables, flip-flops and memories, and how deep its logic is.
+"""``tilewright area``: what each block costs in look-up tables, flip-flops and memories, and how deep its logic is.
 
-Yosys maps every room by itself, for two kinds of device: six-input tables (Xilinx UltraScale+) for size, four-input
-tables (Lattice ECP5) for depth. Nothing is placed or routed. The sum of the rooms leaves out what Yosys would save by
+Yosys maps every block by itself, for two kinds of device: six-input tables (Xilinx UltraScale+) for size, four-input
+tables (Lattice ECP5) for depth. Nothing is placed or routed. The sum of the blocks leaves out what Yosys would save by
 looking across their edges. Of the processing engine's MAC array four threads are mapped and counted for all; a few
-registers between its rooms on the computing side are left out.
+registers between its blocks on the computing side are left out.
 """
 
 import json
@@ -18,12 +18,12 @@ from amaranth.hdl import Const
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
-from ..hdl.verilog import conventional_ports, write_atomically
+from ..files import write_atomically
+from ..hdl.verilog import conventional_ports
 from ..hdl.yosys import run_yosys
 from ..results import record
+from . import pe_blocks, tmau_blocks
 from .depth import longest_path
-from .pe_blocks import pe_rooms, pe_times
-from .tmau_blocks import REDUCTIONS, rooms
 
 __all__ = ["Cost", "configure", "cost", "run"]
 
@@ -47,7 +47,7 @@ write_json ecp5.json
 
 @dataclass(frozen=True)
 class Cost:
-    """Cells of one room.
+    """Cells of one block.
 
     Attributes
     ----------
@@ -79,9 +79,9 @@ def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("--preset", choices=list(TMAU_PRESETS), default="default", help="configuration (%(default)s)")
     parser.add_argument("--engine", choices=("tmau", "pe"), help="one engine; both if left out")
-    parser.add_argument("--room", action="append", help="one room, may be given several times; all if left out")
+    parser.add_argument("--block", action="append", help="one block, may be given several times; all if left out")
     parser.add_argument("--outstanding", type=int, help="reads of the TMAU in flight, and a quarter as many commands")
-    parser.add_argument("--jobs", type=int, default=2, help="rooms at a time (%(default)s)")
+    parser.add_argument("--jobs", type=int, default=2, help="blocks at a time (%(default)s)")
 
 
 def run(args):
@@ -91,13 +91,13 @@ def run(args):
         params = TMAU_PRESETS[args.preset]
         if args.outstanding:
             params = params.replace(max_outstanding=args.outstanding, commands_in_flight=args.outstanding // 4)
-        costs = tables["tmau"] = _measured("tmau", rooms(params), {}, args)
-        without = sum(each.luts for name, each in costs.items() if name not in REDUCTIONS)
-        print(f"without {' and '.join(REDUCTIONS)}: {without} tables\n")
+        costs = tables["tmau"] = _measured("tmau", tmau_blocks.blocks(params), {}, args)
+        without = sum(each.luts for name, each in costs.items() if name not in tmau_blocks.REDUCTIONS)
+        print(f"without {' and '.join(tmau_blocks.REDUCTIONS)}: {without} tables\n")
     if args.engine != "tmau":
         params = PE_PRESETS[args.preset]
-        times = pe_times(params)
-        tables["pe"] = _measured("pe", pe_rooms(params), times, args)
+        times = pe_blocks.times(params)
+        tables["pe"] = _measured("pe", pe_blocks.blocks(params), times, args)
         print("".join(f"{name} is {count:g} times what was mapped\n" for name, count in times.items()))
     tables = {engine: {name: asdict(each) for name, each in costs.items()} for engine, costs in tables.items()}
     write_atomically(_OUTPUT, json.dumps(tables, indent=1))
@@ -105,9 +105,9 @@ def run(args):
 
 
 def _measured(engine, makes, times, args):
-    """The :class:`Cost` of every chosen room of an engine, printed as it is known, and then their sum."""
-    chosen = {name: make for name, make in makes.items() if not args.room or name in args.room}
-    print(f"{engine}, preset {args.preset}\n{'room':<34} {'LUT6':>7} {'FF':>7} {'RAM':>4} {'DSP':>4} {'levels':>6}")
+    """The :class:`Cost` of every chosen block of an engine, printed as it is known, and then their sum."""
+    chosen = {name: make for name, make in makes.items() if not args.block or name in args.block}
+    print(f"{engine}, preset {args.preset}\n{'block':<34} {'LUT6':>7} {'FF':>7} {'RAM':>4} {'DSP':>4} {'levels':>6}")
     costs = {}
     with ThreadPoolExecutor(args.jobs) as pool:
         for name, each in zip(chosen, pool.map(lambda make: cost(make()), chosen.values()), strict=True):
@@ -116,7 +116,7 @@ def _measured(engine, makes, times, args):
     total = Cost(*(sum(getattr(each, name) for each in costs.values()) for name in _SUMMED), levels=max(
         (each.levels for each in costs.values()), default=0))  # fmt: skip
     print(_row("all of them", total))
-    if not args.room and not args.outstanding:
+    if not args.block and not args.outstanding:
         record(f"area-{engine}-{args.preset}", luts=total.luts, flip_flops=total.flip_flops, levels=total.levels)
     return costs
 

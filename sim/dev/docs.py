@@ -4,22 +4,12 @@ import logging
 import shutil
 from pathlib import Path
 
-from tilewright.golden import spec
-from tilewright.golden.spec.pe.registers import PE_REGISTERS
-from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SEGMENT
-from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
-from tilewright.hw.pe.params import PE_PRESETS, PeParams
-from tilewright.hw.smem.params import SmemParams
-from tilewright.hw.tmau.params import TMAU_PRESETS, TmauParams
+from tilewright.hw.tmau.params import TMAU_PRESETS
 
-from ..hdl.export import TOPS
 from ..usage import UsageError
-from .header import header_text
-from .pe_tables import instructions_page, pe_errors_page
-from .stages import stages_text
-from .tables import errors_page, format_page, parameters_page, ports_table, registers_page
+from .pages import generated_pages
 
-__all__ = ["build_docs", "configure", "generated_pages", "run"]
+__all__ = ["build_docs", "configure", "run"]
 
 
 def configure(parser):
@@ -32,34 +22,6 @@ def run(args):
     """Builds the site and says where it is."""
     print(build_docs(args.out, args.preset) / "index.html")
     return 0
-
-
-def generated_pages(preset="default"):
-    """Pages that are made and not written, as a dictionary of file name to text; port lists are those of ``preset``."""
-    return {
-        "descriptor.md": format_page(spec.DESCRIPTOR),
-        **{f"{fmt.name}.md": format_page(fmt) for fmt in spec.FORMATS.values()},
-        "barrier.md": format_page(spec.BARRIER, spec.BarrierOp),
-        "registers.md": registers_page(TMAU_REGISTERS),
-        "errors.md": errors_page(),
-        "parameters.md": parameters_page(TMAU_PRESETS, TmauParams, SmemParams),
-        "instructions.md": instructions_page(),
-        "segment.md": format_page(SEGMENT, recorded=False),
-        "page_entry.md": format_page(PAGE_ENTRY, recorded=False),
-        "pe_errors.md": pe_errors_page(),
-        "pe_registers.md": registers_page(PE_REGISTERS, title="Registers of the processing engine"),
-        "pe_parameters.md": parameters_page(PE_PRESETS, PeParams, title="Parameters of the processing engine"),
-        "ports.md": _ports_page(preset),
-        "stages.md": stages_text(),
-        "tilewright.h": header_text(),
-    }
-
-
-def _ports_page(preset):
-    parts = ["# Ports\n", f"Widths are those of the preset `{preset}`. `clk` and `rst` are common to all.\n"]
-    for cls, _, presets in TOPS.values():
-        parts += [f"## {cls.__name__}\n", cls.__doc__.splitlines()[0] + "\n", ports_table(cls(presets[preset]))]
-    return "\n".join(parts)
 
 
 def build_docs(out="build/docs", preset="default", sources="docs"):

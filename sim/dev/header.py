@@ -13,7 +13,7 @@ from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SEGMENT, SegmentElemen
 from tilewright.golden.spec.registers import Access
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 
-from ..hdl.verilog import write_atomically
+from ..files import write_atomically
 
 __all__ = ["configure", "header_text", "member_docs", "run"]
 
@@ -57,7 +57,7 @@ static inline uint64_t tw_get(const uint64_t *words, unsigned lsb, unsigned widt
 }
 """
 
-#: Enumerations of the processing engine; names that others could want have a prefix.
+#: Enumerations of the processing engine; names that are common words have a prefix.
 _PE_ENUMERATIONS = [SegmentElement, PeError, Operation, MmType, Compare, Source, Put]
 _PREFIXES = dict.fromkeys((Operation, MmType, Compare, Source, Put), "PE_")
 

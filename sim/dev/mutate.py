@@ -1,21 +1,23 @@
-"""``tilewright mutate``: how many small changes of a room the random simulation and the proofs notice.
+"""``tilewright mutate``: how many small changes of a block the random simulation and the proofs notice.
 
-A change that nobody notices either changes nothing that can be seen, or names a test or property that is missing. The
+A change that is not noticed either changes nothing that can be seen, or names a test or property that is missing. The
 score is recorded; survivors are printed for a person to judge.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
+from ..formal import FOLDER
 from ..results import record
 from .mutate_properties import survivors_of_properties
 from .mutate_simulation import survivors_of_simulation
 
-__all__ = ["ROOMS", "Room", "configure", "run"]
+__all__ = ["BLOCKS", "Block", "configure", "run"]
 
 
 @dataclass(frozen=True)
-class Room:
-    """What is changed, and who should notice.
+class Block:
+    """What is changed, and the proof that should fail.
 
     Attributes
     ----------
@@ -35,30 +37,37 @@ class Room:
     depth: int
 
 
-#: Rooms that are small enough, by name.
-ROOMS = {
-    "requests": Room(("core.requests",), "requests", ("dut",), 8),
-    "port": Room(("core.port", "core.splitter"), "bus-read-port", ("dut", "dut.splitter"), 12),
-    "steps": Room(("core.steps",), "steps_16", ("dut",), 8),
+#: Blocks that are small enough, by name.
+BLOCKS = {
+    "requests": Block(("core.requests",), "requests", ("dut",), 8),
+    "port": Block(("core.port", "core.splitter"), "bus-read-port", ("dut", "dut.splitter"), 12),
+    "steps": Block(("core.steps",), "steps_16", ("dut",), 8),
 }
-_JUDGES = {"simulation": survivors_of_simulation, "properties": survivors_of_properties}
+#: What judges a block, given the arguments of the command: returns the number of mutants, and those not noticed.
+_JUDGES = {
+    "simulation": lambda block, args: survivors_of_simulation(block, args.count, args.seed),
+    "properties": lambda block, args: survivors_of_properties(block, args.count, args.seed, args.proofs),
+}
 
 
 def configure(parser):
     """Adds the arguments of the subcommand."""
-    parser.add_argument("--room", choices=list(ROOMS), action="append", help="may be repeated; all if left out")
+    parser.add_argument("--block", choices=list(BLOCKS), action="append", help="may be repeated; all if left out")
     parser.add_argument("--judge", choices=list(_JUDGES), help="both if left out")
-    parser.add_argument("--count", type=int, default=100, help="mutants of each room (%(default)s)")
+    parser.add_argument("--count", type=int, default=100, help="mutants of each block (%(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the choice of mutants (%(default)s)")
+    parser.add_argument(
+        "--proofs", metavar="FOLDER", type=Path, default=FOLDER, help="where proofs were left (%(default)s)"
+    )
 
 
 def run(args):
     """Runs the subcommand."""
     for judge in [args.judge] if args.judge else _JUDGES:
-        for name in args.room or ROOMS:
-            count, survivors = _JUDGES[judge](ROOMS[name], args.count, args.seed)
+        for name in args.block or BLOCKS:
+            count, survivors = _JUDGES[judge](BLOCKS[name], args)
             killed = count - len(survivors)
-            record(f"mutation-{judge}-{name}", room=name, mutants=count, killed=killed, seed=args.seed,
+            record(f"mutation-{judge}-{name}", block=name, mutants=count, killed=killed, seed=args.seed,
                    survivors=[str(mutant) for mutant in survivors])  # fmt: skip
             print(f"{name}: {killed} of {count} mutants killed by {judge}")
             for mutant in survivors:

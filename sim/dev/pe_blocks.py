@@ -1,4 +1,4 @@
-"""The rooms of the processing engine that ``tilewright area`` maps."""
+"""The blocks of the processing engine that ``tilewright area`` maps."""
 
 from tilewright.hw.pe.address.bases import Bases
 from tilewright.hw.pe.address.block_parts import BlockParts
@@ -29,7 +29,7 @@ from tilewright.hw.pe.state.predicates import PredicateFile
 from tilewright.hw.pe.state.registers import RegisterFile
 from tilewright.hw.pe.state.segments import SegmentTable
 
-__all__ = ["NEIGHBOURS", "pe_rooms", "pe_times"]
+__all__ = ["NEIGHBOURS", "blocks", "times"]
 
 #: Threads of the MAC array that is mapped: neighbours that share a product. All threads together take too long.
 NEIGHBOURS = 4
@@ -41,12 +41,12 @@ _OF_PARAMS = (
 )  # fmt: skip
 
 
-def pe_rooms(params):
-    """Rooms by name, in the order of the data, as functions that make them; the MAC array of four threads."""
+def blocks(params):
+    """Blocks by name, in the order of the data, as functions that make them; the MAC array of four threads."""
     made = {kind.__name__: lambda kind=kind: kind(params) for kind in _OF_PARAMS}
     return made | {"MacArray": lambda: MacArray(params.replace(threads=NEIGHBOURS))}
 
 
-def pe_times(params):
-    """How often the engine has a room, where that is not once."""
+def times(params):
+    """How often the engine has a block, where that is not once."""
     return {"MacArray": params.threads / NEIGHBOURS}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
-from ..hdl.verilog import write_atomically
+from ..files import write_atomically
 from ..results import load
 
 __all__ = ["GOALS", "Goal", "configure", "run", "stages_text"]

@@ -4,7 +4,6 @@ import dataclasses
 import inspect
 import re
 
-from tilewright.golden import spec
 from tilewright.golden.spec.registers import Access
 
 from ..hdl.verilog import conventional_ports
@@ -16,6 +15,7 @@ __all__ = [
     "errors_page",
     "fields_table",
     "format_page",
+    "instructions_page",
     "parameters_page",
     "ports_table",
     "registers_page",
@@ -109,24 +109,19 @@ def format_page(fmt, *enumerations, recorded=True):
     return "\n".join(parts + enum_sections(fmt.fields, *enumerations))
 
 
-def _format_links():
-    """The pages of the formats of commands."""
-    names = dict.fromkeys(fmt.name for fmt in spec.FORMATS.values())
-    return ", ".join(f"[{name}]({name}.md)" for name in names)
+def instructions_page(title, introduction, instructions):
+    """Page of the formats of ``instructions``, a dictionary by operation, and of their enumerations."""
+    parts = [f"# {title}\n", introduction + "\n"]
+    for operation, fmt in instructions.items():
+        name = operation.name.lower().replace("_", ".")
+        parts += [f"## {name}\n", f"{fmt.doc} Opcode {int(operation)}.\n", fields_table(fmt)]
+    fields = [field for fmt in instructions.values() for field in fmt.fields]
+    return "\n".join(parts + enum_sections(fields))
 
 
-def errors_page():
-    """Page of the error codes."""
-    return "\n".join(
-        [
-            "# Errors\n",
-            "A command that breaks a rule is dropped: no byte moves and no barrier moves. An error record says which: "
-            "code, tag of the command, field and value. The field is its number in the [descriptor](descriptor.md), or "
-            f"{spec.COMMAND_FIELD} + its number in the command's format: {_format_links()}. A command that breaks "
-            "several rules reports the lowest code, then the lowest field.\n",
-            enum_table(spec.Error),
-        ]
-    )
+def errors_page(title, errors, *paragraphs):
+    """Page of the error codes of an enumeration."""
+    return "\n".join([f"# {title}\n", *(f"{paragraph}\n" for paragraph in paragraphs), enum_table(errors)])
 
 
 def registers_page(registers, *, title="Registers"):

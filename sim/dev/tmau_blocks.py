@@ -1,4 +1,4 @@
-"""The rooms that ``tilewright area`` maps, and what belongs to the mover without reductions."""
+"""The blocks of the TMAU that ``tilewright area`` maps, and which of them only reductions need."""
 
 from tilewright.hw.bus.axi4_port import ReadPort
 from tilewright.hw.bus.burst import BurstSplitter
@@ -31,9 +31,9 @@ from tilewright.hw.tmau.walk.pixel import PixelWalker
 from tilewright.hw.tmau.walk.requests import RequestGenerator
 from tilewright.hw.tmau.walk.tile import TileWalker
 
-__all__ = ["REDUCTIONS", "rooms"]
+__all__ = ["REDUCTIONS", "blocks"]
 
-#: Rooms that only reductions need.
+#: Blocks that only reductions need.
 REDUCTIONS = ("Reducer", "SharedReducer")
 
 _OF_PARAMS = (
@@ -43,8 +43,8 @@ _OF_PARAMS = (
 )  # fmt: skip
 
 
-def rooms(params):
-    """Rooms of the data path by name, in the order of the data, as functions that make them."""
+def blocks(params):
+    """Blocks of the data path by name, in the order of the data, as functions that make them."""
     bus = {"addr_width": params.addr_width, "bus_bytes": params.bus_bytes}
     flight = {"max_outstanding": params.max_outstanding}
     made = {kind.__name__: lambda kind=kind: kind(params) for kind in _OF_PARAMS}

@@ -20,32 +20,31 @@ class Axi4ReadMonitor(ChannelMonitor):
     ----------
     addr_width, data_width, id_width : int
         Bits of ARADDR, RDATA and ARID.
-    max_burst, max_outstanding, patience : int
-        See ``ChannelMonitor``.
+    max_outstanding : int
+    **limits
+        ``max_burst`` and ``patience``; see ``ChannelMonitor``.
+
+    Members
+    -------
+    *arid and all others of the port* : In(id_width)
+        By the names of the specification, each with its width.
+    in_flight : Out(range(2 * max_outstanding << id_width))
+        Bursts accepted and not yet answered in full.
+    *those of ChannelMonitor* : Out(len(Rule))
 
     Attributes
     ----------
-    arid, araddr, …, rready : Signal, in
-        The port, by the names of the specification.
-    in_flight : Signal, out
-        Bursts accepted and not yet answered in full.
     tables : list of OutstandingBursts
         One for each ID: for proofs.
     """
 
-    def __init__(self, *, addr_width, data_width, id_width, max_burst, max_outstanding, patience=10_000):
+    def __init__(self, *, addr_width, data_width, id_width, max_outstanding, **limits):
         channels = {
             "ar": {"id": id_width, "addr": addr_width} | _REQUEST,
             "r": {"id": id_width, "data": data_width, "resp": 2, "last": 1},
         }
-        super().__init__(
-            channels,
-            data_width=data_width,
-            max_burst=max_burst,
-            max_outstanding=max_outstanding,
-            patience=patience,
-            outputs={"in_flight": Out(range(2 * max_outstanding << id_width))},
-        )
+        outputs = {"in_flight": Out(range(2 * max_outstanding << id_width))}
+        super().__init__(channels, data_width=data_width, max_outstanding=max_outstanding, outputs=outputs, **limits)
         self.tables = [OutstandingBursts(max_outstanding) for _ in range(1 << id_width)]
 
     def check_order(self, m, after_reset):
@@ -88,35 +87,34 @@ class Axi4WriteMonitor(ChannelMonitor):
     ----------
     addr_width, data_width, id_width : int
         Bits of AWADDR, WDATA and AWID.
-    max_burst, max_outstanding, patience : int
-        See ``ChannelMonitor``.
+    max_outstanding : int
+    **limits
+        ``max_burst`` and ``patience``; see ``ChannelMonitor``.
+
+    Members
+    -------
+    *awid and all others of the port* : In(id_width)
+        By the names of the specification, each with its width.
+    in_flight : Out(range(2 * max_outstanding))
+        Bursts asked for and not yet answered.
+    *those of ChannelMonitor* : Out(len(Rule))
 
     Attributes
     ----------
-    awid, awaddr, …, bready : Signal, in
-        The port, by the names of the specification.
-    in_flight : Signal, out
-        Bursts asked for and not yet answered.
     table : OutstandingWrites
         By how much requests or data are ahead: for proofs.
     unanswered : list of Signal
         Bursts of each ID, request and data accepted, that have no response yet: for proofs.
     """
 
-    def __init__(self, *, addr_width, data_width, id_width, max_burst, max_outstanding, patience=10_000):
+    def __init__(self, *, addr_width, data_width, id_width, max_outstanding, **limits):
         channels = {
             "aw": {"id": id_width, "addr": addr_width} | _REQUEST,
             "w": {"data": data_width, "strb": data_width // 8, "last": 1},
             "b": {"id": id_width, "resp": 2},
         }
-        super().__init__(
-            channels,
-            data_width=data_width,
-            max_burst=max_burst,
-            max_outstanding=max_outstanding,
-            patience=patience,
-            outputs={"in_flight": Out(range(2 * max_outstanding))},
-        )
+        outputs = {"in_flight": Out(range(2 * max_outstanding))}
+        super().__init__(channels, data_width=data_width, max_outstanding=max_outstanding, outputs=outputs, **limits)
         self.table = OutstandingWrites(depth=max_outstanding, id_width=id_width)
         self.unanswered = [
             Signal(range(2 * max_outstanding), name=f"unanswered_{number}") for number in range(1 << id_width)
@@ -177,9 +175,10 @@ class Axi4Monitor(wiring.Component):
         ``max_outstanding`` of either direction.
     max_burst : int
 
-    Attributes
-    ----------
-    violations, late : Signal, out
+    Members
+    -------
+    violations : Out(len(Rule))
+    late : Out(len(Wait))
         As of ``ChannelMonitor``, of both directions.
     """
 

@@ -1,4 +1,4 @@
-"""What the protocol monitors know of bursts that are under way."""
+"""What the protocol monitors keep of bursts that are under way."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -18,7 +18,7 @@ class OutstandingBursts(wiring.Component):
     Parameters
     ----------
     depth : int
-        Bursts it has room for.
+        Bursts that fit.
 
     Members
     -------
@@ -27,7 +27,7 @@ class OutstandingBursts(wiring.Component):
     length : In(8)
     beat : In(1)
         A beat is accepted in this cycle.
-    level : Out
+    level : Out(ceil_log2(depth) + 1)
         Bursts in flight.
     last : Out(1)
         The next beat is the last one of its burst; low while nothing is in flight.
@@ -89,7 +89,7 @@ class OutstandingWrites(wiring.Component):
         A beat of data is accepted in this cycle.
     beat_last : In(1)
         And it ends its burst.
-    level : Out
+    level : Out(ceil_log2(depth) + 1)
         Bursts by which one side is ahead, as of the cycles before.
     ahead : Out(1)
         It is the data; low while ``level`` is zero.
@@ -135,7 +135,7 @@ class OutstandingWrites(wiring.Component):
         oldest = read.data
 
         burst = self.beat & self.beat_last
-        # The burst of data that is under way is the next one to be asked for, if nobody is ahead.
+        # The burst of data that is under way is the next one to be asked for, if neither is ahead.
         equal = self.level == 0
         with m.If(self.ahead):
             m.d.comb += [

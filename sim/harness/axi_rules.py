@@ -6,16 +6,14 @@ promise (INCR bursts of whole bus words). A rule's ``bit`` is its place in the m
 
 from enum import Enum, auto
 
-from ..results import load, record
-
-__all__ = ["READ", "WRITE", "Party", "Rule", "Wait", "record_rules", "rules_table"]
+__all__ = ["READ", "WRITE", "Party", "Rule", "Wait"]
 
 #: Channels of either direction.
 READ, WRITE = ("AR", "R"), ("AW", "W", "B")
 
 
 class Party(Enum):
-    """Who drives the signals that a rule is about, and so who is to blame."""
+    """The side that drives the signals of a rule, and so has to keep it."""
 
     MANAGER = auto()
     SUBORDINATE = auto()
@@ -60,33 +58,18 @@ class Rule(_Numbered):
     """What must hold in every cycle."""
 
     AR_RESET = (Party.MANAGER, "ARVALID is low in the first cycle after reset.")
-    AR_DROPPED = (
-        Party.MANAGER,
-        "Once high, ARVALID stays high until the request is accepted.",
-    )
-    AR_CHANGED = (
-        Party.MANAGER,
-        "The request does not change while it waits to be accepted.",
-    )
+    AR_DROPPED = (Party.MANAGER, "Once high, ARVALID stays high until the request is accepted.")
+    AR_CHANGED = (Party.MANAGER, "The request does not change while it waits to be accepted.")
     AR_BURST = (Party.MANAGER, "Bursts are INCR.")
     AR_SIZE = (Party.MANAGER, "Beats are as wide as the bus.")
     AR_ALIGNED = (Party.MANAGER, "A burst starts on a bus word.")
     AR_PAGE = (Party.MANAGER, "A burst stays in one 4 KiB page.")
     AR_LENGTH = (Party.MANAGER, "A burst has at most max_burst beats.")
-    AR_CACHE = (
-        Party.MANAGER,
-        "ARCACHE asks for no allocation where it forbids modification.",
-    )
+    AR_CACHE = (Party.MANAGER, "ARCACHE requests no allocation where it forbids modification.")
     AR_OUTSTANDING = (Party.MANAGER, "At most max_outstanding bursts are in flight.")
     R_RESET = (Party.SUBORDINATE, "RVALID is low in the first cycle after reset.")
-    R_DROPPED = (
-        Party.SUBORDINATE,
-        "Once high, RVALID stays high until the beat is accepted.",
-    )
-    R_CHANGED = (
-        Party.SUBORDINATE,
-        "The beat does not change while it waits to be accepted.",
-    )
+    R_DROPPED = (Party.SUBORDINATE, "Once high, RVALID stays high until the beat is accepted.")
+    R_CHANGED = (Party.SUBORDINATE, "The beat does not change while it waits to be accepted.")
     R_UNREQUESTED = (
         Party.SUBORDINATE,
         "A beat comes only for an ID that has a burst in flight, accepted in an earlier cycle.",
@@ -95,66 +78,30 @@ class Rule(_Numbered):
         Party.SUBORDINATE,
         "RLAST is high on the last beat of each burst and on no other, in request order for each ID.",
     )
-    R_EXCLUSIVE = (
-        Party.SUBORDINATE,
-        "RRESP is never EXOKAY: no exclusive access was asked for.",
-    )
+    R_EXCLUSIVE = (Party.SUBORDINATE, "RRESP is never EXOKAY: no exclusive access was asked for.")
     AW_RESET = (Party.MANAGER, "AWVALID is low in the first cycle after reset.")
-    AW_DROPPED = (
-        Party.MANAGER,
-        "Once high, AWVALID stays high until the request is accepted.",
-    )
-    AW_CHANGED = (
-        Party.MANAGER,
-        "The request does not change while it waits to be accepted.",
-    )
+    AW_DROPPED = (Party.MANAGER, "Once high, AWVALID stays high until the request is accepted.")
+    AW_CHANGED = (Party.MANAGER, "The request does not change while it waits to be accepted.")
     AW_BURST = (Party.MANAGER, "Bursts are INCR.")
     AW_SIZE = (Party.MANAGER, "Beats are as wide as the bus.")
     AW_ALIGNED = (Party.MANAGER, "A burst starts on a bus word.")
     AW_PAGE = (Party.MANAGER, "A burst stays in one 4 KiB page.")
     AW_LENGTH = (Party.MANAGER, "A burst has at most max_burst beats.")
-    AW_CACHE = (
-        Party.MANAGER,
-        "AWCACHE asks for no allocation where it forbids modification.",
-    )
-    AW_OUTSTANDING = (
-        Party.MANAGER,
-        "At most max_outstanding bursts are asked for and not answered.",
-    )
+    AW_CACHE = (Party.MANAGER, "AWCACHE requests no allocation where it forbids modification.")
+    AW_OUTSTANDING = (Party.MANAGER, "At most max_outstanding bursts are asked for and not answered.")
     W_RESET = (Party.MANAGER, "WVALID is low in the first cycle after reset.")
-    W_DROPPED = (
-        Party.MANAGER,
-        "Once high, WVALID stays high until the beat is accepted.",
-    )
-    W_CHANGED = (
-        Party.MANAGER,
-        "The beat does not change while it waits to be accepted.",
-    )
-    W_LAST = (
-        Party.MANAGER,
-        "WLAST is high on the last beat of each burst and on no other, in request order.",
-    )
-    W_LEAD = (
-        Party.MANAGER,
-        "At most max_outstanding bursts of data are accepted before their requests.",
-    )
+    W_DROPPED = (Party.MANAGER, "Once high, WVALID stays high until the beat is accepted.")
+    W_CHANGED = (Party.MANAGER, "The beat does not change while it waits to be accepted.")
+    W_LAST = (Party.MANAGER, "WLAST is high on the last beat of each burst and on no other, in request order.")
+    W_LEAD = (Party.MANAGER, "At most max_outstanding bursts of data are accepted before their requests.")
     B_RESET = (Party.SUBORDINATE, "BVALID is low in the first cycle after reset.")
-    B_DROPPED = (
-        Party.SUBORDINATE,
-        "Once high, BVALID stays high until the response is accepted.",
-    )
-    B_CHANGED = (
-        Party.SUBORDINATE,
-        "The response does not change while it waits to be accepted.",
-    )
+    B_DROPPED = (Party.SUBORDINATE, "Once high, BVALID stays high until the response is accepted.")
+    B_CHANGED = (Party.SUBORDINATE, "The response does not change while it waits to be accepted.")
     B_UNREQUESTED = (
         Party.SUBORDINATE,
         "One response comes for each burst, after its request and last beat were accepted in earlier cycles.",
     )
-    B_EXCLUSIVE = (
-        Party.SUBORDINATE,
-        "BRESP is never EXOKAY: no exclusive access was asked for.",
-    )
+    B_EXCLUSIVE = (Party.SUBORDINATE, "BRESP is never EXOKAY: no exclusive access was asked for.")
 
 
 class Wait(_Numbered):
@@ -164,35 +111,8 @@ class Wait(_Numbered):
     RVALID = (Party.SUBORDINATE, "Bursts are in flight and no beat is shown.")
     RREADY = (Party.MANAGER, "A beat waits to be accepted.")
     AWREADY = (Party.SUBORDINATE, "A request waits to be accepted.")
-    AWVALID = (
-        Party.MANAGER,
-        "Data are shown or have come, and their request is not shown.",
-    )
+    AWVALID = (Party.MANAGER, "Data are shown or have come, and their request is not shown.")
     WREADY = (Party.SUBORDINATE, "A beat waits to be accepted.")
-    WVALID = (
-        Party.MANAGER,
-        "A request is shown or has come, and its next beat is not shown.",
-    )
+    WVALID = (Party.MANAGER, "A request is shown or has come, and its next beat is not shown.")
     BVALID = (Party.SUBORDINATE, "A burst is complete and no response is shown.")
     BREADY = (Party.MANAGER, "A response waits to be accepted.")
-
-
-def record_rules(how, where, rules=Rule):
-    """Leaves as a result that ``rules`` were ``how`` (``"proved"`` or ``"simulated"``) in the suite ``where``."""
-    record(f"axi-rules-{how}-{where}", how=how, where=where, rules=[rule.name for rule in rules])
-
-
-def rules_table():
-    """The rules, who has to keep each, and where the last runs proved it or watched it: a table in Markdown."""
-    results = load("axi-rules-*")
-
-    def places(rule, how):
-        return (
-            ", ".join(found["where"] for found in results if found["how"] == how and rule.name in found["rules"]) or "–"
-        )
-
-    rows = [("rule", "kept by", "meaning", "proved", "simulated"), ("---",) * 5]
-    for rule in Rule:
-        party = rule.party.name.lower()
-        rows.append((f"`{rule.name}`", party, rule.doc, places(rule, "proved"), places(rule, "simulated")))
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -1,4 +1,4 @@
-"""What the protocol monitors of both directions have in common: handshakes, requests, waits, and what is remembered."""
+"""What the protocol monitors of both directions have in common: handshakes, requests, waits, and what was seen."""
 
 from amaranth import Cat, Const, Module, ResetSignal, Signal
 from amaranth.lib import wiring
@@ -21,7 +21,7 @@ class ChannelMonitor(wiring.Component):
     """Watches some channels of an AXI4 port; drives none of its signals.
 
     Connect it with :meth:`observe`. Rules and their owners are in ``axi_rules``. While reset is
-    asserted only the rules on reset are checked. After a violation, what the monitor knows of bursts under way may be
+    asserted only the rules on reset are checked. After a violation, what the monitor holds of bursts under way may be
     wrong, so only the first report counts.
 
     Parameters
@@ -39,18 +39,18 @@ class ChannelMonitor(wiring.Component):
     outputs : dict of str to wiring.Member
         Further members.
 
-    Attributes
-    ----------
-    found : Signal, out
+    Members
+    -------
+    found : Out(len(Rule))
         Rules violated in this cycle, one bit for each ``Rule``. Combinational: proofs
         assume or assert this one.
-    violations : Signal, out
+    violations : Out(len(Rule))
         Rules violated so far, from the next cycle on. Survives a reset.
-    late : Signal, out
+    late : Out(len(Wait))
         Waits that have lasted too long, one bit for each ``Wait``. Survives a reset.
     """
 
-    def __init__(self, channels, *, data_width, max_burst, max_outstanding, patience, outputs):
+    def __init__(self, channels, *, data_width, max_burst, max_outstanding, outputs, patience=10_000):
         if not 1 <= max_burst <= 256:
             raise ValueError(f"max_burst must be 1 to 256, not {max_burst!r}")
         if max_outstanding < 1:

@@ -16,11 +16,12 @@ class DelayQueue(wiring.Component):
     shape : shape-like
         Of an item.
     depth : int
-        Items it has room for, a power of two.
+        Items that fit, a power of two.
 
     Members
     -------
-    i, o : streams, in and out
+    i : In(stream of shape)
+    o : Out(stream of shape)
     delay : In(32)
         At least 1. To be changed only while the queue is empty.
     """

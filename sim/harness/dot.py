@@ -22,7 +22,7 @@ class DotHarness(wiring.Component):
     width_bytes, segments : int
         See ``DotUnit``.
     depth : int
-        Rows it has room for.
+        Rows that fit.
 
     Members
     -------

@@ -25,10 +25,12 @@ class BarrierDriver(wiring.Component):
     -------
     i : In(stream of BarrierItemLayout)
         Accepted when the final answer comes.
-    requests, results
+    requests : Out(stream of BarrierRequestLayout)
+    results : In(stream of BarrierResultLayout)
         The barrier port, seen from the processor.
-    answer_valid, answer : Out
+    answer_valid : Out(1)
         High for one cycle with the final answer of each item.
+    answer : Out(BarrierResultLayout)
     """
 
     def __init__(self, params):
@@ -76,8 +78,9 @@ class RegisterDriver(wiring.Component):
     i : In(stream of AccessLayout)
         Accepted when the answer comes.
     axi : Out(Axi4LiteSignature)
-    answer_valid, answer : Out
+    answer_valid : Out(1)
         High for one cycle with the answer of each access.
+    answer : Out(RegisterAnswerLayout)
     """
 
     def __init__(self, addr_width):

@@ -41,21 +41,24 @@ class MemoryModel(wiring.Component):
     outstanding : int
         Bursts of either direction that may wait, a power of two.
 
-    Attributes
-    ----------
-    axi : Axi4Signature, in
+    Members
+    -------
+    axi : In(Axi4Signature(addr_width, data_width, id_width))
         The port, seen from the subordinate.
-    latency : Signal, in
+    latency : In(range(MAX_LATENCY + 1))
         :data:`MIN_LATENCY` to :data:`MAX_LATENCY`. To be changed only while nothing is in flight, as all below.
-    base, words : Signal, in
+    base : In(addr_width - ceil_log2(data_width // 8))
+    words : In(range(depth + 1))
         Bus-word address of the array's first word, and how many there are: at first all.
-    ar_stall, r_stall, aw_stall, w_stall, b_stall, seed, start : Signal, in
-        Probabilities of pauses of ARREADY, RVALID, AWREADY, WREADY and BVALID, as in
-        ``Stall``.
-    error_first, error_last, error_response : Signal, in
+    ar_stall, r_stall, aw_stall, w_stall, b_stall : In(8)
+    seed : In(16)
+    start : In(1)
+        Probabilities of pauses of ARREADY, RVALID, AWREADY, WREADY and BVALID, as in ``Stall``.
+    error_first, error_last : In(addr_width - ceil_log2(data_width // 8))
+    error_response : In(2)
         Beats whose bus-word address lies from the first to the last, both inclusive, answer ``error_response``
         (2 SLVERR, 3 DECERR; 0 switches it off).
-    error_reads, error_writes : Signal, in
+    error_reads, error_writes : In(1)
         Whether they do so when read and when written.
     """
 

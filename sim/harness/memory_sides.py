@@ -1,4 +1,4 @@
-"""The two halves of ``MemoryModel``: what answers reads, and what takes writes."""
+"""The two sides of ``MemoryModel``: what answers reads, and what takes writes."""
 
 from amaranth import unsigned
 from amaranth.hdl import Elaboratable, Module, Mux, Signal

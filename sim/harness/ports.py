@@ -1,4 +1,4 @@
-"""What harnesses of several designs do alike: memory at the bus, and drivers and logs at the ports of a processor."""
+"""What a harness connects to the ports of a design: memory at the bus, drivers and logs at the others."""
 
 from amaranth import unsigned
 from amaranth.hdl import Cat, Mux
@@ -13,14 +13,17 @@ from .axi_rules import Rule, Wait
 from .drivers import BarrierDriver, RegisterDriver
 from .memory_model import CHANNELS, MAX_LATENCY, MemoryModel
 from .records import READ_IDS
+from .stall import Stall
 
 __all__ = [
     "bus_members",
     "memory_array",
+    "register_arrays",
     "serve_bus",
     "serve_commands",
     "serve_instructions",
     "serve_processor",
+    "serve_reads",
     "shared_memory_arrays",
 ]
 
@@ -28,12 +31,9 @@ __all__ = [
 def bus_members(params):
     """Members of a harness with global memory on an AXI4 port.
 
-    latency, base, words, ar_stall, …, error_first, … : in
-        See ``MemoryModel``.
-    data_requests, data_beats, descriptor_requests, … : out
-        Accepted AR and R of each ID since the start.
-    violations, late : out
-        See ``Axi4Monitor``.
+    Inputs are those of the ``MemoryModel``: ``latency``, ``ar_stall``, ``error_first`` and so on. Outputs are
+    ``violations`` and ``late`` of the ``Axi4Monitor``, and accepted AR and R of each ID since the start:
+    ``data_requests``, ``data_beats``, ``descriptor_requests`` and so on.
     """
     word = unsigned(params.word_width)
     stalls = {f"{channel}_stall": In(8) for channel in CHANNELS}
@@ -53,6 +53,14 @@ def memory_array(params, words):
 def shared_memory_arrays(smem):
     """The banks of a design that has the shared memory ``smem`` (SmemParams), by name."""
     return {f"bank{bank}": Array(f"dut.smem.banks.bank{bank}", 8 * CHUNK_BYTES, smem.rows) for bank in range(BANKS)}
+
+
+def register_arrays(params):
+    """The register file of a processing engine by itself, whose even and odd registers lie apart; PeParams."""
+    return {
+        f"{parity}_registers": Array(f"dut.pe.core.registers.bank{bank}", 32 * params.threads, params.regs // 2)
+        for bank, parity in enumerate(("even", "odd"))
+    }
 
 
 def serve_bus(harness, m, axi, params, words):
@@ -113,3 +121,16 @@ def serve_processor(harness, m, dut, smem):
     harness.log(m, "barriers", barriers.answer_valid, barriers.answer)
     harness.log(m, "registers", registers.answer_valid, registers.answer)
     m.d.comb += harness.irq.eq(dut.irq)
+
+
+def serve_reads(harness, m, dut, *, number):
+    """Issues reads of the consumer and takes the answers, with the pauses of the ``Stall`` of that number."""
+    m.submodules.answer_stall = stall = Stall(number)
+    connect(m, driver=harness.drivers["reads"].o, dut=dut.reads)
+    m.d.comb += [
+        stall.probability.eq(harness.answer_stall),
+        stall.seed.eq(harness.seed),
+        stall.start.eq(harness.start),
+        dut.read_data.ready.eq(stall.go),
+    ]
+    harness.log(m, "reads", dut.read_data.valid & dut.read_data.ready, dut.read_data.payload)

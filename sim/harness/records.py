@@ -1,46 +1,81 @@
-"""Rows of the scripts and logs of the harness."""
+"""What the scripts and logs of a harness hold, and how much, for a TMAU, a processing engine, and both."""
+
+from dataclasses import dataclass
 
 from amaranth import unsigned
 from amaranth.lib import data
 
 from tilewright.hw.bus.axi4_lite import AccessLayout
 from tilewright.hw.bus.commands import command_layout
+from tilewright.hw.pe.layouts import INSTRUCTION_BITS, FaultLayout, PageWriteLayout, SegmentWriteLayout
 from tilewright.hw.smem.layouts import BarrierResultLayout, ReadLayout, read_data_layout
 
 from .drivers import BarrierItemLayout, RegisterAnswerLayout
 
-__all__ = ["LOG_DEPTHS", "PORTS", "READ_IDS", "SCRIPT_DEPTH", "TRACES", "log_entries", "script_items"]
+__all__ = [
+    "PE_SCRIPT_DEPTH",
+    "READ_IDS",
+    "TMAU_SCRIPT_DEPTH",
+    "TRACES",
+    "Records",
+    "core_records",
+    "pe_records",
+    "tmau_records",
+]
 
-#: Ports that have a driver, in the order of the bits of ``…_after``.
-PORTS = ("commands", "reads", "barriers", "registers")
-#: Items of each driver's script.
-SCRIPT_DEPTH = 4096
+#: Items of each script.
+TMAU_SCRIPT_DEPTH, PE_SCRIPT_DEPTH = 1 << 12, 1 << 14
 #: Entries of the logs of the bus: AR, R, AW and W.
 TRACES = {"requests": 1 << 14, "beats": 1 << 16, "write_requests": 1 << 14, "write_beats": 1 << 16}
-#: Entries of each log. Those of the ports hold the answers, the others what else happens.
-LOG_DEPTHS = dict.fromkeys((*PORTS, "accepted", "flips"), SCRIPT_DEPTH) | TRACES
-#: IDs of reads on the bus, by what asks.
+#: IDs of reads on the bus, by their purpose.
 READ_IDS = {"data": 0, "descriptor": 1, "reducer": 2}
 
 
-def script_items(params):
-    """Shape of an item of each port's script."""
-    return {
-        "commands": command_layout(),
-        "reads": ReadLayout(params.smem),
-        "barriers": BarrierItemLayout(params.smem),
-        "registers": AccessLayout(),
-    }
+@dataclass(frozen=True)
+class Records:
+    """Scripts and logs of a harness.
+
+    Attributes
+    ----------
+    items : dict of str to shape
+        An item of the script of each port, in the order of the bits of ``…_after``.
+    entries : dict of str to shape
+        An entry of each log, without its cycle. Every port has a log of its own name, which has an entry for each item
+        that is complete; the others hold what else happens.
+    depth : int
+        Items of each script, and entries of each log that is not among :data:`TRACES`.
+    """
+
+    items: dict
+    entries: dict
+    depth: int
+
+    @property
+    def others(self):
+        """Logs that belong to no port."""
+        return [name for name in self.entries if name not in self.items]
+
+    def log_depth(self, name):
+        """Entries of a log."""
+        return TRACES.get(name, self.depth)
 
 
-def log_entries(params):
-    """Shape of an entry of each log, without its cycle."""
+def _processor_items(smem):
+    return {"barriers": BarrierItemLayout(smem), "registers": AccessLayout()}
+
+
+def _processor_entries():
+    return {"barriers": BarrierResultLayout(), "registers": RegisterAnswerLayout()}
+
+
+def tmau_records(params):
+    """The :class:`Records` of a ``TmauSubsystem``; TmauParams."""
+    items = {"commands": command_layout(), "reads": ReadLayout(params.smem)} | _processor_items(params.smem)
     request = data.StructLayout({"id": 2, "length": 8, "address": params.addr_width})
-    return {
+    entries = {
         "commands": data.StructLayout({"tag": 16, "error": 8}),
         "reads": read_data_layout(),
-        "barriers": BarrierResultLayout(),
-        "registers": RegisterAnswerLayout(),
+        **_processor_entries(),
         "accepted": unsigned(16),  # tag
         "flips": unsigned(params.smem.addr_width),  # barrier
         "requests": request,
@@ -48,3 +83,20 @@ def log_entries(params):
         "write_requests": request,
         "write_beats": unsigned(1),  # last
     }
+    return Records(items, entries, TMAU_SCRIPT_DEPTH)
+
+
+def pe_records(params):
+    """The :class:`Records` of a ``PeSubsystem``; PeParams. An instruction is complete when it has reported."""
+    tables = {"segments": SegmentWriteLayout(params), "pages": PageWriteLayout(params)}
+    items = {"instructions": unsigned(INSTRUCTION_BITS), **tables, **_processor_items(params.smem)}
+    entries = {"instructions": FaultLayout(params), **dict.fromkeys(tables, unsigned(1)), **_processor_entries()}
+    return Records(items, entries | dict.fromkeys(("issued", "halts"), unsigned(1)), PE_SCRIPT_DEPTH)
+
+
+def core_records(params):
+    """The :class:`Records` of a ``Core``, whose shared memory has no consumer; CoreParams."""
+    tmau, pe = tmau_records(params.tmau), pe_records(params.pe)
+    items = {"commands": tmau.items["commands"]} | pe.items
+    entries = {name: shape for name, shape in tmau.entries.items() if name != "reads"} | pe.entries
+    return Records(items, entries, PE_SCRIPT_DEPTH)

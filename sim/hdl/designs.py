@@ -6,9 +6,9 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from ..files import write_atomically
 from .build import CACHE
 from .testbench import Array, Design
-from .verilog import write_atomically
 
 __all__ = ["cached_design"]
 

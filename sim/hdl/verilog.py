@@ -1,6 +1,5 @@
 """Verilog from an Amaranth component, with port names by the conventions of Verilog."""
 
-import os
 import re
 import tempfile
 from pathlib import Path
@@ -13,9 +12,9 @@ from amaranth.lib.wiring import In
 from .shared_modules import share_modules
 from .yosys import run_yosys
 
-__all__ = ["PLATFORM", "conventional_ports", "to_verilog", "write_atomically"]
+__all__ = ["PLATFORM", "conventional_ports", "to_verilog"]
 
-#: What components are elaborated for: they may ask ``platform == PLATFORM`` to use what only Verilog can express.
+#: What components are elaborated for: they may test ``platform == PLATFORM`` to use what only Verilog can express.
 PLATFORM = "verilog"
 
 # A plain ``write_verilog`` of Amaranth's RTLIL contains ``always @*``, with which Icarus Verilog may leave an output X
@@ -90,19 +89,3 @@ def _fold_zeros(verilog):
         )
 
     return _ZEROS.sub(fold, verilog)
-
-
-def write_atomically(path, text):
-    """Writes ``text`` to the file ``path``, all of it or nothing; makes the folder."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink()
-        raise

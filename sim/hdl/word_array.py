@@ -35,7 +35,7 @@ endmodule
 class WordArray(wiring.Component):
     """``depth`` words with one read and one write port; contents survive a reset.
 
-    A write changes the bytes whose bit of ``write_strobe`` is set: all of them, if nobody drives it. The latency of a
+    A write changes the bytes whose bit of ``write_strobe`` is set: all of them, if it is not driven. The latency of a
     read is one cycle; ``read_data`` holds while ``read_enable`` is low. A read of the word that is
     being written gives the old one. In Verilog it is one array, ``words``, that a bench may load and dump as a file:
     Amaranth's own memory would spell out every initial word.
@@ -91,7 +91,7 @@ class WordArray(wiring.Component):
         ports = {f"i_{name}": getattr(self, name) for name in self.signature.members if name not in others}
         ports["i_write_mask"] = Cat(byte.replicate(8) for byte in self.write_strobe)
         parameters = {"p_WIDTH": self.width, "p_DEPTH": self.depth, "p_ADDRESS": len(self.read_address)}
-        # Nobody reads a log in the design, and Yosys would drop it.
+        # Nothing in the design reads a log, and Yosys would drop it.
         return Instance(
             "word_array", a_keep=True, **parameters, i_clk=ClockSignal(), **ports, o_read_data=self.read_data
         )

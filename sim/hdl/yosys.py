@@ -4,9 +4,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["run_yosys"]
+__all__ = ["run_yosys", "yosys"]
 
 _PROGRAM = "import sys; from pyosys import libyosys; libyosys.run_pass('script ' + sys.argv[1])"
+
+
+def yosys(folder, script):
+    """Runs the lines of ``script`` in ``folder``; returns the ``CompletedProcess`` with all that was printed."""
+    (Path(folder) / "make.ys").write_text(script + "\n")
+    command = [sys.executable, "-c", _PROGRAM, "make.ys"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def run_yosys(folder, script, purpose):
@@ -17,9 +24,6 @@ def run_yosys(folder, script, purpose):
     RuntimeError
         If Yosys refuses, with its last words: "Yosys could not <purpose>: …".
     """
-    (Path(folder) / "make.ys").write_text(script + "\n")
-    done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, "make.ys"], cwd=folder, capture_output=True, text=True, check=False
-    )
+    done = yosys(folder, script)
     if done.returncode:
         raise RuntimeError(f"Yosys could not {purpose}: {(done.stderr + done.stdout).strip()[-500:]}")

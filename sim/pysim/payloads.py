@@ -1,4 +1,4 @@
-"""Payloads of the TMAU's rooms made from golden objects: what a room would get from its neighbour."""
+"""Payloads of the TMAU's units made from golden objects: what a unit would get from its neighbour."""
 
 from itertools import accumulate
 

@@ -26,7 +26,7 @@ def simulate(dut, *testbenches, background=(), deadline=10_000, waves=None):
     *testbenches : async callables
         Each is called with the simulator context. The clock's first rising edge is cycle 0.
     background : sequence of async callables
-        Run beside the testbenches, but nobody waits for them: rule checkers, models of neighbours. They loop over
+        Run beside the testbenches, and not waited for: rule checkers, models of neighbours. They loop over
         ``ctx.tick()``: its ``repeat`` and ``until`` complain when the simulation ends before they do.
     deadline : int
         Cycles after which the simulation is given up.

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 
+from ..files import write_atomically
 from ..usage import UsageError
 from .cases import read_cases
 from .expectations import differences, mismatches
@@ -65,10 +66,7 @@ def run(args):
             verdict = "MISMATCH " if wrong else "met      " if case.expect else "ran      "
             print(f"{verdict} {case.name}{': ' if wrong else ''}{'; '.join(wrong)}", flush=True)
     if args.out:
-        # Written beside and moved, so that nobody reads half a file.
-        draft = args.out.with_name(f".{args.out.name}.draft")
-        draft.write_text(json.dumps({"version": 1, "results": records}, indent=1) + "\n", encoding="utf-8")
-        draft.replace(args.out)
+        write_atomically(args.out, json.dumps({"version": 1, "results": records}, indent=1) + "\n")
     print(f"{len(cases) - skipped} cases ran on {args.on}, {missed} with a mismatch; {skipped} skipped")
     return 1 if missed else 0
 

@@ -7,7 +7,7 @@ from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
-from ..harness.records import READ_IDS, SCRIPT_DEPTH
+from ..harness.records import READ_IDS, TMAU_SCRIPT_DEPTH
 from ..session.pe import PeSession
 from ..session.tmau import TmauSession
 from ..usage import UsageError
@@ -73,8 +73,8 @@ def run_case(case, session):
                 at = _descriptor(spec, session)
                 commands.append(at | fields | {"opcode": command.opcode, "wait": command.wait and number == 0})
     wanted = {"shared": (0, case.smem.size), "memory": (0, case.gmem.size), "trace": True}
-    runs = [session.run(commands[first : first + SCRIPT_DEPTH], registers=_SUMS, after=_SUMS_LAST, **wanted)
-            for first in range(0, len(commands) or 1, SCRIPT_DEPTH)]  # fmt: skip
+    runs = [session.run(commands[first : first + TMAU_SCRIPT_DEPTH], registers=_SUMS, after=_SUMS_LAST, **wanted)
+            for first in range(0, len(commands) or 1, TMAU_SCRIPT_DEPTH)]  # fmt: skip
     endings = iter([stamp.error for run in runs for stamp in run.commands])
     errors = [refused or next(endings) or None for refused in refusals]
     landed = _landed(case, errors, [answer.data for answer in runs[-1].registers])

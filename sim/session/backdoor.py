@@ -1,8 +1,8 @@
-"""The memories of a running TMAU behind its back: bytes in numpy to words and banks in the simulation."""
+"""The memories of a session behind the hardware's back: bytes in numpy to words and banks in the simulation."""
 
 import numpy as np
 
-from tilewright.golden.spec import BANKS, CHUNK_BYTES, LINE_BYTES
+from tilewright.golden.spec import BANKS, LINE_BYTES
 
 __all__ = ["GlobalBackdoor", "SharedBackdoor", "as_bytes"]
 
@@ -14,7 +14,65 @@ def as_bytes(values):
     return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
 
 
-class GlobalBackdoor:
+class _Backdoor:
+    """A memory of rows, each of which lies side by side in one array or several."""
+
+    def __init__(self, simulation, name, arrays, row_bytes, rows):
+        self._simulation = simulation
+        self._name = name
+        self._arrays = arrays
+        self._row_bytes = row_bytes
+        self._rows = rows
+        self.base = 0
+
+    def __len__(self):
+        return self._rows * self._row_bytes
+
+    def windows(self, address, count):
+        """What to dump to have ``count`` bytes from ``address`` on, for :meth:`assemble`."""
+        first, after, _ = self._place(address, count)
+        return dict.fromkeys(self._arrays, (first, after - first))
+
+    def assemble(self, dumped, address, count):
+        """The bytes that :meth:`windows` asked for."""
+        if not count:
+            return np.zeros(0, np.uint8)
+        _, _, skipped = self._place(address, count)
+        rows = np.concatenate([dumped[name] for name in self._arrays], axis=1)
+        return rows.reshape(-1)[skipped : skipped + count]
+
+    def read(self, address, count):
+        """``count`` bytes as the simulation has them."""
+        _, dumped = self._simulation.exchange(dump=self.windows(address, count))
+        return self.assemble(dumped, address, count)
+
+    def write(self, address, values):
+        """Stores bytes or an array of any type, at any address."""
+        values = as_bytes(values)
+        first, after, skipped = self._place(address, len(values))
+        if not len(values):
+            return
+        rows = np.zeros((after - first, self._row_bytes), np.uint8)
+        # What the rows at the ends hold beside the values stays.
+        edges = {first} if skipped else set()
+        if (skipped + len(values)) % self._row_bytes:
+            edges.add(after - 1)
+        for edge in edges:
+            rows[edge - first] = self.read(self.base + edge * self._row_bytes, self._row_bytes)
+        rows.reshape(-1)[skipped : skipped + len(values)] = values
+        for name, part in zip(self._arrays, np.split(rows, len(self._arrays), axis=1), strict=True):
+            self._simulation.load(name, first, part)
+
+    def _place(self, address, count):
+        """First row, first row behind, and bytes of the first row before ``address``."""
+        start = address - self.base
+        if not 0 <= start <= start + count <= len(self):
+            raise IndexError(f"{count} bytes at {address:#x} leave the {len(self)} bytes of {self._name} memory")
+        first, skipped = divmod(start, self._row_bytes)
+        return first, -(-(start + count) // self._row_bytes), skipped
+
+
+class GlobalBackdoor(_Backdoor):
     """Global memory.
 
     Parameters
@@ -30,57 +88,10 @@ class GlobalBackdoor:
     """
 
     def __init__(self, simulation, word_bytes, words):
-        self._simulation = simulation
-        self._word_bytes = word_bytes
-        self._words = words
-        self.base = 0
-
-    def __len__(self):
-        return self._words * self._word_bytes
-
-    def windows(self, address, count):
-        """What to dump to have ``count`` bytes from ``address`` on, for :meth:`assemble`."""
-        first, after, _ = self._place(address, count)
-        return {"memory": (first, after - first)}
-
-    def assemble(self, arrays, address, count):
-        """The bytes that :meth:`windows` asked for."""
-        if not count:
-            return np.zeros(0, np.uint8)
-        _, _, skipped = self._place(address, count)
-        return arrays["memory"].reshape(-1)[skipped : skipped + count].copy()
-
-    def read(self, address, count):
-        """``count`` bytes as the simulation has them."""
-        _, arrays = self._simulation.exchange(dump=self.windows(address, count))
-        return self.assemble(arrays, address, count)
-
-    def write(self, address, values):
-        """Stores bytes or an array of any type, at any address."""
-        values = as_bytes(values)
-        first, after, skipped = self._place(address, len(values))
-        if not len(values):
-            return
-        words = np.zeros((after - first, self._word_bytes), np.uint8)
-        # What the words at the ends hold beside the values stays.
-        edges = {first} if skipped else set()
-        if (skipped + len(values)) % self._word_bytes:
-            edges.add(after - 1)
-        for edge in edges:
-            words[edge - first] = self.read(self.base + edge * self._word_bytes, self._word_bytes)
-        words.reshape(-1)[skipped : skipped + len(values)] = values
-        self._simulation.load("memory", first, words)
-
-    def _place(self, address, count):
-        """First word, first word behind, and bytes of the first word before ``address``."""
-        start = address - self.base
-        if not 0 <= start <= start + count <= len(self):
-            raise IndexError(f"{count} bytes at {address:#x} leave the {len(self)} bytes of global memory")
-        first, skipped = divmod(start, self._word_bytes)
-        return first, -(-(start + count) // self._word_bytes), skipped
+        super().__init__(simulation, "global", ["memory"], word_bytes, words)
 
 
-class SharedBackdoor:
+class SharedBackdoor(_Backdoor):
     """Shared memory: lines of eight chunks, each chunk in a bank of its own.
 
     Parameters
@@ -91,40 +102,4 @@ class SharedBackdoor:
     """
 
     def __init__(self, simulation, rows):
-        self._simulation = simulation
-        self._rows = rows
-
-    def __len__(self):
-        return self._rows * LINE_BYTES
-
-    def windows(self, address, count):
-        """What to dump to have ``count`` bytes from ``address`` on, for :meth:`assemble`."""
-        if not 0 <= address <= address + count <= len(self):
-            raise IndexError(f"{count} bytes at {address:#x} leave the {len(self)} bytes of shared memory")
-        first, after = address // LINE_BYTES, -(-(address + count) // LINE_BYTES)
-        return {f"bank{bank}": (first, after - first) for bank in range(BANKS)}
-
-    def assemble(self, arrays, address, count):
-        """The bytes that :meth:`windows` asked for."""
-        if not count:
-            return np.zeros(0, np.uint8)
-        lines = np.stack([arrays[f"bank{bank}"] for bank in range(BANKS)], axis=1)
-        skipped = address % LINE_BYTES
-        return lines.reshape(-1)[skipped : skipped + count]
-
-    def read(self, address, count):
-        """``count`` bytes."""
-        _, arrays = self._simulation.exchange(dump=self.windows(address, count))
-        return self.assemble(arrays, address, count)
-
-    def write(self, address, values):
-        """Stores bytes or an array of any type, at any address."""
-        values = as_bytes(values)
-        start, end = address // LINE_BYTES * LINE_BYTES, -(-(address + len(values)) // LINE_BYTES) * LINE_BYTES
-        whole = start == address and end == address + len(values)
-        lines = values if whole else self.read(start, end - start).copy()
-        if not whole:
-            lines[address - start : address - start + len(values)] = values
-        lines = lines.reshape(-1, BANKS, CHUNK_BYTES)
-        for bank in range(BANKS):
-            self._simulation.load(f"bank{bank}", start // LINE_BYTES, lines[:, bank])
+        super().__init__(simulation, "shared", [f"bank{bank}" for bank in range(BANKS)], LINE_BYTES, rows)

@@ -8,10 +8,10 @@ from tilewright.golden.memory import memory_bytes
 from tilewright.golden.spec import DESCRIPTOR, Opcode
 
 from ..harness.memory_model import CHANNELS, MAX_LATENCY, MIN_LATENCY
-from .backdoor import GlobalBackdoor, SharedBackdoor, as_bytes
-from .script_run import run_scripts
+from .backdoor import GlobalBackdoor, as_bytes
+from .base import Session, probability
 
-__all__ = ["DESCRIPTORS", "MemorySession", "model_words", "probability"]
+__all__ = ["DESCRIPTORS", "MemorySession", "model_words"]
 
 #: Descriptors that a session keeps in global memory at a time, behind the bytes of the user.
 DESCRIPTORS = 4096
@@ -31,74 +31,57 @@ def _memory_words(params, memory_bytes):
     return -(-memory_bytes // params.bus_bytes) + DESCRIPTORS * DESCRIPTOR.bytes // params.bus_bytes
 
 
-class MemorySession:
-    """Owns a running simulation with a TMAU; a context manager.
-
-    Between runs the clock stands still, and all that a session writes is there when the next run begins.
+class MemorySession(Session):
+    """A session of a design with a TMAU: global memory, tensors in it, and errors and pauses of its bus.
 
     Parameters
     ----------
-    simulation : Simulation
-    params : TmauParams
+    make_harness, records
+        As of a ``Session``.
+    bus : TmauParams
     memory_bytes : int
         Bytes of global memory for the user; rounded up to bus words.
-    items : dict of str to shape
-        An item of the script of each port.
-    script_depth : int
-    patience : int
-        Cycles after which a run without a limit is given up.
+    latency, stall, seed
+        See :meth:`configure`.
+    **options
+        Of a ``Session``.
 
     Attributes
     ----------
     memory_bytes : int
         Bytes of global memory for the user.
     global_memory : GlobalBackdoor
-    shared_memory : SharedBackdoor
-    simulation : Simulation
+
+    and those of ``Session``.
     """
 
-    def __init__(self, simulation, params, memory_bytes, items, script_depth, patience):
-        self.simulation = simulation
-        words = _memory_words(params, memory_bytes)
-        self.memory_bytes = words * params.bus_bytes - DESCRIPTORS * DESCRIPTOR.bytes
-        # Before the first reset nothing has a value, and memories could not be read.
-        simulation.exchange(reset=True)
-        self.global_memory = GlobalBackdoor(simulation, params.bus_bytes, words)
-        self.shared_memory = SharedBackdoor(simulation, params.smem.rows)
-        self._bus = params
-        self._items = items
-        self._script_depth = script_depth
-        self._patience = patience
-        simulation.controls["words"] = words
+    def __init__(self, make_harness, records, *, bus, memory_bytes, latency, stall, seed, **options):
+        super().__init__(make_harness, records, smem=bus.smem, **options)
+        words = _memory_words(bus, memory_bytes)
+        self.memory_bytes = words * bus.bus_bytes - DESCRIPTORS * DESCRIPTOR.bytes
+        self.global_memory = GlobalBackdoor(self.simulation, bus.bus_bytes, words)
+        self._bus = bus
+        self.simulation.controls["words"] = words
         self.clear()
+        self.configure(latency=latency, stall=stall, seed=seed, errors_on="both")
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.close()
-
-    def close(self):
-        """Ends the simulator. May be called twice."""
-        self.simulation.close()
-
-    def configure(self, *, latency=None, stall=None, issue_stall=None, seed=None, errors=None, errors_on=None):
+    def configure(self, *, latency=None, stall=None, errors=None, errors_on=None, **others):
         """Changes how the surroundings behave from the next run on; what is left out stays.
 
         Parameters
         ----------
         latency : int
+            Cycles from a read address to its first data, and from the last written word to its response.
         stall : float, dict of str to float, or (float, float)
             Probability of a pause before each transfer of the bus: on all channels; on those named ``ar``, ``r``,
             ``aw``, ``w`` and ``b``, and 0 on others; or of requests and of what follows them.
-        issue_stall : float
-            The same before each item at each port.
-        seed : int
         errors : (int, int, int)
             First and last address of a window whose words the memory answers with this RRESP or BRESP; 0 for none. A
             word that is refused is not written.
         errors_on : str
             Whether it does so for ``"reads"``, ``"writes"``, or ``"both"``, as it does at first.
+        **others
+            See ``Session.configure``.
         """
         controls = self.simulation.controls
         if latency is not None:
@@ -108,10 +91,6 @@ class MemorySession:
         if stall is not None:
             for channel, value in _stalls(stall).items():
                 controls[f"{channel}_stall"] = probability(value)
-        if issue_stall is not None:
-            controls["issue_stall"] = probability(issue_stall)
-        if seed is not None:
-            controls["seed"] = index(seed) & 0xFFFF
         if errors is not None:
             first, last, controls["error_response"] = errors
             controls["error_first"], controls["error_last"] = (a >> self._bus.bus_log2 for a in (first, last))
@@ -119,10 +98,7 @@ class MemorySession:
             if errors_on not in _ERRORS_ON:
                 raise ValueError(f"errors_on must be one of {', '.join(_ERRORS_ON)}, not {errors_on!r}")
             controls["error_reads"], controls["error_writes"] = _ERRORS_ON[errors_on]
-
-    def reset(self):
-        """Resets the hardware before the next run, whatever it was doing. Memories keep their contents."""
-        self._must_reset = True
+        super().configure(**others)
 
     def clear(self, base=0):
         """Forgets what was placed, and resets. From now on global memory begins at address ``base``."""
@@ -140,7 +116,7 @@ class MemorySession:
         values = as_bytes(array)
         address = -(-self._free // align) * align
         if address + len(values) > self.global_memory.base + self.memory_bytes:
-            raise ValueError(f"global memory has no room for {len(values)} bytes more")
+            raise ValueError(f"global memory has no space for {len(values)} bytes more")
         self.global_memory.write(address, values)
         self._free = address + len(values)
         return address
@@ -196,16 +172,6 @@ class MemorySession:
         load = {"opcode": Opcode.LOAD, "descriptor": self.descriptor(tmap), "coords": tuple(coords), "smem": smem}
         return load | signal | fields
 
-    def _issue(self, scripts, after, limit, drain=0):
-        """Runs scripts; returns statuses. A run that does not finish, or is refused, has the next one begin anew."""
-        reset, self._must_reset = self._must_reset, True
-        statuses = run_scripts(
-            self.simulation, self._items, scripts, after=after or {}, depth=self._script_depth, reset=reset,
-            limit=limit, patience=self._patience, drain=drain,
-        )  # fmt: skip
-        self._must_reset = not statuses["finished"]
-        return statuses
-
 
 def _stalls(stall):
     """Probability of a pause on each channel."""
@@ -216,10 +182,3 @@ def _stalls(stall):
         return dict.fromkeys(CHANNELS, 0.0) | stall
     first, then = stall if isinstance(stall, tuple) else (stall, stall)
     return {channel: first if channel in ("ar", "aw") else then for channel in CHANNELS}
-
-
-def probability(value):
-    """A probability as a harness takes it, in 256ths."""
-    if not 0 <= value < 1:
-        raise ValueError(f"the probability of a pause must be at least 0 and less than 1, not {value!r}")
-    return min(round(256 * value), 255)

@@ -17,7 +17,7 @@ class PeProgram:
     ----------
     params : PeParams
     smem : uint8 array
-        All of shared memory. Whoever runs the program works on a copy.
+        All of shared memory. A run works on a copy.
     segments, pages : dict of int to int
         Words of the tables, by their index; the others are not written.
     setup, body, ending : tuple of int

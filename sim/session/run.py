@@ -5,26 +5,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.golden.spec import BANKS, CHUNK_BYTES, Error
+from tilewright.golden.pe.machine import Fault
+from tilewright.golden.spec import BANKS, CHUNK_BYTES, COMMAND, Error
+from tilewright.golden.spec.pe.errors import PeError
 
 from ..harness.axi_rules import Rule, Wait
+from ..harness.log import LogRowLayout
 from ..harness.records import READ_IDS
-from ..harness.script import LogRowLayout
-from ..hdl.packing import unpack_column
+from ..hdl.packing import row_bytes, unpack_column
 
-__all__ = [
-    "BarrierAnswer",
-    "CommandStamp",
-    "Logs",
-    "RegisterAnswer",
-    "Run",
-    "Trace",
-    "barrier_answers",
-    "collect",
-    "command_stamps",
-    "flips",
-    "register_answers",
-]
+__all__ = ["BarrierAnswer", "CommandStamp", "CoreRun", "Logs", "PeRun", "RegisterAnswer", "TmauRun", "Trace"]
 
 
 class Logs:
@@ -57,7 +47,7 @@ class Logs:
 
     def _column(self, name, *path):
         row = self._rows[name]
-        rows = self._arrays.get(f"{name}_log", np.zeros((0, row.bytes), np.uint8))
+        rows = self._arrays.get(f"{name}_log", np.zeros((0, row_bytes(row)), np.uint8))
         return unpack_column(row, rows, *path)
 
 
@@ -104,9 +94,9 @@ class Trace(NamedTuple):
     write_beat_last: np.ndarray
 
 
-@dataclass(frozen=True)
-class Run:
-    """What came out of one run of a session.
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """What came out of one run, of any session.
 
     Attributes
     ----------
@@ -114,26 +104,90 @@ class Run:
         Everything was complete before the limit.
     cycles : int
         From the first issue until everything was complete.
-    commands : list of CommandStamp
-        In the order of issue.
-    reads : ndarray
-        Consumer reads that were answered: uint8, reads × 8 lanes × 16 bytes.
-    read_cycles : ndarray
-        Cycle of each answer.
     barriers : list of BarrierAnswer
     registers : list of RegisterAnswer
+    irq : bool
+        At the end.
+    """
+
+    finished: bool
+    cycles: int
+    barriers: list
+    registers: list
+    irq: bool
+
+    @classmethod
+    def collect(cls, statuses, logs, **others):
+        """Makes one from the statuses of the harness and its ``Logs``; ``others`` are attributes as they stand."""
+        return cls(
+            finished=bool(statuses["finished"]),
+            cycles=statuses["cycles"],
+            barriers=[
+                BarrierAnswer(bool(done), bool(error), cycle)
+                for cycle, done, error in logs.stamped("barriers", "done", "error")
+            ],
+            registers=[
+                RegisterAnswer(word, response, cycle)
+                for cycle, word, response in logs.stamped("registers", "data", "response")
+            ],
+            irq=bool(statuses["irq"]),
+            **others,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _MemoryRun(_Run):
+    """What came out of one run of a session with a TMAU.
+
+    Attributes
+    ----------
+    commands : list of CommandStamp
+        In the order of issue.
     flips : list of (int, int)
         Cycle and barrier address of every phase that completed.
-    data_requests, data_beats, descriptor_requests, descriptor_beats, reducer_requests, reducer_beats : int
-        Read bursts accepted and bus words received.
-    write_requests, write_beats : int
-        Write bursts accepted and bus words written.
     violations : tuple of Rule
         Rules of AXI that were broken so far in the session.
     late : tuple of Wait
         Waits that have lasted too long so far in the session.
-    irq : bool
-        At the end.
+
+    and those of every run.
+    """
+
+    commands: list
+    flips: list
+    violations: tuple
+    late: tuple
+
+    @classmethod
+    def collect(cls, statuses, logs, commands, **others):
+        """The same; ``commands`` are the rows of the script, whose tags are all different."""
+        return super().collect(
+            statuses,
+            logs,
+            commands=_command_stamps(logs, [COMMAND.unpack(row["item"])["tag"] for row in commands]),
+            flips=list(zip(logs.cycles("flips").tolist(), logs.field("flips").tolist(), strict=True)),
+            violations=tuple(Rule.decode(statuses["violations"])),
+            late=tuple(Wait.decode(statuses["late"])),
+            **others,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TmauRun(_MemoryRun):
+    """What came out of one run of a ``TmauSession``.
+
+    Attributes
+    ----------
+    finished, cycles, barriers, registers, irq, commands, flips, violations, late
+        As of every run of a session with a TMAU.
+    reads : ndarray
+        Consumer reads that were answered: uint8, reads × 8 lanes × 16 bytes.
+    read_cycles : ndarray
+        Cycle of each answer.
+    data_requests, data_beats, descriptor_requests, descriptor_beats, reducer_requests, reducer_beats : int
+        Read bursts accepted and bus words received.
+    write_requests, write_beats : int
+        Write bursts accepted and bus words written.
     shared : ndarray or None
         The part of shared memory that was asked for, at the end.
     memory : ndarray or None
@@ -141,14 +195,8 @@ class Run:
     trace : Trace or None
     """
 
-    finished: bool
-    cycles: int
-    commands: list
     reads: np.ndarray
     read_cycles: np.ndarray
-    barriers: list
-    registers: list
-    flips: list
     data_requests: int
     data_beats: int
     descriptor_requests: int
@@ -157,12 +205,26 @@ class Run:
     reducer_beats: int
     write_requests: int
     write_beats: int
-    violations: tuple
-    late: tuple
-    irq: bool
     shared: np.ndarray | None
     memory: np.ndarray | None
     trace: Trace | None
+
+    @classmethod
+    def collect(cls, statuses, logs, commands, *, shared, memory, trace):
+        """The same; ``shared`` and ``memory`` are attributes, ``trace`` is whether there is one."""
+        return super().collect(
+            statuses,
+            logs,
+            commands,
+            reads=np.ascontiguousarray(logs.field("reads")).reshape(-1, BANKS, CHUNK_BYTES),
+            read_cycles=logs.cycles("reads"),
+            **{name: statuses[name] for kind in READ_IDS for name in (f"{kind}_requests", f"{kind}_beats")},
+            write_requests=statuses["write_requests_count"],
+            write_beats=statuses["write_beats_count"],
+            shared=shared,
+            memory=memory,
+            trace=_trace(logs) if trace else None,
+        )
 
     @property
     def span(self):
@@ -192,42 +254,59 @@ class Run:
         return int(later[0]) - accepted if len(later) else None
 
 
-def collect(statuses, logs, tags, *, finished, shared, memory, trace):
-    """Makes a :class:`Run`.
+@dataclass(frozen=True, kw_only=True)
+class PeRun(_Run):
+    """What came out of one run of a ``PeSession``.
 
-    Parameters
+    Attributes
     ----------
-    statuses : dict of str to int
-        Of the harness.
-    logs : Logs
-    tags : list of int
-        Of the commands in the order of issue, all different.
-    finished, shared, memory, trace
-        As in :class:`Run`; trace as a bool.
+    finished, cycles, barriers, registers, irq
+        As of every run.
+    span : int
+        From the first instruction accepted to the last halt; 0 without one.
+    faults : list of Fault
+        Of the instructions that had one, in program order; numbers count from the last reset.
+    halts : int
+        HALT instructions that were performed.
     """
-    return Run(
-        finished=finished,
-        cycles=statuses["cycles"],
-        commands=command_stamps(logs, tags),
-        reads=np.ascontiguousarray(logs.field("reads")).reshape(-1, BANKS, CHUNK_BYTES),
-        read_cycles=logs.cycles("reads"),
-        barriers=barrier_answers(logs),
-        registers=register_answers(logs),
-        flips=flips(logs),
-        **{name: statuses[name] for kind in READ_IDS for name in (f"{kind}_requests", f"{kind}_beats")},
-        write_requests=statuses["write_requests_count"],
-        write_beats=statuses["write_beats_count"],
-        violations=tuple(Rule.decode(statuses["violations"])),
-        late=tuple(Wait.decode(statuses["late"])),
-        irq=bool(statuses["irq"]),
-        shared=shared,
-        memory=memory,
-        trace=_trace(logs) if trace else None,
-    )
+
+    span: int
+    faults: list
+    halts: int
+
+    @classmethod
+    def collect(cls, statuses, logs):
+        """The same."""
+        issued, halted = logs.cycles("issued"), logs.cycles("halts")
+        span = int(halted[-1] - issued[0]) if len(halted) else 0
+        return super().collect(statuses, logs, span=span, faults=_faults(logs), halts=len(halted))
 
 
-def command_stamps(logs, tags):
-    """A :class:`CommandStamp` for each of ``tags``, those of the commands in the order of issue, all different."""
+@dataclass(frozen=True, kw_only=True)
+class CoreRun(_MemoryRun):
+    """What came out of one run of a ``CoreSession``. Commands of the pager are not among its commands.
+
+    Attributes
+    ----------
+    finished, cycles, barriers, registers, irq, commands, flips, violations, late
+        As of every run of a session with a TMAU.
+    faults : list of Fault
+        As of a ``PeRun``.
+    halts : list of int
+        Cycles in which HALT instructions were performed.
+    """
+
+    faults: list
+    halts: list
+
+    @classmethod
+    def collect(cls, statuses, logs, commands):
+        """The same."""
+        return super().collect(statuses, logs, commands, faults=_faults(logs), halts=logs.cycles("halts").tolist())
+
+
+def _command_stamps(logs, tags):
+    """A :class:`CommandStamp` for each of ``tags``, those of the commands in the order of issue."""
     accepted = logs.cycles("accepted").tolist()
     ended = dict(zip(logs.field("commands", "tag").tolist(), logs.stamped("commands", "error"), strict=True))
     stamps = []
@@ -238,24 +317,10 @@ def command_stamps(logs, tags):
     return stamps
 
 
-def barrier_answers(logs):
-    """Every :class:`BarrierAnswer`."""
-    return [
-        BarrierAnswer(bool(done), bool(error), cycle)
-        for cycle, done, error in logs.stamped("barriers", "done", "error")
-    ]
-
-
-def register_answers(logs):
-    """Every :class:`RegisterAnswer`."""
-    return [
-        RegisterAnswer(word, response, cycle) for cycle, word, response in logs.stamped("registers", "data", "response")
-    ]
-
-
-def flips(logs):
-    """Cycle and barrier address of every phase that completed."""
-    return list(zip(logs.cycles("flips").tolist(), logs.field("flips").tolist(), strict=True))
+def _faults(logs):
+    """Every ``Fault`` that instructions have reported, in program order."""
+    fields = logs.stamped("instructions", *Fault._fields)
+    return sorted((Fault(PeError(code), *rest) for _, code, *rest in fields if code), key=lambda fault: fault.number)
 
 
 def _trace(logs):

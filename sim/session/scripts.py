@@ -3,7 +3,24 @@
 from tilewright.golden import command_word
 from tilewright.golden.spec import BANKS, CHUNK_BYTES
 
-__all__ = ["barrier_row", "command_row", "read_row", "register_row"]
+__all__ = ["AFTER_TABLES", "barrier_row", "command_row", "command_rows", "program_rows", "read_row", "register_row"]
+
+#: The order of the ports of :func:`program_rows`: a program begins when the tables are written.
+AFTER_TABLES = {"instructions": ("segments", "pages")}
+
+
+def program_rows(program, segments, pages):
+    """Rows of a program's ports: instructions as words, and words of segments and page entries by number, or None."""
+    tables = {"segments": segments or {}, "pages": pages or {}}
+    return {"instructions": [{"item": word} for word in program]} | {
+        port: [{"item": {"index": index, "word": word}} for index, word in words.items()]
+        for port, words in tables.items()
+    }
+
+
+def command_rows(commands):
+    """Rows of commands; a dictionary without a tag gets its index as one."""
+    return [command_row(command, number) for number, command in enumerate(commands)]
 
 
 def command_row(command, number):

@@ -1,19 +1,15 @@
 """A TMAU that runs in a simulator: numpy arrays in, numpy arrays and cycles out."""
 
-from tilewright.golden.spec import COMMAND
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.subsystem import TmauSubsystem
 
-from ..harness.records import LOG_DEPTHS, PORTS, SCRIPT_DEPTH, TRACES, log_entries, script_items
-from ..harness.tmau import TmauHarness
-from ..hdl.designs import cached_design
-from ..hdl.simulation import Simulation
-from ..hdl.testbench import make_design
-from .memory import MemorySession, model_words, probability
-from .run import Logs, collect
-from .script_run import log_windows
-from .scripts import barrier_row, command_row, read_row, register_row
+from ..harness.harness import Harness
+from ..harness.records import tmau_records
+from .base import chosen, probability
+from .memory import MemorySession, model_words
+from .run import TmauRun
+from .scripts import barrier_row, command_rows, read_row, register_row
 
 __all__ = ["TmauSession"]
 
@@ -22,7 +18,6 @@ class TmauSession(MemorySession):
     """Owns a running simulation of a ``TmauSubsystem``; a context manager.
 
     The first session of a configuration builds the simulator, which takes up to a minute; later ones start at once.
-    Between runs the clock stands still, and all that a session writes is there when the next run begins.
 
     Parameters
     ----------
@@ -52,32 +47,25 @@ class TmauSession(MemorySession):
     Attributes
     ----------
     params : TmauParams
-    global_memory : GlobalBackdoor
-    shared_memory : SharedBackdoor
-    simulation : Simulation
-        With the number of ``cycles`` simulated, and the ``seconds`` that it took.
+
+    and those of ``MemorySession``.
     """
 
     def __init__(self, preset="default", *, params=None, simulator="verilator", latency=100, stall=0.0, seed=1,
                  memory_bytes=16 << 20, waves=None, coverage=None, patience=4_000_000,
                  change=None):  # fmt: skip
-        if params is None:
-            if preset not in TMAU_PRESETS:
-                raise ValueError(f"the preset must be one of {', '.join(TMAU_PRESETS)}, not {preset!r}")
-            params = TMAU_PRESETS[preset]
-        self.params = params
+        self.params = params = chosen(TMAU_PRESETS, preset, params)
         words = model_words(params, memory_bytes)
+        records = tmau_records(params)
 
-        def make():
-            harness = TmauHarness(TmauSubsystem(params), params, memory_words=words)
-            return make_design(harness, harness.arrays())
+        def make_harness():
+            return Harness(TmauSubsystem(params), records, smem=params.smem, bus=params, memory_words=words)
 
-        design = cached_design(make, params, words)
-        design = change(design) if change else design
-        simulation = Simulation(design, simulator=simulator, waves=waves, coverage=coverage)
-        super().__init__(simulation, params, memory_bytes, script_items(params), SCRIPT_DEPTH, patience)
-        self._entries = log_entries(params)
-        self.configure(latency=latency, stall=stall, seed=seed, errors_on="both")
+        super().__init__(
+            make_harness, records, bus=params, memory_bytes=memory_bytes, key=("tmau", params, words), latency=latency,
+            stall=stall, seed=seed, patience=patience, change=change, simulator=simulator, waves=waves,
+            coverage=coverage,
+        )  # fmt: skip
 
     def configure(self, *, answer_stall=None, **surroundings):
         """Changes how the surroundings behave from the next run on; what is left out stays.
@@ -127,7 +115,7 @@ class TmauSession(MemorySession):
 
         Returns
         -------
-        Run
+        TmauRun
 
         Raises
         ------
@@ -135,25 +123,20 @@ class TmauSession(MemorySession):
             If there is no limit, and something is not complete in time.
         """
         scripts = {
-            "commands": [command_row(command, number) for number, command in enumerate(commands)],
+            "commands": command_rows(commands),
             "reads": [read_row(lanes) for lanes in reads],
             "barriers": [barrier_row(*operation) for operation in barriers],
             "registers": [register_row(_offset(name), *word) for name, *word in registers],
         }
-        statuses = self._issue(scripts, after, limit, drain)
         window = (0, len(self.shared_memory)) if shared is True else shared or (0, 0)
-        others = ("accepted", "flips", *(TRACES if trace else ()))
-        dump = log_windows(statuses, PORTS, others, LOG_DEPTHS)
-        if window[1]:
-            dump |= self.shared_memory.windows(*window)
+        dump = self.shared_memory.windows(*window) if window[1] else {}
         if memory:
             dump |= self.global_memory.windows(*memory)
-        _, arrays = self.simulation.exchange(dump=dump)
-        return collect(
+        statuses, logs, arrays = self._run(scripts, after=after, limit=limit, drain=drain, trace=trace, dump=dump)
+        return TmauRun.collect(
             statuses,
-            Logs(self._entries, arrays),
-            [COMMAND.unpack(row["item"])["tag"] for row in scripts["commands"]],
-            finished=bool(statuses["finished"]),
+            logs,
+            scripts["commands"],
             shared=self.shared_memory.assemble(arrays, *window) if window[1] else None,
             memory=self.global_memory.assemble(arrays, *memory) if memory else None,
             trace=trace,
@@ -169,8 +152,7 @@ class TmauSession(MemorySession):
 
     def registers(self):
         """Values of all registers that the hardware shows, by name: parameters, status, error record, counters."""
-        answers = self.run(registers=[(register.offset,) for register in TMAU_REGISTERS]).registers
-        return {register.name: answer.data for register, answer in zip(TMAU_REGISTERS, answers, strict=True)}
+        return self._values(TMAU_REGISTERS)
 
 
 def _offset(name):

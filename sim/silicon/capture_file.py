@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 
+from ..files import write_atomically
 from .case_features import case_features
 
 __all__ = ["MOST_BYTES", "Chooser", "TooLargeError", "expectation", "spots", "write_capture"]
@@ -88,10 +89,7 @@ def write_capture(path, silicon, entries, kept):
         kept = dict(list(kept.items())[: len(kept) // 2])
     if len(packed) > MOST_BYTES:
         raise TooLargeError(f"the capture takes {len(packed)} bytes, more than {MOST_BYTES}, and was not written")
-    # Written beside and moved, so that nobody reads half a file.
-    draft = path.with_name(f".{path.name}.draft")
-    draft.write_bytes(packed)
-    draft.replace(path)
+    write_atomically(path, packed)
     return len(packed), len(kept)
 
 

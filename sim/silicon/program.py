@@ -7,7 +7,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Timer
 
-from ..hdl.built_once import built_once, complaint
+from ..files import built_once
+from ..hdl.build import complaint
 from ..replay.shared_reach import shared_reach
 from ..usage import UsageError
 from .packing import pack

@@ -4,8 +4,7 @@ from contextlib import ExitStack
 
 from tilewright.hw.pe.params import PE_PRESETS
 
-from ..session.pe import PeSession
-from ..session.tmau import TmauSession
+from ..session import PeSession, TmauSession
 from ..usage import UsageError
 from . import ENGINE_THREADS, MOVING
 

@@ -12,7 +12,7 @@ from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import BANKS, BARRIER, CHUNK_BYTES, LINE_BYTES, BarrierOp, Opcode
 from tilewright.golden.tmau.tile import extent, footprint, row_bytes, tx_bytes
 
-from ..session.run import Run
+from ..session.run import TmauRun
 from ..usage import UsageError
 from .findings import Totals
 
@@ -39,13 +39,13 @@ class Batch:
         With their addresses in shared memory.
     shared : uint8 array
         All of shared memory, as the hardware left it.
-    run : Run
+    run : TmauRun
         With the answers to the consumer's reads, in the order of the boxes.
     """
 
     boxes: list
     shared: np.ndarray
-    run: Run
+    run: TmauRun
 
     def rows(self, tmap, address):
         """The bytes of a box that is not swizzled, one row (dimension 0, or a pixel) after the other."""
@@ -56,7 +56,7 @@ class Batch:
 class Mover:
     """Moves boxes in batches: as many as fit in shared memory side by side, issued back to back.
 
-    A batch begins with a pattern all over shared memory, with a line between boxes that nobody may write. Its boxes
+    A batch begins with a pattern all over shared memory, with a line between boxes that must not be written. Its boxes
     signal one barrier, on which a processor waits before the consumer reads. Afterwards all of shared memory must equal
     the golden model's.
 
@@ -142,12 +142,10 @@ class Mover:
         placed, free = [], LINE_BYTES
         for box in boxes:
             size = -(-footprint(box.tmap) // LINE_BYTES) * LINE_BYTES
-            room = self._params.smem.size_bytes - LINE_BYTES
-            if size > room:
-                raise UsageError(
-                    f"a box of {size} bytes and a barrier do not fit in {room + LINE_BYTES} of shared memory"
-                )
-            if free + size > LINE_BYTES + room:
+            capacity = self._params.smem.size_bytes
+            if size > capacity - LINE_BYTES:
+                raise UsageError(f"a box of {size} bytes and a barrier do not fit in {capacity} of shared memory")
+            if free + size > capacity:
                 yield placed
                 placed, free = [], LINE_BYTES
             placed.append((box, free))

@@ -41,7 +41,7 @@ def play(mover, photographs):
         for x in range(0, video.shape[3], _BOX[1])
     ]
     _, wide, high, long, both = _BOX
-    # Room for what the last blocks lay down past the edge.
+    # Space for what the last blocks lay down past the edge.
     seen = np.full((both, FRAMES, video.shape[2] + high, video.shape[3] + wide, 3), 255, np.uint8)
     for batch in mover.move(boxes):
         for box, address in batch.boxes:

@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 
-from tilewright.sim.harness.axi_rules import record_rules, rules_table
+from tilewright.sim.dev.rules_table import record_rules, rules_table
 from tilewright.sim.hdl.build import build
 from tilewright.sim.hdl.cocotb_run import run_cocotb
 from tilewright.sim.hdl.verilog import to_verilog

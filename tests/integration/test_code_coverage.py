@@ -10,7 +10,7 @@ from tilewright.sim.hdl.code_coverage import code_coverage
 from tilewright.sim.random.batches import random_batches
 from tilewright.sim.random.mixed import random_mixes
 from tilewright.sim.results import record
-from tilewright.sim.session.tmau import TmauSession
+from tilewright.sim.session import TmauSession
 
 SEED = 4
 BATCHES = 12

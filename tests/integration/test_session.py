@@ -1,4 +1,4 @@
-"""Sessions: what the RTL does behind players, memory model and backdoors equals the golden model."""
+"""Sessions: what the RTL does behind drivers, memory model and backdoors equals the golden model."""
 
 import re
 import shutil
@@ -11,7 +11,7 @@ from tilewright.golden import TensorMap
 from tilewright.golden.spec import BarrierOp, Error, Opcode
 from tilewright.golden.spec.tmau.registers import TMAU_ID_VALUE
 from tilewright.sim.hdl.build import SIMULATORS
-from tilewright.sim.session.tmau import TmauSession
+from tilewright.sim.session import TmauSession
 
 PHOTO = np.random.default_rng(1).integers(0, 256, (20, 24, 16), np.uint8)  # seed 1
 BARRIER = 0xF00
@@ -181,7 +181,7 @@ def test_registers(session):
         (lambda s: s.read_register("nothing"), "there is no register 'nothing'"),
         (lambda s: s.descriptor(b"12"), "a descriptor must be 128 bytes, not 2"),
         (lambda s: s.clear(base=8), "base must be a multiple of the 16-byte bus word, not 8"),
-        (lambda s: s.place(bytes(1 << 17)), "global memory has no room for 131072 bytes more"),
+        (lambda s: s.place(bytes(1 << 17)), "global memory has no space for 131072 bytes more"),
         (lambda s: TmauSession("tiny"), "the preset must be one of unit, ecp5, default, full, not 'tiny'"),
     ],
 )

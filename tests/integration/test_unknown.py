@@ -11,7 +11,7 @@ from tilewright.sim.hdl.unknowns import without_power_on_values
 from tilewright.sim.random.batches import random_batches
 from tilewright.sim.random.mixed import random_mixes
 from tilewright.sim.results import record
-from tilewright.sim.session.tmau import TmauSession
+from tilewright.sim.session import TmauSession
 
 SEED = 8
 BATCHES = 3

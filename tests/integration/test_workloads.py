@@ -15,8 +15,7 @@ from tilewright.sim.cli import main
 from tilewright.sim.report.charts import SWIZZLE_LAYOUTS, bank_map
 from tilewright.sim.report.page import report_page
 from tilewright.sim.report.timeline import Transfer, record_transfer
-from tilewright.sim.session.pe import PeSession
-from tilewright.sim.session.tmau import TmauSession
+from tilewright.sim.session import PeSession, TmauSession
 from tilewright.sim.usage import UsageError
 from tilewright.sim.workloads import MOVING, MULTIPLYING
 from tilewright.sim.workloads.command import Played, play, table_rows

@@ -5,9 +5,10 @@ from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signa
 
 from tilewright.hw.bus.axi4_port import ReadPort
 from tilewright.hw.bus.burst import BurstSplitter
+from tilewright.sim.dev.rules_table import record_rules
 from tilewright.sim.formal import StreamRules, prove
 from tilewright.sim.harness.axi_monitor import Axi4ReadMonitor
-from tilewright.sim.harness.axi_rules import READ, Party, Rule, record_rules
+from tilewright.sim.harness.axi_rules import READ, Party, Rule
 
 ADDR_WIDTH = 13  # two pages
 BUS_BYTES = 64

@@ -123,7 +123,7 @@ def test_answers(knobs):
 
 
 def test_memory():
-    """Bytes whose strobe is set are written, and no others; in the order of the requests, if nobody reorders."""
+    """Bytes whose strobe is set are written, and no others; in the order of the requests, without reordering."""
     memory, expected = bytearray(CONTENTS), bytearray(CONTENTS)
     run(AxiWriteSlave(memory, word_bytes=WORD, knobs=Knobs(latency=3, w_stall=0.3), seed=5), seed=9)
     for request, beats in writes(9):

@@ -4,7 +4,7 @@ import pytest
 
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.sim.bench.pe_cases import products, program_and_result
-from tilewright.sim.harness.pe import PE_SCRIPT_DEPTH
+from tilewright.sim.harness.records import PE_SCRIPT_DEPTH
 
 
 def test_golden_agrees_with_numpy():

@@ -1,14 +1,14 @@
 """What Yosys makes of components whose cells are known."""
 
+import pytest
 from amaranth.hdl import Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.dev import pe_blocks, tmau_blocks
 from tilewright.sim.dev.area import Cost, cost
-from tilewright.sim.dev.pe_blocks import pe_rooms, pe_times
-from tilewright.sim.dev.tmau_blocks import REDUCTIONS, rooms
 
 
 class Unanimity(wiring.Component):
@@ -55,14 +55,15 @@ def test_ports_that_are_arrays():
     assert (found.luts, found.flip_flops) == (2, 4)
 
 
-def test_every_room_can_be_made():
-    made = {name: make() for name, make in rooms(TMAU_PRESETS["unit"]).items()}
-    assert set(REDUCTIONS) <= set(made)
-    assert all(type(room).__name__ == name for name, room in made.items())
-
-
-def test_every_room_of_the_processing_engine_can_be_made():
-    params = PE_PRESETS["default"]
-    made = {name: make() for name, make in pe_rooms(params).items()}
-    assert set(pe_times(params)) <= set(made)
-    assert all(type(room).__name__ == name for name, room in made.items())
+@pytest.mark.parametrize(
+    ("engine", "params", "named"),
+    [
+        (tmau_blocks, TMAU_PRESETS["unit"], tmau_blocks.REDUCTIONS),
+        (pe_blocks, PE_PRESETS["default"], pe_blocks.times(PE_PRESETS["default"])),
+    ],
+    ids=["tmau", "pe"],
+)
+def test_every_block_can_be_made(engine, params, named):
+    made = {name: make() for name, make in engine.blocks(params).items()}
+    assert set(named) <= set(made)
+    assert all(type(block).__name__ == name for name, block in made.items())

@@ -4,7 +4,8 @@ import shutil
 
 import pytest
 
-from tilewright.sim.dev.docs import build_docs, generated_pages
+from tilewright.sim.dev.docs import build_docs
+from tilewright.sim.dev.pages import generated_pages
 from tilewright.sim.usage import UsageError
 
 

@@ -5,9 +5,9 @@ from amaranth.hdl import Assert, Elaboratable, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.sim.dev.mutate import Room
+from tilewright.sim.dev.mutate import Block
 from tilewright.sim.dev.mutate_properties import survivors_of_properties
-from tilewright.sim.formal import prove
+from tilewright.sim.formal import FOLDER, prove
 from tilewright.sim.usage import UsageError
 
 
@@ -43,12 +43,12 @@ def test_a_strong_property_notices_more():
     for bits in (3, 1):
         spec, name = CounterSpec(bits), f"sim-mutants-{bits}"
         prove(spec, [spec.dut.enable], name=name, mode="bmc", depth=4)
-        count, survivors[bits] = survivors_of_properties(Room((), name, ("dut",), 4), 16, 1)
+        count, survivors[bits] = survivors_of_properties(Block((), name, ("dut",), 4), 16, 1, FOLDER)
         assert count > 10
     assert not survivors[3]
     assert survivors[1]
 
 
-def test_a_proof_that_never_ran():
-    with pytest.raises(UsageError, match=r"^the proof none must have been run once, by make test T=tests/formal$"):
-        survivors_of_properties(Room((), "none", ("dut",), 4), 40, 1)
+def test_a_proof_that_never_ran(tmp_path):
+    with pytest.raises(UsageError, match=r"^the proof none must have been run once, and left in "):
+        survivors_of_properties(Block((), "none", ("dut",), 4), 40, 1, tmp_path)

@@ -6,14 +6,13 @@ import pytest
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import BLOCK, COMMAND, DESCRIPTOR, FORMATS, GROUP, LANES, REPLACE, Error
+from tilewright.golden.spec import BLOCK, COMMAND, DESCRIPTOR, FORMATS, GROUP, LANES, REPLACE
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS, TmauParams
 from tilewright.sim.dev.tables import (
     enum_table,
-    errors_page,
     format_page,
     parameters_page,
     ports_table,
@@ -69,18 +68,6 @@ def test_every_enumeration_has_its_section():
     for name in ("Mode", "Element", "Interleave", "Swizzle", "Fill", "L2Promotion"):
         assert f"\n## {name}\n" in page
         assert f"[{name}](#{name.lower()})" in page
-
-
-def test_errors_name_the_page_of_every_format():
-    for fmt in FORMATS.values():
-        assert f"[{fmt.name}]({fmt.name}.md)" in errors_page()
-
-
-def test_every_error_says_what_is_wrong():
-    page = errors_page()
-    for error in set(Error) - {Error.NONE}:
-        (row,) = (line for line in page.splitlines() if line.startswith(f"| {int(error)} |"))
-        assert not row.endswith("|  |")
 
 
 @pytest.mark.parametrize("registers", [TMAU_REGISTERS, PE_REGISTERS], ids=["tmau", "pe"])

@@ -1,10 +1,10 @@
-"""The list of AXI rules: whose each is, and the table of where they were shown to be kept."""
+"""The list of AXI rules: whose each is."""
 
-from tilewright.sim.harness.axi_rules import READ, WRITE, Party, Rule, Wait, record_rules, rules_table
+from tilewright.sim.harness.axi_rules import READ, WRITE, Party, Rule, Wait
 
 
 def test_parties():
-    """Every rule is somebody's; requests and written data are the manager's."""
+    """Each rule has one side; requests and written data are the manager's."""
     assert Rule.mask(Party.MANAGER) ^ Rule.mask(Party.SUBORDINATE) == (1 << len(Rule)) - 1
     assert {rule.channel for rule in Rule.select(Party.MANAGER)} == {"AR", "AW", "W"}
     assert {rule.channel for rule in Rule.select(Party.SUBORDINATE)} == {"R", "B"}
@@ -18,16 +18,3 @@ def test_directions():
     assert Rule.decode(Rule.mask(Party.SUBORDINATE, WRITE)) == Rule.select(Party.SUBORDINATE, ("B",))
     assert Wait.ARREADY.channel == "AR"
     assert Wait.BREADY.channel == "B"
-
-
-def test_table(tmp_path, monkeypatch):
-    """Every rule has a row, which names the suites that showed it."""
-    monkeypatch.setattr("tilewright.sim.results.FOLDER", tmp_path)
-    record_rules("proved", "port", [Rule.AR_PAGE])
-    record_rules("simulated", "one")
-    record_rules("simulated", "two")
-    rows = rules_table().splitlines()[2:]
-    assert len(rows) == len(Rule)
-    assert rows[Rule.AR_PAGE.bit].endswith("| port | one, two |")
-    assert rows[Rule.R_LAST.bit].startswith("| `R_LAST` | subordinate |")
-    assert rows[Rule.R_LAST.bit].endswith("| – | one, two |")

@@ -51,7 +51,6 @@ def test_columns():
     rows = pack_rows(
         LAYOUT,
         [{"bit": w & 1, "wide": (1 << 64) - int(w), "inner": {"b": 3 * w}, "bytes": int(w) << 8} for w in words],
-        -(-LAYOUT.size // 8),
     )
     assert (unpack_column(LAYOUT, rows, "bit") == words & 1).all()
     assert unpack_column(LAYOUT, rows, "wide").tolist() == [(1 << 64) - int(w) for w in words]
@@ -59,5 +58,5 @@ def test_columns():
     with pytest.raises(ValueError, match=r"^field 'bytes' of 128 bits does not lie on bytes$"):
         unpack_column(LAYOUT, rows, "bytes")
     aligned = data.StructLayout({"head": 8, "bytes": 128})
-    rows = pack_rows(aligned, [{"head": 9, "bytes": int(w) << 8} for w in words], 17)
+    rows = pack_rows(aligned, [{"head": 9, "bytes": int(w) << 8} for w in words])
     assert (unpack_column(aligned, rows, "bytes")[:, 1] == words).all()

@@ -9,7 +9,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from tilewright.sim.hdl.hierarchy import hierarchical_name
-from tilewright.sim.hdl.verilog import conventional_ports, to_verilog, write_atomically
+from tilewright.sim.hdl.verilog import conventional_ports, to_verilog
 
 
 class _Table(wiring.Component):
@@ -77,12 +77,3 @@ def test_hierarchical_names():
     assert hierarchical_name(text, "top", "a.inner.words") == "\\a$3 .inner.words"
     with pytest.raises(ValueError, match=r"^module 'top\.a\$3' has no 'b', only inner$"):
         hierarchical_name(text, "top", "a.b.words")
-
-
-def test_file_is_written_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "new" / "x.v"
-    write_atomically(path, "one")
-    with pytest.raises(TypeError):
-        write_atomically(path, 2)
-    assert path.read_text() == "one"
-    assert list(path.parent.iterdir()) == [path]

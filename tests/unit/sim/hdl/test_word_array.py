@@ -9,9 +9,9 @@ from amaranth.hdl import Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.sim.harness.script import ScriptDriver, ScriptRowLayout
+from tilewright.sim.harness.script_driver import ScriptDriver, ScriptRowLayout
 from tilewright.sim.hdl.build import SIMULATORS
-from tilewright.sim.hdl.packing import pack_rows
+from tilewright.sim.hdl.packing import pack_rows, row_bytes
 from tilewright.sim.hdl.simulation import Simulation
 from tilewright.sim.hdl.testbench import Array, make_design
 from tilewright.sim.hdl.word_array import WordArray
@@ -70,12 +70,12 @@ def test_strobes(simulator):
         pytest.skip("Icarus Verilog is not installed")
     row = ScriptRowLayout(WRITE)
     arrays = {
-        "script": Array("driver.script.array.words", 8 * row.bytes, 64),
+        "script": Array("driver.script.array.words", 8 * row_bytes(row), 64),
         "words": Array("words.array.words", 8 * BYTES, DEPTH),
     }
     writes = list(_writes(random.Random(5), 40))
     with Simulation(make_design(_Writer(), arrays), simulator=simulator) as simulation:
-        simulation.load("script", 0, pack_rows(row, [{"item": write} for write in writes], row.bytes))
+        simulation.load("script", 0, pack_rows(row, [{"item": write} for write in writes]))
         simulation.controls["count"] = len(writes)
         _, dumped = simulation.exchange(reset=True, start=True, limit=100, drain=2, dump={"words": (0, DEPTH)})
     assert (dumped["words"] == _expected(writes)).all()

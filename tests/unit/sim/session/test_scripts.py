@@ -4,7 +4,7 @@ import pytest
 
 from tilewright.golden.spec import BLOCK, COMMAND, FORMATS, GROUP, LANES, Opcode
 from tilewright.hw.bus.commands import command_layout
-from tilewright.sim.harness.script import ScriptRowLayout
+from tilewright.sim.harness.script_driver import ScriptRowLayout
 from tilewright.sim.hdl.packing import pack
 from tilewright.sim.session.scripts import command_row
 

@@ -1,14 +1,14 @@
-"""Drivers and logs: order, rate, waiting, and that what has been shown stays."""
+"""Drivers: order, rate, waiting, and that what has been shown stays."""
 
 import pytest
 from amaranth.hdl import unsigned
 
-from tilewright.sim.harness.script import Log, ScriptDriver
+from tilewright.sim.harness.script_driver import ScriptDriver
 from tilewright.sim.pysim.simulate import simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, watch_stream
 
 
-def _player(waits=()):
+def _driver(waits=()):
     dut = ScriptDriver(unsigned(12), depth=32, number=1)
     for index in range(32):
         dut.script.contents.init[index] = (0x100 + index) | (index in waits) << 12
@@ -24,7 +24,7 @@ async def _start(ctx, dut, count, *, idle=1, stall=0):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_order(mode):
-    dut = _player()
+    dut = _driver()
 
     async def bench(ctx):
         for _ in range(2):  # a second run starts over
@@ -40,7 +40,7 @@ def test_order(mode):
 
 
 def test_nothing_is_issued_before_start_and_enable():
-    dut = _player()
+    dut = _driver()
 
     async def bench(ctx):
         await _start(ctx, dut, 3)
@@ -55,7 +55,7 @@ def test_nothing_is_issued_before_start_and_enable():
 
 
 def test_item_waits_until_idle():
-    dut = _player(waits=[2])
+    dut = _driver(waits=[2])
 
     async def bench(ctx):
         await _start(ctx, dut, 4, idle=0)
@@ -64,26 +64,5 @@ def test_item_waits_until_idle():
         assert not ctx.get(dut.o.valid)
         ctx.set(dut.idle, 1)
         assert (await receive(ctx, dut.o, 2))[0] == [0x102, 0x103]
-
-    simulate(dut, bench)
-
-
-def test_log_keeps_what_fits_and_counts_all():
-    dut = Log(unsigned(8), depth=4)
-
-    async def bench(ctx):
-        for entry in range(6):
-            ctx.set(dut.valid, 1)
-            ctx.set(dut.entry, 0x10 + entry)
-            ctx.set(dut.cycle, 100 + entry)
-            await ctx.tick()
-            ctx.set(dut.valid, 0)
-            await ctx.tick()
-        assert ctx.get(dut.count) == 6
-        rows = [ctx.get(dut.memory.contents[index]) for index in range(4)]
-        assert rows == [(0x10 + entry) << 32 | 100 + entry for entry in range(4)]
-        ctx.set(dut.start, 1)
-        await ctx.tick()
-        assert ctx.get(dut.count) == 0
 
     simulate(dut, bench)

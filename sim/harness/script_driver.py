@@ -1,40 +1,25 @@
-"""Test-bench ends of streams: a driver that issues what a script memory holds, and a log that remembers what passes."""
+"""The end of a stream that issues what a script memory holds."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..hdl.packing import row_bytes
 from ..hdl.word_array import WordArray
 from .stall import Stall
 
-__all__ = ["Log", "LogRowLayout", "ScriptDriver", "ScriptRowLayout"]
+__all__ = ["ScriptDriver", "ScriptRowLayout"]
 
 
-class _RowLayout(data.StructLayout):
-    """A row of an array: stored in whole bytes, least significant bit first."""
-
-    @property
-    def bytes(self):
-        """Bytes of the row, the last one filled up with zeros."""
-        return -(-self.size // 8)
-
-
-class ScriptRowLayout(_RowLayout):
+class ScriptRowLayout(data.StructLayout):
     """A row of a script."""
 
     def __init__(self, shape):
         super().__init__({"item": shape, "wait": 1})  # wait until what was issued before is complete
 
 
-class LogRowLayout(_RowLayout):
-    """A row of a log."""
-
-    def __init__(self, shape):
-        super().__init__({"cycle": 32, "entry": shape})
-
-
 class ScriptDriver(wiring.Component):
-    """Issues the first ``count`` items of its script as a stream, back to back if nobody pauses.
+    """Issues the first ``count`` items of its script as a stream, back to back without pauses.
 
     Parameters
     ----------
@@ -45,23 +30,24 @@ class ScriptDriver(wiring.Component):
     number : int
         Of its ``Stall``.
 
-    Attributes
-    ----------
-    o : stream, out
+    Members
+    -------
+    o : Out(stream of shape)
         The items.
-    start : Signal, in
+    start : In(1)
         Begin at the first item in the next cycle.
-    count : Signal, in
+    count : In(range(depth + 1))
         Items to issue.
-    enable : Signal, in
+    enable : In(1)
         Nothing is issued before it is high; once it is, it stays.
-    idle : Signal, in
+    idle : In(1)
         What was issued before is complete. An item whose ``wait`` is set is not issued before.
-    stall, seed : Signal, in
+    stall : In(8)
+    seed : In(16)
         Probability of a pause before an item, and how to vary it.
-    issued : Signal, out
+    issued : Out(range(depth + 1))
         Items that were accepted since the start.
-    finished : Signal, out
+    finished : Out(1)
         All were.
     """
 
@@ -70,7 +56,7 @@ class ScriptDriver(wiring.Component):
         self._number = number
         self._row = ScriptRowLayout(shape)
         #: Rows of :class:`ScriptRowLayout`.
-        self.script = WordArray(width=8 * self._row.bytes, depth=depth)
+        self.script = WordArray(width=8 * row_bytes(self._row), depth=depth)
         super().__init__(
             {
                 "o": Out(stream.Signature(shape)),
@@ -110,51 +96,4 @@ class ScriptDriver(wiring.Component):
         with m.If(self.start):
             m.d.comb += script.read_address.eq(0)
             m.d.sync += [self.issued.eq(0), held.eq(0)]
-        return m
-
-
-class Log(wiring.Component):
-    """Keeps what passes, in order, with the cycle; what comes when it is full is counted and lost.
-
-    Parameters
-    ----------
-    shape : shape-like
-        Of an entry.
-    depth : int
-        Entries it has room for.
-
-    Attributes
-    ----------
-    valid, entry : Signal, in
-        Keep ``entry`` in this cycle.
-    cycle : Signal, in
-        The time to keep with it.
-    start : Signal, in
-        Forget all.
-    count : Signal, out
-        Entries since the start, lost ones included.
-    """
-
-    def __init__(self, shape, *, depth):
-        self._depth = depth
-        self._row = LogRowLayout(shape)
-        #: Rows of :class:`LogRowLayout`.
-        self.memory = WordArray(width=8 * self._row.bytes, depth=depth)
-        super().__init__({"valid": In(1), "entry": In(shape), "cycle": In(32), "start": In(1), "count": Out(32)})
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.memory = memory = self.memory
-        row = Signal(self._row)
-        m.d.comb += [
-            row.cycle.eq(self.cycle),
-            row.entry.eq(self.entry),
-            memory.write_enable.eq(self.valid & (self.count < self._depth)),
-            memory.write_address.eq(self.count),
-            memory.write_data.eq(row),
-        ]
-        with m.If(self.start):
-            m.d.sync += self.count.eq(0)
-        with m.Elif(self.valid):
-            m.d.sync += self.count.eq(self.count + 1)
         return m

@@ -1,0 +1,121 @@
+"""Measures the TMAU: latencies of a transfer by itself, and the use of the bus by many, in exact cycles.
+
+Specification: docs/tmau.md, "Speed".
+"""
+
+import numpy as np
+
+from tilewright.golden import TensorMap, limits
+from tilewright.golden.spec import BarrierOp, Opcode
+from tilewright.golden.tmau.tile import footprint
+from tilewright.hw.tmau.params import TMAU_PRESETS
+
+from ..session import TmauSession
+from .line import Line, share, timed
+from .tmau_cases import BLOCK_BYTES, BOXES, LATENCIES, copy_cases, steady_cases
+
+__all__ = ["measure"]
+
+_LATENCY = 100  # cycles, where a line does not name another
+
+
+def measure(preset, *, simulator="verilator"):
+    """Yields every :class:`Line` of a preset with the simulation's cycles a second so far."""
+    params = TMAU_PRESETS[preset]
+    with TmauSession(params=params, simulator=simulator, latency=_LATENCY) as session:
+        _fill_memory(session)
+        for latency in LATENCIES:
+            yield from timed(session, _latencies(session, preset, latency))
+        for latency in LATENCIES[:2]:
+            yield from timed(session, _steady(session, preset, latency))
+        yield from timed(session, _copies(session, preset, _LATENCY))
+    # The bus stays busy only while more reads are in flight than the memory takes cycles.
+    deep = params.replace(max_outstanding=512, commands_in_flight=128)
+    with TmauSession(params=deep, simulator=simulator, latency=LATENCIES[2]) as session:
+        _fill_memory(session)
+        yield from timed(session, _steady(session, f"{preset}, 512 in flight", LATENCIES[2]))
+
+
+def _fill_memory(session):
+    rng = np.random.default_rng(1)
+    session.place(rng.integers(0, 256, session.memory_bytes - 4096, np.uint8))
+
+
+def _latencies(session, preset, latency):
+    """Command to address, and data to barrier, of a transfer by itself."""
+    session.configure(latency=latency)
+    session.reset()
+    barrier = 0
+    tmap = TensorMap(element="u8", size=(256, 64), stride=(256,), box=(64, 8), address=4096)
+    session.run(barriers=[(BarrierOp.INIT, barrier, 1), (BarrierOp.ARRIVE, barrier, 1)])
+    load = session.command(tmap, (0, 0), 1024, barrier=barrier)
+    expect = (BarrierOp.EXPECT_TX, barrier, 64 * 8)
+
+    # The transaction count makes the phase wait for the bytes; its arrival comes with the init of each phase.
+    miss = _phase(session, load, expect)
+    hit = _phase(session, load, expect)
+    trace = miss.trace
+    fetch = trace.request_cycle[trace.request_id == 1]
+    answer = trace.beat_cycle[trace.beat_id == 1]
+    round_trip = int(answer[-1] - fetch[0])
+    for name, got, limit in (
+        ("command to first address, descriptor cached", hit.first_request(), 6),
+        ("command to first address, descriptor missed", miss.first_request(), 6 + round_trip + 4),
+        ("last data beat to barrier flip", int(hit.flips[-1][0] - hit.trace.beat_cycle[-1]), 5),
+    ):
+        yield Line(preset, name, latency, limit, got, f"{got} cycles", f"<= {limit}", got <= limit)
+
+
+def _phase(session, load, expect):
+    """One phase of the barrier: expect the bytes, arrive, load."""
+    session.run(barriers=[expect])
+    session.run(barriers=[(BarrierOp.ARRIVE, expect[1], 1)])
+    return session.run([load], trace=True, drain=8)
+
+
+def _steady(session, preset, latency):
+    """Boxes back to back: from the end of the first to the end of the last."""
+    session.configure(latency=latency)
+    for case in steady_cases():
+        places = session.params.smem.size_bytes // footprint(case.tmap)
+        pitch = -(-footprint(case.tmap) // 128) * 128
+        commands = [
+            session.command(case.tmap, coords, pitch * (number % min(places, 8)) if places > 1 else 0, **case.fields)
+            for number, coords in enumerate(case.coords)
+        ]
+        session.run(commands[:1])  # brings the descriptor into the cache
+        result = _succeed(session, commands)
+        measured = result.commands[-1].done - result.commands[0].done
+        offsets = case.fields.get("offsets", (0, 0, 0))
+        limit = sum(_limit(case, coords, offsets, session.params) for coords in case.coords[1:])
+        yield share(preset, case.name, latency, limit, measured, case.target)
+
+
+def _succeed(session, commands):
+    """Runs commands, none of which may end with an error: a refused one would look fast."""
+    result = session.run(commands)
+    if result.error:
+        raise RuntimeError(f"a command of the benchmark ended with {result.error!r}")
+    return result
+
+
+def _limit(case, coords, offsets, params):
+    """Cycles that a box must take: each needed bus word crosses once, and shared memory takes a line a cycle."""
+    least = limits(case.tmap, coords, params.bus_bytes, offsets=offsets)
+    return max(least.words, least.lines)
+
+
+def _copies(session, preset, latency):
+    """Blocks back to back, from the end of the first to the end of the last; the limit is one bus word a cycle."""
+    session.configure(latency=latency)
+    places = session.params.smem.size_bytes // (2 * BLOCK_BYTES)
+    for case in copy_cases():
+        command = {"opcode": Opcode.COPY_BLOCK, "size": BLOCK_BYTES} | case.fields
+        commands = []
+        for number in range(BOXES):
+            source = BLOCK_BYTES * (number % places)
+            commands.append(command | {"source": source, "destination": BLOCK_BYTES * places + source})
+        result = _succeed(session, commands)
+        measured = result.commands[-1].done - result.commands[0].done
+        limit = (BOXES - 1) * BLOCK_BYTES // session.params.bus_bytes
+        yield share(preset, case.name, latency, limit, measured, None)

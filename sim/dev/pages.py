@@ -1,0 +1,66 @@
+"""The pages of the documentation that are made and not written, those of both engines."""
+
+from tilewright.golden import spec
+from tilewright.golden.spec.pe.errors import PeError
+from tilewright.golden.spec.pe.instruction import INSTRUCTIONS
+from tilewright.golden.spec.pe.registers import PE_REGISTERS
+from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SEGMENT
+from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
+from tilewright.hw.pe.params import PE_PRESETS, PeParams
+from tilewright.hw.smem.params import SmemParams
+from tilewright.hw.tmau.params import TMAU_PRESETS, TmauParams
+
+from ..hdl.export import TOPS
+from .header import header_text
+from .stages import stages_text
+from .tables import errors_page, format_page, instructions_page, parameters_page, ports_table, registers_page
+
+__all__ = ["generated_pages"]
+
+_INSTRUCTIONS = (
+    "16 bytes, stored little-endian: bit 0 is the least significant bit of byte 0. The opcode says which of the "
+    "formats an instruction has; bits in no field of it are zero. [The processing engine](pe.md) says what each "
+    "one does. `tilewright asm --pe FILE` makes words of their text, and with `--back` text of words."
+)
+_ERRORS = (
+    "A command that breaks a rule is dropped: no byte moves and no barrier moves. An error record says which: "
+    "code, tag of the command, field and value. The field is its number in the [descriptor](descriptor.md), or "
+    "{first} + its number in the command's format: {formats}. A command that breaks "
+    "several rules reports the lowest code, then the lowest field."
+)
+_PE_ERRORS = (
+    "An [instruction](instructions.md) that meets an error does not stop those behind it. Its record says "
+    "which: code, number of the instruction, first and last thread, and register. In which order they are "
+    "looked for is said with [the engine](pe.md#errors).",
+    "Up to `BARRIER` the instruction does nothing, and the record names all threads. From `PRODUCT` on only "
+    "the accesses that meet it are left out.",
+)
+
+
+def generated_pages(preset="default"):
+    """Texts by file name; port lists are those of ``preset``."""
+    formats = ", ".join(f"[{fmt.name}]({fmt.name}.md)" for fmt in dict.fromkeys(spec.FORMATS.values()))
+    return {
+        "descriptor.md": format_page(spec.DESCRIPTOR),
+        **{f"{fmt.name}.md": format_page(fmt) for fmt in spec.FORMATS.values()},
+        "barrier.md": format_page(spec.BARRIER, spec.BarrierOp),
+        "registers.md": registers_page(TMAU_REGISTERS),
+        "errors.md": errors_page("Errors", spec.Error, _ERRORS.format(first=spec.COMMAND_FIELD, formats=formats)),
+        "parameters.md": parameters_page(TMAU_PRESETS, TmauParams, SmemParams),
+        "instructions.md": instructions_page("Instructions", _INSTRUCTIONS, INSTRUCTIONS),
+        "segment.md": format_page(SEGMENT, recorded=False),
+        "page_entry.md": format_page(PAGE_ENTRY, recorded=False),
+        "pe_errors.md": errors_page("Errors of the processing engine", PeError, *_PE_ERRORS),
+        "pe_registers.md": registers_page(PE_REGISTERS, title="Registers of the processing engine"),
+        "pe_parameters.md": parameters_page(PE_PRESETS, PeParams, title="Parameters of the processing engine"),
+        "ports.md": _ports_page(preset),
+        "stages.md": stages_text(),
+        "tilewright.h": header_text(),
+    }
+
+
+def _ports_page(preset):
+    parts = ["# Ports\n", f"Widths are those of the preset `{preset}`. `clk` and `rst` are common to all.\n"]
+    for cls, _, presets in TOPS.values():
+        parts += [f"## {cls.__name__}\n", cls.__doc__.splitlines()[0] + "\n", ports_table(cls(presets[preset]))]
+    return "\n".join(parts)

@@ -1,0 +1,143 @@
+"""The hardware around a design in simulation: drivers that issue scripts, memory, and logs of what happens."""
+
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..hdl.testbench import Array
+from .log import Log
+from .memory_model import CHANNELS
+from .ports import (
+    bus_members,
+    memory_array,
+    serve_bus,
+    serve_commands,
+    serve_instructions,
+    serve_processor,
+    serve_reads,
+    shared_memory_arrays,
+)
+from .script_driver import ScriptDriver
+
+__all__ = ["Harness"]
+
+
+class Harness(wiring.Component):
+    """A ``TmauSubsystem``, ``PeSubsystem`` or ``Core`` with all of its ports served.
+
+    Each driver's script is issued when ``start`` has been high for a cycle, and the ports that its ``…_after`` names
+    have finished. Cycles are counted from the one after ``start``.
+
+    Parameters
+    ----------
+    dut : Component
+    records : Records
+        Of its ports.
+    smem : SmemParams
+    bus : TmauParams or None
+        Of its port to global memory; None if it has none.
+    memory_words : int
+        Bus words of global memory.
+    arrays : dict of str to Array
+        Further memories of the design that a session loads or dumps.
+
+    Members
+    -------
+    start : In(1)
+    issue_stall : In(8)
+        Probability, in 256ths, of a pause before each item of a script.
+    seed : In(16)
+        How all random pauses vary.
+    *commands_count and that of each other port* : In(range(records.depth + 1))
+        Items of its script.
+    *commands_after and that of each other port* : In(len(records.items))
+        Ports that must have finished before: a bit each, in the order of ``records.items``.
+    answer_stall : In(8) if "reads" in records.items
+        Probability of a pause before each answer of the consumer port.
+    *commands_done and that of each other port* : Out(32)
+        Items that are complete.
+    *accepted_count and that of each log that belongs to no port* : Out(32)
+        Entries.
+    finished : Out(1)
+        All items of all ports are complete.
+    irq : Out(1)
+    *those of bus_members, where there is a bus* : In(8)
+    """
+
+    def __init__(self, dut, records, *, smem, bus=None, memory_words=0, arrays=None):
+        self._dut = dut
+        self._records = records
+        self._smem = smem
+        self._bus = bus
+        self._memory_words = memory_words
+        self._arrays = arrays or {}
+        ports, depth = tuple(records.items), records.depth
+        # Numbers of stalls: the memory's first, then the drivers', then the consumer's.
+        first_stall = len(CHANNELS) if bus else 0
+        self.drivers = {
+            port: ScriptDriver(shape, depth=depth, number=number)
+            for number, (port, shape) in enumerate(records.items.items(), start=first_stall)
+        }
+        self.logs = {name: Log(shape, depth=records.log_depth(name)) for name, shape in records.entries.items()}
+        own = {"start": In(1), "finished": Out(1), "issue_stall": In(8), "seed": In(16)}
+        scripts = {f"{port}_count": In(range(depth + 1)) for port in ports}
+        order = {f"{port}_after": In(len(ports)) for port in ports}
+        done = {f"{port}_done": Out(32) for port in ports}
+        counts = {f"{name}_count": Out(32) for name in records.others}
+        served = (bus_members(bus) if bus else {}) | ({"answer_stall": In(8)} if "reads" in ports else {})
+        super().__init__(own | scripts | order | done | counts | served | {"irq": Out(1)})
+
+    def arrays(self):
+        """Every memory that a session loads or dumps, by name."""
+        arrays = memory_array(self._bus, self._memory_words) if self._bus else {}
+        arrays |= shared_memory_arrays(self._smem) | self._arrays
+        for port, driver in self.drivers.items():
+            script = driver.script
+            arrays[f"{port}_script"] = Array(f"{port}_driver.script.array.words", script.width, script.depth)
+        for name, log in self.logs.items():
+            arrays[f"{name}_log"] = Array(f"{name}_log.memory.array.words", log.memory.width, log.memory.depth)
+        return arrays
+
+    def elaborate(self, platform):
+        m = Module()
+        self._run_scripts(m)
+        m.submodules.dut = dut = self._dut
+        if self._bus:
+            serve_bus(self, m, dut.m_axi, self._bus, self._memory_words)
+        if "commands" in self.drivers:
+            serve_commands(self, m, dut)
+        if "instructions" in self.drivers:
+            serve_instructions(self, m, dut)
+        serve_processor(self, m, dut, self._smem)
+        if "reads" in self.drivers:
+            serve_reads(self, m, dut, number=len(CHANNELS) + len(self.drivers))
+        return m
+
+    def _run_scripts(self, m):
+        cycle = Signal(32)
+        m.d.sync += cycle.eq(Mux(self.start, 0, cycle + 1))
+        for name, log in self.logs.items():
+            m.submodules[f"{name}_log"] = log
+            m.d.comb += [log.start.eq(self.start), log.cycle.eq(cycle)]
+            if name not in self.drivers:
+                m.d.comb += getattr(self, f"{name}_count").eq(log.count)
+        complete = Signal(len(self.drivers))
+        for number, (port, driver) in enumerate(self.drivers.items()):
+            m.submodules[f"{port}_driver"] = driver
+            done = self.logs[port].count
+            m.d.comb += [
+                driver.start.eq(self.start),
+                driver.count.eq(getattr(self, f"{port}_count")),
+                driver.enable.eq((getattr(self, f"{port}_after") & ~complete) == 0),
+                driver.idle.eq(done == driver.issued),
+                driver.stall.eq(self.issue_stall),
+                driver.seed.eq(self.seed),
+                complete[number].eq(driver.finished & driver.idle),
+                getattr(self, f"{port}_done").eq(done),
+            ]
+        m.d.comb += self.finished.eq(complete.all())
+
+    def log(self, m, name, valid, entry):
+        """Makes an entry of the log when ``valid``."""
+        log = self.logs[name]
+        m.d.comb += [log.valid.eq(valid), Value.cast(log.entry).eq(entry)]

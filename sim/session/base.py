@@ -1,0 +1,153 @@
+"""The life of a session, whatever its design: build, start, configure, run, reset, close."""
+
+from operator import index
+
+from ..harness.records import TRACES
+from ..harness.script_driver import ScriptRowLayout
+from ..hdl.designs import cached_design
+from ..hdl.packing import pack_rows
+from ..hdl.simulation import Simulation, SimulationError
+from ..hdl.testbench import make_design
+from .backdoor import SharedBackdoor
+from .run import Logs
+
+__all__ = ["Session", "chosen", "probability"]
+
+
+class Session:
+    """Owns a running simulation of a design in its harness; a context manager.
+
+    Between runs the clock stands still, and all that a session writes is there when the next run begins.
+
+    Parameters
+    ----------
+    make_harness : callable
+        Returns the ``Harness``.
+    records : Records
+        Of the harness.
+    smem : SmemParams
+    key : tuple
+        What the harness depends on; see ``cached_design``.
+    patience : int
+        Cycles after which a run without a limit is given up.
+    change : callable or None
+        Returns the ``Design`` to build instead of the one that it is given.
+    **options
+        Of ``Simulation``.
+
+    Attributes
+    ----------
+    shared_memory : SharedBackdoor
+    simulation : Simulation
+        With the number of ``cycles`` simulated, and the ``seconds`` that it took.
+    """
+
+    def __init__(self, make_harness, records, *, smem, key, patience, change=None, **options):
+        def make():
+            harness = make_harness()
+            return make_design(harness, harness.arrays())
+
+        design = cached_design(make, *key)
+        self.simulation = Simulation(change(design) if change else design, **options)
+        # Before the first reset nothing has a value, and memories could not be read.
+        self.simulation.exchange(reset=True)
+        self.shared_memory = SharedBackdoor(self.simulation, smem.rows)
+        self._records = records
+        self._patience = patience
+        self._must_reset = True
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def close(self):
+        """Ends the simulator. May be called twice."""
+        self.simulation.close()
+
+    def configure(self, *, issue_stall=None, seed=None):
+        """Changes how the surroundings behave from the next run on; what is left out stays.
+
+        Parameters
+        ----------
+        issue_stall : float
+            Probability of a pause before each item at each port, 0 to less than 1.
+        seed : int
+            Of all pauses.
+        """
+        if issue_stall is not None:
+            self.simulation.controls["issue_stall"] = probability(issue_stall)
+        if seed is not None:
+            self.simulation.controls["seed"] = index(seed) & 0xFFFF
+
+    def reset(self):
+        """Resets the hardware before the next run, whatever it was doing. Memories keep their contents."""
+        self._must_reset = True
+
+    def _run(self, scripts, *, after, limit, drain=0, trace=False, dump=None):
+        """Issues scripts, and waits until all is complete.
+
+        Parameters
+        ----------
+        scripts : dict of str to list
+            Rows of ``ScriptRowLayout`` for each port.
+        after, limit, drain
+            As of the ``run`` of a session.
+        trace : bool
+            Read the logs of the bus too.
+        dump : dict of str to (int, int)
+            Further arrays to read.
+
+        Returns
+        -------
+        dict of str to int, Logs, dict of str to uint8 array
+            Statuses, logs, and what was dumped.
+        """
+        # A run that does not finish, or is refused, has the next one begin anew.
+        reset, self._must_reset = self._must_reset, True
+        self._load_scripts(scripts, after or {})
+        cycles = self._patience if limit is None else limit
+        statuses, _ = self.simulation.exchange(reset=reset, start=True, limit=cycles, drain=drain)
+        if not statuses["finished"] and limit is None:
+            late = [port for port in self._records.items if statuses[f"{port}_done"] < len(scripts.get(port, ()))]
+            raise SimulationError(f"{' and '.join(late)} are not complete after {cycles} cycles")
+        self._must_reset = not statuses["finished"]
+        _, arrays = self.simulation.exchange(dump=self._log_windows(statuses, trace) | (dump or {}))
+        return statuses, Logs(self._records.entries, arrays), arrays
+
+    def _load_scripts(self, scripts, after):
+        ports, depth = tuple(self._records.items), self._records.depth
+        for port, shape in self._records.items.items():
+            rows = scripts.get(port, ())
+            if len(rows) > depth:
+                raise ValueError(f"a run must have at most {depth} {port}, not {len(rows)}")
+            self.simulation.load(f"{port}_script", 0, pack_rows(ScriptRowLayout(shape), rows))
+            self.simulation.controls[f"{port}_count"] = len(rows)
+            self.simulation.controls[f"{port}_after"] = sum(1 << ports.index(other) for other in after.get(port, ()))
+
+    def _log_windows(self, statuses, trace):
+        """What to dump to have the logs, as far as they are filled."""
+        records = self._records
+        counts = {port: statuses[f"{port}_done"] for port in records.items}
+        counts |= {name: statuses[f"{name}_count"] for name in records.others if trace or name not in TRACES}
+        return {f"{name}_log": (0, min(count, records.log_depth(name))) for name, count in counts.items()}
+
+    def _values(self, table):
+        """Values of all registers of a table that lies at address 0, by name."""
+        answers = self.run(registers=[(register.offset,) for register in table]).registers
+        return {register.name: answer.data for register, answer in zip(table, answers, strict=True)}
+
+
+def chosen(presets, preset, params):
+    """``params``, or those of the preset if they are None."""
+    if params is None and preset not in presets:
+        raise ValueError(f"the preset must be one of {', '.join(presets)}, not {preset!r}")
+    return presets[preset] if params is None else params
+
+
+def probability(value):
+    """A probability as a harness takes it, in 256ths."""
+    if not 0 <= value < 1:
+        raise ValueError(f"the probability of a pause must be at least 0 and less than 1, not {value!r}")
+    return min(round(256 * value), 255)
