@@ -1,29 +1,30 @@
-"""Which address the record of a bus error names: of the first read word, or of the first write burst, that failed."""
+"""Which address the record of a bus error holds (docs/tmau.md, "Bus errors")."""
 
 import numpy as np
 
-__all__ = ["failing_read", "failing_write"]
+from ..spec import Error
+from .descriptor import Refusal
 
-_PAGE = 4096  # no burst crosses an edge
+__all__ = ["failed_read", "failed_write"]
 
-
-def failing_read(gmem, addresses, bus_bytes):
-    """Address of the first bus word, in the order of the byte ``addresses``, that lies outside ``gmem``; or None."""
-    failing = addresses[~gmem.holds(addresses, 1)]
-    return int(failing[0]) & -bus_bytes if failing.size else None
+_PAGE = 4096
 
 
-def failing_write(gmem, runs, bus_bytes, burst_bytes=_PAGE):
-    """Address of the first burst with a word outside ``gmem``, or None; ``runs`` are addresses of runs by bytes.
+def failed_read(gmem, addresses, bus_bytes):
+    """The :class:`Refusal` of the first of the byte ``addresses``, in this order, that lies outside ``gmem``; or None.
 
-    A burst begins with a run, where a run enters a page, and ``burst_bytes`` behind such a place.
+    Its value is the address of the bus word.
     """
-    failing = ~gmem.holds(runs, 1)
-    if not failing.any():
+    failing = addresses[~gmem.holds(addresses, 1)]
+    return Refusal(Error.READ, 0, int(failing[0]) & -bus_bytes) if failing.size else None
+
+
+def failed_write(gmem, addresses, bus_bytes):
+    """The same of bytes that are written. The words of the stretch before the failing one are its other values."""
+    failing = np.flatnonzero(~gmem.holds(addresses, 1))
+    if not failing.size:
         return None
-    run = int(np.argmax(failing.any(axis=1)))
-    first = int(runs[run][failing[run]][0])
-    start = int(runs[run][0]) & -bus_bytes
-    if start // _PAGE != first // _PAGE:
-        start = first & -_PAGE
-    return start + (first - start) // burst_bytes * burst_bytes
+    written = addresses[: failing[0] + 1]
+    starts = np.flatnonzero((np.diff(written) != 1) | (written[1:] % _PAGE == 0)) + 1
+    first, last = (int(written[place]) & -bus_bytes for place in (starts[-1] if starts.size else 0, -1))
+    return Refusal(Error.WRITE, 0, last, range(first, last, bus_bytes))

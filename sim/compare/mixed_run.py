@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tilewright.golden.spec import Opcode
 
-from .batch_run import bus_differences, ending_differences, memory_differences
+from .differences import bus_differences, ending_differences, memory_differences
 from .mixed_golden import BATCH_BYTES, run_golden
 from .order_case import order_case
 from .shrink import smallest

@@ -6,7 +6,7 @@ from tilewright.golden.spec.pe.segment import PAGE_ENTRY
 
 from ..asm.pe.disassembler import disassemble_instruction
 from ..replay.pe.golden import run_on_golden
-from .batch_run import memory_differences
+from .differences import memory_differences
 from .shrink import smallest
 
 __all__ = ["ProgramRun", "program_case"]

@@ -7,11 +7,11 @@ import numpy as np
 from tilewright.golden import Machine, Memory, Windows, command_word
 from tilewright.golden.patterns import mix_pattern
 from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import BARRIER, DESCRIPTOR
+from tilewright.golden.spec import DESCRIPTOR
 
 from ..random.good_commands import GOOD, SPARE, TILE, WAITING
 from ..session.run import Run
-from .batch_run import bus_differences, ending_differences, memory_differences
+from .differences import bus_differences, ending_differences, memory_differences, record_differences, unequal
 from .mixed_run import register_writes
 
 __all__ = ["AREA", "FaultyMemory", "Play", "Scoreboard", "refusal_differences"]
@@ -110,10 +110,9 @@ class Scoreboard:
         session = self.session
         self._contents[:AREA] = mix_pattern(AREA, _GMEM_SEED)
         shared = mix_pattern(self.params.smem.size_bytes, _SMEM_SEED)
-        state = Barrier(pending=1, expected=1, transactions=_TRANSACTIONS).pack()
         spare = np.frombuffer(TILE.to_bytes(DESCRIPTOR.bytes, "little"), np.uint8)
         self._contents[SPARE : SPARE + DESCRIPTOR.bytes] = spare
-        shared[WAITING : WAITING + BARRIER.bytes] = np.frombuffer(state.to_bytes(BARRIER.bytes, "little"), np.uint8)
+        Barrier(pending=1, expected=1, transactions=_TRANSACTIONS).write(shared, WAITING)
         session.reset()
         session.configure(errors=(*(faults or (0, 0)), response if faults else 0), errors_on=errors_on)
         session.global_memory.write(0, self._contents[:AREA])
@@ -123,9 +122,7 @@ class Scoreboard:
             shared,
             self.params.bus_bytes,
             self.params.addr_width,
-            windows=windows,
-            burst_bytes=self.params.max_burst * self.params.bus_bytes,
-            exchange_bytes=self.params.exchange_bytes,
+            windows,
         )
         self._issued = 0
         session.run(registers=[*register_writes(windows or Windows()), ("irq_enable", _ERROR)])
@@ -262,27 +259,29 @@ def refusal_differences(scoreboard, code, command):
     moved = run.data_requests + run.reducer_requests + run.write_requests
     return [
         *play.differences,
-        *_unequal("the codes of golden", [error.code for error in play.errors], [code]),
-        *_unequal("requests of data", moved, 0),
-        *_unequal("shared memory has changed", (run.shared != scoreboard.shared).any(), False),
-        *_unequal("global memory has changed", (run.memory != scoreboard.memory).any(), False),
-        *_unequal("phases that completed", run.flips, []),
+        *unequal(
+            {
+                "the list of golden's codes": ([error.code for error in play.errors], [code]),
+                "the number of requests of data": (moved, 0),
+                "a change of shared memory": ((run.shared != scoreboard.shared).any(), False),
+                "a change of global memory": ((run.memory != scoreboard.memory).any(), False),
+                "the list of phases that completed": (run.flips, []),
+            }
+        ),
         *scoreboard.works(),
     ]
 
 
-def _unequal(name, seen, wanted):
-    return [] if seen == wanted else [f"{name}: {seen}, not {wanted}"]
-
-
 def _record_differences(run, errors, first=None):
     """All errors since the clear are counted, and raise the interrupt; the record is the first, or one of ``first``."""
-    error, low, high, count, status = (answer.data for answer in run.registers[-len(_RECORD) :])
-    seen = (error & 0xFF, error >> 16, error >> 8 & 0xFF, low | high << 32)
-    wanted = [tuple(record) for record in first or errors[:1]] or [(0, 0, 0, 0)]
+    *record, count, status = (answer.data for answer in run.registers[-len(_RECORD) :])
     return [
-        *([] if seen in wanted else [f"the error record is {seen}, not one of {wanted}"]),
-        *_unequal("error_count", count, len(errors)),
-        *_unequal("irq_status.error", status & _ERROR, bool(errors)),
-        *_unequal("irq", run.irq, bool(errors)),
+        *record_differences(record, first or errors[:1]),
+        *unequal(
+            {
+                "error_count": (count, len(errors)),
+                "irq_status.error": (status & _ERROR, bool(errors)),
+                "irq": (run.irq, bool(errors)),
+            }
+        ),
     ]

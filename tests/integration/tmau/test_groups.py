@@ -8,7 +8,7 @@ import pytest
 from tilewright.golden import Machine, Memory, TensorMap, command_word
 from tilewright.golden.patterns import mix_pattern
 from tilewright.golden.spec import DESCRIPTOR, Opcode, Space
-from tilewright.sim.compare.batch_run import bus_differences, ending_differences, memory_differences
+from tilewright.sim.compare.differences import bus_differences, ending_differences, memory_differences
 from tilewright.sim.harness.records import READ_IDS
 from tilewright.sim.results import record
 from tilewright.sim.session.tmau import TmauSession

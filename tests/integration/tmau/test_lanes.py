@@ -3,15 +3,14 @@
 import itertools
 import random
 
-import numpy as np
 import pytest
 
 from tilewright.golden import Machine, Memory, command_word
 from tilewright.golden.patterns import mix_pattern
 from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import BARRIER, Element, Error, LaneLayout, Opcode
+from tilewright.golden.spec import Element, Error, LaneLayout, Opcode
 from tilewright.golden.tmau.strides import lane_strides
-from tilewright.sim.compare.batch_run import bus_differences, ending_differences, memory_differences
+from tilewright.sim.compare.differences import bus_differences, ending_differences, memory_differences
 from tilewright.sim.results import record
 from tilewright.sim.session.tmau import TmauSession
 
@@ -163,12 +162,11 @@ def test_a_barrier_counts_the_bytes_of_the_tensor(session, source):
     shape, barrier = (5, 3, 6, 2), 4088
     count = 2 * 5 * 3 * 6 * 2
     smem = mix_pattern(session.params.smem.size_bytes, 2)
-    waiting = Barrier(pending=0, expected=1, transactions=count)
-    smem[barrier:] = np.frombuffer(waiting.pack().to_bytes(BARRIER.bytes, "little"), np.uint8)
+    Barrier(pending=0, expected=1, transactions=count).write(smem, barrier)
     command = lanes(shape, "f16", source, (LaneLayout.ALIGNED, 0, 2), signal=1, barrier=barrier)
     run, _ = play(session, command, smem=smem)
     assert [address for _, address in run.flips] == [barrier]
-    assert Barrier.unpack(int.from_bytes(run.shared[barrier:].tobytes(), "little")) == Barrier(1, 1, 0, 1)
+    assert Barrier.read(run.shared, barrier) == Barrier(1, 1, 0, 1)
 
 
 WHOLE, HERE = (LaneLayout.GLOBAL, 0, 0), (LaneLayout.ALIGNED, 0, 0)
