@@ -11,7 +11,7 @@ from tilewright.golden.spec import (
     Reduction,
     Space,
 )
-from tilewright.golden.tmau.descriptor import spoken
+from tilewright.golden.spec.fields import spoken
 
 from ..random.mixed import GLOBAL_BYTES
 from ..replay.writer import case_of, map_fields

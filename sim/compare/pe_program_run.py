@@ -4,7 +4,7 @@ import json
 
 from tilewright.golden.spec.pe.segment import PAGE_ENTRY
 
-from ..asm.pe.disassembler import disassemble_instruction
+from ..asm.pe.assembler import disassemble_instruction
 from ..replay.pe.golden import run_on_golden
 from .differences import memory_differences
 from .shrink import smallest

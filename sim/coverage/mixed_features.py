@@ -16,7 +16,7 @@ from tilewright.golden.spec import (
     Space,
     Swizzle,
 )
-from tilewright.golden.tmau.descriptor import spoken
+from tilewright.golden.spec.fields import spoken
 from tilewright.golden.tmau.im2col import pixel_coordinates, spatial_dimensions
 from tilewright.golden.tmau.reduce import is_legal
 from tilewright.golden.tmau.tile import gathers, pitch, row_bytes, walk

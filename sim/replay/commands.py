@@ -19,7 +19,7 @@ from tilewright.golden.spec import (
     Reduction,
     Space,
 )
-from tilewright.golden.tmau.descriptor import spoken
+from tilewright.golden.spec.fields import spoken
 
 from .fields import REQUIRED
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from tilewright.golden import align
 from tilewright.golden.spec import LANES, Element, LaneLayout, Opcode
+from tilewright.golden.spec.fields import spoken
 from tilewright.golden.tmau.align import Operator, Padding
-from tilewright.golden.tmau.descriptor import spoken
 from tilewright.golden.tmau.strides import lane_strides
 
 from ..usage import UsageError

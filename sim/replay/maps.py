@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from tilewright.golden import DescriptorError, TensorMap
 from tilewright.golden.spec import Element, Error, Interleave, L2Promotion, Mode, Swizzle
-from tilewright.golden.tmau.descriptor import spoken
+from tilewright.golden.spec.fields import spoken
 
 from ..usage import UsageError
 from .fields import REQUIRED

@@ -6,10 +6,10 @@ Specification: docs/replay.md, "Kind program".
 from dataclasses import fields as dataclass_fields
 
 from tilewright.golden.pe.machine import instruction_word
+from tilewright.golden.spec.fields import spoken
 from tilewright.golden.spec.pe.instruction import Compare, Operation, Source
 from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SEGMENT, SegmentElement
 from tilewright.golden.spec.swizzle import Swizzle
-from tilewright.golden.tmau.descriptor import spoken
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.smem.params import SmemParams
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.golden.spec import Element, Interleave, L2Promotion, Space, Swizzle
-from tilewright.golden.tmau.descriptor import spoken
+from tilewright.golden.spec.fields import spoken
 from tilewright.sim.replay.cases import cases_of
 from tilewright.sim.replay.golden import run_case
 from tilewright.sim.silicon.case_features import case_features

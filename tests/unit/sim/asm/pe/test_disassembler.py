@@ -5,8 +5,7 @@ import random
 import pytest
 
 from tilewright.golden.spec.pe.instruction import GUARDED, INSTRUCTIONS, Compare, MmType, Operation, Source
-from tilewright.sim.asm.pe.assembler import INSTRUCTION_BITS, assemble_program
-from tilewright.sim.asm.pe.disassembler import disassemble_instruction
+from tilewright.sim.asm.pe.assembler import BITS, assemble_program, disassemble_instruction
 
 SEED = 11
 
@@ -92,7 +91,7 @@ def test_any_word_comes_back():
     rng = random.Random(SEED)
     named = 0
     for _ in range(3000):
-        word = rng.getrandbits(INSTRUCTION_BITS) & ~0xFF | rng.randrange(12)
+        word = rng.getrandbits(BITS) & ~0xFF | rng.randrange(12)
         for operation in Operation:
             if word & 0xFF == operation and rng.random() < 0.9:
                 word &= ~INSTRUCTIONS[operation].reserved_mask
@@ -109,7 +108,7 @@ def test_no_illegal_word_has_a_line():
         names = {field.name for field in fmt.fields}
         good = fmt.pack(opcode=operation, **{name: 1 for name in ("n", "ka", "kb") if name in names})
         assert not disassemble_instruction(good).startswith("word")
-        illegal += [good | 1 << bit for bit in range(INSTRUCTION_BITS) if fmt.reserved_mask >> bit & 1]
+        illegal += [good | 1 << bit for bit in range(BITS) if fmt.reserved_mask >> bit & 1]
         if operation in GUARDED:
             illegal.append(good | 1 << fmt["predicate"].lsb)
         if "n" in names:
