@@ -1,3 +1,5 @@
+"""Error records of hardware against those of golden: any word of the stretch of a write error, and no other."""
+
 import pytest
 
 from tilewright.golden import ErrorRecord
