@@ -13,9 +13,9 @@ from tilewright.golden.tmau.tile import tx_bytes
 from tilewright.hw.bus.commands import command_layout
 from tilewright.hw.smem.layouts import BarrierRequestLayout, BarrierResultLayout, ReadLayout, read_data_layout
 from tilewright.sim.harness.axi_rules import Rule, Wait
+from tilewright.sim.random.batches import Load
 
 from .common import Sink, Source, reset, start_clock
-from .tiles import TileLoad
 
 __all__ = ["BARRIER", "MEMORY_BYTES", "REGISTER", "Bench"]
 
@@ -118,7 +118,7 @@ class Bench:
         rows = self.params.smem.rows
         address = self.params.bus_bytes * 3
         noise = TensorMap(element="u8", size=(128, rows), stride=(128,), box=(128, rows), address=address)
-        command = self.command(TileLoad(noise, (0, 0), 0), signal=False)
+        command = self.command(Load(noise, (0, 0), 0), signal=False)
         assert await self.execute(command) is not None, "the load of noise ended with an error"
         await self.operate(BarrierOp.INIT, 1)
 

@@ -10,7 +10,7 @@ from tilewright.golden.tmau.descriptor import check_word
 from tilewright.golden.tmau.setup import check_command
 from tilewright.golden.tmau.tile import footprint
 
-from .loads import random_load, random_place
+from .maps import random_load, random_place
 
 __all__ = ["BARRIERS", "TENSOR_BYTES", "Batch", "Load", "random_batches"]
 

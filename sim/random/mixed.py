@@ -161,7 +161,8 @@ class _Maker:
     def _copy(self):
         rng = self._rng
         spaces = rng.choice(list(Space)), rng.choice(list(Space))
-        size = 16 * rng.choice([0, 1, 2, rng.randint(0, 64), rng.randint(0, self._smem // 64)])
+        most = min(self._smem // 4, GLOBAL_BYTES // 2 - PAGE) // 16
+        size = 16 * rng.choice([0, 1, 2, rng.randint(0, 64), rng.randint(0, most)])
         places = []
         for written, space in enumerate(spaces):
             first, end = (self._shared if space else self._global)[bool(written)]
