@@ -10,7 +10,7 @@ from .mixed_golden import BATCH_BYTES, run_golden
 from .order_case import order_case
 from .shrink import smallest
 
-__all__ = ["MixedRun", "register_writes"]
+__all__ = ["MixedRun"]
 
 #: Cycles after which the barrier unit has written back what it holds.
 _DRAIN = 32
@@ -53,7 +53,7 @@ class MixedRun:
         session.shared_memory.write(0, golden.shared)
         run = session.run(
             [command | {"wait": batch.wait} for command in golden.commands],
-            registers=register_writes(golden.windows),
+            registers=list(golden.windows.registers().items()),
             after={"commands": ["registers"]},
             shared=True,
             memory=(batch.base, BATCH_BYTES),
@@ -95,19 +95,3 @@ class MixedRun:
             return f"{where}: does not fail again"
         orders = [str(order) for order in part.orders]
         return "\n".join([where, *self.play(part), *orders, order_case("found_by_mixed", where, part, self._params)])
-
-
-def register_writes(windows):
-    """Accesses of a session that set :class:`Windows`."""
-    base, limit = windows.global_ or (0, 0)
-    first, last = windows.shared or (0, 0)
-    values = {
-        "global_base_lo": base & 0xFFFF_FFFF,
-        "global_base_hi": base >> 32,
-        "global_limit_lo": limit & 0xFFFF_FFFF,
-        "global_limit_hi": limit >> 32,
-        "shared_base": first,
-        "shared_limit": last,
-        "windows": (windows.global_ is not None) | (windows.shared is not None) << 1,
-    }
-    return list(values.items())

@@ -12,7 +12,6 @@ from tilewright.golden.spec import DESCRIPTOR
 from ..random.good_commands import GOOD, SPARE, TILE, WAITING
 from ..session.run import Run
 from .differences import bus_differences, ending_differences, memory_differences, record_differences, unequal
-from .mixed_run import register_writes
 
 __all__ = ["AREA", "FaultyMemory", "Play", "Scoreboard", "refusal_differences"]
 
@@ -125,7 +124,7 @@ class Scoreboard:
             windows,
         )
         self._issued = 0
-        session.run(registers=[*register_writes(windows or Windows()), ("irq_enable", _ERROR)])
+        session.run(registers=[*(windows or Windows()).registers().items(), ("irq_enable", _ERROR)])
 
     def heal(self):
         """Words no longer answer with an error."""

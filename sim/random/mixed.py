@@ -169,7 +169,7 @@ class _Maker:
             places.append(first + 16 * rng.randint(0, (end - first - size) // 16))
         fields = {"opcode": Opcode.COPY_BLOCK, "source_space": spaces[0], "destination_space": spaces[1],
                   "source": places[0], "destination": places[1], "size": size}  # fmt: skip
-        if rng.random() < 0.4:
+        if rng.random() < 0.65:
             fields["reduction"], fields["element"] = rng.choice(_LEGAL)
         based = tuple(name for name, space in zip(("source", "destination"), spaces, strict=True) if not space)
         return Order(fields | self._signal(), based=based)
