@@ -20,9 +20,9 @@ from ..spec import (
     Space,
 )
 from ..spec.tmau.registers import TMAU_REGISTERS
+from .bus_errors import failed_read, failed_write
 from .copy import block_bytes, check_block, copy_block
 from .descriptor import Refusal, check_word
-from .faults import failed_read, failed_write
 from .lanes import check_lanes, copy_lanes
 from .load import load_tile
 from .setup import check_command

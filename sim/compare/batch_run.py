@@ -29,7 +29,7 @@ _ERROR, _DONE = 0b01, 0b10  # bits of irq_status
 
 
 class RandomRun:
-    """Plays batches on a session, whose memories it fills.
+    """Runs batches on a session, whose memories it fills.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class RandomRun:
         self._sentinel = mix_pattern(self._params.smem.size_bytes, _SMEM_SEED)
         self.loads = self.hits = self.misses = 0
 
-    def play(self, batch):
+    def run(self, batch):
         """Runs a batch; returns one sentence for each difference from golden, so none if all is well."""
         session = self._session
         if batch.fresh:
@@ -100,11 +100,11 @@ class RandomRun:
 
     def reduce(self, batch):
         """The shortest part of a failing batch that fails by itself from a reset on, or None if it does not."""
-        loads = smallest(batch.loads, lambda loads: self.play(replace(batch, fresh=True, loads=loads)))
+        loads = smallest(batch.loads, lambda loads: self.run(replace(batch, fresh=True, loads=loads)))
         return loads and replace(batch, fresh=True, loads=loads)
 
     def report(self, batch):
-        """What failed in a batch that was played: the differences of its smallest part, and a replay case."""
+        """What failed in a batch that was run: the differences of its smallest part, and a replay case."""
         smallest = self.reduce(batch)
         if smallest is None:
             return f"{batch.name} fails only after the batches before it"
@@ -116,7 +116,7 @@ class RandomRun:
             gmem={"bytes": TENSOR_BYTES, "init": {"mix": _GMEM_SEED}},
             smem={"bytes": self._params.smem.size_bytes, "init": {"mix": _SMEM_SEED}},
         )
-        return "\n".join([f"{batch.name}, {where}", *self.play(smallest), *map(str, smallest.loads), case])
+        return "\n".join([f"{batch.name}, {where}", *self.run(smallest), *map(str, smallest.loads), case])
 
     def _command(self, batch, number, load):
         """Fields of a command, whose descriptor is placed in both memories."""

@@ -17,7 +17,7 @@ _DRAIN = 32
 
 
 class MixedRun:
-    """Plays mixed batches on a session, whose memories it fills anew for each.
+    """Runs mixed batches on a session, whose memories it fills anew for each.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class MixedRun:
         self.commands = 0
         self.endings = Counter()
 
-    def play(self, batch):
+    def run(self, batch):
         """Runs a batch from a reset on; returns one sentence for each difference from golden."""
         session = self._session
         session.clear(batch.base)
@@ -81,7 +81,7 @@ class MixedRun:
             return replace(batch, orders=tuple(batch.orders[number] for number in kept))
 
         others = tuple(number for number in range(len(batch.orders)) if number not in ends)
-        numbers = smallest(others, lambda numbers: self.play(part(numbers)))
+        numbers = smallest(others, lambda numbers: self.run(part(numbers)))
         return None if numbers is None else part(numbers)
 
     def report(self, batch):
@@ -94,4 +94,4 @@ class MixedRun:
         if part is None:
             return f"{where}: does not fail again"
         orders = [str(order) for order in part.orders]
-        return "\n".join([where, *self.play(part), *orders, order_case("found_by_mixed", where, part, self._params)])
+        return "\n".join([where, *self.run(part), *orders, order_case("found_by_mixed", where, part, self._params)])

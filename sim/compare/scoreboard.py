@@ -13,13 +13,13 @@ from ..random.good_commands import GOOD, SPARE, TILE, WAITING
 from ..session.run import Run
 from .differences import bus_differences, ending_differences, memory_differences, record_differences, unequal
 
-__all__ = ["AREA", "FaultyMemory", "Play", "Scoreboard", "refusal_differences"]
+__all__ = ["AREA", "Comparison", "FaultyMemory", "Scoreboard", "refusal_differences"]
 
-#: Bytes of global memory, from address 0 on, that commands may move; they are compared after each play.
+#: Bytes of global memory, from address 0 on, that commands may move; they are compared after each run.
 AREA = 1 << 14
 
 _GMEM_SEED, _SMEM_SEED = 3, 4
-_TRANSACTIONS = 1 << 19  # more than any play lands
+_TRANSACTIONS = 1 << 19  # more than any run lands
 #: Cycles after which the barrier unit has written back what it holds.
 _DRAIN = 32
 _RECORD = ("error", "error_value_lo", "error_value_hi", "error_count", "irq_status")
@@ -54,7 +54,7 @@ class FaultyMemory(Memory):
         return held & ((addresses > np.uint64(last)) | (addresses + np.uint64(count) <= np.uint64(first)))
 
 
-class Play(NamedTuple):
+class Comparison(NamedTuple):
     """Commands that both have run.
 
     Attributes
@@ -73,7 +73,7 @@ class Play(NamedTuple):
 
 
 class Scoreboard:
-    """Plays commands on a session and on golden, whose memories begin equal and must stay so.
+    """Runs commands on a session and on golden, whose memories begin equal and must stay so.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Scoreboard:
     machine : Machine
     params : TmauParams
     shared, memory : uint8 array
-        Shared memory, and the first ``AREA`` bytes of global memory, before the last play.
+        Shared memory, and the first ``AREA`` bytes of global memory, before the last run.
     """
 
     def __init__(self, session):
@@ -190,10 +190,10 @@ class Scoreboard:
 
     def works(self):
         """Differences of a few good commands."""
-        play = self.play([self.command(kind) for kind in _PROBES])
-        return [*play.differences, *(f"a good command is refused: {error}" for error in play.errors)]
+        result = self.run([self.command(kind) for kind in _PROBES])
+        return [*result.differences, *(f"a good command is refused: {error}" for error in result.errors)]
 
-    def play(self, commands, *, barriers=(), wait=True, loose_shared=(), loose_memory=(), **options):
+    def run(self, commands, *, barriers=(), wait=True, loose_shared=(), loose_memory=(), **options):
         """Runs commands, and then operations on barriers, on both.
 
         Parameters
@@ -209,12 +209,12 @@ class Scoreboard:
 
         Returns
         -------
-        Play
+        Comparison
         """
         machine = self.machine
         before = len(machine.errors)
         self.shared, self.memory = machine.smem.copy(), self._contents[:AREA].copy()
-        # Tags differ, also from those of earlier plays, and all of their bits are used.
+        # Tags differ, also from those of earlier runs, and all of their bits are used.
         tags = [_TAG * (self._issued + number) % (1 << 16) for number in range(1, len(commands) + 1)]
         self._issued += len(commands)
         commands = [command | {"tag": tag} for command, tag in zip(commands, tags, strict=True)]
@@ -245,22 +245,22 @@ class Scoreboard:
             *memory_differences("global memory", run.memory, self._contents[:AREA], self.memory),
             *_record_differences(run, machine.errors, None if before or wait else machine.errors),
         ]
-        return Play(run, machine.errors[before:], differences)
+        return Comparison(run, machine.errors[before:], differences)
 
 
 def refusal_differences(scoreboard, code, command):
-    """Plays a command that must be refused, and good ones behind it; one sentence for each difference.
+    """Runs a command that must be refused, and good ones behind it; one sentence for each difference.
 
     Nothing may move: no byte, no barrier, no request of data. Only the descriptor is read.
     """
-    play = scoreboard.play([command])
-    run = play.run
+    result = scoreboard.run([command])
+    run = result.run
     moved = run.data_requests + run.reducer_requests + run.write_requests
     return [
-        *play.differences,
+        *result.differences,
         *unequal(
             {
-                "the list of golden's codes": ([error.code for error in play.errors], [code]),
+                "the list of golden's codes": ([error.code for error in result.errors], [code]),
                 "the number of requests of data": (moved, 0),
                 "a change of shared memory": ((run.shared != scoreboard.shared).any(), False),
                 "a change of global memory": ((run.memory != scoreboard.memory).any(), False),

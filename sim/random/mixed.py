@@ -1,7 +1,7 @@
 """Random mixes of every command, so drawn that the order in which hardware finishes them cannot be seen.
 
 Commands between two WAIT_ALLs form an *epoch*: they read one half of either memory and write the other. Whatever is
-written in an epoch is written by one half of the mover, in order, so that the last command wins as on golden. The roles
+written in an epoch is written by one path of the mover, in order, so that the last command wins as on golden. The roles
 of the halves of memory change from epoch to epoch.
 """
 

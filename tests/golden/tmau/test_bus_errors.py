@@ -5,7 +5,7 @@ import pytest
 
 from tilewright.golden import Memory
 from tilewright.golden.spec import Error
-from tilewright.golden.tmau.faults import failed_read, failed_write
+from tilewright.golden.tmau.bus_errors import failed_read, failed_write
 
 BUS_BYTES = 64
 END = 8192 + 1024  # of the memory: in the middle of a page
