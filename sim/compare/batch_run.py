@@ -59,13 +59,7 @@ class RandomRun:
         session = self._session
         if batch.fresh:
             session.clear(batch.base)
-        session.configure(
-            latency=batch.latency,
-            stall=batch.stall,
-            issue_stall=batch.issue_stall,
-            answer_stall=batch.answer_stall,
-            seed=batch.seed,
-        )
+        batch.configure(session)
         commands = [self._command(batch, number, load) for number, load in enumerate(batch.loads)]
         before = self._shared_memory(batch)
         session.shared_memory.write(0, before)
@@ -108,15 +102,15 @@ class RandomRun:
         smallest = self.reduce(batch)
         if smallest is None:
             return f"{batch.name} fails only after the batches before it"
-        where = f"{self._params}, base {batch.base:#x}, latency {batch.latency}, stall {batch.stall}, seed {batch.seed}"
+        where = f"{batch}; {self._params}"
         case = case_text(
             "found_by_random",
-            f"{batch.name}; {where}; {smallest.loads}",
+            f"{where}; {smallest.loads}",
             [(load.tmap, load.coords, load.smem) for load in smallest.loads],
             gmem={"bytes": TENSOR_BYTES, "init": {"mix": _GMEM_SEED}},
             smem={"bytes": self._params.smem.size_bytes, "init": {"mix": _SMEM_SEED}},
         )
-        return "\n".join([f"{batch.name}, {where}", *self.run(smallest), *map(str, smallest.loads), case])
+        return "\n".join([where, *self.run(smallest), *map(str, smallest.loads), case])
 
     def _command(self, batch, number, load):
         """Fields of a command, whose descriptor is placed in both memories."""

@@ -41,13 +41,7 @@ class MixedRun:
         """Runs a batch from a reset on; returns one sentence for each difference from golden."""
         session = self._session
         session.clear(batch.base)
-        session.configure(
-            latency=batch.latency,
-            stall=batch.stall,
-            issue_stall=batch.issue_stall,
-            answer_stall=batch.answer_stall,
-            seed=batch.seed,
-        )
+        batch.configure(session)
         golden = run_golden(batch, self._params)
         session.global_memory.write(batch.base, golden.contents)
         session.shared_memory.write(0, golden.shared)
@@ -86,10 +80,7 @@ class MixedRun:
 
     def report(self, batch):
         """What failed in a batch: the differences of its smallest part, and a replay case of it."""
-        where = (
-            f"{batch.name}: {self._params}, base {batch.base:#x}, latency {batch.latency}, stall {batch.stall}, "
-            f"issue stall {batch.issue_stall}, answer stall {batch.answer_stall}, seed {batch.seed}"
-        )
+        where = f"{batch}; {self._params}"
         part = self.reduce(batch)
         if part is None:
             return f"{where}: does not fail again"

@@ -15,7 +15,7 @@ from tilewright.golden.tmau.tile import footprint
 
 from .maps import random_start
 from .odd_orders import perhaps_odd
-from .order import Order
+from .order import Order, Surroundings
 
 __all__ = ["BARRIERS", "DESCRIPTOR_SLOTS", "GLOBAL_BYTES", "LAYOUT_PAIRS", "PAGE", "MixedBatch", "random_mixes"]
 
@@ -35,19 +35,11 @@ _LEGAL = [(op, element) for op in Reduction if op for element in Element if is_l
 
 
 @dataclass(frozen=True)
-class MixedBatch:
-    """Commands that are issued back to back, with everything that decides how they run.
+class MixedBatch(Surroundings):
+    """Commands that are issued back to back.
 
     Attributes
     ----------
-    name : str
-    base : int
-        Where global memory begins; orders count from 0.
-    latency : int
-    stall : float
-    issue_stall, answer_stall : float
-    seed : int
-        Of the stalls.
     windows : (bool, bool)
         Whether a window confines the commands in global and in shared memory, to all but the first page or line.
     orders : tuple of Order
@@ -55,13 +47,6 @@ class MixedBatch:
         Each command waits until those before are complete.
     """
 
-    name: str
-    base: int
-    latency: int
-    stall: float
-    issue_stall: float
-    answer_stall: float
-    seed: int
     windows: tuple
     orders: tuple
     wait: bool = False
