@@ -177,31 +177,29 @@ class Machine:
         refusal = check_block(command, len(self.smem), self.windows, self.addr_width)
         if refusal:
             return refusal
-        size = command["size"]
-        if command["opcode"] == Opcode.PREFETCH_BLOCK or not size:
+        if command["opcode"] == Opcode.PREFETCH_BLOCK or not command["size"]:
             return 0
-        if command["source_space"] == Space.GLOBAL:
-            failed = failed_read(self.gmem, block_bytes(command["source"], size, self.addr_width), self.bus_bytes)
-            if failed:
-                return failed
-        copy_block(command, self.gmem, self.smem, self.addr_width)
-        if command["destination_space"] == Space.SHARED:
-            return self._signal(command, size)
-        return self._written(block_bytes(command["destination"], size, self.addr_width), size)
+        spaces = (command[f"{side}_space"] == Space.GLOBAL for side in ("source", "destination"))
+        return self._copy(command, copy_block, command["size"], *spaces)
 
     def _lanes(self, command):
         refusal = check_lanes(command, len(self.smem), self.windows, self.addr_width)
         if refusal:
             return refusal
         size = math.prod(command["shape"]) * Element(command["element"]).bytes
-        if command["source_layout"] == LaneLayout.GLOBAL:
+        layouts = (command[f"{side}_layout"] == LaneLayout.GLOBAL for side in ("source", "destination"))
+        return self._copy(command, copy_lanes, size, *layouts)
+
+    def _copy(self, command, carry_out, size, from_global, to_global):
+        """Copies so many bytes; either side may be contiguous in global memory."""
+        if from_global:
             failed = failed_read(self.gmem, block_bytes(command["source"], size, self.addr_width), self.bus_bytes)
             if failed:
                 return failed
-        copy_lanes(command, self.gmem, self.smem, self.addr_width)
-        if command["destination_layout"] != LaneLayout.GLOBAL:
-            return self._signal(command, size)
-        return self._written(block_bytes(command["destination"], size, self.addr_width), size)
+        carry_out(command, self.gmem, self.smem, self.addr_width)
+        if to_global:
+            return self._written(block_bytes(command["destination"], size, self.addr_width), size)
+        return self._signal(command, size)
 
     def _replace(self, command):
         """Two reductions of the 64-bit word with the field: AND takes the old number away, OR puts the new one in.

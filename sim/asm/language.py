@@ -50,26 +50,23 @@ class Language:
                     text = self._line.written(name + parts, operands, fields)
                     if self._word(text, 1) == word:
                         return text
-                except (UsageError, LookupError):
+                except (UsageError, ValueError, LookupError):
                     pass  # a number has no name, or no line may have it
         return f"word {word:#x}"
 
     def _word(self, text, number):
         line = self._line(text, number)
         name = line.parts.pop(0)
-        if name == "word":
-            line.allow_common(name, ())
-            word = line.integer(line.operand("a number"), (0, (1 << self.bits) - 1))
-            line.end()
-            return word
-        if name not in self._syntaxes:
+        if name not in self._syntaxes and name != "word":
             raise line.wrong(name, "is no operation")
-        (opcode, *_), items = self._syntaxes[name]
-        fmt = self._formats[opcode]
-        known = {field.name for field in fmt.fields}
-        line.allow_common(name, known)
+        (opcode, *_), items = self._syntaxes.get(name, ((None,), ()))
+        fmt = self._formats.get(opcode)
+        known = {field.name for field in fmt.fields} if fmt else set()
+        if not line.common.keys() <= known:
+            raise line.wrong(name, line.WITHOUT_COMMON)
         fields = {"opcode": opcode} | line.common
         for item in items:
             item.read(line, fmt, fields)
+        word = None if fmt else line.integer(line.operand("a number"), (0, (1 << self.bits) - 1))
         line.end()
-        return fmt.pack(**{name: value for name, value in fields.items() if name in known})
+        return fmt.pack(**{name: value for name, value in fields.items() if name in known}) if fmt else word

@@ -36,11 +36,6 @@ class TextLine:
         self.last = operation
         self.common = {}
 
-    def allow_common(self, name, fields):
-        """Raises if the operation ``name``, which has ``fields``, cannot have those in ``common``."""
-        if not self.common.keys() <= set(fields):
-            raise self.wrong(name, self.WITHOUT_COMMON)
-
     def wrong(self, word, why):
         """The error for a word of this line."""
         return UsageError(f"line {self.number}: {word!r} {why}")

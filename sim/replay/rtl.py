@@ -16,7 +16,7 @@ from .golden import result_record
 from .golden import run_case as run_on_golden
 from .outcome import Outcome
 from .pe.cases import PeCase
-from .pe.result import pe_outcome
+from .pe.golden import pe_outcome
 from .pe.rtl import run_on_session
 from .shared_reach import shared_reach
 
