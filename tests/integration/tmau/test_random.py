@@ -18,7 +18,7 @@ from tilewright.sim.random.batches import random_batches
 from tilewright.sim.results import record
 from tilewright.sim.session.tmau import TmauSession
 
-SEED = 1
+SEED = 5
 
 #: Different descriptors of each run.
 PLAN = {
