@@ -7,15 +7,15 @@ from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 
 from tilewright.golden import ErrorRecord, GlobalMemory, Machine, TensorMap, command_word
 from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import DESCRIPTOR, BarrierOp, Error, Opcode, Space
+from tilewright.golden.spec import DESCRIPTOR, BarrierOp, Opcode, Space
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.golden.tmau.tile import tx_bytes
 from tilewright.hw.bus.commands import command_layout
 from tilewright.hw.smem.layouts import BarrierRequestLayout, BarrierResultLayout, ReadLayout, read_data_layout
 from tilewright.sim.harness.axi_rules import Rule, Wait
+from tilewright.sim.random.batches import Load
 
 from .common import Sink, Source, reset, start_clock
-from .tiles import TileLoad
 
 __all__ = ["BARRIER", "MEMORY_BYTES", "REGISTER", "Bench"]
 
@@ -118,7 +118,7 @@ class Bench:
         rows = self.params.smem.rows
         address = self.params.bus_bytes * 3
         noise = TensorMap(element="u8", size=(128, rows), stride=(128,), box=(128, rows), address=address)
-        command = self.command(TileLoad(noise, (0, 0), 0), signal=False)
+        command = self.command(Load(noise, (0, 0), 0), signal=False)
         assert await self.execute(command) is not None, "the load of noise ended with an error"
         await self.operate(BarrierOp.INIT, 1)
 
@@ -203,14 +203,13 @@ class Bench:
 
     def golden_barrier(self):
         """State of the barrier that loads signal."""
-        return Barrier.unpack(int.from_bytes(self.machine.smem[self.barrier :][:8].tobytes(), "little"))
+        return Barrier.read(self.machine.smem, self.barrier)
 
     async def operate(self, op, value):
         """A barrier operation on both sides, with the same answer; returns ``done``."""
         barrier = self.golden_barrier()
         expected = barrier.apply(op, value)
-        packed = barrier.pack().to_bytes(8, "little")
-        self.machine.smem[self.barrier :][:8] = np.frombuffer(packed, np.uint8)
+        barrier.write(self.machine.smem, self.barrier)
         await self.barriers.send({"op": op, "address": self.barrier, "value": value})
         result = await self.barrier_results.get()
         assert (result.done, result.error) == (expected, 0), f"{op!r} {value}: {result!r}, not done={expected}"
@@ -253,11 +252,10 @@ class Bench:
 
     async def error_record(self):
         """The error record as the registers show it, and their count of errors; both are cleared."""
-        error = REGISTER["error"].format.unpack(await self.register("error"))
-        value = await self.register("error_value_lo") | await self.register("error_value_hi") << 32
+        record = [await self.register(name) for name in ("error", "error_value_lo", "error_value_hi")]
         count = await self.register("error_count")
         await self.set_register("control", clear_error=1)
-        return ErrorRecord(Error(error["code"]), error["tag"], error["field"], value), count
+        return ErrorRecord.of_registers(*record), count
 
     def check_bus(self):
         """The monitor has seen no violation and no endless wait."""

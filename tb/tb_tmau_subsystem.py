@@ -12,11 +12,13 @@ from cocotb.triggers import ClockCycles, RisingEdge
 from cocotbext.axi import AxiRamRead, AxiRamWrite, AxiReadBus, AxiResp, AxiWriteBus
 
 from tilewright.golden import ErrorRecord, TensorMap
-from tilewright.golden.spec import BarrierOp, Error, Opcode, Reduction
+from tilewright.golden.spec import PAGE_BYTES, BarrierOp, Error, Opcode, Reduction
 from tilewright.golden.spec.tmau.registers import TMAU_ID_VALUE
 from tilewright.golden.tmau.load import load
 from tilewright.golden.tmau.reduce import is_legal
 from tilewright.golden.tmau.tile import tx_bytes, walk
+from tilewright.sim.random.batches import Load
+from tilewright.sim.random.maps import random_load
 
 from .axi_read_slave import AxiReadSlave
 from .axi_slave import Knobs, Response, serve
@@ -24,7 +26,6 @@ from .axi_write_slave import AxiWriteSlave
 from .bench import REGISTER, Bench
 from .common import allow_only_cocotbext_warnings
 from .monitored import VARIANTS
-from .tiles import PAGE, TileLoad, random_tile
 
 __all__ = []
 
@@ -46,12 +47,17 @@ def _rng(*names):
     return random.Random(f"{cocotb.RANDOM_SEED} {names}")
 
 
+def _tile(bench, rng):
+    """A random tile that is small enough for many of them."""
+    return Load(*random_load(rng, gmem_bytes=bench.tensor_bytes, smem_bytes=bench.tile_bytes, max_bytes=2048))
+
+
 def _tiles(bench, rng, count):
     """Random tiles, some on the descriptor of the one before."""
-    tile = random_tile(rng, memory_bytes=bench.tensor_bytes, smem_bytes=bench.tile_bytes)
+    tile = _tile(bench, rng)
     for _ in range(count):
         yield tile
-        following = random_tile(rng, memory_bytes=bench.tensor_bytes, smem_bytes=bench.tile_bytes)
+        following = _tile(bench, rng)
         if rng.random() < 0.3:
             start = [rng.randrange(size) for size in tile.tmap.size]
             following = tile._replace(coords=tuple(start))
@@ -156,19 +162,19 @@ async def page_edges(dut):
     bench, slave = await _with_own_slave(dut, rng, Knobs(reorder=True, interleave=True, latency=2))
     for row in range(16, 272, 16):
         before = 16 * rng.randrange(row // 16 + 1)
-        tile = _plain(rng, address=PAGE * rng.randint(1, 8) - before, row=row, rows=3)
+        tile = _plain(rng, address=PAGE_BYTES * rng.randint(1, 8) - before, row=row, rows=3)
         await bench.load(tile)
         await bench.compare()
     bench.check_bus()
     # The monitor sees that nothing crosses; this, that the test got there.
     ends = {request.address + request.beats * PARAMS.bus_bytes for request in slave.requests}
-    assert any(end % PAGE == 0 for end in ends)
+    assert any(end % PAGE_BYTES == 0 for end in ends)
 
 
 def _plain(rng, *, address, row, rows):
     """Whole rows of bytes, a page apart, without fill."""
-    tmap = TensorMap(element="u8", size=(row, rows), stride=(PAGE,), box=(row, rows), address=address)
-    return TileLoad(tmap, (0, 0), 128 * rng.randrange(8))
+    tmap = TensorMap(element="u8", size=(row, rows), stride=(PAGE_BYTES,), box=(row, rows), address=address)
+    return Load(tmap, (0, 0), 128 * rng.randrange(8))
 
 
 #: Where an error is put: which end of the descriptor, or which word of the data.
@@ -214,7 +220,7 @@ async def read_error(dut, response, place, run):
 def _tile_of_many_words(bench, rng):
     """A random tile with at least three bus words of data, and their addresses in order."""
     while True:
-        tile = random_tile(rng, memory_bytes=bench.tensor_bytes, smem_bytes=bench.tile_bytes)
+        tile = _tile(bench, rng)
         rows = walk(tile.tmap, tile.coords)
         words = []
         for start in rows.addresses[rows.inside].tolist():

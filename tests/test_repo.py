@@ -84,7 +84,7 @@ SOFTWARE_ONLY = {
     "placement",  # lays operands out in shared memory
     "program",  # a product with all it needs to run
     "ranks",  # what a product of tensors is as one of matrices
-    "faults",  # which bus word failed, of all words at once; in hardware realigner and store finisher notice
+    "bus_errors",  # which bus word failed, of all words at once; in hardware realigner and store finisher notice
     "windows",  # which addresses a command may touch; in hardware registers of the control block
     "segment",  # checks and packs a segment, which in hardware the table of segments does
 }

@@ -214,7 +214,7 @@ class _Lowering:
             self._emit(Operation.LD, rd=product, n=plan.products, ur=_C, rf=plan.c, imm=OUTSIDE)
 
     def _registers(self, visit):
-        """Product registers that are neighbours in a row of C: the first, how many, and the column of the first."""
+        """Accumulators that are neighbours in a row of C: the first, how many, and the column of the first."""
         product, block, ka = visit.slot * self.plan.products, visit.block, self.gemm.ka
         if ka == 1:
             return [(product, block.count, block.column)]

@@ -14,7 +14,7 @@ __all__ = ["OUTSIDE", "Block", "Gemm", "Plan"]
 #: A coordinate that is outside of every segment, whatever immediate is added.
 OUTSIDE = 0x80000000
 
-#: Steps from one of a product register to its next that need no waiting.
+#: Steps from one of an accumulator to its next that need no waiting.
 _APART = 16
 #: Blocks that take turns at most: the hardware remembers four sets of offset registers at once, and one is A's.
 _AT_MOST = 3

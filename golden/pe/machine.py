@@ -7,7 +7,6 @@ import numpy as np
 
 from ..dot_product import dot
 from ..smem.barrier import Barrier
-from ..spec import BARRIER
 from ..spec.pe.errors import PeError
 from ..spec.pe.instruction import INSTRUCTIONS, Compare, MmType, Operation, Source
 from .access import lowest, read_columns, read_words, write_words
@@ -204,8 +203,7 @@ class Pe:
         self.predicates[pd] = np.where(threads, result, self.predicates[pd])
 
     def _bar_wait(self, parity, imm):
-        word = int.from_bytes(self.smem[imm : imm + BARRIER.bytes].tobytes(), "little")
-        if not Barrier.unpack(word).try_wait(parity):
+        if not Barrier.read(self.smem, imm).try_wait(parity):
             raise BarrierNotCompleteError(f"the phase of parity {parity} of the barrier at {imm:#x} is not complete")
 
     def _fence(self):

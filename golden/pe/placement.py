@@ -61,7 +61,7 @@ class Placement:
         ------
         ValueError
             The segment would be wrong, or does not fit. A product whose operands do not fit shared memory at once must
-            be split by whoever calls: by rows, by columns, or along K with C accumulated.
+            be split by the caller: by rows, by columns, or along K with C accumulated.
         """
         if page_log2 is None:
             page_log2 = _tile_log2(size, SegmentElement(element).bytes)

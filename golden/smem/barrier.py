@@ -2,6 +2,8 @@
 
 from dataclasses import asdict, dataclass
 
+import numpy as np
+
 from ..spec import BARRIER, BarrierOp
 
 __all__ = ["Barrier"]
@@ -37,6 +39,16 @@ class Barrier:
     def pack(self):
         """The 64-bit word as it lies in memory."""
         return BARRIER.pack(**asdict(self))
+
+    @classmethod
+    def read(cls, memory, address):
+        """The barrier at ``address`` of ``memory``, an uint8 array."""
+        return cls.unpack(int.from_bytes(memory[address : address + BARRIER.bytes].tobytes(), "little"))
+
+    def write(self, memory, address):
+        """Puts it there."""
+        state = self.pack().to_bytes(BARRIER.bytes, "little")
+        memory[address : address + BARRIER.bytes] = np.frombuffer(state, np.uint8)
 
     def init(self, arrivals):
         """Starts phase 0; every phase waits for ``arrivals``, 1 to 2^20 - 1."""

@@ -7,7 +7,7 @@ the dimensions of a tensor. Bit 0 is the least significant bit of byte 0, so a p
 from dataclasses import dataclass
 from enum import IntEnum
 
-__all__ = ["Field", "Format"]
+__all__ = ["Field", "Format", "names", "spoken"]
 
 
 @dataclass(frozen=True)
@@ -127,3 +127,13 @@ class Format:
             elements = [field.decode(word >> lsb & (1 << field.width) - 1) for lsb in field.lsbs]
             values[field.name] = elements if field.count else elements[0]
         return values
+
+
+def spoken(member):
+    """The name of an enumeration member as users write it: ``f16``, ``none``, ``128B``."""
+    return f"{member.name[1:]}B" if member.name[0] == "B" and member.name[1:].isdigit() else member.name.lower()
+
+
+def names(enum):
+    """The members of an enumeration by the names that users write."""
+    return {spoken(member): member for member in enum}

@@ -28,7 +28,7 @@ def block_bytes(address, size, addr_width):
 
 
 def copy_block(command, gmem, smem, addr_width):
-    """Does what a COPY_BLOCK without fault says; its global source must lie in ``gmem``, what it writes need not."""
+    """Carries out a legal COPY_BLOCK; its global source must lie in ``gmem``, what it writes need not."""
     size, reduction = command["size"], Reduction(command["reduction"])
     if command["source_space"] == Space.SHARED:
         data = smem[command["source"] : command["source"] + size].copy()

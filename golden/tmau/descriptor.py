@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import NamedTuple
 
 from ..spec import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Error, Fill, Interleave, L2Promotion, Mode, Swizzle
+from ..spec.fields import spoken
 
 __all__ = [
     "SPATIAL_BITS",
@@ -16,7 +17,6 @@ __all__ = [
     "check_word",
     "descriptor_rules",
     "im2col_rules",
-    "spoken",
     "word_rules",
     "word_values",
 ]
@@ -47,11 +47,14 @@ class Refusal(NamedTuple):
         Number in ``DESCRIPTOR``, or ``COMMAND_FIELD`` plus number in ``COMMAND``.
     value : int
         The offending number as stored, not sign-extended.
+    others : range
+        Of a write error: values that hardware may report as well.
     """
 
     code: Error
     field: int
     value: int
+    others: range = range(0)
 
 
 def check_word(word):
@@ -226,8 +229,3 @@ def _channel_rules(t, interleave, element):
         sentence = f"channels must make rows of a multiple of 16 bytes: {t.channels} channels are {row_bytes}"
     if sentence:
         yield Violation(Error.CHANNELS, "channels", t.channels, sentence)
-
-
-def spoken(member):
-    """The name of an enumeration member as users write it: ``f16``, ``none``, ``128B``."""
-    return f"{member.name[1:]}B" if member.name[0] == "B" and member.name[1:].isdigit() else member.name.lower()

@@ -24,7 +24,7 @@ def check_lanes(command, smem_bytes, windows=None, addr_width=64):
 
 
 def copy_lanes(command, gmem, smem, addr_width):
-    """Does what a LANES command without fault says. What it reads must lie in ``gmem``; what it writes need not.
+    """Carries out a legal LANES command. What it reads must lie in ``gmem``; what it writes need not.
 
     Returns the bytes of the tensor, in memory order.
     """

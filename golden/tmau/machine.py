@@ -7,7 +7,6 @@ import numpy as np
 
 from ..smem.barrier import Barrier
 from ..spec import (
-    BARRIER,
     COMMAND,
     DESCRIPTOR,
     FORMATS,
@@ -20,9 +19,10 @@ from ..spec import (
     Reduction,
     Space,
 )
+from ..spec.tmau.registers import TMAU_REGISTERS
+from .bus_errors import failed_read, failed_write
 from .copy import block_bytes, check_block, copy_block
 from .descriptor import Refusal, check_word
-from .faults import failing_read, failing_write
 from .lanes import check_lanes, copy_lanes
 from .load import load_tile
 from .setup import check_command
@@ -35,12 +35,29 @@ __all__ = ["ErrorRecord", "Machine", "Windows", "command_word"]
 
 
 class ErrorRecord(NamedTuple):
-    """An error record (docs/tmau.md, "Errors"), as the registers show it."""
+    """An error record (docs/tmau.md, "Errors"), as the registers show it.
+
+    ``others`` are values that hardware may report instead of ``value``: of a write error only.
+    """
 
     code: Error
     tag: int
     field: int
     value: int
+    others: range = range(0)
+
+    @classmethod
+    def of_registers(cls, error, value_lo, value_hi):
+        """The record that the three registers hold; of ``Error.NONE`` if there is none."""
+        fields = _ERROR_REGISTER.unpack(error)
+        return cls(Error(fields["code"]), fields["tag"], fields["field"], value_lo | value_hi << 32)
+
+    def admits(self, record):
+        """Whether hardware that reports ``record`` does what the specification says."""
+        return self[:3] == record[:3] and (record.value == self.value or record.value in self.others)
+
+
+_ERROR_REGISTER = next(register.format for register in TMAU_REGISTERS if register.name == "error")
 
 
 def command_word(opcode=Opcode.LOAD, **fields):
@@ -51,8 +68,8 @@ def command_word(opcode=Opcode.LOAD, **fields):
 class Machine:
     """What the hardware means, command by command; each is complete when :meth:`execute` returns.
 
-    Descriptors are read from memory every time, as if nothing were cached: whoever changes one must invalidate
-    it before hardware is sure to see the same.
+    Descriptors are read from memory every time, as if nothing were cached: after a change one must be
+    invalidated before hardware is sure to see the same.
 
     Parameters
     ----------
@@ -66,9 +83,6 @@ class Machine:
         Global addresses wrap modulo 2^addr_width.
     windows : Windows or None
         Which confine the commands.
-    burst_bytes, exchange_bytes : int
-        Most bytes of a burst, and of a piece in which a block moves within global memory; they decide the address in
-        the record of a write error.
 
     Attributes
     ----------
@@ -76,15 +90,12 @@ class Machine:
         In order of the commands.
     """
 
-    def __init__(self, gmem, smem, bus_bytes=64, addr_width=64, windows=None, *, burst_bytes=4096,
-                 exchange_bytes=4096):  # fmt: skip
+    def __init__(self, gmem, smem, bus_bytes=64, addr_width=64, windows=None):
         self.gmem = gmem
         self.smem = smem
         self.bus_bytes = bus_bytes
         self.addr_width = addr_width
         self.windows = windows or Windows()
-        self.burst_bytes = burst_bytes
-        self.exchange_bytes = exchange_bytes
         self.errors = []
 
     def execute(self, word):
@@ -117,7 +128,7 @@ class Machine:
         """Passes bytes on; keeps a refusal as an error record and makes it None."""
         if not isinstance(outcome, Refusal):
             return outcome
-        self.errors.append(ErrorRecord(outcome.code, command["tag"], outcome.field, outcome.value))
+        self.errors.append(ErrorRecord(outcome.code, command["tag"], *outcome[1:]))
         return None
 
     def _run(self, command):
@@ -153,9 +164,9 @@ class Machine:
             return 0
         tile = walk(tmap, command["coords"][: tmap.rank], self.addr_width, command["offsets"])
         if command["opcode"] == Opcode.LOAD:
-            failed = failing_read(self.gmem, tile.global_bytes(), self.bus_bytes)
-            if failed is not None:
-                return Refusal(Error.READ, 0, failed)
+            failed = failed_read(self.gmem, tile.global_bytes(), self.bus_bytes)
+            if failed:
+                return failed
             load_tile(tmap, tile, self.gmem, self.smem, command["smem"])
             return self._signal(command, tx_bytes(tmap))
         reduction = Reduction(command["reduction"] if command["opcode"] == Opcode.REDUCE else 0)
@@ -166,35 +177,29 @@ class Machine:
         refusal = check_block(command, len(self.smem), self.windows, self.addr_width)
         if refusal:
             return refusal
-        if command["opcode"] == Opcode.PREFETCH_BLOCK:
+        if command["opcode"] == Opcode.PREFETCH_BLOCK or not command["size"]:
             return 0
-        size = command["size"]
-        if command["source_space"] == Space.GLOBAL:
-            failed = failing_read(self.gmem, block_bytes(command["source"], size, self.addr_width), self.bus_bytes)
-            if failed is not None:
-                return Refusal(Error.READ, 0, failed)
-        copy_block(command, self.gmem, self.smem, self.addr_width)
-        if command["destination_space"] == Space.SHARED:
-            return self._signal(command, size)
-        piece = self.exchange_bytes if command["source_space"] == Space.GLOBAL else size
-        return self._written_in_pieces(command["destination"], size, piece)
+        spaces = (command[f"{side}_space"] == Space.GLOBAL for side in ("source", "destination"))
+        return self._copy(command, copy_block, command["size"], *spaces)
 
     def _lanes(self, command):
         refusal = check_lanes(command, len(self.smem), self.windows, self.addr_width)
         if refusal:
             return refusal
         size = math.prod(command["shape"]) * Element(command["element"]).bytes
-        if command["source_layout"] == LaneLayout.GLOBAL:
-            failed = failing_read(self.gmem, block_bytes(command["source"], size, self.addr_width), self.bus_bytes)
-            if failed is not None:
-                return Refusal(Error.READ, 0, failed)
-        copy_lanes(command, self.gmem, self.smem, self.addr_width)
-        if command["destination_layout"] != LaneLayout.GLOBAL:
-            return self._signal(command, size)
-        # A channel is a run; where rows are padded, a row is.
-        _, *outer = command["shape"]
-        pieces = math.prod(outer if command["source_layout"] == LaneLayout.ROW_ALIGNED else outer[1:])
-        return self._written_in_pieces(command["destination"], size, size // pieces)
+        layouts = (command[f"{side}_layout"] == LaneLayout.GLOBAL for side in ("source", "destination"))
+        return self._copy(command, copy_lanes, size, *layouts)
+
+    def _copy(self, command, carry_out, size, from_global, to_global):
+        """Copies so many bytes; either side may be contiguous in global memory."""
+        if from_global:
+            failed = failed_read(self.gmem, block_bytes(command["source"], size, self.addr_width), self.bus_bytes)
+            if failed:
+                return failed
+        carry_out(command, self.gmem, self.smem, self.addr_width)
+        if to_global:
+            return self._written(block_bytes(command["destination"], size, self.addr_width), size)
+        return self._signal(command, size)
 
     def _replace(self, command):
         """Two reductions of the 64-bit word with the field: AND takes the old number away, OR puts the new one in.
@@ -210,18 +215,9 @@ class Machine:
             combine(self.gmem, targets, source, reduction, Element.U64)
         return self._written(targets, 0)
 
-    def _written(self, runs, count):
-        """``count``, or the refusal of the first burst that wrote outside global memory."""
-        failed = failing_write(self.gmem, runs, self.bus_bytes, self.burst_bytes)
-        return count if failed is None else Refusal(Error.WRITE, 0, failed)
-
-    def _written_in_pieces(self, address, size, piece_bytes):
-        """The same of a block whose pieces are runs."""
-        targets = block_bytes(address, size, self.addr_width)
-        if self.gmem.holds(targets, 1).all():
-            return size
-        pieces = np.split(targets, range(piece_bytes, size, piece_bytes))
-        return next(done for piece in pieces if (done := self._written(piece[None], size)) != size)
+    def _written(self, addresses, count):
+        """``count``, or the refusal of the first byte that was written outside global memory."""
+        return failed_write(self.gmem, addresses.ravel(), self.bus_bytes) or count
 
     def _signal(self, command, landed):
         """Completes the transaction count of the command's barrier, after the bytes landed.
@@ -234,11 +230,10 @@ class Machine:
 
     def _operate(self, op, address, value):
         """Applies one operation to the barrier at ``address``; None if it refuses."""
-        state = self.smem[address : address + BARRIER.bytes]
-        barrier = Barrier.unpack(int.from_bytes(state.tobytes(), "little"))
+        barrier = Barrier.read(self.smem, address)
         try:
             done = barrier.apply(op, value)
         except ValueError:
             return None
-        state[:] = np.frombuffer(barrier.pack().to_bytes(BARRIER.bytes, "little"), np.uint8)
+        barrier.write(self.smem, address)
         return done

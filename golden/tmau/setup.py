@@ -16,7 +16,7 @@ _WRITES = (Opcode.STORE, Opcode.REDUCE)
 
 
 def check_opcode(command):
-    """The first check of all: a :class:`Refusal` if nobody knows the operation, otherwise None."""
+    """The first check of all: a :class:`Refusal` if the operation is unknown, otherwise None."""
     opcode = command["opcode"]
     if opcode in FORMATS:
         return None
@@ -31,7 +31,7 @@ def check_command(command, tmap, smem_bytes, windows=None, addr_width=64):
     command : dict
         Fields as ``unpack`` of its format gives them, of one of the formats ``COMMAND``, ``GROUP`` and ``REPLACE``.
     tmap : TensorMap or None
-        The descriptor, itself without fault. None checks only what needs none, which comes first.
+        The descriptor, which is legal. None checks only what needs none, which comes first.
     smem_bytes : int
         Size of shared memory.
     windows : Windows or None

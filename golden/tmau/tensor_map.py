@@ -6,7 +6,8 @@ from dataclasses import InitVar, dataclass, field
 import numpy as np
 
 from ..spec import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Error, Fill, Interleave, L2Promotion, Mode, Swizzle
-from .descriptor import descriptor_rules, im2col_rules, spoken, word_rules, word_values
+from ..spec.fields import names, spoken
+from .descriptor import descriptor_rules, im2col_rules, word_rules, word_values
 
 __all__ = ["DescriptorError", "TensorMap"]
 
@@ -215,10 +216,10 @@ def _member(name, value):
     enum, code = _ENUMS[name]
     if isinstance(value, enum):
         return value
-    names = {spoken(member): member for member in enum}
-    if isinstance(value, str) and value in names:
-        return names[value]
-    raise DescriptorError(code, name, value, f"{name} must be one of {', '.join(names)}, not {value!r}")
+    known = names(enum)
+    if isinstance(value, str) and value in known:
+        return known[value]
+    raise DescriptorError(code, name, value, f"{name} must be one of {', '.join(known)}, not {value!r}")
 
 
 def _integer(name, value):

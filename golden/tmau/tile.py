@@ -128,7 +128,7 @@ def walk(tmap, coords, addr_width=64, offsets=(0, 0, 0)):
     walked = _pixels if tmap.mode == Mode.IM2COL else _box
     (first, stop, length), inside, addresses, places = walked(tmap, coords, offsets)
     unit = unit_bytes(tmap)
-    # uint64 wraps, also for coordinates outside the tensor, whose addresses nobody uses.
+    # uint64 wraps, also for coordinates outside the tensor, whose addresses are not used.
     addresses = (addresses + np.uint64(first * unit) + np.uint64(tmap.address)) & np.uint64((1 << addr_width) - 1)
     return Tile(inside & (stop > first), addresses, places, first * unit, stop * unit, length * unit, addr_width)
 

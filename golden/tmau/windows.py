@@ -22,6 +22,19 @@ class Windows:
     global_: tuple[int, int] | None = None
     shared: tuple[int, int] | None = None
 
+    def registers(self):
+        """Values of the registers that set them, by name."""
+        (base, limit), (first, last) = self.global_ or (0, 0), self.shared or (0, 0)
+        return {
+            "global_base_lo": base & 0xFFFF_FFFF,
+            "global_base_hi": base >> 32,
+            "global_limit_lo": limit & 0xFFFF_FFFF,
+            "global_limit_hi": limit >> 32,
+            "shared_base": first,
+            "shared_limit": last,
+            "windows": (self.global_ is not None) | (self.shared is not None) << 1,
+        }
+
     def hold_global(self, address, count, addr_width):
         """Whether ``count`` bytes from ``address`` on, which do not wrap, lie in the global window and exist."""
         return self.global_ is None or (

@@ -3,19 +3,15 @@
 import sys
 from pathlib import Path
 
-from tilewright.golden.spec import COMMAND
-
 from ..usage import UsageError
-from .pe.assembler import INSTRUCTION_BITS, assemble_program
-from .pe.disassembler import disassemble_instruction
-from .tmau.assembler import assemble
-from .tmau.disassembler import disassemble
+from .pe import assembler as pe
+from .tmau import assembler as tmau
 
 __all__ = ["configure", "run"]
 
 #: Readers, writers and widths of both kinds of word.
-_TMAU = assemble, disassemble, COMMAND.bits
-_PE = assemble_program, disassemble_instruction, INSTRUCTION_BITS
+_TMAU = tmau.assemble, tmau.disassemble, tmau.BITS
+_PE = pe.assemble_program, pe.disassemble_instruction, pe.BITS
 
 
 def configure(parser):

@@ -22,13 +22,19 @@ class TextLine:
         What has not been taken.
     last : str
         The operation, or the operand that was taken last.
+    common : dict
+        Fields that every operation may have, and that are not written as its operands; a subclass sets them.
     """
+
+    #: Why an operation cannot have them.
+    WITHOUT_COMMON = "takes its operands alone"
 
     def __init__(self, number, operation, operands):
         self.number = number
         self.operands = operands
         self.parts = operation.split(".")
         self.last = operation
+        self.common = {}
 
     def wrong(self, word, why):
         """The error for a word of this line."""
@@ -64,10 +70,6 @@ class TextLine:
         if not limits[0] <= value <= limits[1]:
             raise self.wrong(word, f"must be {limits[0]} to {limits[1]}")
         return value
-
-    def value(self, what, field):
-        """Takes a number for the field of a format."""
-        return self.integer(self.operand(what), field.range)
 
     def end(self):
         """Raises if something is left."""

@@ -7,7 +7,7 @@ import numpy as np
 from tilewright.golden import Machine, Memory
 from tilewright.golden.patterns import mix_pattern
 from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import BANKS, BARRIER, CHUNK_BYTES, COMMAND, DESCRIPTOR, FORMATS, BarrierOp, Error, Opcode
+from tilewright.golden.spec import BANKS, BARRIER, CHUNK_BYTES, COMMAND, DESCRIPTOR, FORMATS, BarrierOp, Opcode
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.golden.tmau.machine import command_word
 from tilewright.golden.tmau.tile import footprint, walk
@@ -15,16 +15,10 @@ from tilewright.golden.tmau.tile import footprint, walk
 from ..random.batches import BARRIERS, TENSOR_BYTES
 from ..replay.writer import case_text
 from ..session.memory import DESCRIPTORS
+from .differences import bus_differences, ending_differences, memory_differences, record_differences, unequal
 from .shrink import smallest
 
-__all__ = [
-    "RandomRun",
-    "bus_differences",
-    "ending_differences",
-    "expected_words",
-    "memory_differences",
-    "requested_words",
-]
+__all__ = ["RandomRun", "expected_words", "requested_words"]
 
 _GMEM_SEED, _SMEM_SEED = 1, 2
 _OFFSETS = {register.name: register.offset for register in TMAU_REGISTERS}
@@ -35,7 +29,7 @@ _ERROR, _DONE = 0b01, 0b10  # bits of irq_status
 
 
 class RandomRun:
-    """Plays batches on a session, whose memories it fills.
+    """Runs batches on a session, whose memories it fills.
 
     Parameters
     ----------
@@ -60,18 +54,12 @@ class RandomRun:
         self._sentinel = mix_pattern(self._params.smem.size_bytes, _SMEM_SEED)
         self.loads = self.hits = self.misses = 0
 
-    def play(self, batch):
+    def run(self, batch):
         """Runs a batch; returns one sentence for each difference from golden, so none if all is well."""
         session = self._session
         if batch.fresh:
             session.clear(batch.base)
-        session.configure(
-            latency=batch.latency,
-            stall=batch.stall,
-            issue_stall=batch.issue_stall,
-            answer_stall=batch.answer_stall,
-            seed=batch.seed,
-        )
+        batch.configure(session)
         commands = [self._command(batch, number, load) for number, load in enumerate(batch.loads)]
         before = self._shared_memory(batch)
         session.shared_memory.write(0, before)
@@ -106,23 +94,23 @@ class RandomRun:
 
     def reduce(self, batch):
         """The shortest part of a failing batch that fails by itself from a reset on, or None if it does not."""
-        loads = smallest(batch.loads, lambda loads: self.play(replace(batch, fresh=True, loads=loads)))
+        loads = smallest(batch.loads, lambda loads: self.run(replace(batch, fresh=True, loads=loads)))
         return loads and replace(batch, fresh=True, loads=loads)
 
     def report(self, batch):
-        """What failed in a batch that was played: the differences of its smallest part, and a replay case."""
+        """What failed in a batch that was run: the differences of its smallest part, and a replay case."""
         smallest = self.reduce(batch)
         if smallest is None:
             return f"{batch.name} fails only after the batches before it"
-        where = f"{self._params}, base {batch.base:#x}, latency {batch.latency}, stall {batch.stall}, seed {batch.seed}"
+        where = f"{batch}; {self._params}"
         case = case_text(
             "found_by_random",
-            f"{batch.name}; {where}; {smallest.loads}",
+            f"{where}; {smallest.loads}",
             [(load.tmap, load.coords, load.smem) for load in smallest.loads],
             gmem={"bytes": TENSOR_BYTES, "init": {"mix": _GMEM_SEED}},
             smem={"bytes": self._params.smem.size_bytes, "init": {"mix": _SMEM_SEED}},
         )
-        return "\n".join([f"{batch.name}, {where}", *self.play(smallest), *map(str, smallest.loads), case])
+        return "\n".join([where, *self.run(smallest), *map(str, smallest.loads), case])
 
     def _command(self, batch, number, load):
         """Fields of a command, whose descriptor is placed in both memories."""
@@ -141,9 +129,8 @@ class RandomRun:
         """Contents before the batch: a pattern, and barriers that wait for one arrival, half of them in phase 1."""
         contents = self._sentinel.copy()
         for number in range(BARRIERS):
-            state = Barrier(pending=1, expected=number + 1, phase=number & 1).pack()
             place = batch.barrier_line + BARRIER.bytes * number
-            contents[place : place + BARRIER.bytes] = np.frombuffer(state.to_bytes(BARRIER.bytes, "little"), np.uint8)
+            Barrier(pending=1, expected=number + 1, phase=number & 1).write(contents, place)
         return contents
 
     @staticmethod
@@ -178,23 +165,19 @@ class RandomRun:
     def _register_differences(self, run, machine, batch, landed):
         words = {name: answer.data for name, answer in zip(_READ_AT_END, run.registers, strict=False)}
         errors, bytes_landed = machine.errors, sum(count or 0 for count in landed)
-        record = (words["error"], words["error_value_lo"] | words["error_value_hi"] << 32)
-        expected = (0, 0)
-        if errors:
-            expected = (errors[0].code | errors[0].field << 8 | errors[0].tag << 16, errors[0].value)
+        record = [words[name] for name in ("error", "error_value_lo", "error_value_hi")]
         looked_up = sum(load.opcode == Opcode.LOAD and not load.skew for load in batch.loads)
         self.hits += words["descriptor_hits"]
         self.misses += words["descriptor_misses"]
         status = (_ERROR if errors else 0) | (_DONE if len(errors) < len(landed) else 0)
         pairs = {
-            "the error record": (record, expected),
             "error_count": (words["error_count"], len(errors)),
             "irq_status": (words["irq_status"], status),
             "commands": (words["commands"], len(landed)),
             "bytes": (words["bytes"], bytes_landed),
             "hits and misses": (words["descriptor_hits"] + words["descriptor_misses"], looked_up),
         }
-        return _unequal(pairs)
+        return [*record_differences(record, errors[:1]), *unequal(pairs)]
 
     def _request_differences(self, run, batch, landed):
         """Data words are asked for in the order of the rows, each once, and no others."""
@@ -237,39 +220,10 @@ def requested_words(trace, bus_bytes, number=0):
     return np.array(words, np.uint64)
 
 
-def _unequal(pairs):
-    return [f"{name} is {seen}, not {wanted} as on golden" for name, (seen, wanted) in pairs.items() if seen != wanted]
-
-
-def bus_differences(run):
-    """Rules of the bus that a run has broken."""
-    return [f"the bus broke {rule.name}: {rule.doc}" for rule in (*run.violations, *run.late)]
-
-
-def ending_differences(run, machine):
-    """How each command ended, by its tag."""
-    codes = {record.tag: record.code for record in machine.errors}
-    return _unequal(
-        {
-            f"the error of command {number}": (stamp.error, codes.get(stamp.tag, Error.NONE))
-            for number, stamp in enumerate(run.commands)
-        }
-    )
-
-
-def memory_differences(name, seen, wanted, before):
-    """Whether a memory is as on golden; ``before`` tells which of the wrong bytes should not have changed at all."""
-    differing = (seen != wanted).nonzero()[0]
-    if not len(differing):
-        return []
-    guarded = int((wanted[differing] == before[differing]).sum())
-    return [f"{name} differs in {len(differing)} bytes, {guarded} of them guarded, first at {differing[0]:#x}"]
-
-
 def _barrier_differences(run, operations):
     """No operation is refused, and every barrier completes one phase."""
     waited = [address for op, address, *_ in operations if op == BarrierOp.TRY_WAIT]
-    return _unequal(
+    return unequal(
         {
             "the number of refused barrier operations": (sum(answer.error for answer in run.barriers), 0),
             "the list of barriers that flipped": (sorted(address for _, address in run.flips), sorted(waited)),
@@ -283,4 +237,4 @@ def _read_differences(run, reads, smem):
         wanted = np.stack([smem[address : address + CHUNK_BYTES] for address in lanes])
         if (run.reads[number, : len(lanes)] != wanted).any():
             pairs[f"consumer read {number} of {lanes}"] = (run.reads[number, : len(lanes)].tolist(), wanted.tolist())
-    return _unequal(pairs)
+    return unequal(pairs)

@@ -93,7 +93,6 @@ def _shared_memory(size):
     """Contents before a batch: a pattern, and barriers that wait for one arrival, half of them in phase 1."""
     contents = mix_pattern(size, SMEM_SEED)
     for number in range(BARRIERS):
-        state = Barrier(pending=1, expected=number + 1, phase=number & 1).pack()
         place = len(contents) - BARRIER.bytes * (BARRIERS - number)
-        contents[place : place + BARRIER.bytes] = np.frombuffer(state.to_bytes(BARRIER.bytes, "little"), np.uint8)
+        Barrier(pending=1, expected=number + 1, phase=number & 1).write(contents, place)
     return contents

@@ -5,19 +5,19 @@ from dataclasses import replace
 
 from tilewright.golden.spec import Opcode
 
-from .batch_run import bus_differences, ending_differences, memory_differences
+from .differences import bus_differences, ending_differences, memory_differences
 from .mixed_golden import BATCH_BYTES, run_golden
 from .order_case import order_case
 from .shrink import smallest
 
-__all__ = ["MixedRun", "register_writes"]
+__all__ = ["MixedRun"]
 
 #: Cycles after which the barrier unit has written back what it holds.
 _DRAIN = 32
 
 
 class MixedRun:
-    """Plays mixed batches on a session, whose memories it fills anew for each.
+    """Runs mixed batches on a session, whose memories it fills anew for each.
 
     Parameters
     ----------
@@ -37,23 +37,17 @@ class MixedRun:
         self.commands = 0
         self.endings = Counter()
 
-    def play(self, batch):
+    def run(self, batch):
         """Runs a batch from a reset on; returns one sentence for each difference from golden."""
         session = self._session
         session.clear(batch.base)
-        session.configure(
-            latency=batch.latency,
-            stall=batch.stall,
-            issue_stall=batch.issue_stall,
-            answer_stall=batch.answer_stall,
-            seed=batch.seed,
-        )
+        batch.configure(session)
         golden = run_golden(batch, self._params)
         session.global_memory.write(batch.base, golden.contents)
         session.shared_memory.write(0, golden.shared)
         run = session.run(
             [command | {"wait": batch.wait} for command in golden.commands],
-            registers=register_writes(golden.windows),
+            registers=list(golden.windows.registers().items()),
             after={"commands": ["registers"]},
             shared=True,
             memory=(batch.base, BATCH_BYTES),
@@ -81,33 +75,14 @@ class MixedRun:
             return replace(batch, orders=tuple(batch.orders[number] for number in kept))
 
         others = tuple(number for number in range(len(batch.orders)) if number not in ends)
-        numbers = smallest(others, lambda numbers: self.play(part(numbers)))
+        numbers = smallest(others, lambda numbers: self.run(part(numbers)))
         return None if numbers is None else part(numbers)
 
     def report(self, batch):
         """What failed in a batch: the differences of its smallest part, and a replay case of it."""
-        where = (
-            f"{batch.name}: {self._params}, base {batch.base:#x}, latency {batch.latency}, stall {batch.stall}, "
-            f"issue stall {batch.issue_stall}, answer stall {batch.answer_stall}, seed {batch.seed}"
-        )
+        where = f"{batch}; {self._params}"
         part = self.reduce(batch)
         if part is None:
             return f"{where}: does not fail again"
         orders = [str(order) for order in part.orders]
-        return "\n".join([where, *self.play(part), *orders, order_case("found_by_mixed", where, part, self._params)])
-
-
-def register_writes(windows):
-    """Accesses of a session that set :class:`Windows`."""
-    base, limit = windows.global_ or (0, 0)
-    first, last = windows.shared or (0, 0)
-    values = {
-        "global_base_lo": base & 0xFFFF_FFFF,
-        "global_base_hi": base >> 32,
-        "global_limit_lo": limit & 0xFFFF_FFFF,
-        "global_limit_hi": limit >> 32,
-        "shared_base": first,
-        "shared_limit": last,
-        "windows": (windows.global_ is not None) | (windows.shared is not None) << 1,
-    }
-    return list(values.items())
+        return "\n".join([where, *self.run(part), *orders, order_case("found_by_mixed", where, part, self._params)])

@@ -4,9 +4,9 @@ import json
 
 from tilewright.golden.spec.pe.segment import PAGE_ENTRY
 
-from ..asm.pe.disassembler import disassemble_instruction
+from ..asm.pe.assembler import disassemble_instruction
 from ..replay.pe.golden import run_on_golden
-from .batch_run import memory_differences
+from .differences import memory_differences
 from .shrink import smallest
 
 __all__ = ["ProgramRun", "program_case"]
@@ -30,7 +30,7 @@ class ProgramRun:
         self._runner = runner
         self.instructions = 0
 
-    def play(self, program):
+    def run(self, program):
         """Runs a program; returns one sentence for each difference from golden."""
         golden, seen = run_on_golden(program), self._runner(program)
         self.instructions += len(program.words)
@@ -46,11 +46,11 @@ class ProgramRun:
 
     def report(self, program):
         """Differences of the program with the smallest body that still has any, and that program as a replay case."""
-        body = smallest(program.body, lambda part: bool(self.play(program.with_body(part))))
+        body = smallest(program.body, lambda part: bool(self.run(program.with_body(part))))
         if body is None:
             return "the program differs no more when it runs again"
         least = program.with_body(body)
-        lines = [*self.play(least), "", *map(disassemble_instruction, body), "", program_case("smallest", least)]
+        lines = [*self.run(least), "", *map(disassemble_instruction, body), "", program_case("smallest", least)]
         return "\n".join(lines)
 
 

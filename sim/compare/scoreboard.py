@@ -7,20 +7,19 @@ import numpy as np
 from tilewright.golden import Machine, Memory, Windows, command_word
 from tilewright.golden.patterns import mix_pattern
 from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import BARRIER, DESCRIPTOR
+from tilewright.golden.spec import DESCRIPTOR
 
 from ..random.good_commands import GOOD, SPARE, TILE, WAITING
 from ..session.run import TmauRun
-from .batch_run import bus_differences, ending_differences, memory_differences
-from .mixed_run import register_writes
+from .differences import bus_differences, ending_differences, memory_differences, record_differences, unequal
 
-__all__ = ["AREA", "FaultyMemory", "Play", "Scoreboard", "refusal_differences"]
+__all__ = ["AREA", "Comparison", "FaultyMemory", "Scoreboard", "refusal_differences"]
 
-#: Bytes of global memory, from address 0 on, that commands may move; they are compared after each play.
+#: Bytes of global memory, from address 0 on, that commands may move; they are compared after each run.
 AREA = 1 << 14
 
 _GMEM_SEED, _SMEM_SEED = 3, 4
-_TRANSACTIONS = 1 << 19  # more than any play lands
+_TRANSACTIONS = 1 << 19  # more than any run lands
 #: Cycles after which the barrier unit has written back what it holds.
 _DRAIN = 32
 _RECORD = ("error", "error_value_lo", "error_value_hi", "error_count", "irq_status")
@@ -55,7 +54,7 @@ class FaultyMemory(Memory):
         return held & ((addresses > np.uint64(last)) | (addresses + np.uint64(count) <= np.uint64(first)))
 
 
-class Play(NamedTuple):
+class Comparison(NamedTuple):
     """Commands that both have run.
 
     Attributes
@@ -74,7 +73,7 @@ class Play(NamedTuple):
 
 
 class Scoreboard:
-    """Plays commands on a session and on golden, whose memories begin equal and must stay so.
+    """Runs commands on a session and on golden, whose memories begin equal and must stay so.
 
     Parameters
     ----------
@@ -85,7 +84,7 @@ class Scoreboard:
     machine : Machine
     params : TmauParams
     shared, memory : uint8 array
-        Shared memory, and the first ``AREA`` bytes of global memory, before the last play.
+        Shared memory, and the first ``AREA`` bytes of global memory, before the last run.
     """
 
     def __init__(self, session):
@@ -110,10 +109,9 @@ class Scoreboard:
         session = self.session
         self._contents[:AREA] = mix_pattern(AREA, _GMEM_SEED)
         shared = mix_pattern(self.params.smem.size_bytes, _SMEM_SEED)
-        state = Barrier(pending=1, expected=1, transactions=_TRANSACTIONS).pack()
         spare = np.frombuffer(TILE.to_bytes(DESCRIPTOR.bytes, "little"), np.uint8)
         self._contents[SPARE : SPARE + DESCRIPTOR.bytes] = spare
-        shared[WAITING : WAITING + BARRIER.bytes] = np.frombuffer(state.to_bytes(BARRIER.bytes, "little"), np.uint8)
+        Barrier(pending=1, expected=1, transactions=_TRANSACTIONS).write(shared, WAITING)
         session.reset()
         session.configure(errors=(*(faults or (0, 0)), response if faults else 0), errors_on=errors_on)
         session.global_memory.write(0, self._contents[:AREA])
@@ -123,12 +121,10 @@ class Scoreboard:
             shared,
             self.params.bus_bytes,
             self.params.addr_width,
-            windows=windows,
-            burst_bytes=self.params.max_burst * self.params.bus_bytes,
-            exchange_bytes=self.params.exchange_bytes,
+            windows,
         )
         self._issued = 0
-        session.run(registers=[*register_writes(windows or Windows()), ("irq_enable", _ERROR)])
+        session.run(registers=[*(windows or Windows()).registers().items(), ("irq_enable", _ERROR)])
 
     def heal(self):
         """Words no longer answer with an error."""
@@ -194,10 +190,10 @@ class Scoreboard:
 
     def works(self):
         """Differences of a few good commands."""
-        play = self.play([self.command(kind) for kind in _PROBES])
-        return [*play.differences, *(f"a good command is refused: {error}" for error in play.errors)]
+        result = self.run([self.command(kind) for kind in _PROBES])
+        return [*result.differences, *(f"a good command is refused: {error}" for error in result.errors)]
 
-    def play(self, commands, *, barriers=(), wait=True, loose_shared=(), loose_memory=(), **options):
+    def run(self, commands, *, barriers=(), wait=True, loose_shared=(), loose_memory=(), **options):
         """Runs commands, and then operations on barriers, on both.
 
         Parameters
@@ -213,12 +209,12 @@ class Scoreboard:
 
         Returns
         -------
-        Play
+        Comparison
         """
         machine = self.machine
         before = len(machine.errors)
         self.shared, self.memory = machine.smem.copy(), self._contents[:AREA].copy()
-        # Tags differ, also from those of earlier plays, and all of their bits are used.
+        # Tags differ, also from those of earlier runs, and all of their bits are used.
         tags = [_TAG * (self._issued + number) % (1 << 16) for number in range(1, len(commands) + 1)]
         self._issued += len(commands)
         commands = [command | {"tag": tag} for command, tag in zip(commands, tags, strict=True)]
@@ -249,40 +245,42 @@ class Scoreboard:
             *memory_differences("global memory", run.memory, self._contents[:AREA], self.memory),
             *_record_differences(run, machine.errors, None if before or wait else machine.errors),
         ]
-        return Play(run, machine.errors[before:], differences)
+        return Comparison(run, machine.errors[before:], differences)
 
 
 def refusal_differences(scoreboard, code, command):
-    """Plays a command that must be refused, and good ones behind it; one sentence for each difference.
+    """Runs a command that must be refused, and good ones behind it; one sentence for each difference.
 
     Nothing may move: no byte, no barrier, no request of data. Only the descriptor is read.
     """
-    play = scoreboard.play([command])
-    run = play.run
+    result = scoreboard.run([command])
+    run = result.run
     moved = run.data_requests + run.reducer_requests + run.write_requests
     return [
-        *play.differences,
-        *_unequal("the codes of golden", [error.code for error in play.errors], [code]),
-        *_unequal("requests of data", moved, 0),
-        *_unequal("shared memory has changed", (run.shared != scoreboard.shared).any(), False),
-        *_unequal("global memory has changed", (run.memory != scoreboard.memory).any(), False),
-        *_unequal("phases that completed", run.flips, []),
+        *result.differences,
+        *unequal(
+            {
+                "the list of golden's codes": ([error.code for error in result.errors], [code]),
+                "the number of requests of data": (moved, 0),
+                "a change of shared memory": ((run.shared != scoreboard.shared).any(), False),
+                "a change of global memory": ((run.memory != scoreboard.memory).any(), False),
+                "the list of phases that completed": (run.flips, []),
+            }
+        ),
         *scoreboard.works(),
     ]
 
 
-def _unequal(name, seen, wanted):
-    return [] if seen == wanted else [f"{name}: {seen}, not {wanted}"]
-
-
 def _record_differences(run, errors, first=None):
     """All errors since the clear are counted, and raise the interrupt; the record is the first, or one of ``first``."""
-    error, low, high, count, status = (answer.data for answer in run.registers[-len(_RECORD) :])
-    seen = (error & 0xFF, error >> 16, error >> 8 & 0xFF, low | high << 32)
-    wanted = [tuple(record) for record in first or errors[:1]] or [(0, 0, 0, 0)]
+    *record, count, status = (answer.data for answer in run.registers[-len(_RECORD) :])
     return [
-        *([] if seen in wanted else [f"the error record is {seen}, not one of {wanted}"]),
-        *_unequal("error_count", count, len(errors)),
-        *_unequal("irq_status.error", status & _ERROR, bool(errors)),
-        *_unequal("irq", run.irq, bool(errors)),
+        *record_differences(record, first or errors[:1]),
+        *unequal(
+            {
+                "error_count": (count, len(errors)),
+                "irq_status.error": (status & _ERROR, bool(errors)),
+                "irq": (run.irq, bool(errors)),
+            }
+        ),
     ]

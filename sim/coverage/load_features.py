@@ -3,10 +3,10 @@
 import numpy as np
 
 from tilewright.golden.spec import Element, Fill, Swizzle
-from tilewright.golden.tmau.descriptor import spoken
+from tilewright.golden.spec.fields import spoken
 from tilewright.golden.tmau.tile import counts, row_bytes, walk
 
-from ..random.loads import OUT_OF_BOUNDS
+from ..random.maps import OUT_OF_BOUNDS
 
 __all__ = ["BOXES", "FEATURES", "PAGE", "alignments", "features", "place"]
 

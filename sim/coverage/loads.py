@@ -3,7 +3,7 @@
 from itertools import combinations
 
 from tilewright.golden.spec import Swizzle
-from tilewright.golden.tmau.descriptor import spoken
+from tilewright.golden.spec.fields import spoken
 
 from .load_features import BOXES, FEATURES, PLACES
 from .table import Coverage

@@ -4,7 +4,7 @@ from collections import defaultdict
 from itertools import combinations
 
 from tilewright.golden.spec import Element, Error, LaneLayout, Opcode
-from tilewright.golden.tmau.descriptor import spoken
+from tilewright.golden.spec.fields import spoken
 
 from ..random.mixed import LAYOUT_PAIRS
 from .mixed_features import FEATURES, batch_features, features

@@ -16,12 +16,12 @@ from tilewright.golden.spec import (
     Space,
     Swizzle,
 )
-from tilewright.golden.tmau.descriptor import spoken
+from tilewright.golden.spec.fields import spoken
 from tilewright.golden.tmau.im2col import pixel_coordinates, spatial_dimensions
 from tilewright.golden.tmau.reduce import is_legal
 from tilewright.golden.tmau.tile import gathers, pitch, row_bytes, walk
 
-from ..random.loads import OUT_OF_BOUNDS
+from ..random.maps import OUT_OF_BOUNDS
 from .load_features import alignments, place
 
 __all__ = ["FEATURES", "batch_features", "features"]

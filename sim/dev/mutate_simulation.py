@@ -81,6 +81,6 @@ def _equal(new_session, batches, number):
         session.simulation.controls[_CONTROL] = number
         run = RandomRun(session)
         try:
-            return not any(run.play(batch) for batch in batches)
+            return not any(run.run(batch) for batch in batches)
         except SimulationError:
             return False

@@ -10,7 +10,8 @@ from tilewright.golden.tmau.descriptor import check_word
 from tilewright.golden.tmau.setup import check_command
 from tilewright.golden.tmau.tile import footprint
 
-from .loads import random_load, random_place
+from .maps import random_load, random_place
+from .order import Surroundings
 
 __all__ = ["BARRIERS", "TENSOR_BYTES", "Batch", "Load", "random_batches"]
 
@@ -50,35 +51,20 @@ class Load(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Commands that are issued asynchronously, with everything that decides how they run.
+class Batch(Surroundings):
+    """Commands that are issued asynchronously.
 
     Attributes
     ----------
-    name : str
-    base : int
-        Where global memory begins. Addresses in the maps count from 0 and are moved there.
     fresh : bool
         Whether hardware and descriptors begin anew. Otherwise what earlier batches left is still there.
     barrier_line : int
         Address of the barriers.
-    latency : int
-    stall : (float, float)
-    issue_stall, answer_stall : float
-    seed : int
-        Of the stalls.
     loads : tuple of Load
     """
 
-    name: str
-    base: int
     fresh: bool
     barrier_line: int
-    latency: int
-    stall: tuple
-    issue_stall: float
-    answer_stall: float
-    seed: int
     loads: tuple
 
     def moved(self, tmap):

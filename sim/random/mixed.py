@@ -1,7 +1,7 @@
 """Random mixes of every command, so drawn that the order in which hardware finishes them cannot be seen.
 
 Commands between two WAIT_ALLs form an *epoch*: they read one half of either memory and write the other. Whatever is
-written in an epoch is written by one half of the mover, in order, so that the last command wins as on golden. The roles
+written in an epoch is written by one path of the mover, in order, so that the last command wins as on golden. The roles
 of the halves of memory change from epoch to epoch.
 """
 
@@ -15,7 +15,7 @@ from tilewright.golden.tmau.tile import footprint
 
 from .maps import random_start
 from .odd_orders import perhaps_odd
-from .order import Order
+from .order import Order, Surroundings
 
 __all__ = ["BARRIERS", "DESCRIPTOR_SLOTS", "GLOBAL_BYTES", "LAYOUT_PAIRS", "PAGE", "MixedBatch", "random_mixes"]
 
@@ -35,19 +35,11 @@ _LEGAL = [(op, element) for op in Reduction if op for element in Element if is_l
 
 
 @dataclass(frozen=True)
-class MixedBatch:
-    """Commands that are issued back to back, with everything that decides how they run.
+class MixedBatch(Surroundings):
+    """Commands that are issued back to back.
 
     Attributes
     ----------
-    name : str
-    base : int
-        Where global memory begins; orders count from 0.
-    latency : int
-    stall : float
-    issue_stall, answer_stall : float
-    seed : int
-        Of the stalls.
     windows : (bool, bool)
         Whether a window confines the commands in global and in shared memory, to all but the first page or line.
     orders : tuple of Order
@@ -55,13 +47,6 @@ class MixedBatch:
         Each command waits until those before are complete.
     """
 
-    name: str
-    base: int
-    latency: int
-    stall: float
-    issue_stall: float
-    answer_stall: float
-    seed: int
     windows: tuple
     orders: tuple
     wait: bool = False
@@ -161,14 +146,15 @@ class _Maker:
     def _copy(self):
         rng = self._rng
         spaces = rng.choice(list(Space)), rng.choice(list(Space))
-        size = 16 * rng.choice([0, 1, 2, rng.randint(0, 64), rng.randint(0, self._smem // 64)])
+        most = min(self._smem // 4, GLOBAL_BYTES // 2 - PAGE) // 16
+        size = 16 * rng.choice([0, 1, 2, rng.randint(0, 64), rng.randint(0, most)])
         places = []
         for written, space in enumerate(spaces):
             first, end = (self._shared if space else self._global)[bool(written)]
             places.append(first + 16 * rng.randint(0, (end - first - size) // 16))
         fields = {"opcode": Opcode.COPY_BLOCK, "source_space": spaces[0], "destination_space": spaces[1],
                   "source": places[0], "destination": places[1], "size": size}  # fmt: skip
-        if rng.random() < 0.4:
+        if rng.random() < 0.65:
             fields["reduction"], fields["element"] = rng.choice(_LEGAL)
         based = tuple(name for name, space in zip(("source", "destination"), spaces, strict=True) if not space)
         return Order(fields | self._signal(), based=based)

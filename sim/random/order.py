@@ -1,10 +1,10 @@
-"""One command of a mixed batch."""
+"""One command of a mixed batch, and what decides how a batch runs."""
 
 from dataclasses import dataclass, replace
 
 from tilewright.golden import TensorMap
 
-__all__ = ["Order"]
+__all__ = ["Order", "Surroundings"]
 
 
 @dataclass(frozen=True)
@@ -34,3 +34,39 @@ class Order:
         if self.tmap is None:
             return self.raw
         return replace(self.tmap, address=self.tmap.address + base, check=False).pack()
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Everything but its commands that decides how a batch runs.
+
+    Attributes
+    ----------
+    name : str
+    base : int
+        Where global memory begins; addresses in the batch count from 0.
+    latency : int
+    stall : float or (float, float)
+    issue_stall, answer_stall : float
+    seed : int
+        Of the stalls.
+    """
+
+    name: str
+    base: int
+    latency: int
+    stall: float | tuple
+    issue_stall: float
+    answer_stall: float
+    seed: int
+
+    def configure(self, session):
+        """Sets up a session."""
+        names = ("latency", "stall", "issue_stall", "answer_stall", "seed")
+        session.configure(**{name: getattr(self, name) for name in names})
+
+    def __str__(self):
+        return (
+            f"{self.name}: base {self.base:#x}, latency {self.latency}, stall {self.stall}, "
+            f"issue stall {self.issue_stall}, answer stall {self.answer_stall}, seed {self.seed}"
+        )

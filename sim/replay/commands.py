@@ -1,33 +1,33 @@
-"""Commands of replay cases: read strictly as to kinds and names, but free to break the rules.
+"""Commands of replay cases: read strictly as to kinds and names, but free to break the rules; and written.
 
 Specification: docs/replay.md, "Commands".
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tilewright.golden.spec import (
     BLOCK,
     COMMAND,
     DESCRIPTOR,
+    FORMATS,
     GROUP,
     LANES,
     REPLACE,
+    TENSOR_OPCODES,
     Element,
     LaneLayout,
     Mode,
     Opcode,
-    Reduction,
     Space,
 )
-from tilewright.golden.tmau.descriptor import spoken
+from tilewright.golden.spec.fields import names, spoken
+from tilewright.golden.spec.tmau.command import REDUCTIONS
 
 from .fields import REQUIRED
 
-__all__ = ["Command", "lane_fields", "read_command"]
-
-_REDUCTIONS = {op.name.lower(): op for op in Reduction if op}
-_LAYOUTS = {layout.name.lower(): layout for layout in LaneLayout}
-_ELEMENTS = {spoken(element): element for element in Element}
+__all__ = ["Command", "command_entry", "lane_fields", "read_command"]
 
 
 @dataclass(frozen=True)
@@ -69,135 +69,215 @@ class Command:
 
 def read_command(fields, maps, cores):
     """A :class:`Command` on one of ``maps``, a dictionary of ``MapSpec``, and on one of so many cores."""
-    op = fields.choice("op", list(_READERS))
-    command = _READERS[op](fields, Opcode[op.upper()], maps)
+    opcode = Opcode[fields.choice("op", [opcode.name.lower() for opcode in _MEMBERS]).upper()]
+    options, tmap, values = {}, None, {}
+    if opcode in _ON_MAPS:
+        options["map"] = fields.choice("map", list(maps))
+        spec = maps[options["map"]]
+        tmap = spec.tmap
+        if opcode == Opcode.REPLACE and spec.at is None:
+            raise fields.wrong("map", f"must have a descriptor in gmem (at): {options['map']} has none")
+    for member in _MEMBERS[opcode]:
+        member.read(fields, values, tmap)
+    if opcode in TENSOR_OPCODES:
+        options["multicast"] = fields.integer("multicast", 0, (1 << 16) - 1, None)
+    if "smem" in values:
+        options |= _read_repetition(fields, values["smem"])
+    core = max(values.pop(f"{side}_core", 0) for side in ("source", "destination"))
+    command = Command(opcode, fields=values, wait=not fields.flag("async", False), core=core, **options)
     fields.end()
-    if command.core >= cores:
-        raise fields.wrong("", f"must name one of the {cores} cores, not {command.core}")
+    if core >= cores:
+        raise fields.wrong("", f"must name one of the {cores} cores, not {core}")
     return command
 
 
-def _read_tensor(fields, opcode, maps):
-    name, tmap = _read_map(fields, maps)
-    coords = fields.integers("coords", *COMMAND["coords"].range)
-    if not tmap.rank <= len(coords) <= max(tmap.rank, 5):
-        raise fields.wrong("coords", f"must have the {tmap.rank} entries of the map, not {len(coords)}")
-    values = {"coords": coords}
-    if tmap.mode == Mode.IM2COL:
-        values["offsets"] = fields.integers("offsets", *COMMAND["offsets"].range, [])
-        if len(values["offsets"]) > COMMAND["offsets"].count:
-            raise fields.wrong("offsets", f"must have at most 3 entries, not {len(values['offsets'])}")
-    if opcode == Opcode.REDUCE:
-        values["reduction"] = _REDUCTIONS[fields.choice("reduce", list(_REDUCTIONS))]
-    if opcode in (Opcode.STORE, Opcode.REDUCE):
-        values["fill"] = int(fields.flag("fill", False))
-    options = {"wait": _read_wait(fields), "multicast": fields.integer("multicast", 0, (1 << 16) - 1, None)}
-    if opcode != Opcode.PREFETCH:
-        options |= _read_destinations(fields, values)
-    return Command(opcode, name, values, **options)
-
-
-def _read_destinations(fields, values):
-    """Puts the address in shared memory into ``values``; returns how it goes on from there."""
-    first = fields.integer("smem", 0, (1 << 32) - 1, 0 if values.get("fill") else REQUIRED)
-    repeat = fields.integer("repeat", 1, 1 << 20, 1)
-    step = fields.integer("smem_step", 0, (1 << 32) - 1, 0)
-    if first + (repeat - 1) * step >= 1 << 32:
-        raise fields.wrong("smem_step", f"must keep addresses below 2^32, not {step} times {repeat - 1}")
-    values["smem"] = first
-    return {"repeat": repeat, "step": step}
-
-
-def _read_block(fields, opcode, _maps):
-    source, source_core = _read_place(fields, "src", "source")
-    destination, destination_core = _read_place(fields, "dst", "destination")
-    values = source | destination
-    values["size"] = fields.integer("size", *BLOCK["size"].range)
-    reduction = fields.choice("reduce", list(_REDUCTIONS), None)
-    if reduction:
-        values["reduction"] = _REDUCTIONS[reduction]
-        values["element"] = _ELEMENTS[fields.choice("element", list(_ELEMENTS))]
-    core = max(source_core, destination_core)
-    return Command(opcode, fields=values, wait=_read_wait(fields), core=core)
-
-
-def _read_prefetched_block(fields, opcode, _maps):
-    values = {"source": fields.integer("src", *BLOCK["source"].range)}
-    values["size"] = fields.integer("size", *BLOCK["size"].range)
-    return Command(opcode, fields=values, wait=_read_wait(fields))
-
-
-def _read_place(fields, name, field_name):
-    """The fields of a place, ``["global", address]`` or ``["shared", address]`` with or without a core; and a core."""
-    place = fields.listed(name)
-    if len(place) not in (2, 3) or place[0] not in ("global", "shared"):
-        raise fields.wrong(name, 'must be ["global", address] or ["shared", address] with or without a core')
-    for index, entry in enumerate(place[1:], 1):
-        fields.check_integer(f"{name}[{index}]", entry, *(BLOCK[field_name].range if index == 1 else (0, 15)))
-    return {field_name: place[1], f"{field_name}_space": Space[place[0].upper()]}, (place[2] if len(place) == 3 else 0)
-
-
-def _read_group(fields, opcode, _maps):
-    values = {}
-    if opcode == Opcode.WAIT:
-        values = {"count": fields.integer("count", *GROUP["count"].range), "read": int(fields.flag("read", False))}
-    return Command(opcode, fields=values, wait=_read_wait(fields))
-
-
-def _read_invalidate(fields, opcode, maps):
-    return Command(opcode, _read_map(fields, maps)[0], wait=_read_wait(fields))
-
-
-def _read_replace(fields, opcode, maps):
-    name, _ = _read_map(fields, maps)
-    if maps[name].at is None:
-        raise fields.wrong("map", f"must have a descriptor in gmem (at): {name} has none")
-    values = {"field": DESCRIPTOR.index(fields.choice("field", [field.name for field in DESCRIPTOR.fields]))}
-    values["index"] = fields.integer("index", *REPLACE["index"].range, 0)
-    values["value"] = fields.integer("value", *REPLACE["value"].range)
-    return Command(opcode, name, values, wait=_read_wait(fields))
-
-
-def _read_lanes(fields, opcode, _maps):
-    shape = fields.integers("shape", *LANES["shape"].range)
-    if len(shape) != LANES["shape"].count:
-        raise fields.wrong("shape", f"must have 4 entries, W H C N, not {len(shape)}")
-    return Command(opcode, fields=lane_fields(fields, shape), wait=_read_wait(fields))
+def command_entry(opcode, fields, tmap=None):
+    """What a case says of a command, but for ``map`` and how it is issued; ValueError if it cannot say it."""
+    values = FORMATS[opcode].unpack(0) | fields
+    entry = {"op": Opcode(opcode).name.lower()}
+    for member in _MEMBERS[opcode]:
+        entry |= member.write(values, tmap)
+    return entry
 
 
 def lane_fields(fields, shape):
     """The fields of a LANES command on a tensor of ``shape``, W H C N."""
     values = {"shape": shape}
-    values["element"] = _ELEMENTS[fields.choice("element", list(_ELEMENTS))]
-    for name in ("lanes", "eu_bytes"):
-        number = fields.integer(name, 1, 1 << 15)
-        if number & number - 1:
-            raise fields.wrong(name, f"must be a power of two, not {number}")
-        values["lanes_log2" if name == "lanes" else "eu_log2"] = number.bit_length() - 1
-    for name, side in (("src", "source"), ("dst", "destination")):
-        inner = fields.inner(name)
-        values[side] = inner.integer("address", *LANES[side].range)
-        values[f"{side}_layout"] = _LAYOUTS[inner.choice("layout", list(_LAYOUTS))]
-        values[f"{side}_lane"] = inner.integer("lane", *LANES[f"{side}_lane"].range, 0)
-        inner.end()
+    for member in _LANES:
+        member.read(fields, values, None)
     return values
 
 
-def _read_map(fields, maps):
-    name = fields.choice("map", list(maps))
-    return name, maps[name].tmap
+def _read_repetition(fields, first):
+    repeat = fields.integer("repeat", 1, 1 << 20, 1)
+    step = fields.integer("smem_step", 0, (1 << 32) - 1, 0)
+    if first + (repeat - 1) * step >= 1 << 32:
+        raise fields.wrong("smem_step", f"must keep addresses below 2^32, not {step} times {repeat - 1}")
+    return {"repeat": repeat, "step": step}
 
 
-def _read_wait(fields):
-    return not fields.flag("async", False)
+class _Member(NamedTuple):
+    """A member of an entry that stands for one field: ``take`` reads it, ``give`` is what JSON has of a value."""
+
+    name: str
+    key: str
+    take: Callable
+    give: Callable = int
+
+    def read(self, fields, values, tmap):
+        values[self.name] = self.take(fields, self.key)
+
+    def write(self, values, tmap):
+        return {self.key: self.give(values[self.name])}
 
 
-_READERS = {
-    **dict.fromkeys(("load", "store", "reduce", "prefetch"), _read_tensor),
-    "copy_block": _read_block,
-    "prefetch_block": _read_prefetched_block,
-    **dict.fromkeys(("commit", "wait", "wait_all", "invalidate_all"), _read_group),
-    "invalidate": _read_invalidate,
-    "replace": _read_replace,
-    "lanes": _read_lanes,
+def _number(fmt, name, key=None, default=REQUIRED):
+    return _Member(name, key or name, lambda fields, key: fields.integer(key, *fmt[name].range, default))
+
+
+def _flag(name):
+    return _Member(name, name, lambda fields, key: int(fields.flag(key, False)), bool)
+
+
+def _choice(name, known, key=None):
+    written = {value: spelling for spelling, value in known.items()}
+
+    def give(value):
+        if value not in written:
+            raise ValueError(f"{name} {value} has no name")
+        return written[value]
+
+    return _Member(name, key or name, lambda fields, key: known[fields.choice(key, list(known))], give)
+
+
+def _power_of_two(fields, key):
+    number = fields.integer(key, 1, 1 << 15)
+    if number & number - 1:
+        raise fields.wrong(key, f"must be a power of two, not {number}")
+    return number.bit_length() - 1
+
+
+def _shape(fields, key):
+    shape = fields.integers(key, *LANES[key].range)
+    if len(shape) != LANES[key].count:
+        raise fields.wrong(key, f"must have 4 entries, W H C N, not {len(shape)}")
+    return shape
+
+
+class _Coords:
+    """Coordinates, and offsets if the map is of im2col mode."""
+
+    def read(self, fields, values, tmap):
+        values["coords"] = coords = fields.integers("coords", *COMMAND["coords"].range)
+        if not tmap.rank <= len(coords) <= max(tmap.rank, 5):
+            raise fields.wrong("coords", f"must have the {tmap.rank} entries of the map, not {len(coords)}")
+        if tmap.mode == Mode.IM2COL:
+            values["offsets"] = offsets = fields.integers("offsets", *COMMAND["offsets"].range, [])
+            if len(offsets) > COMMAND["offsets"].count:
+                raise fields.wrong("offsets", f"must have at most 3 entries, not {len(offsets)}")
+
+    def write(self, values, tmap):
+        entry = {"coords": list(values["coords"])}
+        return entry | ({"offsets": list(values["offsets"])} if tmap.mode == Mode.IM2COL else {})
+
+
+class _Shared:
+    """The address in shared memory of a store, which may be left out with ``fill``."""
+
+    def read(self, fields, values, tmap):
+        _number(COMMAND, "smem", default=0 if values["fill"] else REQUIRED).read(fields, values, tmap)
+
+    def write(self, values, tmap):
+        return {"smem": values["smem"]}
+
+
+class _Place:
+    """``["global", address]`` or ``["shared", address]``, with or without a core."""
+
+    def __init__(self, key, side):
+        self._key, self._side = key, side
+
+    def read(self, fields, values, tmap):
+        key, place = self._key, fields.listed(self._key)
+        if len(place) not in (2, 3) or place[0] not in ("global", "shared"):
+            raise fields.wrong(key, 'must be ["global", address] or ["shared", address] with or without a core')
+        for index, entry in enumerate(place[1:], 1):
+            fields.check_integer(f"{key}[{index}]", entry, *(BLOCK[self._side].range if index == 1 else (0, 15)))
+        values |= {self._side: place[1], f"{self._side}_space": Space[place[0].upper()]}
+        values |= {f"{self._side}_core": core for core in place[2:]}
+
+    def write(self, values, tmap):
+        return {self._key: [spoken(Space(values[f"{self._side}_space"])), values[self._side]]}
+
+
+class _Reduced:
+    """Of a block, a reduction and with it an element type; or neither."""
+
+    def read(self, fields, values, tmap):
+        if "reduce" in fields:
+            _REDUCE.read(fields, values, tmap)
+            _ELEMENT.read(fields, values, tmap)
+
+    def write(self, values, tmap):
+        return _REDUCE.write(values, tmap) | _ELEMENT.write(values, tmap) if values["reduction"] else {}
+
+
+class _LaneSide:
+    """An object of address, layout and lane."""
+
+    def __init__(self, key, side):
+        self._key = key
+        self._members = (
+            _number(LANES, side, "address"),
+            _choice(f"{side}_layout", names(LaneLayout), "layout"),
+            _number(LANES, f"{side}_lane", "lane", 0),
+        )
+
+    def read(self, fields, values, tmap):
+        inner = fields.inner(self._key)
+        for member in self._members:
+            member.read(inner, values, tmap)
+        inner.end()
+
+    def write(self, values, tmap):
+        entry = {}
+        for member in self._members:
+            entry |= member.write(values, tmap)
+        return {self._key: entry}
+
+
+_REDUCE = _choice("reduction", REDUCTIONS, "reduce")
+_FIELD = _choice("field", {field.name: number for number, field in enumerate(DESCRIPTOR.fields)})
+_ELEMENT = _choice("element", names(Element))
+_LANES = (
+    _ELEMENT,
+    _Member("lanes_log2", "lanes", _power_of_two, lambda value: 1 << value),
+    _Member("eu_log2", "eu_bytes", _power_of_two, lambda value: 1 << value),
+    _LaneSide("src", "source"),
+    _LaneSide("dst", "destination"),
+)
+
+_STORED = (_flag("fill"), _Shared())
+
+#: What a command has beside the name of a map: each member takes values from an entry, and puts them there.
+_MEMBERS = {
+    Opcode.LOAD: (_Coords(), _number(COMMAND, "smem")),
+    Opcode.STORE: (_Coords(), *_STORED),
+    Opcode.REDUCE: (_Coords(), _REDUCE, *_STORED),
+    Opcode.PREFETCH: (_Coords(),),
+    Opcode.COPY_BLOCK: (
+        _Place("src", "source"),
+        _Place("dst", "destination"),
+        _number(BLOCK, "size"),
+        _Reduced(),
+    ),
+    Opcode.PREFETCH_BLOCK: (_number(BLOCK, "source", "src"), _number(BLOCK, "size")),
+    Opcode.COMMIT: (),
+    Opcode.WAIT: (_number(GROUP, "count"), _flag("read")),
+    Opcode.WAIT_ALL: (),
+    Opcode.INVALIDATE_ALL: (),
+    Opcode.INVALIDATE: (),
+    Opcode.REPLACE: (_FIELD, _number(REPLACE, "index", default=0), _number(REPLACE, "value")),
+    Opcode.LANES: (_Member("shape", "shape", _shape, list), *_LANES),
 }
+_ON_MAPS = (*TENSOR_OPCODES, Opcode.INVALIDATE, Opcode.REPLACE)

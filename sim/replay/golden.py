@@ -43,7 +43,7 @@ def open_backend(args):
 def run_case(case):
     """Runs a case that is not to be skipped."""
     if case.kind in ENGINE_KINDS:
-        return import_module("tilewright.sim.replay.pe.result").run_pe_case(case)
+        return import_module("tilewright.sim.replay.pe.golden").run_pe_case(case)
     run = run_commands(case)
     record = result_record(case, next(filter(None, run.errors), None), run.tx_bytes, run.gmem, run.smem)
     return Outcome(record, {"gmem": run.gmem, "smem": run.smem})

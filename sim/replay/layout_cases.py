@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from tilewright.golden import align
 from tilewright.golden.spec import LANES, Element, LaneLayout, Opcode
+from tilewright.golden.spec.fields import names
 from tilewright.golden.tmau.align import Operator, Padding
-from tilewright.golden.tmau.descriptor import spoken
 from tilewright.golden.tmau.strides import lane_strides
 
 from ..usage import UsageError
@@ -51,7 +51,7 @@ def read_lanes(fields, smem_bytes):
 
 def read_align(fields, smem_bytes):
     """A load and a store for each box, there or ``back``. Strides of the padded tensor in bytes, outermost first."""
-    values = {"shape": tuple(_shape(fields)), "element": fields.choice("element", [spoken(e) for e in Element])}
+    values = {"shape": tuple(_shape(fields)), "element": fields.choice("element", list(names(Element)))}
     values["operator"] = fields.choice("operator", [operator.value for operator in Operator])
     values["granularity"] = fields.integer("granularity", 1, 4096)
     values["padding"] = fields.choice("padding", [padding.value for padding in Padding], Padding.ZERO.value)

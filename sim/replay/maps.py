@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from tilewright.golden import DescriptorError, TensorMap
 from tilewright.golden.spec import Element, Error, Interleave, L2Promotion, Mode, Swizzle
-from tilewright.golden.tmau.descriptor import spoken
+from tilewright.golden.spec.fields import names
 
 from ..usage import UsageError
 from .fields import REQUIRED
@@ -38,18 +38,18 @@ class MapSpec:
 
 def read_map(fields):
     """Kinds, names and lengths must be right; whether the rules of the descriptor hold is part of the result."""
-    mode = fields.choice("mode", _names(Mode), "tile")
+    mode = fields.choice("mode", list(names(Mode)), "tile")
     values = {
         "mode": mode,
-        "element": fields.choice("element", _names(Element)),
+        "element": fields.choice("element", list(names(Element))),
         "address": fields.integer("address", 0, (1 << 64) - 1),
-        "swizzle": fields.choice("swizzle", _names(Swizzle), "none"),
-        "interleave": fields.choice("interleave", _names(Interleave), "none"),
+        "swizzle": fields.choice("swizzle", list(names(Swizzle)), "none"),
+        "interleave": fields.choice("interleave", list(names(Interleave)), "none"),
         "fill": _read_fill(fields),
         "unaligned": fields.flag("unaligned", False),
         "gather0": fields.flag("gather0", False),
     }
-    promotion = fields.choice("l2_promotion", [*_names(L2Promotion), 64, 128, 256], "none")
+    promotion = fields.choice("l2_promotion", [*names(L2Promotion), 64, 128, 256], "none")
     values["l2_promotion"] = f"{promotion}B" if isinstance(promotion, int) else promotion
     for name in ("size", "stride", "box", "traversal", "lower", "upper"):
         values[name] = fields.integers(name, *_ANY, REQUIRED if name == "size" else [])
@@ -62,10 +62,6 @@ def read_map(fields):
     except ValueError as error:
         raise UsageError(f"{fields.case}: {fields.path}.{error}") from None
     return MapSpec(tmap, _packed(tmap), _first_broken_rule(tmap), at)
-
-
-def _names(enum):
-    return [spoken(member) for member in enum]
 
 
 def _read_fill(fields):

@@ -16,7 +16,7 @@ from .golden import result_record
 from .golden import run_case as run_on_golden
 from .outcome import Outcome
 from .pe.cases import PeCase
-from .pe.result import pe_outcome
+from .pe.golden import pe_outcome
 from .pe.rtl import run_on_session
 from .shared_reach import shared_reach
 
@@ -92,16 +92,9 @@ def _prepare(case, session):
     end = -(-case.gmem.size // bus_bytes) * bus_bytes
     outside = end < session.memory_bytes
     session.configure(errors=(end, session.memory_bytes - 1, Response.DECERR.value if outside else 0))
-    global_, shared = case.windows.global_, case.windows.shared
-    if global_:
-        for name, address in zip(("global_base", "global_limit"), global_, strict=True):
-            session.write_register(f"{name}_lo", address & 0xFFFFFFFF)
-            session.write_register(f"{name}_hi", address >> 32)
-    if shared:
-        for name, address in zip(("shared_base", "shared_limit"), shared, strict=True):
-            session.write_register(name, address)
-    if global_ or shared:
-        session.write_register("windows", bool(global_) | bool(shared) << 1)
+    for name, value in case.windows.registers().items():
+        if value:
+            session.write_register(name, value)
 
 
 def _descriptor(spec, session):

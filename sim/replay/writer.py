@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tilewright.golden.spec import Fill, Mode
-from tilewright.golden.tmau.descriptor import spoken
+from tilewright.golden.spec.fields import spoken
 
 from .cases import cases_of
 from .golden import run_case

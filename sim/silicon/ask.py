@@ -12,24 +12,19 @@ from .answers import Answer, golden_side, silicon_side, tables
 from .program import open_program
 from .support import no_counterpart
 
-__all__ = ["QUESTIONS", "ask", "configure", "run"]
-
-#: The questions of the repository.
-QUESTIONS = Path("tests/vectors/silicon/questions.json")
+__all__ = ["ask", "configure", "run"]
 
 
 def configure(parser):
     """Adds the arguments of the subcommand."""
-    parser.add_argument("questions", metavar="QUESTIONS.json", nargs="?", type=Path, default=QUESTIONS,
-                        help="file of cases, each with its question as `why` (%(default)s)")  # fmt: skip
+    parser.add_argument("questions", metavar="QUESTIONS.json", type=Path,
+                        help="file of cases, each with its question as `why`")  # fmt: skip
     parser.add_argument("--out", metavar="ANSWERS.json", type=Path, default=Path("build/silicon_answers.json"),
                         help="where answers go; tables of them go beside it, as Markdown (%(default)s)")  # fmt: skip
 
 
 def run(args):
     """Runs the subcommand; returns 0 whatever the answers are."""
-    if not args.questions.exists():
-        raise UsageError(f"{args.questions} does not exist: run it in the root of the repository, or name a file")
     cases = read_cases(args.questions)
     if args.out.is_dir():
         raise UsageError(f"--out must name a file, not the folder {args.out}")

@@ -1,7 +1,7 @@
 """What a replay case has in it, in words: to count what random cases reach, and to choose some of each."""
 
 from tilewright.golden.spec import TENSOR_OPCODES, Mode, Opcode, Reduction
-from tilewright.golden.tmau.descriptor import spoken
+from tilewright.golden.spec.fields import spoken
 from tilewright.golden.tmau.tile import pitch, row_bytes, walk
 
 __all__ = ["case_features"]

@@ -22,7 +22,7 @@ def provenance(gpu, driver, runtime):
 
 
 def _driver():
-    """The driver's own version, which CUDA does not tell; None if nobody does."""
+    """The driver's own version, which CUDA does not tell; None if it cannot be found."""
     try:
         lines = subprocess.run(_ASK_DRIVER, capture_output=True, text=True, check=True).stdout.splitlines()
     except (OSError, subprocess.CalledProcessError):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import cycle
 
 from tilewright.golden.spec import Element, L2Promotion, Mode, Reduction
-from tilewright.golden.tmau.descriptor import spoken
+from tilewright.golden.spec.fields import spoken
 from tilewright.golden.tmau.reduce import is_legal
 from tilewright.golden.tmau.tile import extent, footprint, walk
 

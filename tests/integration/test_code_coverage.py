@@ -23,9 +23,9 @@ def test_lines_and_branches(tmp_path):
     with TmauSession("unit", coverage=tmp_path / "coverage.dat") as session:
         loads, mixes = RandomRun(session), MixedRun(session)
         for batch in islice(random_batches(SEED, session.params, descriptors=1000), BATCHES):
-            assert loads.play(batch) == []
+            assert loads.run(batch) == []
         for batch in random_mixes(SEED, session.params, MIXED_COMMANDS):
-            assert mixes.play(batch) == []
+            assert mixes.run(batch) == []
     counts = code_coverage(tmp_path / "coverage.dat", "harness.dut.")
     shares = {kind: 100 * hit / points for kind, (hit, points) in counts.items()}
     commands, points = loads.loads + mixes.commands, counts["line"][1] + counts["branch"][1]

@@ -32,7 +32,7 @@ def test_random_loads_without_power_on_values(session):
     print(f"seed {SEED}")
     run = RandomRun(session)
     for batch in islice(random_batches(SEED, session.params, descriptors=1000), BATCHES):
-        assert run.play(batch) == []
+        assert run.run(batch) == []
     record("unknown-unit", cases=run.loads, mismatches=0, seed=SEED)
 
 
@@ -41,5 +41,5 @@ def test_random_mixes_without_power_on_values(session):
     print(f"seed {SEED}")
     run = MixedRun(session)
     for batch in random_mixes(SEED, session.params, MIXED_COMMANDS):
-        assert run.play(batch) == []
+        assert run.run(batch) == []
     record("unknown-mixed-unit", cases=run.commands, mismatches=0, seed=SEED)

@@ -20,7 +20,7 @@ class PeError(IntEnum):
     SEGMENT = 4  #: it names no segment, a wrong one, or one that does not fit the instruction; register: its number
     REGISTER = 5  #: a register past the end of the file; register: the first of its group (factor, then offset)
     BARRIER = 6  #: a barrier's address that is not a multiple of 8 or not in shared memory
-    PRODUCT = 7  #: columns whose product register is past the end of the file; register: rc
+    PRODUCT = 7  #: columns whose accumulator is past the end of the file; register: rc
     ALIGNMENT = 8  #: an innermost offset that does not begin a whole issue, or a whole register; register: rc, rd or rs
     UNMAPPED = 9  #: a page whose entry is not valid; register: rc, rd or rs
     OFF_CHIP = 10  #: a loaded page that is not in shared memory; register: rc, rd or rs

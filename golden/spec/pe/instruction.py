@@ -93,7 +93,7 @@ INSTRUCTIONS = {
         Field("kb", 18, 2, "Threads that share a product, each with a part of K.", bias=1),
         Field("transpose", 20, 1, "0: K is dimension 0 of B. 1: N is dimension 0 and K is dimension 1."),
         Field("type", 24, 4, "Elements of A and B.", enum=MmType),
-        Field("rc", 32, 16, "Product register of column 0."),
+        Field("rc", 32, 16, "Accumulator of column 0."),
         Field("ra", 48, 16, "First factor register."),
         _OFFSETS, _SEGMENT, _IMMEDIATE),
     Operation.LD: _format(

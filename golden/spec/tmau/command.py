@@ -5,7 +5,7 @@ A command is a word of 512 bits. Its opcode tells which of the formats below it 
 
 from enum import IntEnum
 
-from ..fields import Field, Format
+from ..fields import Field, Format, names
 from .descriptor import Element
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "FORMATS",
     "GROUP",
     "LANES",
+    "REDUCTIONS",
     "REPLACE",
     "TENSOR_OPCODES",
     "LaneLayout",
@@ -56,6 +57,10 @@ class Reduction(IntEnum):
     AND = 6  #: the bits that are set in both
     OR = 7  #: the bits that are set in one or both
     XOR = 8  #: the bits that are set in just one
+
+
+#: Operations of a reduction, by the names that users write.
+REDUCTIONS = {name: op for name, op in names(Reduction).items() if op}
 
 
 class Space(IntEnum):

@@ -50,4 +50,4 @@ class Error(IntEnum):
     LANES = 33  #: lanes, start lanes, ``eu_bytes`` or layouts that do not exist or go together
     FIELD = 34  #: a field that no descriptor has, or a value that does not fit it
     WINDOW = 35  #: the command would leave the windows; value is the address that was given
-    WRITE = 36  #: the bus answered a write with an error; value is the address of the first burst that failed
+    WRITE = 36  #: the bus answered a write with an error; value is the address of a word of the stretch that failed

@@ -64,7 +64,7 @@ TMAU_REGISTERS = (
     counter("bytes", 0x50, "Bytes landed in shared memory, fill included."),
     counter("stall_credit", 0x54, "Cycles in which a burst waited because max_outstanding were in flight."),
     counter("stall_ar", 0x58, "Cycles in which a request waited for the bus."),
-    counter("stall_data", 0x5C, "Cycles in which the write half waited for a bus word."),
+    counter("stall_data", 0x5C, "Cycles in which the load path waited for a bus word."),
     counter("stall_smem", 0x60, "Cycles in which a line waited for shared memory."),
     counter("descriptor_hits", 0x64, "Loads that found their descriptor in the cache."),
     counter("descriptor_misses", 0x68, "Loads that had to read their descriptor."),

@@ -1,4 +1,4 @@
-"""The text of instructions of the processing engine, read: one line, one word of 128 bits.
+"""The text of instructions of the processing engine: one line, one word of 128 bits.
 
 ::
 
@@ -16,120 +16,149 @@
 is. Numbers are decimal, or hexadecimal with 0x.
 """
 
-from tilewright.golden.spec.pe.instruction import GUARDED, INSTRUCTIONS, Compare, MmType, Operation, Source
+from tilewright.golden.spec.fields import names
+from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, Compare, MmType, Operation, Source
 
+from ..items import Number, Part
+from ..language import Language
 from .line import PeLine
 
-__all__ = ["COMPARES", "FLOATS", "INSTRUCTION_BITS", "assemble_instruction", "assemble_program"]
+__all__ = ["BITS", "assemble_program", "disassemble_instruction"]
 
-#: Bits of an instruction.
-INSTRUCTION_BITS = 128
-#: Parts of setp.
-COMPARES = {compare.name.lower(): compare for compare in Compare}
-#: Parts of mm16 that say that elements are floating-point numbers.
-FLOATS = {"f": MmType.F16, "bf": MmType.BF16}
-
+#: Parts of mm16 that say that elements are floating-point numbers, and of both that say of A and of B what they are.
+_FLOATS = {"f": MmType.F16, "bf": MmType.BF16}
 _SIGNS = ({"sa": 0, "ua": MmType.U8S8}, {"sb": 0, "ub": MmType.S8U8})
+_NUMBERS = {"ka": "ka", "kb": "kb", "t": "transpose"}
 
 
-def assemble_program(text):
-    """The instructions of a program, as a list of 128-bit integers; UsageError names line and word of what is wrong."""
-    lines = ((number, line.split("//")[0].strip()) for number, line in enumerate(text.splitlines(), 1))
-    return [assemble_instruction(line, number) for number, line in lines if line]
+class _Named(Number):
+    """A register or predicate: ``prefix`` and its number."""
+
+    def __init__(self, prefix, field, what):
+        super().__init__(field, what)
+        self._prefix = prefix
+
+    def parse(self, word, line, fmt, fields):
+        fields[self.field] = line.named(word, self._prefix, fmt[self.field], self.what)
+
+    def write(self, fields):
+        return f"{self._prefix}{fields[self.field]}"
 
 
-def assemble_instruction(text, number=1):
-    """One instruction, on line ``number``."""
-    line = PeLine(text, number)
-    name = line.parts.pop(0)
-    if name not in _READERS:
-        raise line.wrong(name, "is no operation")
-    operation, reader = _READERS[name]
-    if line.guard and operation not in GUARDED:
-        raise line.wrong(name, "cannot be guarded by a predicate")
-    fields = reader(line)
-    line.end()
-    if operation is None:
-        return fields
-    return INSTRUCTIONS[operation].pack(opcode=operation, **line.guard, **fields)
+class _Address(Number):
+    """A logical address, ``ur4:rf290:0x0``."""
+
+    def __init__(self):
+        super().__init__("imm", "an address, as ur0:rf0:0x0")
+
+    def parse(self, word, line, fmt, fields):
+        places = word.split(":")
+        if len(places) != 3:
+            raise line.wrong(word, f"must be {self.what}")
+        uniform, offsets, immediate = places
+        fields["ur"] = line.named(uniform, "ur", fmt["ur"], "a uniform register")
+        fields["rf"] = line.named(offsets, "rf", fmt["rf"], "the first offset register")
+        fields["imm"] = line.integer(word, fmt["imm"].range, immediate)
+
+    def write(self, fields):
+        return f"ur{fields['ur']}:rf{fields['rf']}:{super().write(fields)}"
 
 
-def _multiply(wide):
-    def reader(line):
-        fmt = INSTRUCTIONS[Operation.MM]
-        fields = {"ka": 1, "kb": 1}
-        for name, field in (("ka", "ka"), ("kb", "kb"), ("t", "transpose")):
-            numbers = {f"{name}{n}": n for n in range(fmt[field].range[0], fmt[field].range[1] + 1)}
-            if line.parts and line.parts[0].rstrip("0123456789") == name:
-                fields[field] = line.part(numbers, f"{name} and a number")
-        floats = FLOATS if wide else {}
-        if line.parts and line.parts[0] in floats:
-            fields["type"] = floats[line.parts.pop(0)]
+class _Registers(Number):
+    """How many registers: at least one."""
+
+    def parse(self, word, line, fmt, fields):
+        fields[self.field] = line.integer(word, (1, fmt[self.field].range[1]))
+
+
+class _OrThread:
+    """An operand, or ``tid`` in its place."""
+
+    def __init__(self, item):
+        self._item = item
+
+    def read(self, line, fmt, fields):
+        word = line.operand(self._item.what)
+        if word == "tid":
+            fields["source"] = Source.THREAD
         else:
-            fields["type"] = MmType(4 * wide + sum(_sign(line, signs) for signs in _SIGNS))
+            self._item.parse(word, line, fmt, fields)
+
+    def write(self, fields):
+        return "tid" if fields["source"] == Source.THREAD else self._item.write(fields)
+
+
+class _Compared(Number):
+    """What is compared with: in decimal if that is the index of the thread."""
+
+    def write(self, fields):
+        return str(fields[self.field]) if fields["source"] == Source.THREAD else super().write(fields)
+
+
+class _Variant:
+    """The parts of mm8, or ``wide`` of mm16."""
+
+    def __init__(self, wide):
+        self._floats, self._first = (_FLOATS, MmType.S16S16) if wide else ({}, MmType.S8S8)
+
+    def read(self, line, fmt, fields):
+        fields |= {"ka": 1, "kb": 1}
+        for name, field in _NUMBERS.items():
+            first, last = fmt[field].range
+            if line.parts and line.parts[0].rstrip("0123456789") == name:
+                fields[field] = line.part({f"{name}{n}": n for n in range(first, last + 1)}, f"{name} and a number")
+        if line.parts and line.parts[0] in self._floats:
+            fields["type"] = self._floats[line.parts.pop(0)]
+        else:
+            fields["type"] = MmType(self._first + sum(_sign(line, signs) for signs in _SIGNS))
         if line.parts:
             raise line.wrong(line.parts[0], f"must be a part of {line.last.split('.')[0]}, in its place")
-        return fields | {"rc": line.register(fmt["rc"])} | line.address() | {"ra": line.register(fmt["ra"])}
 
-    return reader
+    def write(self, fields):
+        parts = [f".{name}{fields[name]}" for name in ("ka", "kb") if fields[name] > 1]
+        parts += [".t1"] if fields["transpose"] else []
+        names = [name for name, kind in _FLOATS.items() if kind == fields["type"]]
+        if not names:
+            names = ["ua" if fields["type"] & MmType.U8S8 else "sa", "ub" if fields["type"] & MmType.S8U8 else "sb"]
+        return "".join([*parts, *(f".{name}" for name in names)])
 
 
 def _sign(line, signs):
     return signs[line.parts.pop(0)] if line.parts and line.parts[0] in signs else 0
 
 
-def _move_memory(operation, register):
-    def reader(line):
-        fmt = INSTRUCTIONS[operation]
-        fields = {register: line.register(fmt[register])} | line.address()
-        word = line.operand("a number of registers")
-        return fields | {"n": line.integer(word, (1, fmt["n"].range[1]))}
+_MULTIPLY = _Named("r", "rc", "a register"), _Address(), _Named("r", "ra", "a register")
 
-    return reader
-
-
-def _move(line):
-    fmt = INSTRUCTIONS[Operation.MOV]
-    fields = {"rd": line.register(fmt["rd"])}
-    word = line.operand("a number or tid")
-    if word == "tid":
-        return fields | {"source": Source.THREAD}
-    return fields | {"imm": line.integer(word, fmt["imm"].range)}
-
-
-def _move_uniform(line):
-    fmt = INSTRUCTIONS[Operation.MOVU]
-    return {"ud": line.uniform(fmt["ud"]), "imm": line.value("the number of a segment", fmt["imm"])}
-
-
-def _set_predicate(line):
-    fmt = INSTRUCTIONS[Operation.SETP]
-    fields = {"compare": line.part(COMPARES, "a comparison")}
-    fields["pd"] = line.named(line.operand("a predicate"), "p", fmt["pd"], "a predicate")
-    word = line.operand("a register or tid")
-    if word == "tid":
-        fields["source"] = Source.THREAD
-    else:
-        fields["rs"] = line.named(word, "r", fmt["rs"], "a register or tid")
-    return fields | {"imm": line.value("a number", fmt["imm"])}
-
-
-def _wait(line):
-    fmt = INSTRUCTIONS[Operation.BAR_WAIT]
-    line.part(("wait",), "what to do")
-    return {"imm": line.value("the address of a barrier", fmt["imm"]), "parity": line.value("a parity", fmt["parity"])}
-
-
-_READERS = {
-    "mm8": (Operation.MM, _multiply(False)),
-    "mm16": (Operation.MM, _multiply(True)),
-    "ld": (Operation.LD, _move_memory(Operation.LD, "rd")),
-    "st": (Operation.ST, _move_memory(Operation.ST, "rs")),
-    "mov": (Operation.MOV, _move),
-    "movu": (Operation.MOVU, _move_uniform),
-    "setp": (Operation.SETP, _set_predicate),
-    "bar": (Operation.BAR_WAIT, _wait),
-    "fence": (Operation.FENCE, lambda line: {}),
-    "halt": (Operation.HALT, lambda line: {}),
-    "word": (None, lambda line: line.integer(line.operand("a number"), (0, (1 << INSTRUCTION_BITS) - 1))),
+_SYNTAXES = {
+    "mm8": (Operation.MM, _Variant(wide=False), *_MULTIPLY),
+    "mm16": (Operation.MM, _Variant(wide=True), *_MULTIPLY),
+    "ld": (Operation.LD, _Named("r", "rd", "a register"), _Address(), _Registers("n", "a number of registers", "d")),
+    "st": (Operation.ST, _Named("r", "rs", "a register"), _Address(), _Registers("n", "a number of registers", "d")),
+    "mov": (Operation.MOV, _Named("r", "rd", "a register"), _OrThread(Number("imm", "a number or tid"))),
+    "movu": (
+        Operation.MOVU,
+        _Named("ur", "ud", "a uniform register"),
+        Number("imm", "the number of a segment", "d"),
+    ),
+    "setp": (
+        Operation.SETP,
+        Part("compare", names(Compare), "a comparison"),
+        _Named("p", "pd", "a predicate"),
+        _OrThread(_Named("r", "rs", "a register or tid")),
+        _Compared("imm", "a number"),
+    ),
+    "bar": (
+        Operation.BAR_WAIT,
+        Part("opcode", {"wait": Operation.BAR_WAIT}, "what to do"),
+        Number("imm", "the address of a barrier"),
+        Number("parity", "a parity", "d"),
+    ),
+    "fence": (Operation.FENCE,),
+    "halt": (Operation.HALT,),
 }
+_LANGUAGE = Language(PeLine, INSTRUCTIONS, _SYNTAXES)
+
+#: Bits of an instruction.
+BITS = _LANGUAGE.bits
+
+assemble_program, disassemble_instruction = _LANGUAGE.assemble, _LANGUAGE.disassemble

@@ -23,9 +23,11 @@ class PeLine(TextLine):
 
     Attributes
     ----------
-    guard : dict
+    common : dict
         Fields of the guard, if there is one.
     """
+
+    WITHOUT_COMMON = "cannot be guarded by a predicate"
 
     def __init__(self, text, number):
         guard = _GUARD.fullmatch(text)
@@ -33,14 +35,13 @@ class PeLine(TextLine):
             text = guard[3]
         operation, _, operands = text.partition(" ")
         super().__init__(number, operation, [word.strip() for word in operands.split(",")] if operands.strip() else [])
-        self.guard = {}
         if guard:
             word = guard[1]
             if not guard[2]:
                 raise self.wrong(word, "must be followed by a comma")
             if not text:
                 raise self.wrong(word, "must be followed by an instruction")
-            self.guard = {"guard": 1, "predicate": self.named(word, "@p", _LD["predicate"], "a predicate")}
+            self.common = {"guard": 1, "predicate": self.named(word, "@p", _LD["predicate"], "a predicate")}
 
     def named(self, word, prefix, field, what):
         """The number of something that is written as ``prefix`` and a number: r5, ur4, p1."""
@@ -49,23 +50,8 @@ class PeLine(TextLine):
             raise self.wrong(word, f"must be {what}, as {prefix}0")
         return self.integer(word, field.range, digits)
 
-    def register(self, field):
-        """Takes a register of each thread."""
-        return self.named(self.operand("a register"), "r", field, "a register")
-
-    def uniform(self, field):
-        """Takes a uniform register."""
-        return self.named(self.operand("a uniform register"), "ur", field, "a uniform register")
-
-    def address(self):
-        """Takes a logical address, ``ur4:rf290:0x0``; returns its fields."""
-        word = self.operand("an address, as ur0:rf0:0x0")
-        places = word.split(":")
-        if len(places) != 3:
-            raise self.wrong(word, "must be an address, as ur0:rf0:0x0")
-        uniform, offsets, immediate = places
-        return {
-            "ur": self.named(uniform, "ur", _LD["ur"], "a uniform register"),
-            "rf": self.named(offsets, "rf", _LD["rf"], "the first offset register"),
-            "imm": self.integer(word, _LD["imm"].range, immediate),
-        }
+    @staticmethod
+    def written(operation, operands, fields):
+        """The text of a line."""
+        guard = f"@p{fields['predicate']}, " if fields.get("guard") else ""
+        return f"{guard}{operation} {', '.join(operands)}".rstrip()

@@ -1,4 +1,4 @@
-"""The text of TMAU commands, read: one line, one 512-bit command.
+"""The text of TMAU commands: one line, one 512-bit command.
 
 ::
 
@@ -15,179 +15,229 @@ which has no address in shared memory. ``op`` is a reduction; blocks are of 16 b
 ``//`` begins a comment. ``word n`` is a command as it is. Numbers are decimal, or hexadecimal with 0x.
 """
 
-from tilewright.golden import command_word
-from tilewright.golden.spec import (
-    BLOCK,
-    COMMAND,
-    DESCRIPTOR,
-    GROUP,
-    LANES,
-    REPLACE,
-    Element,
-    LaneLayout,
-    Opcode,
-    Reduction,
-    Space,
-)
-from tilewright.golden.tmau.descriptor import spoken
+from tilewright.golden.spec import DESCRIPTOR, FORMATS, Element, LaneLayout, Mode, Opcode, Space
+from tilewright.golden.spec.fields import names
+from tilewright.golden.spec.tmau.command import REDUCTIONS
 
+from ..items import Number, Optional, Part, When
+from ..language import Language
 from .line import AsmLine
 
-__all__ = ["BLOCK_BYTES", "assemble", "assemble_line"]
+__all__ = ["BITS", "assemble", "disassemble"]
 
-#: Bytes of one of the blocks that sizes are counted in.
-BLOCK_BYTES = 16
-
-_REDUCTIONS = {op.name.lower(): op for op in Reduction if op}
-_ELEMENTS = {spoken(element): element for element in Element}
-_LAYOUTS = {layout.name.lower(): layout for layout in LaneLayout}
-_SPACES = {space.name.lower(): space for space in Space}
+_BLOCK_BYTES = 16
+_SPACES = names(Space)
+_REDUCTION = Part("reduction", REDUCTIONS, "a reduction")
 
 
-def assemble(text):
-    """The commands of a program, as a list of 512-bit integers; UsageError names line and word of what is wrong."""
-    lines = ((number, line.split("//")[0].strip()) for number, line in enumerate(text.splitlines(), 1))
-    return [assemble_line(line, number) for number, line in lines if line]
+class _Barrier(Number):
+    """A barrier that is signalled, if there is one; so many operands stand behind it."""
+
+    def __init__(self, behind=0):
+        super().__init__("barrier", "a barrier")
+        self._behind = behind
+
+    def read(self, line, fmt, fields):
+        if len(line.operands) > self._behind and line.operands[0][0] != "(":
+            fields["signal"] = 1
+            super().read(line, fmt, fields)
+
+    def write(self, fields):
+        return super().write(fields) if fields["signal"] else ""
 
 
-def assemble_line(text, number=1):
-    """One command, on line ``number``."""
-    line = AsmLine(text, number)
-    operation = line.parts.pop(0)
-    if operation not in _READERS:
-        raise line.wrong(operation, "is no operation")
-    opcode, fields = _READERS[operation](line)
-    line.end()
-    if operation == "word":
-        return opcode
-    return command_word(opcode, **fields, **line.tag)
+class _Blocks(Number):
+    """A number of bytes, counted in blocks."""
+
+    def parse(self, word, line, fmt, fields):
+        fields[self.field] = _BLOCK_BYTES * line.integer(word, (0, fmt[self.field].range[1] // _BLOCK_BYTES))
+
+    def write(self, fields):
+        return str(fields[self.field] // _BLOCK_BYTES)
 
 
-def _copy_tensor(line):
-    mode, rank = _mode(line)
-    target, source = line.route(_SPACES, _SPACES | {"fill": None}, "memories")
-    opcode = Opcode.LOAD if target == Space.SHARED else Opcode.STORE
-    if target == source or (opcode == Opcode.LOAD and source is None):
-        raise line.wrong(line.last, "must copy between shared and global memory")
-    fields = {"fill": 1} if source is None else {}
-    if line.parts and opcode == Opcode.STORE:
-        opcode, fields["reduction"] = Opcode.REDUCE, line.part(_REDUCTIONS, "a reduction")
-    fields |= _place(line, rank)
-    if source is not None:
-        fields["smem"] = line.value("an address in shared memory", COMMAND["smem"])
-    if opcode == Opcode.LOAD:
-        if line.operands and line.operands[0][0] != "(":
-            fields |= {"signal": 1, "barrier": line.value("a barrier", COMMAND["barrier"])}
-        fields |= _offsets(line, mode, rank)
-    return opcode, fields
+class _DescriptorField(Number):
+    """The name of a field of the descriptor, perhaps with an index."""
+
+    def __init__(self):
+        super().__init__("field", "a field")
+
+    def parse(self, word, line, fmt, fields):
+        name, _, index = word.partition("[")
+        if name not in (field.name for field in DESCRIPTOR.fields) or (index and index[-1] != "]"):
+            raise line.wrong(word, "must be a field of the descriptor, or one with an [index]")
+        fields["field"] = DESCRIPTOR.index(name)
+        if index:
+            fields["index"] = line.integer(word, fmt["index"].range, index[:-1])
+
+    def write(self, fields):
+        field = DESCRIPTOR.fields[fields["field"]]
+        return f"{field.name}[{fields['index']}]" if field.count or fields["index"] else field.name
 
 
-def _prefetch_tensor(line):
-    mode, rank = _mode(line)
-    return Opcode.PREFETCH, _place(line, rank) | _offsets(line, mode, rank)
+class _LaneAddress(Number):
+    """An address in every lane, perhaps with the lane of channel 0."""
+
+    def parse(self, word, line, fmt, fields):
+        address, _, lane = word.partition(":")
+        fields[self.field] = line.integer(word, fmt[self.field].range, address)
+        if lane:
+            fields[f"{self.field}_lane"] = line.integer(word, fmt[f"{self.field}_lane"].range, lane)
+
+    def write(self, fields):
+        lane = fields[f"{self.field}_lane"]
+        return f"{fields[self.field]:#x}" + (f":{lane}" if lane else "")
 
 
-def _mode(line):
-    mode = line.part(("tiles", "im2col"), "a mode")
-    ranks = {f"{rank}d": rank for rank in range(3 if mode == "im2col" else 1, 6)}
-    return mode, line.part(ranks, "a number of dimensions")
+class _PowerOfTwo(Number):
+    """A number whose logarithm the field has."""
 
-
-def _place(line, rank):
-    descriptor = line.value("the address of a descriptor", COMMAND["descriptor"])
-    return {"descriptor": descriptor, "coords": line.tuple("coordinates", COMMAND["coords"], rank)}
-
-
-def _offsets(line, mode, rank):
-    if mode != "im2col" or not line.operands:
-        return {}
-    return {"offsets": line.tuple("offsets", COMMAND["offsets"], rank - 2)}
-
-
-def _copy_block(line):
-    fields = {}
-    fields["destination_space"], fields["source_space"] = line.route(_SPACES, _SPACES, "memories")
-    if line.parts:
-        fields["reduction"] = line.part(_REDUCTIONS, "a reduction")
-        fields["element"] = line.part(_ELEMENTS, "an element type")
-    fields["destination"] = line.value("the destination", BLOCK["destination"])
-    if len(line.operands) > 2:
-        fields |= {"signal": 1, "barrier": line.value("a barrier", BLOCK["barrier"])}
-    fields["source"] = line.value("the source", BLOCK["source"])
-    return Opcode.COPY_BLOCK, fields | _blocks(line)
-
-
-def _prefetch_block(line):
-    return Opcode.PREFETCH_BLOCK, {"source": line.value("an address", BLOCK["source"])} | _blocks(line)
-
-
-def _blocks(line):
-    most = BLOCK["size"].range[1] // BLOCK_BYTES
-    return {"size": BLOCK_BYTES * line.integer(line.operand("a number of 16-byte blocks"), (0, most))}
-
-
-def _wait(line):
-    read = {"read": 1} if line.parts and line.part(("read",), "nothing or") else {}
-    return Opcode.WAIT, read | {"count": line.value("a number of groups", GROUP["count"])}
-
-
-def _invalidate(line):
-    return Opcode.INVALIDATE, {"descriptor": line.value("the address of a descriptor", COMMAND["descriptor"])}
-
-
-def _replace(line):
-    descriptor = line.value("the address of a descriptor", REPLACE["descriptor"])
-    word = line.operand("a field")
-    name, _, index = word.partition("[")
-    if name not in (field.name for field in DESCRIPTOR.fields) or (index and index[-1] != "]"):
-        raise line.wrong(word, "must be a field of the descriptor, or one with an [index]")
-    fields = {"descriptor": descriptor, "field": DESCRIPTOR.index(name)}
-    if index:
-        fields["index"] = line.integer(word, REPLACE["index"].range, index[:-1])
-    return Opcode.REPLACE, fields | {"value": line.value("a number", REPLACE["value"])}
-
-
-def _lanes(line):
-    fields = {"element": line.part(_ELEMENTS, "an element type")}
-    fields["destination_layout"], fields["source_layout"] = line.route(_LAYOUTS, _LAYOUTS, "layouts")
-    fields |= _lane_address(line, "destination")
-    if len(line.operands) > 4:
-        fields |= {"signal": 1, "barrier": line.value("a barrier", LANES["barrier"])}
-    fields |= _lane_address(line, "source")
-    fields["shape"] = line.tuple("a shape W,H,C,N", LANES["shape"], 4)
-    for name, what in (("lanes_log2", "a number of lanes"), ("eu_log2", "eu_bytes")):
-        word = line.operand(what)
-        number = line.integer(word, (1, 1 << LANES[name].range[1]))
+    def parse(self, word, line, fmt, fields):
+        number = line.integer(word, (1, 1 << fmt[self.field].range[1]))
         if number & number - 1:
             raise line.wrong(word, "must be a power of two")
-        fields[name] = number.bit_length() - 1
-    return Opcode.LANES, fields
+        fields[self.field] = number.bit_length() - 1
+
+    def write(self, fields):
+        return str(1 << fields[self.field])
 
 
-def _lane_address(line, side):
-    word = line.operand(f"the {side}")
-    address, _, lane = word.partition(":")
-    fields = {side: line.integer(word, LANES[side].range, address)}
-    if lane:
-        fields[f"{side}_lane"] = line.integer(word, LANES[f"{side}_lane"].range, lane)
-    return fields
+class _Tuple:
+    """Numbers in parentheses; how many, ``count`` tells from the fields before."""
+
+    def __init__(self, field, what, count):
+        self._field, self._what, self._count = field, what, count
+
+    def read(self, line, fmt, fields):
+        fields[self._field] = line.tuple(self._what, fmt[self._field], self._count(fields))
+
+    def write(self, fields):
+        return f"({','.join(map(str, fields[self._field][: self._count(fields)]))})"
 
 
-def _word(line):
-    return line.integer(line.operand("a number"), (0, (1 << COMMAND.bits) - 1)), {}
+class _Offsets(_Tuple):
+    """Offsets of an im2col load, which may be left out."""
+
+    def __init__(self):
+        super().__init__("offsets", "offsets", lambda fields: fields["rank"] - 2)
+
+    def read(self, line, fmt, fields):
+        if fields["mode"] == "im2col" and line.operands:
+            super().read(line, fmt, fields)
+
+    def write(self, fields):
+        return super().write(fields) if fields["mode"] == "im2col" and any(fields["offsets"]) else ""
 
 
-_READERS = {
-    "copy_tensor": _copy_tensor,
-    "prefetch_tensor": _prefetch_tensor,
-    "copy_block": _copy_block,
-    "prefetch_block": _prefetch_block,
-    "commit": lambda line: (Opcode.COMMIT, {}),
-    "wait": _wait,
-    "wait_all": lambda line: (Opcode.WAIT_ALL, {}),
-    "invalidate": _invalidate,
-    "invalidate_all": lambda line: (Opcode.INVALIDATE_ALL, {}),
-    "replace": _replace,
-    "lanes": _lanes,
-    "word": _word,
+class _Route:
+    """The part ``dst,src``: two fields that end alike, with values by their name."""
+
+    def __init__(self, ending, names, what):
+        self._fields, self._names, self._what = (f"destination_{ending}", f"source_{ending}"), names, what
+        self._written = {value: name for name, value in names.items()}
+
+    def read(self, line, fmt, fields):
+        fields |= zip(self._fields, line.route(self._names, self._names, self._what), strict=True)
+
+    def write(self, fields):
+        return f".{','.join(self._written[fields[field]] for field in self._fields)}"
+
+
+class _TensorKind:
+    """The parts ``mode.dim``, which are the descriptor's: im2col is otherwise seen by offsets, and 5d is taken."""
+
+    def read(self, line, fmt, fields):
+        fields["mode"] = line.part(("tiles", "im2col"), "a mode")
+        ranks = {f"{rank}d": rank for rank in range(3 if fields["mode"] == "im2col" else 1, 6)}
+        fields["rank"] = line.part(ranks, "a number of dimensions")
+
+    def write(self, fields):
+        fields.setdefault("mode", "im2col" if any(fields["offsets"]) else "tiles")
+        fields.setdefault("rank", 5)
+        return f".{fields['mode']}.{fields['rank']}d"
+
+
+class _CopiedTensor:
+    """The parts ``dst,src{.op}``, which tell a load, a store and a reduction apart."""
+
+    _reduction = Optional(_REDUCTION)
+
+    def read(self, line, fmt, fields):
+        target, source = line.route(_SPACES, _SPACES | {"fill": None}, "memories")
+        if target == source or (target == Space.SHARED and source is None):
+            raise line.wrong(line.last, "must copy between shared and global memory")
+        if target == Space.SHARED:
+            return
+        fields |= {"opcode": Opcode.REDUCE if line.parts else Opcode.STORE, "fill": int(source is None)}
+        self._reduction.read(line, fmt, fields)
+
+    def write(self, fields):
+        if fields["opcode"] == Opcode.LOAD:
+            return ".shared,global"
+        return f".global,{'fill' if fields['fill'] else 'shared'}{self._reduction.write(fields)}"
+
+
+_DESCRIPTOR = Number("descriptor", "the address of a descriptor")
+_COORDS = _Tuple("coords", "coordinates", lambda fields: fields["rank"])
+_ELEMENT = Part("element", names(Element), "an element type")
+_BLOCKS = _Blocks("size", "a number of 16-byte blocks")
+
+_SYNTAXES = {
+    "copy_tensor": (
+        (Opcode.LOAD, Opcode.STORE, Opcode.REDUCE),
+        _TensorKind(),
+        _CopiedTensor(),
+        _DESCRIPTOR,
+        _COORDS,
+        When(lambda fields: not fields.get("fill"), Number("smem", "an address in shared memory")),
+        When(lambda fields: fields["opcode"] == Opcode.LOAD, _Barrier()),
+        When(lambda fields: fields["opcode"] == Opcode.LOAD, _Offsets()),
+    ),
+    "prefetch_tensor": (Opcode.PREFETCH, _TensorKind(), _DESCRIPTOR, _COORDS, _Offsets()),
+    "copy_block": (
+        Opcode.COPY_BLOCK,
+        _Route("space", _SPACES, "memories"),
+        Optional(_REDUCTION, _ELEMENT),
+        Number("destination", "the destination"),
+        _Barrier(behind=2),
+        Number("source", "the source"),
+        _BLOCKS,
+    ),
+    "prefetch_block": (Opcode.PREFETCH_BLOCK, Number("source", "an address"), _BLOCKS),
+    "commit": (Opcode.COMMIT,),
+    "wait": (
+        Opcode.WAIT,
+        Optional(Part("read", {"read": 1}, "nothing or")),
+        Number("count", "a number of groups", "d"),
+    ),
+    "wait_all": (Opcode.WAIT_ALL,),
+    "invalidate": (Opcode.INVALIDATE, _DESCRIPTOR),
+    "invalidate_all": (Opcode.INVALIDATE_ALL,),
+    "replace": (Opcode.REPLACE, _DESCRIPTOR, _DescriptorField(), Number("value", "a number")),
+    "lanes": (
+        Opcode.LANES,
+        _ELEMENT,
+        _Route("layout", names(LaneLayout), "layouts"),
+        _LaneAddress("destination", "the destination"),
+        _Barrier(behind=4),
+        _LaneAddress("source", "the source"),
+        _Tuple("shape", "a shape W,H,C,N", lambda fields: 4),
+        _PowerOfTwo("lanes_log2", "a number of lanes"),
+        _PowerOfTwo("eu_log2", "eu_bytes"),
+    ),
 }
+_LANGUAGE = Language(AsmLine, FORMATS, _SYNTAXES)
+
+#: Bits of a command.
+BITS = _LANGUAGE.bits
+
+assemble = _LANGUAGE.assemble
+
+
+def disassemble(word, tmap=None):
+    """The line of a command; ``word n`` if it has bits that no line says.
+
+    Mode and rank are the descriptor's: without ``tmap``, im2col is seen by its offsets, and rank 5 is taken.
+    """
+    known = {} if tmap is None else {"mode": "im2col" if tmap.mode == Mode.IM2COL else "tiles", "rank": tmap.rank}
+    return _LANGUAGE.disassemble(word, **known)

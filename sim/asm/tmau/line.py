@@ -22,17 +22,24 @@ class AsmLine(TextLine):
 
     Attributes
     ----------
-    tag : dict
+    common : dict
         ``{"tag": n}`` if the line ends with ``tag=n``.
     """
+
+    WITHOUT_COMMON = "cannot have a tag"
 
     def __init__(self, text, number):
         operation, *operands = _TOKEN.findall(text)
         super().__init__(number, operation, operands)
-        self.tag = {}
         if self.operands and self.operands[-1].startswith("tag="):
             word = self.operands.pop()
-            self.tag = {"tag": self.integer(word, COMMAND["tag"].range, word.removeprefix("tag="))}
+            self.common = {"tag": self.integer(word, COMMAND["tag"].range, word.removeprefix("tag="))}
+
+    @staticmethod
+    def written(operation, operands, fields):
+        """The text of a line."""
+        tag = [f"tag={fields['tag']}"] if fields["tag"] else []
+        return " ".join([operation, *operands, *tag])
 
     def part(self, names, what):
         """Takes the next part of the operation, one of ``names``; of a dictionary, the value."""

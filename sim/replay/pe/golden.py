@@ -1,12 +1,16 @@
-"""Programs of the processing engine on the golden model."""
+"""Programs and cases of the processing engine on the golden model, and the outcome of a case wherever it ran."""
 
+import hashlib
 from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.golden.pe.machine import Pe
+from tilewright.golden.pe.machine import BarrierNotCompleteError, Pe
 
-__all__ = ["ProgramResult", "golden_engine", "run_on_golden"]
+from ...usage import UsageError
+from ..outcome import Outcome
+
+__all__ = ["ProgramResult", "golden_engine", "pe_outcome", "run_on_golden", "run_pe_case"]
 
 
 class ProgramResult(NamedTuple):
@@ -39,3 +43,33 @@ def run_on_golden(program):
     engine = golden_engine(program)
     engine.run(program.words)
     return ProgramResult(engine.smem, engine.faults)
+
+
+def pe_outcome(case, result):
+    """The :class:`Outcome` of a :class:`PeCase` from the :class:`ProgramResult` of its program."""
+    fault = result.faults[0] if result.faults else None
+    record = {
+        "name": case.name,
+        "error": fault.code.name.lower() if fault else None,
+        "record": fault and {
+            "instruction": fault.number - len(case.program.setup),
+            "first": fault.first,
+            "last": fault.last,
+            "register": fault.register,
+        },
+        "smem_sha256": [hashlib.sha256(result.smem).hexdigest()],
+    }  # fmt: skip
+    memories = {"smem": result.smem}
+    if case.output:
+        output = case.output(result.smem)
+        memories["output"] = output.reshape(-1).view("uint8")
+        record |= {"output_sha256": hashlib.sha256(memories["output"]).hexdigest(), "macs": case.macs}
+    return Outcome(record, memories)
+
+
+def run_pe_case(case):
+    """Runs a case on the golden model; UsageError if it waits for a barrier for ever."""
+    try:
+        return pe_outcome(case, run_on_golden(case.program))
+    except BarrierNotCompleteError as error:
+        raise UsageError(f"case {case.name!r}: {error}") from None

@@ -6,10 +6,10 @@ Specification: docs/replay.md, "Kind program".
 from dataclasses import fields as dataclass_fields
 
 from tilewright.golden.pe.machine import instruction_word
+from tilewright.golden.spec.fields import names
 from tilewright.golden.spec.pe.instruction import Compare, Operation, Source
 from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SEGMENT, SegmentElement
 from tilewright.golden.spec.swizzle import Swizzle
-from tilewright.golden.tmau.descriptor import spoken
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.smem.params import SmemParams
 
@@ -17,8 +17,8 @@ from ..fields import Fields
 
 __all__ = ["read_pages", "read_params", "read_registers", "read_segments"]
 
-_ELEMENTS = {element.name.lower(): element for element in SegmentElement}
-_SWIZZLES = {spoken(swizzle): swizzle for swizzle in Swizzle}
+_ELEMENTS = names(SegmentElement)
+_SWIZZLES = names(Swizzle)
 #: The predicate that giving registers their values changes.
 _SCRATCH = 7
 _U32 = (1 << 32) - 1

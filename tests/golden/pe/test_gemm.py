@@ -133,7 +133,7 @@ def test_256_cubed():
 
 
 def visits(program):
-    """(first column's product register, K) of every mm of a program with K in the immediates."""
+    """(first column's accumulator, K) of every mm of a program with K in the immediates."""
     return [(mm["rc"], mm["imm"]) for mm in instructions(program, Operation.MM)]
 
 

@@ -27,7 +27,7 @@ def read(folder, *commands, **more):
     return read_cases(path)[0]
 
 
-def played(folder, *commands, **more):
+def replayed(folder, *commands, **more):
     """Its result record, and global and shared memory as 32-bit words."""
     record, memories = run_case(read(folder, *commands, **more))
     return record, memories["gmem"].view("<u4"), memories["smem"].view("<u4")
@@ -40,7 +40,7 @@ def words():
 
 
 def test_store_reduction_and_fill(tmp_path, words):
-    record, gmem, _ = played(
+    record, gmem, _ = replayed(
         tmp_path,
         {"op": "store", "map": "x", "coords": [0, 0], "smem": 0},
         {"op": "reduce", "map": "x", "coords": [8, 0], "smem": 128, "reduce": "xor", "async": True},
@@ -55,7 +55,7 @@ def test_store_reduction_and_fill(tmp_path, words):
 
 def test_offsets_and_repeated_issue(tmp_path, words):
     load = {"op": "load", "map": "pixels", "coords": [0, 0, 1], "offsets": [1], "smem": 0}
-    record, _, smem = played(tmp_path, load | {"repeat": 2, "smem_step": 128})
+    record, _, smem = replayed(tmp_path, load | {"repeat": 2, "smem_step": 128})
     assert record["tx_bytes"] == [64, 64]
     pixels = words[0][20:32]
     assert (smem[:12] == pixels).all()
@@ -63,7 +63,7 @@ def test_offsets_and_repeated_issue(tmp_path, words):
 
 
 def test_blocks(tmp_path, words):
-    record, gmem, smem = played(
+    record, gmem, smem = replayed(
         tmp_path,
         {"op": "copy_block", "src": ["global", 64], "dst": ["shared", 0], "size": 32},
         {"op": "copy_block", "src": ["shared", 64, 0], "dst": ["shared", 128], "size": 16},
@@ -87,7 +87,7 @@ def test_blocks(tmp_path, words):
 
 def test_groups_and_maintenance_transfer_nothing(tmp_path):
     operations = ["commit", "wait_all", "invalidate_all"]
-    record, _, _ = played(
+    record, _, _ = replayed(
         tmp_path,
         *({"op": op} for op in operations),
         {"op": "wait", "count": 1, "read": True},
@@ -100,7 +100,7 @@ def test_groups_and_maintenance_transfer_nothing(tmp_path):
 def test_replaced_field_counts_from_then_on(tmp_path, words):
     load = {"op": "load", "map": "placed", "coords": [0, 0], "smem": 0}
     change = {"op": "replace", "map": "placed", "field": "address", "value": 256}
-    record, gmem, smem = played(tmp_path, load, change, load | {"smem": 128})
+    record, gmem, smem = replayed(tmp_path, load, change, load | {"smem": 128})
     assert record["tx_bytes"] == [32, 0, 32]
     assert (smem[:4] == words[0][:4]).all()
     assert (smem[32:36] == words[0][64:68]).all()
@@ -111,7 +111,7 @@ def test_lanes_there_and_back(tmp_path):
     common = {"op": "lanes", "element": "f16", "shape": [5, 4, 3, 2], "lanes": 4, "eu_bytes": 16}
     there = {"src": {"layout": "global", "address": 0}, "dst": {"layout": "aligned", "address": 64, "lane": 3}}
     back = {"src": there["dst"], "dst": {"layout": "global", "address": 1024}}
-    record, gmem, _ = played(tmp_path, common | there, common | back)
+    record, gmem, _ = replayed(tmp_path, common | there, common | back)
     assert (record["error"], record["tx_bytes"]) == (None, [240, 240])
     assert (gmem[256:316] == gmem[:60]).all()
 
@@ -120,9 +120,9 @@ def test_windows_of_a_case(tmp_path):
     load = {"op": "load", "map": "placed", "coords": [0, 0], "smem": 128}
     maps = {"placed": MAPS["placed"]}
     held = {"global": [0, 4095], "shared": [128, 255]}
-    assert played(tmp_path, load, maps=maps, windows=held)[0]["tx_bytes"] == [32]
+    assert replayed(tmp_path, load, maps=maps, windows=held)[0]["tx_bytes"] == [32]
     for windows in ({"global": [4096, 8191]}, {"shared": [256, 511]}):
-        record, _, _ = played(tmp_path, load, maps=maps, windows=windows)
+        record, _, _ = replayed(tmp_path, load, maps=maps, windows=windows)
         assert (record["error"], record["tx_bytes"]) == ("window", [0])
 
 

@@ -16,8 +16,7 @@ from tilewright.sim.cli import main
 from tilewright.sim.replay import rtl as replay_rtl
 from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.golden import run_case
-from tilewright.sim.replay.pe.golden import ProgramResult, golden_engine, run_on_golden
-from tilewright.sim.replay.pe.result import pe_outcome
+from tilewright.sim.replay.pe.golden import ProgramResult, golden_engine, pe_outcome, run_on_golden
 from tilewright.sim.session.pe_program import PeProgram
 
 CASES = Path(__file__).parents[2] / "vectors" / "pe.json"

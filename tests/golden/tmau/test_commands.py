@@ -128,13 +128,18 @@ def test_block_between_any_memories(machine, source, destination, reduction):
     if reduction:
         data = np.maximum(data.view("<i4"), old.view("<i4")).view(np.uint8)
     assert (memories[destination][320:368] == data).all()
-    left = Barrier.unpack(int.from_bytes(machine.smem[BARRIER_AT:][:8].tobytes(), "little")).transactions
+    left = Barrier.read(machine.smem, BARRIER_AT).transactions
     assert left == (0 if destination == SHARED else 48)
 
 
 def test_empty_block_completes(machine):
-    assert machine.execute(command_word(Opcode.COPY_BLOCK, **block((GLOBAL, 1 << 60), (SHARED, 2048), 0))) == 0
+    """It does nothing to its barrier, which here a COMPLETE_TX of 0 bytes would complete."""
+    Barrier(pending=0, expected=1).write(machine.smem, BARRIER_AT)
+    before = machine.smem.copy()
+    fields = block((GLOBAL, 1 << 60), (SHARED, 2048), 0, signal=1, barrier=BARRIER_AT)
+    assert machine.execute(command_word(Opcode.COPY_BLOCK, **fields)) == 0
     assert machine.errors == []
+    assert (machine.smem == before).all()
 
 
 G, S = GLOBAL, SHARED

@@ -105,9 +105,7 @@ def test_landed_bytes_complete_the_barrier(machine):
 
 def test_barrier_operation_out_of_range_is_recorded(machine):
     assert machine.barrier(BarrierOp.ARRIVE, BARRIER_AT, 2) is None
-    machine.smem[BARRIER_AT:][:8] = np.frombuffer(
-        Barrier(pending=1, expected=1, transactions=-(1 << 20)).pack().to_bytes(8, "little"), np.uint8
-    )
+    Barrier(pending=1, expected=1, transactions=-(1 << 20)).write(machine.smem, BARRIER_AT)
     assert machine.execute(load(signal=1, barrier=BARRIER_AT)) == 64, "the bytes have landed all the same"
     assert machine.errors == [ErrorRecord(Error.BARRIER_OPERATION, 0, 0, BARRIER_AT)] * 2
 

@@ -32,7 +32,7 @@ def compare(name, simulator, *, late=False, count=None, coverage=None, **surroun
         session.configure(**surroundings)
         run = ProgramRun(lambda program: run_on_session(program, session))
         for program in random_programs(SEED, params, count, late=late):
-            if run.play(program):
+            if run.run(program):
                 pytest.fail(run.report(program), pytrace=False)
             if coverage:
                 sample_program(coverage, program)

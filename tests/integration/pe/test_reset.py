@@ -27,7 +27,7 @@ def test_a_reset_in_any_cycle_leaves_nothing_behind(session):
         session.reset()
         session.shared_memory.write(0, cut.smem)
         session.run(cut.words, segments=cut.segments, pages=cut.pages, limit=cycles)
-        assert run.play(whole) == [], f"after {cycles} cycles, seed {SEED}"
+        assert run.run(whole) == [], f"after {cycles} cycles, seed {SEED}"
 
 
 def test_the_record_is_of_the_first_instruction_in_program_order(session):

@@ -21,6 +21,7 @@ from tilewright.sim.results import record
 from tilewright.sim.silicon import capture
 
 TESTS = Path(__file__).resolve().parents[2]
+WORKED = [str(path) for path in sorted((TESTS / "vectors").glob("*.json"))]
 CAPTURES = sorted((TESTS / "vectors" / "silicon").glob("*.json.xz"))
 STAND_IN = TESTS / "unit" / "sim" / "silicon" / "stand_in.py"
 ON_RTL = Namespace(preset="default", sim="verilator", latency=100, stall=0.0)
@@ -63,7 +64,7 @@ def made(tmp_path_factory):
     program = partial(capture.open_program, [sys.executable, str(STAND_IN)])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(capture, "open_program", program)
-        assert main(["silicon", "capture", "--cases", "40", "--out", str(folder)]) == 0
+        assert main(["silicon", "capture", *WORKED, "--cases", "40", "--out", str(folder)]) == 0
     return folder / "stand-in.json.xz"
 
 

@@ -14,7 +14,7 @@ from tilewright.golden import TensorMap, align
 from tilewright.golden.patterns import mix_pattern
 from tilewright.golden.spec import Opcode
 from tilewright.golden.tmau.align import Operator, Padding
-from tilewright.sim.compare.batch_run import bus_differences
+from tilewright.sim.compare.differences import bus_differences
 from tilewright.sim.results import record
 from tilewright.sim.session.tmau import TmauSession
 

@@ -81,10 +81,10 @@ def faults(scoreboard):
     found = []
     for name, (kind, changes) in COMMANDS.items():
         scoreboard.begin()
-        play = scoreboard.play([scoreboard.command(kind, **changes)], trace=True)
-        assert play.differences == []
+        result = scoreboard.run([scoreboard.command(kind, **changes)], trace=True)
+        assert result.differences == []
         for phase in ("data", "reducer", "write"):
-            words = chosen(play.run, phase, scoreboard.params.bus_bytes)
+            words = chosen(result.run, phase, scoreboard.params.bus_bytes)
             found += [(name, phase, word, burst) for word, burst in words]
     return found
 
@@ -116,11 +116,11 @@ def test_error_of_a_lone_command(scoreboard, faults, response):
     for name, phase, word, burst in faults:
         kind, changes = COMMANDS[name]
         begin(scoreboard, phase, word, burst, response)
-        play = scoreboard.play([scoreboard.command(kind, **changes)], **destination(scoreboard, name))
+        result = scoreboard.run([scoreboard.command(kind, **changes)], **destination(scoreboard, name))
         where = f"{name}, {phase} {word:#x}"
-        assert play.differences == [], where
-        assert [error.code for error in play.errors] == [Error.READ if phase == "data" else Error.WRITE], where
-        assert play.run.flips == [], where
+        assert result.differences == [], where
+        assert [error.code for error in result.errors] == [Error.READ if phase == "data" else Error.WRITE], where
+        assert result.run.flips == [], where
         scoreboard.heal()
         assert scoreboard.works() == [], where
     record(f"axi-errors-{response.name.lower()}-{scoreboard.params.bus_bytes}", cases=len(faults), mismatches=0)
@@ -138,9 +138,9 @@ def test_error_between_good_commands(scoreboard, faults):
         kind, changes = COMMANDS[name]
         begin(scoreboard, phase, word, burst, RESPONSES[number % 2])
         commands = [*good[:2], scoreboard.command(kind, **changes), *good[2:]]
-        play = scoreboard.play(commands, wait=False, **destination(scoreboard, name))
-        assert play.differences == [], f"{name}, {phase} {word:#x}"
-        assert [stamp.error == Error.NONE for stamp in play.run.commands] == [True, True, False, True, True]
+        result = scoreboard.run(commands, wait=False, **destination(scoreboard, name))
+        assert result.differences == [], f"{name}, {phase} {word:#x}"
+        assert [stamp.error == Error.NONE for stamp in result.run.commands] == [True, True, False, True, True]
     record(f"axi-errors-between-{scoreboard.params.bus_bytes}", cases=len(faults), mismatches=0)
 
 
@@ -155,13 +155,13 @@ def test_error_in_a_descriptor(scoreboard, response):
         for beat in beats:
             word = command["descriptor"] + beat
             scoreboard.begin(faults=(word, word + bus_bytes - 1), response=response.value)
-            play = scoreboard.play([command, command])
-            assert play.differences == []
-            assert [error.code for error in play.errors] == [Error.DESCRIPTOR_READ] * 2
-            assert play.run.data_requests + play.run.reducer_requests + play.run.write_requests == 0
-            assert play.run.descriptor_beats == 2 * len(beats)
-            assert (play.run.shared == scoreboard.shared).all()
-            assert (play.run.memory == scoreboard.memory).all()
+            result = scoreboard.run([command, command])
+            assert result.differences == []
+            assert [error.code for error in result.errors] == [Error.DESCRIPTOR_READ] * 2
+            assert result.run.data_requests + result.run.reducer_requests + result.run.write_requests == 0
+            assert result.run.descriptor_beats == 2 * len(beats)
+            assert (result.run.shared == scoreboard.shared).all()
+            assert (result.run.memory == scoreboard.memory).all()
             scoreboard.heal()
             assert scoreboard.works() == []
     cases = len(kinds) * len(beats)
@@ -173,9 +173,9 @@ def test_all_words_fail(scoreboard, name):
     """From the first word on, reads and writes alike; the first is recorded."""
     kind, changes = COMMANDS[name]
     scoreboard.begin(faults=(0x1000, 0x3FFF), response=Response.DECERR.value)
-    play = scoreboard.play([scoreboard.command(kind, **changes)], **destination(scoreboard, name))
-    assert play.differences == []
-    assert len(play.errors) == 1
+    result = scoreboard.run([scoreboard.command(kind, **changes)], **destination(scoreboard, name))
+    assert result.differences == []
+    assert len(result.errors) == 1
     scoreboard.heal()
     assert scoreboard.works() == []
 
@@ -186,9 +186,9 @@ def test_several_failing_commands(scoreboard):
     names = [name for name in COMMANDS if name not in ("load", "im2col load", "copy GG", "copy GG, adding")]
     kinds = [COMMANDS[name] for name in names]
     loose = [destination(scoreboard, name) for name in names]
-    play = scoreboard.play(
+    result = scoreboard.run(
         [scoreboard.command(kind, **changes) for kind, changes in kinds],
         loose_shared=[place for ranges in loose for place in ranges["loose_shared"]],
     )
-    assert play.differences == []
-    assert len(play.errors) == len(names)
+    assert result.differences == []
+    assert len(result.errors) == len(names)

@@ -86,15 +86,15 @@ ELSEWHERE = {Error.SIZE, Error.PIXELS, Error.OPCODE, Error.DESCRIPTOR_ALIGNMENT,
 
 
 @pytest.fixture(scope="module", params=["unit", "default"])
-def module_twin(request):
+def shared_scoreboard(request):
     with TmauSession(request.param, latency=10, stall=0.2, patience=100_000) as session:
         yield Scoreboard(session)
 
 
 @pytest.fixture
-def scoreboard(module_twin):
-    module_twin.begin()
-    return module_twin
+def scoreboard(shared_scoreboard):
+    shared_scoreboard.begin()
+    return shared_scoreboard
 
 
 def test_every_rule_is_here():
@@ -113,12 +113,12 @@ def test_all_bad_descriptors(scoreboard, kind):
     """One after the other and all at once: each ends with its code, and a good one behind them works."""
     for wait in (True, False):
         scoreboard.begin()
-        play = scoreboard.play([scoreboard.command(kind, word=word) for _, word in BAD], wait=wait)
-        assert play.differences == []
-        assert [error.code for error in play.errors] == [code for code, _ in BAD]
-        assert play.run.data_requests + play.run.reducer_requests + play.run.write_requests == 0
-        assert (play.run.shared == scoreboard.shared).all()
-        assert (play.run.memory == scoreboard.memory).all()
+        result = scoreboard.run([scoreboard.command(kind, word=word) for _, word in BAD], wait=wait)
+        assert result.differences == []
+        assert [error.code for error in result.errors] == [code for code, _ in BAD]
+        assert result.run.data_requests + result.run.reducer_requests + result.run.write_requests == 0
+        assert (result.run.shared == scoreboard.shared).all()
+        assert (result.run.memory == scoreboard.memory).all()
         assert scoreboard.works() == []
 
 
@@ -127,9 +127,9 @@ def test_a_bad_descriptor_is_read_again(scoreboard):
     good = TILE.to_bytes(DESCRIPTOR.bytes, "little")
     scoreboard.poke(0x3000, b"\0" + good[1:])
     command = scoreboard.command("load") | {"descriptor": 0x3000}
-    assert [error.code for error in scoreboard.play([command]).errors] == [Error.VERSION]
+    assert [error.code for error in scoreboard.run([command]).errors] == [Error.VERSION]
     scoreboard.clear_errors()
     scoreboard.poke(0x3000, good)
-    play = scoreboard.play([command])
-    assert play.differences == []
-    assert play.errors == []
+    result = scoreboard.run([command])
+    assert result.differences == []
+    assert result.errors == []

@@ -111,15 +111,15 @@ MEETS = {
 
 
 @pytest.fixture(scope="module", params=TMAU_PRESETS)
-def module_twin(request):
+def shared_scoreboard(request):
     with TmauSession(request.param, latency=10, stall=0.2, patience=100_000) as session:
         yield Scoreboard(session)
 
 
 @pytest.fixture
-def scoreboard(module_twin):
-    module_twin.begin()
-    return module_twin
+def scoreboard(shared_scoreboard):
+    shared_scoreboard.begin()
+    return shared_scoreboard
 
 
 def names(bad):
@@ -158,22 +158,22 @@ def test_of_several_broken_rules_the_lowest_code(scoreboard):
 def test_a_good_command_of_each_kind(scoreboard):
     """What the bad ones are made of works, alone and all together."""
     for kind in GOOD:
-        play = scoreboard.play([scoreboard.command(kind)])
-        assert play.differences == []
-        assert play.errors == []
-    assert scoreboard.play([scoreboard.command(kind) for kind in GOOD]).differences == []
+        result = scoreboard.run([scoreboard.command(kind)])
+        assert result.differences == []
+        assert result.errors == []
+    assert scoreboard.run([scoreboard.command(kind) for kind in GOOD]).differences == []
 
 
 def test_bad_commands_between_good_ones(scoreboard):
     """Refused ones do not hold up or harm those in flight around them; all are counted, the first is recorded."""
     bad = [scoreboard.command(kind, **change) for _, kind, change in BAD[::5]]
     good = [scoreboard.command(kind) for kind in ("load", "copy GS", "to lanes", "im2col load")]
-    play = scoreboard.play(
+    result = scoreboard.run(
         [command for pair in zip(bad, good * len(bad), strict=False) for command in pair], wait=False
     )
-    assert play.differences == []
-    assert len(play.errors) == len(bad)
-    assert play.run.registers[-2].data == len(bad)
+    assert result.differences == []
+    assert len(result.errors) == len(bad)
+    assert result.run.registers[-2].data == len(bad)
 
 
 def test_a_cleared_record_takes_the_next_error(scoreboard):
@@ -197,18 +197,18 @@ def test_a_cleared_record_takes_the_next_error(scoreboard):
 def test_bad_barrier_operation(scoreboard, operation, value):
     """It is refused without any effect on the barrier; the operation before it counts."""
     operations = [(BarrierOp.EXPECT_TX, WAITING, 1), (operation, WAITING, value)]
-    play = scoreboard.play([], barriers=operations)
-    assert play.differences == []
-    assert [answer.error for answer in play.run.barriers] == [False, True]
-    assert [error.code for error in play.errors] == [Error.BARRIER_OPERATION]
+    result = scoreboard.run([], barriers=operations)
+    assert result.differences == []
+    assert [answer.error for answer in result.run.barriers] == [False, True]
+    assert [error.code for error in result.errors] == [Error.BARRIER_OPERATION]
     assert scoreboard.works() == []
 
 
 @pytest.mark.parametrize("kind", LANDING)
 def test_landing_on_a_barrier_whose_count_is_at_its_end(scoreboard, kind):
     """The bytes have landed, but the barrier refuses to count them: an error of the barrier, with tag 0."""
-    scoreboard.play([], barriers=[(BarrierOp.COMPLETE_TX, WAITING, 1 << 19), (BarrierOp.COMPLETE_TX, WAITING, 1 << 20)])
-    play = scoreboard.play([scoreboard.command(kind)])
-    assert play.differences == []
-    assert [error.code for error in play.errors] == [Error.BARRIER_OPERATION]
-    assert play.run.flips == []
+    scoreboard.run([], barriers=[(BarrierOp.COMPLETE_TX, WAITING, 1 << 19), (BarrierOp.COMPLETE_TX, WAITING, 1 << 20)])
+    result = scoreboard.run([scoreboard.command(kind)])
+    assert result.differences == []
+    assert [error.code for error in result.errors] == [Error.BARRIER_OPERATION]
+    assert result.run.flips == []

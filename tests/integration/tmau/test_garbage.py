@@ -25,7 +25,7 @@ def test_garbage(preset):
     with TmauSession(preset, patience=300_000) as session:
         run = MixedRun(session)
         for batch in garbage_mixes(SEED, session.params, PLAN[preset]):
-            assert run.play(batch) == [], batch.name
+            assert run.run(batch) == [], batch.name
     counts = {code.name.lower(): count for code, count in run.endings.most_common()}
     print(f"{preset}: seed {SEED}, {run.commands} commands: {counts}")
     assert run.commands >= PLAN[preset]

@@ -8,7 +8,7 @@ import pytest
 from tilewright.golden import Machine, Memory, TensorMap, command_word
 from tilewright.golden.patterns import mix_pattern
 from tilewright.golden.spec import DESCRIPTOR, Opcode, Space
-from tilewright.sim.compare.batch_run import bus_differences, ending_differences, memory_differences
+from tilewright.sim.compare.differences import bus_differences, ending_differences, memory_differences
 from tilewright.sim.harness.records import READ_IDS
 from tilewright.sim.results import record
 from tilewright.sim.session.tmau import TmauSession
@@ -50,7 +50,7 @@ def wait(count, read=0):
     return {"opcode": Opcode.WAIT, "count": count, "read": read}
 
 
-def play(session, commands, descriptors=()):
+def compare(session, commands, descriptors=()):
     """Runs commands back to back; golden must agree, command after command. Returns the run."""
     contents, smem = mix_pattern(GLOBAL_BYTES, 1), mix_pattern(session.params.smem.size_bytes, 2)
     for number, tmap in enumerate(descriptors):
@@ -88,7 +88,7 @@ def first_data_request(run, address=0):
 @pytest.mark.parametrize("stall", [{}, {"b": 0.95}, {"w": 0.8, "b": 0.8}, {"aw": 0.9}], ids=str)
 def test_a_full_wait_ends_with_the_last_response(session, stall):
     session.configure(stall=stall)
-    run = play(session, [store(0), store(1), COMMIT, wait(0)])
+    run = compare(session, [store(0), store(1), COMMIT, wait(0)])
     last_response = done(run, 0, 1)
     assert last_response >= run.trace.write_beat_cycle[-1] + LATENCY
     assert last_response <= done(run, 3) <= last_response + PROMPT
@@ -96,7 +96,7 @@ def test_a_full_wait_ends_with_the_last_response(session, stall):
 
 
 def test_a_wait_for_the_sources_ends_before(session):
-    run = play(session, [store(0), store(1), COMMIT, wait(0, read=1), wait(0)])
+    run = compare(session, [store(0), store(1), COMMIT, wait(0, read=1), wait(0)])
     assert done(run, 3) <= run.trace.write_beat_cycle[-1] + PROMPT
     assert done(run, 4) >= done(run, 3) + LATENCY - PROMPT
     assert done(run, 4) >= done(run, 0, 1)
@@ -106,7 +106,7 @@ def test_a_source_may_be_overwritten_once_it_has_been_read(session):
     """The load goes to where the store's data were. Golden runs them one after the other."""
     for latency, stall in ((8, {}), (8, {"w": 0.9}), (8, {"aw": 0.9}), (LATENCY, {})):
         session.configure(latency=latency, stall=stall)
-        run = play(session, [store(0), COMMIT, wait(0, read=1), load(9, destination=0)])
+        run = compare(session, [store(0), COMMIT, wait(0, read=1), load(9, destination=0)])
         assert first_data_request(run) >= done(run, 2)
 
 
@@ -114,7 +114,7 @@ def test_a_source_may_be_overwritten_once_it_has_been_read(session):
 def test_a_wait_lets_so_many_groups_be_unfinished(session, allowed):
     """Four groups of two stores each, long enough that they end one after the other."""
     stores = [(store(2 * n, 256), store(2 * n + 1, 256), COMMIT) for n in range(4)]
-    run = play(session, [*itertools.chain(*stores), wait(allowed)])
+    run = compare(session, [*itertools.chain(*stores), wait(allowed)])
     ends = [done(run, 3 * n, 3 * n + 1) for n in range(4)]
     reached = max(ends[3 - allowed], done(run, 11))
     assert reached <= done(run, 12) <= reached + PROMPT
@@ -122,12 +122,12 @@ def test_a_wait_lets_so_many_groups_be_unfinished(session, allowed):
 
 
 def test_what_is_not_committed_is_in_no_group(session):
-    run = play(session, [store(0, 256), COMMIT, store(1, 1024), wait(0)])
+    run = compare(session, [store(0, 256), COMMIT, store(1, 1024), wait(0)])
     assert done(run, 0) <= done(run, 3) < done(run, 2)
 
 
 def test_empty_groups_and_waits_without_any(session):
-    run = play(session, [wait(0), COMMIT, wait(0), COMMIT, COMMIT, wait(1)])
+    run = compare(session, [wait(0), COMMIT, wait(0), COMMIT, COMMIT, wait(1)])
     assert done(run, *range(6)) < LATENCY
 
 
@@ -135,19 +135,19 @@ def test_more_groups_than_are_counted(session):
     """Commits wait for room; nothing is lost."""
     session.configure(latency=20)
     commands = [command for n in range(24) for command in (store(n % 8, 16, destination=64 * n), COMMIT)]
-    run = play(session, [*commands, wait(0)])
+    run = compare(session, [*commands, wait(0)])
     assert done(run, 48) >= done(run, *range(0, 48, 2))
 
 
 def test_loads_are_in_no_group(session):
-    run = play(session, [load(9), COMMIT, wait(0)])
+    run = compare(session, [load(9), COMMIT, wait(0)])
     assert done(run, 2) < done(run, 0)
 
 
 def test_wait_all_waits_for_everything_before_and_holds_up_everything_behind(session):
     session.configure(stall={"b": 0.9, "r": 0.5})
     before = [load(8), store(1), load(10), store(3, reduction=1, element=4)]
-    run = play(session, [*before, WAIT_ALL, load(12), store(5)])
+    run = compare(session, [*before, WAIT_ALL, load(12), store(5)])
     last = done(run, 0, 1, 2, 3)
     assert last <= done(run, 4) <= last + PROMPT
     assert first_data_request(run, 1024 * 12) >= done(run, 4)
@@ -156,12 +156,12 @@ def test_wait_all_waits_for_everything_before_and_holds_up_everything_behind(ses
 
 def test_a_load_does_not_wait_for_the_store_before_it(session):
     session.configure(stall={"w": 0.9})
-    run = play(session, [store(0), load(9)])
+    run = compare(session, [store(0), load(9)])
     assert done(run, 1) < done(run, 0)
 
 
 def test_wait_holds_up_the_load_behind_it(session):
-    run = play(session, [store(0), COMMIT, wait(0), load(0, destination=2048)])
+    run = compare(session, [store(0), COMMIT, wait(0), load(0, destination=2048)])
     assert first_data_request(run) >= done(run, 2)
 
 
@@ -203,12 +203,12 @@ SEQUENCES = {
 def test_the_load_behind_a_replace_sees_the_new_field(session, sequence):
     for latency, stall in ((2, 0.0), (40, 0.0), (LATENCY, {"w": 0.8, "b": 0.9}), (20, 0.5)):
         session.configure(latency=latency, stall=stall)
-        play(session, sequence, [X, Y, Z])
+        compare(session, sequence, [X, Y, Z])
 
 
 def test_cycles_of_a_replace(session):
     """Two reductions of one word, the second after the first, each a read and a write; two reads for the load."""
-    run = play(session, [replace(1, "address", 0), tensor(1, 0)], [X, Y, Z])
+    run = compare(session, [replace(1, "address", 0), tensor(1, 0)], [X, Y, Z])
     print(f"REPLACE: {done(run, 0)} cycles, the load behind it: {done(run, 1) - done(run, 0)}; latency {LATENCY}")
     assert done(run, 0) <= 4 * LATENCY + 40
     assert done(run, 1) - done(run, 0) <= 2 * LATENCY + 40

@@ -3,15 +3,14 @@
 import itertools
 import random
 
-import numpy as np
 import pytest
 
 from tilewright.golden import Machine, Memory, command_word
 from tilewright.golden.patterns import mix_pattern
 from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import BARRIER, Element, Error, LaneLayout, Opcode
+from tilewright.golden.spec import Element, Error, LaneLayout, Opcode
 from tilewright.golden.tmau.strides import lane_strides
-from tilewright.sim.compare.batch_run import bus_differences, ending_differences, memory_differences
+from tilewright.sim.compare.differences import bus_differences, ending_differences, memory_differences
 from tilewright.sim.results import record
 from tilewright.sim.session.tmau import TmauSession
 
@@ -38,7 +37,7 @@ def lanes(shape, element, source, destination, *, count=4, eu_bytes=16, **fields
     return command | fields
 
 
-def play(session, *commands, smem=None):
+def compare(session, *commands, smem=None):
     """Runs commands, each after the one before; golden must agree. Returns the run, and both memories before it."""
     contents = mix_pattern(GLOBAL_BYTES, 1)
     smem = mix_pattern(session.params.smem.size_bytes, 2) if smem is None else smem
@@ -126,7 +125,7 @@ def test_every_element_goes_where_the_page_says(session, kind):
         if choice is None:  # it does not fit
             continue
         element, source, destination, count, eu_bytes = choice
-        run, memories = play(session, lanes(shape, element, source, destination, count=count, eu_bytes=eu_bytes))
+        run, memories = compare(session, lanes(shape, element, source, destination, count=count, eu_bytes=eu_bytes))
         assert run.error is None, choice
         wanted = moved_by_the_page(memories, shape, *choice)
         assert (run.memory == wanted[0]).all() and (run.shared == wanted[1]).all(), (shape, choice)
@@ -138,7 +137,7 @@ def test_every_element_goes_where_the_page_says(session, kind):
 def test_strides_of_the_page(session):
     """fp16 (2,3,4,5), 64 bytes, four lanes: N_stride 32 from lane 0, and 64 from lane 2 (in elements)."""
     for start, batch in ((0, 32), (2, 64)):
-        run, (contents, _) = play(
+        run, (contents, _) = compare(
             session,
             lanes((5, 4, 3, 2), "f16", (LaneLayout.GLOBAL, 0, 0), (LaneLayout.ALIGNED, 0, start), eu_bytes=64),
         )
@@ -153,7 +152,7 @@ def test_there_and_back_and_between_layouts(session):
     sides = [(LaneLayout.ALIGNED, 0, 3), (LaneLayout.COMPACT, 272, 1), (LaneLayout.ROW_ALIGNED, 512, 2)]
     path = [whole, *sides, (LaneLayout.GLOBAL, 4098, 0)]
     steps = [lanes(shape, element, source, destination) for source, destination in itertools.pairwise(path)]
-    run, (contents, _) = play(session, *steps)
+    run, (contents, _) = compare(session, *steps)
     assert [stamp.error for stamp in run.commands] == [Error.NONE] * 4
     assert (run.memory[4098 : 4098 + 360] == contents[64 : 64 + 360]).all()
 
@@ -163,12 +162,11 @@ def test_a_barrier_counts_the_bytes_of_the_tensor(session, source):
     shape, barrier = (5, 3, 6, 2), 4088
     count = 2 * 5 * 3 * 6 * 2
     smem = mix_pattern(session.params.smem.size_bytes, 2)
-    waiting = Barrier(pending=0, expected=1, transactions=count)
-    smem[barrier:] = np.frombuffer(waiting.pack().to_bytes(BARRIER.bytes, "little"), np.uint8)
+    Barrier(pending=0, expected=1, transactions=count).write(smem, barrier)
     command = lanes(shape, "f16", source, (LaneLayout.ALIGNED, 0, 2), signal=1, barrier=barrier)
-    run, _ = play(session, command, smem=smem)
+    run, _ = compare(session, command, smem=smem)
     assert [address for _, address in run.flips] == [barrier]
-    assert Barrier.unpack(int.from_bytes(run.shared[barrier:].tobytes(), "little")) == Barrier(1, 1, 0, 1)
+    assert Barrier.read(run.shared, barrier) == Barrier(1, 1, 0, 1)
 
 
 WHOLE, HERE = (LaneLayout.GLOBAL, 0, 0), (LaneLayout.ALIGNED, 0, 0)
@@ -194,7 +192,7 @@ REFUSALS = {
 @pytest.mark.parametrize(("command", "code"), REFUSALS.values(), ids=REFUSALS)
 def test_refused_before_a_byte_moves(session, command, code):
     good = lanes((5, 3, 2, 1), "f16", WHOLE, (LaneLayout.COMPACT, 512, 0))
-    run, (contents, smem) = play(session, command, good)
+    run, (contents, smem) = compare(session, command, good)
     assert [stamp.error for stamp in run.commands] == [code, Error.NONE]
     assert (run.memory == contents).all() and (run.shared[:512] == smem[:512]).all()
 

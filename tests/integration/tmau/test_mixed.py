@@ -45,7 +45,7 @@ def compare(preset, simulator):
     with TmauSession(preset, simulator=simulator, memory_bytes=MEMORY_BYTES) as session:
         run = MixedRun(session)
         for batch in planned(preset, simulator):
-            if run.play(batch):
+            if run.run(batch):
                 record(f"mixed-{preset}-{simulator}", cases=run.commands, mismatches=1, seed=SEED)
                 pytest.fail(run.report(batch), pytrace=False)
     assert run.commands >= sum(PLAN[preset, simulator])
@@ -85,13 +85,13 @@ def test_a_wrong_byte_is_found_and_becomes_a_case(tmp_path):
     class Wrong(MixedRun):
         """Sees one store more than there is."""
 
-        def play(self, batch):
+        def run(self, batch):
             stores = [order for order in batch.orders if order.fields["opcode"] == Opcode.STORE]
-            return [*super().play(batch), *(["one store too many"] if stores else [])]
+            return [*super().run(batch), *(["one store too many"] if stores else [])]
 
     with TmauSession("unit", memory_bytes=MEMORY_BYTES) as session:
         run = Wrong(session)
-        batch = next(batch for batch in random_mixes(SEED, session.params, 300) if run.play(batch))
+        batch = next(batch for batch in random_mixes(SEED, session.params, 300) if run.run(batch))
         smallest = run.reduce(batch)
         opcodes = [order.fields["opcode"] for order in smallest.orders]
         assert [opcode for opcode in opcodes if opcode != Opcode.WAIT_ALL] == [Opcode.STORE]

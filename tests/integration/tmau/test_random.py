@@ -18,7 +18,7 @@ from tilewright.sim.random.batches import random_batches
 from tilewright.sim.results import record
 from tilewright.sim.session.tmau import TmauSession
 
-SEED = 1
+SEED = 5
 
 #: Different descriptors of each run.
 PLAN = {
@@ -36,7 +36,7 @@ def compare(preset, simulator):
     with TmauSession(preset, simulator=simulator) as session:
         run = RandomRun(session)
         for batch in random_batches(SEED, session.params, descriptors):
-            if run.play(batch):
+            if run.run(batch):
                 record(f"random-{preset}-{simulator}", cases=descriptors, mismatches=1, seed=SEED)
                 pytest.fail(run.report(batch), pytrace=False)
     record(f"random-{preset}-{simulator}", cases=descriptors, mismatches=0, seed=SEED, commands=run.loads)
@@ -87,7 +87,7 @@ def test_a_wrong_byte_is_found_and_becomes_a_case(tmp_path):
         )
         word = int(expected_words(culprit.tmap, culprit.coords, session.params.bus_bytes)[1])
         session.global_memory.write(word, session.global_memory.read(word, session.params.bus_bytes) ^ 0x5A)
-        assert any("shared memory differs" in difference for difference in run.play(batch))
+        assert any("shared memory differs" in difference for difference in run.run(batch))
         assert culprit in run.reduce(batch).loads
         path = tmp_path / "case.json"
         path.write_text(run.report(batch).splitlines()[-1])

@@ -49,33 +49,33 @@ def check(scoreboard, windows, make, inside):
     """The command that ``make`` returns once the memories are filled moves what golden moves, or nothing."""
     scoreboard.begin(windows=windows)
     command = make()
-    play = scoreboard.play([command])
-    assert play.differences == []
-    assert [error.code for error in play.errors] == ([] if inside else [Error.WINDOW])
+    result = scoreboard.run([command])
+    assert result.differences == []
+    assert [error.code for error in result.errors] == ([] if inside else [Error.WINDOW])
     if not inside:
-        run = play.run
+        run = result.run
         assert run.data_requests + run.reducer_requests + run.write_requests == 0
         assert (run.shared == scoreboard.shared).all()
         assert (run.memory == scoreboard.memory).all()
     if windows.global_:
         first, last = windows.global_
-        assert (play.run.memory[:first] == scoreboard.memory[:first]).all()
-        assert (play.run.memory[last + 1 :] == scoreboard.memory[last + 1 :]).all()
+        assert (result.run.memory[:first] == scoreboard.memory[:first]).all()
+        assert (result.run.memory[last + 1 :] == scoreboard.memory[last + 1 :]).all()
     if windows.shared:
         first, last = windows.shared
-        assert (play.run.shared[:first] == scoreboard.shared[:first]).all()
-        assert (play.run.shared[last + 1 :] == scoreboard.shared[last + 1 :]).all()
+        assert (result.run.shared[:first] == scoreboard.shared[:first]).all()
+        assert (result.run.shared[last + 1 :] == scoreboard.shared[last + 1 :]).all()
     # With the windows as they are, another command inside works.
     scoreboard.clear_errors()
-    play = scoreboard.play(
+    result = scoreboard.run(
         [
             scoreboard.command("invalidate all"),
             tensor(scoreboard, "load", smem=0x200),
             tensor(scoreboard, "store", smem=0x200, coords=(4, 3, 0)),
         ]
     )
-    assert play.differences == []
-    assert play.errors == []
+    assert result.differences == []
+    assert result.errors == []
 
 
 #: What a tensor's descriptor says, and whether the tensor then lies in two pages.
@@ -132,7 +132,7 @@ def test_descriptor(scoreboard, kind, place, inside):
     check(scoreboard, GLOBAL, lambda: tensor(scoreboard, kind, place=place, coords=(4, 8, 1)), inside)
     if not inside:
         scoreboard.begin(windows=GLOBAL)
-        assert scoreboard.play([tensor(scoreboard, kind, place=place)]).run.descriptor_requests == 0
+        assert scoreboard.run([tensor(scoreboard, kind, place=place)]).run.descriptor_requests == 0
 
 
 @pytest.mark.parametrize(
@@ -236,20 +236,20 @@ def test_registers(scoreboard):
         windows=Windows(global_=(FIRST + 0xABC, LAST - 0xABC), shared=(SHARED_FIRST + 0x7F, SHARED_LAST - 0x7F))
     )
     edges = {"source": FIRST, "destination": SHARED_FIRST}, {"source": LAST - 255, "destination": SHARED_LAST - 255}
-    play = scoreboard.play([scoreboard.command("copy GS", **places, signal=0) for places in edges])
-    assert play.differences == []
-    assert play.errors == []
+    result = scoreboard.run([scoreboard.command("copy GS", **places, signal=0) for places in edges])
+    assert result.differences == []
+    assert result.errors == []
 
 
 def test_without_windows_everything_may_be_touched(scoreboard):
     scoreboard.begin(windows=BOTH)
     scoreboard.session.run(registers=[("windows", 0)])
     scoreboard.machine.windows = Windows()
-    play = scoreboard.play(
+    result = scoreboard.run(
         [scoreboard.command("copy GS", source=0, destination=0, signal=0), scoreboard.command("store")]
     )
-    assert play.differences == []
-    assert play.errors == []
+    assert result.differences == []
+    assert result.errors == []
 
 
 def test_an_empty_window_holds_nothing(scoreboard):
@@ -262,11 +262,11 @@ def test_an_empty_window_holds_nothing(scoreboard):
         Windows(shared=(size, (1 << 32) - 1)),
     ):
         scoreboard.begin(windows=windows)
-        play = scoreboard.play([scoreboard.command(kind) for kind in ("load", "copy GS", "copy SG", "to lanes")])
-        assert play.differences == []
-        assert [error.code for error in play.errors] == [Error.WINDOW] * 4
-        assert (play.run.shared == scoreboard.shared).all()
-        assert (play.run.memory == scoreboard.memory).all()
+        result = scoreboard.run([scoreboard.command(kind) for kind in ("load", "copy GS", "copy SG", "to lanes")])
+        assert result.differences == []
+        assert [error.code for error in result.errors] == [Error.WINDOW] * 4
+        assert (result.run.shared == scoreboard.shared).all()
+        assert (result.run.memory == scoreboard.memory).all()
 
 
 def test_the_window_up_to_the_end_of_memory(scoreboard):

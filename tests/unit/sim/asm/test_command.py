@@ -6,8 +6,7 @@ import pytest
 
 from tilewright.golden import TensorMap, command_word
 from tilewright.golden.spec import COMMAND, FORMATS, Element, LaneLayout, Opcode, Reduction
-from tilewright.sim.asm.tmau.assembler import assemble
-from tilewright.sim.asm.tmau.disassembler import disassemble
+from tilewright.sim.asm.tmau.assembler import assemble, disassemble
 from tilewright.sim.cli import main
 from tilewright.sim.usage import UsageError
 

@@ -22,7 +22,7 @@ SEED = 9
 def test_golden_equals_golden():
     run = ProgramRun(run_on_golden)
     for program in random_programs(SEED, UNIT, 5):
-        assert run.play(program) == []
+        assert run.run(program) == []
     assert run.instructions > 5 * 20
 
 
@@ -40,7 +40,7 @@ def forgetful(program):
 
 def test_the_smallest_body_is_found():
     run = ProgramRun(forgetful)
-    program = next(program for program in random_programs(SEED, UNIT, 50) if run.play(program))
+    program = next(program for program in random_programs(SEED, UNIT, 50) if run.run(program))
     differences, body, case = run.report(program).split("\n\n")
     assert differences.startswith("shared memory differs in ")
     assert any("setp" in line for line in body.splitlines())
@@ -56,7 +56,7 @@ def test_error_records_are_compared():
         return result._replace(faults=faults[:1] + faults[2:])
 
     sentences = [
-        sentence for program in random_programs(SEED, UNIT, 20) for sentence in ProgramRun(strict).play(program)
+        sentence for program in random_programs(SEED, UNIT, 20) for sentence in ProgramRun(strict).run(program)
     ]
     assert any("OPCODE of threads 0 to 0, register 0, not OPCODE of threads 0 to 3" in text for text in sentences)
     assert any(": no error, not " in text for text in sentences)
@@ -106,7 +106,7 @@ def test_a_program_on_a_session():
     session = TmauSession()
     run = ProgramRun(lambda program: run_on_session(program, session))
     for program in random_programs(SEED, UNIT, 5):
-        assert run.play(program) == []
+        assert run.run(program) == []
     assert session.resets == 5
     with pytest.raises(ValueError, match=r"^the program is for an engine of "):
         run_on_session(random_program(SEED, PE_PRESETS["ecp5"]), session)

@@ -8,7 +8,7 @@ import pytest
 from tilewright.golden.tmau.tile import counts, footprint, walk
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.random.batches import BARRIERS, TENSOR_BYTES, random_batches
-from tilewright.sim.random.loads import random_load, random_place
+from tilewright.sim.random.maps import random_load, random_place
 
 SEED = 4
 

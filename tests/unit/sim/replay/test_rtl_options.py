@@ -1,4 +1,4 @@
-"""Arguments of replay on the RTL: what they may be, and that nobody else needs the hardware for them."""
+"""Arguments of replay on the RTL: what they may be, and that nothing else imports the hardware for them."""
 
 import argparse
 import subprocess

@@ -8,7 +8,7 @@ import pytest
 
 from tilewright.golden import TensorMap
 from tilewright.sim.cli import main
-from tilewright.sim.random.loads import random_load
+from tilewright.sim.random.maps import random_load
 from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.writer import case_text, map_fields
 

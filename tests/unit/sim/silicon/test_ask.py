@@ -14,7 +14,7 @@ from tilewright.sim.replay.expectations import mismatches
 from tilewright.sim.replay.golden import run_case
 from tilewright.sim.silicon import ask as module
 from tilewright.sim.silicon.answers import Side, tables
-from tilewright.sim.silicon.ask import QUESTIONS, ask
+from tilewright.sim.silicon.ask import ask
 from tilewright.sim.silicon.packing import pack
 from tilewright.sim.silicon.program import open_program
 from tilewright.sim.silicon.support import no_counterpart
@@ -24,6 +24,7 @@ STAND_IN = [sys.executable, str(Path(__file__).with_name("stand_in.py"))]
 #: Of each kind one: done by both, refused by both maps, refused by us alone, and a store.
 CHOSEN = ("start/load_u8", "driver/size_0", "shared/load_at_16", "start/store_f32")
 PAGE = Path("docs/silicon.md")
+QUESTIONS = Path("tests/vectors/silicon/questions.json")
 #: Answers of silicon, once there are any.
 KEPT = QUESTIONS.with_name("answers.json")
 
@@ -131,7 +132,7 @@ def test_what_was_answered_is_kept(chosen, tmp_path, monkeypatch):
 
 
 def test_mistakes_are_one_sentence(tmp_path, monkeypatch):
-    with pytest.raises(UsageError, match=r"nowhere\.json does not exist"):
+    with pytest.raises(UsageError, match=r"nowhere\.json: cannot be read: No such file"):
         run(monkeypatch, tmp_path / "nowhere.json")
     with pytest.raises(UsageError, match=r"^--out must name a file, not the folder"):
         run(monkeypatch, QUESTIONS, "--out", tmp_path)
