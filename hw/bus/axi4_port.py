@@ -9,41 +9,16 @@ from tilewright.golden.spec import PAGE_BYTES
 
 from ..lib.stream import Queue, SkidBuffer
 from .axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4ReadSignature, Burst
-from .burst import BurstLayout, BurstSplitter
+from .burst import BurstSplitter
+from .reads import BurstLayout, DescriptorWordLayout, ReadWordLayout
 
-__all__ = ["DESCRIPTOR_BYTES", "DescriptorWordLayout", "ReadPort", "ReadWordLayout"]
+__all__ = ["DESCRIPTOR_BYTES", "ReadPort"]
 
 #: Bytes of a descriptor fetch.
 DESCRIPTOR_BYTES = 128
 
 _DATA_ID = 0
 _DESCRIPTOR_ID = 1
-
-
-class ReadWordLayout(data.StructLayout):
-    """A bus word of data as it comes back."""
-
-    def __init__(self, addr_width, bus_bytes):
-        super().__init__(
-            {
-                "data": unsigned(8 * bus_bytes),
-                "error": unsigned(1),  # SLVERR or DECERR
-                "address": unsigned(addr_width),  # byte address of the word
-            }
-        )
-
-
-class DescriptorWordLayout(data.StructLayout):
-    """A bus word of a descriptor as it comes back."""
-
-    def __init__(self, bus_bytes):
-        super().__init__(
-            {
-                "data": unsigned(8 * bus_bytes),
-                "error": unsigned(1),  # SLVERR or DECERR
-                "last": unsigned(1),  # of the descriptor
-            }
-        )
 
 
 class ReadPort(wiring.Component):

@@ -1,37 +1,15 @@
 """From ranges of bus words to legal AXI bursts."""
 
-from amaranth.hdl import Module, Mux, Signal, unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from tilewright.golden.spec import PAGE_BYTES
 
-__all__ = ["BurstLayout", "BurstSplitter", "RangeLayout"]
+from .reads import BurstLayout, RangeLayout
 
-
-class RangeLayout(data.StructLayout):
-    """Adjoining bus words."""
-
-    def __init__(self, word_width, count_width):
-        super().__init__(
-            {
-                "word": unsigned(word_width),  # address of the first, in bus words
-                "count": unsigned(count_width),  # at least 1
-            }
-        )
-
-
-class BurstLayout(data.StructLayout):
-    """One legal INCR burst."""
-
-    def __init__(self, word_width):
-        super().__init__(
-            {
-                "word": unsigned(word_width),  # address of the first beat, in bus words
-                "beats_minus_one": unsigned(8),
-            }
-        )
+__all__ = ["BurstSplitter"]
 
 
 class BurstSplitter(wiring.Component):

@@ -8,7 +8,7 @@ from amaranth.utils import exact_log2
 from ..lib.stream import Queue, SkidBuffer
 from .axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4WriteSignature, Burst
 from .beats import BeatSequencer
-from .burst import BurstLayout
+from .reads import BurstLayout
 from .writes import WriteBurstLayout, WriteResponseLayout, WriteWordLayout
 
 __all__ = ["WritePort"]

@@ -7,7 +7,7 @@ from amaranth.utils import exact_log2
 
 from tilewright.golden.spec import PAGE_BYTES
 
-from ..bus.burst import BurstLayout
+from ..bus.reads import BurstLayout
 
 __all__ = ["WriteTable"]
 

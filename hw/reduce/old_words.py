@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ..bus.axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4ReadSignature, Burst
-from ..bus.burst import BurstLayout
+from ..bus.reads import BurstLayout
 from ..bus.writes import WriteBurstLayout
 from ..lib.stream import Queue, SkidBuffer
 from .hazards import WriteTable

@@ -10,9 +10,7 @@ from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from ..bus.axi4_lite import AccessLayout, AnswerLayout
 from ..bus.csr import RegisterFile
 from ..lib.join import join
-from .datapath import EventsLayout
-from .front.finish import DoneLayout
-from .layouts import WindowsLayout
+from .layouts import DoneLayout, EventsLayout, WindowsLayout
 
 __all__ = ["Control"]
 

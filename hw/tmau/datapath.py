@@ -1,7 +1,7 @@
 """The TMAU's data path: connections between the front, the walkers, the two halves and the bus, nothing else."""
 
 from amaranth import Module, Signal, unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from tilewright.golden.spec import LINE_BYTES
@@ -18,9 +18,9 @@ from ..lib.join import join
 from ..lib.stream import Queue
 from ..reduce.unit import Reducer
 from ..smem.layouts import LandedLayout, LineLayout
-from .front.finish import DoneLayout, Finisher
+from .front.finish import Finisher
 from .front.front import Front
-from .layouts import StagedLineLayout, WindowsLayout, WordLayout
+from .layouts import DoneLayout, EventsLayout, StagedLineLayout, WindowsLayout, WordLayout
 from .load.path import LoadPath
 from .load.shared_guard import SharedGuard
 from .store.path import StorePath
@@ -29,28 +29,7 @@ from .walk.requests import RequestGenerator
 from .walk.run_router import RunRouter
 from .walk.tile import TileWalker
 
-__all__ = ["EventsLayout", "TmauDatapath"]
-
-
-class EventsLayout(data.StructLayout):
-    """What happened in a cycle, for the performance counters. All are strobes."""
-
-    def __init__(self):
-        super().__init__(
-            {
-                "command": unsigned(1),  # one was accepted
-                "request": unsigned(1),  # a data burst was accepted by the bus
-                "beat": unsigned(1),  # a data word came
-                "write_request": unsigned(1),  # a write burst was accepted by the bus
-                "write_beat": unsigned(1),  # a word was written
-                "descriptor_hit": unsigned(1),
-                "descriptor_miss": unsigned(1),
-                "stall_credit": unsigned(1),  # a burst waited because max_outstanding were in flight
-                "stall_ar": unsigned(1),  # a request waited for the bus
-                "stall_data": unsigned(1),  # the load half waited for a word
-                "stall_smem": unsigned(1),  # a line waited for shared memory
-            }
-        )
+__all__ = ["TmauDatapath"]
 
 
 class TmauDatapath(wiring.Component):

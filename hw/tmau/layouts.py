@@ -1,4 +1,4 @@
-"""Payloads that several rooms of the TMAU share; one between two neighbours is defined in the file of the first."""
+"""Payloads that pass from one folder of the TMAU to another."""
 
 from amaranth import unsigned
 from amaranth.lib import data
@@ -10,7 +10,9 @@ from ..smem.layouts import LineLayout
 __all__ = [
     "BoxRunLayout",
     "CompletionLayout",
+    "DoneLayout",
     "ErrorLayout",
+    "EventsLayout",
     "RowLayout",
     "StagedLineLayout",
     "StoreRunLayout",
@@ -199,5 +201,42 @@ class WindowsLayout(data.StructLayout):
                 "confine_shared": unsigned(1),  # the next two count
                 "shared_first": unsigned(row),  # first and last line of 128 bytes
                 "shared_last": unsigned(row),
+            }
+        )
+
+
+class DoneLayout(data.StructLayout):
+    """The event that ends a command."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "valid": unsigned(1),  # strobe
+                "stored": unsigned(1),  # by the store half: the bytes went to global memory
+                "bytes": unsigned(
+                    params.smem.addr_width + 1
+                ),  # of the command, landed or not; 0 for those that end in setup
+                "record": ErrorLayout(),  # tag and code always; field and value with a code other than NONE
+            }
+        )
+
+
+class EventsLayout(data.StructLayout):
+    """What happened in a cycle, for the performance counters. All are strobes."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "command": unsigned(1),  # one was accepted
+                "request": unsigned(1),  # a data burst was accepted by the bus
+                "beat": unsigned(1),  # a data word came
+                "write_request": unsigned(1),  # a write burst was accepted by the bus
+                "write_beat": unsigned(1),  # a word was written
+                "descriptor_hit": unsigned(1),
+                "descriptor_miss": unsigned(1),
+                "stall_credit": unsigned(1),  # a burst waited because max_outstanding were in flight
+                "stall_ar": unsigned(1),  # a request waited for the bus
+                "stall_data": unsigned(1),  # the load half waited for a word
+                "stall_smem": unsigned(1),  # a line waited for shared memory
             }
         )

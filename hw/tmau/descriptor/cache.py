@@ -7,8 +7,8 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import COMMAND, COMMAND_FIELD, REPLACE, TENSOR_OPCODES, Error, Opcode
 
-from ...bus.axi4_port import DescriptorWordLayout
 from ...bus.commands import command_layout
+from ...bus.reads import DescriptorWordLayout
 from ...lib.cam import TagArray
 from ..layouts import WindowsLayout
 from .check import DescriptorCheck

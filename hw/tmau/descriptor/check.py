@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import DESCRIPTOR
 
-from ...bus.axi4_port import DescriptorWordLayout
+from ...bus.reads import DescriptorWordLayout
 from ...lib.divide import CeilDivider
 from ...lib.formats import packed_layout
 from .derive import Derivation

@@ -1,32 +1,16 @@
 """The end of a command: its bytes are reported to the barrier, its tag to the processor, its error to the record."""
 
-from amaranth import Cat, Module, Mux, Signal, unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import Error
 
 from ...lib.arbiter import RoundRobinArbiter
 from ...smem.layouts import LandedLayout
-from ..layouts import CompletionLayout, ErrorLayout
+from ..layouts import CompletionLayout, DoneLayout, ErrorLayout
 
-__all__ = ["DoneLayout", "Finisher"]
-
-
-class DoneLayout(data.StructLayout):
-    """The event that ends a command."""
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "valid": unsigned(1),  # strobe
-                "stored": unsigned(1),  # by the store half: the bytes went to global memory
-                "bytes": unsigned(
-                    params.smem.addr_width + 1
-                ),  # of the command, landed or not; 0 for those that end in setup
-                "record": ErrorLayout(),  # tag and code always; field and value with a code other than NONE
-            }
-        )
+__all__ = ["Finisher"]
 
 
 class Finisher(wiring.Component):

@@ -4,8 +4,8 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from ...bus.axi4_port import DescriptorWordLayout
 from ...bus.commands import command_layout
+from ...bus.reads import DescriptorWordLayout
 from ...lib.join import join
 from ...lib.stream import Queue
 from ..descriptor.cache import DescriptorCache

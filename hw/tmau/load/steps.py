@@ -1,51 +1,12 @@
 """Step generator: walks the destination of a run, a bus word or a line of fill a cycle."""
 
-from amaranth import unsigned
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .tracker import ContextLayout, RunLayout
+from .layouts import RunLayout, StepLayout
 
-__all__ = ["PieceLayout", "StepGenerator", "StepLayout"]
-
-
-class PieceLayout(data.StructLayout):
-    """The bytes of one step, relative to the start of ``line``; what reaches past 128 lies in the next line.
-
-    Bytes ``first … end - 1`` are written: those in ``data_first … data_end - 1`` come from the bus word, others are
-    fill. If nothing is data, ``data_end`` is zero; if the step writes nothing, ``first`` equals ``end``.
-    """
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "line": unsigned(params.smem.row_width),
-                "first": unsigned(7),
-                "end": unsigned(8),
-                "data_first": unsigned(7),
-                "data_end": unsigned(8),
-                "emit": unsigned(1),  # the line is complete with this step
-                "last": unsigned(1),  # and so is the transfer
-            }
-        )
-
-
-class StepLayout(data.StructLayout):
-    """One step: the piece, and where its bus word comes from."""
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "piece": PieceLayout(params),
-                "pull": unsigned(1),  # takes the next bus word
-                "reuse": unsigned(1),  # takes the word of the step before that took one
-                # To the left, in bytes: puts byte i of the word at i + rotate modulo the bus. A word that is used again
-                # is taken as it was rotated the last time.
-                "rotate": unsigned(params.bus_log2),
-                "context": ContextLayout(params),
-            }
-        )
+__all__ = ["StepGenerator"]
 
 
 class StepGenerator(wiring.Component):

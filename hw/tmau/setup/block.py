@@ -14,8 +14,9 @@ from ..descriptor.layouts import FaultLayout
 from ..jobs import JobLayout, block_job
 from ..layouts import ErrorLayout, WindowsLayout
 from ..params import MAX_GROUPS
-from .block_rules import MeasuredLayout, block_rules
-from .replace import FieldLocator, PlaceLayout
+from .block_rules import block_rules
+from .layouts import MeasuredLayout, PlaceLayout
+from .replace import FieldLocator
 
 __all__ = ["BlockSetup"]
 

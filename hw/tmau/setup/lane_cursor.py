@@ -4,7 +4,7 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from .strides import StridesLayout
+from .layouts import StridesLayout
 
 __all__ = ["LaneCursor"]
 

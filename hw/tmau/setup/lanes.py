@@ -14,7 +14,8 @@ from ..descriptor.layouts import FaultLayout
 from ..jobs import JobLayout, block_job
 from ..layouts import ErrorLayout, WindowsLayout
 from .lane_cursor import LaneCursor
-from .lane_rules import SidesLayout, element_log2, lane_rules
+from .lane_rules import element_log2, lane_rules
+from .layouts import SidesLayout
 from .strides import StrideCalculator
 
 __all__ = ["LaneSetup"]

@@ -5,9 +5,10 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...bus.burst import BurstSplitter, RangeLayout
+from ...bus.burst import BurstSplitter
+from ...bus.reads import RangeLayout
 from ...bus.writes import WriteBurstLayout
-from .tracker import StoredRunLayout
+from .layouts import StoredRunLayout
 
 __all__ = ["WriteGenerator"]
 

@@ -8,23 +8,10 @@ from amaranth.lib.wiring import In, Out, flipped
 from ...bus.writes import WriteResponseLayout
 from ...lib.join import join
 from ...lib.stream import Queue
-from ..layouts import CompletionLayout, TransferLayout
+from ..layouts import CompletionLayout
+from .layouts import EndLayout
 
-__all__ = ["EndLayout", "StoreFinisher"]
-
-
-class EndLayout(data.StructLayout):
-    """The end of a transfer whose words have all been handed over."""
-
-    def __init__(self, params):
-        transfer = TransferLayout(params)
-        super().__init__(
-            {
-                **{name: transfer[name].shape for name in ("tag", "quiet", "bytes", "loop")},
-                "error": unsigned(1),  # a staged line came with an error
-                "address": unsigned(params.addr_width),  # of the word that it came from
-            }
-        )
+__all__ = ["StoreFinisher"]
 
 
 class StoreFinisher(wiring.Component):

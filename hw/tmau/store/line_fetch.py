@@ -2,7 +2,7 @@
 
 from amaranth import unsigned
 from amaranth.hdl import Cat, Module, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import BANKS, LINE_BYTES
@@ -11,26 +11,12 @@ from ...lib.crossbar import LaneCrossbar
 from ...smem.layouts import CHUNK_BITS
 from ...smem.swizzle import chunk_flips
 from ..layouts import StagedLineLayout
-from .word_steps import WordStepLayout
+from .layouts import FetchedLayout, WordStepLayout
 
-__all__ = ["ENTRIES", "FetchedLayout", "LineFetcher"]
+__all__ = ["ENTRIES", "LineFetcher"]
 
 #: Steps between line fetcher and bus: enough for one a cycle, from the fetch to the cycle after the word has left.
 ENTRIES = 4
-
-
-class FetchedLayout(data.StructLayout):
-    """A step with its line."""
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "step": WordStepLayout(params),
-                "line": unsigned(8 * LINE_BYTES),  # meaningful with ``step.fetch``
-                "error": unsigned(1),  # a staged line of the transfer so far came with an error
-                "address": unsigned(params.addr_width),  # of the first such line's word
-            }
-        )
 
 
 class LineFetcher(wiring.Component):

@@ -12,8 +12,9 @@ from ...lib.join import join
 from ..layouts import CompletionLayout, StagedLineLayout, StoreRunLayout, TransferLayout, WordLayout
 from .bursts import WriteGenerator
 from .finish import StoreFinisher
+from .layouts import StoredRunLayout
 from .line_fetch import LineFetcher
-from .tracker import StoredRunLayout, StoreTracker
+from .tracker import StoreTracker
 from .word_assembler import WordAssembler
 from .word_steps import WordStepGenerator
 

@@ -11,8 +11,8 @@ from ...bus.writes import WriteWordLayout
 from ...lib.rotate import rotate_bytes
 from ...lib.stream import Queue
 from ..layouts import WordLayout
-from .finish import EndLayout
-from .line_fetch import ENTRIES, FetchedLayout
+from .layouts import EndLayout, FetchedLayout
+from .line_fetch import ENTRIES
 
 __all__ = ["WordAssembler"]
 

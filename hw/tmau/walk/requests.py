@@ -7,7 +7,7 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...bus.burst import RangeLayout
+from ...bus.reads import RangeLayout
 from ..layouts import BoxRunLayout, RowLayout
 
 __all__ = ["RequestGenerator"]
