@@ -29,6 +29,7 @@ from tilewright import hw
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.bus.axi4 import _Axi4Signature
 from tilewright.hw.core.params import CORE_PRESETS
+from tilewright.hw.lib.join import Port
 from tilewright.hw.pe.compute.mac import MacArray
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.reduce.float_format import BF16, F16
@@ -37,7 +38,7 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 HW = Path(hw.__file__).parent
 
 #: Classes that are there to be inherited from.
-BASES = {_Axi4Signature}
+BASES = {Port, _Axi4Signature}
 
 #: ``params`` of the components of a folder.
 PARAMS = {

@@ -13,8 +13,8 @@ from .layouts import (
     ChunkWriteLayout,
     LineLayout,
     read_data_layout,
-    write_back_signature,
 )
+from .signatures import WriteBackSignature
 
 __all__ = ["PATIENCE", "ReadArbiter", "WriteArbiter"]
 
@@ -116,7 +116,7 @@ class WriteArbiter(wiring.Component):
     -------
     lines : In(stream of LineLayout)
     scatter : In(stream of BanksWriteLayout) if stores
-    write_back : In(write_back_signature(params))
+    write_back : In(WriteBackSignature)
     host : In(stream of ChunkWriteLayout)
     banks : Out(BanksWriteLayout)
     stall_stb : Out(1)
@@ -139,7 +139,7 @@ class WriteArbiter(wiring.Component):
             {
                 "lines": In(stream.Signature(LineLayout(params))),
                 **scatter,
-                "write_back": In(write_back_signature(params)),
+                "write_back": In(WriteBackSignature(params)),
                 "host": In(stream.Signature(ChunkWriteLayout(params))),
                 "banks": Out(BanksWriteLayout(params)),
                 "stall_stb": Out(1),

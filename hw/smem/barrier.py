@@ -8,7 +8,8 @@ from tilewright.golden.spec import BARRIER, BarrierOp
 
 from ..lib.formats import packed_layout
 from .barrier_rules import BarrierDecode, BarrierUpdate, OperationLayout
-from .layouts import CHUNK_BITS, BarrierRequestLayout, BarrierResultLayout, LandedLayout, write_back_signature
+from .layouts import CHUNK_BITS, BarrierRequestLayout, BarrierResultLayout, LandedLayout
+from .signatures import BarrierEventSignature, WriteBackSignature
 
 __all__ = ["BarrierUnit"]
 
@@ -17,7 +18,7 @@ class BarrierUnit(wiring.Component):
     """Carries out barrier operations, one after the other, for processors and for bytes that land.
 
     An operation in cycle w (its handshake) reads the memory in w, is worked out in w + 1, and from w + 2 on its new
-    state is in the *write-back register*, its answer and ``flip_valid`` or ``error_valid`` are visible. The register
+    state is in the *write-back register*, its answer and ``flip`` or ``refused`` are visible. The register
     holds one barrier and is written to memory when the write side has room, or when another barrier takes its place;
     operations on the barrier that it holds use it in place of the memory. Whoever else reads a barrier from memory may
     thus see it late; writing a live barrier other than through operations is a mistake of software, but disturbs no
@@ -41,13 +42,11 @@ class BarrierUnit(wiring.Component):
         Read of the chunk that holds the barrier, always granted at once.
     fetched : In(CHUNK_BITS)
         That chunk, in the cycle after.
-    write_back : Out(write_back_signature(params))
-    flip_valid : Out(1)
-    flip_address : Out(params.addr_width)
-        High for one cycle when a phase has completed, with the barrier's byte address.
-    error_valid : Out(1)
-    error_address : Out(params.addr_width)
-        High for one cycle when an operation was refused, with the address it named.
+    write_back : Out(WriteBackSignature)
+    flip : Out(BarrierEventSignature)
+        A phase has completed.
+    refused : Out(BarrierEventSignature)
+        An operation was refused; the address is the one that it named.
 
     Attributes
     ----------
@@ -65,11 +64,9 @@ class BarrierUnit(wiring.Component):
                 "results": Out(stream.Signature(BarrierResultLayout())),
                 "fetches": Out(stream.Signature(unsigned(params.addr_width - 4), always_ready=True)),
                 "fetched": In(CHUNK_BITS),
-                "write_back": Out(write_back_signature(params)),
-                "flip_valid": Out(1),
-                "flip_address": Out(params.addr_width),
-                "error_valid": Out(1),
-                "error_address": Out(params.addr_width),
+                "write_back": Out(WriteBackSignature(params)),
+                "flip": Out(BarrierEventSignature(params)),
+                "refused": Out(BarrierEventSignature(params)),
             }
         )
 
@@ -147,9 +144,9 @@ class BarrierUnit(wiring.Component):
         with m.If(busy & ~busy_landed):
             m.d.sync += [results.valid.eq(1), results.payload.eq(update.result)]
         m.d.sync += [
-            self.flip_valid.eq(busy & update.flip),
-            self.flip_address.eq(address),
-            self.error_valid.eq(busy & update.result.error),
-            self.error_address.eq(address),
+            self.flip.valid.eq(busy & update.flip),
+            self.flip.address.eq(address),
+            self.refused.valid.eq(busy & update.result.error),
+            self.refused.address.eq(address),
         ]
         return m

@@ -4,8 +4,6 @@ from amaranth import Module, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from tilewright.golden.spec import LINE_BYTES
-
 from ..bus.axi4 import Axi4Signature, forward_channels
 from ..bus.axi4_port import ReadPort
 from ..bus.burst import BurstSplitter
@@ -17,12 +15,13 @@ from ..lib.arbiter import StreamArbiter
 from ..lib.join import join
 from ..lib.stream import Queue
 from ..reduce.unit import Reducer
-from ..smem.layouts import LandedLayout, LineLayout
+from ..smem.signatures import MoverSignature
 from .front.finish import Finisher
 from .front.front import Front
-from .layouts import DoneLayout, EventsLayout, StagedLineLayout, WindowsLayout, WordLayout
+from .layouts import StagedLineLayout, WordLayout
 from .load.path import LoadPath
 from .load.shared_guard import SharedGuard
+from .signatures import ControlSignature
 from .store.path import StorePath
 from .walk.pixel import PixelWalker
 from .walk.requests import RequestGenerator
@@ -40,23 +39,8 @@ class TmauDatapath(wiring.Component):
     commands : In(stream of command_layout())
     axi : Out(Axi4Signature(params.addr_width, params.bus_width, 2))
         Read ID 0 is data, 1 descriptors, 2 what a reduction changes; write ID 0.
-    writes : Out(stream of LineLayout)
-    fetches : Out(stream of unsigned(params.smem.row_width))
-        Lines of shared memory to read, in the cycle of the handshake.
-    line : In(8 * LINE_BYTES)
-        In the cycle after it.
-    landed : Out(stream of LandedLayout)
-        Presented in the cycle of the transfer's last write, or later.
-    windows : In(WindowsLayout)
-    done : Out(DoneLayout)
-        Strobe for each command that ends, after its last write.
-    invalidate_descriptors : In(1)
-        Strobe.
-    events : Out(EventsLayout)
-    queue_level : Out(range(params.queue_depth + 1))
-        Commands that wait in the queue.
-    idle : Out(1)
-        No command is anywhere in here.
+    smem : Out(MoverSignature(params.smem))
+    control : Out(ControlSignature)
     """
 
     def __init__(self, params):
@@ -65,16 +49,8 @@ class TmauDatapath(wiring.Component):
             {
                 "commands": In(stream.Signature(command_layout())),
                 "axi": Out(Axi4Signature(params.addr_width, params.bus_width, 2)),
-                "writes": Out(stream.Signature(LineLayout(params.smem))),
-                "fetches": Out(stream.Signature(unsigned(params.smem.row_width))),
-                "line": In(8 * LINE_BYTES),
-                "landed": Out(stream.Signature(LandedLayout(params.smem))),
-                "windows": In(WindowsLayout(params)),
-                "done": Out(DoneLayout(params)),
-                "invalidate_descriptors": In(1),
-                "events": Out(EventsLayout()),
-                "queue_level": Out(range(params.queue_depth + 1)),
-                "idle": Out(1),
+                "smem": Out(MoverSignature(params.smem)),
+                "control": Out(ControlSignature(params)),
             }
         )
 
@@ -132,19 +108,19 @@ class TmauDatapath(wiring.Component):
         join(m, store=store.completions, finish=finish.stores)
         join(m, front=front.finished, finish=finish.finished)
         m.d.comb += [
-            front.loop_level.eq(loop.level),
-            front.loop_stb.eq(loop.o.valid & loop.o.ready),
-            front.stage_level.eq(staged.level),
-            front.stage_stb.eq(staged.o.valid & staged.o.ready),
+            front.loop.level.eq(loop.level),
+            front.loop.taken.eq(loop.o.valid & loop.o.ready),
+            front.stage.level.eq(staged.level),
+            front.stage.taken.eq(staged.o.valid & staged.o.ready),
             front.tile_busy.eq(tiles.busy),
             front.pixel_busy.eq(pixels.busy),
             front.load_completed.eq(load.completions.valid & load.completions.ready),
             front.store_completed.eq(store.completions.valid & store.completions.ready),
             front.store_read.eq(store.read_stb),
             front.store_done.eq(store.done_stb),
-            front.windows.eq(self.windows),
-            front.invalidate_descriptors.eq(self.invalidate_descriptors),
-            self.done.eq(finish.done),
+            front.windows.eq(self.control.windows),
+            front.invalidate_descriptors.eq(self.control.invalidate_descriptors),
+            self.control.done.eq(finish.done),
         ]
         write_port = self._bus(m, port, store)
         self._shared_memory(m, load, store, finish)
@@ -158,24 +134,17 @@ class TmauDatapath(wiring.Component):
         m.submodules.guard = guard = WriteGuard(**bus)
         m.submodules.write_port = write_port = WritePort(**bus, max_outstanding=params.max_outstanding, id_width=2)
         m.submodules.read_mux = read_mux = Axi4ReadMux(params.addr_width, params.bus_width)
-        for source, sink in (
-            ((store.bursts, store.words, store.responses), (reducer.i_bursts, reducer.i_words, reducer.i_responses)),
-            ((reducer.bursts, reducer.words, reducer.responses), (guard.i_bursts, guard.i_words, guard.i_responses)),
-            (
-                (guard.bursts, guard.words, guard.responses),
-                (write_port.bursts, write_port.words, write_port.responses),
-            ),
-        ):
-            for one, other in zip(source, sink, strict=True):
-                join(m, source=one, sink=other)
+        join(m, store=store.writes, reducer=reducer.i)
+        join(m, reducer=reducer.o, guard=guard.i)
+        join(m, guard=guard.o, write_port=write_port.writes)
         join(m, port=port.axi, read_mux=read_mux.movers)
         join(m, reducer=reducer.axi, read_mux=read_mux.reducer)
         forward_channels(m, self.axi, read_mux.axi)
         forward_channels(m, self.axi, write_port.axi)
         m.d.comb += [
-            guard.confine.eq(self.windows.confine_global),
-            guard.first.eq(self.windows.global_first),
-            guard.last.eq(self.windows.global_last),
+            guard.confine.eq(self.control.windows.confine_global),
+            guard.first.eq(self.control.windows.global_first),
+            guard.last.eq(self.control.windows.global_last),
         ]
         return write_port
 
@@ -184,22 +153,27 @@ class TmauDatapath(wiring.Component):
         m.submodules.fetch_arbiter = arbiter = StreamArbiter(unsigned(self.params.smem.row_width), 2)
         join(m, load=load.writes, guard=guard.writes)
         join(m, finish=finish.landed, guard=guard.landed)
-        join(m, guard=guard.guarded_writes, writes=flipped(self.writes))
-        join(m, guard=guard.guarded_landed, landed=flipped(self.landed))
-        join(m, load=load.fetches, arbiter=arbiter.i[0])
-        join(m, store=store.fetches, arbiter=arbiter.i[1])
-        join(m, arbiter=arbiter.o, fetches=flipped(self.fetches))
-        m.d.comb += [guard.windows.eq(self.windows), load.line.eq(self.line), store.line.eq(self.line)]
+        join(m, guard=guard.guarded_writes, writes=flipped(self.smem.writes))
+        join(m, guard=guard.guarded_landed, landed=flipped(self.smem.landed))
+        join(m, load=load.fetch.rows, arbiter=arbiter.i[0])
+        join(m, store=store.fetch.rows, arbiter=arbiter.i[1])
+        join(m, refused=flipped(self.smem.refused), control=flipped(self.control.refused))
+        join(m, arbiter=arbiter.o, rows=flipped(self.smem.fetch.rows))
+        m.d.comb += [
+            guard.windows.eq(self.control.windows),
+            load.fetch.line.eq(self.smem.fetch.line),
+            store.fetch.line.eq(self.smem.fetch.line),
+        ]
 
     def _observe(self, m, front, port, write_port, load):
-        params, events = self.params, self.events
+        params, control, events = self.params, self.control, self.control.events
         accepted = self.commands.valid & self.commands.ready
         # Commands in the queue, in the rooms of the front, and in the two halves.
         under_way = Signal(range(params.queue_depth + 16 + 2 * (params.commands_in_flight + params.max_outstanding)))
-        m.d.sync += under_way.eq(under_way + accepted - self.done.valid)
+        m.d.sync += under_way.eq(under_way + accepted - self.control.done.valid)
         m.d.comb += [
-            self.idle.eq((under_way == 0) & ~self.done.valid),
-            self.queue_level.eq(front.queue_level),
+            control.idle.eq((under_way == 0) & ~self.control.done.valid),
+            control.queue_level.eq(front.queue_level),
             events.command.eq(accepted),
             events.request.eq(port.ar_stb),
             events.beat.eq(port.beat_stb),
@@ -210,5 +184,6 @@ class TmauDatapath(wiring.Component):
             events.stall_credit.eq(port.stall_credit),
             events.stall_ar.eq(port.stall_ar),
             events.stall_data.eq(load.stall_data),
-            events.stall_smem.eq(self.writes.valid & ~self.writes.ready),
+            events.stall_smem.eq(self.smem.writes.valid & ~self.smem.writes.ready),
+            events.bank_conflict.eq(self.smem.bank_conflict),
         ]

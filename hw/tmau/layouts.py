@@ -238,5 +238,6 @@ class EventsLayout(data.StructLayout):
                 "stall_ar": unsigned(1),  # a request waited for the bus
                 "stall_data": unsigned(1),  # the load half waited for a word
                 "stall_smem": unsigned(1),  # a line waited for shared memory
+                "bank_conflict": unsigned(1),  # in shared memory
             }
         )

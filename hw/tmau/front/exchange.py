@@ -10,6 +10,7 @@ from ...lib.pick import pick
 from ...lib.stream import Queue
 from ..jobs import JobLayout, block_job
 from ..layouts import TransferLayout
+from ..signatures import QueueStateSignature
 
 __all__ = ["Exchange"]
 
@@ -53,11 +54,10 @@ class Exchange(wiring.Component):
     i : In(array of 2 stream of JobLayout)
         At most one of them is valid. A copy within one memory comes as its first job, of any size, with ``target``.
     o : Out(stream of JobLayout)
-    loop_level : In(range(params.loop_words + 1))
-    stage_level : In(range(params.stage_lines + 1))
-        Bus words from the store half to the load half, and lines from the load half to the store half, that wait.
-    loop_stb, stage_stb : In(1)
-        One of them is taken.
+    loop : In(QueueStateSignature(params.loop_words))
+        Bus words from the store path to the load path.
+    stage : In(QueueStateSignature(params.stage_lines))
+        Lines from the load path to the store path.
     busy : Out(1)
         The second job of a piece has not left.
     """
@@ -69,10 +69,8 @@ class Exchange(wiring.Component):
             {
                 "i": In(stream.Signature(JobLayout(params))).array(2),
                 "o": Out(stream.Signature(JobLayout(params))),
-                "loop_level": In(range(params.loop_words + 1)),
-                "stage_level": In(range(params.stage_lines + 1)),
-                "loop_stb": In(1),
-                "stage_stb": In(1),
+                "loop": In(QueueStateSignature(params.loop_words)),
+                "stage": In(QueueStateSignature(params.stage_lines)),
                 "busy": Out(1),
             }
         )
@@ -113,20 +111,19 @@ class Exchange(wiring.Component):
         """Whether the queue has room for the piece of the next first job, and holds that of the next second one."""
         new, old = self.pending.i.p, self.pending.o.p
         has_room, has_come = Signal(), Signal()
-        for name, level, stb in (
-            ("loop", self.loop_level, self.loop_stb),
-            ("stage", self.stage_level, self.stage_stb),
+        for name, queue, depth in (
+            ("loop", self.loop, self.params.loop_words),
+            ("stage", self.stage, self.params.stage_lines),
         ):
-            depth = self.params.loop_words if name == "loop" else self.params.stage_lines
             reserved = Signal(range(depth + 1), name=f"{name}_reserved")  # of first jobs that left, and not taken yet
             leaving = Signal(range(depth + 1), name=f"{name}_leaving")  # of those, whose second jobs left as well
             with m.If(new[name]):
                 m.d.comb += has_room.eq(reserved + new.reach < depth)
             with m.If(old[name]):
-                m.d.comb += has_come.eq(level > leaving + old.reach)
+                m.d.comb += has_come.eq(queue.level > leaving + old.reach)
             m.d.sync += [
-                reserved.eq(reserved + Mux(filled & new[name], new.reach + 1, 0) - stb),
-                leaving.eq(leaving + Mux(emptied & old[name], old.reach + 1, 0) - stb),
+                reserved.eq(reserved + Mux(filled & new[name], new.reach + 1, 0) - queue.taken),
+                leaving.eq(leaving + Mux(emptied & old[name], old.reach + 1, 0) - queue.taken),
             ]
         return has_room, has_come
 

@@ -14,6 +14,7 @@ from ..layouts import ErrorLayout, TransferLayout, WindowsLayout
 from ..setup.block import BlockSetup
 from ..setup.lanes import LaneSetup
 from ..setup.tensor import Setup
+from ..signatures import QueueStateSignature
 from .dispatch import Dispatch
 from .exchange import Exchange
 from .groups import GroupTracker
@@ -48,10 +49,9 @@ class Front(wiring.Component):
         Strobe: a transfer that is not quiet is complete.
     store_read, store_done : In(1)
         Strobe for each transfer of the store half, in order: its source has been read, it is complete.
-    loop_level : In(range(params.loop_words + 1))
-    stage_level : In(range(params.stage_lines + 1))
-    loop_stb, stage_stb : In(1)
-        The queues between the halves; see ``Exchange``.
+    loop : In(QueueStateSignature(params.loop_words))
+    stage : In(QueueStateSignature(params.stage_lines))
+        The queues between the paths; see ``Exchange``.
     hit_stb, miss_stb : Out(1)
         A command found its descriptor, or asked for it.
     queue_level : Out(range(params.queue_depth + 1))
@@ -78,10 +78,8 @@ class Front(wiring.Component):
                 "store_completed": In(1),
                 "store_read": In(1),
                 "store_done": In(1),
-                "loop_level": In(range(params.loop_words + 1)),
-                "stage_level": In(range(params.stage_lines + 1)),
-                "loop_stb": In(1),
-                "stage_stb": In(1),
+                "loop": In(QueueStateSignature(params.loop_words)),
+                "stage": In(QueueStateSignature(params.stage_lines)),
                 "hit_stb": Out(1),
                 "miss_stb": Out(1),
                 "queue_level": Out(range(params.queue_depth + 1)),
@@ -119,6 +117,8 @@ class Front(wiring.Component):
         # What exchange has taken from them is still in front of commands for another room.
         m.d.comb += router.busy.eq(Cat(setup.busy, block.busy | exchange.busy, lanes.busy))
 
+        join(m, loop=flipped(self.loop), exchange=exchange.loop)
+        join(m, stage=flipped(self.stage), exchange=exchange.stage)
         join(m, exchange=exchange.o, dispatch=dispatch.jobs[1])
         join(m, dispatch=dispatch.walks, walks=flipped(self.walks))
         join(m, dispatch=dispatch.pixel_walks, pixel_walks=flipped(self.pixel_walks))
@@ -129,10 +129,6 @@ class Front(wiring.Component):
         still = Signal()  # no transfer is under way, or pending
         m.d.comb += [
             still.eq((dispatch.moving == 0) & ~exchange.busy),
-            exchange.loop_level.eq(self.loop_level),
-            exchange.loop_stb.eq(self.loop_stb),
-            exchange.stage_level.eq(self.stage_level),
-            exchange.stage_stb.eq(self.stage_stb),
             dispatch.tile_busy.eq(self.tile_busy),
             dispatch.pixel_busy.eq(self.pixel_busy),
             dispatch.load_completed.eq(self.load_completed),

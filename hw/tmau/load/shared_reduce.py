@@ -1,6 +1,6 @@
 """Reductions into shared memory, a line at a time."""
 
-from amaranth import Array, Cat, Module, Mux, Signal, unsigned
+from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -8,6 +8,7 @@ from tilewright.golden.spec import BANKS, LINE_BYTES, Reduction
 
 from ...reduce.lane import ReduceLane
 from ...smem.layouts import CHUNK_BITS, LineLayout
+from ...smem.signatures import LineReadSignature
 from ..layouts import StagedLineLayout, WrittenLineLayout
 
 __all__ = ["SharedReducer"]
@@ -32,10 +33,8 @@ class SharedReducer(wiring.Component):
         Row and strobes as they came.
     staged : Out(stream of StagedLineLayout)
         Lines with ``stage``.
-    fetches : Out(stream of unsigned(params.smem.row_width))
+    fetch : Out(LineReadSignature(params.smem))
         The row of a line that is read in the cycle of the handshake.
-    line : In(8 * LINE_BYTES)
-        The line, in the cycle after it.
     """
 
     def __init__(self, params):
@@ -45,8 +44,7 @@ class SharedReducer(wiring.Component):
                 "i": In(stream.Signature(WrittenLineLayout(params))),
                 "writes": Out(stream.Signature(LineLayout(params.smem))),
                 "staged": Out(stream.Signature(StagedLineLayout(params))),
-                "fetches": Out(stream.Signature(unsigned(params.smem.row_width))),
-                "line": In(8 * LINE_BYTES),
+                "fetch": Out(LineReadSignature(params.smem)),
             }
         )
 
@@ -69,7 +67,7 @@ class SharedReducer(wiring.Component):
             self.staged.payload.error.eq(i.error),
             self.staged.payload.address.eq(i.address),
             self.i.ready.eq(Mux(i.stage, self.staged.ready, (passing | combined) & self.writes.ready)),
-            self.fetches.payload.eq(line.row),
+            self.fetch.rows.payload.eq(line.row),
             lane.old.eq(held[:CHUNK_BITS]),
             lane.source.eq(chunks[step[:3]]),
             lane.reduction.eq(i.reduction),
@@ -80,11 +78,11 @@ class SharedReducer(wiring.Component):
 
         with m.FSM() as fsm:
             with m.State("IDLE"):
-                m.d.comb += self.fetches.valid.eq(self.i.valid & ~i.stage & (i.reduction != Reduction.NONE))
-                with m.If(self.fetches.valid & self.fetches.ready):
+                m.d.comb += self.fetch.rows.valid.eq(self.i.valid & ~i.stage & (i.reduction != Reduction.NONE))
+                with m.If(self.fetch.rows.valid & self.fetch.rows.ready):
                     m.next = "HOLD"
             with m.State("HOLD"):
-                m.d.sync += [held.eq(self.line), step.eq(0)]
+                m.d.sync += [held.eq(self.fetch.line), step.eq(0)]
                 m.next = "COMBINE"
             with m.State("COMBINE"):
                 m.d.comb += lane.enable.eq(1)

@@ -1,6 +1,5 @@
 """Line fetcher: gets the line of each step, un-swizzled."""
 
-from amaranth import unsigned
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -9,6 +8,7 @@ from tilewright.golden.spec import BANKS, LINE_BYTES
 
 from ...lib.crossbar import LaneCrossbar
 from ...smem.layouts import CHUNK_BITS
+from ...smem.signatures import LineReadSignature
 from ...smem.swizzle import chunk_flips
 from ..layouts import StagedLineLayout
 from .layouts import FetchedLayout, WordStepLayout
@@ -31,9 +31,7 @@ class LineFetcher(wiring.Component):
     Members
     -------
     steps : In(stream of WordStepLayout)
-    fetches : Out(stream of unsigned(params.smem.row_width))
-    line : In(8 * LINE_BYTES)
-        In the cycle after the handshake.
+    fetch : Out(LineReadSignature(params.smem))
     staged : In(stream of StagedLineLayout)
     o : Out(stream of FetchedLayout, always ready)
         Never waits.
@@ -49,8 +47,7 @@ class LineFetcher(wiring.Component):
         super().__init__(
             {
                 "steps": In(stream.Signature(WordStepLayout(params))),
-                "fetches": Out(stream.Signature(unsigned(params.smem.row_width))),
-                "line": In(8 * LINE_BYTES),
+                "fetch": Out(LineReadSignature(params.smem)),
                 "staged": In(stream.Signature(StagedLineLayout(params))),
                 "o": Out(stream.Signature(FetchedLayout(params), always_ready=True)),
                 "left": In(1),
@@ -70,13 +67,13 @@ class LineFetcher(wiring.Component):
         from_memory = step.fetch & ~step.context.stage & ~step.context.immediate
         m.d.comb += [
             room.eq(~takes_place | (self.used != ENTRIES)),
-            self.fetches.valid.eq(self.steps.valid & room & from_memory),
-            self.fetches.p.eq(step.row),
+            self.fetch.rows.valid.eq(self.steps.valid & room & from_memory),
+            self.fetch.rows.p.eq(step.row),
             self.steps.ready.eq(room & source_ready),
             started.eq(self.steps.valid & self.steps.ready),
         ]
         with m.If(from_memory):
-            m.d.comb += source_ready.eq(self.fetches.ready)
+            m.d.comb += source_ready.eq(self.fetch.rows.ready)
         with m.Elif(step.fetch & step.context.stage):
             m.d.comb += source_ready.eq(self.staged.valid & ~takes_staged)
         with m.Else():
@@ -93,7 +90,7 @@ class LineFetcher(wiring.Component):
         with m.Elif(context.immediate):
             m.d.comb += line.eq(context.fill.replicate(LINE_BYTES // 8))
         with m.Else():
-            m.d.comb += line.eq(self.line)
+            m.d.comb += line.eq(self.fetch.line)
         m.submodules.crossbar = crossbar = LaneCrossbar(CHUNK_BITS, BANKS)
         flips = chunk_flips(context.swizzle, fetched.row)
         for place in range(BANKS):

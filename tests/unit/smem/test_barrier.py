@@ -80,7 +80,7 @@ def run(requests, landed=(), *, mode="none", room=1, start=0):
 
     async def watch(ctx):
         cycle = 0
-        signals = (unit.flip_valid, unit.flip_address, unit.error_valid, unit.error_address)
+        signals = (unit.flip.valid, unit.flip.address, unit.refused.valid, unit.refused.address)
         async for _, _, flip, flip_address, error, error_address in ctx.tick().sample(*signals):
             if flip:
                 log["flips"].append((cycle, flip_address))

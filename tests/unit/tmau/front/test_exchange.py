@@ -58,10 +58,10 @@ def test_jobs_in_order_and_never_too_early(mode):
         """What first jobs bring comes some time later; what second jobs take is there when they come."""
         await ctx.tick()
         while True:
-            for kind, shown, stb in (("loop", dut.loop_level, dut.loop_stb), ("stage", dut.stage_level, dut.stage_stb)):
+            for kind, queue in (("loop", dut.loop), ("stage", dut.stage)):
                 takes = leaving[kind] > 0 and rng.random() < 0.5
-                ctx.set(stb, takes)
-                ctx.set(shown, level[kind])
+                ctx.set(queue.taken, takes)
+                ctx.set(queue.level, level[kind])
                 leaving[kind] -= takes
                 comes = arriving[kind] > 0 and rng.random() < 0.5
                 arriving[kind] -= comes
@@ -133,8 +133,8 @@ def test_small_copies_leave_one_every_second_cycle():
                 coming.append(words_take)
             held -= taken
             assert held >= 0
-            ctx.set(dut.loop_stb, taken)
-            ctx.set(dut.loop_level, held + taken)
+            ctx.set(dut.loop.taken, taken)
+            ctx.set(dut.loop.level, held + taken)
 
     async def drain(ctx):
         _, cycles = await receive(ctx, dut.o, 2 * copies)
