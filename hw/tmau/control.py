@@ -1,6 +1,6 @@
 """The TMAU as a processor sees it over registers: parameters, status, error record, interrupt, performance counters."""
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Mux
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
@@ -9,7 +9,9 @@ from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 
 from ..bus.axi4_lite import AccessLayout, AnswerLayout
 from ..bus.csr import RegisterFile
+from ..bus.status import ErrorRecord, connect_status
 from ..lib.join import join
+from .layouts import ErrorLayout
 from .signatures import ControlSignature
 
 __all__ = ["Control"]
@@ -46,7 +48,7 @@ class Control(wiring.Component):
         join(m, registers=registers.answers, answers=flipped(self.answers))
 
         params, datapath = self.params, self.datapath
-        done, events, refused = datapath.done, datapath.events, datapath.refused
+        done, events = datapath.done, datapath.events
         failed = done.valid & (done.record.code != Error.NONE)
         completed = done.valid & (done.record.code == Error.NONE)
         m.d.comb += [
@@ -59,12 +61,10 @@ class Control(wiring.Component):
             registers.params2.smem_bytes.eq(params.smem.size_bytes),
             registers.status.idle.eq(datapath.idle),
             registers.status.queue_level.eq(datapath.queue_level),
-            registers.irq_status_set.error.eq(failed | refused.valid),
             registers.irq_status_set.done.eq(completed),
             datapath.invalidate_descriptors.eq(registers.control.invalidate_descriptors),
-            self.irq.eq((registers.irq_status.as_value() & registers.irq_enable.as_value()).any()),
         ]
-        self._record_errors(m, registers, failed)
+        errors = self._record_errors(m, registers, failed)
         self._show_windows(m, registers)
 
         counted = {
@@ -84,42 +84,29 @@ class Control(wiring.Component):
             "write_beats": events.write_beat,
             "write_bytes": Mux(completed & done.stored, done.bytes, 0),
         }
-        for name, increment in counted.items():
-            count = Signal(32, name=name)
-            m.d.sync += count.eq(Mux(registers.control.clear_counters, 0, count + increment))
-            m.d.comb += getattr(registers, name).count.eq(count)
+        m.d.comb += self.irq.eq(connect_status(m, registers, errors, counted))
         return m
 
     def _record_errors(self, m, registers, failed):
-        """Keeps the first error and counts all. Of two in the same cycle the command's is the first."""
+        """Of two errors in the same cycle the command's is the first."""
         record, refused = self.datapath.done.record, self.datapath.refused
-        kept = Signal.like(record)
-        count, total = Signal(32), Signal(33)
-        # A clear forgets what was before, not what comes in the same cycle.
-        clear = registers.control.clear_error
-        m.d.comb += total.eq(Mux(clear, 0, count) + failed + refused.valid)
-        m.d.sync += count.eq(Mux(total[32], 0xFFFF_FFFF, total))
-        with m.If(clear):
-            m.d.sync += kept.eq(0)
-        with m.If(failed | refused.valid):
-            with m.If(clear | (kept.code == Error.NONE)):
-                m.d.sync += kept.eq(record)
-                with m.If(~failed):
-                    m.d.sync += [
-                        kept.code.eq(Error.BARRIER_OPERATION),
-                        kept.tag.eq(0),
-                        kept.field.eq(0),
-                        kept.value.eq(refused.address),
-                    ]
+        m.submodules.errors = errors = ErrorRecord(ErrorLayout())
+        m.d.comb += [errors.errors.eq(failed + refused.valid), errors.record.eq(record)]
+        with m.If(~failed):
+            m.d.comb += [
+                errors.record.code.eq(Error.BARRIER_OPERATION),
+                errors.record.tag.eq(0),
+                errors.record.field.eq(0),
+                errors.record.value.eq(refused.address),
+            ]
         m.d.comb += [
-            registers.status.error.eq(kept.code != Error.NONE),
-            registers.error.code.eq(kept.code),
-            registers.error.field.eq(kept.field),
-            registers.error.tag.eq(kept.tag),
-            registers.error_value_lo.value.eq(kept.value[:32]),
-            registers.error_value_hi.value.eq(kept.value[32:]),
-            registers.error_count.count.eq(count),
+            registers.error.code.eq(errors.kept.code),
+            registers.error.field.eq(errors.kept.field),
+            registers.error.tag.eq(errors.kept.tag),
+            registers.error_value_lo.value.eq(errors.kept.value[:32]),
+            registers.error_value_hi.value.eq(errors.kept.value[32:]),
         ]
+        return errors
 
     def _show_windows(self, m, registers):
         """Windows in pages and lines that exist: one that begins behind the memory holds nothing."""
