@@ -72,73 +72,26 @@ class BarrierUnit(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        landed, requests, results = self.landed, self.requests, self.results
-
-        # Cycle w: choose an operation and read its barrier.
+        m.submodules.decode = decode = BarrierDecode(self._params)
+        m.submodules.update = update = BarrierUpdate()
         busy = Signal()  # an operation is being worked out
         busy_landed = Signal()  # it is one of landed bytes
-        turn = self.turn
-        may_answer = ~results.valid | results.ready
-        may_request = Signal()
-        go_landed, go_request = Signal(), Signal()
-        m.d.comb += [
-            may_request.eq(requests.valid & ~busy & may_answer),
-            landed.ready.eq(~(busy & busy_landed) & ~(may_request & turn)),
-            requests.ready.eq(~busy & may_answer & (~landed.valid | turn)),
-            go_landed.eq(landed.valid & landed.ready),
-            go_request.eq(requests.valid & requests.ready),
-        ]
-        with m.If(go_landed):
-            m.d.sync += turn.eq(may_request)
-        with m.Elif(go_request):
-            m.d.sync += turn.eq(0)
-
-        m.submodules.decode = decode = BarrierDecode(self._params)
-        chosen = decode.request
-        m.d.comb += [
-            chosen.op.eq(Mux(go_landed, BarrierOp.COMPLETE_TX, requests.payload.op)),
-            chosen.address.eq(Mux(go_landed, landed.payload.barrier, requests.payload.address)),
-            chosen.value.eq(Mux(go_landed, landed.payload.bytes, requests.payload.value)),
-            self.fetches.valid.eq(go_landed | go_request),
-            self.fetches.payload.eq(chosen.address[4:]),
-        ]
-
-        # Cycle w + 1: work it out.
-        operation = Signal(OperationLayout())
         address = Signal(self._params.addr_width)
-        ahead = Signal()  # the write-back register, and not what was read, is the barrier's state
-        kept_state = Signal(packed_layout(BARRIER))
-        kept_word = Signal(self._params.addr_width - 3)  # the barrier that the write-back register holds
-        dirty = Signal()  # it is ahead of the memory
+        operation = Signal(OperationLayout())
+
+        # Cycle w: choose an operation and read its barrier.
+        go_landed, go_request = self._choose(m, decode.request, busy, busy_landed)
         m.d.sync += [
             busy.eq(go_landed | go_request),
             busy_landed.eq(go_landed),
             operation.eq(decode.operation),
-            address.eq(chosen.address),
-            ahead.eq(Mux(busy, address[3:] == chosen.address[3:], dirty & (kept_word == chosen.address[3:]))),
+            address.eq(decode.request.address),
         ]
-        m.submodules.update = update = BarrierUpdate()
-        m.d.comb += [
-            update.operation.eq(operation),
-            update.before.eq(Mux(ahead, kept_state, self.fetched.word_select(address[3], BARRIER.bits))),
-        ]
-
-        # From cycle w + 2 on: state, answer and strobes. The register follows every operation, also one that changes
-        # nothing: the next one on the same barrier need not know what this one did.
-        back = self.write_back
-        m.d.comb += [
-            back.valid.eq(dirty),
-            back.urgent.eq(busy & ~ahead),
-            back.payload.chunk.eq(kept_word[1:]),
-            back.payload.data.eq(Cat(kept_state, kept_state)),
-            back.payload.strobe.eq(Mux(kept_word[0], 0xFF00, 0x00FF)),
-        ]
-        still_dirty = dirty & ~back.taken  # if another barrier takes its place, urgent saw to it that it is taken
-        with m.If(busy):
-            m.d.sync += [kept_state.eq(update.after), kept_word.eq(address[3:]), dirty.eq(update.changed | still_dirty)]
-        with m.Elif(back.taken):
-            m.d.sync += dirty.eq(0)
-
+        # Cycle w + 1: work it out.
+        m.d.comb += update.operation.eq(operation)
+        self._update_state(m, update, busy, address, decode.request.address)
+        # From cycle w + 2 on: the answer and the strobes.
+        results = self.results
         with m.If(results.ready):
             m.d.sync += results.valid.eq(0)
         with m.If(busy & ~busy_landed):
@@ -150,3 +103,52 @@ class BarrierUnit(wiring.Component):
             self.refused.address.eq(address),
         ]
         return m
+
+    def _choose(self, m, chosen, busy, busy_landed):
+        """Which of the two goes: landed bytes, a request, or neither."""
+        landed, requests, turn = self.landed, self.requests, self.turn
+        may_answer = ~self.results.valid | self.results.ready
+        may_request, go_landed, go_request = Signal(), Signal(), Signal()
+        m.d.comb += [
+            may_request.eq(requests.valid & ~busy & may_answer),
+            landed.ready.eq(~(busy & busy_landed) & ~(may_request & turn)),
+            requests.ready.eq(~busy & may_answer & (~landed.valid | turn)),
+            go_landed.eq(landed.valid & landed.ready),
+            go_request.eq(requests.valid & requests.ready),
+            chosen.op.eq(Mux(go_landed, BarrierOp.COMPLETE_TX, requests.payload.op)),
+            chosen.address.eq(Mux(go_landed, landed.payload.barrier, requests.payload.address)),
+            chosen.value.eq(Mux(go_landed, landed.payload.bytes, requests.payload.value)),
+            self.fetches.valid.eq(go_landed | go_request),
+            self.fetches.payload.eq(chosen.address[4:]),
+        ]
+        with m.If(go_landed):
+            m.d.sync += turn.eq(may_request)
+        with m.Elif(go_request):
+            m.d.sync += turn.eq(0)
+        return go_landed, go_request
+
+    def _update_state(self, m, update, busy, address, next_address):
+        """The barrier's state before the operation at ``address``; and after it, in the write-back register.
+
+        The register follows every operation, also one that changes nothing: the next one on the same barrier need not
+        know what this one did.
+        """
+        back = self.write_back
+        kept_state = Signal(packed_layout(BARRIER))
+        kept_word = Signal(self._params.addr_width - 3)  # the barrier that the write-back register holds
+        dirty = Signal()  # it is ahead of the memory
+        ahead = Signal()  # the write-back register, and not what was read, is the barrier's state
+        m.d.sync += ahead.eq(Mux(busy, address[3:] == next_address[3:], dirty & (kept_word == next_address[3:])))
+        m.d.comb += [
+            update.before.eq(Mux(ahead, kept_state, self.fetched.word_select(address[3], BARRIER.bits))),
+            back.valid.eq(dirty),
+            back.urgent.eq(busy & ~ahead),
+            back.payload.chunk.eq(kept_word[1:]),
+            back.payload.data.eq(Cat(kept_state, kept_state)),
+            back.payload.strobe.eq(Mux(kept_word[0], 0xFF00, 0x00FF)),
+        ]
+        still_dirty = dirty & ~back.taken  # if another barrier takes its place, urgent saw to it that it is taken
+        with m.If(busy):
+            m.d.sync += [kept_state.eq(update.after), kept_word.eq(address[3:]), dirty.eq(update.changed | still_dirty)]
+        with m.Elif(back.taken):
+            m.d.sync += dirty.eq(0)

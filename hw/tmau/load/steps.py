@@ -42,7 +42,7 @@ class StepGenerator(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        params, run = self._params, self.run
+        run = self.run
         cursor, word_end, started, drained = self.cursor, self.word_end, self.started, self.drained
 
         line = cursor[7:]
@@ -72,7 +72,7 @@ class StepGenerator(wiring.Component):
             """Of an address more than the start of the line, at most a line past its end."""
             return Cat(address[:7], address[7] ^ line[0])
 
-        step = Signal(StepLayout(params))
+        step = Signal(StepLayout(self._params))
         piece = step.piece
         reuse = ~started & run.shared
         m.d.comb += [
@@ -89,27 +89,31 @@ class StepGenerator(wiring.Component):
             step.context.eq(run.context),
         ]
 
+        self._advance(m, step, next_cursor, word, more, done)
+        return m
+
+    def _advance(self, m, step, next_cursor, word, more, done):
+        """The registers: the step leaves, and the next run comes with the last one of this."""
         advance = ~self.steps.valid | self.steps.ready
         m.d.comb += self.runs.ready.eq(~self.busy | (advance & done))
         with m.If(advance):
             m.d.sync += self.steps.valid.eq(self.busy)
             with m.If(self.busy):
-                m.d.sync += [self.steps.payload.eq(step), cursor.eq(next_cursor)]
+                m.d.sync += [self.steps.payload.eq(step), self.cursor.eq(next_cursor)]
                 with m.If(word):
                     m.d.sync += [
-                        word_end.eq(word_end + params.bus_bytes),
-                        started.eq(1),
-                        drained.eq(~more),
-                        self.held.eq(word_end),
+                        self.word_end.eq(self.word_end + self._params.bus_bytes),
+                        self.started.eq(1),
+                        self.drained.eq(~more),
+                        self.held.eq(self.word_end),
                     ]
         with m.If(self.runs.ready):
             arriving = self.runs.payload
             m.d.sync += [
                 self.busy.eq(self.runs.valid),
-                run.eq(arriving),
-                cursor.eq(arriving.start),
-                word_end.eq(arriving.word_end),
-                started.eq(0),
-                drained.eq(~arriving.inside),
+                self.run.eq(arriving),
+                self.cursor.eq(arriving.start),
+                self.word_end.eq(arriving.word_end),
+                self.started.eq(0),
+                self.drained.eq(~arriving.inside),
             ]
-        return m
