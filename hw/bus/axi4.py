@@ -16,7 +16,7 @@ __all__ = [
 ]
 
 #: ARCACHE, AWCACHE: an interconnect may merge and split, but neither keep nor answer writes before they are done, so
-#: that whoever reads after the answer finds the new bytes.
+#: that a read after the answer finds the new bytes.
 MODIFIABLE = 0b0010
 
 #: ARPROT, AWPROT.
@@ -37,7 +37,7 @@ class Response(enum.Enum, shape=2):
     OKAY = 0
     EXOKAY = 1  #: answer to an exclusive access
     SLVERR = 2  #: the subordinate refused
-    DECERR = 3  #: nobody lives at this address
+    DECERR = 3  #: no subordinate has this address
 
 
 class _Axi4Signature(wiring.Signature):

@@ -191,7 +191,7 @@ class Axi4LiteBridge(wiring.Component):
 class AccessSplit(wiring.Component):
     """Sends each access to one of two targets by one bit of its address.
 
-    Combinational. Of use only behind somebody who waits for each answer before the next access, such as
+    Combinational. Of use only behind a block that waits for each answer before the next access, such as
     :class:`Axi4LiteBridge`.
 
     Parameters
@@ -237,7 +237,7 @@ class AccessSplit(wiring.Component):
             m.d.comb += self.low_accesses.valid.eq(self.accesses.valid)
             m.d.comb += self.accesses.ready.eq(self.low_accesses.ready)
 
-        # Only the target that was asked answers.
+        # Only the target of the access answers.
         with m.If(self.high_answers.valid):
             m.d.comb += self.answers.payload.eq(self.high_answers.payload)
         with m.Else():

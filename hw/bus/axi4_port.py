@@ -79,7 +79,7 @@ class ReadPort(wiring.Component):
             bus_bytes=bus_bytes,
             max_burst=max_burst,
         )
-        self.fetching = Signal()  # all of a descriptor has been asked for, and not all of it has come
+        self.fetching = Signal()  # all of a descriptor has been requested, and not all of it has come
         self.received = Signal(range(self._descriptor_words))  # words of the current descriptor that have come
         super().__init__(
             {

@@ -1,4 +1,4 @@
-"""What passes between those who read memory and the AXI4 read port: ranges, bursts, and the words that come."""
+"""What passes between those that read memory and the AXI4 read port: ranges, bursts, and the words that come."""
 
 from amaranth import unsigned
 from amaranth.lib import data

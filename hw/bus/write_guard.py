@@ -1,4 +1,4 @@
-"""Isolation: the last room before the write port."""
+"""Isolation: the last block before the write port."""
 
 from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import wiring
@@ -17,7 +17,7 @@ _AHEAD = 16
 
 
 class WriteGuard(wiring.Component):
-    """Lets only those bursts pass that write inside the window, whatever the rooms before it do.
+    """Lets only those bursts pass that write inside the window, whatever the blocks before it do.
 
     A burst outside becomes empty and refused, so that its response comes in its turn and says error; its words are
     swallowed. Combinational from inputs to outputs; one burst and one word a cycle. A burst must be taken before its
@@ -65,7 +65,7 @@ class WriteGuard(wiring.Component):
     def _pass_bursts(self, m):
         burst, o, noted = self.i.bursts, self.o.bursts, self.sequencer.bursts
         place, page = burst.payload.word[: self._page_log2], burst.payload.word[self._page_log2 :]
-        crosses = Signal()  # no room makes such a burst; it would leave the page that is looked at
+        crosses = Signal()  # no block makes such a burst; it would leave the page that is looked at
         outside = Signal()
         m.d.comb += [
             crosses.eq((place + burst.payload.beats_minus_one) >> self._page_log2 != 0),

@@ -24,7 +24,7 @@ class WritePort(wiring.Component):
 
     One register from bursts to AW and from words to W, none from B to the responses; one burst and one word a cycle.
     Words may pass on W before or after the request of their burst on AW; neither channel waits for the other. A burst
-    must be taken before its words are, so that whoever makes both must not wait with a burst for an earlier word.
+    must be taken before its words are, so that a block that makes both must not wait with a burst for an earlier word.
 
     A burst holds one of ``max_outstanding`` credits from the cycle in which it is taken until its response. A queue in
     memory keeps what the response will say.

@@ -21,7 +21,7 @@ class WriteBurstLayout(data.StructLayout):
             {
                 "word": unsigned(addr_width - (bus_bytes.bit_length() - 1)),  # byte address of its first bus word >> …
                 "beats_minus_one": unsigned(8),
-                "empty": unsigned(1),  # no burst, and no words: only a response is wanted, in its turn
+                "empty": unsigned(1),  # no burst, and no words: only a response is due, in its turn
                 "refused": unsigned(1),  # empty, and the response says error; only guard and reducer set it
                 "last": unsigned(1),  # last of a transfer; comes back with the response
                 "reduction": unsigned(4),  # golden.spec.Reduction

@@ -1,4 +1,4 @@
-"""One stream for several rooms."""
+"""One stream for several blocks."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring

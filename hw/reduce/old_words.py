@@ -22,8 +22,8 @@ _MOST_WORDS = 1024
 class OldWordReader(wiring.Component):
     """Reads the words of each burst before it goes on.
 
-    A burst is taken, and its words are asked for, when all earlier ones that share a word with it have been written,
-    and when there is room for its words, which are therefore always taken from the bus. It goes on when all have come.
+    A burst is taken, and its words are requested, when all earlier ones that share a word with it have been written,
+    and when there is space for its words, which are therefore always taken from the bus. It goes on when all have come.
     If one came with an error, it goes on as empty and refused, and its words come all the same.
 
     Latency: one cycle from a burst to AR, and two from the last word to the burst. One burst and one word a cycle.

@@ -24,7 +24,7 @@ _AHEAD = 16
 class Reducer(wiring.Component):
     """Combines the words of reducing bursts with what memory holds; other bursts pass.
 
-    The old words of a reducing burst are asked for when nothing under way can change them any more: all plain bursts
+    The old words of a reducing burst are requested when nothing under way can change them any more: all plain bursts
     before have their responses, and so have all reducing bursts before that share a word with it. The burst goes on
     when its old words have come, and its words are made when their sources come. So no write of the bus waits for its
     own read, and no read for a write. If an old word came with an error, the burst goes on as refused, and its words

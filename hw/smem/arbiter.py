@@ -1,4 +1,4 @@
-"""Who reads and who writes the banks in each cycle."""
+"""Arbitration of the reads and of the writes of the banks, cycle by cycle."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring

@@ -19,9 +19,9 @@ class BarrierUnit(wiring.Component):
 
     An operation in cycle w (its handshake) reads the memory in w, is worked out in w + 1, and from w + 2 on its new
     state is in the *write-back register*, its answer and ``flip`` or ``refused`` are visible. The register
-    holds one barrier and is written to memory when the write side has room, or when another barrier takes its place;
-    operations on the barrier that it holds use it in place of the memory. Whoever else reads a barrier from memory may
-    thus see it late; writing a live barrier other than through operations is a mistake of software, but disturbs no
+    holds one barrier and is written to memory when the write side is free, or when another barrier takes its place;
+    operations on the barrier that it holds use it in place of the memory. A read of a barrier from memory may thus
+    come too early; writing a live barrier other than through operations is a mistake of software, but disturbs no
     other barrier.
 
     Landed bytes go before requests, except that a request which could go is passed over once at most. A request does
@@ -130,8 +130,8 @@ class BarrierUnit(wiring.Component):
     def _update_state(self, m, update, busy, address, next_address):
         """The barrier's state before the operation at ``address``; and after it, in the write-back register.
 
-        The register follows every operation, also one that changes nothing: the next one on the same barrier need not
-        know what this one did.
+        The register follows every operation, also one that changes nothing: the next one on the same barrier does not
+        depend on what this one did.
         """
         back = self.write_back
         kept_state = Signal(packed_layout(BARRIER))

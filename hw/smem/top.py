@@ -26,7 +26,7 @@ __all__ = ["SharedMemory"]
 class SharedMemory(wiring.Component):
     """Eight banks of 16 bytes with one write side and one read side, and barriers in them.
 
-    Whoever writes a line and hands over its ``landed`` bytes in the same cycle w, or later, can rely on this: if no
+    For a line that is written with its ``landed`` bytes in the same cycle w, or before them, this holds: if no
     operation of a processor was accepted in w - 1 and none has been passed over, ``landed`` is accepted at once, and
     from w + 2 on ``flip`` has pulsed, try_wait answers that the phase is complete, and reads see the line.
 

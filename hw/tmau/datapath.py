@@ -1,4 +1,4 @@
-"""The TMAU's data path: connections between the front, the walkers, the two halves and the bus, nothing else."""
+"""The TMAU's data path: connections between the front, the walkers, the two paths and the bus, nothing else."""
 
 from amaranth import Module, Signal, unsigned
 from amaranth.lib import stream, wiring
@@ -32,7 +32,7 @@ __all__ = ["TmauDatapath"]
 
 
 class TmauDatapath(wiring.Component):
-    """The rooms of docs/architecture.md, from commands to lines of shared memory and back.
+    """The blocks of docs/architecture.md, from commands to lines of shared memory and back.
 
     Members
     -------
@@ -80,7 +80,7 @@ class TmauDatapath(wiring.Component):
         m.submodules.staged = staged = Queue(StagedLineLayout(params), params.stage_lines)
         m.submodules.finish = finish = Finisher(params)
 
-        # The request half.
+        # The request path.
         join(m, commands=flipped(self.commands), front=front.commands)
         join(m, front=front.walks, tiles=tiles.i)
         join(m, front=front.pixel_walks, pixels=pixels.i)
@@ -92,7 +92,7 @@ class TmauDatapath(wiring.Component):
         join(m, front=front.fetch, port=port.descriptors)
         join(m, port=port.descriptor_words, front=front.words)
 
-        # The halves, and what passes between them.
+        # The paths, and what passes between them.
         join(m, front=front.load_transfers, load=load.transfers)
         join(m, requests=requests.rows, load=load.rows)
         join(m, port=port.words, load=load.words)
@@ -128,7 +128,7 @@ class TmauDatapath(wiring.Component):
         return m
 
     def _bus(self, m, port, store):
-        """The chain of writes, and who reads; returns the write port."""
+        """The chain of writes, and the reads; returns the write port."""
         params, bus = self.params, {"addr_width": self.params.addr_width, "bus_bytes": self.params.bus_bytes}
         m.submodules.reducer = reducer = Reducer(**bus, max_burst=params.max_burst)
         m.submodules.guard = guard = WriteGuard(**bus)
@@ -168,7 +168,7 @@ class TmauDatapath(wiring.Component):
     def _observe(self, m, front, port, write_port, load):
         params, control, events = self.params, self.control, self.control.events
         accepted = self.commands.valid & self.commands.ready
-        # Commands in the queue, in the rooms of the front, and in the two halves.
+        # Commands in the queue, in the blocks of the front, and in the two paths.
         under_way = Signal(range(params.queue_depth + 16 + 2 * (params.commands_in_flight + params.max_outstanding)))
         m.d.sync += under_way.eq(under_way + accepted - self.control.done.valid)
         m.d.comb += [

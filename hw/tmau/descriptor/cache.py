@@ -22,10 +22,10 @@ _LINE_LOG2 = 6  # descriptors are 64-byte aligned
 class DescriptorCache(wiring.Component):
     """Fully associative cache of checked descriptors, in front of setup.
 
-    Commands leave in order, one a cycle on hits, with a latency of 1. A miss asks for the descriptor in the cycle in
+    Commands leave in order, one a cycle on hits, with a latency of 1. A miss requests the descriptor in the cycle in
     which the command is offered and hands the command on four cycles after the last word has come. While a command
-    waits for setup behind this room, the next one already looks its descriptor up here, and fetches it if need be: that
-    is the prefetch. Descriptors that break a rule, or came with a bus error, are not kept.
+    waits for setup behind this block, the next one looks its descriptor up here already, and fetches it if need be:
+    that is the prefetch. Descriptors that break a rule, or came with a bus error, are not kept.
 
     A REPLACE drops the descriptor that it changes. No command behind it leaves, or is looked up, until the change is in
     memory.
@@ -39,7 +39,7 @@ class DescriptorCache(wiring.Component):
     windows : In(WindowsLayout)
         Descriptors outside the global window are neither fetched nor used.
     quiescent : In(1)
-        No command is in a room behind this one, and none at ``o``.
+        No command is in a block behind this one, and none at ``o``.
     fetch : Out(stream of params.addr_width)
         Global byte address of a descriptor to be read.
     words : In(stream of DescriptorWordLayout)
@@ -47,7 +47,7 @@ class DescriptorCache(wiring.Component):
     invalidate_all : In(1)
         Strobe: drop every descriptor. One that is being fetched serves its command and is then dropped.
     hit_stb, miss_stb : Out(1)
-        A command found its descriptor, or asked for it.
+        A command found its descriptor, or requested it.
     """
 
     def __init__(self, params):

@@ -27,7 +27,7 @@ class DescriptorRules(wiring.Component):
         The bus answered with an error.
     fault : Out(FaultLayout)
         Lowest code, then lowest field number; the value of an array field is that of its first offending element. Code
-        NONE if every rule holds. A bus error is DESCRIPTOR_READ with value 0: the address is known to who asked.
+        NONE if every rule holds. A bus error is DESCRIPTOR_READ with value 0: the address is added later.
     """
 
     raw: In(packed_layout(DESCRIPTOR))
@@ -76,7 +76,7 @@ class DescriptorRules(wiring.Component):
         dims = range(5)
         used = [raw.rank > d for d in dims]
         interleaved, im2col = raw.interleave != Interleave.NONE, raw.mode == Mode.IM2COL
-        # Address bits that alignment wants zero.
+        # Address bits that alignment requires to be zero.
         low_bits = Signal(5)
         m.d.comb += low_bits.eq(
             Mux(raw.unaligned, self._element_bytes() - 1, Mux(raw.interleave == Interleave.B32, 31, 15))

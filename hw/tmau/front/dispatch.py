@@ -1,4 +1,4 @@
-"""Dispatch: jobs of all kinds of setup to their walkers and their halves, in order."""
+"""Dispatch: jobs of all kinds of setup to their walkers and their paths, in order."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -12,7 +12,7 @@ __all__ = ["Dispatch"]
 
 
 class Dispatch(wiring.Component):
-    """Splits every job into its transfer, for one of the halves, and its walk, for one of the walkers.
+    """Splits every job into its transfer, for one of the paths, and its walk, for one of the walkers.
 
     Combinational, one job a cycle. Both parts leave independently, but the walk no earlier than the transfer. As runs
     of both walkers meet in one stream, a walk waits while the other walker is walking.
@@ -21,20 +21,20 @@ class Dispatch(wiring.Component):
     -------
     jobs : In(array of 2 stream of JobLayout)
     refused : In(array of 3 stream of ErrorLayout)
-        Of three rooms, of which one at a time has something to offer.
+        Of three blocks, of which one at a time has something to offer.
     walks : Out(stream of WalkLayout)
     pixel_walks : Out(stream of PixelWalkLayout)
     tile_busy, pixel_busy : In(1)
         The walker is walking; from the cycle after it took a walk until it has handed out the last run.
     load_transfers, store_transfers : Out(stream of TransferLayout)
     finished : Out(stream of ErrorLayout)
-        Commands that ended in a room.
+        Commands that ended in setup.
     store_stb : Out(1)
-        Strobe: a job goes to the store half.
+        Strobe: a job goes to the store path.
     load_completed, store_completed : In(1)
-        Strobe: a half has completed a job that is not quiet.
+        Strobe: a path has completed a job that is not quiet.
     moving : Out(range(16 + 2 * (params.commands_in_flight + params.max_outstanding)))
-        Jobs that are not quiet, in the halves.
+        Jobs that are not quiet, in the paths.
     """
 
     def __init__(self, params):

@@ -16,15 +16,15 @@ __all__ = ["Finisher"]
 class Finisher(wiring.Component):
     """Ends commands, at most one a cycle; the three that end them take turns.
 
-    A transfer that came with a bus error does not complete its barrier, and one of the store half has none.
+    A transfer that came with a bus error does not complete its barrier, and one of the store path has none.
 
     Members
     -------
     completions : In(stream of CompletionLayout)
-        From the load half: transfers whose last line is being written in this cycle or has been. Taken together with
+        From the load path: transfers whose last line is being written in this cycle or has been. Taken together with
         ``landed``.
     stores : In(stream of CompletionLayout)
-        From the store half: transfers whose last burst is acknowledged.
+        From the store path: transfers whose last burst is acknowledged.
     finished : In(stream of ErrorLayout)
         Commands that moved nothing.
     landed : Out(stream of LandedLayout)

@@ -42,18 +42,18 @@ class Front(wiring.Component):
     tile_busy, pixel_busy : In(1)
         A walker is walking.
     load_transfers, store_transfers : Out(stream of TransferLayout)
-        To the halves.
+        To the paths.
     finished : Out(stream of ErrorLayout)
         Commands that end here.
     load_completed, store_completed : In(1)
         Strobe: a transfer that is not quiet is complete.
     store_read, store_done : In(1)
-        Strobe for each transfer of the store half, in order: its source has been read, it is complete.
+        Strobe for each transfer of the store path, in order: its source has been read, it is complete.
     loop : In(QueueStateSignature(params.loop_words))
     stage : In(QueueStateSignature(params.stage_lines))
         The queues between the paths; see ``Exchange``.
     hit_stb, miss_stb : Out(1)
-        A command found its descriptor, or asked for it.
+        A command found its descriptor, or requested it.
     queue_level : Out(range(params.queue_depth + 1))
         Commands that wait in the queue.
     """
@@ -104,17 +104,17 @@ class Front(wiring.Component):
         join(m, cache=cache.fetch, fetch=flipped(self.fetch))
         join(m, words=flipped(self.words), cache=cache.words)
         join(m, cache=cache.o, router=router.i)
-        rooms = (
+        kinds = (
             (router.tensors, setup, dispatch.jobs[0]),
             (router.blocks, block, exchange.i[0]),
             (router.lanes, lanes, exchange.i[1]),
         )
-        for number, (commands, room, jobs) in enumerate(rooms):
-            join(m, router=commands, room=room.i)
-            join(m, room=room.jobs, next=jobs)
-            join(m, room=room.finished, dispatch=dispatch.refused[number])
-            m.d.comb += room.windows.eq(self.windows)
-        # What exchange has taken from them is still in front of commands for another room.
+        for number, (commands, kind, jobs) in enumerate(kinds):
+            join(m, router=commands, kind=kind.i)
+            join(m, kind=kind.jobs, next=jobs)
+            join(m, kind=kind.finished, dispatch=dispatch.refused[number])
+            m.d.comb += kind.windows.eq(self.windows)
+        # What exchange has taken from them is still in front of commands for another kind of setup.
         m.d.comb += router.busy.eq(Cat(setup.busy, block.busy | exchange.busy, lanes.busy))
 
         join(m, loop=flipped(self.loop), exchange=exchange.loop)

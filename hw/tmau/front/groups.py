@@ -16,14 +16,14 @@ __all__ = ["GroupTracker"]
 class GroupTracker(wiring.Component):
     """Counts committed groups whose jobs are not all done, and those whose sources are not all read.
 
-    Jobs are numbered in the order in which they go to the store half. A group is known by the number that follows its
-    last job, and finished when the store half has come to that number; so an empty group is finished with the one
+    Jobs are numbered in the order in which they go to the store path. A group is known by the number that follows its
+    last job, and finished when the store path has come to that number; so an empty group is finished with the one
     before it. Counts are exact two cycles after a strobe, and before that never too small.
 
     Members
     -------
     issued : In(1)
-        Strobe: a job goes to the store half.
+        Strobe: a job goes to the store path.
     read_stb, done_stb : In(1)
         Strobe for each job, in order, after ``issued``: its source has been read; it is complete.
     commit : In(1)
@@ -33,7 +33,7 @@ class GroupTracker(wiring.Component):
     """
 
     def __init__(self, params):
-        # Bits of a job's number. Half of the numbers is more than jobs can be in the store half.
+        # Bits of a job's number. Half of the numbers is more than jobs can be in the store path.
         self._width = 6 + (params.commands_in_flight + params.max_outstanding).bit_length()
         super().__init__(
             {

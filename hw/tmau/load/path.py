@@ -1,4 +1,4 @@
-"""The load half: from bus words to lines of shared memory; connections only."""
+"""The load path: from bus words to lines of shared memory; connections only."""
 
 from amaranth import Module
 from amaranth.lib import stream, wiring
@@ -29,10 +29,10 @@ class LoadPath(wiring.Component):
     words : In(stream of WordLayout)
         From the bus, in the order of the requests.
     loop : In(stream of WordLayout)
-        From the store half, for transfers with ``loop``.
+        From the store path, for transfers with ``loop``.
     writes : Out(stream of LineLayout)
     staged : Out(stream of StagedLineLayout)
-        To the store half, of transfers with ``stage``.
+        To the store path, of transfers with ``stage``.
     fetch : Out(LineReadSignature(params.smem))
         Lines of shared memory that a reduction changes: read in the cycle of the handshake.
     completions : Out(stream of CompletionLayout)

@@ -27,7 +27,7 @@ class Realigner(wiring.Component):
     words : In(stream of WordLayout)
         From the bus, in the order in which the steps pull them.
     loop : In(stream of WordLayout)
-        From the store half, for the steps of transfers with ``loop``.
+        From the store path, for the steps of transfers with ``loop``.
     aligned : Out(stream of AlignedLayout)
     stall_data : Out(1)
         In this cycle a step waits for its word.

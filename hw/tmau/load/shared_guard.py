@@ -13,7 +13,7 @@ __all__ = ["SharedGuard"]
 class SharedGuard(wiring.Component):
     """Passes lines and landed bytes on; those that lie outside the window are swallowed.
 
-    Setup has refused every command that would leave the window, so nothing is swallowed unless a room before this one
+    Setup has refused every command that would leave the window, so nothing is swallowed unless a block before this one
     is wrong. Combinational.
 
     Members

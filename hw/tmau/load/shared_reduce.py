@@ -18,11 +18,11 @@ _STEPS = BANKS + ReduceLane.LATENCY
 
 
 class SharedReducer(wiring.Component):
-    """Passes lines on, to shared memory or to the store half, and combines those of reductions with what lies there.
+    """Passes lines on, to shared memory or to the store path, and combines those of reductions with what lies there.
 
     A line without a reduction passes combinationally, one a cycle. One with a reduction is fetched, combined sixteen
-    bytes a cycle and then written: 11 + ``ReduceLane.LATENCY`` cycles, unless somebody stalls. It is accepted when it
-    is written, so that the transfer's completion does not come before, and as there is never more than one line, none
+    bytes a cycle and then written: 11 + ``ReduceLane.LATENCY`` cycles, unless a port stalls. It is accepted when it is
+    written, so that the transfer's completion does not come before, and as there is never more than one line, none
     is fetched that is still to be written.
 
     Members

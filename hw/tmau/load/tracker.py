@@ -1,4 +1,4 @@
-"""Response tracker: what the load half must know of every read in flight."""
+"""Response tracker: what the load path needs of every read in flight."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring

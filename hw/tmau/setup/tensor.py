@@ -182,7 +182,7 @@ class Setup(wiring.Component):
         self._walks(m, first, fold, store, job)
 
     def _transfer(self, m, first, fold, store, transfer):
-        """What the half that makes the transfer must know."""
+        """What the path that makes the transfer needs."""
         command, checked = first.lookup.command, first.lookup.checked
         immediate = store & command.fill
         m.d.comb += [

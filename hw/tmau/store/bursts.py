@@ -29,10 +29,10 @@ class _AskedLayout(data.StructLayout):
 
 
 class WriteGenerator(wiring.Component):
-    """Asks for every bus word that a run touches, in as few bursts as page boundary and ``max_burst`` allow.
+    """Requests every bus word that a run touches, in as few bursts as page boundary and ``max_burst`` allow.
 
     Exactly one burst of a transfer has ``last``: the last one of its last run, or, if that is empty, an empty one.
-    Runs with ``loop`` ask for nothing. Latency: one cycle from a run to its first burst. Throughput: one burst a cycle.
+    Runs with ``loop`` request nothing. Latency: one cycle from a run to its first burst. Throughput: one burst a cycle.
 
     Members
     -------

@@ -11,7 +11,7 @@ __all__ = ["EndLayout", "FetchedLayout", "StoreContextLayout", "StoredRunLayout"
 
 
 class StoreContextLayout(data.StructLayout):
-    """What the rooms after the tracker need of a transfer; each member means the same as in ``TransferLayout``."""
+    """What the stages after the tracker need of a transfer; each member means the same as in ``TransferLayout``."""
 
     def __init__(self, params):
         members = ("tag", "quiet", "bytes", "swizzle", "fill", "immediate", "loop", "stage", "reduction", "element")

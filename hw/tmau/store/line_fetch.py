@@ -20,10 +20,10 @@ ENTRIES = 4
 
 
 class LineFetcher(wiring.Component):
-    """Takes a line from shared memory, from the load half, or made of the fill, for each step that needs one.
+    """Takes a line from shared memory, from the load path, or made of the fill, for each step that needs one.
 
     A line of shared memory comes in the cycle after its fetch and must be taken then. So a step starts only when there
-    is room for what becomes of it, and then passes without a pause; steps with a word or an end take one of
+    is space for what becomes of it, and then passes without a pause; steps with a word or an end take one of
     ``ENTRIES`` places until ``left`` gives it back.
 
     Latency: two cycles. Throughput: one step a cycle; a staged line every second cycle.
@@ -62,14 +62,14 @@ class LineFetcher(wiring.Component):
         # First cycle: the fetch.
         pending, fetched = Signal(), Signal.like(step)
         takes_staged = Signal()  # in this cycle, for the step of the cycle before
-        room, source_ready, started = Signal(), Signal(), Signal()
+        space, source_ready, started = Signal(), Signal(), Signal()
         takes_place = step.word | step.last
         from_memory = step.fetch & ~step.context.stage & ~step.context.immediate
         m.d.comb += [
-            room.eq(~takes_place | (self.used != ENTRIES)),
-            self.fetch.rows.valid.eq(self.steps.valid & room & from_memory),
+            space.eq(~takes_place | (self.used != ENTRIES)),
+            self.fetch.rows.valid.eq(self.steps.valid & space & from_memory),
             self.fetch.rows.p.eq(step.row),
-            self.steps.ready.eq(room & source_ready),
+            self.steps.ready.eq(space & source_ready),
             started.eq(self.steps.valid & self.steps.ready),
         ]
         with m.If(from_memory):

@@ -1,4 +1,4 @@
-"""The store half: from lines of shared memory to bus words; connections only."""
+"""The store path: from lines of shared memory to bus words; connections only."""
 
 from amaranth import Module
 from amaranth.lib import stream, wiring
@@ -33,10 +33,10 @@ class StorePath(wiring.Component):
     fetch : Out(LineReadSignature(params.smem))
         Lines of shared memory, read in the cycle of the handshake.
     staged : In(stream of StagedLineLayout)
-        From the load half, for transfers with ``stage``.
+        From the load path, for transfers with ``stage``.
     writes : Out(WritesSignature(params.addr_width, params.bus_bytes))
     loop : Out(stream of WordLayout)
-        To the load half, of transfers with ``loop``.
+        To the load path, of transfers with ``loop``.
     completions : Out(stream of CompletionLayout)
         Of transfers that are neither quiet nor ``loop``.
     read_stb, done_stb : Out(1)

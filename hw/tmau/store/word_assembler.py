@@ -24,7 +24,7 @@ class _EntryLayout(data.StructLayout):
         super().__init__(
             {
                 "bus": unsigned(1),  # a word for the bus
-                "loop": unsigned(1),  # a word for the load half; with neither, the transfer only ends
+                "loop": unsigned(1),  # a word for the load path; with neither, the transfer only ends
                 "word": WriteWordLayout(params.bus_bytes),
                 "last": unsigned(1),  # ``end`` counts
                 "end": EndLayout(params),
@@ -83,7 +83,7 @@ class WordAssembler(wiring.Component):
         ]
         m.d.comb += [entry.end[name].eq(step.context[name]) for name in ("tag", "quiet", "bytes", "loop")]
 
-        # The last word waits until its end has a place; nobody else takes that place away.
+        # The last word waits until its end has a place; nothing else takes that place away.
         out, queued = queue.o.p, queue.o.valid
         placed = ~out.last | self.ends.ready
         gone = (self.words.ready | ~out.bus) & (self.loop.ready | ~out.loop)

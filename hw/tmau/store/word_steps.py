@@ -41,15 +41,15 @@ class WordStepGenerator(wiring.Component):
         first = run.address[: params.bus_log2]
 
         here = Signal()  # the line of the next byte is there
-        room = Signal(params.bus_log2 + 1)
-        taken = Signal.like(room)  # bytes of the next word
+        space = Signal(params.bus_log2 + 1)
+        taken = Signal.like(space)  # bytes of the next word
         beyond = Signal(8)  # from the start of the line to the end of the word
         straddle, ends, done = Signal(), Signal(), Signal()
         m.d.comb += [
             here.eq(self.held & (self.held_row == row)),
-            room.eq(params.bus_bytes - first),
-            ends.eq(run.bytes <= room),
-            taken.eq(Mux(ends, run.bytes, room)),
+            space.eq(params.bus_bytes - first),
+            ends.eq(run.bytes <= space),
+            taken.eq(Mux(ends, run.bytes, space)),
             beyond.eq(run.source[:7] + taken),
             straddle.eq(beyond[7] & (beyond[:7] != 0)),
         ]

@@ -1,4 +1,4 @@
-"""From the two walkers to the two halves."""
+"""From the two walkers to the two paths."""
 
 from amaranth import Module, Signal
 from amaranth.lib import stream, wiring
@@ -11,7 +11,7 @@ __all__ = ["RunRouter"]
 
 
 class RunRouter(wiring.Component):
-    """Hands runs of both walkers to the half that they are for. Combinational.
+    """Hands runs of both walkers to the path that they are for. Combinational.
 
     Members
     -------

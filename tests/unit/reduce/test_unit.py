@@ -25,7 +25,7 @@ OPERATIONS = [(op, element) for op in Reduction for element in Element if is_leg
 
 
 class Chain(wiring.Component):
-    """Reducer and write port, with the reducer's input and the two halves of the bus as ports."""
+    """Reducer and write port, with the reducer's input and the two paths of the bus as ports."""
 
     def __init__(self, in_flight):
         self.reducer = Reducer(32, BUS_BYTES, MAX_BURST, in_flight)

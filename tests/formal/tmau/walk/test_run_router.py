@@ -1,4 +1,4 @@
-"""Every run leaves once, to the half that it is for, and as it came; what is offered holds."""
+"""Every run leaves once, to the path that it is for, and as it came; what is offered holds."""
 
 from amaranth import Module, Mux
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value

@@ -25,7 +25,7 @@ def copy(tag, size, *, loop, target=0x400, quiet=0):
 
 
 def pieces(size, *, loop, target=0x400, quiet=0):
-    """What must come out: store half, smem, origin, bytes, quiet, reduces; firsts and seconds apart."""
+    """What must come out: store path, smem, origin, bytes, quiet, reduces; firsts and seconds apart."""
     firsts, seconds = [], []
     for offset in range(0, size, PIECE):
         count = min(PIECE, size - offset)

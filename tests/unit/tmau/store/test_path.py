@@ -1,4 +1,4 @@
-"""The store half: random transfers against an image of bytes; ends, errors, strobes; rate."""
+"""The store path: random transfers against an image of bytes; ends, errors, strobes; rate."""
 
 import random
 
@@ -28,7 +28,7 @@ def make_params(bus_bytes):
 
 
 class Model:
-    """What transfers do, byte by byte, and what the ports of the store half see of it."""
+    """What transfers do, byte by byte, and what the ports of the store path see of it."""
 
     def __init__(self, bus_bytes):
         self.bus_bytes = bus_bytes
@@ -141,7 +141,7 @@ def random_transfer(rng, tag, kind):
 
 
 class Bus:
-    """Memory behind the streams of the store half."""
+    """Memory behind the streams of the store path."""
 
     def __init__(self, dut, model, transfers, *, stall=0.0):
         self.dut, self.model, self.stall = dut, model, stall
