@@ -1,6 +1,6 @@
 """F7: no write leaves the window while there is one, at the guard and at the bus behind the write port.
 
-The streams are free: nothing is assumed of the rooms before the guard but that they keep the stream rules. That words
+The streams are free: nothing is assumed of the blocks before the guard but that they keep the stream rules. That words
 go with their bursts follows from the proof of the beat sequencer, and from each word that comes being one of its beats.
 """
 

@@ -1,8 +1,8 @@
 """F17: reductions lose no write: an old word is asked for only when no burst before can change it any more.
 
 One burst is tracked from the cycle in which it is taken until its response: any burst, because the solver chooses when
-``track`` is set. The rooms around are free: they keep the stream rules, and answer only what was asked. The lanes are
-left out, as no rule depends on what they compute.
+``track`` is set. The blocks around are free: they keep the stream rules, and answer only what was requested. The lanes
+are left out, as no rule depends on what they compute.
 """
 
 import pytest
@@ -168,7 +168,7 @@ class ReducerSpec(Elaboratable):
 
 
 class RoomSpec(ReducerSpec):
-    """The bus ends bursts where it must. Then there is always room for what it brings, and it is there when wanted.
+    """The bus ends bursts where it must. Then there is always space for what it brings, and it is there when needed.
 
     The data are left constant: no rule is about them.
     """
@@ -181,12 +181,12 @@ class RoomSpec(ReducerSpec):
     def elaborate(self, platform):
         m = super().elaborate(platform)
         dut, axi = self.dut, self.dut.axi
-        m.submodules.ledger = ledger = OutstandingBursts(8)
+        m.submodules.outstanding = outstanding = OutstandingBursts(8)
         m.d.comb += [
-            ledger.push.eq(axi.arvalid & axi.arready),
-            ledger.length.eq(axi.arlen),
-            ledger.beat.eq(axi.rvalid & axi.rready),
-            Assume(~axi.rvalid | (axi.rlast == ledger.last)),
+            outstanding.push.eq(axi.arvalid & axi.arready),
+            outstanding.length.eq(axi.arlen),
+            outstanding.beat.eq(axi.rvalid & axi.rready),
+            Assume(~axi.rvalid | (axi.rlast == outstanding.last)),
             Assert(~axi.rvalid | axi.rready),
         ]
         due = dut.sequencer.beats

@@ -84,7 +84,7 @@ def test_full_rate_and_latency():
 
 
 def test_crossing_burst_is_refused():
-    """No room makes one, and none gets out of the window."""
+    """No block makes one, and none gets out of the window."""
     dut = WriteGuard(20, BUS_BYTES)
 
     async def testbench(ctx):

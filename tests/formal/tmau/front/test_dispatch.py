@@ -80,7 +80,7 @@ class DispatchSpec(Elaboratable):
         return m
 
     def _count(self, m, started):
-        """``moving`` is what has started and not been completed; halves complete nothing else."""
+        """``moving`` is what has started and not been completed; paths complete nothing else."""
         dut = self.dut
         moving = Signal.like(dut.moving)
         completed = dut.load_completed + dut.store_completed

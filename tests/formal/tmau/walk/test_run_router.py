@@ -50,7 +50,7 @@ class RunRouterSpec(Elaboratable):
         return [*inputs, dut.loads.ready, dut.stores.ready]
 
 
-def test_every_run_goes_to_its_half():
+def test_every_run_goes_to_its_path():
     spec = RunRouterSpec()
     prove(spec, spec.ports(), name="run-router", depth=2)
 

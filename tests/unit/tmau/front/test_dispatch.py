@@ -45,7 +45,7 @@ class Walker:
                 left = self.rng.randint(1, 4)
 
 
-def half(port, name, log, stall, seed):
+def path(port, name, log, stall, seed):
     """Takes transfers."""
     rng = random.Random(seed)
 
@@ -93,8 +93,8 @@ def test_every_part_arrives_once(mode):
     background = [
         tiles.work,
         pixels.work,
-        half(dut.load_transfers, "load", log, pause, 3),
-        half(dut.store_transfers, "store", log, pause, 4),
+        path(dut.load_transfers, "load", log, pause, 3),
+        path(dut.store_transfers, "store", log, pause, 4),
         watch,
         *(watch_stream(port) for port in ports),
     ]
@@ -140,7 +140,7 @@ def test_moving_counts_what_is_not_quiet():
     simulate(dut, run)
 
 
-def test_ends_of_all_rooms_pass():
+def test_ends_of_all_setups_pass():
     dut = Dispatch(TMAU_PRESETS["unit"])
 
     async def run(ctx):

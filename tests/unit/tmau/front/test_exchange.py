@@ -1,4 +1,4 @@
-"""Exchange: jobs pass, copies within one memory are cut, and no job leaves before its data or its room are there."""
+"""Exchange: jobs pass, copies within one memory are cut, and no job leaves before its data or its space are there."""
 
 import random
 
@@ -54,7 +54,7 @@ def test_jobs_in_order_and_never_too_early(mode):
     level, arriving, leaving = ({"loop": 0, "stage": 0} for _ in range(3))
     seen = []
 
-    async def halves(ctx):
+    async def paths(ctx):
         """What first jobs bring comes some time later; what second jobs take is there when they come."""
         await ctx.tick()
         while True:
@@ -87,7 +87,7 @@ def test_jobs_in_order_and_never_too_early(mode):
         payloads, _ = await receive(ctx, dut.o, total, stall=stall["stall"], seed=SEED)
         seen.extend(payloads)
 
-    simulate(dut, feed, drain, background=[halves, watch_stream(dut.o)], deadline=60_000)
+    simulate(dut, feed, drain, background=[paths, watch_stream(dut.o)], deadline=60_000)
     expected_firsts, expected_seconds, plain = [], [], {}
     for kind, tag, size in plan:
         if kind == "plain":
@@ -121,7 +121,7 @@ def test_small_copies_leave_one_every_second_cycle():
     async def feed(ctx):
         await send(ctx, dut.i[0], [copy(tag, 16, loop=1) for tag in range(copies)])
 
-    async def halves(ctx):
+    async def paths(ctx):
         coming, held = [], 0
         while True:
             *_, valid, job = await ctx.tick().sample(dut.o.valid, dut.o.payload)
@@ -142,4 +142,4 @@ def test_small_copies_leave_one_every_second_cycle():
         await ctx.tick().repeat(2)
         assert not ctx.get(dut.busy)
 
-    simulate(dut, feed, drain, background=[halves])
+    simulate(dut, feed, drain, background=[paths])

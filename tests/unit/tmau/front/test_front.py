@@ -1,4 +1,4 @@
-"""The front: commands of every room become transfers and walks, in order; what a WAIT_ALL waits for; latency."""
+"""The front: commands of every kind become transfers and walks, in order; what a WAIT_ALL waits for; latency."""
 
 import random
 
@@ -20,7 +20,7 @@ WORDS = len(TMAP.pack()) // PARAMS.bus_bytes
 
 
 class Bench:
-    """A front between a memory that holds one descriptor, walkers, and halves that take time for a transfer."""
+    """A front between a memory that holds one descriptor, walkers, and paths that take time for a transfer."""
 
     def __init__(self, mode="none"):
         self.dut = Front(PARAMS)
@@ -110,7 +110,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("mode", ["none", "both"])
-def test_commands_of_all_rooms(mode):
+def test_commands_of_all_setups(mode):
     bench = Bench(mode)
 
     async def run(ctx):
