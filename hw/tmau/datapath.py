@@ -81,9 +81,10 @@ class TmauDatapath(wiring.Component):
         m.submodules.finish = finish = Finisher(params)
 
         # The request path.
+        issue = front.issue
         join(m, commands=flipped(self.commands), front=front.commands)
-        join(m, front=front.walks, tiles=tiles.i)
-        join(m, front=front.pixel_walks, pixels=pixels.i)
+        join(m, issue=issue.walks, tiles=tiles.i)
+        join(m, issue=issue.pixel_walks, pixels=pixels.i)
         join(m, tiles=tiles.o, router=router.tiles)
         join(m, pixels=pixels.o, router=router.pixels)
         join(m, router=router.loads, requests=requests.i)
@@ -93,10 +94,10 @@ class TmauDatapath(wiring.Component):
         join(m, port=port.descriptor_words, front=front.words)
 
         # The paths, and what passes between them.
-        join(m, front=front.load_transfers, load=load.transfers)
+        join(m, issue=issue.load_transfers, load=load.transfers)
         join(m, requests=requests.rows, load=load.rows)
         join(m, port=port.words, load=load.words)
-        join(m, front=front.store_transfers, store=store.transfers)
+        join(m, issue=issue.store_transfers, store=store.transfers)
         join(m, router=router.stores, store=store.runs)
         join(m, store=store.loop, loop=loop.i)
         join(m, loop=loop.o, load=load.loop)
@@ -106,16 +107,16 @@ class TmauDatapath(wiring.Component):
         # The end.
         join(m, load=load.completions, finish=finish.completions)
         join(m, store=store.completions, finish=finish.stores)
-        join(m, front=front.finished, finish=finish.finished)
+        join(m, issue=issue.finished, finish=finish.finished)
         m.d.comb += [
             front.loop.level.eq(loop.level),
             front.loop.taken.eq(loop.o.valid & loop.o.ready),
             front.stage.level.eq(staged.level),
             front.stage.taken.eq(staged.o.valid & staged.o.ready),
-            front.tile_busy.eq(tiles.busy),
-            front.pixel_busy.eq(pixels.busy),
-            front.load_completed.eq(load.completions.valid & load.completions.ready),
-            front.store_completed.eq(store.completions.valid & store.completions.ready),
+            issue.tile_busy.eq(tiles.busy),
+            issue.pixel_busy.eq(pixels.busy),
+            issue.load_completed.eq(load.completions.valid & load.completions.ready),
+            issue.store_completed.eq(store.completions.valid & store.completions.ready),
             front.store_read.eq(store.read_stb),
             front.store_done.eq(store.done_stb),
             front.windows.eq(self.control.windows),

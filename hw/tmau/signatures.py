@@ -1,12 +1,14 @@
 """Ports of the TMAU that are more than one stream."""
 
+from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from ..lib.join import Port
 from ..smem.signatures import BarrierEventSignature
-from .layouts import DoneLayout, EventsLayout, WindowsLayout
+from .jobs import PixelWalkLayout, WalkLayout
+from .layouts import DoneLayout, ErrorLayout, EventsLayout, TransferLayout, WindowsLayout
 
-__all__ = ["ControlSignature", "DoneSignature", "QueueStateSignature"]
+__all__ = ["ControlSignature", "DoneSignature", "IssueSignature", "QueueStateSignature"]
 
 
 class DoneSignature(Port):
@@ -54,6 +56,38 @@ class ControlSignature(Port):
                 "idle": Out(1),
                 "windows": In(WindowsLayout(params)),
                 "invalidate_descriptors": In(1),
+            }
+        )
+
+
+class IssueSignature(Port):
+    """What leaves the front for walkers and paths, and what it is told of them, as the front sees it.
+
+    Members
+    -------
+    walks : Out(stream of WalkLayout)
+    pixel_walks : Out(stream of PixelWalkLayout)
+    tile_busy, pixel_busy : In(1)
+        The walker is walking; from the cycle after it took a walk until it has handed out the last run.
+    load_transfers, store_transfers : Out(stream of TransferLayout)
+    load_completed, store_completed : In(1)
+        Strobe: a transfer that is not quiet is complete.
+    finished : Out(stream of ErrorLayout)
+        Commands that end in the front.
+    """
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "walks": Out(stream.Signature(WalkLayout(params))),
+                "pixel_walks": Out(stream.Signature(PixelWalkLayout(params))),
+                "tile_busy": In(1),
+                "pixel_busy": In(1),
+                "load_transfers": Out(stream.Signature(TransferLayout(params))),
+                "store_transfers": Out(stream.Signature(TransferLayout(params))),
+                "load_completed": In(1),
+                "store_completed": In(1),
+                "finished": Out(stream.Signature(ErrorLayout())),
             }
         )
 

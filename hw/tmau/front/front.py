@@ -9,12 +9,11 @@ from ...bus.reads import DescriptorWordLayout
 from ...lib.join import join
 from ...lib.stream import Queue
 from ..descriptor.cache import DescriptorCache
-from ..jobs import PixelWalkLayout, WalkLayout
-from ..layouts import ErrorLayout, TransferLayout, WindowsLayout
+from ..layouts import WindowsLayout
 from ..setup.block import BlockSetup
 from ..setup.lanes import LaneSetup
 from ..setup.tensor import Setup
-from ..signatures import QueueStateSignature
+from ..signatures import IssueSignature, QueueStateSignature
 from .dispatch import Dispatch
 from .exchange import Exchange
 from .groups import GroupTracker
@@ -36,17 +35,7 @@ class Front(wiring.Component):
         Global byte address of a descriptor to be read.
     words : In(stream of DescriptorWordLayout)
         Its bus words.
-    walks : Out(stream of WalkLayout)
-    pixel_walks : Out(stream of PixelWalkLayout)
-        To the walkers.
-    tile_busy, pixel_busy : In(1)
-        A walker is walking.
-    load_transfers, store_transfers : Out(stream of TransferLayout)
-        To the paths.
-    finished : Out(stream of ErrorLayout)
-        Commands that end here.
-    load_completed, store_completed : In(1)
-        Strobe: a transfer that is not quiet is complete.
+    issue : Out(IssueSignature)
     store_read, store_done : In(1)
         Strobe for each transfer of the store path, in order: its source has been read, it is complete.
     loop : In(QueueStateSignature(params.loop_words))
@@ -67,15 +56,7 @@ class Front(wiring.Component):
                 "invalidate_descriptors": In(1),
                 "fetch": Out(stream.Signature(params.addr_width)),
                 "words": In(stream.Signature(DescriptorWordLayout(params.bus_bytes))),
-                "walks": Out(stream.Signature(WalkLayout(params))),
-                "pixel_walks": Out(stream.Signature(PixelWalkLayout(params))),
-                "tile_busy": In(1),
-                "pixel_busy": In(1),
-                "load_transfers": Out(stream.Signature(TransferLayout(params))),
-                "store_transfers": Out(stream.Signature(TransferLayout(params))),
-                "finished": Out(stream.Signature(ErrorLayout())),
-                "load_completed": In(1),
-                "store_completed": In(1),
+                "issue": Out(IssueSignature(params)),
                 "store_read": In(1),
                 "store_done": In(1),
                 "loop": In(QueueStateSignature(params.loop_words)),
@@ -120,19 +101,11 @@ class Front(wiring.Component):
         join(m, loop=flipped(self.loop), exchange=exchange.loop)
         join(m, stage=flipped(self.stage), exchange=exchange.stage)
         join(m, exchange=exchange.o, dispatch=dispatch.jobs[1])
-        join(m, dispatch=dispatch.walks, walks=flipped(self.walks))
-        join(m, dispatch=dispatch.pixel_walks, pixel_walks=flipped(self.pixel_walks))
-        join(m, dispatch=dispatch.load_transfers, load_transfers=flipped(self.load_transfers))
-        join(m, dispatch=dispatch.store_transfers, store_transfers=flipped(self.store_transfers))
-        join(m, dispatch=dispatch.finished, finished=flipped(self.finished))
+        join(m, dispatch=dispatch.o, issue=flipped(self.issue))
 
         still = Signal()  # no transfer is under way, or pending
         m.d.comb += [
             still.eq((dispatch.moving == 0) & ~exchange.busy),
-            dispatch.tile_busy.eq(self.tile_busy),
-            dispatch.pixel_busy.eq(self.pixel_busy),
-            dispatch.load_completed.eq(self.load_completed),
-            dispatch.store_completed.eq(self.store_completed),
             groups.issued.eq(dispatch.store_stb),
             groups.read_stb.eq(self.store_read),
             groups.done_stb.eq(self.store_done),
