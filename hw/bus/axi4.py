@@ -1,8 +1,10 @@
 """AXI4: signatures and encodings, no logic but wires. Names are those of the AMBA specification in lower case."""
 
 from amaranth.hdl import unsigned
-from amaranth.lib import enum, wiring
+from amaranth.lib import enum
 from amaranth.lib.wiring import In, Out
+
+from ..lib.join import Port
 
 __all__ = [
     "MODIFIABLE",
@@ -40,7 +42,7 @@ class Response(enum.Enum, shape=2):
     DECERR = 3  #: no subordinate has this address
 
 
-class _Axi4Signature(wiring.Signature):
+class _Axi4Signature(Port):
     """What the signatures of AXI4 ports have in common: their parameters, and what makes two of them the same."""
 
     def __init__(self, addr_width, data_width, id_width):
@@ -104,9 +106,6 @@ class _Axi4Signature(wiring.Signature):
     @property
     def id_width(self):
         return self._id_width
-
-    def __eq__(self, other):
-        return isinstance(other, type(self)) and self.members == other.members
 
     def __repr__(self):
         return f"{type(self).__name__}({self.addr_width}, {self.data_width}, {self.id_width})"

@@ -4,12 +4,13 @@ from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..lib.join import Port
 from .axi4 import Response
 
 __all__ = ["AccessLayout", "AccessSplit", "AnswerLayout", "Axi4LiteBridge", "Axi4LiteSignature"]
 
 
-class Axi4LiteSignature(wiring.Signature):
+class Axi4LiteSignature(Port):
     """An AXI4-Lite port with 32-bit data, as seen by the manager. Names are those of the specification in lower case.
 
     Parameters
@@ -75,9 +76,6 @@ class Axi4LiteSignature(wiring.Signature):
     @property
     def addr_width(self):
         return self._addr_width
-
-    def __eq__(self, other):
-        return isinstance(other, Axi4LiteSignature) and self.members == other.members
 
     def __repr__(self):
         return f"Axi4LiteSignature({self.addr_width})"
