@@ -20,29 +20,19 @@ class Axi4LiteSignature(Port):
 
     Members
     -------
-    awaddr : Out(addr_width)
-    awprot : Out(3)
-    awvalid : Out(1)
-        Address of a write; holds until ``awready``.
+    awaddr, araddr : Out(addr_width)
+    awprot, arprot : Out(3)
     wdata : Out(32)
     wstrb : Out(4)
-    wvalid : Out(1)
-        Word to write and a strobe for each of its bytes; holds until ``wready``.
-    bresp : In(Response)
-    bvalid : In(1)
-        Answer to a write; holds until ``bready``.
-    araddr : Out(addr_width)
-    arprot : Out(3)
-    arvalid : Out(1)
-        Address of a read; holds until ``arready``.
-    rdata : In(32)
-    rresp : In(Response)
-    rvalid : In(1)
-        Answer to a read; holds until ``rready``.
+        One bit a byte of ``wdata``.
+    awvalid, wvalid, arvalid : Out(1)
+        Offered; it and what belongs to it hold until the subordinate's ready.
     awready, wready, arready : In(1)
-        Acceptance by the subordinate.
+    rdata : In(32)
+    bresp, rresp : In(Response)
+    bvalid, rvalid : In(1)
+        Answers; they hold until the manager's ready.
     bready, rready : Out(1)
-        Acceptance by the manager.
     """
 
     def __init__(self, addr_width):

@@ -40,9 +40,7 @@ class TransferLayout(data.StructLayout):
         super().__init__(
             {
                 "tag": unsigned(16),  # of the command
-                "quiet": unsigned(
-                    1
-                ),  # more transfers of the command follow: errors go on to them, nothing is signalled
+                "quiet": unsigned(1),  # more transfers of the command follow: errors pass to them, nothing is signalled
                 "signal": unsigned(1),  # load path: complete the barrier's transaction count
                 "barrier": unsigned(params.smem.addr_width),  # byte address
                 "smem": unsigned(params.smem.addr_width),  # byte address of the first run; 0 with ``stage``
@@ -213,9 +211,8 @@ class DoneLayout(data.StructLayout):
             {
                 "valid": unsigned(1),  # strobe
                 "stored": unsigned(1),  # by the store path: the bytes went to global memory
-                "bytes": unsigned(
-                    params.smem.addr_width + 1
-                ),  # of the command, landed or not; 0 for those that end in setup
+                # Of the command, landed or not; 0 for those that end in setup.
+                "bytes": unsigned(params.smem.addr_width + 1),
                 "record": ErrorLayout(),  # tag and code always; field and value with a code other than NONE
             }
         )
