@@ -1,8 +1,10 @@
 """AXI4: signatures and encodings, no logic but wires. Names are those of the AMBA specification in lower case."""
 
 from amaranth.hdl import unsigned
-from amaranth.lib import enum, wiring
+from amaranth.lib import enum
 from amaranth.lib.wiring import In, Out
+
+from ..lib.join import Port
 
 __all__ = [
     "MODIFIABLE",
@@ -16,7 +18,7 @@ __all__ = [
 ]
 
 #: ARCACHE, AWCACHE: an interconnect may merge and split, but neither keep nor answer writes before they are done, so
-#: that whoever reads after the answer finds the new bytes.
+#: that a read after the answer finds the new bytes.
 MODIFIABLE = 0b0010
 
 #: ARPROT, AWPROT.
@@ -37,10 +39,10 @@ class Response(enum.Enum, shape=2):
     OKAY = 0
     EXOKAY = 1  #: answer to an exclusive access
     SLVERR = 2  #: the subordinate refused
-    DECERR = 3  #: nobody lives at this address
+    DECERR = 3  #: no subordinate has this address
 
 
-class _Axi4Signature(wiring.Signature):
+class _Axi4Signature(Port):
     """What the signatures of AXI4 ports have in common: their parameters, and what makes two of them the same."""
 
     def __init__(self, addr_width, data_width, id_width):
@@ -104,9 +106,6 @@ class _Axi4Signature(wiring.Signature):
     @property
     def id_width(self):
         return self._id_width
-
-    def __eq__(self, other):
-        return isinstance(other, type(self)) and self.members == other.members
 
     def __repr__(self):
         return f"{type(self).__name__}({self.addr_width}, {self.data_width}, {self.id_width})"
@@ -172,7 +171,14 @@ class Axi4WriteSignature(_Axi4Signature):
 
     Members
     -------
-    awid, awaddr, awlen, awsize, awburst, awprot, awcache, awvalid, awready
+    awid : Out(id_width)
+    awaddr : Out(addr_width)
+    awlen : Out(8)
+    awsize, awprot : Out(3)
+    awburst : Out(Burst)
+    awcache : Out(4)
+    awvalid : Out(1)
+    awready : In(1)
         As the ``ar`` signals of :class:`Axi4ReadSignature`.
     wdata : Out(data_width)
         A beat. Bursts' beats follow each other in the order of their requests, whose acceptance they need not await.
@@ -208,10 +214,8 @@ class Axi4Signature(_Axi4Signature):
 
     Members
     -------
-    arid … rready
-        As of :class:`Axi4ReadSignature`.
-    awid … bready
-        As of :class:`Axi4WriteSignature`.
+    **Axi4ReadSignature(addr_width, data_width, id_width).members
+    **Axi4WriteSignature(addr_width, data_width, id_width).members
     """
 
     def _channels(self):

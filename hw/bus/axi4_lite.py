@@ -4,12 +4,13 @@ from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..lib.join import Port
 from .axi4 import Response
 
 __all__ = ["AccessLayout", "AccessSplit", "AnswerLayout", "Axi4LiteBridge", "Axi4LiteSignature"]
 
 
-class Axi4LiteSignature(wiring.Signature):
+class Axi4LiteSignature(Port):
     """An AXI4-Lite port with 32-bit data, as seen by the manager. Names are those of the specification in lower case.
 
     Parameters
@@ -19,20 +20,19 @@ class Axi4LiteSignature(wiring.Signature):
 
     Members
     -------
-    awaddr, awprot, awvalid : Out(addr_width), Out(3), Out(1)
-        Address of a write; holds until ``awready``.
-    wdata, wstrb, wvalid : Out(32), Out(4), Out(1)
-        Word to write and a strobe for each of its bytes; holds until ``wready``.
-    bresp, bvalid : In(Response), In(1)
-        Answer to a write; holds until ``bready``.
-    araddr, arprot, arvalid : Out(addr_width), Out(3), Out(1)
-        Address of a read; holds until ``arready``.
-    rdata, rresp, rvalid : In(32), In(Response), In(1)
-        Answer to a read; holds until ``rready``.
+    awaddr, araddr : Out(addr_width)
+    awprot, arprot : Out(3)
+    wdata : Out(32)
+    wstrb : Out(4)
+        One bit a byte of ``wdata``.
+    awvalid, wvalid, arvalid : Out(1)
+        Offered; it and what belongs to it hold until the subordinate's ready.
     awready, wready, arready : In(1)
-        Acceptance by the subordinate.
+    rdata : In(32)
+    bresp, rresp : In(Response)
+    bvalid, rvalid : In(1)
+        Answers; they hold until the manager's ready.
     bready, rready : Out(1)
-        Acceptance by the manager.
     """
 
     def __init__(self, addr_width):
@@ -66,9 +66,6 @@ class Axi4LiteSignature(wiring.Signature):
     @property
     def addr_width(self):
         return self._addr_width
-
-    def __eq__(self, other):
-        return isinstance(other, Axi4LiteSignature) and self.members == other.members
 
     def __repr__(self):
         return f"Axi4LiteSignature({self.addr_width})"
@@ -182,7 +179,7 @@ class Axi4LiteBridge(wiring.Component):
 class AccessSplit(wiring.Component):
     """Sends each access to one of two targets by one bit of its address.
 
-    Combinational. Of use only behind somebody who waits for each answer before the next access, such as
+    Combinational. Of use only behind a block that waits for each answer before the next access, such as
     :class:`Axi4LiteBridge`.
 
     Parameters
@@ -228,7 +225,7 @@ class AccessSplit(wiring.Component):
             m.d.comb += self.low_accesses.valid.eq(self.accesses.valid)
             m.d.comb += self.accesses.ready.eq(self.low_accesses.ready)
 
-        # Only the target that was asked answers.
+        # Only the target of the access answers.
         with m.If(self.high_answers.valid):
             m.d.comb += self.answers.payload.eq(self.high_answers.payload)
         with m.Else():

@@ -9,41 +9,16 @@ from tilewright.golden.spec import PAGE_BYTES
 
 from ..lib.stream import Queue, SkidBuffer
 from .axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4ReadSignature, Burst
-from .burst import BurstLayout, BurstSplitter
+from .burst import BurstSplitter
+from .reads import BurstLayout, DescriptorWordLayout, ReadWordLayout
 
-__all__ = ["DESCRIPTOR_BYTES", "DescriptorWordLayout", "ReadPort", "ReadWordLayout"]
+__all__ = ["DESCRIPTOR_BYTES", "ReadPort"]
 
 #: Bytes of a descriptor fetch.
 DESCRIPTOR_BYTES = 128
 
 _DATA_ID = 0
 _DESCRIPTOR_ID = 1
-
-
-class ReadWordLayout(data.StructLayout):
-    """A bus word of data as it comes back."""
-
-    def __init__(self, addr_width, bus_bytes):
-        super().__init__(
-            {
-                "data": unsigned(8 * bus_bytes),
-                "error": unsigned(1),  # SLVERR or DECERR
-                "address": unsigned(addr_width),  # byte address of the word
-            }
-        )
-
-
-class DescriptorWordLayout(data.StructLayout):
-    """A bus word of a descriptor as it comes back."""
-
-    def __init__(self, bus_bytes):
-        super().__init__(
-            {
-                "data": unsigned(8 * bus_bytes),
-                "error": unsigned(1),  # SLVERR or DECERR
-                "last": unsigned(1),  # of the descriptor
-            }
-        )
 
 
 class ReadPort(wiring.Component):
@@ -77,7 +52,7 @@ class ReadPort(wiring.Component):
         Byte address of a descriptor to read, a multiple of 64.
     descriptor_words : Out(stream of DescriptorWordLayout)
         The bus words of each descriptor, in order.
-    axi : Out(Axi4ReadSignature)
+    axi : Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 1))
         The bus.
     ar_stb : Out(1)
         A request for data is accepted by the bus.
@@ -104,7 +79,7 @@ class ReadPort(wiring.Component):
             bus_bytes=bus_bytes,
             max_burst=max_burst,
         )
-        self.fetching = Signal()  # all of a descriptor has been asked for, and not all of it has come
+        self.fetching = Signal()  # all of a descriptor has been requested, and not all of it has come
         self.received = Signal(range(self._descriptor_words))  # words of the current descriptor that have come
         super().__init__(
             {

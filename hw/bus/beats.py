@@ -1,4 +1,4 @@
-"""From bursts to their beats, for those who see the words of many bursts go by."""
+"""From bursts to their beats, for blocks that many bursts pass."""
 
 from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -10,7 +10,7 @@ __all__ = ["BeatLayout", "BeatSequencer", "TaggedBurstLayout"]
 
 
 class TaggedBurstLayout(data.StructLayout):
-    """How long a burst is, and what its user wants to know of it at each of its beats."""
+    """How long a burst is, and what its user needs at each of its beats."""
 
     def __init__(self, tag):
         super().__init__({"beats_minus_one": unsigned(8), "tag": tag})
@@ -31,7 +31,7 @@ class BeatSequencer(wiring.Component):
     Parameters
     ----------
     tag : shape-like
-        Of what the user wants to know.
+        Of what the user needs.
     depth : int
         Bursts that may be ahead of their beats: 2 to 1024, a power of two.
 

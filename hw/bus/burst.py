@@ -1,37 +1,15 @@
 """From ranges of bus words to legal AXI bursts."""
 
-from amaranth.hdl import Module, Mux, Signal, unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from tilewright.golden.spec import PAGE_BYTES
 
-__all__ = ["BurstLayout", "BurstSplitter", "RangeLayout"]
+from .reads import BurstLayout, RangeLayout
 
-
-class RangeLayout(data.StructLayout):
-    """Adjoining bus words."""
-
-    def __init__(self, word_width, count_width):
-        super().__init__(
-            {
-                "word": unsigned(word_width),  # address of the first, in bus words
-                "count": unsigned(count_width),  # at least 1
-            }
-        )
-
-
-class BurstLayout(data.StructLayout):
-    """One legal INCR burst."""
-
-    def __init__(self, word_width):
-        super().__init__(
-            {
-                "word": unsigned(word_width),  # address of the first beat, in bus words
-                "beats_minus_one": unsigned(8),
-            }
-        )
+__all__ = ["BurstSplitter"]
 
 
 class BurstSplitter(wiring.Component):
@@ -84,22 +62,22 @@ class BurstSplitter(wiring.Component):
         m.d.comb += todo.eq(Mux(self.left, self.rest, self.i.payload))
 
         # The page ends within the next max_burst words only if the bits of the address between the two are all ones;
-        # then the room left is max_burst - (word mod max_burst).
+        # then the space left is max_burst - (word mod max_burst).
         lost = Signal(burst_log2)
         m.d.comb += lost.eq(Mux(todo.word[burst_log2:page_log2].all(), todo.word[:burst_log2], 0))
-        room = Signal(burst_log2 + 1)
-        m.d.comb += room.eq((1 << burst_log2) - lost)
+        space = Signal(burst_log2 + 1)
+        m.d.comb += space.eq((1 << burst_log2) - lost)
 
         last = self.last
         m.d.comb += [
-            last.eq(todo.count <= room),
+            last.eq(todo.count <= space),
             self.o.valid.eq(self.i.valid),
             self.o.payload.word.eq(todo.word),
-            self.o.payload.beats_minus_one.eq(Mux(last, todo.count, room) - 1),
+            self.o.payload.beats_minus_one.eq(Mux(last, todo.count, space) - 1),
             self.i.ready.eq(self.o.ready & last),
         ]
         with m.If(self.o.valid & self.o.ready):
             m.d.sync += self.left.eq(~last)
-            m.d.sync += self.rest.word.eq(todo.word + room)
-            m.d.sync += self.rest.count.eq(todo.count - room)
+            m.d.sync += self.rest.word.eq(todo.word + space)
+            m.d.sync += self.rest.count.eq(todo.count - space)
         return m

@@ -1,14 +1,14 @@
-"""Isolation: the last room before the write port."""
+"""Isolation: the last block before the write port."""
 
 from amaranth.hdl import Module, Signal, unsigned
-from amaranth.lib import stream, wiring
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from tilewright.golden.spec import PAGE_BYTES
 
 from .beats import BeatSequencer
-from .writes import WriteBurstLayout, WriteResponseLayout, WriteWordLayout
+from .writes import WritesSignature
 
 __all__ = ["WriteGuard"]
 
@@ -17,7 +17,7 @@ _AHEAD = 16
 
 
 class WriteGuard(wiring.Component):
-    """Lets only those bursts pass that write inside the window, whatever the rooms before it do.
+    """Lets only those bursts pass that write inside the window, whatever the blocks before it do.
 
     A burst outside becomes empty and refused, so that its response comes in its turn and says error; its words are
     swallowed. Combinational from inputs to outputs; one burst and one word a cycle. A burst must be taken before its
@@ -32,15 +32,11 @@ class WriteGuard(wiring.Component):
 
     Members
     -------
-    i_bursts : In(stream of WriteBurstLayout)
-    i_words : In(stream of WriteWordLayout)
-    i_responses : Out(stream of WriteResponseLayout)
-    bursts : Out(stream of WriteBurstLayout)
-    words : Out(stream of WriteWordLayout)
-    responses : In(stream of WriteResponseLayout)
+    i : In(WritesSignature)
+    o : Out(WritesSignature)
     confine : In(1)
         There is a window. It and its bounds change only while no burst waits or is in flight.
-    first, last : In(addr_width - 12)
+    first, last : In(addr_width - exact_log2(PAGE_BYTES))
         The window's first and last page of 4 KiB.
     """
 
@@ -48,17 +44,10 @@ class WriteGuard(wiring.Component):
         self._page_log2 = exact_log2(PAGE_BYTES) - exact_log2(bus_bytes)
         self.sequencer = BeatSequencer(unsigned(1), _AHEAD)  # the tag: refused
         page_width = addr_width - exact_log2(PAGE_BYTES)
-        bursts = stream.Signature(WriteBurstLayout(addr_width, bus_bytes))
-        words = stream.Signature(WriteWordLayout(bus_bytes))
-        responses = stream.Signature(WriteResponseLayout(addr_width))
         super().__init__(
             {
-                "i_bursts": In(bursts),
-                "i_words": In(words),
-                "i_responses": Out(responses),
-                "bursts": Out(bursts),
-                "words": Out(words),
-                "responses": In(responses),
+                "i": In(WritesSignature(addr_width, bus_bytes)),
+                "o": Out(WritesSignature(addr_width, bus_bytes)),
                 "confine": In(1),
                 "first": In(page_width),
                 "last": In(page_width),
@@ -70,13 +59,13 @@ class WriteGuard(wiring.Component):
         m.submodules.sequencer = self.sequencer
         self._pass_bursts(m)
         self._pass_words(m)
-        connect(m, responses=flipped(self.responses), i_responses=flipped(self.i_responses))
+        connect(m, o=flipped(self.o.responses), i=flipped(self.i.responses))
         return m
 
     def _pass_bursts(self, m):
-        burst, o, noted = self.i_bursts, self.bursts, self.sequencer.bursts
+        burst, o, noted = self.i.bursts, self.o.bursts, self.sequencer.bursts
         place, page = burst.payload.word[: self._page_log2], burst.payload.word[self._page_log2 :]
-        crosses = Signal()  # no room makes such a burst; it would leave the page that is looked at
+        crosses = Signal()  # no block makes such a burst; it would leave the page that is looked at
         outside = Signal()
         m.d.comb += [
             crosses.eq((place + burst.payload.beats_minus_one) >> self._page_log2 != 0),
@@ -92,7 +81,7 @@ class WriteGuard(wiring.Component):
             m.d.comb += [o.payload.empty.eq(1), o.payload.refused.eq(1)]
 
     def _pass_words(self, m):
-        word, o, due = self.i_words, self.words, self.sequencer.beats
+        word, o, due = self.i.words, self.o.words, self.sequencer.beats
         refused = due.payload.tag
         m.d.comb += [
             o.payload.eq(word.payload),

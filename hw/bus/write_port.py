@@ -1,15 +1,15 @@
 """The AXI4 write port: bursts, their words, and what becomes of them."""
 
 from amaranth.hdl import Cat, Const, Module, Signal, unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ..lib.stream import Queue, SkidBuffer
 from .axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4WriteSignature, Burst
 from .beats import BeatSequencer
-from .burst import BurstLayout
-from .writes import WriteBurstLayout, WriteResponseLayout, WriteWordLayout
+from .reads import BurstLayout
+from .writes import WritesSignature, WriteWordLayout
 
 __all__ = ["WritePort"]
 
@@ -24,7 +24,7 @@ class WritePort(wiring.Component):
 
     One register from bursts to AW and from words to W, none from B to the responses; one burst and one word a cycle.
     Words may pass on W before or after the request of their burst on AW; neither channel waits for the other. A burst
-    must be taken before its words are, so that whoever makes both must not wait with a burst for an earlier word.
+    must be taken before its words are, so that a block that makes both must not wait with a burst for an earlier word.
 
     A burst holds one of ``max_outstanding`` credits from the cycle in which it is taken until its response. A queue in
     memory keeps what the response will say.
@@ -42,13 +42,10 @@ class WritePort(wiring.Component):
 
     Members
     -------
-    bursts : In(stream of WriteBurstLayout)
-        ``ready`` depends on registers only. ``reduction`` and ``element`` mean nothing here.
-    words : In(stream of WriteWordLayout)
-        Those of all bursts that are not empty, in order. ``ready`` depends on registers only.
-    responses : Out(stream of WriteResponseLayout)
-        One for each burst, in order. ``axi.bready`` depends combinationally on its ``ready``.
-    axi : Out(Axi4WriteSignature)
+    writes : In(WritesSignature)
+        ``ready`` of bursts and words depends on registers only; ``axi.bready`` depends combinationally on that of the
+        responses. ``reduction`` and ``element`` mean nothing here.
+    axi : Out(Axi4WriteSignature(addr_width, 8 * bus_bytes, id_width))
         The bus.
     aw_stb : Out(1)
         A request is accepted by the bus.
@@ -67,15 +64,12 @@ class WritePort(wiring.Component):
         word_width = addr_width - self._bus_log2
         self.requests = SkidBuffer(BurstLayout(word_width))
         self.sequencer = BeatSequencer(unsigned(0), _AHEAD)
-        word_layout = WriteWordLayout(bus_bytes)
-        self.beats = SkidBuffer(data.StructLayout({"word": word_layout, "last": unsigned(1)}))
+        self.beats = SkidBuffer(data.StructLayout({"word": WriteWordLayout(bus_bytes), "last": unsigned(1)}))
         in_flight_layout = {name: unsigned(1) for name in ("empty", "refused", "last")}
         self.in_flight = Queue(data.StructLayout({"word": unsigned(word_width), **in_flight_layout}), max_outstanding)
         super().__init__(
             {
-                "bursts": In(stream.Signature(WriteBurstLayout(addr_width, bus_bytes))),
-                "words": In(stream.Signature(word_layout)),
-                "responses": Out(stream.Signature(WriteResponseLayout(addr_width))),
+                "writes": In(WritesSignature(addr_width, bus_bytes)),
                 "axi": Out(Axi4WriteSignature(addr_width, 8 * bus_bytes, id_width)),
                 "aw_stb": Out(1),
                 "beat_stb": Out(1),
@@ -98,7 +92,8 @@ class WritePort(wiring.Component):
 
     def _take_bursts(self, m):
         """A burst goes to three places at once: AW, the count of its words, and what the response will say."""
-        burst, request, sequencer, in_flight = self.bursts, self.requests.i, self.sequencer.bursts, self.in_flight.i
+        burst, sequencer = self.writes.bursts, self.sequencer.bursts
+        request, in_flight = self.requests.i, self.in_flight.i
         taken = Signal()
         m.d.comb += [
             burst.ready.eq(request.ready & sequencer.ready & in_flight.ready),
@@ -130,7 +125,7 @@ class WritePort(wiring.Component):
         ]
 
     def _drive_w(self, m):
-        axi, words, due, beat = self.axi, self.words, self.sequencer.beats, self.beats
+        axi, words, due, beat = self.axi, self.writes.words, self.sequencer.beats, self.beats
         m.d.comb += [
             words.ready.eq(due.valid & beat.i.ready),
             beat.i.valid.eq(words.valid & due.valid),
@@ -146,7 +141,7 @@ class WritePort(wiring.Component):
         ]
 
     def _respond(self, m):
-        axi, responses, burst = self.axi, self.responses, self.in_flight.o
+        axi, responses, burst = self.axi, self.writes.responses, self.in_flight.o
         failed = axi.bresp.as_value()[1]
         m.d.comb += [
             responses.valid.eq(burst.valid & (burst.payload.empty | axi.bvalid)),

@@ -1,13 +1,16 @@
-"""What passes between whoever writes memory and the AXI4 write port: bursts, their words, and what became of them.
+"""What passes between those that write memory and the AXI4 write port: bursts, their words, and what became of them.
 
-A chain of rooms has the same three streams on both sides, in the order of the bursts: store half, reducer, write guard,
-write port. Several movers will meet in front of the reducer.
+A chain of blocks has them on both sides, in the order of the bursts: store path, reducer, write guard, write port.
+Several movers will meet in front of the reducer.
 """
 
 from amaranth import unsigned
-from amaranth.lib import data
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
 
-__all__ = ["WriteBurstLayout", "WriteResponseLayout", "WriteWordLayout"]
+from ..lib.join import Port
+
+__all__ = ["WriteBurstLayout", "WriteResponseLayout", "WriteWordLayout", "WritesSignature"]
 
 
 class WriteBurstLayout(data.StructLayout):
@@ -18,7 +21,7 @@ class WriteBurstLayout(data.StructLayout):
             {
                 "word": unsigned(addr_width - (bus_bytes.bit_length() - 1)),  # byte address of its first bus word >> …
                 "beats_minus_one": unsigned(8),
-                "empty": unsigned(1),  # no burst, and no words: only a response is wanted, in its turn
+                "empty": unsigned(1),  # no burst, and no words: only a response is due, in its turn
                 "refused": unsigned(1),  # empty, and the response says error; only guard and reducer set it
                 "last": unsigned(1),  # last of a transfer; comes back with the response
                 "reduction": unsigned(4),  # golden.spec.Reduction
@@ -43,5 +46,27 @@ class WriteResponseLayout(data.StructLayout):
                 "error": unsigned(1),  # refused by the bus or the guard
                 "last": unsigned(1),  # as the burst said
                 "address": unsigned(addr_width),  # byte address of the burst's first word
+            }
+        )
+
+
+class WritesSignature(Port):
+    """Writes, as their source sees them.
+
+    Members
+    -------
+    bursts : Out(stream of WriteBurstLayout)
+    words : Out(stream of WriteWordLayout)
+        Those of all bursts that are not empty, in order.
+    responses : In(stream of WriteResponseLayout)
+        One for each burst, in order, in a later cycle.
+    """
+
+    def __init__(self, addr_width, bus_bytes):
+        super().__init__(
+            {
+                "bursts": Out(stream.Signature(WriteBurstLayout(addr_width, bus_bytes))),
+                "words": Out(stream.Signature(WriteWordLayout(bus_bytes))),
+                "responses": In(stream.Signature(WriteResponseLayout(addr_width))),
             }
         )

@@ -14,6 +14,7 @@ from ..pe.unit import PeUnit
 from ..pe.unit import processor_members as pe_members
 from ..smem.barrier_share import BarrierShare
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout
+from ..smem.signatures import BarrierEventSignature
 from ..smem.top import SharedMemory
 from ..tmau.top import REGISTER_ADDR_WIDTH
 from ..tmau.unit import TmauUnit
@@ -26,7 +27,7 @@ class Core(wiring.Component):
     """Both engines, their registers and shared memory; connections only.
 
     The TMAU takes commands of processors and, for pages, of the processing engine's pager, in turns. What the pager's
-    commands do is in the TMAU's registers like all else, but their completions are not shown: ``done_valid`` is silent
+    commands do is in the TMAU's registers like all else, but their completions are not shown: ``done`` is silent
     for tags from ``PAGER_TAG`` on, which processors do not use.
 
     Members
@@ -36,8 +37,8 @@ class Core(wiring.Component):
         from ``window_address`` on.
     barriers, barrier_results : streams of BarrierRequestLayout in and BarrierResultLayout out
         Barrier operations of processors.
-    flip_valid, flip_address : out
-        Strobe: the phase of the barrier at this byte address is complete.
+    flip : Out(BarrierEventSignature(params.smem))
+        A barrier's phase is complete.
 
     and those of ``processor_members`` in ``tmau/unit.py`` and in ``pe/unit.py``. There is one ``irq``, of both engines.
 
@@ -60,8 +61,7 @@ class Core(wiring.Component):
                 "s_axil": In(Axi4LiteSignature(self._window_bit + 1)),
                 "barriers": In(stream.Signature(BarrierRequestLayout(params.smem))),
                 "barrier_results": Out(stream.Signature(BarrierResultLayout())),
-                "flip_valid": Out(1),
-                "flip_address": Out(params.smem.addr_width),
+                "flip": Out(BarrierEventSignature(params.smem)),
             }
         )
 
@@ -75,9 +75,8 @@ class Core(wiring.Component):
         self._connect_registers(m, tmau, pe)
 
         join(m, tmau=tmau.m_axi, m_axi=flipped(self.m_axi))
-        join(m, tmau=tmau.writes, smem=smem.writes)
-        join(m, tmau=tmau.fetches, smem=smem.fetches)
-        join(m, tmau=tmau.landed, smem=smem.landed)
+        join(m, tmau=tmau.smem, smem=smem.mover)
+        join(m, smem=smem.flip, flip=flipped(self.flip))
         for name in ("instructions", "segments", "pages"):
             join(m, port=flipped(getattr(self, name)), pe=getattr(pe, name))
         connect_shared_memory(m, pe, smem, share)
@@ -85,12 +84,6 @@ class Core(wiring.Component):
         join(m, share=share.results[1], barrier_results=flipped(self.barrier_results))
 
         m.d.comb += [
-            tmau.line.eq(smem.line),
-            tmau.barrier_error.eq(smem.error_valid),
-            tmau.barrier_address.eq(smem.error_address),
-            tmau.bank_conflict.eq(smem.conflict_stb),
-            self.flip_valid.eq(smem.flip_valid),
-            self.flip_address.eq(smem.flip_address),
             self.fault_valid.eq(pe.fault_valid),
             self.fault.eq(pe.fault),
             self.halted.eq(pe.halted),
@@ -104,12 +97,12 @@ class Core(wiring.Component):
         join(m, page_moves=pe.page_moves, arbiter=arbiter.i[1])
         join(m, arbiter=arbiter.o, tmau=tmau.commands)
         m.d.comb += [
-            pe.page_moved.valid.eq(tmau.done_valid),
-            pe.page_moved.tag.eq(tmau.done_tag),
-            pe.page_moved.error.eq(tmau.done_error != 0),
-            self.done_valid.eq(tmau.done_valid & (tmau.done_tag < PAGER_TAG)),
-            self.done_tag.eq(tmau.done_tag),
-            self.done_error.eq(tmau.done_error),
+            pe.page_moved.valid.eq(tmau.done.valid),
+            pe.page_moved.tag.eq(tmau.done.tag),
+            pe.page_moved.error.eq(tmau.done.error != 0),
+            self.done.valid.eq(tmau.done.valid & (tmau.done.tag < PAGER_TAG)),
+            self.done.tag.eq(tmau.done.tag),
+            self.done.error.eq(tmau.done.error),
         ]
 
     def _connect_registers(self, m, tmau, pe):

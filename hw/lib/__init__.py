@@ -1,1 +1,1 @@
-"""Parts that know nothing of tensors: streams, loops, arbiters, tags."""
+"""Parts that have nothing to do with tensors: streams, loops, arbiters, tags."""

@@ -13,7 +13,7 @@ def _check_n(n):
 
 
 class RoundRobinArbiter(wiring.Component):
-    """Grants one of ``n`` requests at a time; whoever asks waits for at most ``n - 1`` others.
+    """Grants one of ``n`` requests at a time; each waits for at most ``n - 1`` others.
 
     Combinational from ``requests`` to ``grant``. A grant stays while its request does, until ``advance``.
 
@@ -51,7 +51,7 @@ class RoundRobinArbiter(wiring.Component):
             from_grant.eq(self.grant | -self.grant),
         ]
         with m.If(self.requests.any()):
-            # Unless it is served, the granted one stays first, so that nobody who comes later passes it.
+            # Unless it is served, the granted one stays first, so that none that comes later passes it.
             m.d.sync += self.mask.eq(from_grant ^ Mux(self.advance, self.grant, 0))
         return m
 
@@ -70,7 +70,7 @@ class StreamArbiter(wiring.Component):
 
     Members
     -------
-    i : In(array of n streams of shape)
+    i : In(array of n stream of shape)
     o : Out(stream of shape)
     winner : Out(n)
         One-hot: the stream whose item is at the output; zero while there is none.

@@ -4,9 +4,9 @@ __all__ = ["pick"]
 
 
 def pick(m, ports, payload, valid, ready):
-    """Connects the one of ``ports`` that is valid to ``payload`` and ``valid``; it hears ``ready``.
+    """Connects the one of ``ports`` that is valid to ``payload`` and ``valid``, and its ready to ``ready``.
 
-    No arbitration: whoever is behind the ports sees to it that only one is valid at a time.
+    No arbitration: only one may be valid at a time.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Stream stages: registers and a queue between two rooms. All keep the order and lose nothing."""
+"""Stream stages: registers and a queue between two blocks. All keep the order and lose nothing."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -42,7 +42,7 @@ class SkidBuffer(wiring.Component):
     """Registers in both directions: no output depends combinationally on an input.
 
     Latency 1, one transfer a cycle. Holds two items: the second catches what comes in the cycle in which the sink
-    stalls and the source does not know it yet.
+    stalls, before the source is stalled.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class Queue(wiring.Component):
             stored.eq(self.head != self.tail),
             write.addr.eq(self.tail),
             write.data.eq(self.i.payload),
-            # An item that finds nobody waiting goes to the output at once.
+            # An item that finds none waiting goes to the output at once.
             write.en.eq(push & (stored | ~refill)),
             read.addr.eq(self.head + (refill & stored)),
         ]

@@ -9,6 +9,7 @@ from tilewright.golden.spec.pe.registers import PE_REGISTERS
 
 from ..bus.axi4_lite import AccessLayout, AnswerLayout
 from ..bus.csr import RegisterFile
+from ..bus.status import ErrorRecord, connect_status
 from ..lib.join import join
 from .layouts import INSTRUCTION_BITS, FaultLayout, PageWriteLayout, SegmentWriteLayout
 from .pager import PagerRequestLayout
@@ -90,9 +91,7 @@ class Control(wiring.Component):
             join(m, staging=getattr(staging, name), port=flipped(getattr(self, name)))
 
         params, events = self.params, self.events
-        failed = Signal()
         m.d.comb += [
-            failed.eq(self.reported & (self.report.code != PeError.NONE)),
             registers.params0.threads.eq(params.threads),
             registers.params0.regs.eq(params.regs),
             registers.params1.factor_regs.eq(params.factor_regs),
@@ -103,8 +102,6 @@ class Control(wiring.Component):
             registers.params3.smem_bytes.eq(params.smem.size_bytes),
             registers.status.idle.eq(self.idle & ~staging.busy),
             registers.status.put_busy.eq(staging.busy),
-            registers.irq_status_set.error.eq(failed),
-            self.irq.eq((registers.irq_status.as_value() & registers.irq_enable.as_value()).any()),
             staging.put.eq(registers.put),
             staging.page_address.eq(registers.page_address.address),
             *(word.eq(getattr(registers, f"data{index}").word) for index, word in enumerate(staging.words)),
@@ -114,7 +111,7 @@ class Control(wiring.Component):
         m.d.sync += halted.eq(self.halted)
         m.d.comb += registers.irq_status_set.halt.eq(halted)
         self._merge(m)
-        self._record(m, registers, failed)
+        errors = self._record(m, registers)
 
         counted = {
             "instructions": events.instruction,
@@ -127,10 +124,7 @@ class Control(wiring.Component):
             "bank_conflicts": events.bank_conflict,
             "translation_misses": events.translation_miss,
         }
-        for name, increment in counted.items():
-            count = Signal(32, name=name)
-            m.d.sync += count.eq(Mux(registers.control.clear_counters, 0, count + increment))
-            m.d.comb += getattr(registers, name).count.eq(count)
+        m.d.comb += self.irq.eq(connect_status(m, registers, errors, counted))
         return m
 
     def _merge(self, m):
@@ -140,24 +134,18 @@ class Control(wiring.Component):
             self.report.eq(Mux(self.issued.valid, self.issued.payload, self.collected.payload)),
         ]
 
-    def _record(self, m, registers, failed):
-        """Keeps the error of the lowest number, as jobs report later than instructions behind them; counts all."""
-        kept = Signal.like(self.report)
-        count, total = Signal(32), Signal(33)
-        # A clear forgets what was before, not what comes in the same cycle.
-        clear = registers.control.clear_error
-        m.d.comb += total.eq(Mux(clear, 0, count) + failed)
-        m.d.sync += count.eq(Mux(total[32], 0xFFFF_FFFF, total))
-        with m.If(failed & (clear | (kept.code == PeError.NONE) | (self.report.number < kept.number))):
-            m.d.sync += kept.eq(self.report)
-        with m.Elif(clear):
-            m.d.sync += kept.eq(0)
+    def _record(self, m, registers):
+        """Jobs report later than instructions behind them: the error of the lowest number is the first."""
+        m.submodules.errors = errors = ErrorRecord(self.report.shape())
+        kept = errors.kept
         m.d.comb += [
-            registers.status.error.eq(kept.code != PeError.NONE),
+            errors.errors.eq(self.reported & (self.report.code != PeError.NONE)),
+            errors.record.eq(self.report),
+            errors.before.eq(self.report.number < kept.number),
             registers.error.code.eq(kept.code),
             registers.error.register.eq(kept.register),
             registers.error_number.number.eq(kept.number),
             registers.error_threads.first.eq(kept.first),
             registers.error_threads.last.eq(kept.last),
-            registers.error_count.count.eq(count),
         ]
+        return errors

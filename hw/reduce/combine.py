@@ -22,7 +22,7 @@ class OperandsLayout(data.StructLayout):
                 "word": WriteWordLayout(bus_bytes),  # what is to be combined with it
                 "reduction": unsigned(4),  # golden.spec.Reduction
                 "element": unsigned(4),  # golden.spec.Element
-                "swallow": unsigned(1),  # no new word is wanted
+                "swallow": unsigned(1),  # no new word is to be made
             }
         )
 

@@ -1,4 +1,4 @@
-"""Which writes are under way, so that nobody reads what they change."""
+"""Which writes are under way, so that what they change is not read."""
 
 from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import data, wiring
@@ -7,7 +7,7 @@ from amaranth.utils import exact_log2
 
 from tilewright.golden.spec import PAGE_BYTES
 
-from ..bus.burst import BurstLayout
+from ..bus.reads import BurstLayout
 
 __all__ = ["WriteTable"]
 

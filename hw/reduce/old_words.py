@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ..bus.axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4ReadSignature, Burst
-from ..bus.burst import BurstLayout
+from ..bus.reads import BurstLayout
 from ..bus.writes import WriteBurstLayout
 from ..lib.stream import Queue, SkidBuffer
 from .hazards import WriteTable
@@ -22,8 +22,8 @@ _MOST_WORDS = 1024
 class OldWordReader(wiring.Component):
     """Reads the words of each burst before it goes on.
 
-    A burst is taken, and its words are asked for, when all earlier ones that share a word with it have been written,
-    and when there is room for its words, which are therefore always taken from the bus. It goes on when all have come.
+    A burst is taken, and its words are requested, when all earlier ones that share a word with it have been written,
+    and when there is space for its words, which are therefore always taken from the bus. It goes on when all have come.
     If one came with an error, it goes on as empty and refused, and its words come all the same.
 
     Latency: one cycle from a burst to AR, and two from the last word to the burst. One burst and one word a cycle.
@@ -53,7 +53,7 @@ class OldWordReader(wiring.Component):
         A burst has been taken and has not gone on.
     empty : Out(1)
         No burst is between ``i`` and ``written``.
-    axi : Out(Axi4ReadSignature of id_width 2)
+    axi : Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 2))
         Reads with ID 2.
     """
 

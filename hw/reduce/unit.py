@@ -1,14 +1,14 @@
 """Read, modify, write: reductions in global memory, where the writes of all movers meet."""
 
 from amaranth.hdl import Module, Mux, Signal, unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.golden.spec import Reduction
 
 from ..bus.axi4 import Axi4ReadSignature
 from ..bus.beats import BeatSequencer
-from ..bus.writes import WriteBurstLayout, WriteResponseLayout, WriteWordLayout
+from ..bus.writes import WritesSignature
 from .combine import Combiner
 from .old_words import OldWordReader
 
@@ -24,7 +24,7 @@ _AHEAD = 16
 class Reducer(wiring.Component):
     """Combines the words of reducing bursts with what memory holds; other bursts pass.
 
-    The old words of a reducing burst are asked for when nothing under way can change them any more: all plain bursts
+    The old words of a reducing burst are requested when nothing under way can change them any more: all plain bursts
     before have their responses, and so have all reducing bursts before that share a word with it. The burst goes on
     when its old words have come, and its words are made when their sources come. So no write of the bus waits for its
     own read, and no read for a write. If an old word came with an error, the burst goes on as refused, and its words
@@ -46,18 +46,10 @@ class Reducer(wiring.Component):
 
     Members
     -------
-    i_bursts : In(stream of WriteBurstLayout)
-    i_words : In(stream of WriteWordLayout)
-        Those of all bursts that are not empty, in order.
-    i_responses : Out(stream of WriteResponseLayout)
-        As they come from ``responses``.
-    bursts : Out(stream of WriteBurstLayout)
-        In the order of ``i_bursts``; none is reducing.
-    words : Out(stream of WriteWordLayout)
-        Those of ``bursts``.
-    responses : In(stream of WriteResponseLayout)
-        One for each of ``bursts``, in order, in a later cycle.
-    axi : Out(Axi4ReadSignature of id_width 2)
+    i : In(WritesSignature)
+    o : Out(WritesSignature)
+        The same bursts in the same order; none is reducing.
+    axi : Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 2))
         Reads old words, with ID 2.
     """
 
@@ -69,17 +61,10 @@ class Reducer(wiring.Component):
         tag = {"reduction": unsigned(4), "element": unsigned(4), "failed": unsigned(1)}
         self.sequencer = BeatSequencer(data.StructLayout(tag), _AHEAD)
         self.combiner = Combiner(bus_bytes)
-        bursts = stream.Signature(WriteBurstLayout(addr_width, bus_bytes))
-        words = stream.Signature(WriteWordLayout(bus_bytes))
-        responses = stream.Signature(WriteResponseLayout(addr_width))
         super().__init__(
             {
-                "i_bursts": In(bursts),
-                "i_words": In(words),
-                "i_responses": Out(responses),
-                "bursts": Out(bursts),
-                "words": Out(words),
-                "responses": In(responses),
+                "i": In(WritesSignature(addr_width, bus_bytes)),
+                "o": Out(WritesSignature(addr_width, bus_bytes)),
                 "axi": Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 2)),
             }
         )
@@ -92,12 +77,12 @@ class Reducer(wiring.Component):
         connect(m, reader=reader.axi, axi=flipped(self.axi))
         self._pass_bursts(m)
         self._pass_words(m)
-        connect(m, responses=flipped(self.responses), i_responses=flipped(self.i_responses))
+        connect(m, o=flipped(self.o.responses), i=flipped(self.i.responses))
         return m
 
     def _pass_bursts(self, m):
         """Reducing bursts take the way through the reader, and go on before any that comes behind them."""
-        burst, reader, noted = self.i_bursts, self.reader, self.sequencer.bursts
+        burst, reader, noted = self.i.bursts, self.reader, self.sequencer.bursts
         reducing, may_read, may_pass = Signal(), Signal(), Signal()
         m.d.comb += [
             reducing.eq((burst.payload.reduction != Reduction.NONE) & ~burst.payload.empty),
@@ -111,28 +96,28 @@ class Reducer(wiring.Component):
         m.d.comb += [
             chosen.eq(Mux(reader.waiting, reader.o.payload, burst.payload)),
             valid.eq(Mux(reader.waiting, reader.o.valid, burst.valid & may_pass)),
-            go.eq(noted.ready & self.bursts.ready),
-            self.bursts.valid.eq(valid & noted.ready),
-            self.bursts.payload.eq(chosen),
-            self.bursts.payload.reduction.eq(Reduction.NONE),
+            go.eq(noted.ready & self.o.bursts.ready),
+            self.o.bursts.valid.eq(valid & noted.ready),
+            self.o.bursts.payload.eq(chosen),
+            self.o.bursts.payload.reduction.eq(Reduction.NONE),
             reader.o.ready.eq(go),
             burst.ready.eq((may_read & reader.i.ready) | (may_pass & go)),
             # The words of a burst that the reader refused come all the same.
-            noted.valid.eq(valid & self.bursts.ready & (reader.waiting | ~chosen.empty)),
+            noted.valid.eq(valid & self.o.bursts.ready & (reader.waiting | ~chosen.empty)),
             noted.payload.beats_minus_one.eq(chosen.beats_minus_one),
             noted.payload.tag.reduction.eq(chosen.reduction),
             noted.payload.tag.element.eq(chosen.element),
             noted.payload.tag.failed.eq(chosen.refused),
         ]
 
-        passed, responded = burst.valid & may_pass & go, self.responses.valid & self.responses.ready
+        passed, responded = burst.valid & may_pass & go, self.o.responses.valid & self.o.responses.ready
         # While reducing bursts are under way, the plain ones are behind them.
         m.d.comb += reader.written.eq(responded & ~reader.empty)
         m.d.sync += self.plain.eq(self.plain + passed - (responded & reader.empty))
 
     def _pass_words(self, m):
         """Each word is the next one of the oldest burst that has gone on."""
-        word, due, old, combiner = self.i_words, self.sequencer.beats, self.reader.words, self.combiner
+        word, due, old, combiner = self.i.words, self.sequencer.beats, self.reader.words, self.combiner
         reduces, operands = due.payload.tag.reduction != Reduction.NONE, combiner.i.payload
         m.d.comb += [
             operands.old.eq(old.payload),
@@ -140,7 +125,7 @@ class Reducer(wiring.Component):
             operands.reduction.eq(due.payload.tag.reduction),
             operands.element.eq(due.payload.tag.element),
             operands.swallow.eq(due.payload.tag.failed),
-            combiner.o.ready.eq(self.words.ready),
+            combiner.o.ready.eq(self.o.words.ready),
             due.ready.eq(word.valid & word.ready),
         ]
         with m.If(due.valid & reduces):
@@ -150,10 +135,10 @@ class Reducer(wiring.Component):
                 word.ready.eq(old.valid & combiner.i.ready),
             ]
         with m.If(combiner.busy):
-            m.d.comb += [self.words.valid.eq(combiner.o.valid), self.words.payload.eq(combiner.o.payload)]
+            m.d.comb += [self.o.words.valid.eq(combiner.o.valid), self.o.words.payload.eq(combiner.o.payload)]
         with m.Elif(due.valid & ~reduces):
             m.d.comb += [
-                self.words.valid.eq(word.valid),
-                self.words.payload.eq(word.payload),
-                word.ready.eq(self.words.ready),
+                self.o.words.valid.eq(word.valid),
+                self.o.words.payload.eq(word.payload),
+                word.ready.eq(self.o.words.ready),
             ]

@@ -8,7 +8,8 @@ from tilewright.golden.spec import BARRIER, BarrierOp
 
 from ..lib.formats import packed_layout
 from .barrier_rules import BarrierDecode, BarrierUpdate, OperationLayout
-from .layouts import CHUNK_BITS, BarrierRequestLayout, BarrierResultLayout, LandedLayout, write_back_signature
+from .layouts import CHUNK_BITS, BarrierRequestLayout, BarrierResultLayout, LandedLayout
+from .signatures import BarrierEventSignature, WriteBackSignature
 
 __all__ = ["BarrierUnit"]
 
@@ -17,10 +18,10 @@ class BarrierUnit(wiring.Component):
     """Carries out barrier operations, one after the other, for processors and for bytes that land.
 
     An operation in cycle w (its handshake) reads the memory in w, is worked out in w + 1, and from w + 2 on its new
-    state is in the *write-back register*, its answer and ``flip_valid`` or ``error_valid`` are visible. The register
-    holds one barrier and is written to memory when the write side has room, or when another barrier takes its place;
-    operations on the barrier that it holds use it in place of the memory. Whoever else reads a barrier from memory may
-    thus see it late; writing a live barrier other than through operations is a mistake of software, but disturbs no
+    state is in the *write-back register*, its answer and ``flip`` or ``refused`` are visible. The register
+    holds one barrier and is written to memory when the write side is free, or when another barrier takes its place;
+    operations on the barrier that it holds use it in place of the memory. A read of a barrier from memory may thus
+    come too early; writing a live barrier other than through operations is a mistake of software, but disturbs no
     other barrier.
 
     Landed bytes go before requests, except that a request which could go is passed over once at most. A request does
@@ -37,15 +38,15 @@ class BarrierUnit(wiring.Component):
     requests : In(stream of BarrierRequestLayout)
     results : Out(stream of BarrierResultLayout)
         One a request, in order. While one is not taken, no request is accepted.
-    fetches : Out(stream of chunk addresses, always ready)
+    fetches : Out(stream of unsigned(params.addr_width - 4), always ready)
         Read of the chunk that holds the barrier, always granted at once.
-    fetched : In(128)
+    fetched : In(CHUNK_BITS)
         That chunk, in the cycle after.
-    write_back : Out(write_back_signature)
-    flip_valid, flip_address : Out
-        High for one cycle when a phase has completed, with the barrier's byte address.
-    error_valid, error_address : Out
-        High for one cycle when an operation was refused, with the address it named.
+    write_back : Out(WriteBackSignature)
+    flip : Out(BarrierEventSignature)
+        A phase has completed.
+    refused : Out(BarrierEventSignature)
+        An operation was refused; the address is the one that it named.
 
     Attributes
     ----------
@@ -63,71 +64,83 @@ class BarrierUnit(wiring.Component):
                 "results": Out(stream.Signature(BarrierResultLayout())),
                 "fetches": Out(stream.Signature(unsigned(params.addr_width - 4), always_ready=True)),
                 "fetched": In(CHUNK_BITS),
-                "write_back": Out(write_back_signature(params)),
-                "flip_valid": Out(1),
-                "flip_address": Out(params.addr_width),
-                "error_valid": Out(1),
-                "error_address": Out(params.addr_width),
+                "write_back": Out(WriteBackSignature(params)),
+                "flip": Out(BarrierEventSignature(params)),
+                "refused": Out(BarrierEventSignature(params)),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        landed, requests, results = self.landed, self.requests, self.results
-
-        # Cycle w: choose an operation and read its barrier.
+        m.submodules.decode = decode = BarrierDecode(self._params)
+        m.submodules.update = update = BarrierUpdate()
         busy = Signal()  # an operation is being worked out
         busy_landed = Signal()  # it is one of landed bytes
-        turn = self.turn
-        may_answer = ~results.valid | results.ready
-        may_request = Signal()
-        go_landed, go_request = Signal(), Signal()
+        address = Signal(self._params.addr_width)
+        operation = Signal(OperationLayout())
+
+        # Cycle w: choose an operation and read its barrier.
+        go_landed, go_request = self._choose(m, decode.request, busy, busy_landed)
+        m.d.sync += [
+            busy.eq(go_landed | go_request),
+            busy_landed.eq(go_landed),
+            operation.eq(decode.operation),
+            address.eq(decode.request.address),
+        ]
+        # Cycle w + 1: work it out.
+        m.d.comb += update.operation.eq(operation)
+        self._update_state(m, update, busy, address, decode.request.address)
+        # From cycle w + 2 on: the answer and the strobes.
+        results = self.results
+        with m.If(results.ready):
+            m.d.sync += results.valid.eq(0)
+        with m.If(busy & ~busy_landed):
+            m.d.sync += [results.valid.eq(1), results.payload.eq(update.result)]
+        m.d.sync += [
+            self.flip.valid.eq(busy & update.flip),
+            self.flip.address.eq(address),
+            self.refused.valid.eq(busy & update.result.error),
+            self.refused.address.eq(address),
+        ]
+        return m
+
+    def _choose(self, m, chosen, busy, busy_landed):
+        """Which of the two goes: landed bytes, a request, or neither."""
+        landed, requests, turn = self.landed, self.requests, self.turn
+        may_answer = ~self.results.valid | self.results.ready
+        may_request, go_landed, go_request = Signal(), Signal(), Signal()
         m.d.comb += [
             may_request.eq(requests.valid & ~busy & may_answer),
             landed.ready.eq(~(busy & busy_landed) & ~(may_request & turn)),
             requests.ready.eq(~busy & may_answer & (~landed.valid | turn)),
             go_landed.eq(landed.valid & landed.ready),
             go_request.eq(requests.valid & requests.ready),
-        ]
-        with m.If(go_landed):
-            m.d.sync += turn.eq(may_request)
-        with m.Elif(go_request):
-            m.d.sync += turn.eq(0)
-
-        m.submodules.decode = decode = BarrierDecode(self._params)
-        chosen = decode.request
-        m.d.comb += [
             chosen.op.eq(Mux(go_landed, BarrierOp.COMPLETE_TX, requests.payload.op)),
             chosen.address.eq(Mux(go_landed, landed.payload.barrier, requests.payload.address)),
             chosen.value.eq(Mux(go_landed, landed.payload.bytes, requests.payload.value)),
             self.fetches.valid.eq(go_landed | go_request),
             self.fetches.payload.eq(chosen.address[4:]),
         ]
+        with m.If(go_landed):
+            m.d.sync += turn.eq(may_request)
+        with m.Elif(go_request):
+            m.d.sync += turn.eq(0)
+        return go_landed, go_request
 
-        # Cycle w + 1: work it out.
-        operation = Signal(OperationLayout())
-        address = Signal(self._params.addr_width)
-        ahead = Signal()  # the write-back register, and not what was read, is the barrier's state
+    def _update_state(self, m, update, busy, address, next_address):
+        """The barrier's state before the operation at ``address``; and after it, in the write-back register.
+
+        The register follows every operation, also one that changes nothing: the next one on the same barrier does not
+        depend on what this one did.
+        """
+        back = self.write_back
         kept_state = Signal(packed_layout(BARRIER))
         kept_word = Signal(self._params.addr_width - 3)  # the barrier that the write-back register holds
         dirty = Signal()  # it is ahead of the memory
-        m.d.sync += [
-            busy.eq(go_landed | go_request),
-            busy_landed.eq(go_landed),
-            operation.eq(decode.operation),
-            address.eq(chosen.address),
-            ahead.eq(Mux(busy, address[3:] == chosen.address[3:], dirty & (kept_word == chosen.address[3:]))),
-        ]
-        m.submodules.update = update = BarrierUpdate()
+        ahead = Signal()  # the write-back register, and not what was read, is the barrier's state
+        m.d.sync += ahead.eq(Mux(busy, address[3:] == next_address[3:], dirty & (kept_word == next_address[3:])))
         m.d.comb += [
-            update.operation.eq(operation),
             update.before.eq(Mux(ahead, kept_state, self.fetched.word_select(address[3], BARRIER.bits))),
-        ]
-
-        # From cycle w + 2 on: state, answer and strobes. The register follows every operation, also one that changes
-        # nothing: the next one on the same barrier need not know what this one did.
-        back = self.write_back
-        m.d.comb += [
             back.valid.eq(dirty),
             back.urgent.eq(busy & ~ahead),
             back.payload.chunk.eq(kept_word[1:]),
@@ -139,15 +152,3 @@ class BarrierUnit(wiring.Component):
             m.d.sync += [kept_state.eq(update.after), kept_word.eq(address[3:]), dirty.eq(update.changed | still_dirty)]
         with m.Elif(back.taken):
             m.d.sync += dirty.eq(0)
-
-        with m.If(results.ready):
-            m.d.sync += results.valid.eq(0)
-        with m.If(busy & ~busy_landed):
-            m.d.sync += [results.valid.eq(1), results.payload.eq(update.result)]
-        m.d.sync += [
-            self.flip_valid.eq(busy & update.flip),
-            self.flip_address.eq(address),
-            self.error_valid.eq(busy & update.result.error),
-            self.error_address.eq(address),
-        ]
-        return m

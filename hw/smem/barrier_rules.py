@@ -102,7 +102,7 @@ class BarrierUpdate(wiring.Component):
         transactions = before.transactions - operation.bytes
         # Cutting the count to its field must not change it: a matter of the top bits, cheaper than two comparisons.
         overflow = (pending < 0) | (transactions[: BARRIER["transactions"].width].as_signed() != transactions)
-        # Whether the differences are zero is asked of the operands: beside the subtractions and not behind them.
+        # Whether the differences are zero is found from the operands: beside the subtractions and not behind them.
         complete = (before.pending == operation.arrivals) & (before.transactions == operation.bytes)
 
         refused = operation.refused | overflow

@@ -28,8 +28,8 @@ class BarrierShare(wiring.Component):
 
     Members
     -------
-    requests : In(array of n streams of BarrierRequestLayout)
-    results : Out(array of n streams of BarrierResultLayout)
+    requests : In(array of n stream of BarrierRequestLayout)
+    results : Out(array of n stream of BarrierResultLayout)
     merged : Out(stream of BarrierRequestLayout)
         To the shared memory.
     answers : In(stream of BarrierResultLayout)
@@ -57,7 +57,7 @@ class BarrierShare(wiring.Component):
             m.d.comb += self.results[index].payload.eq(self.answers.payload)
             m.d.comb += self.results[index].valid.eq(self.answers.valid & owners.o.valid & owners.o.payload[index])
 
-        # Neither waits for the other's ready: the queue has room whenever the request may pass.
+        # Neither waits for the other's ready: the queue has space whenever the request may pass.
         taken = Signal()
         m.d.comb += [
             self.merged.payload.eq(arbiter.o.payload),

@@ -1,8 +1,7 @@
 """Payloads at the ports of the shared memory, and between its parts."""
 
 from amaranth import unsigned
-from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib import data
 
 from tilewright.golden.spec import BANKS, CHUNK_BYTES, LINE_BYTES
 
@@ -18,7 +17,6 @@ __all__ = [
     "ReadLayout",
     "ScatterWriteLayout",
     "read_data_layout",
-    "write_back_signature",
 ]
 
 CHUNK_BITS = 8 * CHUNK_BYTES
@@ -135,21 +133,3 @@ class ScatterWriteLayout(data.StructLayout):
                 "strobes": data.ArrayLayout(CHUNK_BYTES, BANKS),  # one bit a byte; 0: the lane writes nothing
             }
         )
-
-
-def write_back_signature(params):
-    """A register to be written to memory. Not a stream: while it waits, its contents may be brought up to date.
-
-    Members
-    -------
-    payload : Out(ChunkWriteLayout)
-    valid : Out(1)
-        The register is ahead of the memory.
-    urgent : Out(1)
-        It gets other contents at the end of this cycle, so ``taken`` must be high if ``valid`` is.
-    taken : In(1)
-        The write happens in this cycle; low if ``valid`` is.
-    """
-    return wiring.Signature(
-        {"payload": Out(ChunkWriteLayout(params)), "valid": Out(1), "urgent": Out(1), "taken": In(1)}
-    )

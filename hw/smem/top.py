@@ -1,10 +1,8 @@
 """The shared memory: banks, their readers and writers, and the barriers that lie in them."""
 
-from amaranth.hdl import Module, unsigned
+from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
-
-from tilewright.golden.spec import LINE_BYTES
 
 from ..bus.axi4_lite import AccessLayout, AnswerLayout
 from .arbiter import ReadArbiter, WriteArbiter
@@ -15,13 +13,12 @@ from .host import HostPort
 from .layouts import (
     BarrierRequestLayout,
     BarrierResultLayout,
-    LandedLayout,
-    LineLayout,
     ReadLayout,
     ScatterWriteLayout,
     read_data_layout,
 )
 from .scatter import ScatterPort
+from .signatures import BarrierEventSignature, MoverSignature
 
 __all__ = ["SharedMemory"]
 
@@ -29,9 +26,9 @@ __all__ = ["SharedMemory"]
 class SharedMemory(wiring.Component):
     """Eight banks of 16 bytes with one write side and one read side, and barriers in them.
 
-    Whoever writes a line and hands over its ``landed`` bytes in the same cycle w, or later, can rely on this: if no
+    For a line that is written with its ``landed`` bytes in the same cycle w, or before them, this holds: if no
     operation of a processor was accepted in w - 1 and none has been passed over, ``landed`` is accepted at once, and
-    from w + 2 on ``flip_valid`` has pulsed, try_wait answers that the phase is complete, and reads see the line.
+    from w + 2 on ``flip`` has pulsed, try_wait answers that the phase is complete, and reads see the line.
 
     Parameters
     ----------
@@ -41,32 +38,28 @@ class SharedMemory(wiring.Component):
 
     Members
     -------
-    writes : In(stream of LineLayout)
-        One line a cycle; readable in the next cycle. Waits only while a barrier or the host must have the bank, and
-        by turns for a scattered write.
-    fetches : In(stream of unsigned(row_width))
-        Lines to read; one a cycle, every second one while the consumer reads too.
-    line : Out(1024)
-        The line, in the cycle after the handshake.
-    landed : In(stream of LandedLayout)
-        Bytes for the transaction count of a barrier. Never waits if it comes every third cycle or less often.
-    reads, read_data : In(stream of ReadLayout), Out(stream of read_data_layout())
+    mover : In(MoverSignature)
+        A written line is readable in the next cycle; ``writes`` takes one a cycle, and waits only while a barrier or
+        the host must have the bank, and by turns for a scattered write. ``fetch`` takes one a cycle, every second one
+        while the consumer reads too. ``landed`` never waits if it comes every third cycle or less often.
+    reads : In(stream of ReadLayout)
+    read_data : Out(stream of read_data_layout())
         The consumer: any eight chunks; 2 cycles, one request a cycle without bank conflicts.
-    scatter : In(stream of ScatterWriteLayout)
-        Only with ``stores``. The consumer's writes: any eight chunks, one write a cycle without bank conflicts, every
+    scatter : In(stream of ScatterWriteLayout) if stores
+        The consumer's writes: any eight chunks, one write a cycle without bank conflicts, every
         second one while lines come too.
-    scatter_idle : Out(1)
-        Only with ``stores``. Reads see all scattered writes that have been accepted.
-    scatter_conflict_stb : Out(1)
-        Only with ``stores``. High for each cycle that a scattered write takes beyond its first.
-    barriers, barrier_results : In(stream of BarrierRequestLayout), Out(stream of BarrierResultLayout)
+    scatter_idle : Out(1) if stores
+        Reads see all scattered writes that have been accepted.
+    scatter_conflict_stb : Out(1) if stores
+        High for each cycle that a scattered write takes beyond its first.
+    barriers : In(stream of BarrierRequestLayout)
+    barrier_results : Out(stream of BarrierResultLayout)
         Operations of processors; 2 cycles, one every second cycle.
-    host_requests, host_responses : In(stream of AccessLayout), Out(stream of AnswerLayout)
+    host_requests : In(stream of AccessLayout)
+    host_responses : Out(stream of AnswerLayout)
         32-bit words; reads 2 cycles, writes 1, and what they wait for the banks.
-    flip_valid, flip_address : Out
-        High for one cycle when a phase has completed, with the barrier's byte address.
-    error_valid, error_address : Out
-        High for one cycle when a barrier operation was refused, with the address it named.
+    flip : Out(BarrierEventSignature)
+        A phase has completed.
     conflict_stb : Out(1)
         High for each cycle that a consumer's request takes at the banks beyond its first.
     stall_stb : Out(1)
@@ -89,20 +82,14 @@ class SharedMemory(wiring.Component):
         }
         super().__init__(
             {
-                "writes": In(stream.Signature(LineLayout(params))),
-                "fetches": In(stream.Signature(unsigned(params.row_width))),
-                "line": Out(8 * LINE_BYTES),
-                "landed": In(stream.Signature(LandedLayout(params))),
+                "mover": In(MoverSignature(params)),
                 "reads": In(stream.Signature(ReadLayout(params))),
                 "read_data": Out(stream.Signature(read_data_layout())),
                 "barriers": In(stream.Signature(BarrierRequestLayout(params))),
                 "barrier_results": Out(stream.Signature(BarrierResultLayout())),
                 "host_requests": In(stream.Signature(AccessLayout())),
                 "host_responses": Out(stream.Signature(AnswerLayout())),
-                "flip_valid": Out(1),
-                "flip_address": Out(params.addr_width),
-                "error_valid": Out(1),
-                "error_address": Out(params.addr_width),
+                "flip": Out(BarrierEventSignature(params)),
                 "conflict_stb": Out(1),
                 "stall_stb": Out(1),
                 **(scatter if stores else {}),
@@ -118,7 +105,10 @@ class SharedMemory(wiring.Component):
         m.submodules.read_arbiter = read_arbiter = ReadArbiter(self._params)
         m.submodules.write_arbiter = write_arbiter = WriteArbiter(self._params, self._stores)
 
-        connect(m, landed=flipped(self.landed), barrier=barrier.landed)
+        mover = self.mover
+        connect(m, landed=flipped(mover.landed), barrier=barrier.landed)
+        connect(m, barrier=barrier.refused, refused=flipped(mover.refused))
+        connect(m, barrier=barrier.flip, flip=flipped(self.flip))
         connect(m, barriers=flipped(self.barriers), barrier=barrier.requests)
         connect(m, barrier=barrier.results, barrier_results=flipped(self.barrier_results))
         connect(m, reads=flipped(self.reads), consumer=consumer.reads)
@@ -128,9 +118,9 @@ class SharedMemory(wiring.Component):
 
         connect(m, barrier=barrier.fetches, read_arbiter=read_arbiter.barrier)
         connect(m, host=host.fetches, read_arbiter=read_arbiter.host)
-        connect(m, fetches=flipped(self.fetches), read_arbiter=read_arbiter.lines)
+        connect(m, rows=flipped(mover.fetch.rows), read_arbiter=read_arbiter.lines)
         connect(m, consumer=consumer.fetches, read_arbiter=read_arbiter.consumer)
-        connect(m, writes=flipped(self.writes), write_arbiter=write_arbiter.lines)
+        connect(m, writes=flipped(mover.writes), write_arbiter=write_arbiter.lines)
         connect(m, barrier=barrier.write_back, write_arbiter=write_arbiter.write_back)
         connect(m, host=host.writes, write_arbiter=write_arbiter.host)
 
@@ -147,14 +137,11 @@ class SharedMemory(wiring.Component):
             banks.read.eq(read_arbiter.banks),
             banks.write.eq(write_arbiter.banks),
             read_arbiter.banks_data.eq(banks.read_data),
-            self.line.eq(banks.read_data),
+            mover.fetch.line.eq(banks.read_data),
             consumer.fetched.eq(banks.read_data),
             barrier.fetched.eq(read_arbiter.chunk),
             host.fetched.eq(read_arbiter.chunk),
-            self.flip_valid.eq(barrier.flip_valid),
-            self.flip_address.eq(barrier.flip_address),
-            self.error_valid.eq(barrier.error_valid),
-            self.error_address.eq(barrier.error_address),
+            mover.bank_conflict.eq(consumer.conflict_stb),
             self.conflict_stb.eq(consumer.conflict_stb),
             self.stall_stb.eq(write_arbiter.stall_stb),
         ]

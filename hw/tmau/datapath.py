@@ -1,10 +1,8 @@
-"""The TMAU's data path: connections between the front, the walkers, the two halves and the bus, nothing else."""
+"""The TMAU's data path: connections between the front, the walkers, the two paths and the bus, nothing else."""
 
 from amaranth import Module, Signal, unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
-
-from tilewright.golden.spec import LINE_BYTES
 
 from ..bus.axi4 import Axi4Signature, forward_channels
 from ..bus.axi4_port import ReadPort
@@ -17,67 +15,32 @@ from ..lib.arbiter import StreamArbiter
 from ..lib.join import join
 from ..lib.stream import Queue
 from ..reduce.unit import Reducer
-from ..smem.layouts import LandedLayout, LineLayout
-from .front.finish import DoneLayout, Finisher
+from ..smem.signatures import MoverSignature
+from .front.finish import Finisher
 from .front.front import Front
-from .layouts import StagedLineLayout, WindowsLayout, WordLayout
+from .layouts import StagedLineLayout, WordLayout
 from .load.path import LoadPath
 from .load.shared_guard import SharedGuard
+from .signatures import ControlSignature
 from .store.path import StorePath
 from .walk.pixel import PixelWalker
 from .walk.requests import RequestGenerator
 from .walk.run_router import RunRouter
 from .walk.tile import TileWalker
 
-__all__ = ["EventsLayout", "TmauDatapath"]
-
-
-class EventsLayout(data.StructLayout):
-    """What happened in a cycle, for the performance counters. All are strobes."""
-
-    def __init__(self):
-        super().__init__(
-            {
-                "command": unsigned(1),  # one was accepted
-                "request": unsigned(1),  # a data burst was accepted by the bus
-                "beat": unsigned(1),  # a data word came
-                "write_request": unsigned(1),  # a write burst was accepted by the bus
-                "write_beat": unsigned(1),  # a word was written
-                "descriptor_hit": unsigned(1),
-                "descriptor_miss": unsigned(1),
-                "stall_credit": unsigned(1),  # a burst waited because max_outstanding were in flight
-                "stall_ar": unsigned(1),  # a request waited for the bus
-                "stall_data": unsigned(1),  # the load half waited for a word
-                "stall_smem": unsigned(1),  # a line waited for shared memory
-            }
-        )
+__all__ = ["TmauDatapath"]
 
 
 class TmauDatapath(wiring.Component):
-    """The rooms of docs/architecture.md, from commands to lines of shared memory and back.
+    """The blocks of docs/architecture.md, from commands to lines of shared memory and back.
 
     Members
     -------
-    commands : stream of command_layout, in
-    axi : Axi4Signature, out
+    commands : In(stream of command_layout())
+    axi : Out(Axi4Signature(params.addr_width, params.bus_width, 2))
         Read ID 0 is data, 1 descriptors, 2 what a reduction changes; write ID 0.
-    writes : stream of LineLayout, out
-    fetches : stream of unsigned(row_width), out
-        Lines of shared memory to read, in the cycle of the handshake.
-    line : unsigned(1024), in
-        In the cycle after it.
-    landed : stream of LandedLayout, out
-        Presented in the cycle of the transfer's last write, or later.
-    windows : WindowsLayout, in
-    done : DoneLayout, out
-        Strobe for each command that ends, after its last write.
-    invalidate_descriptors : 1, in
-        Strobe.
-    events : EventsLayout, out
-    queue_level : unsigned, out
-        Commands that wait in the queue.
-    idle : 1, out
-        No command is anywhere in here.
+    smem : Out(MoverSignature(params.smem))
+    control : Out(ControlSignature)
     """
 
     def __init__(self, params):
@@ -86,16 +49,8 @@ class TmauDatapath(wiring.Component):
             {
                 "commands": In(stream.Signature(command_layout())),
                 "axi": Out(Axi4Signature(params.addr_width, params.bus_width, 2)),
-                "writes": Out(stream.Signature(LineLayout(params.smem))),
-                "fetches": Out(stream.Signature(unsigned(params.smem.row_width))),
-                "line": In(8 * LINE_BYTES),
-                "landed": Out(stream.Signature(LandedLayout(params.smem))),
-                "windows": In(WindowsLayout(params)),
-                "done": Out(DoneLayout(params)),
-                "invalidate_descriptors": In(1),
-                "events": Out(EventsLayout()),
-                "queue_level": Out(range(params.queue_depth + 1)),
-                "idle": Out(1),
+                "smem": Out(MoverSignature(params.smem)),
+                "control": Out(ControlSignature(params)),
             }
         )
 
@@ -125,10 +80,11 @@ class TmauDatapath(wiring.Component):
         m.submodules.staged = staged = Queue(StagedLineLayout(params), params.stage_lines)
         m.submodules.finish = finish = Finisher(params)
 
-        # The request half.
+        # The request path.
+        issue = front.issue
         join(m, commands=flipped(self.commands), front=front.commands)
-        join(m, front=front.walks, tiles=tiles.i)
-        join(m, front=front.pixel_walks, pixels=pixels.i)
+        join(m, issue=issue.walks, tiles=tiles.i)
+        join(m, issue=issue.pixel_walks, pixels=pixels.i)
         join(m, tiles=tiles.o, router=router.tiles)
         join(m, pixels=pixels.o, router=router.pixels)
         join(m, router=router.loads, requests=requests.i)
@@ -137,11 +93,11 @@ class TmauDatapath(wiring.Component):
         join(m, front=front.fetch, port=port.descriptors)
         join(m, port=port.descriptor_words, front=front.words)
 
-        # The halves, and what passes between them.
-        join(m, front=front.load_transfers, load=load.transfers)
+        # The paths, and what passes between them.
+        join(m, issue=issue.load_transfers, load=load.transfers)
         join(m, requests=requests.rows, load=load.rows)
         join(m, port=port.words, load=load.words)
-        join(m, front=front.store_transfers, store=store.transfers)
+        join(m, issue=issue.store_transfers, store=store.transfers)
         join(m, router=router.stores, store=store.runs)
         join(m, store=store.loop, loop=loop.i)
         join(m, loop=loop.o, load=load.loop)
@@ -151,21 +107,21 @@ class TmauDatapath(wiring.Component):
         # The end.
         join(m, load=load.completions, finish=finish.completions)
         join(m, store=store.completions, finish=finish.stores)
-        join(m, front=front.finished, finish=finish.finished)
+        join(m, issue=issue.finished, finish=finish.finished)
         m.d.comb += [
-            front.loop_level.eq(loop.level),
-            front.loop_stb.eq(loop.o.valid & loop.o.ready),
-            front.stage_level.eq(staged.level),
-            front.stage_stb.eq(staged.o.valid & staged.o.ready),
-            front.tile_busy.eq(tiles.busy),
-            front.pixel_busy.eq(pixels.busy),
-            front.load_completed.eq(load.completions.valid & load.completions.ready),
-            front.store_completed.eq(store.completions.valid & store.completions.ready),
+            front.loop.level.eq(loop.level),
+            front.loop.taken.eq(loop.o.valid & loop.o.ready),
+            front.stage.level.eq(staged.level),
+            front.stage.taken.eq(staged.o.valid & staged.o.ready),
+            issue.tile_busy.eq(tiles.busy),
+            issue.pixel_busy.eq(pixels.busy),
+            issue.load_completed.eq(load.completions.valid & load.completions.ready),
+            issue.store_completed.eq(store.completions.valid & store.completions.ready),
             front.store_read.eq(store.read_stb),
             front.store_done.eq(store.done_stb),
-            front.windows.eq(self.windows),
-            front.invalidate_descriptors.eq(self.invalidate_descriptors),
-            self.done.eq(finish.done),
+            front.windows.eq(self.control.windows),
+            front.invalidate_descriptors.eq(self.control.invalidate_descriptors),
+            self.control.done.eq(finish.done),
         ]
         write_port = self._bus(m, port, store)
         self._shared_memory(m, load, store, finish)
@@ -173,30 +129,23 @@ class TmauDatapath(wiring.Component):
         return m
 
     def _bus(self, m, port, store):
-        """The chain of writes, and who reads; returns the write port."""
+        """The chain of writes, and the reads; returns the write port."""
         params, bus = self.params, {"addr_width": self.params.addr_width, "bus_bytes": self.params.bus_bytes}
         m.submodules.reducer = reducer = Reducer(**bus, max_burst=params.max_burst)
         m.submodules.guard = guard = WriteGuard(**bus)
         m.submodules.write_port = write_port = WritePort(**bus, max_outstanding=params.max_outstanding, id_width=2)
         m.submodules.read_mux = read_mux = Axi4ReadMux(params.addr_width, params.bus_width)
-        for source, sink in (
-            ((store.bursts, store.words, store.responses), (reducer.i_bursts, reducer.i_words, reducer.i_responses)),
-            ((reducer.bursts, reducer.words, reducer.responses), (guard.i_bursts, guard.i_words, guard.i_responses)),
-            (
-                (guard.bursts, guard.words, guard.responses),
-                (write_port.bursts, write_port.words, write_port.responses),
-            ),
-        ):
-            for one, other in zip(source, sink, strict=True):
-                join(m, source=one, sink=other)
+        join(m, store=store.writes, reducer=reducer.i)
+        join(m, reducer=reducer.o, guard=guard.i)
+        join(m, guard=guard.o, write_port=write_port.writes)
         join(m, port=port.axi, read_mux=read_mux.movers)
         join(m, reducer=reducer.axi, read_mux=read_mux.reducer)
         forward_channels(m, self.axi, read_mux.axi)
         forward_channels(m, self.axi, write_port.axi)
         m.d.comb += [
-            guard.confine.eq(self.windows.confine_global),
-            guard.first.eq(self.windows.global_first),
-            guard.last.eq(self.windows.global_last),
+            guard.confine.eq(self.control.windows.confine_global),
+            guard.first.eq(self.control.windows.global_first),
+            guard.last.eq(self.control.windows.global_last),
         ]
         return write_port
 
@@ -205,22 +154,27 @@ class TmauDatapath(wiring.Component):
         m.submodules.fetch_arbiter = arbiter = StreamArbiter(unsigned(self.params.smem.row_width), 2)
         join(m, load=load.writes, guard=guard.writes)
         join(m, finish=finish.landed, guard=guard.landed)
-        join(m, guard=guard.guarded_writes, writes=flipped(self.writes))
-        join(m, guard=guard.guarded_landed, landed=flipped(self.landed))
-        join(m, load=load.fetches, arbiter=arbiter.i[0])
-        join(m, store=store.fetches, arbiter=arbiter.i[1])
-        join(m, arbiter=arbiter.o, fetches=flipped(self.fetches))
-        m.d.comb += [guard.windows.eq(self.windows), load.line.eq(self.line), store.line.eq(self.line)]
+        join(m, guard=guard.guarded_writes, writes=flipped(self.smem.writes))
+        join(m, guard=guard.guarded_landed, landed=flipped(self.smem.landed))
+        join(m, load=load.fetch.rows, arbiter=arbiter.i[0])
+        join(m, store=store.fetch.rows, arbiter=arbiter.i[1])
+        join(m, refused=flipped(self.smem.refused), control=flipped(self.control.refused))
+        join(m, arbiter=arbiter.o, rows=flipped(self.smem.fetch.rows))
+        m.d.comb += [
+            guard.windows.eq(self.control.windows),
+            load.fetch.line.eq(self.smem.fetch.line),
+            store.fetch.line.eq(self.smem.fetch.line),
+        ]
 
     def _observe(self, m, front, port, write_port, load):
-        params, events = self.params, self.events
+        params, control, events = self.params, self.control, self.control.events
         accepted = self.commands.valid & self.commands.ready
-        # Commands in the queue, in the rooms of the front, and in the two halves.
+        # Commands in the queue, in the blocks of the front, and in the two paths.
         under_way = Signal(range(params.queue_depth + 16 + 2 * (params.commands_in_flight + params.max_outstanding)))
-        m.d.sync += under_way.eq(under_way + accepted - self.done.valid)
+        m.d.sync += under_way.eq(under_way + accepted - self.control.done.valid)
         m.d.comb += [
-            self.idle.eq((under_way == 0) & ~self.done.valid),
-            self.queue_level.eq(front.queue_level),
+            control.idle.eq((under_way == 0) & ~self.control.done.valid),
+            control.queue_level.eq(front.queue_level),
             events.command.eq(accepted),
             events.request.eq(port.ar_stb),
             events.beat.eq(port.beat_stb),
@@ -231,5 +185,6 @@ class TmauDatapath(wiring.Component):
             events.stall_credit.eq(port.stall_credit),
             events.stall_ar.eq(port.stall_ar),
             events.stall_data.eq(load.stall_data),
-            events.stall_smem.eq(self.writes.valid & ~self.writes.ready),
+            events.stall_smem.eq(self.smem.writes.valid & ~self.smem.writes.ready),
+            events.bank_conflict.eq(self.smem.bank_conflict),
         ]

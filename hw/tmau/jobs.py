@@ -1,4 +1,4 @@
-"""Jobs: what every kind of setup hands on for one transfer, and the dispatch to walkers and halves."""
+"""Jobs: what every kind of setup hands on for one transfer, and the dispatch to walkers and paths."""
 
 from amaranth import signed, unsigned
 from amaranth.lib import data
@@ -26,8 +26,8 @@ class WalkLayout(data.StructLayout):
         length = params.smem.addr_width + 1
         super().__init__(
             {
-                "store": unsigned(1),  # the runs are for the store half
-                "loop": unsigned(1),  # the load half gets its words from the store half
+                "store": unsigned(1),  # the runs are for the store path
+                "loop": unsigned(1),  # the load path gets its words from the store path
                 "origin": unsigned(params.addr_width),  # global address of the box's first element, inside or not
                 "data_start": unsigned(length),  # bytes of a run before its part inside the tensor
                 "data_bytes": unsigned(length),  # bytes of that part
@@ -50,7 +50,7 @@ class PixelWalkLayout(data.StructLayout):
         length = params.smem.addr_width + 1
         super().__init__(
             {
-                "store": unsigned(1),  # the runs are for the store half
+                "store": unsigned(1),  # the runs are for the store path
                 "data_start": unsigned(length),  # bytes of a pixel before its part inside the tensor
                 "data_bytes": unsigned(length),  # bytes of that part
                 "outside": unsigned(1),  # no channel is inside
@@ -74,7 +74,7 @@ class JobLayout(data.StructLayout):
         super().__init__(
             {
                 "transfer": TransferLayout(params),
-                "store": unsigned(1),  # for the store half, otherwise for the load half
+                "store": unsigned(1),  # for the store path, otherwise for the load path
                 # Of a copy within one memory, which Exchange cuts in pieces: address to copy to.
                 "target": unsigned(max(params.addr_width, params.smem.addr_width)),
                 "im2col": unsigned(1),  # walked by ``pixels``, otherwise by ``walk``
@@ -90,7 +90,7 @@ def block_job(job, *, store, address, smem, size, loop=0, stage=0, target=0):
     Parameters
     ----------
     store : Value
-        Made by the store half.
+        Made by the store path.
     address : Value
         In global memory; zero for ``loop``.
     smem : Value

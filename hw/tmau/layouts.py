@@ -1,4 +1,4 @@
-"""Payloads that several rooms of the TMAU share; one between two neighbours is defined in the file of the first."""
+"""Payloads that pass from one folder of the TMAU to another."""
 
 from amaranth import unsigned
 from amaranth.lib import data
@@ -10,7 +10,9 @@ from ..smem.layouts import LineLayout
 __all__ = [
     "BoxRunLayout",
     "CompletionLayout",
+    "DoneLayout",
     "ErrorLayout",
+    "EventsLayout",
     "RowLayout",
     "StagedLineLayout",
     "StoreRunLayout",
@@ -22,15 +24,15 @@ __all__ = [
 
 
 class TransferLayout(data.StructLayout):
-    """What all runs of one transfer have in common, from setup to the half that makes it.
+    """What all runs of one transfer have in common, from setup to the path that makes it.
 
-    The *load half* writes shared memory, the *store half* global memory. A *run* is what a half moves without a gap:
+    The *load path* writes shared memory, the *store path* global memory. A *run* is what a path moves without a gap:
     one row of the box, several rows that adjoin both in global and in shared memory and that setup has folded into one,
     or, where dimension 0 is gathered, one element or slice. All runs of a transfer have the same length, and, as far as
     they are inside the tensor at all, the same part inside. Runs begin at any byte.
 
-    Copies within one memory take both halves, one after the other: with ``loop`` the store half hands its bus words to
-    the load half (shared to shared), with ``stage`` the load half hands its lines to the store half (global to global).
+    Copies within one memory take both paths, one after the other: with ``loop`` the store path hands its bus words to
+    the load path (shared to shared), with ``stage`` the load path hands its lines to the store path (global to global).
     """
 
     def __init__(self, params):
@@ -38,10 +40,8 @@ class TransferLayout(data.StructLayout):
         super().__init__(
             {
                 "tag": unsigned(16),  # of the command
-                "quiet": unsigned(
-                    1
-                ),  # more transfers of the command follow: errors go on to them, nothing is signalled
-                "signal": unsigned(1),  # load half: complete the barrier's transaction count
+                "quiet": unsigned(1),  # more transfers of the command follow: errors pass to them, nothing is signalled
+                "signal": unsigned(1),  # load path: complete the barrier's transaction count
                 "barrier": unsigned(params.smem.addr_width),  # byte address
                 "smem": unsigned(params.smem.addr_width),  # byte address of the first run; 0 with ``stage``
                 "run_bytes": unsigned(length),  # at least 1
@@ -49,14 +49,14 @@ class TransferLayout(data.StructLayout):
                 "data_end": unsigned(length),  # first byte after it that does not; data_start < data_end <= run_bytes
                 "gap": unsigned(8),  # bytes of shared memory left alone after each run that ends a row
                 "swizzle": unsigned(2),  # golden.spec.Swizzle
-                # Load half: bytes outside the tensor, by shared-memory address. Store half with ``immediate``: all
+                # Load path: bytes outside the tensor, by shared-memory address. Store path with ``immediate``: all
                 # bytes, by global address. Little-endian at every multiple of 8.
                 "fill": unsigned(64),
-                "immediate": unsigned(1),  # store half: the source is ``fill``
-                "tf32": unsigned(1),  # load half: round every 32-bit word that comes from the tensor
-                "loop": unsigned(1),  # the words pass from the store half to the load half
-                "stage": unsigned(1),  # the lines pass from the load half to the store half
-                "reduction": unsigned(4),  # golden.spec.Reduction; NONE in the half that does not write memory
+                "immediate": unsigned(1),  # store path: the source is ``fill``
+                "tf32": unsigned(1),  # load path: round every 32-bit word that comes from the tensor
+                "loop": unsigned(1),  # the words pass from the store path to the load path
+                "stage": unsigned(1),  # the lines pass from the load path to the store path
+                "reduction": unsigned(4),  # golden.spec.Reduction; NONE in the path that does not write memory
                 "element": unsigned(4),  # golden.spec.Element, for the reduction
                 "bytes": unsigned(length),  # of the whole command, fill included, gaps not
             }
@@ -74,21 +74,21 @@ class BoxRunLayout(data.StructLayout):
                 "inside": unsigned(1),  # 0: nothing of the run is inside; address and bytes mean nothing
                 "skip": unsigned(1),  # the run ends a row: the transfer's gap follows it
                 "last": unsigned(1),  # of the transfer
-                "store": unsigned(1),  # for the store half
-                "loop": unsigned(1),  # for the load half: its words come from the store half
+                "store": unsigned(1),  # for the store path
+                "loop": unsigned(1),  # for the load path: its words come from the store path
             }
         )
 
 
 class RowLayout(data.StructLayout):
-    """One run of the load half, in order; small, because as many wait as there are reads in flight."""
+    """One run of the load path, in order; small, because as many wait as there are reads in flight."""
 
     def __init__(self, params):
         super().__init__(
             {
                 "inside": unsigned(1),  # 0: the whole run is fill, nothing was requested
                 "offset": unsigned(params.bus_log2),  # of the run's first inside byte in its bus word
-                "shared": unsigned(1),  # its first bus word is the last one of the inside run before: not asked again
+                "shared": unsigned(1),  # its first bus word is the last one of the inside run before: not read again
                 "skip": unsigned(1),  # the transfer's gap follows it
                 "last": unsigned(1),  # last run of the transfer
             }
@@ -96,7 +96,7 @@ class RowLayout(data.StructLayout):
 
 
 class StoreRunLayout(data.StructLayout):
-    """One run of the store half, in order."""
+    """One run of the store path, in order."""
 
     def __init__(self, params):
         super().__init__(
@@ -110,7 +110,7 @@ class StoreRunLayout(data.StructLayout):
 
 
 class WordLayout(data.StructLayout):
-    """A bus word on its way to the load half, in the order of the requests."""
+    """A bus word on its way to the load path, in the order of the requests."""
 
     def __init__(self, params):
         super().__init__(
@@ -123,13 +123,13 @@ class WordLayout(data.StructLayout):
 
 
 class WrittenLineLayout(data.StructLayout):
-    """A line that leaves the load half."""
+    """A line that leaves the load path."""
 
     def __init__(self, params):
         super().__init__(
             {
                 "line": LineLayout(params.smem),
-                "stage": unsigned(1),  # for the store half, not for shared memory
+                "stage": unsigned(1),  # for the store path, not for shared memory
                 "reduction": unsigned(4),  # golden.spec.Reduction
                 "element": unsigned(4),  # golden.spec.Element
                 "error": unsigned(1),  # a word of the transfer so far came with an error
@@ -139,7 +139,7 @@ class WrittenLineLayout(data.StructLayout):
 
 
 class StagedLineLayout(data.StructLayout):
-    """A line from the load half to the store half."""
+    """A line from the load path to the store path."""
 
     def __init__(self, params):
         super().__init__(
@@ -154,8 +154,8 @@ class StagedLineLayout(data.StructLayout):
 class CompletionLayout(data.StructLayout):
     """The end of a transfer that is not quiet.
 
-    The load half presents it when the last byte is being written, so that whoever sees the barrier flip can read; the
-    store half when the bus has acknowledged the last burst.
+    The load path presents it when the last byte is being written, so that the line can be read when the barrier flips;
+    the store path when the bus has acknowledged the last burst.
     """
 
     def __init__(self, params):
@@ -199,5 +199,42 @@ class WindowsLayout(data.StructLayout):
                 "confine_shared": unsigned(1),  # the next two count
                 "shared_first": unsigned(row),  # first and last line of 128 bytes
                 "shared_last": unsigned(row),
+            }
+        )
+
+
+class DoneLayout(data.StructLayout):
+    """The event that ends a command."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "valid": unsigned(1),  # strobe
+                "stored": unsigned(1),  # by the store path: the bytes went to global memory
+                # Of the command, landed or not; 0 for those that end in setup.
+                "bytes": unsigned(params.smem.addr_width + 1),
+                "record": ErrorLayout(),  # tag and code always; field and value with a code other than NONE
+            }
+        )
+
+
+class EventsLayout(data.StructLayout):
+    """What happened in a cycle, for the performance counters. All are strobes."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "command": unsigned(1),  # one was accepted
+                "request": unsigned(1),  # a data burst was accepted by the bus
+                "beat": unsigned(1),  # a data word came
+                "write_request": unsigned(1),  # a write burst was accepted by the bus
+                "write_beat": unsigned(1),  # a word was written
+                "descriptor_hit": unsigned(1),
+                "descriptor_miss": unsigned(1),
+                "stall_credit": unsigned(1),  # a burst waited because max_outstanding were in flight
+                "stall_ar": unsigned(1),  # a request waited for the bus
+                "stall_data": unsigned(1),  # the load path waited for a word
+                "stall_smem": unsigned(1),  # a line waited for shared memory
+                "bank_conflict": unsigned(1),  # in shared memory
             }
         )

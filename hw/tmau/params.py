@@ -40,7 +40,7 @@ class TmauParams:
         Read bursts in flight, 4 to 1024, a power of two. Their bookkeeping is one memory of this depth. Latency times
         bandwidth is hidden while ``max_outstanding`` exceeds the memory's latency in cycles by about ten.
     max_burst : int
-        Bus words a burst asks for at most, 1 to 256, a power of two; bursts never cross 4 KiB whatever it is.
+        Bus words of a burst at most, 1 to 256, a power of two; bursts never cross 4 KiB whatever it is.
     queue_depth : int
         Commands that wait, 2 to 64, a power of two.
     cache_entries : int
@@ -50,7 +50,7 @@ class TmauParams:
         ``max_outstanding`` keeps the bus busy with boxes of four words.
     exchange_bytes : int
         Bytes of a piece of a copy within one memory, 128 to 4096, a power of two. Two pieces are kept between the load
-        half and the store half, in memory.
+        path and the store path, in memory.
     smem : SmemParams
         The shared memory that loads write to.
     """
@@ -88,12 +88,12 @@ class TmauParams:
 
     @property
     def loop_words(self):
-        """Bus words between the halves in copies from shared to shared memory."""
+        """Bus words between the paths in copies from shared to shared memory."""
         return 2 * self.exchange_bytes // self.bus_bytes
 
     @property
     def stage_lines(self):
-        """Lines between the halves in copies from global to global memory."""
+        """Lines between the paths in copies from global to global memory."""
         return 2 * self.exchange_bytes // LINE_BYTES
 
     @property

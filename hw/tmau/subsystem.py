@@ -7,9 +7,10 @@ from amaranth.lib.wiring import In, Out, flipped
 from ..bus.axi4_lite import AccessSplit, Axi4LiteBridge, Axi4LiteSignature
 from ..lib.join import join
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout, ReadLayout, read_data_layout
+from ..smem.signatures import BarrierEventSignature
 from ..smem.top import SharedMemory
 from .top import REGISTER_ADDR_WIDTH
-from .unit import TmauUnit, processor_members
+from .unit import TmauUnit, connect_processor, processor_members
 
 __all__ = ["TmauSubsystem"]
 
@@ -19,16 +20,17 @@ class TmauSubsystem(wiring.Component):
 
     Members
     -------
-    s_axil : Axi4LiteSignature, in
+    s_axil : In(Axi4LiteSignature)
         Registers from address 0 on; shared memory from ``window_address`` on.
-    reads, read_data : streams of ReadLayout in and read_data_layout out
+    reads : In(stream of ReadLayout)
+    read_data : Out(stream of read_data_layout())
         The consumer: eight chunks of shared memory a cycle, from anywhere.
-    barriers, barrier_results : streams of BarrierRequestLayout in and BarrierResultLayout out
+    barriers : In(stream of BarrierRequestLayout)
+    barrier_results : Out(stream of BarrierResultLayout)
         Barrier operations of processors.
-    flip_valid, flip_address : out
-        Strobe: the phase of the barrier at this byte address is complete.
-
-    and those of ``processor_members`` in ``unit.py``.
+    flip : Out(BarrierEventSignature(params.smem))
+        A barrier's phase is complete.
+    **processor_members(params)
 
     Attributes
     ----------
@@ -49,8 +51,7 @@ class TmauSubsystem(wiring.Component):
                 "read_data": Out(stream.Signature(read_data_layout())),
                 "barriers": In(stream.Signature(BarrierRequestLayout(params.smem))),
                 "barrier_results": Out(stream.Signature(BarrierResultLayout())),
-                "flip_valid": Out(1),
-                "flip_address": Out(params.smem.addr_width),
+                "flip": Out(BarrierEventSignature(params.smem)),
             }
         )
 
@@ -61,11 +62,9 @@ class TmauSubsystem(wiring.Component):
         m.submodules.bridge = bridge = Axi4LiteBridge(self._window_bit + 1)
         m.submodules.split = split = AccessSplit(self._window_bit)
 
-        join(m, commands=flipped(self.commands), unit=unit.commands)
-        join(m, unit=unit.m_axi, m_axi=flipped(self.m_axi))
-        join(m, unit=unit.writes, smem=smem.writes)
-        join(m, unit=unit.fetches, smem=smem.fetches)
-        join(m, unit=unit.landed, smem=smem.landed)
+        connect_processor(m, self, unit)
+        join(m, unit=unit.smem, smem=smem.mover)
+        join(m, smem=smem.flip, flip=flipped(self.flip))
         join(m, reads=flipped(self.reads), smem=smem.reads)
         join(m, smem=smem.read_data, read_data=flipped(self.read_data))
         join(m, barriers=flipped(self.barriers), smem=smem.barriers)
@@ -78,17 +77,4 @@ class TmauSubsystem(wiring.Component):
         join(m, unit=unit.answers, split=split.low_answers)
         join(m, split=split.high_accesses, smem=smem.host_requests)
         join(m, smem=smem.host_responses, split=split.high_answers)
-
-        m.d.comb += [
-            unit.line.eq(smem.line),
-            unit.barrier_error.eq(smem.error_valid),
-            unit.barrier_address.eq(smem.error_address),
-            unit.bank_conflict.eq(smem.conflict_stb),
-            self.flip_valid.eq(smem.flip_valid),
-            self.flip_address.eq(smem.flip_address),
-            self.done_valid.eq(unit.done_valid),
-            self.done_tag.eq(unit.done_tag),
-            self.done_error.eq(unit.done_error),
-            self.irq.eq(unit.irq),
-        ]
         return m

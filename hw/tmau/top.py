@@ -2,11 +2,12 @@
 
 from amaranth import Module
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, connect, flipped
+from amaranth.lib.wiring import In, Out, flipped
 
 from ..bus.axi4_lite import Axi4LiteBridge, Axi4LiteSignature
 from ..lib.join import join
-from .unit import TmauUnit, processor_members, shared_memory_members
+from ..smem.signatures import MoverSignature
+from .unit import TmauUnit, connect_processor, processor_members
 
 __all__ = ["REGISTER_ADDR_WIDTH", "Tmau"]
 
@@ -17,35 +18,33 @@ REGISTER_ADDR_WIDTH = 12
 class Tmau(wiring.Component):
     """Data path and registers behind AXI4-Lite; connections only.
 
-    The shared memory outside takes a line a cycle from ``writes`` and hands out a line a cycle on ``fetches``, takes
-    the bytes of each transfer that names a barrier from ``landed``, and reports what its barriers refused and how often
-    its banks conflicted.
-
     Members
     -------
-    s_axil : Axi4LiteSignature, in
+    smem : Out(MoverSignature(params.smem))
+        A shared memory outside takes a line a cycle from ``writes`` and hands out a line a cycle on ``fetch``, takes
+        the bytes of each transfer that names a barrier from ``landed``, and reports what its barriers refused and how
+        often its banks conflicted.
+    s_axil : In(Axi4LiteSignature)
         Registers, at the offsets of ``golden.spec.tmau.registers``.
-
-    and those of ``processor_members`` and ``shared_memory_members`` in ``unit.py``.
+    **processor_members(params)
     """
 
     def __init__(self, params):
         self.params = params
-        self._inner = processor_members(params) | shared_memory_members(params)
-        super().__init__(self._inner | {"s_axil": In(Axi4LiteSignature(REGISTER_ADDR_WIDTH))})
+        super().__init__(
+            processor_members(params)
+            | {
+                "smem": Out(MoverSignature(params.smem)),
+                "s_axil": In(Axi4LiteSignature(REGISTER_ADDR_WIDTH)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.unit = unit = TmauUnit(self.params)
         m.submodules.bridge = bridge = Axi4LiteBridge(REGISTER_ADDR_WIDTH)
-        for name, member in self._inner.items():
-            inner, outer = getattr(unit, name), getattr(self, name)
-            if member.is_signature:
-                connect(m, inner=inner, outer=flipped(outer))
-            elif member.flow == In:
-                m.d.comb += inner.eq(outer)
-            else:
-                m.d.comb += outer.eq(inner)
+        connect_processor(m, self, unit)
+        join(m, unit=unit.smem, smem=flipped(self.smem))
         join(m, s_axil=flipped(self.s_axil), bridge=bridge.axi)
         join(m, bridge=bridge.accesses, unit=unit.accesses)
         join(m, unit=unit.answers, bridge=bridge.answers)

@@ -95,8 +95,8 @@ def serve_commands(harness, m, dut):
     """Issues commands to a TMAU; logs when they are accepted and done, and the flips of barriers."""
     connect(m, driver=harness.drivers["commands"].o, dut=dut.commands)
     harness.log(m, "accepted", dut.commands.valid & dut.commands.ready, dut.commands.payload.tag)
-    harness.log(m, "commands", dut.done_valid, Cat(dut.done_tag, dut.done_error))
-    harness.log(m, "flips", dut.flip_valid, dut.flip_address)
+    harness.log(m, "commands", dut.done.valid, Cat(dut.done.tag, dut.done.error))
+    harness.log(m, "flips", dut.flip.valid, dut.flip.address)
 
 
 def serve_instructions(harness, m, dut):

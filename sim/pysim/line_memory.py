@@ -10,7 +10,7 @@ __all__ = ["LineMemory"]
 
 
 class LineMemory:
-    """Takes lines from ``writes`` and hands them out on ``fetches``; run :meth:`serve` as a background testbench.
+    """Takes lines from ``writes`` and hands them out on ``fetch``; run :meth:`serve` as a background testbench.
 
     A line that is fetched in the cycle in which it is written is the new one, as in the banks. While nothing was
     fetched, ``line`` is anything.
@@ -18,7 +18,7 @@ class LineMemory:
     Parameters
     ----------
     port : interface
-        With ``writes``, ``fetches`` and ``line`` as of the load half.
+        With ``writes`` and ``fetch``, as of the load path.
     contents : uint8 array
         Changed in place.
     stall : float
@@ -39,7 +39,7 @@ class LineMemory:
 
     async def serve(self, ctx):
         """The testbench."""
-        write, fetch, rng, cycle = self._port.writes, self._port.fetches, self._rng, 0
+        write, fetch, rng, cycle = self._port.writes, self._port.fetch.rows, self._rng, 0
         while True:
             ctx.set(write.ready, rng.random() >= self._stall)
             ctx.set(fetch.ready, rng.random() >= self._stall)
@@ -52,5 +52,5 @@ class LineMemory:
                 self._lines[line.row][strobes] = data[strobes]
                 self.writes.append((cycle, line.row))
             shown = self._lines[row].tobytes() if fetching else rng.randbytes(LINE_BYTES)
-            ctx.set(self._port.line, int.from_bytes(shown, "little"))
+            ctx.set(self._port.fetch.line, int.from_bytes(shown, "little"))
             cycle += 1

@@ -7,8 +7,8 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import COMMAND, COMMAND_FIELD, REPLACE, TENSOR_OPCODES, Error, Opcode
 
-from ...bus.axi4_port import DescriptorWordLayout
 from ...bus.commands import command_layout
+from ...bus.reads import DescriptorWordLayout
 from ...lib.cam import TagArray
 from ..layouts import WindowsLayout
 from .check import DescriptorCheck
@@ -22,36 +22,45 @@ _LINE_LOG2 = 6  # descriptors are 64-byte aligned
 class DescriptorCache(wiring.Component):
     """Fully associative cache of checked descriptors, in front of setup.
 
-    Commands leave in order, one a cycle on hits, with a latency of 1. A miss asks for the descriptor in the cycle in
+    Commands leave in order, one a cycle on hits, with a latency of 1. A miss requests the descriptor in the cycle in
     which the command is offered and hands the command on four cycles after the last word has come. While a command
-    waits for setup behind this room, the next one already looks its descriptor up here, and fetches it if need be: that
-    is the prefetch. Descriptors that break a rule, or came with a bus error, are not kept.
+    waits for setup behind this block, the next one looks its descriptor up here already, and fetches it if need be:
+    that is the prefetch. Descriptors that break a rule, or came with a bus error, are not kept.
 
     A REPLACE drops the descriptor that it changes. No command behind it leaves, or is looked up, until the change is in
     memory.
 
     Members
     -------
-    i : stream of command_layout, in
+    i : In(stream of command_layout())
         A command is taken when its descriptor is known.
-    o : stream of LookupLayout, out
+    o : Out(stream of LookupLayout)
         ``fault`` holds OPCODE, DESCRIPTOR_ALIGNMENT, WINDOW, or what the descriptor check found.
-    windows : WindowsLayout, in
+    windows : In(WindowsLayout)
         Descriptors outside the global window are neither fetched nor used.
-    quiescent : 1, in
-        No command is in a room behind this one, and none at ``o``.
-    fetch : stream of unsigned(addr_width), out
+    quiescent : In(1)
+        No command is in a block behind this one, and none at ``o``.
+    fetch : Out(stream of params.addr_width)
         Global byte address of a descriptor to be read.
-    words : stream of DescriptorWordLayout, in
+    words : In(stream of DescriptorWordLayout)
         Its bus words. Always ready.
-    invalidate_all : 1, in
+    invalidate_all : In(1)
         Strobe: drop every descriptor. One that is being fetched serves its command and is then dropped.
-    hit_stb, miss_stb : 1, out
-        A command found its descriptor, or asked for it.
+    hit_stb, miss_stb : Out(1)
+        A command found its descriptor, or requested it.
     """
 
     def __init__(self, params):
         self.params = params
+        self.check = DescriptorCheck(params)
+        self.tags = TagArray(params.cache_entries, params.addr_width - _LINE_LOG2)
+        self.memory = Memory(shape=CheckedLayout(params), depth=params.cache_entries, init=[])
+        self.write = self.memory.write_port()
+        # Transparent, so that a descriptor is handed on in the cycle in which it is written.
+        self.read = self.memory.read_port(transparent_for=(self.write,))
+        self.looking = Signal()  # the command at the input looks its descriptor up
+        self.leave = Signal()  # it moves to the output
+        self.refusing = Signal()  # and is refused for what is wrong with its descriptor
         super().__init__(
             {
                 "i": In(stream.Signature(command_layout())),
@@ -68,69 +77,77 @@ class DescriptorCache(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        params, command = self.params, self.i.p
-        m.submodules.check = check = DescriptorCheck(params)
-        m.submodules.tags = tags = TagArray(params.cache_entries, params.addr_width - _LINE_LOG2)
-        m.submodules.memory = memory = Memory(shape=CheckedLayout(params), depth=params.cache_entries, init=[])
-        write = memory.write_port()
-        # Transparent, so that a descriptor is handed on in the cycle in which it is written.
-        read = memory.read_port(transparent_for=(write,))
+        m.submodules.check = check = self.check
+        m.submodules.tags = tags = self.tags
+        m.submodules.memory = self.memory
         wiring.connect(m, words=wiring.flipped(self.words), check=check.words)
 
-        address = Signal(params.addr_width)
+        address = Signal(self.params.addr_width)
         m.d.comb += [
-            address.eq(command.descriptor),
+            address.eq(self.i.p.descriptor),
             self.fetch.p.eq(address),
             tags.tag.eq(address >> _LINE_LOG2),
             tags.update_tag.eq(tags.tag),
-            write.addr.eq(tags.insert_index),
-            write.data.eq(check.checked),
+            self.write.addr.eq(tags.insert_index),
+            self.write.data.eq(check.checked),
         ]
-        fault = self._command_fault(m, command)
+        fault, refused = self._command_fault(m, self.i.p), Signal(FaultLayout())
         sound = fault.code == Error.NONE
+        holding = self._hold(m, sound)
+        free = self._hand_on(m, fault, refused, holding)
+        wanted, discard = self._look_up(m, sound, holding)
+        self._sequence(m, wanted, free, discard)
+        with m.If(check.done):
+            m.d.sync += refused.eq(check.fault)
+            with m.If(check.fault.code == Error.DESCRIPTOR_READ):
+                m.d.sync += refused.value.eq(address)
+        return m
 
-        # The output register: the command here, its descriptor in the read port's.
-        out_command, out_fault, out_valid = Signal(command_layout()), Signal(FaultLayout()), Signal()
-        leave = Signal()  # the command moves there
-        holding = Signal()  # a REPLACE is behind this room
-        refusing = Signal()  # and is refused for what is wrong with its descriptor
-        refused = Signal(FaultLayout())
-        out_free = ~holding & (~out_valid | self.o.ready)
-        with m.If(~out_valid | self.o.ready):
-            m.d.sync += out_valid.eq(leave)
-        with m.If(leave & (command.opcode == Opcode.REPLACE) & sound):
+    def _hold(self, m, sound):
+        """Whether a REPLACE is behind this block."""
+        holding = Signal()
+        with m.If(self.leave & (self.i.p.opcode == Opcode.REPLACE) & sound):
             m.d.sync += holding.eq(1)
         with m.Elif(self.quiescent):
             m.d.sync += holding.eq(0)
-        with m.If(leave):
-            m.d.sync += [out_command.eq(command), out_fault.eq(Mux(refusing, refused, fault))]
+        return holding
+
+    def _hand_on(self, m, fault, refused, holding):
+        """The output: the command in registers, its descriptor in the read port's; whether they are free."""
+        command, out_fault, valid = Signal(command_layout()), Signal(FaultLayout()), Signal()
+        with m.If(~valid | self.o.ready):
+            m.d.sync += valid.eq(self.leave)
+        with m.If(self.leave):
+            m.d.sync += [command.eq(self.i.p), out_fault.eq(Mux(self.refusing, refused, fault))]
         m.d.comb += [
-            self.i.ready.eq(leave),
-            read.en.eq(leave),
-            self.o.valid.eq(out_valid),
-            self.o.p.command.eq(out_command),
-            self.o.p.checked.eq(read.data),
+            self.i.ready.eq(self.leave),
+            self.read.en.eq(self.leave),
+            self.o.valid.eq(valid),
+            self.o.p.command.eq(command),
+            self.o.p.checked.eq(self.read.data),
             self.o.p.fault.eq(out_fault),
         ]
+        return ~holding & (~valid | self.o.ready)
 
-        looking, wanted = Signal(), Signal()
+    def _look_up(self, m, sound, holding):
+        """Whether the command needs a descriptor, and whether that is dropped as it comes."""
+        tags, leave = self.tags, self.leave
+        wanted, drops, drops_all = Signal(), Signal(), Signal()
         missed = Signal()  # the command at the input has been counted as a miss
         discard = Signal()  # an invalidation came while the descriptor was on its way
-        has_descriptor, drops, drops_all = Signal(), Signal(), Signal()
-        with m.Switch(command.opcode):
+        with m.Switch(self.i.p.opcode):
             with m.Case(*TENSOR_OPCODES):
-                m.d.comb += has_descriptor.eq(1)
+                m.d.comb += wanted.eq(sound)
             with m.Case(Opcode.INVALIDATE, Opcode.REPLACE):
                 m.d.comb += drops.eq(sound)
             with m.Case(Opcode.INVALIDATE_ALL):
                 m.d.comb += drops_all.eq(1)
         m.d.comb += [
-            wanted.eq(has_descriptor & sound),
-            self.fetch.valid.eq(looking & self.i.valid & wanted & ~tags.hit & ~holding),
+            self.fetch.valid.eq(self.looking & self.i.valid & wanted & ~tags.hit & ~holding),
             self.miss_stb.eq(self.fetch.valid & self.fetch.ready),
-            self.hit_stb.eq(looking & leave & wanted & ~missed),
-            tags.invalidate.eq(looking & leave & drops),
-            tags.invalidate_all.eq(self.invalidate_all | (looking & leave & drops_all)),
+            self.hit_stb.eq(self.looking & leave & wanted & ~missed),
+            tags.invalidate.eq(self.looking & leave & drops),
+            tags.invalidate_all.eq(self.invalidate_all | (self.looking & leave & drops_all)),
         ]
         with m.If(self.miss_stb):
             m.d.sync += [missed.eq(1), discard.eq(self.invalidate_all)]
@@ -138,36 +155,33 @@ class DescriptorCache(wiring.Component):
             m.d.sync += missed.eq(0)
         with m.Elif(self.invalidate_all):
             m.d.sync += discard.eq(1)
+        return wanted, discard
 
+    def _sequence(self, m, wanted, free, discard):
+        """Look up, fetch, refuse."""
+        tags, check, leave = self.tags, self.check, self.leave
         with m.FSM():
             with m.State("Look up"):
-                m.d.comb += [looking.eq(1), read.addr.eq(tags.index)]
-                with m.If(self.i.valid & (tags.hit | ~wanted) & out_free):
-                    m.d.comb += leave.eq(1)
+                m.d.comb += [self.looking.eq(1), self.read.addr.eq(tags.index)]
+                m.d.comb += leave.eq(self.i.valid & (tags.hit | ~wanted) & free)
                 with m.If(self.miss_stb):
                     m.next = "Fetch"
             with m.State("Fetch"):
-                m.d.comb += read.addr.eq(tags.insert_index)
-                with m.If(check.done):
-                    m.d.sync += refused.eq(check.fault)
-                    with m.If(check.fault.code == Error.DESCRIPTOR_READ):
-                        m.d.sync += refused.value.eq(address)
-                    with m.If(check.fault.code != Error.NONE):
-                        m.next = "Refuse"
-                    with m.Else():
-                        # Written even if it is to be dropped: then no entry holds a tag, and none is harmed.
-                        m.d.comb += [
-                            write.en.eq(1),
-                            tags.insert.eq(~discard & ~self.invalidate_all),
-                            leave.eq(out_free),  # otherwise the command looks up again, and hits
-                        ]
-                        m.next = "Look up"
-            with m.State("Refuse"):
-                m.d.comb += refusing.eq(1)
-                with m.If(out_free):
-                    m.d.comb += leave.eq(1)
+                m.d.comb += self.read.addr.eq(tags.insert_index)
+                with m.If(check.done & (check.fault.code != Error.NONE)):
+                    m.next = "Refuse"
+                with m.Elif(check.done):
+                    # Written even if it is to be dropped: then no entry holds a tag, and none is harmed.
+                    m.d.comb += [
+                        self.write.en.eq(1),
+                        tags.insert.eq(~discard & ~self.invalidate_all),
+                        leave.eq(free),  # otherwise the command looks up again, and hits
+                    ]
                     m.next = "Look up"
-        return m
+            with m.State("Refuse"):
+                m.d.comb += [self.refusing.eq(1), leave.eq(free)]
+                with m.If(free):
+                    m.next = "Look up"
 
     def _command_fault(self, m, command):
         """What is wrong with the command before its descriptor is known."""

@@ -19,15 +19,15 @@ class DescriptorRules(wiring.Component):
 
     Members
     -------
-    raw : descriptor as it lies in memory, in
+    raw : In(packed_layout(DESCRIPTOR))
         Must hold until ``fault`` has been taken.
-    reserved : 1, in
+    reserved : In(1)
         A bit that belongs to no field is set.
-    read_error : 1, in
+    read_error : In(1)
         The bus answered with an error.
-    fault : FaultLayout, out
+    fault : Out(FaultLayout)
         Lowest code, then lowest field number; the value of an array field is that of its first offending element. Code
-        NONE if every rule holds. A bus error is DESCRIPTOR_READ with value 0: the address is known to who asked.
+        NONE if every rule holds. A bus error is DESCRIPTOR_READ with value 0: the address is added later.
     """
 
     raw: In(packed_layout(DESCRIPTOR))
@@ -76,7 +76,7 @@ class DescriptorRules(wiring.Component):
         dims = range(5)
         used = [raw.rank > d for d in dims]
         interleaved, im2col = raw.interleave != Interleave.NONE, raw.mode == Mode.IM2COL
-        # Address bits that alignment wants zero.
+        # Address bits that alignment requires to be zero.
         low_bits = Signal(5)
         m.d.comb += low_bits.eq(
             Mux(raw.unaligned, self._element_bytes() - 1, Mux(raw.interleave == Interleave.B32, 31, 15))

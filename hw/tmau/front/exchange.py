@@ -1,4 +1,4 @@
-"""Copies within one memory: cut into pieces that pass from one half to the other through a queue."""
+"""Copies within one memory: cut into pieces that pass from one path to the other through a queue."""
 
 from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -10,6 +10,7 @@ from ...lib.pick import pick
 from ...lib.stream import Queue
 from ..jobs import JobLayout, block_job
 from ..layouts import TransferLayout
+from ..signatures import QueueStateSignature
 
 __all__ = ["Exchange"]
 
@@ -39,9 +40,9 @@ class _PendingLayout(data.StructLayout):
 class Exchange(wiring.Component):
     """Passes jobs on; those with ``loop`` or ``stage`` leave as pieces of ``exchange_bytes``, two jobs for each.
 
-    The *first* job of a piece fills the queue between the halves, and leaves only when the queue has room for all of
-    it. The *second* one empties it, and leaves only when all of it is there. So neither half ever waits for the other
-    with a job in its hands, and data that come from the bus are always taken: a reduction, whose old words share the
+    The *first* job of a piece fills the queue between the paths, and leaves only when the queue has space for all of
+    it. The *second* one empties it, and leaves only when all of it is there. So neither path ever waits for the other
+    in the middle of a job, and data that come from the bus are always taken: a reduction, whose old words share the
     read channel with them, cannot be kept waiting by a copy that waits for the reduction. First jobs run ahead of
     second ones, also from copy to copy, while second ones that can leave go first.
 
@@ -50,14 +51,14 @@ class Exchange(wiring.Component):
 
     Members
     -------
-    i : array of two streams of JobLayout, in
+    i : In(array of 2 stream of JobLayout)
         At most one of them is valid. A copy within one memory comes as its first job, of any size, with ``target``.
-    o : stream of JobLayout, out
-    loop_level, stage_level : unsigned, in
-        Bus words from the store half to the load half, and lines from the load half to the store half, that wait.
-    loop_stb, stage_stb : 1, in
-        One of them is taken.
-    busy : 1, out
+    o : Out(stream of JobLayout)
+    loop : In(QueueStateSignature(params.loop_words))
+        Bus words from the store path to the load path.
+    stage : In(QueueStateSignature(params.stage_lines))
+        Lines from the load path to the store path.
+    busy : Out(1)
         The second job of a piece has not left.
     """
 
@@ -68,10 +69,8 @@ class Exchange(wiring.Component):
             {
                 "i": In(stream.Signature(JobLayout(params))).array(2),
                 "o": Out(stream.Signature(JobLayout(params))),
-                "loop_level": In(range(params.loop_words + 1)),
-                "stage_level": In(range(params.stage_lines + 1)),
-                "loop_stb": In(1),
-                "stage_stb": In(1),
+                "loop": In(QueueStateSignature(params.loop_words)),
+                "stage": In(QueueStateSignature(params.stage_lines)),
                 "busy": Out(1),
             }
         )
@@ -86,8 +85,8 @@ class Exchange(wiring.Component):
         # A job that waits at the output stays, whatever could leave by now.
         seconds, waits, waiting_second = Signal(), Signal(), Signal()
         filled, emptied = Signal(), Signal()  # a first, a second job leaves
-        has_room, has_come = self._levels(m, filled, emptied)
-        may_fill = copies & pending.i.ready & has_room
+        has_space, has_come = self._levels(m, filled, emptied)
+        may_fill = copies & pending.i.ready & has_space
         m.d.comb += [
             seconds.eq(Mux(waits, waiting_second, pending.o.valid & has_come)),
             self.busy.eq(pending.o.valid),
@@ -109,25 +108,24 @@ class Exchange(wiring.Component):
         return m
 
     def _levels(self, m, filled, emptied):
-        """Whether the queue has room for the piece of the next first job, and holds that of the next second one."""
+        """Whether the queue has space for the piece of the next first job, and holds that of the next second one."""
         new, old = self.pending.i.p, self.pending.o.p
-        has_room, has_come = Signal(), Signal()
-        for name, level, stb in (
-            ("loop", self.loop_level, self.loop_stb),
-            ("stage", self.stage_level, self.stage_stb),
+        has_space, has_come = Signal(), Signal()
+        for name, queue, depth in (
+            ("loop", self.loop, self.params.loop_words),
+            ("stage", self.stage, self.params.stage_lines),
         ):
-            depth = self.params.loop_words if name == "loop" else self.params.stage_lines
             reserved = Signal(range(depth + 1), name=f"{name}_reserved")  # of first jobs that left, and not taken yet
             leaving = Signal(range(depth + 1), name=f"{name}_leaving")  # of those, whose second jobs left as well
             with m.If(new[name]):
-                m.d.comb += has_room.eq(reserved + new.reach < depth)
+                m.d.comb += has_space.eq(reserved + new.reach < depth)
             with m.If(old[name]):
-                m.d.comb += has_come.eq(level > leaving + old.reach)
+                m.d.comb += has_come.eq(queue.level > leaving + old.reach)
             m.d.sync += [
-                reserved.eq(reserved + Mux(filled & new[name], new.reach + 1, 0) - stb),
-                leaving.eq(leaving + Mux(emptied & old[name], old.reach + 1, 0) - stb),
+                reserved.eq(reserved + Mux(filled & new[name], new.reach + 1, 0) - queue.taken),
+                leaving.eq(leaving + Mux(emptied & old[name], old.reach + 1, 0) - queue.taken),
             ]
-        return has_room, has_come
+        return has_space, has_come
 
     def _first(self, m, job, leaves):
         """The next piece of the copy at the input, to the output and to the pending ones; whether it is the last."""

@@ -1,51 +1,35 @@
 """The end of a command: its bytes are reported to the barrier, its tag to the processor, its error to the record."""
 
-from amaranth import Cat, Module, Mux, Signal, unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import Error
 
 from ...lib.arbiter import RoundRobinArbiter
 from ...smem.layouts import LandedLayout
-from ..layouts import CompletionLayout, ErrorLayout
+from ..layouts import CompletionLayout, DoneLayout, ErrorLayout
 
-__all__ = ["DoneLayout", "Finisher"]
-
-
-class DoneLayout(data.StructLayout):
-    """The event that ends a command."""
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "valid": unsigned(1),  # strobe
-                "stored": unsigned(1),  # by the store half: the bytes went to global memory
-                "bytes": unsigned(
-                    params.smem.addr_width + 1
-                ),  # of the command, landed or not; 0 for those that end in setup
-                "record": ErrorLayout(),  # tag and code always; field and value with a code other than NONE
-            }
-        )
+__all__ = ["Finisher"]
 
 
 class Finisher(wiring.Component):
     """Ends commands, at most one a cycle; the three that end them take turns.
 
-    A transfer that came with a bus error does not complete its barrier, and one of the store half has none.
+    A transfer that came with a bus error does not complete its barrier, and one of the store path has none.
 
     Members
     -------
-    completions : stream of CompletionLayout, in
-        From the load half: transfers whose last line is being written in this cycle or has been. Taken together with
+    completions : In(stream of CompletionLayout)
+        From the load path: transfers whose last line is being written in this cycle or has been. Taken together with
         ``landed``.
-    stores : stream of CompletionLayout, in
-        From the store half: transfers whose last burst is acknowledged.
-    finished : stream of ErrorLayout, in
+    stores : In(stream of CompletionLayout)
+        From the store path: transfers whose last burst is acknowledged.
+    finished : In(stream of ErrorLayout)
         Commands that moved nothing.
-    landed : stream of LandedLayout, out
+    landed : Out(stream of LandedLayout)
         For the barrier of a transfer that names one. Combinational from ``completions``.
-    done : DoneLayout, out
+    done : Out(DoneLayout)
         Registered: one cycle after the command's handshake.
     """
 

@@ -4,16 +4,16 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from ...bus.axi4_port import DescriptorWordLayout
 from ...bus.commands import command_layout
+from ...bus.reads import DescriptorWordLayout
 from ...lib.join import join
 from ...lib.stream import Queue
 from ..descriptor.cache import DescriptorCache
-from ..jobs import PixelWalkLayout, WalkLayout
-from ..layouts import ErrorLayout, TransferLayout, WindowsLayout
+from ..layouts import WindowsLayout
 from ..setup.block import BlockSetup
 from ..setup.lanes import LaneSetup
 from ..setup.tensor import Setup
+from ..signatures import IssueSignature, QueueStateSignature
 from .dispatch import Dispatch
 from .exchange import Exchange
 from .groups import GroupTracker
@@ -27,31 +27,23 @@ class Front(wiring.Component):
 
     Members
     -------
-    commands : stream of command_layout, in
-    windows : WindowsLayout, in
-    invalidate_descriptors : 1, in
+    commands : In(stream of command_layout())
+    windows : In(WindowsLayout)
+    invalidate_descriptors : In(1)
         Strobe.
-    fetch : stream of unsigned(addr_width), out
+    fetch : Out(stream of params.addr_width)
         Global byte address of a descriptor to be read.
-    words : stream of DescriptorWordLayout, in
+    words : In(stream of DescriptorWordLayout)
         Its bus words.
-    walks, pixel_walks : streams of WalkLayout and PixelWalkLayout, out
-        To the walkers.
-    tile_busy, pixel_busy : 1, in
-        A walker is walking.
-    load_transfers, store_transfers : streams of TransferLayout, out
-        To the halves.
-    finished : stream of ErrorLayout, out
-        Commands that end here.
-    load_completed, store_completed : 1, in
-        Strobe: a transfer that is not quiet is complete.
-    store_read, store_done : 1, in
-        Strobe for each transfer of the store half, in order: its source has been read, it is complete.
-    loop_level, stage_level, loop_stb, stage_stb : in
-        The queues between the halves; see ``Exchange``.
-    hit_stb, miss_stb : 1, out
-        A command found its descriptor, or asked for it.
-    queue_level : unsigned, out
+    issue : Out(IssueSignature)
+    store_read, store_done : In(1)
+        Strobe for each transfer of the store path, in order: its source has been read, it is complete.
+    loop : In(QueueStateSignature(params.loop_words))
+    stage : In(QueueStateSignature(params.stage_lines))
+        The queues between the paths; see ``Exchange``.
+    hit_stb, miss_stb : Out(1)
+        A command found its descriptor, or requested it.
+    queue_level : Out(range(params.queue_depth + 1))
         Commands that wait in the queue.
     """
 
@@ -64,21 +56,11 @@ class Front(wiring.Component):
                 "invalidate_descriptors": In(1),
                 "fetch": Out(stream.Signature(params.addr_width)),
                 "words": In(stream.Signature(DescriptorWordLayout(params.bus_bytes))),
-                "walks": Out(stream.Signature(WalkLayout(params))),
-                "pixel_walks": Out(stream.Signature(PixelWalkLayout(params))),
-                "tile_busy": In(1),
-                "pixel_busy": In(1),
-                "load_transfers": Out(stream.Signature(TransferLayout(params))),
-                "store_transfers": Out(stream.Signature(TransferLayout(params))),
-                "finished": Out(stream.Signature(ErrorLayout())),
-                "load_completed": In(1),
-                "store_completed": In(1),
+                "issue": Out(IssueSignature(params)),
                 "store_read": In(1),
                 "store_done": In(1),
-                "loop_level": In(range(params.loop_words + 1)),
-                "stage_level": In(range(params.stage_lines + 1)),
-                "loop_stb": In(1),
-                "stage_stb": In(1),
+                "loop": In(QueueStateSignature(params.loop_words)),
+                "stage": In(QueueStateSignature(params.stage_lines)),
                 "hit_stb": Out(1),
                 "miss_stb": Out(1),
                 "queue_level": Out(range(params.queue_depth + 1)),
@@ -103,37 +85,27 @@ class Front(wiring.Component):
         join(m, cache=cache.fetch, fetch=flipped(self.fetch))
         join(m, words=flipped(self.words), cache=cache.words)
         join(m, cache=cache.o, router=router.i)
-        rooms = (
+        kinds = (
             (router.tensors, setup, dispatch.jobs[0]),
             (router.blocks, block, exchange.i[0]),
             (router.lanes, lanes, exchange.i[1]),
         )
-        for number, (commands, room, jobs) in enumerate(rooms):
-            join(m, router=commands, room=room.i)
-            join(m, room=room.jobs, next=jobs)
-            join(m, room=room.finished, dispatch=dispatch.refused[number])
-            m.d.comb += room.windows.eq(self.windows)
-        # What exchange has taken from them is still in front of commands for another room.
+        for number, (commands, kind, jobs) in enumerate(kinds):
+            join(m, router=commands, kind=kind.i)
+            join(m, kind=kind.jobs, next=jobs)
+            join(m, kind=kind.finished, dispatch=dispatch.refused[number])
+            m.d.comb += kind.windows.eq(self.windows)
+        # What exchange has taken from them is still in front of commands for another kind of setup.
         m.d.comb += router.busy.eq(Cat(setup.busy, block.busy | exchange.busy, lanes.busy))
 
+        join(m, loop=flipped(self.loop), exchange=exchange.loop)
+        join(m, stage=flipped(self.stage), exchange=exchange.stage)
         join(m, exchange=exchange.o, dispatch=dispatch.jobs[1])
-        join(m, dispatch=dispatch.walks, walks=flipped(self.walks))
-        join(m, dispatch=dispatch.pixel_walks, pixel_walks=flipped(self.pixel_walks))
-        join(m, dispatch=dispatch.load_transfers, load_transfers=flipped(self.load_transfers))
-        join(m, dispatch=dispatch.store_transfers, store_transfers=flipped(self.store_transfers))
-        join(m, dispatch=dispatch.finished, finished=flipped(self.finished))
+        join(m, dispatch=dispatch.o, issue=flipped(self.issue))
 
         still = Signal()  # no transfer is under way, or pending
         m.d.comb += [
             still.eq((dispatch.moving == 0) & ~exchange.busy),
-            exchange.loop_level.eq(self.loop_level),
-            exchange.loop_stb.eq(self.loop_stb),
-            exchange.stage_level.eq(self.stage_level),
-            exchange.stage_stb.eq(self.stage_stb),
-            dispatch.tile_busy.eq(self.tile_busy),
-            dispatch.pixel_busy.eq(self.pixel_busy),
-            dispatch.load_completed.eq(self.load_completed),
-            dispatch.store_completed.eq(self.store_completed),
             groups.issued.eq(dispatch.store_stb),
             groups.read_stb.eq(self.store_read),
             groups.done_stb.eq(self.store_done),

@@ -16,24 +16,24 @@ __all__ = ["GroupTracker"]
 class GroupTracker(wiring.Component):
     """Counts committed groups whose jobs are not all done, and those whose sources are not all read.
 
-    Jobs are numbered in the order in which they go to the store half. A group is known by the number that follows its
-    last job, and finished when the store half has come to that number; so an empty group is finished with the one
+    Jobs are numbered in the order in which they go to the store path. A group is known by the number that follows its
+    last job, and finished when the store path has come to that number; so an empty group is finished with the one
     before it. Counts are exact two cycles after a strobe, and before that never too small.
 
     Members
     -------
-    issued : 1, in
-        Strobe: a job goes to the store half.
-    read_stb, done_stb : 1, in
+    issued : In(1)
+        Strobe: a job goes to the store path.
+    read_stb, done_stb : In(1)
         Strobe for each job, in order, after ``issued``: its source has been read; it is complete.
-    commit : 1, in
+    commit : In(1)
         Strobe, only while not ``full``: jobs issued in earlier cycles and not in an earlier group are a group.
-    unfinished, unread : range(MAX_GROUPS + 1), out
-    full : 1, out
+    unfinished, unread : Out(range(MAX_GROUPS + 1))
+    full : Out(1)
     """
 
     def __init__(self, params):
-        # Bits of a job's number. Half of the numbers is more than jobs can be in the store half.
+        # Bits of a job's number. Half of the numbers is more than jobs can be in the store path.
         self._width = 6 + (params.commands_in_flight + params.max_outstanding).bit_length()
         super().__init__(
             {

@@ -22,20 +22,20 @@ _BLOCKS = (
 
 
 class Router(wiring.Component):
-    """Hands every command to the room that knows it, and keeps the order: one room works at a time.
+    """Hands every command to the kind of setup that is for it, and keeps the order: one of them works at a time.
 
-    Combinational. Commands for the room that works follow each other one a cycle; a command for another room waits
+    Combinational. Commands for the one that works follow each other one a cycle; a command for another one waits
     until that one is no longer busy.
 
     Members
     -------
-    i : stream of LookupLayout, in
-    tensors : stream of LookupLayout, out
+    i : In(stream of LookupLayout)
+    tensors : Out(stream of LookupLayout)
         Commands with a descriptor, invalidations, and everything that is already known to be wrong.
-    blocks, lanes : streams of command_layout, out
+    blocks, lanes : Out(stream of command_layout())
         Commands on blocks, descriptor fields and groups; LANES.
-    busy : 3, in
-        Rooms of ``tensors``, ``blocks`` and ``lanes`` with commands in them.
+    busy : In(3)
+        The setups of ``tensors``, ``blocks`` and ``lanes`` with commands in them.
     """
 
     def __init__(self, params):
@@ -51,20 +51,20 @@ class Router(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        room = Signal(range(3))
+        target = Signal(range(3))
         with m.If(self.i.p.fault.code == Error.NONE):
             with m.Switch(self.i.p.command.opcode):
                 with m.Case(*_BLOCKS):
-                    m.d.comb += room.eq(1)
+                    m.d.comb += target.eq(1)
                 with m.Case(Opcode.LANES):
-                    m.d.comb += room.eq(2)
+                    m.d.comb += target.eq(2)
         m.d.comb += [
             self.tensors.p.eq(self.i.p),
             self.blocks.p.eq(self.i.p.command),
             self.lanes.p.eq(self.i.p.command),
         ]
         for number, port in enumerate((self.tensors, self.blocks, self.lanes)):
-            here = (room == number) & ~(self.busy & ~(1 << number)).any()
+            here = (target == number) & ~(self.busy & ~(1 << number)).any()
             m.d.comb += port.valid.eq(self.i.valid & here)
             with m.If(here):
                 m.d.comb += self.i.ready.eq(port.ready)

@@ -1,34 +1,16 @@
 """Line assembler: rounds, fills and gathers the pieces of a line."""
 
-from amaranth import unsigned
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import LINE_BYTES
 
-from ...smem.layouts import LineLayout
-from .realign import AlignedLayout
-from .tracker import ContextLayout
+from .layouts import AlignedLayout, AssembledLayout
 
-__all__ = ["AssembledLayout", "LineAssembler", "round_tf32"]
+__all__ = ["LineAssembler", "round_tf32"]
 
 _LINE_BITS = 8 * LINE_BYTES
-
-
-class AssembledLayout(data.StructLayout):
-    """A line of a transfer that is complete."""
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "line": LineLayout(params.smem),  # not swizzled yet
-                "last": unsigned(1),  # of the transfer
-                "context": ContextLayout(params),
-                "error": unsigned(1),  # a word that the line answers for came with an error
-                "address": unsigned(params.addr_width),  # of the first such word
-            }
-        )
 
 
 def round_tf32(value):

@@ -1,13 +1,12 @@
-"""The load half: from bus words to lines of shared memory; connections only."""
+"""The load path: from bus words to lines of shared memory; connections only."""
 
-from amaranth import Module, unsigned
+from amaranth import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from tilewright.golden.spec import LINE_BYTES
-
 from ...lib.join import join
 from ...smem.layouts import LineLayout
+from ...smem.signatures import LineReadSignature
 from ..layouts import CompletionLayout, RowLayout, StagedLineLayout, TransferLayout, WordLayout
 from .fill import LineAssembler
 from .realign import Realigner
@@ -24,23 +23,21 @@ class LoadPath(wiring.Component):
 
     Members
     -------
-    transfers : stream of TransferLayout, in
-    rows : stream of RowLayout, in
+    transfers : In(stream of TransferLayout)
+    rows : In(stream of RowLayout)
         Of the transfers, in order; ``max_outstanding`` of them fit.
-    words : stream of WordLayout, in
+    words : In(stream of WordLayout)
         From the bus, in the order of the requests.
-    loop : stream of WordLayout, in
-        From the store half, for transfers with ``loop``.
-    writes : stream of LineLayout, out
-    staged : stream of StagedLineLayout, out
-        To the store half, of transfers with ``stage``.
-    fetches : stream of unsigned(row_width), out
+    loop : In(stream of WordLayout)
+        From the store path, for transfers with ``loop``.
+    writes : Out(stream of LineLayout)
+    staged : Out(stream of StagedLineLayout)
+        To the store path, of transfers with ``stage``.
+    fetch : Out(LineReadSignature(params.smem))
         Lines of shared memory that a reduction changes: read in the cycle of the handshake.
-    line : unsigned(1024), in
-        In the cycle after it.
-    completions : stream of CompletionLayout, out
+    completions : Out(stream of CompletionLayout)
         Of transfers that are not quiet, with the write of their last line or later.
-    stall_data : 1, out
+    stall_data : Out(1)
         A step waits for its word.
     """
 
@@ -54,8 +51,7 @@ class LoadPath(wiring.Component):
                 "loop": In(stream.Signature(WordLayout(params))),
                 "writes": Out(stream.Signature(LineLayout(params.smem))),
                 "staged": Out(stream.Signature(StagedLineLayout(params))),
-                "fetches": Out(stream.Signature(unsigned(params.smem.row_width))),
-                "line": In(8 * LINE_BYTES),
+                "fetch": Out(LineReadSignature(params.smem)),
                 "completions": Out(stream.Signature(CompletionLayout(params))),
                 "stall_data": Out(1),
             }
@@ -83,6 +79,6 @@ class LoadPath(wiring.Component):
         join(m, swizzle=swizzle.completions, completions=flipped(self.completions))
         join(m, reduce=reduce.writes, writes=flipped(self.writes))
         join(m, reduce=reduce.staged, staged=flipped(self.staged))
-        join(m, reduce=reduce.fetches, fetches=flipped(self.fetches))
-        m.d.comb += [reduce.line.eq(self.line), self.stall_data.eq(realign.stall_data)]
+        join(m, reduce=reduce.fetch, fetch=flipped(self.fetch))
+        m.d.comb += self.stall_data.eq(realign.stall_data)
         return m

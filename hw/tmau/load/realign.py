@@ -1,31 +1,14 @@
 """Realigner: brings each step together with its bus word, rotated to where it lands."""
 
-from amaranth import unsigned
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...lib.rotate import rotate_bytes
 from ..layouts import WordLayout
-from .steps import PieceLayout, StepLayout
-from .tracker import ContextLayout
+from .layouts import AlignedLayout, StepLayout
 
-__all__ = ["AlignedLayout", "Realigner"]
-
-
-class AlignedLayout(data.StructLayout):
-    """A piece and the word that its data come from."""
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "piece": PieceLayout(params),
-                "word": unsigned(params.bus_width),  # byte p belongs to every destination address of p modulo the bus
-                "context": ContextLayout(params),
-                "error": unsigned(1),  # a word that the piece answers for came with an error
-                "address": unsigned(params.addr_width),  # of the first such word
-            }
-        )
+__all__ = ["Realigner"]
 
 
 class Realigner(wiring.Component):
@@ -44,7 +27,7 @@ class Realigner(wiring.Component):
     words : In(stream of WordLayout)
         From the bus, in the order in which the steps pull them.
     loop : In(stream of WordLayout)
-        From the store half, for the steps of transfers with ``loop``.
+        From the store path, for the steps of transfers with ``loop``.
     aligned : Out(stream of AlignedLayout)
     stall_data : Out(1)
         In this cycle a step waits for its word.

@@ -13,14 +13,16 @@ __all__ = ["SharedGuard"]
 class SharedGuard(wiring.Component):
     """Passes lines and landed bytes on; those that lie outside the window are swallowed.
 
-    Setup has refused every command that would leave the window, so nothing is swallowed unless a room before this one
+    Setup has refused every command that would leave the window, so nothing is swallowed unless a block before this one
     is wrong. Combinational.
 
     Members
     -------
-    windows : WindowsLayout, in
-    writes, guarded_writes : streams of LineLayout, in and out
-    landed, guarded_landed : streams of LandedLayout, in and out
+    windows : In(WindowsLayout)
+    writes : In(stream of LineLayout)
+    guarded_writes : Out(stream of LineLayout)
+    landed : In(stream of LandedLayout)
+    guarded_landed : Out(stream of LandedLayout)
     """
 
     def __init__(self, params):

@@ -1,6 +1,6 @@
 """Reductions into shared memory, a line at a time."""
 
-from amaranth import Array, Cat, Module, Mux, Signal, unsigned
+from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -8,6 +8,7 @@ from tilewright.golden.spec import BANKS, LINE_BYTES, Reduction
 
 from ...reduce.lane import ReduceLane
 from ...smem.layouts import CHUNK_BITS, LineLayout
+from ...smem.signatures import LineReadSignature
 from ..layouts import StagedLineLayout, WrittenLineLayout
 
 __all__ = ["SharedReducer"]
@@ -17,25 +18,23 @@ _STEPS = BANKS + ReduceLane.LATENCY
 
 
 class SharedReducer(wiring.Component):
-    """Passes lines on, to shared memory or to the store half, and combines those of reductions with what lies there.
+    """Passes lines on, to shared memory or to the store path, and combines those of reductions with what lies there.
 
     A line without a reduction passes combinationally, one a cycle. One with a reduction is fetched, combined sixteen
-    bytes a cycle and then written: 11 + ``ReduceLane.LATENCY`` cycles, unless somebody stalls. It is accepted when it
-    is written, so that the transfer's completion does not come before, and as there is never more than one line, none
+    bytes a cycle and then written: 11 + ``ReduceLane.LATENCY`` cycles, unless a port stalls. It is accepted when it is
+    written, so that the transfer's completion does not come before, and as there is never more than one line, none
     is fetched that is still to be written.
 
     Members
     -------
-    i : stream of WrittenLineLayout, in
+    i : In(stream of WrittenLineLayout)
         ``ready`` depends combinationally on the payload and on ``ready`` of ``writes`` or ``staged``.
-    writes : stream of LineLayout, out
+    writes : Out(stream of LineLayout)
         Row and strobes as they came.
-    staged : stream of StagedLineLayout, out
+    staged : Out(stream of StagedLineLayout)
         Lines with ``stage``.
-    fetches : stream of unsigned(row_width), out
+    fetch : Out(LineReadSignature(params.smem))
         The row of a line that is read in the cycle of the handshake.
-    line : unsigned(1024), in
-        The line, in the cycle after it.
     """
 
     def __init__(self, params):
@@ -45,8 +44,7 @@ class SharedReducer(wiring.Component):
                 "i": In(stream.Signature(WrittenLineLayout(params))),
                 "writes": Out(stream.Signature(LineLayout(params.smem))),
                 "staged": Out(stream.Signature(StagedLineLayout(params))),
-                "fetches": Out(stream.Signature(unsigned(params.smem.row_width))),
-                "line": In(8 * LINE_BYTES),
+                "fetch": Out(LineReadSignature(params.smem)),
             }
         )
 
@@ -69,7 +67,7 @@ class SharedReducer(wiring.Component):
             self.staged.payload.error.eq(i.error),
             self.staged.payload.address.eq(i.address),
             self.i.ready.eq(Mux(i.stage, self.staged.ready, (passing | combined) & self.writes.ready)),
-            self.fetches.payload.eq(line.row),
+            self.fetch.rows.payload.eq(line.row),
             lane.old.eq(held[:CHUNK_BITS]),
             lane.source.eq(chunks[step[:3]]),
             lane.reduction.eq(i.reduction),
@@ -80,11 +78,11 @@ class SharedReducer(wiring.Component):
 
         with m.FSM() as fsm:
             with m.State("IDLE"):
-                m.d.comb += self.fetches.valid.eq(self.i.valid & ~i.stage & (i.reduction != Reduction.NONE))
-                with m.If(self.fetches.valid & self.fetches.ready):
+                m.d.comb += self.fetch.rows.valid.eq(self.i.valid & ~i.stage & (i.reduction != Reduction.NONE))
+                with m.If(self.fetch.rows.valid & self.fetch.rows.ready):
                     m.next = "HOLD"
             with m.State("HOLD"):
-                m.d.sync += [held.eq(self.line), step.eq(0)]
+                m.d.sync += [held.eq(self.fetch.line), step.eq(0)]
                 m.next = "COMBINE"
             with m.State("COMBINE"):
                 m.d.comb += lane.enable.eq(1)

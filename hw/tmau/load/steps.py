@@ -1,51 +1,12 @@
 """Step generator: walks the destination of a run, a bus word or a line of fill a cycle."""
 
-from amaranth import unsigned
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .tracker import ContextLayout, RunLayout
+from .layouts import RunLayout, StepLayout
 
-__all__ = ["PieceLayout", "StepGenerator", "StepLayout"]
-
-
-class PieceLayout(data.StructLayout):
-    """The bytes of one step, relative to the start of ``line``; what reaches past 128 lies in the next line.
-
-    Bytes ``first … end - 1`` are written: those in ``data_first … data_end - 1`` come from the bus word, others are
-    fill. If nothing is data, ``data_end`` is zero; if the step writes nothing, ``first`` equals ``end``.
-    """
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "line": unsigned(params.smem.row_width),
-                "first": unsigned(7),
-                "end": unsigned(8),
-                "data_first": unsigned(7),
-                "data_end": unsigned(8),
-                "emit": unsigned(1),  # the line is complete with this step
-                "last": unsigned(1),  # and so is the transfer
-            }
-        )
-
-
-class StepLayout(data.StructLayout):
-    """One step: the piece, and where its bus word comes from."""
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "piece": PieceLayout(params),
-                "pull": unsigned(1),  # takes the next bus word
-                "reuse": unsigned(1),  # takes the word of the step before that took one
-                # To the left, in bytes: puts byte i of the word at i + rotate modulo the bus. A word that is used again
-                # is taken as it was rotated the last time.
-                "rotate": unsigned(params.bus_log2),
-                "context": ContextLayout(params),
-            }
-        )
+__all__ = ["StepGenerator"]
 
 
 class StepGenerator(wiring.Component):
@@ -81,7 +42,7 @@ class StepGenerator(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        params, run = self._params, self.run
+        run = self.run
         cursor, word_end, started, drained = self.cursor, self.word_end, self.started, self.drained
 
         line = cursor[7:]
@@ -111,7 +72,7 @@ class StepGenerator(wiring.Component):
             """Of an address more than the start of the line, at most a line past its end."""
             return Cat(address[:7], address[7] ^ line[0])
 
-        step = Signal(StepLayout(params))
+        step = Signal(StepLayout(self._params))
         piece = step.piece
         reuse = ~started & run.shared
         m.d.comb += [
@@ -128,27 +89,31 @@ class StepGenerator(wiring.Component):
             step.context.eq(run.context),
         ]
 
+        self._advance(m, step, next_cursor, word, more, done)
+        return m
+
+    def _advance(self, m, step, next_cursor, word, more, done):
+        """The registers: the step leaves, and the next run comes with the last one of this."""
         advance = ~self.steps.valid | self.steps.ready
         m.d.comb += self.runs.ready.eq(~self.busy | (advance & done))
         with m.If(advance):
             m.d.sync += self.steps.valid.eq(self.busy)
             with m.If(self.busy):
-                m.d.sync += [self.steps.payload.eq(step), cursor.eq(next_cursor)]
+                m.d.sync += [self.steps.payload.eq(step), self.cursor.eq(next_cursor)]
                 with m.If(word):
                     m.d.sync += [
-                        word_end.eq(word_end + params.bus_bytes),
-                        started.eq(1),
-                        drained.eq(~more),
-                        self.held.eq(word_end),
+                        self.word_end.eq(self.word_end + self._params.bus_bytes),
+                        self.started.eq(1),
+                        self.drained.eq(~more),
+                        self.held.eq(self.word_end),
                     ]
         with m.If(self.runs.ready):
             arriving = self.runs.payload
             m.d.sync += [
                 self.busy.eq(self.runs.valid),
-                run.eq(arriving),
-                cursor.eq(arriving.start),
-                word_end.eq(arriving.word_end),
-                started.eq(0),
-                drained.eq(~arriving.inside),
+                self.run.eq(arriving),
+                self.cursor.eq(arriving.start),
+                self.word_end.eq(arriving.word_end),
+                self.started.eq(0),
+                self.drained.eq(~arriving.inside),
             ]
-        return m

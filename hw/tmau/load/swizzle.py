@@ -9,7 +9,7 @@ from tilewright.golden.spec import BANKS, CHUNK_BYTES
 from ...lib.crossbar import LaneCrossbar
 from ...smem.swizzle import chunk_flips
 from ..layouts import CompletionLayout, WrittenLineLayout
-from .fill import AssembledLayout
+from .layouts import AssembledLayout
 
 __all__ = ["Swizzler"]
 

@@ -1,49 +1,14 @@
-"""Response tracker: what the load half must know of every read in flight."""
+"""Response tracker: what the load path needs of every read in flight."""
 
-from amaranth import unsigned
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ...lib.stream import Queue
 from ..layouts import RowLayout, TransferLayout
+from .layouts import ContextLayout, RunLayout
 
-__all__ = ["ContextLayout", "ResponseTracker", "RunLayout"]
-
-
-class ContextLayout(data.StructLayout):
-    """What the stages after the tracker need of a transfer; each member means the same as in ``TransferLayout``."""
-
-    def __init__(self, params):
-        ending = ("tag", "quiet", "signal", "barrier", "bytes")
-        moving = ("swizzle", "tf32", "loop", "stage", "reduction", "element")
-        transfer = TransferLayout(params)
-        # The fill of loads has a period of four bytes.
-        super().__init__({name: transfer[name].shape for name in ending + moving} | {"fill": unsigned(32)})
-
-
-class RunLayout(data.StructLayout):
-    """One run in byte addresses of shared memory, ``start <= data_start < data_end <= end``.
-
-    Ends are exclusive and may be the size of the memory, hence the bit more than an address has.
-    """
-
-    def __init__(self, params):
-        address = unsigned(params.smem.addr_width + 1)
-        super().__init__(
-            {
-                "start": address,
-                "end": address,  # more than start
-                "inside": unsigned(1),  # the next four members mean something; otherwise the whole run is fill
-                "data_start": address,
-                "data_end": address,
-                "word_end": address,  # where the byte after the first bus word would land
-                "shared": unsigned(1),  # the first bus word is the last one of the previous inside run
-                "close": unsigned(1),  # nothing follows in the line in which the run ends
-                "last": unsigned(1),  # last run of the transfer; implies close
-                "context": ContextLayout(params),
-            }
-        )
+__all__ = ["ResponseTracker"]
 
 
 class ResponseTracker(wiring.Component):

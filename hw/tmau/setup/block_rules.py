@@ -1,32 +1,11 @@
 """The rules that commands on blocks and on descriptor fields must obey (docs/tmau.md, "Block copies", "Errors")."""
 
-from amaranth import signed, unsigned
-from amaranth.lib import data
-
 from tilewright.golden.spec import BLOCK, REPLACE, Error, Opcode, Reduction, Space
 
-from ...bus.commands import command_layout, command_view
-from .replace import PlaceLayout
+from ...bus.commands import command_view
 from .rules import no_reduction, outside_global, outside_shared
 
-__all__ = ["MeasuredLayout", "block_rules"]
-
-
-class MeasuredLayout(data.StructLayout):
-    """A command with what the rules compare."""
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "command": command_layout(),
-                "source_last": signed(66),  # last byte, or that of the descriptor; an empty block ends before it begins
-                "destination_last": signed(66),
-                # Modulo 2^addr_width, as addresses are.
-                "ahead": unsigned(params.addr_width),  # of the destination, from the source on
-                "behind": unsigned(params.addr_width),
-                "place": PlaceLayout(),
-            }
-        )
+__all__ = ["block_rules"]
 
 
 def block_rules(params, windows, measured):

@@ -1,34 +1,16 @@
 """The rules that copies between memory and lanes must obey (docs/layouts.md, "Lane-local memory")."""
 
-from amaranth import Mux, unsigned
-from amaranth.lib import data
+from amaranth import Mux
 
 from tilewright.golden.spec import LANES, Element, Error, LaneLayout
 
-from ...bus.commands import command_layout, command_view
+from ...bus.commands import command_view
 from .rules import outside_global, outside_shared
-from .strides import StridesLayout
 
-__all__ = ["MAX_EU_LOG2", "MAX_LANES_LOG2", "SidesLayout", "element_log2", "lane_rules"]
+__all__ = ["MAX_EU_LOG2", "MAX_LANES_LOG2", "element_log2", "lane_rules"]
 
 MAX_LANES_LOG2 = 6  # 64 lanes of 16 bytes are the smallest shared memory
 MAX_EU_LOG2 = 7
-
-
-class SidesLayout(data.StructLayout):
-    """A LANES command with what the rules compare."""
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "command": command_layout(),
-                "tensor": StridesLayout(params),  # in global memory
-                "source": StridesLayout(params),
-                "destination": StridesLayout(params),
-                "source_end": unsigned(65),  # first byte behind it, in each lane or in global memory
-                "destination_end": unsigned(65),
-            }
-        )
 
 
 def element_log2(element):

@@ -14,7 +14,8 @@ from ..descriptor.layouts import FaultLayout
 from ..jobs import JobLayout, block_job
 from ..layouts import ErrorLayout, WindowsLayout
 from .lane_cursor import LaneCursor
-from .lane_rules import SidesLayout, element_log2, lane_rules
+from .lane_rules import element_log2, lane_rules
+from .layouts import SidesLayout
 from .strides import StrideCalculator
 
 __all__ = ["LaneSetup"]
@@ -30,12 +31,12 @@ class LaneSetup(wiring.Component):
 
     Members
     -------
-    i : stream of command_layout, in
-    windows : WindowsLayout, in
-    jobs : stream of JobLayout, out
-    finished : stream of ErrorLayout, out
+    i : In(stream of command_layout())
+    windows : In(WindowsLayout)
+    jobs : Out(stream of JobLayout)
+    finished : Out(stream of ErrorLayout)
         Commands that are refused.
-    busy : 1, out
+    busy : Out(1)
         A command is in here.
     """
 

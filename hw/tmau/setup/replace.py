@@ -1,27 +1,14 @@
 """Where a field of a descriptor lies, for the command that changes one (docs/tmau.md, "Descriptor maintenance")."""
 
-from amaranth import Module, Signal, unsigned
-from amaranth.lib import data, wiring
+from amaranth import Module, Signal
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import DESCRIPTOR
 
-__all__ = ["FieldLocator", "PlaceLayout"]
+from .layouts import PlaceLayout
 
-
-class PlaceLayout(data.StructLayout):
-    """Bits of a descriptor that an element of a field takes: all in one of its 64-bit words."""
-
-    def __init__(self):
-        super().__init__(
-            {
-                "no_field": unsigned(1),  # there is no field of this number; the others mean nothing
-                "no_index": unsigned(1),  # the field has no such element
-                "word": unsigned(4),  # number of the 64-bit word in the descriptor
-                "lsb": unsigned(6),  # first bit in it
-                "ones": unsigned(64),  # a one for each bit of the element, from bit 0 on
-            }
-        )
+__all__ = ["FieldLocator"]
 
 
 class FieldLocator(wiring.Component):
@@ -29,11 +16,11 @@ class FieldLocator(wiring.Component):
 
     Members
     -------
-    field : unsigned(8), in
+    field : In(8)
         Number of the field.
-    index : unsigned(3), in
+    index : In(3)
         Element of an array field, and 0 for others.
-    place : PlaceLayout, out
+    place : Out(PlaceLayout)
     """
 
     field: In(8)

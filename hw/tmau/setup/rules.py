@@ -1,6 +1,6 @@
 """Rules that several kinds of commands obey: windows, and which reductions there are.
 
-Functions of values, combinational; whoever uses them chooses where the registers are.
+Functions of values, combinational; their users choose where the registers are.
 
 Specification: docs/tmau.md, "Windows", "Stores and reductions".
 """

@@ -3,45 +3,15 @@
 Specification: docs/layouts.md, "Lane-local memory".
 """
 
-from amaranth import Module, Mux, Signal, unsigned
-from amaranth.lib import data, wiring
+from amaranth import Module, Mux, Signal
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import LaneLayout
 
-__all__ = ["ShapeLayout", "StrideCalculator", "StridesLayout"]
+from .layouts import ShapeLayout, StridesLayout
 
-
-class ShapeLayout(data.StructLayout):
-    """A tensor and the lanes that it is to lie in. Global memory is one lane, from lane 0 on, compact."""
-
-    def __init__(self):
-        super().__init__(
-            {
-                "sizes": data.ArrayLayout(16, 4),  # W H C N, elements minus one
-                "element_log2": unsigned(2),  # log2 of the element's bytes
-                "lanes_log2": unsigned(4),
-                "eu_log2": unsigned(4),  # log2 of ``eu_bytes``
-                "start_lane": unsigned(8),
-                "layout": unsigned(2),  # golden.spec.LaneLayout; GLOBAL and COMPACT are the same here
-            }
-        )
-
-
-class StridesLayout(data.StructLayout):
-    """Distances in bytes, in one lane."""
-
-    def __init__(self, params):
-        length = params.smem.addr_width + 1
-        super().__init__(
-            {
-                "row": unsigned(length),  # from row to row
-                "channel": unsigned(length),  # from channel to channel of the same lane
-                "batch": unsigned(length),  # from batch to batch
-                "bytes": unsigned(length),  # that a lane needs
-                "too_large": unsigned(1),  # more than shared memory has; the others mean nothing
-            }
-        )
+__all__ = ["StrideCalculator"]
 
 
 class StrideCalculator(wiring.Component):
@@ -52,8 +22,8 @@ class StrideCalculator(wiring.Component):
 
     Members
     -------
-    i : ShapeLayout, in
-    o : StridesLayout, out
+    i : In(ShapeLayout)
+    o : Out(StridesLayout)
         Five cycles later.
     """
 

@@ -62,13 +62,13 @@ class Setup(wiring.Component):
 
     Members
     -------
-    i : stream of LookupLayout, in
+    i : In(stream of LookupLayout)
         Commands on tensors, invalidations, and whatever is known to be wrong.
-    windows : WindowsLayout, in
-    jobs : stream of JobLayout, out
-    finished : stream of ErrorLayout, out
+    windows : In(WindowsLayout)
+    jobs : Out(stream of JobLayout)
+    finished : Out(stream of ErrorLayout)
         Commands that end here: refused ones, and with code NONE those that move nothing.
-    busy : 1, out
+    busy : Out(1)
         A command is in here.
     """
 
@@ -182,7 +182,7 @@ class Setup(wiring.Component):
         self._walks(m, first, fold, store, job)
 
     def _transfer(self, m, first, fold, store, transfer):
-        """What the half that makes the transfer must know."""
+        """What the path that makes the transfer needs."""
         command, checked = first.lookup.command, first.lookup.checked
         immediate = store & command.fill
         m.d.comb += [

@@ -5,9 +5,10 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...bus.burst import BurstSplitter, RangeLayout
+from ...bus.burst import BurstSplitter
+from ...bus.reads import RangeLayout
 from ...bus.writes import WriteBurstLayout
-from .tracker import StoredRunLayout
+from .layouts import StoredRunLayout
 
 __all__ = ["WriteGenerator"]
 
@@ -28,15 +29,15 @@ class _AskedLayout(data.StructLayout):
 
 
 class WriteGenerator(wiring.Component):
-    """Asks for every bus word that a run touches, in as few bursts as page boundary and ``max_burst`` allow.
+    """Requests every bus word that a run touches, in as few bursts as page boundary and ``max_burst`` allow.
 
     Exactly one burst of a transfer has ``last``: the last one of its last run, or, if that is empty, an empty one.
-    Runs with ``loop`` ask for nothing. Latency: one cycle from a run to its first burst. Throughput: one burst a cycle.
+    Runs with ``loop`` request nothing. Latency: one cycle from a run to its first burst. Throughput: one burst a cycle.
 
     Members
     -------
-    i : stream of StoredRunLayout, in
-    bursts : stream of WriteBurstLayout, out
+    i : In(stream of StoredRunLayout)
+    bursts : Out(stream of WriteBurstLayout)
     """
 
     def __init__(self, params):

@@ -8,23 +8,10 @@ from amaranth.lib.wiring import In, Out, flipped
 from ...bus.writes import WriteResponseLayout
 from ...lib.join import join
 from ...lib.stream import Queue
-from ..layouts import CompletionLayout, TransferLayout
+from ..layouts import CompletionLayout
+from .layouts import EndLayout
 
-__all__ = ["EndLayout", "StoreFinisher"]
-
-
-class EndLayout(data.StructLayout):
-    """The end of a transfer whose words have all been handed over."""
-
-    def __init__(self, params):
-        transfer = TransferLayout(params)
-        super().__init__(
-            {
-                **{name: transfer[name].shape for name in ("tag", "quiet", "bytes", "loop")},
-                "error": unsigned(1),  # a staged line came with an error
-                "address": unsigned(params.addr_width),  # of the word that it came from
-            }
-        )
+__all__ = ["StoreFinisher"]
 
 
 class StoreFinisher(wiring.Component):
@@ -37,12 +24,12 @@ class StoreFinisher(wiring.Component):
 
     Members
     -------
-    ends : stream of EndLayout, in
+    ends : In(stream of EndLayout)
         One for each transfer; ``commands_in_flight`` of them fit. Its ``ready`` stays until one comes.
-    responses : stream of WriteResponseLayout, in
+    responses : In(stream of WriteResponseLayout)
         One with ``last`` for each transfer without ``loop``, which waits for the transfer's end.
-    completions : stream of CompletionLayout, out
-    done_stb : 1, out
+    completions : Out(stream of CompletionLayout)
+    done_stb : Out(1)
         A transfer is complete.
     """
 

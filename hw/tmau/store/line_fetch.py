@@ -1,59 +1,43 @@
 """Line fetcher: gets the line of each step, un-swizzled."""
 
-from amaranth import unsigned
 from amaranth.hdl import Cat, Module, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import BANKS, LINE_BYTES
 
 from ...lib.crossbar import LaneCrossbar
 from ...smem.layouts import CHUNK_BITS
+from ...smem.signatures import LineReadSignature
 from ...smem.swizzle import chunk_flips
 from ..layouts import StagedLineLayout
-from .word_steps import WordStepLayout
+from .layouts import FetchedLayout, WordStepLayout
 
-__all__ = ["ENTRIES", "FetchedLayout", "LineFetcher"]
+__all__ = ["ENTRIES", "LineFetcher"]
 
 #: Steps between line fetcher and bus: enough for one a cycle, from the fetch to the cycle after the word has left.
 ENTRIES = 4
 
 
-class FetchedLayout(data.StructLayout):
-    """A step with its line."""
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "step": WordStepLayout(params),
-                "line": unsigned(8 * LINE_BYTES),  # meaningful with ``step.fetch``
-                "error": unsigned(1),  # a staged line of the transfer so far came with an error
-                "address": unsigned(params.addr_width),  # of the first such line's word
-            }
-        )
-
-
 class LineFetcher(wiring.Component):
-    """Takes a line from shared memory, from the load half, or made of the fill, for each step that needs one.
+    """Takes a line from shared memory, from the load path, or made of the fill, for each step that needs one.
 
     A line of shared memory comes in the cycle after its fetch and must be taken then. So a step starts only when there
-    is room for what becomes of it, and then passes without a pause; steps with a word or an end take one of
+    is space for what becomes of it, and then passes without a pause; steps with a word or an end take one of
     ``ENTRIES`` places until ``left`` gives it back.
 
     Latency: two cycles. Throughput: one step a cycle; a staged line every second cycle.
 
     Members
     -------
-    steps : stream of WordStepLayout, in
-    fetches : stream of unsigned(row_width), out
-    line : unsigned(1024), in
-        In the cycle after the handshake.
-    staged : stream of StagedLineLayout, in
-    o : stream of FetchedLayout, out
+    steps : In(stream of WordStepLayout)
+    fetch : Out(LineReadSignature(params.smem))
+    staged : In(stream of StagedLineLayout)
+    o : Out(stream of FetchedLayout, always ready)
         Never waits.
-    left : 1, in
+    left : In(1)
         A place is free again.
-    read_stb : 1, out
+    read_stb : Out(1)
         The source of a transfer has been read.
     """
 
@@ -63,8 +47,7 @@ class LineFetcher(wiring.Component):
         super().__init__(
             {
                 "steps": In(stream.Signature(WordStepLayout(params))),
-                "fetches": Out(stream.Signature(unsigned(params.smem.row_width))),
-                "line": In(8 * LINE_BYTES),
+                "fetch": Out(LineReadSignature(params.smem)),
                 "staged": In(stream.Signature(StagedLineLayout(params))),
                 "o": Out(stream.Signature(FetchedLayout(params), always_ready=True)),
                 "left": In(1),
@@ -79,18 +62,18 @@ class LineFetcher(wiring.Component):
         # First cycle: the fetch.
         pending, fetched = Signal(), Signal.like(step)
         takes_staged = Signal()  # in this cycle, for the step of the cycle before
-        room, source_ready, started = Signal(), Signal(), Signal()
+        space, source_ready, started = Signal(), Signal(), Signal()
         takes_place = step.word | step.last
         from_memory = step.fetch & ~step.context.stage & ~step.context.immediate
         m.d.comb += [
-            room.eq(~takes_place | (self.used != ENTRIES)),
-            self.fetches.valid.eq(self.steps.valid & room & from_memory),
-            self.fetches.p.eq(step.row),
-            self.steps.ready.eq(room & source_ready),
+            space.eq(~takes_place | (self.used != ENTRIES)),
+            self.fetch.rows.valid.eq(self.steps.valid & space & from_memory),
+            self.fetch.rows.p.eq(step.row),
+            self.steps.ready.eq(space & source_ready),
             started.eq(self.steps.valid & self.steps.ready),
         ]
         with m.If(from_memory):
-            m.d.comb += source_ready.eq(self.fetches.ready)
+            m.d.comb += source_ready.eq(self.fetch.rows.ready)
         with m.Elif(step.fetch & step.context.stage):
             m.d.comb += source_ready.eq(self.staged.valid & ~takes_staged)
         with m.Else():
@@ -107,7 +90,7 @@ class LineFetcher(wiring.Component):
         with m.Elif(context.immediate):
             m.d.comb += line.eq(context.fill.replicate(LINE_BYTES // 8))
         with m.Else():
-            m.d.comb += line.eq(self.line)
+            m.d.comb += line.eq(self.fetch.line)
         m.submodules.crossbar = crossbar = LaneCrossbar(CHUNK_BITS, BANKS)
         flips = chunk_flips(context.swizzle, fetched.row)
         for place in range(BANKS):

@@ -1,19 +1,19 @@
-"""The store half: from lines of shared memory to bus words; connections only."""
+"""The store path: from lines of shared memory to bus words; connections only."""
 
-from amaranth import Module, unsigned
+from amaranth import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from tilewright.golden.spec import LINE_BYTES
-
-from ...bus.writes import WriteBurstLayout, WriteResponseLayout, WriteWordLayout
+from ...bus.writes import WritesSignature
 from ...lib.fork import Fork
 from ...lib.join import join
+from ...smem.signatures import LineReadSignature
 from ..layouts import CompletionLayout, StagedLineLayout, StoreRunLayout, TransferLayout, WordLayout
 from .bursts import WriteGenerator
 from .finish import StoreFinisher
+from .layouts import StoredRunLayout
 from .line_fetch import LineFetcher
-from .tracker import StoredRunLayout, StoreTracker
+from .tracker import StoreTracker
 from .word_assembler import WordAssembler
 from .word_steps import WordStepGenerator
 
@@ -27,22 +27,19 @@ class StorePath(wiring.Component):
 
     Members
     -------
-    transfers : stream of TransferLayout, in
-    runs : stream of StoreRunLayout, in
+    transfers : In(stream of TransferLayout)
+    runs : In(stream of StoreRunLayout)
         Of the transfers, in order; ``max_outstanding`` of them fit.
-    fetches : stream of unsigned(row_width), out
+    fetch : Out(LineReadSignature(params.smem))
         Lines of shared memory, read in the cycle of the handshake.
-    line : unsigned(1024), in
-        In the cycle after it.
-    staged : stream of StagedLineLayout, in
-        From the load half, for transfers with ``stage``.
-    bursts, words : streams of WriteBurstLayout and WriteWordLayout, out
-    responses : stream of WriteResponseLayout, in
-    loop : stream of WordLayout, out
-        To the load half, of transfers with ``loop``.
-    completions : stream of CompletionLayout, out
+    staged : In(stream of StagedLineLayout)
+        From the load path, for transfers with ``stage``.
+    writes : Out(WritesSignature(params.addr_width, params.bus_bytes))
+    loop : Out(stream of WordLayout)
+        To the load path, of transfers with ``loop``.
+    completions : Out(stream of CompletionLayout)
         Of transfers that are neither quiet nor ``loop``.
-    read_stb, done_stb : 1, out
+    read_stb, done_stb : Out(1)
         A transfer's source has been read; a transfer is complete, or, with ``loop``, handed over. One of each for every
         transfer, in order.
     """
@@ -53,12 +50,9 @@ class StorePath(wiring.Component):
             {
                 "transfers": In(stream.Signature(TransferLayout(params))),
                 "runs": In(stream.Signature(StoreRunLayout(params))),
-                "fetches": Out(stream.Signature(unsigned(params.smem.row_width))),
-                "line": In(8 * LINE_BYTES),
+                "fetch": Out(LineReadSignature(params.smem)),
                 "staged": In(stream.Signature(StagedLineLayout(params))),
-                "bursts": Out(stream.Signature(WriteBurstLayout(params.addr_width, params.bus_bytes))),
-                "words": Out(stream.Signature(WriteWordLayout(params.bus_bytes))),
-                "responses": In(stream.Signature(WriteResponseLayout(params.addr_width))),
+                "writes": Out(WritesSignature(params.addr_width, params.bus_bytes)),
                 "loop": Out(stream.Signature(WordLayout(params))),
                 "completions": Out(stream.Signature(CompletionLayout(params))),
                 "read_stb": Out(1),
@@ -81,19 +75,18 @@ class StorePath(wiring.Component):
         join(m, runs=flipped(self.runs), tracker=tracker.runs)
         join(m, tracker=tracker.o, fork=fork.i)
         join(m, fork=fork.o[0], generator=generator.i)
-        join(m, generator=generator.bursts, bursts=flipped(self.bursts))
+        join(m, generator=generator.bursts, bursts=flipped(self.writes.bursts))
         join(m, fork=fork.o[1], steps=steps.i)
         join(m, steps=steps.steps, fetcher=fetcher.steps)
-        join(m, fetcher=fetcher.fetches, fetches=flipped(self.fetches))
+        join(m, fetcher=fetcher.fetch, fetch=flipped(self.fetch))
         join(m, staged=flipped(self.staged), fetcher=fetcher.staged)
         join(m, fetcher=fetcher.o, assembler=assembler.i)
-        join(m, assembler=assembler.words, words=flipped(self.words))
+        join(m, assembler=assembler.words, words=flipped(self.writes.words))
         join(m, assembler=assembler.loop, loop=flipped(self.loop))
         join(m, assembler=assembler.ends, finish=finish.ends)
-        join(m, responses=flipped(self.responses), finish=finish.responses)
+        join(m, responses=flipped(self.writes.responses), finish=finish.responses)
         join(m, finish=finish.completions, completions=flipped(self.completions))
         m.d.comb += [
-            fetcher.line.eq(self.line),
             fetcher.left.eq(assembler.left),
             self.read_stb.eq(fetcher.read_stb),
             self.done_stb.eq(finish.done_stb),

@@ -1,41 +1,15 @@
 """Store tracker: what waits to be stored, in two memories, and where each run lies."""
 
-from amaranth import unsigned
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from ...lib.join import join
 from ...lib.stream import Queue
 from ..layouts import StoreRunLayout, TransferLayout
+from .layouts import StoreContextLayout, StoredRunLayout
 
-__all__ = ["StoreContextLayout", "StoreTracker", "StoredRunLayout"]
-
-
-class StoreContextLayout(data.StructLayout):
-    """What the rooms after the tracker need of a transfer; each member means the same as in ``TransferLayout``."""
-
-    def __init__(self, params):
-        members = ("tag", "quiet", "bytes", "swizzle", "fill", "immediate", "loop", "stage", "reduction", "element")
-        transfer = TransferLayout(params)
-        super().__init__({name: transfer[name].shape for name in members})
-
-
-class StoredRunLayout(data.StructLayout):
-    """The part of a run that is stored."""
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                # Byte address in shared memory; with ``immediate`` the global address, which says how the fill lies.
-                "source": unsigned(params.smem.addr_width),
-                "address": unsigned(params.addr_width),  # global byte address
-                "bytes": unsigned(params.smem.addr_width + 1),  # at least 1
-                "empty": unsigned(1),  # nothing is stored, the transfer only ends here; the three above mean nothing
-                "last": unsigned(1),  # of the transfer; with ``empty`` always
-                "context": StoreContextLayout(params),
-            }
-        )
+__all__ = ["StoreTracker"]
 
 
 class StoreTracker(wiring.Component):
@@ -47,11 +21,11 @@ class StoreTracker(wiring.Component):
 
     Members
     -------
-    transfers : stream of TransferLayout, in
+    transfers : In(stream of TransferLayout)
         One for each transfer, before or with its first run; ``commands_in_flight`` of them fit.
-    runs : stream of StoreRunLayout, in
+    runs : In(stream of StoreRunLayout)
         In order; ``max_outstanding`` of them fit.
-    o : stream of StoredRunLayout, out
+    o : Out(stream of StoredRunLayout)
     """
 
     def __init__(self, params):

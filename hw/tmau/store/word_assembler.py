@@ -11,8 +11,8 @@ from ...bus.writes import WriteWordLayout
 from ...lib.rotate import rotate_bytes
 from ...lib.stream import Queue
 from ..layouts import WordLayout
-from .finish import EndLayout
-from .line_fetch import ENTRIES, FetchedLayout
+from .layouts import EndLayout, FetchedLayout
+from .line_fetch import ENTRIES
 
 __all__ = ["WordAssembler"]
 
@@ -24,7 +24,7 @@ class _EntryLayout(data.StructLayout):
         super().__init__(
             {
                 "bus": unsigned(1),  # a word for the bus
-                "loop": unsigned(1),  # a word for the load half; with neither, the transfer only ends
+                "loop": unsigned(1),  # a word for the load path; with neither, the transfer only ends
                 "word": WriteWordLayout(params.bus_bytes),
                 "last": unsigned(1),  # ``end`` counts
                 "end": EndLayout(params),
@@ -42,14 +42,14 @@ class WordAssembler(wiring.Component):
 
     Members
     -------
-    i : stream of FetchedLayout, in
-    words : stream of WriteWordLayout, out
-    loop : stream of WordLayout, out
+    i : In(stream of FetchedLayout, always ready)
+    words : Out(stream of WriteWordLayout)
+    loop : Out(stream of WordLayout)
         The words of transfers with ``loop``. What lies outside their bytes means nothing.
-    ends : stream of EndLayout, out
+    ends : Out(stream of EndLayout)
         With the last word of a transfer, or in its place. Its ``ready`` must not wait for ``valid``, and once up stays
         until an end comes: the word waits for it.
-    left : 1, out
+    left : Out(1)
         A place in the queue is free again.
     """
 
@@ -83,7 +83,7 @@ class WordAssembler(wiring.Component):
         ]
         m.d.comb += [entry.end[name].eq(step.context[name]) for name in ("tag", "quiet", "bytes", "loop")]
 
-        # The last word waits until its end has a place; nobody else takes that place away.
+        # The last word waits until its end has a place; nothing else takes that place away.
         out, queued = queue.o.p, queue.o.valid
         placed = ~out.last | self.ends.ready
         gone = (self.words.ready | ~out.bus) & (self.loop.ready | ~out.loop)

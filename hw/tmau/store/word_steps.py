@@ -1,36 +1,12 @@
 """Word step generator: walks the bus words of a run, and the lines of shared memory that they are made of."""
 
-from amaranth import unsigned
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .tracker import StoreContextLayout, StoredRunLayout
+from .layouts import StoredRunLayout, WordStepLayout
 
-__all__ = ["WordStepGenerator", "WordStepLayout"]
-
-
-class WordStepLayout(data.StructLayout):
-    """One step: at most one bus word, and at most one line for it.
-
-    Bytes ``first … end - 1`` of the word come from shared memory, from byte ``source`` of the line on, and where they
-    reach over its end, from the next line.
-    """
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "word": unsigned(1),  # makes a bus word; without, it only fetches a line, or ends an empty transfer
-                "first": unsigned(params.bus_log2),
-                "end": unsigned(params.bus_log2 + 1),
-                "source": unsigned(7),  # byte in the line from which byte ``first`` comes
-                "straddle": unsigned(1),  # made of the line before the fetched one, and then of the fetched one
-                "fetch": unsigned(1),  # takes a line, which stays until the next one is taken
-                "row": unsigned(params.smem.row_width),  # that line: byte address >> 7
-                "last": unsigned(1),  # last step of the transfer
-                "context": StoreContextLayout(params),
-            }
-        )
+__all__ = ["WordStepGenerator"]
 
 
 class WordStepGenerator(wiring.Component):
@@ -43,8 +19,8 @@ class WordStepGenerator(wiring.Component):
 
     Members
     -------
-    i : stream of StoredRunLayout, in
-    steps : stream of WordStepLayout, out
+    i : In(stream of StoredRunLayout)
+    steps : Out(stream of WordStepLayout)
     """
 
     def __init__(self, params):
@@ -65,15 +41,15 @@ class WordStepGenerator(wiring.Component):
         first = run.address[: params.bus_log2]
 
         here = Signal()  # the line of the next byte is there
-        room = Signal(params.bus_log2 + 1)
-        taken = Signal.like(room)  # bytes of the next word
+        space = Signal(params.bus_log2 + 1)
+        taken = Signal.like(space)  # bytes of the next word
         beyond = Signal(8)  # from the start of the line to the end of the word
         straddle, ends, done = Signal(), Signal(), Signal()
         m.d.comb += [
             here.eq(self.held & (self.held_row == row)),
-            room.eq(params.bus_bytes - first),
-            ends.eq(run.bytes <= room),
-            taken.eq(Mux(ends, run.bytes, room)),
+            space.eq(params.bus_bytes - first),
+            ends.eq(run.bytes <= space),
+            taken.eq(Mux(ends, run.bytes, space)),
             beyond.eq(run.source[:7] + taken),
             straddle.eq(beyond[7] & (beyond[:7] != 0)),
         ]

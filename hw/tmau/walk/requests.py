@@ -1,4 +1,4 @@
-"""The request generator: asks for every bus word of a run that its neighbour has not asked for.
+"""The request generator: every bus word of a run that its neighbour has not requested.
 
 Specification: docs/tmau.md, "Memory side".
 """
@@ -7,26 +7,26 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...bus.burst import RangeLayout
+from ...bus.reads import RangeLayout
 from ..layouts import BoxRunLayout, RowLayout
 
 __all__ = ["RequestGenerator"]
 
 
 class RequestGenerator(wiring.Component):
-    """Turns runs into bus-word requests, and tells the load half about each run.
+    """Turns runs into bus-word requests, and describes each run to the load path.
 
-    A run whose first bus word is the last one of the inside run before it, of the same transfer, asks only for the
-    rest, which may be nothing. A run whose words come from the store half asks for nothing. Combinational; one run a
+    A run whose first bus word is the last one of the inside run before it, of the same transfer, requests only the
+    rest, which may be nothing. A run whose words come from the store path requests nothing. Combinational; one run a
     cycle. A row is offered no later than its request.
 
     Members
     -------
-    i : stream of BoxRunLayout, in
-        For the load half only.
-    rows : stream of RowLayout, out
+    i : In(stream of BoxRunLayout)
+        For the load path only.
+    rows : Out(stream of RowLayout)
         One for each run.
-    requests : stream of RangeLayout, out
+    requests : Out(stream of RangeLayout)
         At most one for each run, in the same order.
     """
 

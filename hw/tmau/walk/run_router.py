@@ -1,4 +1,4 @@
-"""From the two walkers to the two halves."""
+"""From the two walkers to the two paths."""
 
 from amaranth import Module, Signal
 from amaranth.lib import stream, wiring
@@ -11,14 +11,14 @@ __all__ = ["RunRouter"]
 
 
 class RunRouter(wiring.Component):
-    """Hands runs of both walkers to the half that they are for. Combinational.
+    """Hands runs of both walkers to the path that they are for. Combinational.
 
     Members
     -------
-    tiles, pixels : streams of BoxRunLayout, in
+    tiles, pixels : In(stream of BoxRunLayout)
         Only one of them is valid at a time; Dispatch sees to that.
-    loads : stream of BoxRunLayout, out
-    stores : stream of StoreRunLayout, out
+    loads : Out(stream of BoxRunLayout)
+    stores : Out(stream of StoreRunLayout)
     """
 
     def __init__(self, params):

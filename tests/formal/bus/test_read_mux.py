@@ -1,4 +1,4 @@
-"""F3 of the read mux: requests hold and take turns, nobody is passed twice, and beats go where their ID says."""
+"""F3 of the read mux: requests hold and take turns, none is passed twice, and beats go where their ID says."""
 
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
 

@@ -1,6 +1,6 @@
 """F7: no write leaves the window while there is one, at the guard and at the bus behind the write port.
 
-The streams are free: nothing is assumed of the rooms before the guard but that they keep the stream rules. That words
+The streams are free: nothing is assumed of the blocks before the guard but that they keep the stream rules. That words
 go with their bursts follows from the proof of the beat sequencer, and from each word that comes being one of its beats.
 """
 
@@ -32,24 +32,24 @@ class GuardSpec(Elaboratable):
     @property
     def inputs(self):
         dut = self.dut
-        streams = [dut.i_bursts.payload, dut.i_bursts.valid, dut.i_words.payload, dut.i_words.valid]
-        return [*streams, dut.i_responses.ready, *self.window]
+        streams = [dut.i.bursts.payload, dut.i.bursts.valid, dut.i.words.payload, dut.i.words.valid]
+        return [*streams, dut.i.responses.ready, *self.window]
 
     @property
     def ports(self):
         dut = self.dut
-        return [*self.inputs, dut.bursts.ready, dut.words.ready, dut.responses.payload, dut.responses.valid]
+        return [*self.inputs, dut.o.bursts.ready, dut.o.words.ready, dut.o.responses.payload, dut.o.responses.valid]
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.dut = dut = self.dut
-        m.submodules.i_bursts_rules = StreamRules(dut.i_bursts, assume=True)
-        m.submodules.i_words_rules = StreamRules(dut.i_words, assume=True)
-        m.submodules.bursts_rules = StreamRules(dut.bursts)
-        m.submodules.words_rules = StreamRules(dut.words)
-        self.hold_window(m, dut.i_bursts.valid)
-        burst = dut.bursts.payload
-        with m.If(dut.bursts.valid & ~burst.empty):
+        m.submodules.i_bursts_rules = StreamRules(dut.i.bursts, assume=True)
+        m.submodules.i_words_rules = StreamRules(dut.i.words, assume=True)
+        m.submodules.bursts_rules = StreamRules(dut.o.bursts)
+        m.submodules.words_rules = StreamRules(dut.o.words)
+        self.hold_window(m, dut.i.bursts.valid)
+        burst = dut.o.bursts.payload
+        with m.If(dut.o.bursts.valid & ~burst.empty):
             m.d.comb += self.confined(burst.word, burst.beats_minus_one)
         queue = dut.sequencer.queue
         m.d.comb += Assert(queue.level <= queue.depth)
@@ -72,31 +72,31 @@ class GuardSpec(Elaboratable):
 
     def _check_bursts(self, m):
         dut = self.dut
-        came, went = dut.i_bursts.payload, dut.bursts.payload
+        came, went = dut.i.bursts.payload, dut.o.bursts.payload
         kept = ("word", "beats_minus_one", "last", "reduction", "element")
         refused = went.empty & ~came.empty
         noted = dut.sequencer.bursts
         m.d.comb += [
-            Assert((dut.i_bursts.valid & dut.i_bursts.ready) == (dut.bursts.valid & dut.bursts.ready)),
-            *(Assert(~dut.bursts.valid | (went[name] == came[name])) for name in kept),
-            Assert(~dut.bursts.valid | (went.refused == (came.refused | refused))),
+            Assert((dut.i.bursts.valid & dut.i.bursts.ready) == (dut.o.bursts.valid & dut.o.bursts.ready)),
+            *(Assert(~dut.o.bursts.valid | (went[name] == came[name])) for name in kept),
+            Assert(~dut.o.bursts.valid | (went.refused == (came.refused | refused))),
             # Without a window everything passes.
             Assert(dut.confine | (went == came)),
             # The words of a burst are noted with it, and swallowed exactly if it is refused.
-            Assert((noted.valid & noted.ready) == (dut.bursts.valid & dut.bursts.ready & ~came.empty)),
+            Assert((noted.valid & noted.ready) == (dut.o.bursts.valid & dut.o.bursts.ready & ~came.empty)),
             Assert(~noted.valid | (noted.payload.tag == refused)),
             Assert(noted.payload.beats_minus_one == came.beats_minus_one),
-            Cover(dut.bursts.valid & refused),
-            Cover(dut.bursts.valid & dut.confine & ~went.empty & (went.beats_minus_one != 0)),
+            Cover(dut.o.bursts.valid & refused),
+            Cover(dut.o.bursts.valid & dut.confine & ~went.empty & (went.beats_minus_one != 0)),
         ]
 
     def _check_words(self, m):
         dut, due = self.dut, self.dut.sequencer.beats
-        came, went = dut.i_words.valid & dut.i_words.ready, dut.words.valid & dut.words.ready
+        came, went = dut.i.words.valid & dut.i.words.ready, dut.o.words.valid & dut.o.words.ready
         m.d.comb += [
             Assert(came == (due.valid & due.ready)),
             Assert(went == (came & ~due.payload.tag)),
-            Assert(~went | (dut.words.payload == dut.i_words.payload)),
+            Assert(~went | (dut.o.words.payload == dut.i.words.payload)),
             Cover(came & ~went),
         ]
 
@@ -117,9 +117,8 @@ class BusSpec(GuardSpec):
         m = Module()
         m.submodules.dut = dut = self.dut
         m.submodules.port = port = self.port
-        for name in ("bursts", "words", "responses"):
-            join(m, guard=getattr(dut, name), port=getattr(port, name))
-        waits = dut.i_bursts.valid | port.requests.o.valid
+        join(m, guard=dut.o, port=port.writes)
+        waits = dut.i.bursts.valid | port.requests.o.valid
         self.hold_window(m, waits)
         for valid, request in (
             (port.requests.o.valid, port.requests.o.payload),

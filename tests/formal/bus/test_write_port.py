@@ -27,16 +27,17 @@ class WritePortSpec(Elaboratable):
     @property
     def ports(self):
         dut, axi = self.dut, self.dut.axi
-        streams = [dut.bursts.payload, dut.bursts.valid, dut.words.payload, dut.words.valid, dut.responses.ready]
+        bursts, words = dut.writes.bursts, dut.writes.words
+        streams = [bursts.payload, bursts.valid, words.payload, words.valid, dut.writes.responses.ready]
         return [*streams, axi.awready, axi.wready, axi.bid, axi.bresp, axi.bvalid]
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.dut = dut = self.dut
-        m.submodules.bursts_rules = StreamRules(dut.bursts, assume=True)
-        m.submodules.words_rules = StreamRules(dut.words, assume=True)
-        m.submodules.responses_rules = StreamRules(dut.responses)
-        m.d.comb += Assume(legal(dut.bursts.payload))
+        m.submodules.bursts_rules = StreamRules(dut.writes.bursts, assume=True)
+        m.submodules.words_rules = StreamRules(dut.writes.words, assume=True)
+        m.submodules.responses_rules = StreamRules(dut.writes.responses)
+        m.d.comb += Assume(legal(dut.writes.bursts.payload))
         axi = dut.axi
         self._hold(m, axi.bvalid, axi.bready, Cat(axi.bid, axi.bresp), Assume)
         self._hold(
@@ -75,21 +76,23 @@ class WritePortSpec(Elaboratable):
 
     def _check_w(self, m):
         dut, due, beat = self.dut, self.dut.sequencer.beats, self.dut.beats
-        came = dut.words.valid & dut.words.ready
+        came = dut.writes.words.valid & dut.writes.words.ready
         m.d.comb += [
             Assert(came == (due.valid & due.ready)),
             Assert(came == (beat.i.valid & beat.i.ready)),
-            Assert(~came | ((beat.i.payload.word == dut.words.payload) & (beat.i.payload.last == due.payload.last))),
+            Assert(
+                ~came | ((beat.i.payload.word == dut.writes.words.payload) & (beat.i.payload.last == due.payload.last))
+            ),
             Assert(beat.o.valid | ~beat.skidded),
             # Neither channel waits for the other.
             Cover(dut.axi.wvalid & dut.axi.wlast & ~dut.requests.i.ready),
-            Cover(dut.axi.awvalid & ~dut.words.valid),
+            Cover(dut.axi.awvalid & ~dut.writes.words.valid),
         ]
 
     def _check_bookkeeping(self, m):
         dut, axi, queue = self.dut, self.dut.axi, self.dut.in_flight
-        came, wanted = dut.bursts.valid & dut.bursts.ready, ~dut.bursts.payload.empty
-        responded = dut.responses.valid & dut.responses.ready
+        came, wanted = dut.writes.bursts.valid & dut.writes.bursts.ready, ~dut.writes.bursts.payload.empty
+        responded = dut.writes.responses.valid & dut.writes.responses.ready
         answered = axi.bvalid & axi.bready
         under_way = Signal(8)  # bursts without a response
         m.d.sync += under_way.eq(under_way + came - responded)
@@ -104,10 +107,13 @@ class WritePortSpec(Elaboratable):
             Assert(responded == (queue.o.valid & queue.o.ready)),
             # Empty bursts have their response from here, the others from the bus.
             Assert(answered == (responded & ~queue.o.payload.empty)),
-            Assert(~dut.responses.valid | (dut.responses.payload.address[4:] == queue.o.payload.word)),
+            Assert(~dut.writes.responses.valid | (dut.writes.responses.payload.address[4:] == queue.o.payload.word)),
             Assert(
                 ~responded
-                | (dut.responses.payload.error == (queue.o.payload.refused | (answered & axi.bresp.as_value()[1])))
+                | (
+                    dut.writes.responses.payload.error
+                    == (queue.o.payload.refused | (answered & axi.bresp.as_value()[1]))
+                )
             ),
             Cover(dut.stall_credit),
             Cover(responded & queue.o.payload.empty),

@@ -1,4 +1,4 @@
-"""F2: arbiters grant one of those who ask, never pause, keep their word; nobody waits for more than n - 1 others."""
+"""F2: arbiters grant one of the requests, never pause, keep a grant; none waits for more than n - 1 others."""
 
 import pytest
 from amaranth.hdl import Assert, Cover, Elaboratable, Module, Signal

@@ -1,8 +1,8 @@
 """F17: reductions lose no write: an old word is asked for only when no burst before can change it any more.
 
 One burst is tracked from the cycle in which it is taken until its response: any burst, because the solver chooses when
-``track`` is set. The rooms around are free: they keep the stream rules, and answer only what was asked. The lanes are
-left out, as no rule depends on what they compute.
+``track`` is set. The blocks around are free: they keep the stream rules, and answer only what was requested. The lanes
+are left out, as no rule depends on what they compute.
 """
 
 import pytest
@@ -41,28 +41,28 @@ class ReducerSpec(Elaboratable):
     @property
     def ports(self):
         dut, axi = self.dut, self.dut.axi
-        streams = [part for port in (dut.i_bursts, dut.i_words, dut.responses) for part in (port.payload, port.valid)]
-        readies = [dut.i_responses.ready, dut.bursts.ready, dut.words.ready, axi.arready]
+        streams = [part for port in (dut.i.bursts, dut.i.words, dut.o.responses) for part in (port.payload, port.valid)]
+        readies = [dut.i.responses.ready, dut.o.bursts.ready, dut.o.words.ready, axi.arready]
         return [*streams, *readies, axi.rid, axi.rdata, axi.rresp, axi.rlast, axi.rvalid, self.track]
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.dut = dut = self.dut
-        for name in ("i_bursts", "i_words", "responses"):
-            m.submodules[f"{name}_rules"] = StreamRules(getattr(dut, name), assume=True)
-        for name in ("bursts", "words", "i_responses"):
-            m.submodules[f"{name}_rules"] = StreamRules(getattr(dut, name))
+        for number, stream in enumerate((dut.i.bursts, dut.i.words, dut.o.responses)):
+            m.submodules[f"given_rules{number}"] = StreamRules(stream, assume=True)
+        for number, stream in enumerate((dut.o.bursts, dut.o.words, dut.i.responses)):
+            m.submodules[f"made_rules{number}"] = StreamRules(stream)
         m.submodules.request_rules = StreamRules(dut.reader.requests.o)
-        burst = dut.i_bursts.payload
+        burst = dut.i.bursts.payload
         m.d.comb += Assume(burst.beats_minus_one < MAX_BURST)
         m.d.comb += Assume(burst.word % PAGE_WORDS + burst.beats_minus_one < PAGE_WORDS)
 
-        taken = dut.i_bursts.valid & dut.i_bursts.ready
-        sent = dut.bursts.valid & dut.bursts.ready
-        responded = dut.responses.valid & dut.responses.ready
+        taken = dut.i.bursts.valid & dut.i.bursts.ready
+        sent = dut.o.bursts.valid & dut.o.bursts.ready
+        responded = dut.o.responses.valid & dut.o.responses.ready
         total, behind = Signal(12), Signal(12)  # bursts without response: taken, sent
         m.d.sync += [total.eq(total + taken - responded), behind.eq(behind + sent - responded)]
-        m.d.comb += Assume(~dut.responses.valid | (behind != 0))
+        m.d.comb += Assume(~dut.o.responses.valid | (behind != 0))
         # A response more than the counter of plain bursts holds is out of the question: no port has as many in flight.
         m.d.comb += Assume(total < 1024)
 
@@ -73,7 +73,7 @@ class ReducerSpec(Elaboratable):
         return m
 
     def _check_hazards(self, m, taken, responded, total):
-        dut, came, table = self.dut, self.dut.i_bursts.payload, self.dut.reader.table
+        dut, came, table = self.dut, self.dut.i.bursts.payload, self.dut.reader.table
         tracking, burst, ahead = Signal(), Signal.like(came), Signal(12)
         with m.If(tracking):
             m.d.sync += ahead.eq(ahead - responded)
@@ -87,7 +87,7 @@ class ReducerSpec(Elaboratable):
         m.d.comb += wider.beats_minus_one.eq(burst.beats_minus_one + self.clearance)
         with m.If(tracking & taken & is_reducing(came)):
             m.d.comb += [Assert(is_reducing(burst)), Assert(~overlap(wider, came)), Cover(ahead == 2)]
-        m.d.comb += Cover(dut.i_bursts.valid & table.clash & dut.reader.requests.i.ready & ~table.full)
+        m.d.comb += Cover(dut.i.bursts.valid & table.clash & dut.reader.requests.i.ready & ~table.full)
 
         # Where the tracked burst is.
         reductions = sum(table.used)
@@ -108,7 +108,7 @@ class ReducerSpec(Elaboratable):
     def _check_reads(self, m, taken):
         """Every reducing burst is asked for once, when it is taken."""
         dut, reader, axi = self.dut, self.dut.reader, self.dut.axi
-        came, asked = dut.i_bursts.payload, reader.requests.i
+        came, asked = dut.i.bursts.payload, reader.requests.i
         reduces = taken & is_reducing(came)
         m.d.comb += [
             Assert(reduces == (asked.valid & asked.ready)),
@@ -130,16 +130,16 @@ class ReducerSpec(Elaboratable):
     def _check_words(self, m, sent):
         """Each word is a beat of its burst, and a reducing one meets an old word."""
         dut, due, old = self.dut, self.dut.sequencer.beats, self.dut.reader.words
-        came, went = dut.i_words.valid & dut.i_words.ready, dut.words.valid & dut.words.ready
+        came, went = dut.i.words.valid & dut.i.words.ready, dut.o.words.valid & dut.o.words.ready
         reduces = due.payload.tag.reduction != Reduction.NONE
         combines = dut.combiner.i.valid & dut.combiner.i.ready
-        noted, burst = dut.sequencer.bursts, dut.bursts.payload
+        noted, burst = dut.sequencer.bursts, dut.o.bursts.payload
         m.d.comb += [
             Assert(came == (due.valid & due.ready)),
             Assert((came & reduces) == combines),
             Assert(combines == (old.valid & old.ready)),
             # A plain word overtakes no other, and passes as it is.
-            Assert(~(came & ~reduces) | (went & ~dut.combiner.busy & (dut.words.payload == dut.i_words.payload))),
+            Assert(~(came & ~reduces) | (went & ~dut.combiner.busy & (dut.o.words.payload == dut.i.words.payload))),
             Assert(~went | dut.combiner.busy | (came & ~reduces)),
             # What is sent is no reduction any more; a refused burst has its words noted, which are swallowed.
             Assert(~sent | (burst.reduction == Reduction.NONE)),
@@ -168,25 +168,25 @@ class ReducerSpec(Elaboratable):
 
 
 class RoomSpec(ReducerSpec):
-    """The bus ends bursts where it must. Then there is always room for what it brings, and it is there when wanted.
+    """The bus ends bursts where it must. Then there is always space for what it brings, and it is there when needed.
 
     The data are left constant: no rule is about them.
     """
 
     @property
     def ports(self):
-        free = {id(port) for port in (self.dut.i_words.payload, self.dut.axi.rdata)}
+        free = {id(port) for port in (self.dut.i.words.payload, self.dut.axi.rdata)}
         return [port for port in super().ports if id(port) not in free]
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
         dut, axi = self.dut, self.dut.axi
-        m.submodules.ledger = ledger = OutstandingBursts(8)
+        m.submodules.outstanding = outstanding = OutstandingBursts(8)
         m.d.comb += [
-            ledger.push.eq(axi.arvalid & axi.arready),
-            ledger.length.eq(axi.arlen),
-            ledger.beat.eq(axi.rvalid & axi.rready),
-            Assume(~axi.rvalid | (axi.rlast == ledger.last)),
+            outstanding.push.eq(axi.arvalid & axi.arready),
+            outstanding.length.eq(axi.arlen),
+            outstanding.beat.eq(axi.rvalid & axi.rready),
+            Assume(~axi.rvalid | (axi.rlast == outstanding.last)),
             Assert(~axi.rvalid | axi.rready),
         ]
         due = dut.sequencer.beats

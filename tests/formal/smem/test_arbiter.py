@@ -1,4 +1,4 @@
-"""Arbiters of the banks: one at a time, nothing lost, and nobody waits for ever."""
+"""Arbiters of the banks: one at a time, nothing lost, and none waits for ever."""
 
 import pytest
 from amaranth.asserts import AnyConst
@@ -48,7 +48,7 @@ class ReadSpec(Elaboratable):
         with m.If(~anyone):
             m.d.comb += Assert(banks.enable == 0)
 
-        # By turns: nobody is granted twice while the other waits.
+        # By turns: none is granted twice while the other waits.
         for name, goes, waiting, granted in (
             ("line_passed", lines_go, consumer.valid, consumer_goes),
             ("consumer_passed", consumer_goes, lines.valid, lines_go),

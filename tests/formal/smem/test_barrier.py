@@ -91,8 +91,8 @@ class StateSpec(Elaboratable):
         m.d.comb += Assert(~(answer_due & was_valid))
         with m.If(answer_ours):
             m.d.comb += Assert(results.payload.as_value() == expected.as_value())
-        m.d.comb += Assert((unit.flip_valid & (unit.flip_address[3:] == watched)) == flip_due)
-        m.d.comb += Assert((unit.error_valid & (unit.error_address[3:] == watched)) == error_due)
+        m.d.comb += Assert((unit.flip.valid & (unit.flip.address[3:] == watched)) == flip_due)
+        m.d.comb += Assert((unit.refused.valid & (unit.refused.address[3:] == watched)) == error_due)
 
         # Register before memory, and both together are the model.
         holds = back.valid & (back.payload.chunk == watched[1:]) & (back.payload.strobe[8] == watched[0])

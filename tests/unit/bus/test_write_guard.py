@@ -45,24 +45,24 @@ def test_bursts_and_words(mode, confine):
 
     async def burst_source(ctx):
         await window(ctx)
-        await send(ctx, dut.i_bursts, [burst for burst, _ in bursts], idle=stalls["idle"], seed=1)
+        await send(ctx, dut.i.bursts, [burst for burst, _ in bursts], idle=stalls["idle"], seed=1)
 
     async def word_source(ctx):
         items = [word for _, words in bursts for word in words]
-        await send(ctx, dut.i_words, items, idle=stalls["idle"], seed=2)
+        await send(ctx, dut.i.words, items, idle=stalls["idle"], seed=2)
 
     async def burst_sink(ctx):
-        passed, _ = await receive(ctx, dut.bursts, len(bursts), stall=stalls["stall"], seed=3)
+        passed, _ = await receive(ctx, dut.o.bursts, len(bursts), stall=stalls["stall"], seed=3)
         for out, (burst, _) in zip(passed, bursts, strict=True):
             refused = not burst["empty"] and not passes(burst, confine)
             expected = burst | {"empty": burst["empty"] or refused, "refused": refused}
             assert {name: getattr(out, name) for name in expected} == expected
 
     async def word_sink(ctx):
-        passed, _ = await receive(ctx, dut.words, len(words), stall=stalls["stall"], seed=4)
+        passed, _ = await receive(ctx, dut.o.words, len(words), stall=stalls["stall"], seed=4)
         assert [{"data": word.data, "strobe": word.strobe} for word in passed] == words
 
-    background = [watch_stream(dut.bursts, "bursts"), watch_stream(dut.words, "words")]
+    background = [watch_stream(dut.o.bursts, "bursts"), watch_stream(dut.o.words, "words")]
     simulate(dut, burst_source, word_source, burst_sink, word_sink, background=background)
 
 
@@ -71,29 +71,29 @@ def test_full_rate_and_latency():
     dut = WriteGuard(20, BUS_BYTES)
 
     async def bursts(ctx):
-        assert await send(ctx, dut.i_bursts, [{"word": n} for n in range(50)]) == list(range(50))
+        assert await send(ctx, dut.i.bursts, [{"word": n} for n in range(50)]) == list(range(50))
 
     async def words(ctx):
-        assert await send(ctx, dut.i_words, [{"data": n} for n in range(50)]) == list(range(1, 51))
+        assert await send(ctx, dut.i.words, [{"data": n} for n in range(50)]) == list(range(1, 51))
 
     async def sinks(ctx):
-        ctx.set(dut.bursts.ready, 1)
-        ctx.set(dut.words.ready, 1)
+        ctx.set(dut.o.bursts.ready, 1)
+        ctx.set(dut.o.words.ready, 1)
 
     simulate(dut, bursts, words, sinks)
 
 
 def test_crossing_burst_is_refused():
-    """No room makes one, and none gets out of the window."""
+    """No block makes one, and none gets out of the window."""
     dut = WriteGuard(20, BUS_BYTES)
 
     async def testbench(ctx):
-        ctx.set(dut.i_bursts.payload, {"word": (LAST + 1) * PAGE_WORDS - 1, "beats_minus_one": 1})
+        ctx.set(dut.i.bursts.payload, {"word": (LAST + 1) * PAGE_WORDS - 1, "beats_minus_one": 1})
         for confine in (0, 1):
             ctx.set(dut.confine, confine)
             ctx.set(dut.first, FIRST)
             ctx.set(dut.last, LAST)
-            assert ctx.get(dut.bursts.payload.refused) == confine
+            assert ctx.get(dut.o.bursts.payload.refused) == confine
 
     simulate(dut, testbench)
 
@@ -102,13 +102,13 @@ def test_responses_pass():
     dut = WriteGuard(20, BUS_BYTES)
 
     async def testbench(ctx):
-        ctx.set(dut.responses.payload, {"error": 1, "last": 1, "address": 0x54321})
-        ctx.set(dut.responses.valid, 1)
-        response = ctx.get(dut.i_responses.payload)
-        assert ctx.get(dut.i_responses.valid)
+        ctx.set(dut.o.responses.payload, {"error": 1, "last": 1, "address": 0x54321})
+        ctx.set(dut.o.responses.valid, 1)
+        response = ctx.get(dut.i.responses.payload)
+        assert ctx.get(dut.i.responses.valid)
         assert (response.error, response.last, response.address) == (1, 1, 0x54321)
-        assert not ctx.get(dut.responses.ready)
-        ctx.set(dut.i_responses.ready, 1)
-        assert ctx.get(dut.responses.ready)
+        assert not ctx.get(dut.o.responses.ready)
+        ctx.set(dut.i.responses.ready, 1)
+        assert ctx.get(dut.o.responses.ready)
 
     simulate(dut, testbench)

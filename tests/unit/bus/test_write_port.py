@@ -57,16 +57,18 @@ def write(dut, memory, bursts, mode="none"):
 
     async def burst_source(ctx):
         items = [burst for burst, _ in bursts]
-        result["taken"] = await send(ctx, dut.bursts, items, idle=stalls["idle"], seed=1)
+        result["taken"] = await send(ctx, dut.writes.bursts, items, idle=stalls["idle"], seed=1)
 
     async def word_source(ctx):
-        await send(ctx, dut.words, [word for _, words in bursts for word in words], idle=stalls["idle"], seed=2)
+        await send(ctx, dut.writes.words, [word for _, words in bursts for word in words], idle=stalls["idle"], seed=2)
 
     async def response_sink(ctx):
-        responses, result["cycles"] = await receive(ctx, dut.responses, len(bursts), stall=stalls["stall"], seed=3)
+        responses, result["cycles"] = await receive(
+            ctx, dut.writes.responses, len(bursts), stall=stalls["stall"], seed=3
+        )
         result["responses"] = [(response.address, response.last, response.error) for response in responses]
 
-    streams = [(dut.requests.o, "AW"), (dut.beats.o, "W"), (dut.responses, "responses")]
+    streams = [(dut.requests.o, "AW"), (dut.beats.o, "W"), (dut.writes.responses, "responses")]
     background = [memory.serve_writes, *(watch_stream(*stream) for stream in streams)]
     simulate(dut, burst_source, word_source, response_sink, background=background)
     return result
@@ -107,10 +109,10 @@ def test_channels_do_not_wait_for_each_other():
         dut = new_port()
 
         async def bursts(ctx, dut=dut):
-            await send(ctx, dut.bursts, [burst] * 2)
+            await send(ctx, dut.writes.bursts, [burst] * 2)
 
         async def words(ctx, dut=dut):
-            await send(ctx, dut.words, [word] * 2)
+            await send(ctx, dut.writes.words, [word] * 2)
 
         async def subordinate(ctx, dut=dut, channel=open_channel, count=count):
             ctx.set(getattr(dut.axi, f"{channel}ready"), 1)
@@ -119,7 +121,7 @@ def test_channels_do_not_wait_for_each_other():
 
         async def more_words(ctx, dut=dut, words=words):
             await words(ctx)
-            await send(ctx, dut.words, [word] * 2)
+            await send(ctx, dut.writes.words, [word] * 2)
 
         simulate(dut, bursts, more_words if open_channel == "w" else words, subordinate, deadline=50)
 
@@ -129,8 +131,8 @@ def test_credit_and_strobes():
     dut = new_port(max_outstanding=2)
 
     async def source(ctx):
-        await send(ctx, dut.bursts, [{"word": n, "beats_minus_one": 0} for n in range(2)])
-        ctx.set(dut.bursts.valid, 1)
+        await send(ctx, dut.writes.bursts, [{"word": n, "beats_minus_one": 0} for n in range(2)])
+        ctx.set(dut.writes.bursts.valid, 1)
         ctx.set(dut.axi.awready, 1)
         *_, stalled, requested, waits = await ctx.tick().sample(dut.stall_credit, dut.aw_stb, dut.stall_aw)
         assert (stalled, requested, waits) == (1, 1, 0)
@@ -138,13 +140,13 @@ def test_credit_and_strobes():
         *_, requested, waits = await ctx.tick().sample(dut.aw_stb, dut.stall_aw)
         assert (requested, waits) == (0, 1)
         ctx.set(dut.axi.bvalid, 1)
-        ctx.set(dut.responses.ready, 1)
+        ctx.set(dut.writes.responses.ready, 1)
         await ctx.tick()
         *_, stalled = await ctx.tick().sample(dut.stall_credit)
         assert not stalled
 
     async def words(ctx):
-        await send(ctx, dut.words, [{"data": 1, "strobe": 1}])
+        await send(ctx, dut.writes.words, [{"data": 1, "strobe": 1}])
         ctx.set(dut.axi.wready, 1)
         *_, written = await ctx.tick().sample(dut.beat_stb)
         assert written
@@ -159,10 +161,10 @@ def test_answers(response, error):
     dut = new_port()
 
     async def testbench(ctx):
-        await send(ctx, dut.bursts, [{"word": 3}])
+        await send(ctx, dut.writes.bursts, [{"word": 3}])
         ctx.set(dut.axi.bresp, response)
         ctx.set(dut.axi.bvalid, 1)
-        (answer,), _ = await receive(ctx, dut.responses, 1)
+        (answer,), _ = await receive(ctx, dut.writes.responses, 1)
         assert (answer.error, answer.address) == (error, 3 * BUS_BYTES)
 
     simulate(dut, testbench)

@@ -131,7 +131,7 @@ def test_operands_product_and_result():
         assert (shared_memory(ctx, dut) == smem).all()
 
     async def listen(ctx):
-        async for _, _, valid, tag, error in ctx.tick().sample(dut.done_valid, dut.done_tag, dut.done_error):
+        async for _, _, valid, tag, error in ctx.tick().sample(dut.done.valid, dut.done.tag, dut.done.error):
             if valid:
                 done.append((tag, error))
 
@@ -169,10 +169,10 @@ def test_page_comes_by_request():
         await ctx.tick().until(dut.halted)
         assert (shared_memory(ctx, dut)[512:640] == page).all()
         await send(ctx, dut.commands, [command_word(Opcode.WAIT_ALL, tag=5)])
-        assert await ctx.tick().sample(dut.done_tag).until(dut.done_valid) == (5,)
+        assert await ctx.tick().sample(dut.done.tag).until(dut.done.valid) == (5,)
 
     async def silence(ctx):
-        async for _, _, valid, tag in ctx.tick().sample(dut.done_valid, dut.done_tag):
+        async for _, _, valid, tag in ctx.tick().sample(dut.done.valid, dut.done.tag):
             assert not valid or tag == 5
 
     bus = AxiMemory(dut.m_axi, contents)

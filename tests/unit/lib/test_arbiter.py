@@ -37,7 +37,7 @@ def test_a_grant_stays_until_it_is_served():
     assert grants(3, [(0b100, 0), (0b101, 0), (0b111, 1), (0b111, 1)]) == [4, 4, 4, 1]
 
 
-def test_whoever_gives_up_loses_the_turn():
+def test_a_request_that_ends_loses_its_turn():
     assert grants(3, [(0b010, 0), (0b101, 0), (0b111, 1), (0b111, 1)]) == [2, 4, 4, 1]
 
 

@@ -1,4 +1,4 @@
-"""Fork: every output gets every item, in order, whoever waits."""
+"""Fork: every output gets every item, in order, whichever waits."""
 
 import pytest
 

@@ -2,9 +2,10 @@
 
 import pytest
 from amaranth import Module, unsigned
-from amaranth.lib import data, stream
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import Out
 
-from tilewright.hw.lib.join import join
+from tilewright.hw.lib.join import Port, join
 from tilewright.hw.lib.stream import Buffer
 
 POINT = data.StructLayout({"x": unsigned(4), "y": unsigned(4)})
@@ -24,3 +25,15 @@ def test_payloads_of_equal_width_and_other_meaning_do_not_join():
     m.submodules += [first, second]
     with pytest.raises(TypeError, match="first and second must have one signature"):
         join(m, first=first.o, second=second.i)
+
+
+def test_ports_are_equal_by_class_and_members():
+    class Word(Port):
+        def __init__(self, width):
+            super().__init__({"word": Out(width)})
+
+    class Other(Word):
+        pass
+
+    assert Word(4) == Word(4)
+    assert Word(4) not in (Word(5), Other(4), wiring.Signature({"word": Out(4)}))

@@ -68,7 +68,7 @@ def test_an_overlapping_burst_waits_for_the_write():
 
 
 def test_room_is_kept_until_the_words_are_used():
-    """Bursts whose words nobody takes are not followed by more than there is room for, though they are written."""
+    """Bursts whose words are not taken are not followed by more than there is space for, though they are written."""
     dut = OldWordReader(20, BUS_BYTES, 4, 2)
     memory = AxiMemory(dut.axi, CONTENTS, latency=1)
 

@@ -12,6 +12,7 @@ from tilewright.golden.spec import Element, Reduction
 from tilewright.golden.tmau.reduce import is_legal, reduce
 from tilewright.hw.bus.axi4 import Axi4ReadSignature, Axi4WriteSignature
 from tilewright.hw.bus.write_port import WritePort
+from tilewright.hw.bus.writes import WritesSignature
 from tilewright.hw.reduce.unit import Reducer
 from tilewright.sim.pysim.axi_memory import AxiMemory
 from tilewright.sim.pysim.simulate import simulate
@@ -24,17 +25,14 @@ OPERATIONS = [(op, element) for op in Reduction for element in Element if is_leg
 
 
 class Chain(wiring.Component):
-    """Reducer and write port, with the reducer's three streams and the two halves of the bus as ports."""
+    """Reducer and write port, with the reducer's input and the two paths of the bus as ports."""
 
     def __init__(self, in_flight):
         self.reducer = Reducer(32, BUS_BYTES, MAX_BURST, in_flight)
         self.port = WritePort(addr_width=32, bus_bytes=BUS_BYTES, max_outstanding=32, id_width=2)
-        streams = {name: member for name, member in self.port.signature.members.items() if member.flow == In}
         super().__init__(
             {
-                "bursts": streams["bursts"],
-                "words": streams["words"],
-                "responses": self.port.signature.members["responses"],
+                "i": In(WritesSignature(32, BUS_BYTES)),
                 "reads": Out(Axi4ReadSignature(32, 8 * BUS_BYTES, 2)),
                 "writes": Out(Axi4WriteSignature(32, 8 * BUS_BYTES, 2)),
             }
@@ -44,9 +42,8 @@ class Chain(wiring.Component):
         m = Module()
         m.submodules.reducer = reducer = self.reducer
         m.submodules.port = port = self.port
-        for name in ("bursts", "words", "responses"):
-            wiring.connect(m, out=wiring.flipped(getattr(self, name)), reducer=getattr(reducer, f"i_{name}"))
-            wiring.connect(m, reducer=getattr(reducer, name), port=getattr(port, name))
+        wiring.connect(m, i=wiring.flipped(self.i), reducer=reducer.i)
+        wiring.connect(m, reducer=reducer.o, port=port.writes)
         wiring.connect(m, reducer=reducer.axi, reads=wiring.flipped(self.reads))
         wiring.connect(m, port=port.axi, writes=wiring.flipped(self.writes))
         return m
@@ -97,18 +94,18 @@ def run(dut, bursts, contents, *, mode="none", latency=10, stall=0.0, failing=fr
     reads.failing = failing
 
     async def burst_source(ctx):
-        await send(ctx, dut.bursts, [burst for burst, _ in bursts], idle=stalls["idle"], seed=1)
+        await send(ctx, dut.i.bursts, [burst for burst, _ in bursts], idle=stalls["idle"], seed=1)
 
     async def word_source(ctx):
         items = [word for _, words in bursts for word in words]
-        await send(ctx, dut.words, items, idle=stalls["idle"], seed=2)
+        await send(ctx, dut.i.words, items, idle=stalls["idle"], seed=2)
 
     async def response_sink(ctx):
-        responses, result["cycles"] = await receive(ctx, dut.responses, len(bursts), stall=stalls["stall"], seed=3)
+        responses, result["cycles"] = await receive(ctx, dut.i.responses, len(bursts), stall=stalls["stall"], seed=3)
         result["responses"] = [(response.address, response.last, response.error) for response in responses]
 
     reducer = dut.reducer
-    streams = [(reducer.bursts, "bursts"), (reducer.words, "words"), (reducer.reader.requests.o, "AR")]
+    streams = [(reducer.o.bursts, "bursts"), (reducer.o.words, "words"), (reducer.reader.requests.o, "AR")]
     background = [reads.serve, writes.serve_writes, *(watch_stream(*stream) for stream in streams)]
     simulate(dut, burst_source, word_source, response_sink, background=background, deadline=40_000)
     result["reads"], result["writes"] = reads.requests, writes.writes

@@ -16,10 +16,10 @@ A, B = 0x40, 0x88  # two barriers, in different chunks and different halves
 
 
 class BarrierOnMemory(Elaboratable):
-    """A barrier unit on one memory of chunks, which takes back the register when it must, or while ``room`` is high."""
+    """A barrier unit on one memory of chunks, which takes the register when it must, or while ``space`` is high."""
 
     def __init__(self):
-        self.room = Signal(init=1)
+        self.space = Signal(init=1)
         self.unit = BarrierUnit(SmemParams(1024))
         self.memory = Memory(shape=128, depth=64, init=[])
 
@@ -34,7 +34,7 @@ class BarrierOnMemory(Elaboratable):
             read_port.addr.eq(unit.fetches.payload),
             read_port.en.eq(unit.fetches.valid),
             unit.fetched.eq(read_port.data),
-            back.taken.eq(back.valid & (back.urgent | self.room)),
+            back.taken.eq(back.valid & (back.urgent | self.space)),
             write_port.addr.eq(back.payload.chunk),
             write_port.data.eq(back.payload.data),
         ]
@@ -50,7 +50,7 @@ def request(op, value=1, address=A):
     return {"op": op, "address": address, "value": value}
 
 
-def run(requests, landed=(), *, mode="none", room=1, start=0):
+def run(requests, landed=(), *, mode="none", space=1, start=0):
     """Offers the requests from cycle 0 and the landed bytes, (barrier, bytes), from cycle ``start`` on.
 
     Returns a dictionary: the cycles in which ``requests``, ``results`` and ``landed`` bytes were transferred,
@@ -62,7 +62,7 @@ def run(requests, landed=(), *, mode="none", room=1, start=0):
     stalls = STALL_MODES[mode]
 
     async def processor(ctx):
-        ctx.set(dut.room, room)
+        ctx.set(dut.space, space)
         log["requests"] = await send(ctx, unit.requests, requests, idle=stalls["idle"], seed=SEED)
 
     async def reader(ctx):
@@ -80,7 +80,7 @@ def run(requests, landed=(), *, mode="none", room=1, start=0):
 
     async def watch(ctx):
         cycle = 0
-        signals = (unit.flip_valid, unit.flip_address, unit.error_valid, unit.error_address)
+        signals = (unit.flip.valid, unit.flip.address, unit.refused.valid, unit.refused.address)
         async for _, _, flip, flip_address, error, error_address in ctx.tick().sample(*signals):
             if flip:
                 log["flips"].append((cycle, flip_address))
@@ -95,27 +95,27 @@ def run(requests, landed=(), *, mode="none", room=1, start=0):
 SETUP = [request(BarrierOp.INIT, 1), request(BarrierOp.EXPECT_TX, 128), request(BarrierOp.ARRIVE, 1)]
 
 
-@pytest.mark.parametrize("room", [0, 1])
+@pytest.mark.parametrize("space", [0, 1])
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_one_phase(mode, room):
+def test_one_phase(mode, space):
     polls = [request(BarrierOp.TRY_WAIT, parity) for parity in (0, 1)]
     expect_early = [*SETUP[:1], request(BarrierOp.COMPLETE_TX, 128), *SETUP[1:], *polls]
-    log = run(expect_early, mode=mode, room=room)
+    log = run(expect_early, mode=mode, space=space)
     assert log["answers"] == [(0, 0), (0, 0), (0, 0), (1, 0), (1, 0), (0, 0)]
     assert [address for _, address in log["flips"]] == [A]
-    if room:
+    if space:
         assert log["stored"][A] == Barrier(1, 1, 0, 1)
 
 
-@pytest.mark.parametrize("room", [0, 1])
-def test_rate_and_latency_of_requests(room):
-    # On two barriers by turns: without room for the write-back, each operation has to push out the one before.
+@pytest.mark.parametrize("space", [0, 1])
+def test_rate_and_latency_of_requests(space):
+    # On two barriers by turns: without space for the write-back, each operation has to push out the one before.
     operations = [request(BarrierOp.INIT, 1 + n, (A, B)[n % 2]) for n in range(20)]
-    log = run(operations, room=room)
+    log = run(operations, space=space)
     assert log["requests"] == list(range(0, 40, 2))
     assert log["results"] == list(range(2, 42, 2))
     assert log["stored"][A] == Barrier(19, 19)
-    assert log["stored"][B] == (Barrier(20, 20) if room else Barrier(18, 18))  # the last is still in the register
+    assert log["stored"][B] == (Barrier(20, 20) if space else Barrier(18, 18))  # the last is still in the register
 
 
 def test_landed_bytes_flip_two_cycles_later():
@@ -155,7 +155,7 @@ def test_every_third_cycle_landed_bytes_never_wait():
     simulate(dut, processor, reader, tmau)
 
 
-def test_nobody_starves():
+def test_none_starves():
     polls = [request(BarrierOp.TRY_WAIT, 0, A)] * 20
     log = run(polls, [(B, 1)] * 20)
     # While both wait: landed, request, landed, in five cycles.

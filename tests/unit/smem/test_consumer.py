@@ -135,7 +135,7 @@ def test_a_column_takes_eight_cycles():
         ([0, 1, 10, 3, 4, 5, 6, 7], 0xFF, 1),
         ([0, 8, 16, 24, 32, 40, 48, 56], 0x00, 1),
     ],
-    ids=["broadcast", "two by turns", "three by turns", "four lanes", "distinct banks", "nobody"],
+    ids=["broadcast", "two by turns", "three by turns", "four lanes", "distinct banks", "none"],
 )
 def test_cycles_of_a_request(chunks, lanes, cycles):
     dut = ConsumerOnBanks()

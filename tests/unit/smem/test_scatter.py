@@ -123,7 +123,7 @@ def test_lines_and_scattered_writes_by_turns():
     stalls = Counter()
 
     async def tmau(ctx):
-        cycles = await send(ctx, dut.writes, lines)
+        cycles = await send(ctx, dut.mover.writes, lines)
         assert cycles[-1] in (38, 39)
 
     async def engine(ctx):

@@ -109,9 +109,10 @@ def handshake(stream):
 
 def follow(dut, model, strobes):
     """A background testbench that shows every handshake to the model and checks answers, strobes and read data."""
-    ports = ("writes", "landed", "barriers", "barrier_results", "reads", "read_data", "host_requests", "host_responses")
-    signals = [signal for port in ports for signal in handshake(getattr(dut, port))]
-    signals += [dut.flip_valid, dut.flip_address, dut.error_valid, dut.error_address, dut.stall_stb]
+    names = ("barriers", "barrier_results", "reads", "read_data", "host_requests", "host_responses")
+    ports = {"writes": dut.mover.writes, "landed": dut.mover.landed} | {name: getattr(dut, name) for name in names}
+    signals = [signal for port in ports.values() for signal in handshake(port)]
+    signals += [dut.flip.valid, dut.flip.address, dut.mover.refused.valid, dut.mover.refused.address, dut.stall_stb]
     asked = {"reads": [], "host": []}
 
     async def watch(ctx):
@@ -203,8 +204,8 @@ def test_random_traffic(mode):
     outputs = (dut.barrier_results, dut.read_data, dut.host_responses)
     simulate(
         dut,
-        source(dut.writes, random_lines(rng, LINES), SEED),
-        source(dut.landed, landed, SEED + 1, idle=0.85),
+        source(dut.mover.writes, random_lines(rng, LINES), SEED),
+        source(dut.mover.landed, landed, SEED + 1, idle=0.85),
         source(dut.barriers, operations, SEED + 2),
         source(dut.reads, reads, SEED + 3),
         source(dut.host_requests, accesses, SEED + 4),
@@ -246,20 +247,21 @@ def test_a_read_at_the_flip_sees_the_last_line(bank, gap):
             await ctx.tick().repeat(2 + gap)
             for row in range(4):
                 last = row == 3
-                ctx.set(dut.writes.payload, {"row": row, "data": (100 * n + row) << 128 * 5, "strobe": (1 << 128) - 1})
-                ctx.set(dut.writes.valid, 1)
-                while not ctx.get(dut.writes.ready):
+                line = {"row": row, "data": (100 * n + row) << 128 * 5, "strobe": (1 << 128) - 1}
+                ctx.set(dut.mover.writes.payload, line)
+                ctx.set(dut.mover.writes.valid, 1)
+                while not ctx.get(dut.mover.writes.ready):
                     await ctx.tick()
-                ctx.set(dut.landed.payload, {"barrier": barrier, "bytes": 512})
-                ctx.set(dut.landed.valid, last)
-                assert not last or ctx.get(dut.landed.ready)
+                ctx.set(dut.mover.landed.payload, {"barrier": barrier, "bytes": 512})
+                ctx.set(dut.mover.landed.valid, last)
+                assert not last or ctx.get(dut.mover.landed.ready)
                 await ctx.tick()
-            ctx.set(dut.writes.valid, 0)
-            ctx.set(dut.landed.valid, 0)
+            ctx.set(dut.mover.writes.valid, 0)
+            ctx.set(dut.mover.landed.valid, 0)
             # The handshakes were in the cycle before this one, w + 1; the flip is in the next.
-            assert not ctx.get(dut.flip_valid)
+            assert not ctx.get(dut.flip.valid)
             await ctx.tick()
-            assert (ctx.get(dut.flip_valid), ctx.get(dut.flip_address)) == (1, barrier)
+            assert (ctx.get(dut.flip.valid), ctx.get(dut.flip.address)) == (1, barrier)
             ctx.set(dut.reads.payload, {"lanes": 1, "chunks": [8 * 3 + 5] + [0] * 7})
             ctx.set(dut.reads.valid, 1)
             ctx.set(dut.read_data.ready, 1)
@@ -290,11 +292,11 @@ def test_try_wait_accepted_two_cycles_after_the_last_line_says_done():
 
     async def tmau(ctx):
         await ctx.tick().repeat(9)
-        ctx.set(dut.landed.payload, {"barrier": barrier, "bytes": 128})
-        ctx.set(dut.landed.valid, 1)
-        assert ctx.get(dut.landed.ready)
+        ctx.set(dut.mover.landed.payload, {"barrier": barrier, "bytes": 128})
+        ctx.set(dut.mover.landed.valid, 1)
+        assert ctx.get(dut.mover.landed.ready)
         await ctx.tick()
-        ctx.set(dut.landed.valid, 0)
+        ctx.set(dut.mover.landed.valid, 0)
 
     async def results(ctx):
         answers, cycles = await receive(ctx, dut.barrier_results, 9)
@@ -315,7 +317,7 @@ def test_a_column_of_eight_chunks(swizzled, cycles):
     async def fill(ctx):
         for row in range(8):
             line = sum((16 * row + bank) << 128 * bank for bank in range(8))
-            await send(ctx, dut.writes, [{"row": row, "data": line, "strobe": (1 << 128) - 1}])
+            await send(ctx, dut.mover.writes, [{"row": row, "data": line, "strobe": (1 << 128) - 1}])
         taken["in"] = await send(ctx, dut.reads, [{"lanes": 0xFF, "chunks": chunks}] * count)
 
     async def sink(ctx):
@@ -342,18 +344,19 @@ def test_lines_are_read_one_a_cycle_or_by_turns(busy):
 
     async def drive(ctx):
         for row, line in enumerate(lines):
-            await send(ctx, dut.writes, [{"row": row, "data": line, "strobe": (1 << 128) - 1}])
+            await send(ctx, dut.mover.writes, [{"row": row, "data": line, "strobe": (1 << 128) - 1}])
         if busy:
             ctx.set(dut.read_data.ready, 1)
             ctx.set(dut.reads.payload, {"lanes": 1, "chunks": [0] * 8})
             ctx.set(dut.reads.valid, 1)
             await ctx.tick().repeat(4)
-        taken["cycles"] = await send(ctx, dut.fetches, [n % 8 for n in range(24)])
+        taken["cycles"] = await send(ctx, dut.mover.fetch.rows, [n % 8 for n in range(24)])
         await ctx.tick()
 
     async def watch(ctx):
         fetched = False
-        async for _, _, goes, line in ctx.tick().sample(dut.fetches.valid & dut.fetches.ready, dut.line):
+        fetch = dut.mover.fetch
+        async for _, _, goes, line in ctx.tick().sample(fetch.rows.valid & fetch.rows.ready, fetch.line):
             if fetched:
                 came.append(line)
             fetched = goes

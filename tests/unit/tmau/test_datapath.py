@@ -39,14 +39,14 @@ class Bench:
         for number, tmap in enumerate((PADDED, TARGET)):
             self.gmem[DESCRIPTORS + 128 * number :][:128] = np.frombuffer(tmap.pack(), np.uint8)
         self.memory = AxiMemory(dut.axi, self.gmem, latency=latency, **stall)
-        self.shared = LineMemory(dut, self.smem, **stall)
+        self.shared = LineMemory(dut.smem, self.smem, **stall)
         self.accepted, self.landed, self.done = [], [], []
 
     async def _watch(self, ctx):
         dut, cycle = self.dut, 0
-        ctx.set(dut.landed.ready, 1)
+        ctx.set(dut.smem.landed.ready, 1)
         async for *_, accepted, landed, barrier, done in ctx.tick().sample(
-            dut.commands.valid & dut.commands.ready, dut.landed.valid, dut.landed.payload, dut.done
+            dut.commands.valid & dut.commands.ready, dut.smem.landed.valid, dut.smem.landed.payload, dut.control.done
         ):
             if accepted:
                 self.accepted.append(cycle)
@@ -67,10 +67,11 @@ class Bench:
                 while len(self.done) < number + len(part):
                     await ctx.tick()
             await ctx.tick()
-            assert ctx.get(self.dut.idle)
+            assert ctx.get(self.dut.control.idle)
 
         models = [self.memory.serve, self.memory.serve_writes, self.shared.serve, self._watch]
-        watchers = [watch_stream(getattr(self.dut, name), name) for name in ("writes", "fetches", "landed")]
+        smem = self.dut.smem
+        watchers = [watch_stream(port) for port in (smem.writes, smem.fetch.rows, smem.landed)]
         simulate(self.dut, issue, background=[*models, *watchers], deadline=8000)
         return words
 

@@ -55,7 +55,7 @@ def test_load_wait_read_and_store():
         assert data.to_bytes(4, "little") == expected[1024 + 128 :][:4].tobytes()
 
         await send(ctx, dut.commands, [command_word(**store)])
-        tag, error = await ctx.tick().sample(dut.done_tag, dut.done_error).until(dut.done_valid)
+        tag, error = await ctx.tick().sample(dut.done.tag, dut.done.error).until(dut.done.valid)
         assert (tag, error) == (7, 0)
 
     memory = AxiMemory(dut.m_axi, gmem)

@@ -41,7 +41,7 @@ def test_reports_of_command_and_shared_memory():
         await write(ctx, axi, "irq_enable", 1)
         assert not ctx.get(dut.irq)
         await send(ctx, dut.commands, [command_word(descriptor=32, tag=9)])
-        tag, code = await ctx.tick().sample(dut.done_tag, dut.done_error).until(dut.done_valid)
+        tag, code = await ctx.tick().sample(dut.done.tag, dut.done.error).until(dut.done.valid)
         assert (tag, code) == (9, Error.DESCRIPTOR_ALIGNMENT)
         await ctx.tick()
         assert ctx.get(dut.irq)
@@ -50,12 +50,12 @@ def test_reports_of_command_and_shared_memory():
         assert await read(ctx, axi, "error_value_lo") == 32
         assert not ctx.get(dut.m_axi.arvalid) and not ctx.get(dut.m_axi.awvalid)
 
-        ctx.set(dut.barrier_error, 1)
-        ctx.set(dut.barrier_address, 72)
-        ctx.set(dut.bank_conflict, 1)
+        ctx.set(dut.smem.refused.valid, 1)
+        ctx.set(dut.smem.refused.address, 72)
+        ctx.set(dut.smem.bank_conflict, 1)
         await ctx.tick()
-        ctx.set(dut.barrier_error, 0)
-        ctx.set(dut.bank_conflict, 0)
+        ctx.set(dut.smem.refused.valid, 0)
+        ctx.set(dut.smem.bank_conflict, 0)
         assert await read(ctx, axi, "error_count") == 2
         assert await read(ctx, axi, "bank_conflicts") == 1
 

@@ -28,9 +28,9 @@ def test_commands_registers_and_windows():
     done, landed = [], []
 
     async def watch(ctx):
-        ctx.set(dut.landed.ready, 1)
+        ctx.set(dut.smem.landed.ready, 1)
         async for *_, valid, tag, error, has_landed, bytes_landed in ctx.tick().sample(
-            dut.done_valid, dut.done_tag, dut.done_error, dut.landed.valid, dut.landed.payload
+            dut.done.valid, dut.done.tag, dut.done.error, dut.smem.landed.valid, dut.smem.landed.payload
         ):
             if valid:
                 done.append((tag, error))
@@ -73,15 +73,15 @@ def test_commands_registers_and_windows():
         assert await access(ctx, "error") == Error.WINDOW | field << 8 | 7 << 16
         assert await access(ctx, "error_value_lo") == 0x400
 
-        ctx.set(dut.bank_conflict, 1)
-        ctx.set(dut.barrier_error, 1)
+        ctx.set(dut.smem.bank_conflict, 1)
+        ctx.set(dut.smem.refused.valid, 1)
         await ctx.tick()
-        ctx.set(dut.bank_conflict, 0)
-        ctx.set(dut.barrier_error, 0)
+        ctx.set(dut.smem.bank_conflict, 0)
+        ctx.set(dut.smem.refused.valid, 0)
         assert await access(ctx, "bank_conflicts") == 1
         assert await access(ctx, "error_count") == 2
 
-    memory, shared = AxiMemory(dut.m_axi, gmem), LineMemory(dut, smem)
+    memory, shared = AxiMemory(dut.m_axi, gmem), LineMemory(dut.smem, smem)
     simulate(dut, run, background=[memory.serve, memory.serve_writes, shared.serve, watch])
     assert (smem[0x400:][:208] == before[0x210:][:208]).all()
     before[0x820:][:112] = before[0x210:][:112]

@@ -22,7 +22,7 @@ class DispatchSpec(Elaboratable):
         m.submodules.dut = dut = self.dut
         for number, port in enumerate((*dut.jobs, *dut.refused)):
             m.submodules[f"i_rules{number}"] = StreamRules(port, assume=True)
-        outputs = (dut.walks, dut.pixel_walks, dut.load_transfers, dut.store_transfers, dut.finished)
+        outputs = (dut.o.walks, dut.o.pixel_walks, dut.o.load_transfers, dut.o.store_transfers, dut.o.finished)
         for number, port in enumerate(outputs):
             m.submodules[f"o_rules{number}"] = StreamRules(port)
         offers = [port.valid for port in dut.jobs]
@@ -46,14 +46,14 @@ class DispatchSpec(Elaboratable):
         ]
         tile_busy, pixel_busy = Signal(), Signal()
         for busy, port, taken, ends in (
-            (tile_busy, dut.walks, tile, self.tile_ends),
-            (pixel_busy, dut.pixel_walks, pixel, self.pixel_ends),
+            (tile_busy, dut.o.walks, tile, self.tile_ends),
+            (pixel_busy, dut.o.pixel_walks, pixel, self.pixel_ends),
         ):
             m.d.sync += busy.eq(taken | (busy & ~ends))
             m.d.comb += Assume(~busy | ends | ~port.ready)
         m.d.comb += [
-            dut.tile_busy.eq(tile_busy),
-            dut.pixel_busy.eq(pixel_busy),
+            dut.o.tile_busy.eq(tile_busy),
+            dut.o.pixel_busy.eq(pixel_busy),
             Assert(dut.transfer_sent == moved),
             Assert(dut.walk_sent == walked),
             Assert(moved | ~walked),
@@ -69,10 +69,10 @@ class DispatchSpec(Elaboratable):
             Assert(~tile | ~job.im2col),
             Assert(~pixel | job.im2col),
             Assert(dut.store_stb == store),
-            Assert(~load | (Value.cast(dut.load_transfers.p) == Value.cast(job.transfer))),
-            Assert(~store | (Value.cast(dut.store_transfers.p) == Value.cast(job.transfer))),
-            Assert(~tile | (Value.cast(dut.walks.p) == Value.cast(job.walk))),
-            Assert(~pixel | (Value.cast(dut.pixel_walks.p) == Value.cast(job.pixels))),
+            Assert(~load | (Value.cast(dut.o.load_transfers.p) == Value.cast(job.transfer))),
+            Assert(~store | (Value.cast(dut.o.store_transfers.p) == Value.cast(job.transfer))),
+            Assert(~tile | (Value.cast(dut.o.walks.p) == Value.cast(job.walk))),
+            Assert(~pixel | (Value.cast(dut.o.pixel_walks.p) == Value.cast(job.pixels))),
             Cover(accepted & moved & tile_busy),
             Cover(pixel & moved),
         ]
@@ -80,19 +80,19 @@ class DispatchSpec(Elaboratable):
         return m
 
     def _count(self, m, started):
-        """``moving`` is what has started and not been completed; halves complete nothing else."""
+        """``moving`` is what has started and not been completed; paths complete nothing else."""
         dut = self.dut
         moving = Signal.like(dut.moving)
-        completed = dut.load_completed + dut.store_completed
+        completed = dut.o.load_completed + dut.o.store_completed
         m.d.sync += moving.eq(moving + started - completed)
         m.d.comb += [Assume(completed <= moving), Assert(dut.moving == moving), Assume(moving < 8)]
 
     def ports(self):
         dut = self.dut
         inputs = [signal for port in (*dut.jobs, *dut.refused) for signal in (port.valid, port.payload)]
-        outputs = (dut.walks, dut.pixel_walks, dut.load_transfers, dut.store_transfers, dut.finished)
+        outputs = (dut.o.walks, dut.o.pixel_walks, dut.o.load_transfers, dut.o.store_transfers, dut.o.finished)
         ready = [port.ready for port in outputs]
-        return [*inputs, *ready, dut.load_completed, dut.store_completed, self.tile_ends, self.pixel_ends]
+        return [*inputs, *ready, dut.o.load_completed, dut.o.store_completed, self.tile_ends, self.pixel_ends]
 
 
 def test_every_part_leaves_once():

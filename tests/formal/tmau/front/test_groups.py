@@ -7,7 +7,7 @@ from tilewright.hw.tmau.front.groups import GroupTracker
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.formal import prove
 
-IN_FLIGHT = 3  # jobs in the store half that the proof allows
+IN_FLIGHT = 3  # jobs in the store path that the proof allows
 
 
 class GroupSpec(Elaboratable):

@@ -1,4 +1,4 @@
-"""Every command goes to one room, its own, and to none while another room is at work."""
+"""Every command goes to one setup, its own, and to none while another one is at work."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
@@ -35,7 +35,7 @@ class RouterSpec(Elaboratable):
         wanted = Mux(sound & of_blocks, 1, Mux(sound & (command.opcode == Opcode.LANES), 2, 0))
         taken = [port.valid & port.ready for port in ports]
         m.d.comb += [
-            # A room that gets nothing does not become busy: then an offer stays.
+            # A setup that gets nothing does not become busy: then an offer stays.
             Assert((dut.i.valid & dut.i.ready) == (taken[0] | taken[1] | taken[2])),
             Assert(Value.cast(dut.tensors.p) == Value.cast(dut.i.p)),
             Assert(Value.cast(dut.blocks.p) == Value.cast(command)),
@@ -45,7 +45,7 @@ class RouterSpec(Elaboratable):
             m.d.comb += Assert(~port.valid | (dut.i.valid & (wanted == number)))
             others = [bit for other, bit in enumerate(busy) if other != number]
             m.d.comb += Assert(~dut.i.valid | (wanted != number) | others[0] | others[1] | port.valid)
-            # Of the environment: a room becomes busy only with a command.
+            # Of the environment: a setup becomes busy only with a command.
             before, took = self._before(m, busy[number]), self._before(m, taken[number])
             m.d.comb += Assume(~busy[number] | before | took)
         return m

@@ -4,8 +4,8 @@ from amaranth import Module, Mux, Signal
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
+from tilewright.hw.tmau.load.layouts import StepLayout
 from tilewright.hw.tmau.load.realign import Realigner
-from tilewright.hw.tmau.load.steps import StepLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.formal import StreamRules, prove
 

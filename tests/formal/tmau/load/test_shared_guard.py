@@ -1,6 +1,6 @@
 """F7: no line and no landed bytes leave the shared window while there is one.
 
-The streams are free: nothing is assumed of the rooms before the guard but that they keep the stream rules.
+The streams are free: nothing is assumed of the blocks before the guard but that they keep the stream rules.
 """
 
 import pytest

@@ -47,12 +47,12 @@ class SharedReducerSpec(Elaboratable):
         m = Module()
         m.submodules.dut = dut = self.dut
         m.submodules.i_rules = StreamRules(dut.i, assume=True)
-        for name in ("writes", "staged", "fetches"):
-            m.submodules[f"{name}_rules"] = StreamRules(getattr(dut, name))
+        for name, stream in (("writes", dut.writes), ("staged", dut.staged), ("fetch", dut.fetch.rows)):
+            m.submodules[f"{name}_rules"] = StreamRules(stream)
 
         line = dut.i.payload
         accepted, written, staged, fetched = (
-            stream.valid & stream.ready for stream in (dut.i, dut.writes, dut.staged, dut.fetches)
+            stream.valid & stream.ready for stream in (dut.i, dut.writes, dut.staged, dut.fetch.rows)
         )
         reducing = ~line.stage & (line.reduction != Reduction.NONE)
         has_fetched = Signal()
@@ -68,7 +68,7 @@ class SharedReducerSpec(Elaboratable):
             Assert(~dut.staged.valid | (dut.i.valid & line.stage)),
             Assert(dut.writes.payload.strobe == line.line.strobe),
             Assert(dut.writes.payload.row == line.line.row),
-            Assert(~fetched | (reducing & ~has_fetched & (dut.fetches.payload == line.line.row))),
+            Assert(~fetched | (reducing & ~has_fetched & (dut.fetch.rows.payload == line.line.row))),
             Assert(~(written & reducing) | has_fetched),
             # The state of the machine and what was seen of it: for the induction.
             Assert(dut.busy == has_fetched),
@@ -80,7 +80,7 @@ class SharedReducerSpec(Elaboratable):
 
 def ports(dut):
     return [
-        dut.i.valid, dut.i.payload, dut.writes.ready, dut.staged.ready, dut.fetches.ready, dut.line,
+        dut.i.valid, dut.i.payload, dut.writes.ready, dut.staged.ready, dut.fetch.rows.ready, dut.fetch.line,
     ]  # fmt: skip
 
 

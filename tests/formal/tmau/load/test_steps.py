@@ -6,8 +6,8 @@ from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
 from tilewright.hw.smem.params import SmemParams
+from tilewright.hw.tmau.load.layouts import RunLayout
 from tilewright.hw.tmau.load.steps import StepGenerator
-from tilewright.hw.tmau.load.tracker import RunLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.formal import StreamRules, prove
 

@@ -6,8 +6,8 @@ from amaranth.hdl import Assert, Cover, Elaboratable
 from tilewright.golden.spec import Swizzle
 from tilewright.hw.smem.swizzle import chunk_flips
 from tilewright.hw.tmau.layouts import CompletionLayout
+from tilewright.hw.tmau.load.layouts import ContextLayout
 from tilewright.hw.tmau.load.swizzle import Swizzler
-from tilewright.hw.tmau.load.tracker import ContextLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.formal import StreamRules, prove
 

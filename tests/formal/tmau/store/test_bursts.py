@@ -5,7 +5,7 @@ from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.bursts import WriteGenerator
-from tilewright.hw.tmau.store.tracker import StoredRunLayout
+from tilewright.hw.tmau.store.layouts import StoredRunLayout
 from tilewright.sim.formal import StreamRules, prove
 
 PARAMS = TMAU_PRESETS["unit"]

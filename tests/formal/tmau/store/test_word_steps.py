@@ -6,7 +6,7 @@ from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.hw.tmau.store.tracker import StoredRunLayout
+from tilewright.hw.tmau.store.layouts import StoredRunLayout
 from tilewright.hw.tmau.store.word_steps import WordStepGenerator
 from tilewright.sim.formal import StreamRules, prove
 

@@ -45,7 +45,7 @@ class RequestsSpec(Elaboratable):
             Assert(~asks | leaves),
             Assert(~(leaves & needed) | asks),
             Assert(~dut.requests.valid | (dut.i.valid & needed & (sends_row | has_row))),
-            # Two neighbours that are ready keep nobody waiting.
+            # Two neighbours that are ready make nothing wait.
             Assert(leaves | ~(dut.i.valid & dut.rows.ready & dut.requests.ready)),
         ]
         with m.If(dut.requests.valid):

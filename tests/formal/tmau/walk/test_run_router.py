@@ -1,4 +1,4 @@
-"""Every run leaves once, to the half that it is for, and as it came; what is offered holds."""
+"""Every run leaves once, to the path that it is for, and as it came; what is offered holds."""
 
 from amaranth import Module, Mux
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
@@ -50,7 +50,7 @@ class RunRouterSpec(Elaboratable):
         return [*inputs, dut.loads.ready, dut.stores.ready]
 
 
-def test_every_run_goes_to_its_half():
+def test_every_run_goes_to_its_path():
     spec = RunRouterSpec()
     prove(spec, spec.ports(), name="run-router", depth=2)
 

@@ -147,7 +147,7 @@ def test_next_descriptor_is_fetched_while_a_command_waits():
         ctx.set(dut.i.payload, sent[1])
         ctx.set(dut.i.valid, 1)
         await ctx.tick().repeat(60)
-        assert memory.fetched == [64, 128], "the second one is fetched though nobody takes the first command"
+        assert memory.fetched == [64, 128], "the second one is fetched though the first command is not taken"
         assert ctx.get(dut.o.payload.command.tag) == 1
         answers, cycles = await receive(ctx, dut.o, 2)
         assert [answer.checked.address for answer in answers] == [16, 32]

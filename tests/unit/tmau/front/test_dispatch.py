@@ -45,7 +45,7 @@ class Walker:
                 left = self.rng.randint(1, 4)
 
 
-def half(port, name, log, stall, seed):
+def path(port, name, log, stall, seed):
     """Takes transfers."""
     rng = random.Random(seed)
 
@@ -87,14 +87,14 @@ def test_every_part_arrives_once(mode):
         async for _, _, strobe in ctx.tick().sample(dut.store_stb):
             strobes.append(strobe)
 
-    tiles = Walker(dut.walks, dut.tile_busy, dut.pixel_busy, lambda p: p.origin, log, pause, 1)
-    pixels = Walker(dut.pixel_walks, dut.pixel_busy, dut.tile_busy, lambda p: p.last, log, pause, 2)
-    ports = (dut.walks, dut.pixel_walks, dut.load_transfers, dut.store_transfers)
+    tiles = Walker(dut.o.walks, dut.o.tile_busy, dut.o.pixel_busy, lambda p: p.origin, log, pause, 1)
+    pixels = Walker(dut.o.pixel_walks, dut.o.pixel_busy, dut.o.tile_busy, lambda p: p.last, log, pause, 2)
+    ports = (dut.o.walks, dut.o.pixel_walks, dut.o.load_transfers, dut.o.store_transfers)
     background = [
         tiles.work,
         pixels.work,
-        half(dut.load_transfers, "load", log, pause, 3),
-        half(dut.store_transfers, "store", log, pause, 4),
+        path(dut.o.load_transfers, "load", log, pause, 3),
+        path(dut.o.store_transfers, "store", log, pause, 4),
         watch,
         *(watch_stream(port) for port in ports),
     ]
@@ -113,7 +113,7 @@ def test_one_job_a_cycle_without_latency():
     dut = Dispatch(TMAU_PRESETS["unit"])
 
     async def run(ctx):
-        for port in (dut.walks, dut.load_transfers, dut.store_transfers):
+        for port in (dut.o.walks, dut.o.load_transfers, dut.o.store_transfers):
             ctx.set(port.ready, 1)
         cycles = await send(ctx, dut.jobs[0], [job(n, store=n % 2) for n in range(8)])
         assert cycles == list(range(8))
@@ -125,14 +125,14 @@ def test_moving_counts_what_is_not_quiet():
     dut = Dispatch(TMAU_PRESETS["unit"])
 
     async def run(ctx):
-        for port in (dut.walks, dut.pixel_walks, dut.load_transfers, dut.store_transfers):
+        for port in (dut.o.walks, dut.o.pixel_walks, dut.o.load_transfers, dut.o.store_transfers):
             ctx.set(port.ready, 1)
         await send(ctx, dut.jobs[1], [job(1, quiet=1), job(2, store=1), job(3), job(4, im2col=1)])
         assert ctx.get(dut.moving) == 3
-        ctx.set(dut.load_completed, 1)
-        ctx.set(dut.store_completed, 1)
+        ctx.set(dut.o.load_completed, 1)
+        ctx.set(dut.o.store_completed, 1)
         await ctx.tick()
-        ctx.set(dut.store_completed, 0)
+        ctx.set(dut.o.store_completed, 0)
         assert ctx.get(dut.moving) == 1
         await send(ctx, dut.jobs[1], [job(5)])
         assert ctx.get(dut.moving) == 1, "one comes while another ends"
@@ -140,19 +140,19 @@ def test_moving_counts_what_is_not_quiet():
     simulate(dut, run)
 
 
-def test_ends_of_all_rooms_pass():
+def test_ends_of_all_setups_pass():
     dut = Dispatch(TMAU_PRESETS["unit"])
 
     async def run(ctx):
         for number in range(3):
             ctx.set(dut.refused[number].payload, {"tag": 7 + number, "code": 3})
             ctx.set(dut.refused[number].valid, 1)
-            assert ctx.get(dut.finished.valid) and not ctx.get(dut.refused[number].ready)
-            ctx.set(dut.finished.ready, 1)
+            assert ctx.get(dut.o.finished.valid) and not ctx.get(dut.refused[number].ready)
+            ctx.set(dut.o.finished.ready, 1)
             assert ctx.get(dut.refused[number].ready)
-            assert ctx.get(dut.finished.payload.tag) == 7 + number
+            assert ctx.get(dut.o.finished.payload.tag) == 7 + number
             await ctx.tick()
-            ctx.set(dut.finished.ready, 0)
+            ctx.set(dut.o.finished.ready, 0)
             ctx.set(dut.refused[number].valid, 0)
 
     simulate(dut, run)

@@ -1,4 +1,4 @@
-"""Exchange: jobs pass, copies within one memory are cut, and no job leaves before its data or its room are there."""
+"""Exchange: jobs pass, copies within one memory are cut, and no job leaves before its data or its space are there."""
 
 import random
 
@@ -25,7 +25,7 @@ def copy(tag, size, *, loop, target=0x400, quiet=0):
 
 
 def pieces(size, *, loop, target=0x400, quiet=0):
-    """What must come out: store half, smem, origin, bytes, quiet, reduces; firsts and seconds apart."""
+    """What must come out: store path, smem, origin, bytes, quiet, reduces; firsts and seconds apart."""
     firsts, seconds = [], []
     for offset in range(0, size, PIECE):
         count = min(PIECE, size - offset)
@@ -54,14 +54,14 @@ def test_jobs_in_order_and_never_too_early(mode):
     level, arriving, leaving = ({"loop": 0, "stage": 0} for _ in range(3))
     seen = []
 
-    async def halves(ctx):
+    async def paths(ctx):
         """What first jobs bring comes some time later; what second jobs take is there when they come."""
         await ctx.tick()
         while True:
-            for kind, shown, stb in (("loop", dut.loop_level, dut.loop_stb), ("stage", dut.stage_level, dut.stage_stb)):
+            for kind, queue in (("loop", dut.loop), ("stage", dut.stage)):
                 takes = leaving[kind] > 0 and rng.random() < 0.5
-                ctx.set(stb, takes)
-                ctx.set(shown, level[kind])
+                ctx.set(queue.taken, takes)
+                ctx.set(queue.level, level[kind])
                 leaving[kind] -= takes
                 comes = arriving[kind] > 0 and rng.random() < 0.5
                 arriving[kind] -= comes
@@ -87,7 +87,7 @@ def test_jobs_in_order_and_never_too_early(mode):
         payloads, _ = await receive(ctx, dut.o, total, stall=stall["stall"], seed=SEED)
         seen.extend(payloads)
 
-    simulate(dut, feed, drain, background=[halves, watch_stream(dut.o)], deadline=60_000)
+    simulate(dut, feed, drain, background=[paths, watch_stream(dut.o)], deadline=60_000)
     expected_firsts, expected_seconds, plain = [], [], {}
     for kind, tag, size in plan:
         if kind == "plain":
@@ -121,7 +121,7 @@ def test_small_copies_leave_one_every_second_cycle():
     async def feed(ctx):
         await send(ctx, dut.i[0], [copy(tag, 16, loop=1) for tag in range(copies)])
 
-    async def halves(ctx):
+    async def paths(ctx):
         coming, held = [], 0
         while True:
             *_, valid, job = await ctx.tick().sample(dut.o.valid, dut.o.payload)
@@ -133,8 +133,8 @@ def test_small_copies_leave_one_every_second_cycle():
                 coming.append(words_take)
             held -= taken
             assert held >= 0
-            ctx.set(dut.loop_stb, taken)
-            ctx.set(dut.loop_level, held + taken)
+            ctx.set(dut.loop.taken, taken)
+            ctx.set(dut.loop.level, held + taken)
 
     async def drain(ctx):
         _, cycles = await receive(ctx, dut.o, 2 * copies)
@@ -142,4 +142,4 @@ def test_small_copies_leave_one_every_second_cycle():
         await ctx.tick().repeat(2)
         assert not ctx.get(dut.busy)
 
-    simulate(dut, feed, drain, background=[halves])
+    simulate(dut, feed, drain, background=[paths])

@@ -96,7 +96,7 @@ def test_done_comes_one_cycle_after_the_handshake():
     simulate(dut, check)
 
 
-def test_nobody_starves():
+def test_none_starves():
     dut = Finisher(TMAU_PRESETS["unit"])
     tags = []
 

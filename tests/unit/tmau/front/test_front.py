@@ -1,4 +1,4 @@
-"""The front: commands of every room become transfers and walks, in order; what a WAIT_ALL waits for; latency."""
+"""The front: commands of every kind become transfers and walks, in order; what a WAIT_ALL waits for; latency."""
 
 import random
 
@@ -20,7 +20,7 @@ WORDS = len(TMAP.pack()) // PARAMS.bus_bytes
 
 
 class Bench:
-    """A front between a memory that holds one descriptor, walkers, and halves that take time for a transfer."""
+    """A front between a memory that holds one descriptor, walkers, and paths that take time for a transfer."""
 
     def __init__(self, mode="none"):
         self.dut = Front(PARAMS)
@@ -47,10 +47,10 @@ class Bench:
         """Takes everything that comes out; completes each transfer some cycles later."""
         dut, rng, cycle = self.dut, self.rng, 0
         ports = {
-            "load": (dut.load_transfers, dut.load_transfers.p.tag),
-            "store": (dut.store_transfers, dut.store_transfers.p.tag),
-            "walk": (dut.walks, dut.walks.p.origin),
-            "finished": (dut.finished, dut.finished.p.as_value()[:24]),  # code and tag
+            "load": (dut.issue.load_transfers, dut.issue.load_transfers.p.tag),
+            "store": (dut.issue.store_transfers, dut.issue.store_transfers.p.tag),
+            "walk": (dut.issue.walks, dut.issue.walks.p.origin),
+            "finished": (dut.issue.finished, dut.issue.finished.p.as_value()[:24]),  # code and tag
         }
         due = []  # (cycle, strobe)
         while True:
@@ -58,11 +58,11 @@ class Bench:
                 ctx.set(port.ready, rng.random() >= self.stall)
             for strobe in ("load_completed", "store_completed", "store_read", "store_done"):
                 now = (cycle, strobe) in due
-                ctx.set(getattr(dut, strobe), now)
+                ctx.set(getattr(dut.issue if "completed" in strobe else dut, strobe), now)
                 if now:
                     self.log.append((strobe, 0, cycle))
             samples = [(port.valid & port.ready, value) for port, value in ports.values()]
-            quiet = (dut.load_transfers.p.quiet, dut.store_transfers.p.quiet)
+            quiet = (dut.issue.load_transfers.p.quiet, dut.issue.store_transfers.p.quiet)
             _, _, load_quiet, store_quiet, *seen = await ctx.tick().sample(
                 *quiet, *(s for pair in samples for s in pair)
             )
@@ -79,8 +79,9 @@ class Bench:
 
     def run(self, script):
         dut = self.dut
-        names = ("walks", "load_transfers", "store_transfers", "finished", "fetch")
-        watchers = [watch_stream(getattr(dut, name), name) for name in names]
+        issue = dut.issue
+        streams = (issue.walks, issue.load_transfers, issue.store_transfers, issue.finished, dut.fetch)
+        watchers = map(watch_stream, streams)
         simulate(dut, script, background=[self.descriptors, self.watch, *watchers])
 
     def numbers(self, what):
@@ -110,7 +111,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("mode", ["none", "both"])
-def test_commands_of_all_rooms(mode):
+def test_commands_of_all_setups(mode):
     bench = Bench(mode)
 
     async def run(ctx):

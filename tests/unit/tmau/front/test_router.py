@@ -1,4 +1,4 @@
-"""Every command reaches its room, in order, one room at a time."""
+"""Every command reaches its setup, in order, one setup at a time."""
 
 import random
 
@@ -21,7 +21,7 @@ def room_of(opcode, code):
     return 2 if opcode == Opcode.LANES else int(Opcode(opcode).name in BLOCKS)
 
 
-class Room:
+class SetupModel:
     """Takes commands and works on each for some cycles."""
 
     def __init__(self, dut, number, port, log, stall):
@@ -38,7 +38,7 @@ class Room:
             _, _, valid, payload, busy = await ctx.tick().sample(self.port.valid, self.port.payload, self.dut.busy)
             left = max(left - 1, 0)
             if valid:
-                assert not busy & ~(1 << self.number), "another room is at work"
+                assert not busy & ~(1 << self.number), "another one is at work"
             if valid and ready:
                 command = payload.command if self.number == 0 else payload
                 self.log.append((self.number, command.tag))
@@ -46,7 +46,7 @@ class Room:
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_order_and_rooms(mode):
+def test_order_and_setups(mode):
     dut = Router(TMAU_PRESETS["unit"])
     rng = random.Random(SEED)
     stall = STALL_MODES[mode]
@@ -62,9 +62,9 @@ def test_order_and_rooms(mode):
         await send(ctx, dut.i, items, idle=stall["idle"], seed=1)
 
     ports = (dut.tensors, dut.blocks, dut.lanes)
-    rooms = [Room(dut, number, port, log, stall["stall"]).work for number, port in enumerate(ports)]
+    setups = [SetupModel(dut, number, port, log, stall["stall"]).work for number, port in enumerate(ports)]
     print(f"seed {SEED}")
-    simulate(dut, source, background=[*rooms, *(watch_stream(port) for port in ports)])
+    simulate(dut, source, background=[*setups, *(watch_stream(port) for port in ports)])
     assert log == expected
 
 

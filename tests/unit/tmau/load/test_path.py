@@ -48,7 +48,7 @@ def swizzled(address, swizzle):
 
 @dataclass
 class Traffic:
-    """What goes into the load half, and what must come out."""
+    """What goes into the load path, and what must come out."""
 
     params: object
     transfers: list = field(default_factory=list)
@@ -106,7 +106,7 @@ class Traffic:
             line = {swizzled(a, transfer["swizzle"]) - 128 * row: b for a, b in memory.items() if a >> 7 == row}
             self.lines.append((row, line, {} if transfer["stage"] else None))
         self.errors += errors
-        # The last line tells the store half of all errors.
+        # The last line tells the store path of all errors.
         last = {"error": bool(self.errors)} | ({"address": self.errors[0]} if self.errors else {})
         if transfer["stage"]:
             self.lines[-1][2].update(last)

@@ -72,7 +72,7 @@ def test_window(window, mode):
     assert came == expected
 
 
-def test_what_is_swallowed_waits_for_nobody():
+def test_what_is_swallowed_does_not_wait():
     dut = SharedGuard(PARAMS)
 
     async def run(ctx):

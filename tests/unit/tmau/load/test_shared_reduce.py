@@ -62,20 +62,20 @@ def run(lines, mode="none"):
     async def shared_memory(ctx):
         """Reads and writes at the edge of the handshake; between reads the line shows anything."""
         rng = random.Random(SEED)
-        fetch, write = dut.fetches, dut.writes
+        fetch, write = dut.fetch.rows, dut.writes
         ctx.set(fetch.ready, 1)
         async for _, _, fetching, row, writing, line in ctx.tick().sample(
             fetch.valid & fetch.ready, fetch.payload, write.valid & write.ready, write.payload
         ):
             shown = int.from_bytes(memory[row].tobytes(), "little") if fetching else rng.getrandbits(1024)
-            ctx.set(dut.line, shown)
+            ctx.set(dut.fetch.line, shown)
             ctx.set(fetch.ready, rng.random() >= stall)
             if writing:
                 strobes = np.array([line.strobe >> byte & 1 for byte in range(128)], bool)
                 data = np.frombuffer(line.data.to_bytes(128, "little"), np.uint8)
                 memory[line.row][strobes] = data[strobes]
 
-    rules = [watch_stream(getattr(dut, name)) for name in ("writes", "staged", "fetches")]
+    rules = [watch_stream(port) for port in (dut.writes, dut.staged, dut.fetch.rows)]
     simulate(dut, source, writes, stages, background=[shared_memory, *rules], deadline=100 * len(lines))
     return result
 

@@ -202,7 +202,7 @@ def test_every_field_can_be_replaced():
 
 
 def test_waits():
-    """A WAIT ends when few enough groups are left, a COMMIT when there is room, WAIT_ALL when nothing moves."""
+    """A WAIT ends when few enough groups are left, a COMMIT when there is space, WAIT_ALL when nothing moves."""
     dut = BlockSetup(PARAMS)
 
     async def ends(ctx):

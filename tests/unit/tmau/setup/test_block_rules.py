@@ -9,7 +9,8 @@ from tilewright.golden.spec import BLOCK, REPLACE, Element, Error, Opcode, Reduc
 from tilewright.hw.bus.commands import command_layout
 from tilewright.hw.tmau.layouts import WindowsLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.hw.tmau.setup.block_rules import MeasuredLayout, block_rules
+from tilewright.hw.tmau.setup.block_rules import block_rules
+from tilewright.hw.tmau.setup.layouts import MeasuredLayout
 from tilewright.sim.pysim.simulate import simulate
 
 PARAMS = TMAU_PRESETS["unit"]

@@ -9,7 +9,8 @@ from tilewright.golden.spec import LANES, Element, Error, LaneLayout, Opcode
 from tilewright.hw.bus.commands import command_layout
 from tilewright.hw.tmau.layouts import WindowsLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.hw.tmau.setup.lane_rules import SidesLayout, element_log2, lane_rules
+from tilewright.hw.tmau.setup.lane_rules import element_log2, lane_rules
+from tilewright.hw.tmau.setup.layouts import SidesLayout
 from tilewright.sim.pysim.simulate import simulate
 
 PARAMS = TMAU_PRESETS["unit"]

@@ -1,4 +1,4 @@
-"""Rules that several rooms share, one by one."""
+"""Rules that several blocks share, one by one."""
 
 import random
 

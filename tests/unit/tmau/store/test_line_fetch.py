@@ -61,9 +61,11 @@ def run(steps, staged, mode="none"):
     async def shared_memory(ctx):
         rng = random.Random(SEED)
         while True:
-            ctx.set(dut.fetches.ready, rng.random() >= stall)
-            _, _, valid, ready, row = await ctx.tick().sample(dut.fetches.valid, dut.fetches.ready, dut.fetches.p)
-            ctx.set(dut.line, line_of(row) if valid and ready else rng.getrandbits(1024))
+            ctx.set(dut.fetch.rows.ready, rng.random() >= stall)
+            _, _, valid, ready, row = await ctx.tick().sample(
+                dut.fetch.rows.valid, dut.fetch.rows.ready, dut.fetch.rows.p
+            )
+            ctx.set(dut.fetch.line, line_of(row) if valid and ready else rng.getrandbits(1024))
 
     async def sink(ctx):
         rng, cycle = random.Random(SEED), 0
@@ -77,7 +79,7 @@ def run(steps, staged, mode="none"):
             ctx.set(dut.left, counts["places"] != 0 and rng.random() >= stall)
             cycle += 1
 
-    simulate(dut, send_steps, send_staged, background=[shared_memory, sink, watch_stream(dut.fetches)])
+    simulate(dut, send_steps, send_staged, background=[shared_memory, sink, watch_stream(dut.fetch.rows)])
     return came, counts["read"]
 
 

@@ -1,4 +1,4 @@
-"""The store half: random transfers against an image of bytes; ends, errors, strobes; rate."""
+"""The store path: random transfers against an image of bytes; ends, errors, strobes; rate."""
 
 import random
 
@@ -28,7 +28,7 @@ def make_params(bus_bytes):
 
 
 class Model:
-    """What transfers do, byte by byte, and what the ports of the store half see of it."""
+    """What transfers do, byte by byte, and what the ports of the store path see of it."""
 
     def __init__(self, bus_bytes):
         self.bus_bytes = bus_bytes
@@ -141,7 +141,7 @@ def random_transfer(rng, tag, kind):
 
 
 class Bus:
-    """Memory behind the streams of the store half."""
+    """Memory behind the streams of the store path."""
 
     def __init__(self, dut, model, transfers, *, stall=0.0):
         self.dut, self.model, self.stall = dut, model, stall
@@ -160,20 +160,20 @@ class Bus:
         """Lines, in the cycle after their fetch and only then."""
         rng = random.Random(SEED)
         while True:
-            ctx.set(self.dut.fetches.ready, rng.random() >= self.stall)
+            ctx.set(self.dut.fetch.rows.ready, rng.random() >= self.stall)
             _, _, valid, ready, row = await ctx.tick().sample(
-                self.dut.fetches.valid, self.dut.fetches.ready, self.dut.fetches.p
+                self.dut.fetch.rows.valid, self.dut.fetch.rows.ready, self.dut.fetch.rows.p
             )
             line = rng.getrandbits(1024)
             if valid and ready:
                 self.fetched.append(row)
                 line = int.from_bytes(SHARED[128 * row : 128 * row + 128].tobytes(), "little")
-            ctx.set(self.dut.line, line)
+            ctx.set(self.dut.fetch.line, line)
 
     async def take_bursts(self, ctx):
         kind = next(self.expected_kinds, None)
         while True:
-            (burst,), _ = await receive(ctx, self.dut.bursts, 1, stall=self.stall, seed=len(self.bursts))
+            (burst,), _ = await receive(ctx, self.dut.writes.bursts, 1, stall=self.stall, seed=len(self.bursts))
             assert (burst.reduction, burst.element) == kind
             if burst.last:
                 kind = next(self.expected_kinds, None)
@@ -182,7 +182,7 @@ class Bus:
 
     async def take_words(self, ctx):
         while True:
-            (word,), _ = await receive(ctx, self.dut.words, 1, stall=self.stall, seed=len(self.words))
+            (word,), _ = await receive(ctx, self.dut.writes.words, 1, stall=self.stall, seed=len(self.words))
             self.words.append(word)
             self.word_cycles.append(self.cycle)
 
@@ -215,7 +215,7 @@ class Bus:
             error = not burst.empty and address >> 12 in self.model.refused
             bursts, words = bursts + 1, words + count
             response = {"error": int(error), "last": burst.last, "address": address}
-            await send(ctx, self.dut.responses, [response], idle=self.stall, seed=bursts)
+            await send(ctx, self.dut.writes.responses, [response], idle=self.stall, seed=bursts)
 
 
 def simulate_transfers(dut, model, transfers, runs, mode="none"):
@@ -244,7 +244,7 @@ def simulate_transfers(dut, model, transfers, runs, mode="none"):
             await ctx.tick()
         await ctx.tick().repeat(10)
 
-    outputs = ("fetches", "bursts", "words", "loop", "completions")
+    outputs = (dut.fetch.rows, dut.writes.bursts, dut.writes.words, dut.loop, dut.completions)
     simulate(
         dut,
         source(dut.transfers, transfers, SEED),
@@ -253,7 +253,7 @@ def simulate_transfers(dut, model, transfers, runs, mode="none"):
         take_completions,
         background=[
             *(bus.shared_memory, bus.take_bursts, bus.take_words, bus.take_loop, bus.respond, bus.clock, count_strobes),
-            *(watch_stream(getattr(dut, name), name) for name in outputs),
+            *map(watch_stream, outputs),
         ],
         deadline=60_000,
     )

@@ -1,4 +1,4 @@
-"""Every run reaches its half, in order, whichever walker it comes from."""
+"""Every run reaches its path, in order, whichever walker it comes from."""
 
 import random
 
@@ -20,7 +20,7 @@ def random_runs(rng, count):
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_every_run_reaches_its_half(mode):
+def test_every_run_reaches_its_path(mode):
     dut = RunRouter(PARAMS)
     rng = random.Random(SEED)
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]

@@ -1,0 +1,87 @@
+"""What the control blocks of all engines have in common: error record, interrupt, performance counters."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["ErrorRecord", "connect_status"]
+
+
+class ErrorRecord(wiring.Component):
+    """Keeps the first error and counts all, from one clear to the next. A clear drops what was before its own cycle.
+
+    Parameters
+    ----------
+    shape : Layout
+        Of a record; ``code`` of it is zero if there is no error.
+    count_width : int
+        Bits of the count, which stays at its largest value.
+
+    Members
+    -------
+    errors : In(2)
+        Errors of this cycle.
+    record : In(shape)
+        The first one of them.
+    before : In(1)
+        It comes before the one that is kept, too.
+    clear : In(1)
+    kept : Out(shape)
+        Registered; zero if there is none.
+    count : Out(count_width)
+        Registered.
+    """
+
+    def __init__(self, shape, count_width=32):
+        super().__init__(
+            {
+                "errors": In(2),
+                "record": In(shape),
+                "before": In(1),
+                "clear": In(1),
+                "kept": Out(shape),
+                "count": Out(count_width),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        total = Signal(len(self.count) + 1)
+        m.d.comb += total.eq(Mux(self.clear, 0, self.count) + self.errors)
+        m.d.sync += self.count.eq(Mux(total[-1], ~0, total))
+        with m.If((self.errors != 0) & (self.clear | (self.kept.code == 0) | self.before)):
+            m.d.sync += self.kept.eq(self.record)
+        with m.Elif(self.clear):
+            m.d.sync += self.kept.eq(0)
+        return m
+
+
+def connect_status(m, registers, errors, counted):
+    """Connects an error record, and makes counters.
+
+    Parameters
+    ----------
+    m : Module
+    registers : RegisterFile
+        With ``control.clear_error`` and ``.clear_counters``, ``status.error``, ``error_count``, ``irq_status``,
+        ``irq_enable`` and the counters.
+    errors : ErrorRecord
+    counted : dict of str to Value
+        What is added in each cycle to each counter.
+
+    Returns
+    -------
+    Value
+        The interrupt: a status bit is set that is enabled.
+    """
+    m.d.comb += [
+        errors.clear.eq(registers.control.clear_error),
+        registers.irq_status_set.error.eq(errors.errors != 0),
+        registers.status.error.eq(errors.kept.code != 0),
+        registers.error_count.count.eq(errors.count),
+    ]
+    for name, increment in counted.items():
+        count = Signal(32, name=name)
+        m.d.sync += count.eq(Mux(registers.control.clear_counters, 0, count + increment))
+        m.d.comb += getattr(registers, name).count.eq(count)
+    return (registers.irq_status.as_value() & registers.irq_enable.as_value()).any()

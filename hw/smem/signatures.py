@@ -1,0 +1,87 @@
+"""Ports of the shared memory that are more than one stream, and those between its parts."""
+
+from amaranth import unsigned
+from amaranth.lib import stream
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec import LINE_BYTES
+
+from ..lib.join import Port
+from .layouts import ChunkWriteLayout, LandedLayout, LineLayout
+
+__all__ = ["BarrierEventSignature", "LineReadSignature", "MoverSignature", "WriteBackSignature"]
+
+
+class LineReadSignature(Port):
+    """Reads of lines, as the reader sees them.
+
+    Members
+    -------
+    rows : Out(stream of unsigned(params.row_width))
+        Byte address >> 7 of a line to read.
+    line : In(8 * LINE_BYTES)
+        The line, in the cycle after the handshake.
+    """
+
+    def __init__(self, params):
+        super().__init__({"rows": Out(stream.Signature(unsigned(params.row_width))), "line": In(8 * LINE_BYTES)})
+
+
+class BarrierEventSignature(Port):
+    """Something has happened to a barrier.
+
+    Members
+    -------
+    valid : Out(1)
+        Strobe.
+    address : Out(params.addr_width)
+        Byte address of the barrier.
+    """
+
+    def __init__(self, params):
+        super().__init__({"valid": Out(1), "address": Out(params.addr_width)})
+
+
+class MoverSignature(Port):
+    """What a unit that moves lines has of shared memory, as the unit sees it.
+
+    Members
+    -------
+    writes : Out(stream of LineLayout)
+    fetch : Out(LineReadSignature)
+    landed : Out(stream of LandedLayout)
+        Bytes for a barrier, in the cycle of a transfer's last write or later.
+    refused : In(BarrierEventSignature)
+        A barrier operation was refused; the address is the one that it named.
+    bank_conflict : In(1)
+        Strobe: a read of the consumer takes one more cycle.
+    """
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "writes": Out(stream.Signature(LineLayout(params))),
+                "fetch": Out(LineReadSignature(params)),
+                "landed": Out(stream.Signature(LandedLayout(params))),
+                "refused": In(BarrierEventSignature(params)),
+                "bank_conflict": In(1),
+            }
+        )
+
+
+class WriteBackSignature(Port):
+    """A register to be written to memory. Not a stream: while it waits, its contents may be brought up to date.
+
+    Members
+    -------
+    payload : Out(ChunkWriteLayout)
+    valid : Out(1)
+        The register is ahead of the memory.
+    urgent : Out(1)
+        It gets other contents at the end of this cycle, so ``taken`` must be high if ``valid`` is.
+    taken : In(1)
+        The write happens in this cycle; low if ``valid`` is.
+    """
+
+    def __init__(self, params):
+        super().__init__({"payload": Out(ChunkWriteLayout(params)), "valid": Out(1), "urgent": Out(1), "taken": In(1)})

@@ -1,0 +1,112 @@
+"""Payloads between the stages of the load path."""
+
+from amaranth import unsigned
+from amaranth.lib import data
+
+from ...smem.layouts import LineLayout
+from ..layouts import TransferLayout
+
+__all__ = ["AlignedLayout", "AssembledLayout", "ContextLayout", "PieceLayout", "RunLayout", "StepLayout"]
+
+
+class ContextLayout(data.StructLayout):
+    """What the stages after the tracker need of a transfer; each member means the same as in ``TransferLayout``."""
+
+    def __init__(self, params):
+        ending = ("tag", "quiet", "signal", "barrier", "bytes")
+        moving = ("swizzle", "tf32", "loop", "stage", "reduction", "element")
+        transfer = TransferLayout(params)
+        # The fill of loads has a period of four bytes.
+        super().__init__({name: transfer[name].shape for name in ending + moving} | {"fill": unsigned(32)})
+
+
+class RunLayout(data.StructLayout):
+    """One run in byte addresses of shared memory, ``start <= data_start < data_end <= end``.
+
+    Ends are exclusive and may be the size of the memory, hence the bit more than an address has.
+    """
+
+    def __init__(self, params):
+        address = unsigned(params.smem.addr_width + 1)
+        super().__init__(
+            {
+                "start": address,
+                "end": address,  # more than start
+                "inside": unsigned(1),  # the next four members mean something; otherwise the whole run is fill
+                "data_start": address,
+                "data_end": address,
+                "word_end": address,  # where the byte after the first bus word would land
+                "shared": unsigned(1),  # the first bus word is the last one of the previous inside run
+                "close": unsigned(1),  # nothing follows in the line in which the run ends
+                "last": unsigned(1),  # last run of the transfer; implies close
+                "context": ContextLayout(params),
+            }
+        )
+
+
+class PieceLayout(data.StructLayout):
+    """The bytes of one step, relative to the start of ``line``; what reaches past 128 lies in the next line.
+
+    Bytes ``first … end - 1`` are written: those in ``data_first … data_end - 1`` come from the bus word, others are
+    fill. If nothing is data, ``data_end`` is zero; if the step writes nothing, ``first`` equals ``end``.
+    """
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "line": unsigned(params.smem.row_width),
+                "first": unsigned(7),
+                "end": unsigned(8),
+                "data_first": unsigned(7),
+                "data_end": unsigned(8),
+                "emit": unsigned(1),  # the line is complete with this step
+                "last": unsigned(1),  # and so is the transfer
+            }
+        )
+
+
+class StepLayout(data.StructLayout):
+    """One step: the piece, and where its bus word comes from."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "piece": PieceLayout(params),
+                "pull": unsigned(1),  # takes the next bus word
+                "reuse": unsigned(1),  # takes the word of the step before that took one
+                # To the left, in bytes: puts byte i of the word at i + rotate modulo the bus. A word that is used again
+                # is taken as it was rotated the last time.
+                "rotate": unsigned(params.bus_log2),
+                "context": ContextLayout(params),
+            }
+        )
+
+
+class AlignedLayout(data.StructLayout):
+    """A piece and the word that its data come from."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "piece": PieceLayout(params),
+                "word": unsigned(params.bus_width),  # byte p belongs to every destination address of p modulo the bus
+                "context": ContextLayout(params),
+                "error": unsigned(1),  # a word that the piece answers for came with an error
+                "address": unsigned(params.addr_width),  # of the first such word
+            }
+        )
+
+
+class AssembledLayout(data.StructLayout):
+    """A line of a transfer that is complete."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "line": LineLayout(params.smem),  # not swizzled yet
+                "last": unsigned(1),  # of the transfer
+                "context": ContextLayout(params),
+                "error": unsigned(1),  # a word that the line answers for came with an error
+                "address": unsigned(params.addr_width),  # of the first such word
+            }
+        )

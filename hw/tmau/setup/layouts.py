@@ -1,0 +1,88 @@
+"""Payloads between the parts of setup."""
+
+from amaranth import signed, unsigned
+from amaranth.lib import data
+
+from ...bus.commands import command_layout
+
+__all__ = ["MeasuredLayout", "PlaceLayout", "ShapeLayout", "SidesLayout", "StridesLayout"]
+
+
+class SidesLayout(data.StructLayout):
+    """A LANES command with what the rules compare."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "command": command_layout(),
+                "tensor": StridesLayout(params),  # in global memory
+                "source": StridesLayout(params),
+                "destination": StridesLayout(params),
+                "source_end": unsigned(65),  # first byte behind it, in each lane or in global memory
+                "destination_end": unsigned(65),
+            }
+        )
+
+
+class ShapeLayout(data.StructLayout):
+    """A tensor and the lanes that it is to lie in. Global memory is one lane, from lane 0 on, compact."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "sizes": data.ArrayLayout(16, 4),  # W H C N, elements minus one
+                "element_log2": unsigned(2),  # log2 of the element's bytes
+                "lanes_log2": unsigned(4),
+                "eu_log2": unsigned(4),  # log2 of ``eu_bytes``
+                "start_lane": unsigned(8),
+                "layout": unsigned(2),  # golden.spec.LaneLayout; GLOBAL and COMPACT are the same here
+            }
+        )
+
+
+class StridesLayout(data.StructLayout):
+    """Distances in bytes, in one lane."""
+
+    def __init__(self, params):
+        length = params.smem.addr_width + 1
+        super().__init__(
+            {
+                "row": unsigned(length),  # from row to row
+                "channel": unsigned(length),  # from channel to channel of the same lane
+                "batch": unsigned(length),  # from batch to batch
+                "bytes": unsigned(length),  # that a lane needs
+                "too_large": unsigned(1),  # more than shared memory has; the others mean nothing
+            }
+        )
+
+
+class MeasuredLayout(data.StructLayout):
+    """A command with what the rules compare."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "command": command_layout(),
+                "source_last": signed(66),  # last byte, or that of the descriptor; an empty block ends before it begins
+                "destination_last": signed(66),
+                # Modulo 2^addr_width, as addresses are.
+                "ahead": unsigned(params.addr_width),  # of the destination, from the source on
+                "behind": unsigned(params.addr_width),
+                "place": PlaceLayout(),
+            }
+        )
+
+
+class PlaceLayout(data.StructLayout):
+    """Bits of a descriptor that an element of a field takes: all in one of its 64-bit words."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "no_field": unsigned(1),  # there is no field of this number; the others mean nothing
+                "no_index": unsigned(1),  # the field has no such element
+                "word": unsigned(4),  # number of the 64-bit word in the descriptor
+                "lsb": unsigned(6),  # first bit in it
+                "ones": unsigned(64),  # a one for each bit of the element, from bit 0 on
+            }
+        )

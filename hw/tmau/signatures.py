@@ -1,0 +1,112 @@
+"""Ports of the TMAU that are more than one stream."""
+
+from amaranth.lib import stream
+from amaranth.lib.wiring import In, Out
+
+from ..lib.join import Port
+from ..smem.signatures import BarrierEventSignature
+from .jobs import PixelWalkLayout, WalkLayout
+from .layouts import DoneLayout, ErrorLayout, EventsLayout, TransferLayout, WindowsLayout
+
+__all__ = ["ControlSignature", "DoneSignature", "IssueSignature", "QueueStateSignature"]
+
+
+class DoneSignature(Port):
+    """The end of a command, as a processor sees it.
+
+    Members
+    -------
+    valid : Out(1)
+        Strobe; for a load that landed, its barrier flips in the next cycle at the earliest.
+    tag : Out(16)
+    error : Out(8)
+        ``golden.spec.Error``.
+    """
+
+    def __init__(self):
+        super().__init__({"valid": Out(1), "tag": Out(16), "error": Out(8)})
+
+
+class ControlSignature(Port):
+    """What passes between the data path and the registers, as the data path sees it.
+
+    Members
+    -------
+    done : Out(DoneLayout)
+        Strobe for each command that ends, after its last write.
+    events : Out(EventsLayout)
+    refused : Out(BarrierEventSignature(params.smem))
+        Strobe: a barrier operation was refused.
+    queue_level : Out(range(params.queue_depth + 1))
+        Commands that wait in the queue.
+    idle : Out(1)
+        No command is under way.
+    windows : In(WindowsLayout)
+    invalidate_descriptors : In(1)
+        Strobe.
+    """
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "done": Out(DoneLayout(params)),
+                "events": Out(EventsLayout()),
+                "refused": Out(BarrierEventSignature(params.smem)),
+                "queue_level": Out(range(params.queue_depth + 1)),
+                "idle": Out(1),
+                "windows": In(WindowsLayout(params)),
+                "invalidate_descriptors": In(1),
+            }
+        )
+
+
+class IssueSignature(Port):
+    """What leaves the front for walkers and paths, and what it is told of them, as the front sees it.
+
+    Members
+    -------
+    walks : Out(stream of WalkLayout)
+    pixel_walks : Out(stream of PixelWalkLayout)
+    tile_busy, pixel_busy : In(1)
+        The walker is walking; from the cycle after it took a walk until it has handed out the last run.
+    load_transfers, store_transfers : Out(stream of TransferLayout)
+    load_completed, store_completed : In(1)
+        Strobe: a transfer that is not quiet is complete.
+    finished : Out(stream of ErrorLayout)
+        Commands that end in the front.
+    """
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "walks": Out(stream.Signature(WalkLayout(params))),
+                "pixel_walks": Out(stream.Signature(PixelWalkLayout(params))),
+                "tile_busy": In(1),
+                "pixel_busy": In(1),
+                "load_transfers": Out(stream.Signature(TransferLayout(params))),
+                "store_transfers": Out(stream.Signature(TransferLayout(params))),
+                "load_completed": In(1),
+                "store_completed": In(1),
+                "finished": Out(stream.Signature(ErrorLayout())),
+            }
+        )
+
+
+class QueueStateSignature(Port):
+    """How full a queue is, for a block that reserves places in it.
+
+    Parameters
+    ----------
+    depth : int
+        Of the queue.
+
+    Members
+    -------
+    level : Out(range(depth + 1))
+        Items that wait.
+    taken : Out(1)
+        Strobe: one of them is taken.
+    """
+
+    def __init__(self, depth):
+        super().__init__({"level": Out(range(depth + 1)), "taken": Out(1)})
