@@ -61,7 +61,7 @@ ROOMS = {
 STRANGERS = (("hw/pe", "hw/tmau"), ("hw/tmau/store", "hw/tmau/load"), ("sim/replay", "sim/random"))
 
 #: Stems without a test file of their own. They hold shapes and numbers, which the tests of their users check.
-NO_TEST = {"__init__", "axi4", "commands", "layouts", "params", "writes"}
+NO_TEST = {"__init__", "axi4", "commands", "layouts", "params", "signatures", "writes"}
 
 #: Stems in packages of golden/ that mean something only in software.
 SOFTWARE_ONLY = {

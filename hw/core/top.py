@@ -7,12 +7,12 @@ from amaranth.lib.wiring import In, Out, flipped
 from ..bus.axi4_lite import AccessSplit, Axi4LiteBridge, Axi4LiteSignature
 from ..bus.commands import command_layout
 from ..lib.arbiter import StreamArbiter
+from ..lib.bundle import bundle
 from ..lib.join import join
 from ..pe.pager import PAGER_TAG
+from ..pe.signatures import ProcessorSignature
 from ..pe.subsystem import connect_shared_memory
 from ..pe.unit import PeUnit
-from ..pe.unit import processor_members as pe_members
-from ..smem.barrier_share import BarrierShare
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout
 from ..smem.top import SharedMemory
 from ..tmau.top import REGISTER_ADDR_WIDTH
@@ -31,15 +31,19 @@ class Core(wiring.Component):
 
     Members
     -------
-    s_axil : Axi4LiteSignature, in
+    s_axil : In(Axi4LiteSignature)
         Registers of the TMAU from address 0 on, those of the processing engine from ``pe_address`` on; shared memory
         from ``window_address`` on.
-    barriers, barrier_results : streams of BarrierRequestLayout in and BarrierResultLayout out
+    barriers : In(stream of BarrierRequestLayout)
         Barrier operations of processors.
-    flip_valid, flip_address : out
-        Strobe: the phase of the barrier at this byte address is complete.
+    barrier_results : Out(stream of BarrierResultLayout)
+    flip_valid : Out(1)
+        Strobe: the phase of a barrier is complete.
+    flip_address : Out(params.smem.addr_width)
+        Its byte address.
 
-    and those of ``processor_members`` in ``tmau/unit.py`` and in ``pe/unit.py``. There is one ``irq``, of both engines.
+    and those of ``processor_members`` in ``tmau/unit.py`` and of :class:`ProcessorSignature`. There is one ``irq``, of
+    both engines.
 
     Attributes
     ----------
@@ -55,7 +59,7 @@ class Core(wiring.Component):
         self.smem = SharedMemory(params.smem, stores=True)
         super().__init__(
             tmau_members(params.tmau)
-            | pe_members(params.pe)
+            | dict(ProcessorSignature(params.pe).members)
             | {
                 "s_axil": In(Axi4LiteSignature(self._window_bit + 1)),
                 "barriers": In(stream.Signature(BarrierRequestLayout(params.smem))),
@@ -70,7 +74,6 @@ class Core(wiring.Component):
         m.submodules.tmau = tmau = TmauUnit(self.params.tmau)
         m.submodules.pe = pe = PeUnit(self.params.pe)
         m.submodules.smem = smem = self.smem
-        m.submodules.share = share = BarrierShare(self.params.smem, 2)
         self._connect_commands(m, tmau, pe)
         self._connect_registers(m, tmau, pe)
 
@@ -78,11 +81,8 @@ class Core(wiring.Component):
         join(m, tmau=tmau.writes, smem=smem.writes)
         join(m, tmau=tmau.fetches, smem=smem.fetches)
         join(m, tmau=tmau.landed, smem=smem.landed)
-        for name in ("instructions", "segments", "pages"):
-            join(m, port=flipped(getattr(self, name)), pe=getattr(pe, name))
-        connect_shared_memory(m, pe, smem, share)
-        join(m, barriers=flipped(self.barriers), share=share.requests[1])
-        join(m, share=share.results[1], barrier_results=flipped(self.barrier_results))
+        join(m, pe=pe.processor, processor=flipped(bundle(self, ProcessorSignature(self.params.pe))))
+        connect_shared_memory(m, self, pe, smem)
 
         m.d.comb += [
             tmau.line.eq(smem.line),
@@ -91,9 +91,6 @@ class Core(wiring.Component):
             tmau.bank_conflict.eq(smem.conflict_stb),
             self.flip_valid.eq(smem.flip_valid),
             self.flip_address.eq(smem.flip_address),
-            self.fault_valid.eq(pe.fault_valid),
-            self.fault.eq(pe.fault),
-            self.halted.eq(pe.halted),
             self.irq.eq(tmau.irq | pe.irq),
         ]
         return m

@@ -1,4 +1,4 @@
-"""Payloads between the rooms of the processing engine."""
+"""Payloads between the blocks of the processing engine."""
 
 from enum import IntEnum
 
@@ -12,7 +12,7 @@ __all__ = [
     "INSTRUCTION_BITS",
     "LANE_READ_LATENCY",
     "NUMBER_BITS",
-    "STEP_UNITS",
+    "PREDICATES",
     "AccessKind",
     "AccessLayout",
     "ColumnsLayout",
@@ -21,12 +21,11 @@ __all__ = [
     "JobLayout",
     "LaneReadLayout",
     "LaneWriteLayout",
-    "LinearLayout",
     "MultiplyLayout",
     "PageWriteLayout",
+    "PredicateWriteLayout",
     "SegmentEntryLayout",
     "SegmentWriteLayout",
-    "StepLayout",
 ]
 
 INSTRUCTION_BITS = 128
@@ -36,8 +35,8 @@ NUMBER_BITS = 32
 LANE_READ_LATENCY = 2
 #: Sets of offsets of all threads that the loading side holds: jobs that take turns need not read theirs again.
 BASES_SETS = 4
-#: Units of B that one step can broadcast: ka = 4 columns of kb = 4 units.
-STEP_UNITS = 16
+#: Predicates of a thread.
+PREDICATES = 8
 
 
 class JobKind(IntEnum):
@@ -117,6 +116,20 @@ class LaneWriteLayout(data.StructLayout):
         )
 
 
+class PredicateWriteLayout(data.StructLayout):
+    """Sets one predicate of threads of a group."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "predicate": unsigned(3),
+                "group": unsigned(params.group_width),
+                "lanes": unsigned(LANES),  # threads whose predicate is written
+                "values": unsigned(LANES),
+            }
+        )
+
+
 class AccessKind(IntEnum):
     """What is done with the chunks of shared memory that an access reads or writes."""
 
@@ -163,46 +176,6 @@ class AccessLayout(data.StructLayout):
         )
 
 
-class LinearLayout(data.StructLayout):
-    """An access before its pages are looked up; the fields that ``AccessLayout`` has too mean the same."""
-
-    def __init__(self, params):
-        lane = data.StructLayout(
-            {
-                "enable": 1,  # has an element inside
-                "entry": unsigned(params.page_width),  # page entry, if paged
-                "offset": unsigned(20),  # byte offset in the page, of the unit, the word, or the row's chunk
-                "byte": unsigned(4),  # PICK only; otherwise it follows from the offset
-                "keep": unsigned(8),
-                "code": unsigned(4),  # PeError that is known already: PRODUCT, ALIGNMENT
-            }
-        )
-        super().__init__(
-            {
-                "kind": unsigned(3),  # AccessKind
-                "last": 1,
-                "flush": 1,  # forget translations first
-                "lanes": data.ArrayLayout(lane, LANES),
-                "paged": 1,
-                "swizzle": 2,
-                "base": unsigned(28),  # chunk address of the page, if not paged
-                "number": unsigned(NUMBER_BITS),
-                "thread": unsigned(params.thread_width),  # of lane 0 (LOAD, STORE) or column 0 (COLUMNS, PICK)
-                "fault_register": unsigned(16),  # for the record of errors of threads
-                "on": unsigned(LANES),
-                "register": unsigned(params.reg_width),
-                "first_member": 2,
-                "group": unsigned(params.group_width),
-                "slot": 1,
-                "octet": 2,
-                "wide": 1,
-                "ka": 2,
-                "kb": 2,
-                "data": data.ArrayLayout(32, LANES),
-            }
-        )
-
-
 class ColumnsLayout(data.StructLayout):
     """Up to eight units of B, as whole columns: lane l holds unit l mod kb of column l div kb.
 
@@ -234,24 +207,6 @@ class MultiplyLayout(data.StructLayout):
                 "ka": 2,  # as stored
                 "kb": 2,  # as stored
                 "ra": unsigned(params.reg_width),
-            }
-        )
-
-
-class StepLayout(data.StructLayout):
-    """One broadcast: ka columns of kb units each to all threads."""
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "units": data.ArrayLayout(params.unit_bits, STEP_UNITS),  # unit qa·kb + qb
-                "on": unsigned(4),  # by member qa
-                "register": unsigned(params.reg_width),
-                "type": unsigned(4),
-                "ka": 2,  # as stored
-                "kb": 2,  # as stored
-                "first": 1,  # the first step of an mm: its factors are to be used from here on
-                "last": 1,  # the last one of it; on may be 0
             }
         )
 

@@ -4,10 +4,11 @@ from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..layouts import AccessKind, LinearLayout
+from ..layouts import AccessKind
 from ..params import LANES
 from .block_parts import CHUNK_LOG2
 from .columns import ColumnLayout
+from .layouts import LinearLayout
 from .line_directory import RequestLayout, block_rows, unit_log2
 from .place import Place
 

@@ -7,8 +7,9 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec.pe.errors import PeError
 
 from ...smem.swizzle import chunk_flips
-from ..layouts import NUMBER_BITS, AccessKind, AccessLayout, LinearLayout
+from ..layouts import NUMBER_BITS, AccessKind, AccessLayout
 from ..params import LANES
+from .layouts import LinearLayout
 from .pages import PageLayout, TranslationCache, TranslationLayout
 
 __all__ = ["TranslatedLayout", "Translator"]

@@ -7,8 +7,8 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..layouts import STEP_UNITS
 from ..sharing import SHARINGS, of_sharing, sharing_code
+from .layouts import STEP_UNITS
 
 __all__ = ["Spread", "writers"]
 
