@@ -31,6 +31,7 @@ from tilewright.hw.bus.axi4 import _Axi4Signature
 from tilewright.hw.core.params import CORE_PRESETS
 from tilewright.hw.pe.compute.mac import MacArray
 from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.hw.reduce.float_format import BF16, F16
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
 HW = Path(hw.__file__).parent
@@ -49,7 +50,8 @@ PARAMS = {
 #: Other arguments by their names, unless they have defaults.
 ARGUMENTS = {
     "addr_width": 32, "array": MacArray(PE_PRESETS["unit"]), "bit": 12, "bus_bytes": 16, "count": 4,
-    "count_width": 9, "data_width": 128, "depth": 4, "entries": 4, "id_width": 2,
+    "count_width": 9, "data_width": 128, "depth": 4, "entries": 4,
+    "formats": (F16, BF16), "id_width": 2,
     "in_flight": 4, "lanes": 8, "length": 13, "levels": 5, "max_burst": 4,
     "max_outstanding": 4, "n": 3, "shape": unsigned(5), "sizes": (4, 8), "table": TMAU_REGISTERS, "tag": unsigned(2),
     "tag_width": 6, "unit_bytes": 4, "width": 56, "width_bytes": 16, "widths": (3, 2), "word_width": 28,
@@ -57,14 +59,9 @@ ARGUMENTS = {
 
 #: Folders and modules whose docstrings are still to be written in this notation.
 UNCONVERTED = (
-    "bus",
     "core",
     "dot_product",
-    "lib",
     "pe",
-    "reduce",
-    "smem",
-    "tmau",
 )
 
 _NAME = r"\**\w[\w ,-]*\**"

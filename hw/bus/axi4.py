@@ -172,7 +172,14 @@ class Axi4WriteSignature(_Axi4Signature):
 
     Members
     -------
-    awid, awaddr, awlen, awsize, awburst, awprot, awcache, awvalid, awready
+    awid : Out(id_width)
+    awaddr : Out(addr_width)
+    awlen : Out(8)
+    awsize, awprot : Out(3)
+    awburst : Out(Burst)
+    awcache : Out(4)
+    awvalid : Out(1)
+    awready : In(1)
         As the ``ar`` signals of :class:`Axi4ReadSignature`.
     wdata : Out(data_width)
         A beat. Bursts' beats follow each other in the order of their requests, whose acceptance they need not await.
@@ -208,10 +215,8 @@ class Axi4Signature(_Axi4Signature):
 
     Members
     -------
-    arid … rready
-        As of :class:`Axi4ReadSignature`.
-    awid … bready
-        As of :class:`Axi4WriteSignature`.
+    **Axi4ReadSignature(addr_width, data_width, id_width).members
+    **Axi4WriteSignature(addr_width, data_width, id_width).members
     """
 
     def _channels(self):

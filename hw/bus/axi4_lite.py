@@ -19,15 +19,24 @@ class Axi4LiteSignature(wiring.Signature):
 
     Members
     -------
-    awaddr, awprot, awvalid : Out(addr_width), Out(3), Out(1)
+    awaddr : Out(addr_width)
+    awprot : Out(3)
+    awvalid : Out(1)
         Address of a write; holds until ``awready``.
-    wdata, wstrb, wvalid : Out(32), Out(4), Out(1)
+    wdata : Out(32)
+    wstrb : Out(4)
+    wvalid : Out(1)
         Word to write and a strobe for each of its bytes; holds until ``wready``.
-    bresp, bvalid : In(Response), In(1)
+    bresp : In(Response)
+    bvalid : In(1)
         Answer to a write; holds until ``bready``.
-    araddr, arprot, arvalid : Out(addr_width), Out(3), Out(1)
+    araddr : Out(addr_width)
+    arprot : Out(3)
+    arvalid : Out(1)
         Address of a read; holds until ``arready``.
-    rdata, rresp, rvalid : In(32), In(Response), In(1)
+    rdata : In(32)
+    rresp : In(Response)
+    rvalid : In(1)
         Answer to a read; holds until ``rready``.
     awready, wready, arready : In(1)
         Acceptance by the subordinate.

@@ -77,7 +77,7 @@ class ReadPort(wiring.Component):
         Byte address of a descriptor to read, a multiple of 64.
     descriptor_words : Out(stream of DescriptorWordLayout)
         The bus words of each descriptor, in order.
-    axi : Out(Axi4ReadSignature)
+    axi : Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 1))
         The bus.
     ar_stb : Out(1)
         A request for data is accepted by the bus.

@@ -36,7 +36,7 @@ class RegisterFile(wiring.Component):
         Ones that were written, for one cycle.
     *name of a write-1-to-clear register* : Out(its fields)
         The bits that are set.
-    *name*\\ ``_set`` : In(its fields)
+    *name of one*_set : In(its fields)
         Sets bits of a write-1-to-clear register; wins over a clear in the same cycle.
     """
 

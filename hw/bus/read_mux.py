@@ -24,11 +24,11 @@ class Axi4ReadMux(wiring.Component):
 
     Members
     -------
-    movers : In(Axi4ReadSignature of id_width 1)
+    movers : In(Axi4ReadSignature(addr_width, data_width, 1))
         IDs 0 and 1.
-    reducer : In(Axi4ReadSignature of id_width 2)
+    reducer : In(Axi4ReadSignature(addr_width, data_width, 2))
         Its ARID must be 2.
-    axi : Out(Axi4ReadSignature of id_width 2)
+    axi : Out(Axi4ReadSignature(addr_width, data_width, 2))
     """
 
     def __init__(self, addr_width, data_width):

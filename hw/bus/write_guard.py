@@ -40,7 +40,7 @@ class WriteGuard(wiring.Component):
     responses : In(stream of WriteResponseLayout)
     confine : In(1)
         There is a window. It and its bounds change only while no burst waits or is in flight.
-    first, last : In(addr_width - 12)
+    first, last : In(addr_width - exact_log2(PAGE_BYTES))
         The window's first and last page of 4 KiB.
     """
 

@@ -48,7 +48,7 @@ class WritePort(wiring.Component):
         Those of all bursts that are not empty, in order. ``ready`` depends on registers only.
     responses : Out(stream of WriteResponseLayout)
         One for each burst, in order. ``axi.bready`` depends combinationally on its ``ready``.
-    axi : Out(Axi4WriteSignature)
+    axi : Out(Axi4WriteSignature(addr_width, 8 * bus_bytes, id_width))
         The bus.
     aw_stb : Out(1)
         A request is accepted by the bus.

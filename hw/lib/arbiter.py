@@ -70,7 +70,7 @@ class StreamArbiter(wiring.Component):
 
     Members
     -------
-    i : In(array of n streams of shape)
+    i : In(array of n stream of shape)
     o : Out(stream of shape)
     winner : Out(n)
         One-hot: the stream whose item is at the output; zero while there is none.

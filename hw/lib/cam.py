@@ -28,12 +28,12 @@ class TagArray(wiring.Component):
         Tag to look up.
     hit : Out(1)
         An entry holds ``tag``.
-    index : Out(log2 entries)
+    index : Out(range(entries))
         The entry that holds ``tag``; zero if none does.
     insert, invalidate : In(1)
         Strobes: enter or drop ``update_tag``.
     update_tag : In(tag_width)
-    insert_index : Out(log2 entries)
+    insert_index : Out(range(entries))
         The entry that ``insert`` fills, valid in the same cycle.
     invalidate_all : In(1)
         Strobe: drop all tags.

@@ -20,10 +20,10 @@ class LaneCrossbar(wiring.Component):
 
     Members
     -------
-    i : In(array of shape)
-    sel : In(array of unsigned(log2 lanes))
+    i : In(array of lanes shape)
+    sel : In(array of lanes ceil_log2(lanes))
         For each output lane, the input lane that it shows.
-    o : Out(array of shape)
+    o : Out(array of lanes shape)
         ``o[k] = i[sel[k]]``.
     """
 

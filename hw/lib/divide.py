@@ -18,11 +18,11 @@ class CeilDivider(wiring.Component):
 
     Members
     -------
-    n : unsigned(9), in
+    n : In(unsigned(9))
         Dividend, 0 to 256.
-    t : unsigned(3), in
+    t : In(unsigned(3))
         Divisor minus one, as descriptors store it.
-    o : unsigned(9), out
+    o : Out(unsigned(9))
         Quotient, rounded up.
     """
 

@@ -19,9 +19,9 @@ class Fork(wiring.Component):
 
     Members
     -------
-    i : stream of shape, in
+    i : In(stream of shape)
         Accepted when the last output takes the item.
-    o : array of n streams of shape, out
+    o : Out(array of n stream of shape)
     """
 
     def __init__(self, shape, n):

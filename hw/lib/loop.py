@@ -32,15 +32,15 @@ class LoopNest(wiring.Component):
     -------
     start : In(1)
         Strobe: take ``lasts`` and go to the first combination, all zero. Wins over ``step``.
-    lasts : In(one number a level)
+    lasts : In(_levels_layout(widths))
         Last index of each level: its count minus one.
     step : In(1)
         Strobe: go to the next combination; after the final one that is the first again.
-    indices : Out(one number a level)
+    indices : Out(_levels_layout(widths))
         Registered.
-    at_last : Out(n)
+    at_last : Out(len(widths))
         For each level: its index is the last one.
-    advance : Out(n)
+    advance : Out(len(widths))
         One-hot: the level whose index a step increments, those inside it start over; zero if ``final``.
     final : Out(1)
         Every level is at its last index.

@@ -56,6 +56,8 @@ class FloatAdder(wiring.Component):
 
     Latency: ``LATENCY`` enabled cycles. Throughput: one sum an enabled cycle.
 
+    Specification: docs/tmau.md, "Stores and reductions".
+
     Parameters
     ----------
     formats : sequence of FloatFormat
@@ -63,16 +65,14 @@ class FloatAdder(wiring.Component):
 
     Members
     -------
-    a, b : In(width of the widest format)
+    a, b : In(max(fmt.width for fmt in formats))
         The operands, in the low bits.
     format : In(range(len(formats)))
         Index of their format.
     enable : In(1)
         Advances the pipeline.
-    o : Out(width of the widest format)
+    o : Out(max(fmt.width for fmt in formats))
         The sum, in the low bits; those above are zero.
-
-    Specification: docs/tmau.md, "Stores and reductions".
     """
 
     LATENCY = 6

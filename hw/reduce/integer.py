@@ -27,6 +27,8 @@ class IntegerReducer(wiring.Component):
 
     Latency: ``LATENCY`` enabled cycles. Throughput: one result an enabled cycle.
 
+    Specification: docs/tmau.md, "Stores and reductions".
+
     Members
     -------
     old, source : In(64)
@@ -38,8 +40,6 @@ class IntegerReducer(wiring.Component):
     enable : In(1)
         Advances the pipeline.
     o : Out(64)
-
-    Specification: docs/tmau.md, "Stores and reductions".
     """
 
     LATENCY = 2

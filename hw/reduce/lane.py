@@ -24,6 +24,8 @@ class ReduceLane(wiring.Component):
 
     Latency: ``LATENCY`` enabled cycles, whatever the operation. Throughput: sixteen bytes an enabled cycle.
 
+    Specification: docs/tmau.md, "Stores and reductions".
+
     Members
     -------
     old, source : In(128)
@@ -35,8 +37,6 @@ class ReduceLane(wiring.Component):
     enable : In(1)
         Advances the pipeline; without it, every register holds.
     o : Out(128)
-
-    Specification: docs/tmau.md, "Stores and reductions".
     """
 
     LATENCY = FloatAdder.LATENCY

@@ -53,7 +53,7 @@ class OldWordReader(wiring.Component):
         A burst has been taken and has not gone on.
     empty : Out(1)
         No burst is between ``i`` and ``written``.
-    axi : Out(Axi4ReadSignature of id_width 2)
+    axi : Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 2))
         Reads with ID 2.
     """
 

@@ -57,7 +57,7 @@ class Reducer(wiring.Component):
         Those of ``bursts``.
     responses : In(stream of WriteResponseLayout)
         One for each of ``bursts``, in order, in a later cycle.
-    axi : Out(Axi4ReadSignature of id_width 2)
+    axi : Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 2))
         Reads old words, with ID 2.
     """
 

@@ -34,14 +34,14 @@ class ReadArbiter(wiring.Component):
 
     Members
     -------
-    barrier : In(stream of chunk addresses, always ready)
-    host : In(stream of chunk addresses)
-    lines : In(stream of row addresses)
+    barrier : In(stream of unsigned(params.addr_width - 4), always ready)
+    host : In(stream of unsigned(params.addr_width - 4))
+    lines : In(stream of unsigned(params.row_width))
         Whole lines, for the TMAU.
     consumer : In(stream of BanksReadLayout)
     banks : Out(BanksReadLayout)
     banks_data : In(read_data_layout())
-    chunk : Out(128)
+    chunk : Out(CHUNK_BITS)
         The chunk that ``barrier`` or ``host`` addressed in the cycle before.
     """
 
@@ -115,9 +115,8 @@ class WriteArbiter(wiring.Component):
     Members
     -------
     lines : In(stream of LineLayout)
-    scatter : In(stream of BanksWriteLayout)
-        Only with ``stores``.
-    write_back : In(write_back_signature)
+    scatter : In(stream of BanksWriteLayout) if stores
+    write_back : In(write_back_signature(params))
     host : In(stream of ChunkWriteLayout)
     banks : Out(BanksWriteLayout)
     stall_stb : Out(1)

@@ -37,14 +37,16 @@ class BarrierUnit(wiring.Component):
     requests : In(stream of BarrierRequestLayout)
     results : Out(stream of BarrierResultLayout)
         One a request, in order. While one is not taken, no request is accepted.
-    fetches : Out(stream of chunk addresses, always ready)
+    fetches : Out(stream of unsigned(params.addr_width - 4), always ready)
         Read of the chunk that holds the barrier, always granted at once.
-    fetched : In(128)
+    fetched : In(CHUNK_BITS)
         That chunk, in the cycle after.
-    write_back : Out(write_back_signature)
-    flip_valid, flip_address : Out
+    write_back : Out(write_back_signature(params))
+    flip_valid : Out(1)
+    flip_address : Out(params.addr_width)
         High for one cycle when a phase has completed, with the barrier's byte address.
-    error_valid, error_address : Out
+    error_valid : Out(1)
+    error_address : Out(params.addr_width)
         High for one cycle when an operation was refused, with the address it named.
 
     Attributes

@@ -28,8 +28,8 @@ class BarrierShare(wiring.Component):
 
     Members
     -------
-    requests : In(array of n streams of BarrierRequestLayout)
-    results : Out(array of n streams of BarrierResultLayout)
+    requests : In(array of n stream of BarrierRequestLayout)
+    results : Out(array of n stream of BarrierResultLayout)
     merged : Out(stream of BarrierRequestLayout)
         To the shared memory.
     answers : In(stream of BarrierResultLayout)

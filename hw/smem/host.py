@@ -24,9 +24,9 @@ class HostPort(wiring.Component):
     -------
     requests : In(stream of AccessLayout)
     responses : Out(stream of AnswerLayout)
-    fetches : Out(stream of chunk addresses)
+    fetches : Out(stream of unsigned(params.addr_width - 4))
         Once accepted, ``fetched`` has the chunk in the next cycle.
-    fetched : In(128)
+    fetched : In(CHUNK_BITS)
     writes : Out(stream of ChunkWriteLayout)
     """
 

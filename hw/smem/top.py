@@ -44,28 +44,33 @@ class SharedMemory(wiring.Component):
     writes : In(stream of LineLayout)
         One line a cycle; readable in the next cycle. Waits only while a barrier or the host must have the bank, and
         by turns for a scattered write.
-    fetches : In(stream of unsigned(row_width))
+    fetches : In(stream of unsigned(params.row_width))
         Lines to read; one a cycle, every second one while the consumer reads too.
-    line : Out(1024)
+    line : Out(8 * LINE_BYTES)
         The line, in the cycle after the handshake.
     landed : In(stream of LandedLayout)
         Bytes for the transaction count of a barrier. Never waits if it comes every third cycle or less often.
-    reads, read_data : In(stream of ReadLayout), Out(stream of read_data_layout())
+    reads : In(stream of ReadLayout)
+    read_data : Out(stream of read_data_layout())
         The consumer: any eight chunks; 2 cycles, one request a cycle without bank conflicts.
-    scatter : In(stream of ScatterWriteLayout)
-        Only with ``stores``. The consumer's writes: any eight chunks, one write a cycle without bank conflicts, every
+    scatter : In(stream of ScatterWriteLayout) if stores
+        The consumer's writes: any eight chunks, one write a cycle without bank conflicts, every
         second one while lines come too.
-    scatter_idle : Out(1)
-        Only with ``stores``. Reads see all scattered writes that have been accepted.
-    scatter_conflict_stb : Out(1)
-        Only with ``stores``. High for each cycle that a scattered write takes beyond its first.
-    barriers, barrier_results : In(stream of BarrierRequestLayout), Out(stream of BarrierResultLayout)
+    scatter_idle : Out(1) if stores
+        Reads see all scattered writes that have been accepted.
+    scatter_conflict_stb : Out(1) if stores
+        High for each cycle that a scattered write takes beyond its first.
+    barriers : In(stream of BarrierRequestLayout)
+    barrier_results : Out(stream of BarrierResultLayout)
         Operations of processors; 2 cycles, one every second cycle.
-    host_requests, host_responses : In(stream of AccessLayout), Out(stream of AnswerLayout)
+    host_requests : In(stream of AccessLayout)
+    host_responses : Out(stream of AnswerLayout)
         32-bit words; reads 2 cycles, writes 1, and what they wait for the banks.
-    flip_valid, flip_address : Out
+    flip_valid : Out(1)
+    flip_address : Out(params.addr_width)
         High for one cycle when a phase has completed, with the barrier's byte address.
-    error_valid, error_address : Out
+    error_valid : Out(1)
+    error_address : Out(params.addr_width)
         High for one cycle when a barrier operation was refused, with the address it named.
     conflict_stb : Out(1)
         High for each cycle that a consumer's request takes at the banks beyond its first.

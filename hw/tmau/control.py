@@ -22,20 +22,23 @@ class Control(wiring.Component):
 
     Members
     -------
-    accesses, answers : streams of AccessLayout in and AnswerLayout out
+    accesses : In(stream of AccessLayout)
+    answers : Out(stream of AnswerLayout)
         Registers, by byte offset; see ``RegisterFile``.
-    done : DoneLayout, in
-    events : EventsLayout, in
-    barrier_error, barrier_address : 1, unsigned, in
+    done : In(DoneLayout)
+    events : In(EventsLayout)
+    barrier_error : In(1)
+    barrier_address : In(params.smem.addr_width)
         Strobe: a barrier operation was refused, and the address it named.
-    bank_conflict : 1, in
+    bank_conflict : In(1)
         Strobe, from shared memory.
-    queue_level, idle : in
+    queue_level : In(range(params.queue_depth + 1))
+    idle : In(1)
         From the data path.
-    windows : WindowsLayout, out
-    invalidate_descriptors : 1, out
+    windows : Out(WindowsLayout)
+    invalidate_descriptors : Out(1)
         Strobe.
-    irq : 1, out
+    irq : Out(1)
         Level: a status bit is set that is enabled.
     """
 

@@ -58,25 +58,25 @@ class TmauDatapath(wiring.Component):
 
     Members
     -------
-    commands : stream of command_layout, in
-    axi : Axi4Signature, out
+    commands : In(stream of command_layout())
+    axi : Out(Axi4Signature(params.addr_width, params.bus_width, 2))
         Read ID 0 is data, 1 descriptors, 2 what a reduction changes; write ID 0.
-    writes : stream of LineLayout, out
-    fetches : stream of unsigned(row_width), out
+    writes : Out(stream of LineLayout)
+    fetches : Out(stream of unsigned(params.smem.row_width))
         Lines of shared memory to read, in the cycle of the handshake.
-    line : unsigned(1024), in
+    line : In(8 * LINE_BYTES)
         In the cycle after it.
-    landed : stream of LandedLayout, out
+    landed : Out(stream of LandedLayout)
         Presented in the cycle of the transfer's last write, or later.
-    windows : WindowsLayout, in
-    done : DoneLayout, out
+    windows : In(WindowsLayout)
+    done : Out(DoneLayout)
         Strobe for each command that ends, after its last write.
-    invalidate_descriptors : 1, in
+    invalidate_descriptors : In(1)
         Strobe.
-    events : EventsLayout, out
-    queue_level : unsigned, out
+    events : Out(EventsLayout)
+    queue_level : Out(range(params.queue_depth + 1))
         Commands that wait in the queue.
-    idle : 1, out
+    idle : Out(1)
         No command is anywhere in here.
     """
 

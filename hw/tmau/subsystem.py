@@ -19,16 +19,18 @@ class TmauSubsystem(wiring.Component):
 
     Members
     -------
-    s_axil : Axi4LiteSignature, in
+    s_axil : In(Axi4LiteSignature)
         Registers from address 0 on; shared memory from ``window_address`` on.
-    reads, read_data : streams of ReadLayout in and read_data_layout out
+    reads : In(stream of ReadLayout)
+    read_data : Out(stream of read_data_layout())
         The consumer: eight chunks of shared memory a cycle, from anywhere.
-    barriers, barrier_results : streams of BarrierRequestLayout in and BarrierResultLayout out
+    barriers : In(stream of BarrierRequestLayout)
+    barrier_results : Out(stream of BarrierResultLayout)
         Barrier operations of processors.
-    flip_valid, flip_address : out
+    flip_valid : Out(1)
+    flip_address : Out(params.smem.addr_width)
         Strobe: the phase of the barrier at this byte address is complete.
-
-    and those of ``processor_members`` in ``unit.py``.
+    **processor_members(params)
 
     Attributes
     ----------

@@ -23,10 +23,10 @@ class Tmau(wiring.Component):
 
     Members
     -------
-    s_axil : Axi4LiteSignature, in
+    s_axil : In(Axi4LiteSignature)
         Registers, at the offsets of ``golden.spec.tmau.registers``.
-
-    and those of ``processor_members`` and ``shared_memory_members`` in ``unit.py``.
+    **processor_members(params)
+    **shared_memory_members(params)
     """
 
     def __init__(self, params):

@@ -72,10 +72,11 @@ class TmauUnit(wiring.Component):
 
     Members
     -------
-    accesses, answers : streams of AccessLayout in and AnswerLayout out
+    accesses : In(stream of AccessLayout)
+    answers : Out(stream of AnswerLayout)
         Registers, at the offsets of ``golden.spec.tmau.registers``.
-
-    and those of :func:`processor_members` and :func:`shared_memory_members`.
+    **processor_members(params)
+    **shared_memory_members(params)
     """
 
     def __init__(self, params):

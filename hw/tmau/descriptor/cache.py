@@ -32,21 +32,21 @@ class DescriptorCache(wiring.Component):
 
     Members
     -------
-    i : stream of command_layout, in
+    i : In(stream of command_layout())
         A command is taken when its descriptor is known.
-    o : stream of LookupLayout, out
+    o : Out(stream of LookupLayout)
         ``fault`` holds OPCODE, DESCRIPTOR_ALIGNMENT, WINDOW, or what the descriptor check found.
-    windows : WindowsLayout, in
+    windows : In(WindowsLayout)
         Descriptors outside the global window are neither fetched nor used.
-    quiescent : 1, in
+    quiescent : In(1)
         No command is in a room behind this one, and none at ``o``.
-    fetch : stream of unsigned(addr_width), out
+    fetch : Out(stream of params.addr_width)
         Global byte address of a descriptor to be read.
-    words : stream of DescriptorWordLayout, in
+    words : In(stream of DescriptorWordLayout)
         Its bus words. Always ready.
-    invalidate_all : 1, in
+    invalidate_all : In(1)
         Strobe: drop every descriptor. One that is being fetched serves its command and is then dropped.
-    hit_stb, miss_stb : 1, out
+    hit_stb, miss_stb : Out(1)
         A command found its descriptor, or asked for it.
     """
 

@@ -25,13 +25,13 @@ class DescriptorCheck(wiring.Component):
 
     Members
     -------
-    words : stream of DescriptorWordLayout, in
+    words : In(stream of DescriptorWordLayout)
         Always ready.
-    done : 1, out
+    done : Out(1)
         Strobe: ``checked`` and ``fault`` are valid in this cycle, and only in this cycle.
-    checked : CheckedLayout, out
+    checked : Out(CheckedLayout)
         Meaningful if ``fault.code`` is NONE.
-    fault : FaultLayout, out
+    fault : Out(FaultLayout)
         As in ``DescriptorRules``.
     """
 

@@ -52,13 +52,13 @@ class Derivation(wiring.Component):
 
     Members
     -------
-    raw : descriptor as it lies in memory, in
+    raw : In(packed_layout(DESCRIPTOR))
         Complete from the second step on; in the first without its upper half.
-    quotients : array of five unsigned(9), in
+    quotients : In(array of 5 9)
         Box over traversal, rounded up; of all dimensions, whether a traversal counts or not. From the first step on.
-    step : 4, in
+    step : In(4)
         One-hot; one step a cycle.
-    checked : CheckedLayout, out
+    checked : Out(CheckedLayout)
         Valid in the last step.
     """
 

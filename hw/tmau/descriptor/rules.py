@@ -19,13 +19,13 @@ class DescriptorRules(wiring.Component):
 
     Members
     -------
-    raw : descriptor as it lies in memory, in
+    raw : In(packed_layout(DESCRIPTOR))
         Must hold until ``fault`` has been taken.
-    reserved : 1, in
+    reserved : In(1)
         A bit that belongs to no field is set.
-    read_error : 1, in
+    read_error : In(1)
         The bus answered with an error.
-    fault : FaultLayout, out
+    fault : Out(FaultLayout)
         Lowest code, then lowest field number; the value of an array field is that of its first offending element. Code
         NONE if every rule holds. A bus error is DESCRIPTOR_READ with value 0: the address is known to who asked.
     """

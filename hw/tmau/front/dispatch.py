@@ -19,20 +19,21 @@ class Dispatch(wiring.Component):
 
     Members
     -------
-    jobs : array of 3 streams of JobLayout, in
-    refused : array of 3 streams of ErrorLayout, in
+    jobs : In(array of 2 stream of JobLayout)
+    refused : In(array of 3 stream of ErrorLayout)
         Of three rooms, of which one at a time has something to offer.
-    walks, pixel_walks : streams of WalkLayout and PixelWalkLayout, out
-    tile_busy, pixel_busy : 1, in
+    walks : Out(stream of WalkLayout)
+    pixel_walks : Out(stream of PixelWalkLayout)
+    tile_busy, pixel_busy : In(1)
         The walker is walking; from the cycle after it took a walk until it has handed out the last run.
-    load_transfers, store_transfers : streams of TransferLayout, out
-    finished : stream of ErrorLayout, out
+    load_transfers, store_transfers : Out(stream of TransferLayout)
+    finished : Out(stream of ErrorLayout)
         Commands that ended in a room.
-    store_stb : 1, out
+    store_stb : Out(1)
         Strobe: a job goes to the store half.
-    load_completed, store_completed : 1, in
+    load_completed, store_completed : In(1)
         Strobe: a half has completed a job that is not quiet.
-    moving : unsigned, out
+    moving : Out(range(16 + 2 * (params.commands_in_flight + params.max_outstanding)))
         Jobs that are not quiet, in the halves.
     """
 

@@ -50,14 +50,15 @@ class Exchange(wiring.Component):
 
     Members
     -------
-    i : array of two streams of JobLayout, in
+    i : In(array of 2 stream of JobLayout)
         At most one of them is valid. A copy within one memory comes as its first job, of any size, with ``target``.
-    o : stream of JobLayout, out
-    loop_level, stage_level : unsigned, in
+    o : Out(stream of JobLayout)
+    loop_level : In(range(params.loop_words + 1))
+    stage_level : In(range(params.stage_lines + 1))
         Bus words from the store half to the load half, and lines from the load half to the store half, that wait.
-    loop_stb, stage_stb : 1, in
+    loop_stb, stage_stb : In(1)
         One of them is taken.
-    busy : 1, out
+    busy : Out(1)
         The second job of a piece has not left.
     """
 

@@ -36,16 +36,16 @@ class Finisher(wiring.Component):
 
     Members
     -------
-    completions : stream of CompletionLayout, in
+    completions : In(stream of CompletionLayout)
         From the load half: transfers whose last line is being written in this cycle or has been. Taken together with
         ``landed``.
-    stores : stream of CompletionLayout, in
+    stores : In(stream of CompletionLayout)
         From the store half: transfers whose last burst is acknowledged.
-    finished : stream of ErrorLayout, in
+    finished : In(stream of ErrorLayout)
         Commands that moved nothing.
-    landed : stream of LandedLayout, out
+    landed : Out(stream of LandedLayout)
         For the barrier of a transfer that names one. Combinational from ``completions``.
-    done : DoneLayout, out
+    done : Out(DoneLayout)
         Registered: one cycle after the command's handshake.
     """
 

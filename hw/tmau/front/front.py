@@ -27,31 +27,34 @@ class Front(wiring.Component):
 
     Members
     -------
-    commands : stream of command_layout, in
-    windows : WindowsLayout, in
-    invalidate_descriptors : 1, in
+    commands : In(stream of command_layout())
+    windows : In(WindowsLayout)
+    invalidate_descriptors : In(1)
         Strobe.
-    fetch : stream of unsigned(addr_width), out
+    fetch : Out(stream of params.addr_width)
         Global byte address of a descriptor to be read.
-    words : stream of DescriptorWordLayout, in
+    words : In(stream of DescriptorWordLayout)
         Its bus words.
-    walks, pixel_walks : streams of WalkLayout and PixelWalkLayout, out
+    walks : Out(stream of WalkLayout)
+    pixel_walks : Out(stream of PixelWalkLayout)
         To the walkers.
-    tile_busy, pixel_busy : 1, in
+    tile_busy, pixel_busy : In(1)
         A walker is walking.
-    load_transfers, store_transfers : streams of TransferLayout, out
+    load_transfers, store_transfers : Out(stream of TransferLayout)
         To the halves.
-    finished : stream of ErrorLayout, out
+    finished : Out(stream of ErrorLayout)
         Commands that end here.
-    load_completed, store_completed : 1, in
+    load_completed, store_completed : In(1)
         Strobe: a transfer that is not quiet is complete.
-    store_read, store_done : 1, in
+    store_read, store_done : In(1)
         Strobe for each transfer of the store half, in order: its source has been read, it is complete.
-    loop_level, stage_level, loop_stb, stage_stb : in
+    loop_level : In(range(params.loop_words + 1))
+    stage_level : In(range(params.stage_lines + 1))
+    loop_stb, stage_stb : In(1)
         The queues between the halves; see ``Exchange``.
-    hit_stb, miss_stb : 1, out
+    hit_stb, miss_stb : Out(1)
         A command found its descriptor, or asked for it.
-    queue_level : unsigned, out
+    queue_level : Out(range(params.queue_depth + 1))
         Commands that wait in the queue.
     """
 

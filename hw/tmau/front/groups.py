@@ -22,14 +22,14 @@ class GroupTracker(wiring.Component):
 
     Members
     -------
-    issued : 1, in
+    issued : In(1)
         Strobe: a job goes to the store half.
-    read_stb, done_stb : 1, in
+    read_stb, done_stb : In(1)
         Strobe for each job, in order, after ``issued``: its source has been read; it is complete.
-    commit : 1, in
+    commit : In(1)
         Strobe, only while not ``full``: jobs issued in earlier cycles and not in an earlier group are a group.
-    unfinished, unread : range(MAX_GROUPS + 1), out
-    full : 1, out
+    unfinished, unread : Out(range(MAX_GROUPS + 1))
+    full : Out(1)
     """
 
     def __init__(self, params):

@@ -29,12 +29,12 @@ class Router(wiring.Component):
 
     Members
     -------
-    i : stream of LookupLayout, in
-    tensors : stream of LookupLayout, out
+    i : In(stream of LookupLayout)
+    tensors : Out(stream of LookupLayout)
         Commands with a descriptor, invalidations, and everything that is already known to be wrong.
-    blocks, lanes : streams of command_layout, out
+    blocks, lanes : Out(stream of command_layout())
         Commands on blocks, descriptor fields and groups; LANES.
-    busy : 3, in
+    busy : In(3)
         Rooms of ``tensors``, ``blocks`` and ``lanes`` with commands in them.
     """
 

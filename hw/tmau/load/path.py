@@ -24,23 +24,23 @@ class LoadPath(wiring.Component):
 
     Members
     -------
-    transfers : stream of TransferLayout, in
-    rows : stream of RowLayout, in
+    transfers : In(stream of TransferLayout)
+    rows : In(stream of RowLayout)
         Of the transfers, in order; ``max_outstanding`` of them fit.
-    words : stream of WordLayout, in
+    words : In(stream of WordLayout)
         From the bus, in the order of the requests.
-    loop : stream of WordLayout, in
+    loop : In(stream of WordLayout)
         From the store half, for transfers with ``loop``.
-    writes : stream of LineLayout, out
-    staged : stream of StagedLineLayout, out
+    writes : Out(stream of LineLayout)
+    staged : Out(stream of StagedLineLayout)
         To the store half, of transfers with ``stage``.
-    fetches : stream of unsigned(row_width), out
+    fetches : Out(stream of unsigned(params.smem.row_width))
         Lines of shared memory that a reduction changes: read in the cycle of the handshake.
-    line : unsigned(1024), in
+    line : In(8 * LINE_BYTES)
         In the cycle after it.
-    completions : stream of CompletionLayout, out
+    completions : Out(stream of CompletionLayout)
         Of transfers that are not quiet, with the write of their last line or later.
-    stall_data : 1, out
+    stall_data : Out(1)
         A step waits for its word.
     """
 

@@ -18,9 +18,11 @@ class SharedGuard(wiring.Component):
 
     Members
     -------
-    windows : WindowsLayout, in
-    writes, guarded_writes : streams of LineLayout, in and out
-    landed, guarded_landed : streams of LandedLayout, in and out
+    windows : In(WindowsLayout)
+    writes : In(stream of LineLayout)
+    guarded_writes : Out(stream of LineLayout)
+    landed : In(stream of LandedLayout)
+    guarded_landed : Out(stream of LandedLayout)
     """
 
     def __init__(self, params):

@@ -26,15 +26,15 @@ class SharedReducer(wiring.Component):
 
     Members
     -------
-    i : stream of WrittenLineLayout, in
+    i : In(stream of WrittenLineLayout)
         ``ready`` depends combinationally on the payload and on ``ready`` of ``writes`` or ``staged``.
-    writes : stream of LineLayout, out
+    writes : Out(stream of LineLayout)
         Row and strobes as they came.
-    staged : stream of StagedLineLayout, out
+    staged : Out(stream of StagedLineLayout)
         Lines with ``stage``.
-    fetches : stream of unsigned(row_width), out
+    fetches : Out(stream of unsigned(params.smem.row_width))
         The row of a line that is read in the cycle of the handshake.
-    line : unsigned(1024), in
+    line : In(8 * LINE_BYTES)
         The line, in the cycle after it.
     """
 

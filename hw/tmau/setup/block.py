@@ -30,21 +30,21 @@ class BlockSetup(wiring.Component):
 
     Members
     -------
-    i : stream of command_layout, in
+    i : In(stream of command_layout())
         COPY_BLOCK, PREFETCH_BLOCK, COMMIT, WAIT, WAIT_ALL, or REPLACE with a sound descriptor address.
-    windows : WindowsLayout, in
-    jobs : stream of JobLayout, out
-    finished : stream of ErrorLayout, out
+    windows : In(WindowsLayout)
+    jobs : Out(stream of JobLayout)
+    finished : Out(stream of ErrorLayout)
         Commands that end here: refused ones, and with code NONE those that move nothing.
-    busy : 1, out
+    busy : Out(1)
         A command is in here.
-    commit : 1, out
+    commit : Out(1)
         Strobe: a COMMIT ends.
-    unfinished, unread : range(MAX_GROUPS + 1), in
+    unfinished, unread : In(range(MAX_GROUPS + 1))
         Groups; a WAIT ends when there are few enough.
-    groups_full : 1, in
+    groups_full : In(1)
         A COMMIT must wait.
-    still : 1, in
+    still : In(1)
         No transfer is under way: a WAIT_ALL ends.
     """
 

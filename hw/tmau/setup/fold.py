@@ -21,19 +21,19 @@ class Fold(wiring.Component):
 
     Members
     -------
-    below, above : arrays of five unsigned(9), in
+    below, above : In(array of 5 unsigned(9))
         Distances to the edges, in elements, as ``BoundsDistance`` gives them.
-    counts : array of five unsigned(9), in
-    run_bytes : array of five unsigned(length), in
+    counts : In(array of 5 unsigned(9))
+    run_bytes : In(array of 5 length)
         Bytes of counts[0] … counts[k].
-    contiguous : array of four unsigned(1), in
+    contiguous : In(array of 4 1)
         Dimension k + 1 continues dimension k on both sides without a gap; never with ``gather``.
-    unit_log2 : 3, in
+    unit_log2 : In(3)
         Log2 of the bytes of dimension 0's unit.
-    gather : 1, in
-    folded : 4, out
+    gather : In(1)
+    folded : Out(4)
         Dimensions 1 to 4 that are part of the run.
-    bytes, data_start, data_end : unsigned(length), out
+    bytes, data_start, data_end : Out(length)
         Bytes of a run; the part of it that is inside, if any is.
     """
 

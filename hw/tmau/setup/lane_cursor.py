@@ -16,15 +16,17 @@ class LaneCursor(wiring.Component):
 
     Members
     -------
-    strides : StridesLayout, in
-    lanes_log2, start_lane, base : unsigned, in
-        ``base`` is the tensor's byte address in every lane. Like the strides constant from ``start`` on.
-    start : 1, in
+    strides : In(StridesLayout)
+    lanes_log2 : In(3)
+    start_lane : In(6)
+    base : In(params.smem.addr_width)
+        The tensor's byte address in every lane. Like the strides constant from ``start`` on.
+    start : In(1)
         Strobe: go to the first piece.
-    step : 1, in
+    step : In(1)
         Strobe: go to the next row; with ``next_channel`` to the next channel, with ``next_batch`` to the next batch.
-    next_channel, next_batch : 1, in
-    address : unsigned, out
+    next_channel, next_batch : In(1)
+    address : Out(params.smem.addr_width)
         Byte address in shared memory of the piece.
     """
 

@@ -30,12 +30,12 @@ class LaneSetup(wiring.Component):
 
     Members
     -------
-    i : stream of command_layout, in
-    windows : WindowsLayout, in
-    jobs : stream of JobLayout, out
-    finished : stream of ErrorLayout, out
+    i : In(stream of command_layout())
+    windows : In(WindowsLayout)
+    jobs : Out(stream of JobLayout)
+    finished : Out(stream of ErrorLayout)
         Commands that are refused.
-    busy : 1, out
+    busy : Out(1)
         A command is in here.
     """
 

@@ -29,11 +29,11 @@ class FieldLocator(wiring.Component):
 
     Members
     -------
-    field : unsigned(8), in
+    field : In(8)
         Number of the field.
-    index : unsigned(3), in
+    index : In(3)
         Element of an array field, and 0 for others.
-    place : PlaceLayout, out
+    place : Out(PlaceLayout)
     """
 
     field: In(8)

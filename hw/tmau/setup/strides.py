@@ -52,8 +52,8 @@ class StrideCalculator(wiring.Component):
 
     Members
     -------
-    i : ShapeLayout, in
-    o : StridesLayout, out
+    i : In(ShapeLayout)
+    o : Out(StridesLayout)
         Five cycles later.
     """
 

@@ -62,13 +62,13 @@ class Setup(wiring.Component):
 
     Members
     -------
-    i : stream of LookupLayout, in
+    i : In(stream of LookupLayout)
         Commands on tensors, invalidations, and whatever is known to be wrong.
-    windows : WindowsLayout, in
-    jobs : stream of JobLayout, out
-    finished : stream of ErrorLayout, out
+    windows : In(WindowsLayout)
+    jobs : Out(stream of JobLayout)
+    finished : Out(stream of ErrorLayout)
         Commands that end here: refused ones, and with code NONE those that move nothing.
-    busy : 1, out
+    busy : Out(1)
         A command is in here.
     """
 

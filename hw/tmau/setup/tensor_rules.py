@@ -18,15 +18,15 @@ class CommandRules(wiring.Component):
 
     Members
     -------
-    i : LookupLayout, in
-    coords : array of five signed(32), in
+    i : In(LookupLayout)
+    coords : In(array of 5 signed(32))
         Its coordinates in the order of the walk.
-    windows : WindowsLayout, in
-    load : 1, in
+    windows : In(WindowsLayout)
+    load : In(1)
         Strobe: the command moves on.
-    held : LookupLayout, in
+    held : In(LookupLayout)
         The command that moved on last.
-    fault : FaultLayout, out
+    fault : Out(FaultLayout)
         Of the command that is held: what was known, otherwise lowest code, then lowest field number, then lowest
         dimension. Code NONE if it can run, and for commands without a tensor.
     """

@@ -35,8 +35,8 @@ class WriteGenerator(wiring.Component):
 
     Members
     -------
-    i : stream of StoredRunLayout, in
-    bursts : stream of WriteBurstLayout, out
+    i : In(stream of StoredRunLayout)
+    bursts : Out(stream of WriteBurstLayout)
     """
 
     def __init__(self, params):

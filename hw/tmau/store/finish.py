@@ -37,12 +37,12 @@ class StoreFinisher(wiring.Component):
 
     Members
     -------
-    ends : stream of EndLayout, in
+    ends : In(stream of EndLayout)
         One for each transfer; ``commands_in_flight`` of them fit. Its ``ready`` stays until one comes.
-    responses : stream of WriteResponseLayout, in
+    responses : In(stream of WriteResponseLayout)
         One with ``last`` for each transfer without ``loop``, which waits for the transfer's end.
-    completions : stream of CompletionLayout, out
-    done_stb : 1, out
+    completions : Out(stream of CompletionLayout)
+    done_stb : Out(1)
         A transfer is complete.
     """
 

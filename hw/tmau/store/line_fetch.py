@@ -44,16 +44,16 @@ class LineFetcher(wiring.Component):
 
     Members
     -------
-    steps : stream of WordStepLayout, in
-    fetches : stream of unsigned(row_width), out
-    line : unsigned(1024), in
+    steps : In(stream of WordStepLayout)
+    fetches : Out(stream of unsigned(params.smem.row_width))
+    line : In(8 * LINE_BYTES)
         In the cycle after the handshake.
-    staged : stream of StagedLineLayout, in
-    o : stream of FetchedLayout, out
+    staged : In(stream of StagedLineLayout)
+    o : Out(stream of FetchedLayout, always ready)
         Never waits.
-    left : 1, in
+    left : In(1)
         A place is free again.
-    read_stb : 1, out
+    read_stb : Out(1)
         The source of a transfer has been read.
     """
 

@@ -27,22 +27,23 @@ class StorePath(wiring.Component):
 
     Members
     -------
-    transfers : stream of TransferLayout, in
-    runs : stream of StoreRunLayout, in
+    transfers : In(stream of TransferLayout)
+    runs : In(stream of StoreRunLayout)
         Of the transfers, in order; ``max_outstanding`` of them fit.
-    fetches : stream of unsigned(row_width), out
+    fetches : Out(stream of unsigned(params.smem.row_width))
         Lines of shared memory, read in the cycle of the handshake.
-    line : unsigned(1024), in
+    line : In(8 * LINE_BYTES)
         In the cycle after it.
-    staged : stream of StagedLineLayout, in
+    staged : In(stream of StagedLineLayout)
         From the load half, for transfers with ``stage``.
-    bursts, words : streams of WriteBurstLayout and WriteWordLayout, out
-    responses : stream of WriteResponseLayout, in
-    loop : stream of WordLayout, out
+    bursts : Out(stream of WriteBurstLayout)
+    words : Out(stream of WriteWordLayout)
+    responses : In(stream of WriteResponseLayout)
+    loop : Out(stream of WordLayout)
         To the load half, of transfers with ``loop``.
-    completions : stream of CompletionLayout, out
+    completions : Out(stream of CompletionLayout)
         Of transfers that are neither quiet nor ``loop``.
-    read_stb, done_stb : 1, out
+    read_stb, done_stb : Out(1)
         A transfer's source has been read; a transfer is complete, or, with ``loop``, handed over. One of each for every
         transfer, in order.
     """

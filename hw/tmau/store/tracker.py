@@ -47,11 +47,11 @@ class StoreTracker(wiring.Component):
 
     Members
     -------
-    transfers : stream of TransferLayout, in
+    transfers : In(stream of TransferLayout)
         One for each transfer, before or with its first run; ``commands_in_flight`` of them fit.
-    runs : stream of StoreRunLayout, in
+    runs : In(stream of StoreRunLayout)
         In order; ``max_outstanding`` of them fit.
-    o : stream of StoredRunLayout, out
+    o : Out(stream of StoredRunLayout)
     """
 
     def __init__(self, params):

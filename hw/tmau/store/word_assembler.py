@@ -42,14 +42,14 @@ class WordAssembler(wiring.Component):
 
     Members
     -------
-    i : stream of FetchedLayout, in
-    words : stream of WriteWordLayout, out
-    loop : stream of WordLayout, out
+    i : In(stream of FetchedLayout, always ready)
+    words : Out(stream of WriteWordLayout)
+    loop : Out(stream of WordLayout)
         The words of transfers with ``loop``. What lies outside their bytes means nothing.
-    ends : stream of EndLayout, out
+    ends : Out(stream of EndLayout)
         With the last word of a transfer, or in its place. Its ``ready`` must not wait for ``valid``, and once up stays
         until an end comes: the word waits for it.
-    left : 1, out
+    left : Out(1)
         A place in the queue is free again.
     """
 

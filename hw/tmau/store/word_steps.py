@@ -43,8 +43,8 @@ class WordStepGenerator(wiring.Component):
 
     Members
     -------
-    i : stream of StoredRunLayout, in
-    steps : stream of WordStepLayout, out
+    i : In(stream of StoredRunLayout)
+    steps : Out(stream of WordStepLayout)
     """
 
     def __init__(self, params):

@@ -23,15 +23,15 @@ class AddressGenerator(wiring.Component):
 
     Members
     -------
-    load : 1, in
+    load : In(1)
         Start at ``origins``; has priority over ``advance``.
-    origins : array of unsigned(addr_width), one a level, in
+    origins : In(array of levels addr_width)
         The first is the address of the first run; that of level d is where the rounds of the levels inside d begin.
-    strides : array of unsigned(addr_width), one a level, in
+    strides : In(array of levels addr_width)
         Bytes from one index to the next. Must hold from load to load.
-    advance : levels, in
+    advance : In(levels)
         One-hot: the level that advances; levels inside it start over.
-    address : unsigned(addr_width), out
+    address : Out(addr_width)
         Registered; follows ``load`` and ``advance`` by one cycle.
     """
 

@@ -22,13 +22,13 @@ class BoundsDistance(wiring.Component):
 
     Members
     -------
-    coord : signed(32), in
+    coord : In(signed(32))
         Start coordinate c.
-    size : unsigned(32), in
+    size : In(unsigned(32))
         Elements of the tensor minus one.
-    below : unsigned(9), out
+    below : Out(unsigned(9))
         Elements from c up to coordinate 0: ``-c``, limited to 0 … 256.
-    above : unsigned(9), out
+    above : Out(unsigned(9))
         Elements from c up to the tensor's end: ``size - c``, limited to 0 … 256.
     """
 
@@ -51,13 +51,13 @@ class BoundsInterval(wiring.Component):
 
     Members
     -------
-    below, above : unsigned(9), in
+    below, above : In(unsigned(9))
         Distances to the edges, in elements.
-    traversal : unsigned(3), in
+    traversal : In(unsigned(3))
         Step t minus one.
-    count : unsigned(9), in
+    count : In(unsigned(9))
         Indices that the command takes.
-    interval : IntervalLayout, out
+    interval : Out(IntervalLayout)
         Both limits at most ``count``.
     """
 
@@ -84,10 +84,10 @@ class BoundsCheck(wiring.Component):
 
     Members
     -------
-    indices : array of five unsigned(8), in
+    indices : In(array of 5 8)
         One a level of the walk.
-    intervals : array of five IntervalLayout, in
-    inside : 1, out
+    intervals : In(array of 5 IntervalLayout)
+    inside : Out(1)
     """
 
     indices: In(data.ArrayLayout(8, 5))

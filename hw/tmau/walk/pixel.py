@@ -21,11 +21,11 @@ class PixelWalker(wiring.Component):
 
     Members
     -------
-    i : stream of PixelWalkLayout, in
+    i : In(stream of PixelWalkLayout)
         Taken while idle, or with the last run of the transfer before.
-    o : stream of BoxRunLayout, out
+    o : Out(stream of BoxRunLayout)
         ``last + 1`` of them.
-    busy : 1, out
+    busy : Out(1)
         Registered: a walk is under way.
     """
 

@@ -22,11 +22,11 @@ class RequestGenerator(wiring.Component):
 
     Members
     -------
-    i : stream of BoxRunLayout, in
+    i : In(stream of BoxRunLayout)
         For the load half only.
-    rows : stream of RowLayout, out
+    rows : Out(stream of RowLayout)
         One for each run.
-    requests : stream of RangeLayout, out
+    requests : Out(stream of RangeLayout)
         At most one for each run, in the same order.
     """
 

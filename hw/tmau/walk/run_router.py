@@ -15,10 +15,10 @@ class RunRouter(wiring.Component):
 
     Members
     -------
-    tiles, pixels : streams of BoxRunLayout, in
+    tiles, pixels : In(stream of BoxRunLayout)
         Only one of them is valid at a time; Dispatch sees to that.
-    loads : stream of BoxRunLayout, out
-    stores : stream of StoreRunLayout, out
+    loads : Out(stream of BoxRunLayout)
+    stores : Out(stream of StoreRunLayout)
     """
 
     def __init__(self, params):

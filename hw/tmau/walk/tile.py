@@ -23,11 +23,11 @@ class TileWalker(wiring.Component):
 
     Members
     -------
-    i : stream of WalkLayout, in
+    i : In(stream of WalkLayout)
         Taken while idle, or with the last run of the transfer before.
-    o : stream of BoxRunLayout, out
+    o : Out(stream of BoxRunLayout)
         As many as the product of ``lasts[d] + 1``.
-    busy : 1, out
+    busy : Out(1)
         Registered: a walk is under way.
     """
 
