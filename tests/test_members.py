@@ -29,6 +29,7 @@ from tilewright import hw
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.bus.axi4 import _Axi4Signature
 from tilewright.hw.core.params import CORE_PRESETS
+from tilewright.hw.lib.join import Port
 from tilewright.hw.pe.compute.mac import MacArray
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.reduce.float_format import BF16, F16
@@ -37,7 +38,7 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 HW = Path(hw.__file__).parent
 
 #: Classes that are there to be inherited from.
-BASES = {_Axi4Signature}
+BASES = {Port, _Axi4Signature}
 
 #: ``params`` of the components of a folder.
 PARAMS = {
@@ -57,12 +58,8 @@ ARGUMENTS = {
     "tag_width": 6, "unit_bytes": 4, "width": 56, "width_bytes": 16, "widths": (3, 2), "word_width": 28,
 }  # fmt: skip
 
-#: Folders and modules whose docstrings are still to be written in this notation.
-UNCONVERTED = (
-    "core",
-    "dot_product",
-    "pe",
-)
+#: Modules whose docstrings are still to be written in this notation.
+UNCONVERTED = {"pe/control"}
 
 _NAME = r"\**\w[\w ,-]*\**"
 _DECLARATION = re.compile(rf"(?P<names>{_NAME}) : (?P<flow>In|Out)\((?P<shape>.*)\)(?: if (?P<condition>.+))?")
@@ -187,7 +184,7 @@ def _classes():
     """Every component and signature of ``hw/`` as a parameter."""
     for path in sorted(HW.rglob("*.py")):
         place = path.relative_to(HW).with_suffix("").as_posix()
-        if any(place == prefix or place.startswith(f"{prefix}/") for prefix in UNCONVERTED):
+        if place in UNCONVERTED:
             continue
         module = importlib.import_module("tilewright.hw." + place.replace("/", ".").removesuffix(".__init__"))
         for name, value in vars(module).items():

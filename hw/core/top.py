@@ -42,8 +42,9 @@ class Core(wiring.Component):
     flip_address : Out(params.smem.addr_width)
         Its byte address.
 
-    and those of ``processor_members`` in ``tmau/unit.py`` and of :class:`ProcessorSignature`. There is one ``irq``, of
-    both engines.
+    **tmau_members(params.tmau)
+    **ProcessorSignature(params.pe).members
+        There is one ``irq``, of both engines.
 
     Attributes
     ----------

@@ -1,8 +1,15 @@
-"""Connections that check what flows through them."""
+"""Bundles of ports, and connections that check what flows through them."""
 
-from amaranth.lib.wiring import connect
+from amaranth.lib.wiring import Signature, connect
 
-__all__ = ["join"]
+__all__ = ["Port", "join"]
+
+
+class Port(Signature):
+    """A bundle of members with a class of its own: equal to those of its class with the same members."""
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self.members == other.members
 
 
 def join(m, **ports):

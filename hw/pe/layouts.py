@@ -40,7 +40,7 @@ PREDICATES = 8
 
 
 class JobKind(IntEnum):
-    """What the memory side does for an instruction."""
+    """What the loading side does for an instruction."""
 
     MULTIPLY = 0  #: fetch columns of B
     LOAD = 1
@@ -70,7 +70,7 @@ class SegmentEntryLayout(data.StructLayout):
 
 
 class JobLayout(data.StructLayout):
-    """A memory instruction without an error that concerns all of it, issued to the memory side in program order."""
+    """A memory instruction without an error that concerns all of it, issued to the loading side in program order."""
 
     def __init__(self, params):
         super().__init__(
@@ -163,7 +163,7 @@ class AccessLayout(data.StructLayout):
                 "last": 1,  # the instruction's last
                 "lanes": data.ArrayLayout(lane, LANES),
                 "on": unsigned(LANES),  # COLUMNS, PICK: columns of the item that are on. LOAD: lanes to be written
-                "register": unsigned(params.reg_width),  # COLUMNS, PICK: product of the first step. LOAD: target
+                "register": unsigned(params.reg_width),  # COLUMNS, PICK: accumulator of the first step. LOAD: target
                 "first_member": 2,  # COLUMNS, PICK: column 0 of the item is computed by member qa = first_member
                 "group": unsigned(params.group_width),  # LOAD
                 "slot": 1,  # FILL, PICK: block of the line cache
@@ -180,7 +180,7 @@ class ColumnsLayout(data.StructLayout):
     """Up to eight units of B, as whole columns: lane l holds unit l mod kb of column l div kb.
 
     The columns belong to consecutive loading threads j0, j0 + 1, …; column c is for member qa = (first_member + c) mod
-    ka, and for the product register ``register`` + (first_member + c) div ka. If ka columns or more fit, first_member
+    ka, and for the accumulator ``register`` + (first_member + c) div ka. If ka columns or more fit, first_member
     is 0 and their number a multiple of ka. Otherwise (ka ≥ 3 with kb ≥ 3, two columns an item) an item holds a part of
     a step.
     """
@@ -198,7 +198,7 @@ class ColumnsLayout(data.StructLayout):
 
 
 class MultiplyLayout(data.StructLayout):
-    """An mm, as the computing side needs it. One for each job of kind MULTIPLY, in the same order."""
+    """An mm, for the computing side. One for each job of kind MULTIPLY, in the same order."""
 
     def __init__(self, params):
         super().__init__(
@@ -212,7 +212,7 @@ class MultiplyLayout(data.StructLayout):
 
 
 class FaultLayout(data.StructLayout):
-    """An error record, or with code 0 the absence of one: one for each instruction that ends in a room."""
+    """An error record, or with code 0 the absence of one: one for each instruction that ends in a block."""
 
     def __init__(self, params):
         super().__init__(

@@ -1,9 +1,10 @@
 """Ports between the blocks of the processing engine, each as its user sees it."""
 
 from amaranth import unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
+from ..lib.join import Port
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout, ReadLayout, ScatterWriteLayout, read_data_layout
 from .layouts import (
     INSTRUCTION_BITS,
@@ -20,20 +21,12 @@ __all__ = [
     "ComputeRegistersSignature",
     "LaneReadSignature",
     "MultiplyOrderSignature",
-    "Port",
     "PredicateReadSignature",
     "ProcessorSignature",
     "SegmentReadSignature",
     "SharedMemorySignature",
     "ThreadReadSignature",
 ]
-
-
-class Port(wiring.Signature):
-    """A signature that equals those of its class with the same members."""
-
-    def __eq__(self, other):
-        return type(self) is type(other) and self.members == other.members
 
 
 class ProcessorSignature(Port):
@@ -184,7 +177,7 @@ class ComputeRegistersSignature(Port):
     accumulator_enable : Out(1)
     accumulator_row : In(array of params.threads 32)
         One cycle after ``accumulator_enable``.
-    factor_reads : Out(stream.Signature(unsigned(params.reg_width), always_ready=True))
+    factor_reads : Out(stream of unsigned(params.reg_width), always ready)
     factor_row : In(array of params.threads 32)
         One cycle after ``factor_reads``.
     results_valid : Out(1)

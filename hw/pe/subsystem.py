@@ -29,8 +29,7 @@ class PeSubsystem(wiring.Component):
     barrier_results : Out(stream of BarrierResultLayout)
     irq : Out(1)
         Level.
-
-    and those of :class:`ProcessorSignature`.
+    **ProcessorSignature(params).members
 
     Attributes
     ----------

@@ -35,8 +35,7 @@ class Pe(wiring.Component):
     page_moves : Out(stream of command_layout())
     page_moved : In(MoveDoneLayout)
         As of ``PeUnit``.
-
-    and those of :class:`ProcessorSignature`.
+    **ProcessorSignature(params).members
     """
 
     def __init__(self, params):

@@ -72,26 +72,26 @@ class Columns(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         params = self._params
-        asked, asked_valid = Signal(ItemLayout(params)), Signal()
+        read, read_valid = Signal(ItemLayout(params)), Signal()
         added, added_valid = Signal(ItemLayout(params)), Signal()
-        adding, asked_leaves = Signal(), Signal()
+        adding, read_moves = Signal(), Signal()
         m.d.comb += [
             adding.eq(~self.o.valid | self.o.ready),
-            asked_leaves.eq(~added_valid | adding),
-            self.i.ready.eq(~asked_valid | asked_leaves),
+            read_moves.eq(~added_valid | adding),
+            self.i.ready.eq(~read_valid | read_moves),
         ]
         for reads in (self.bases, self.predicates):
             m.d.comb += reads.enable.eq(self.i.valid & self.i.ready)
             for lane, group in enumerate(reads.groups):
                 m.d.comb += group.eq((self.i.p.thread >> 3) + (lane < self.i.p.thread[:3]))
         with m.If(self.i.ready):
-            m.d.sync += [asked_valid.eq(self.i.valid), asked.eq(self.i.p)]
-        with m.If(asked_leaves):
-            m.d.sync += [added_valid.eq(asked_valid), added.eq(asked)]
+            m.d.sync += [read_valid.eq(self.i.valid), read.eq(self.i.p)]
+        with m.If(read_moves):
+            m.d.sync += [added_valid.eq(read_valid), added.eq(read)]
         with m.If(adding):
             m.d.sync += [self.o.valid.eq(added_valid), self.o.p.item.eq(added)]
 
-        begins, takes_part = self._add(m, asked, asked_leaves)
+        begins, takes_part = self._add(m, read, read_moves)
         for column in range(LANES):
             self._judge(m, column, added, begins[column], takes_part[column], adding)
         return m
@@ -100,22 +100,22 @@ class Columns(wiring.Component):
         """Turns the lanes so that column 0 comes first, and adds the immediate."""
         shape = BasisLayout(self._params)
         rows = list(self.bases.rows)
-        wanted = [~item.job.guard | predicates.bit_select(item.job.predicate, 1) for predicates in self.predicates.rows]
+        guarded = [~item.job.guard | row.bit_select(item.job.predicate, 1) for row in self.predicates.rows]
         for bit in range(3):
             turned = [Signal(shape, name=f"turned{bit}_{lane}") for lane in range(LANES)]
-            wanted_turned = Signal(LANES, name=f"wanted{bit}")
+            guarded_turned = Signal(LANES, name=f"guarded{bit}")
             distance = item.thread[bit] if bit < len(item.thread) else 0
             for lane in range(LANES):
                 other = (lane + (1 << bit)) % LANES
                 m.d.comb += [
                     turned[lane].eq(Mux(distance, rows[other], rows[lane])),
-                    wanted_turned[lane].eq(Mux(distance, wanted[other], wanted[lane])),
+                    guarded_turned[lane].eq(Mux(distance, guarded[other], guarded[lane])),
                 ]
-            rows, wanted = turned, wanted_turned
+            rows, guarded = turned, guarded_turned
         begins = [Signal(shape, name=f"begin{column}") for column in range(LANES)]
         takes_part = Signal(LANES)
         with m.If(moves):
-            m.d.sync += takes_part.eq(Cat(wanted) & item.present)
+            m.d.sync += takes_part.eq(Cat(guarded) & item.present)
             for begin, row in zip(begins, rows, strict=True):
                 m.d.sync += [begin.eq(row), begin.inner.eq(row.inner + item.imm)]
         return begins, takes_part

@@ -8,11 +8,11 @@ from ...lib.join import join
 from ...lib.stream import SkidBuffer
 from ..layouts import PREDICATES, JobLayout
 from ..signatures import LaneReadSignature, ThreadReadSignature
+from .address_lanes import AddressLanes
 from .bases import Bases
 from .block_parts import BlockParts
 from .columns import Columns, ColumnsOfItemLayout
 from .items import Items
-from .lane_addresses import AddressLanes
 from .layouts import LinearLayout
 from .line_directory import LineDirectory
 from .store_words import StoreWords
@@ -75,7 +75,7 @@ class Sequencer(wiring.Component):
         join(m, columns=columns.predicates, predicates=flipped(self.predicates))
 
         m.d.comb += [
-            # That of an item that asks, as it does when it leaves, or of a build: its job's items are all still here.
+            # That of an item that reads, as it does when it leaves, or of a build: its job's items are all still here.
             bases.set.eq(items.o.p.job.bases_set),
             bases.start.eq(items.build),
             bases.segment.eq(items.o.p.job.segment),

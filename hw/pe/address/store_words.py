@@ -28,7 +28,7 @@ class StoreWords(wiring.Component):
         Once ready, it must be ready until it is given an item. Not more than ``WORDS_UNDER_WAY`` items whose
         words are not taken.
     lane_reads : Out(LaneReadSignature)
-    words : Out(stream of data.ArrayLayout(32, LANES))
+    words : Out(stream of array of LANES 32)
         In the order of the items.
     reading : Out(1)
         An answer is still to come.
@@ -52,7 +52,7 @@ class StoreWords(wiring.Component):
         m.submodules.queue = queue = self._queue
         item, reads = self.i.p, self.lane_reads.requests
         stores = Signal()
-        asked = Signal(LANE_READ_LATENCY)  # in the cycles before
+        requested = Signal(LANE_READ_LATENCY)  # in the cycles before
         m.d.comb += [
             stores.eq(item.job.kind == JobKind.STORE),
             self.o.p.eq(item),
@@ -61,12 +61,12 @@ class StoreWords(wiring.Component):
             reads.valid.eq(self.i.valid & stores & self.o.ready),
             reads.p.register.eq(item.register),
             reads.p.group.eq(item.thread >> 3),
-            self.reading.eq(asked.any()),
-            queue.i.valid.eq(asked[-1]),
+            self.reading.eq(requested.any()),
+            queue.i.valid.eq(requested[-1]),
             queue.i.p.eq(self.lane_reads.data),
             self.words.p.eq(queue.o.p),
             self.words.valid.eq(queue.o.valid),
             queue.o.ready.eq(self.words.ready),
         ]
-        m.d.sync += asked.eq(Cat(reads.valid & reads.ready, asked))
+        m.d.sync += requested.eq(Cat(reads.valid & reads.ready, requested))
         return m

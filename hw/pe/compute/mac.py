@@ -10,7 +10,7 @@ __all__ = ["MacArray"]
 
 
 class MacArray(wiring.Component):
-    """A dot-product unit for each thread; kb neighbours share a product (docs/pe.md, "mm" and "Numbers").
+    """A dot-product unit for each thread; kb neighbours share an accumulator (docs/pe.md, "mm" and "Numbers").
 
     Latency: ``LATENCY`` cycles, for all types and kb. Throughput: one step a cycle; nothing stalls it.
 
@@ -23,13 +23,13 @@ class MacArray(wiring.Component):
     type : In(4)
         ``MmType``.
     kb : In(2)
-        Threads that share a product, as stored: less one.
-    a, b : In(ArrayLayout(unit_bits, threads))
+        Threads that share an accumulator, as stored: less one.
+    a, b : In(array of params.threads params.unit_bits)
         Of every thread its elements of A, and those of its column.
-    accumulators : In(ArrayLayout(32, threads))
-    o : Out(ArrayLayout(32, threads))
+    accumulators : In(array of params.threads 32)
+    o : Out(array of params.threads 32)
         For the first of every kb threads, if all of them are there: its accumulator with all their products added. The
-        other accumulators are not looked at, and the other results mean nothing.
+        other accumulators do not matter, and the other results mean nothing.
     """
 
     LATENCY = DotRow.LATENCY

@@ -133,7 +133,7 @@ class LaneOps(wiring.Component):
         return m
 
     def _compare(self, m, compares, compared):
-        """Whether each of what was ``compared`` when ``compares`` was high last is as the operation asks."""
+        """Whether each of what was ``compared`` when ``compares`` was high last compares as the operation says."""
         operation = self.i.payload
         values = Signal(LANES)
         # Two's complement is compared as unsigned with the signs turned over.

@@ -4,7 +4,7 @@ from amaranth import unsigned
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from ..signatures import Port
+from ...lib.join import Port
 
 __all__ = ["ClearanceSignature", "MultiplyRegistersLayout", "RangeLayout"]
 

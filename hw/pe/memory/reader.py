@@ -51,7 +51,7 @@ class Reader(wiring.Component):
     Members
     -------
     accesses : In(stream of AccessLayout)
-    reads : Out(stream of smem.layouts.ReadLayout)
+    reads : Out(stream of ReadLayout)
         Registered.
     tags : Out(stream of TagLayout)
         One an access that is no STORE, in order; those with ``reads`` belong to the answers. Registered.

@@ -15,7 +15,7 @@ __all__ = ["PredicateFile"]
 class PredicateFile(wiring.Component):
     """Eight predicates of every thread, in a memory for each lane of the groups.
 
-    A write in one cycle is seen by reads asked for in the next. Reads take one cycle, writes are always accepted.
+    A write in one cycle is seen by reads of the next. Reads take one cycle, writes are always accepted.
 
     Members
     -------

@@ -19,7 +19,7 @@ class RegisterFile(wiring.Component):
     """Two banks, one of the even and one of the odd registers, each a memory whose words are a register of all threads.
 
     A bank has a write port and two read ports: one for accumulators, the other for factors, then lane reads, then issue
-    reads. What is written in a cycle is seen by reads asked for in later ones. Results are written at once. Lanes are
+    reads. What is written in a cycle is seen by reads of later ones. Results are written at once. Lanes are
     written in the cycle in which they are accepted: when no result goes to the same bank; loads before moves.
 
     Reads of rows answer in the next cycle, one a cycle. Lane and issue reads together are accepted one a cycle.

@@ -22,7 +22,7 @@ class SegmentTable(wiring.Component):
     """Segments with what is derived from them. A wrong one is written too, with ``good`` 0.
 
     A write takes six cycles from the one in which it is first seen to its handshake, that one included, and is seen by
-    reads asked for from the next cycle on. After a reset all entries are wrong: they are cleared one by one,
+    reads from the next cycle on. After a reset all entries are wrong: they are cleared one by one,
     ``params.segments`` cycles long, in which writes wait and reads find what is not good.
 
     Members
