@@ -26,6 +26,7 @@ __all__ = [
     "PredicateWriteLayout",
     "SegmentEntryLayout",
     "SegmentWriteLayout",
+    "access_fields",
 ]
 
 INSTRUCTION_BITS = 128
@@ -141,6 +142,24 @@ class AccessKind(IntEnum):
     NOTHING = 5  #: a LOAD ends without an access; a STORE ends with STORE, maybe without a lane
 
 
+def access_fields(params):
+    """Fields that accesses have besides their lanes, before and after their pages are looked up."""
+    return {
+        "kind": unsigned(3),  # AccessKind
+        "last": 1,  # the instruction's last
+        "on": unsigned(LANES),  # COLUMNS, PICK: columns of the item that are on. LOAD: lanes to be written
+        "register": unsigned(params.reg_width),  # COLUMNS, PICK: accumulator of the first step. LOAD: target
+        "first_member": 2,  # COLUMNS, PICK: column 0 of the item is computed by member qa = first_member
+        "group": unsigned(params.group_width),  # LOAD
+        "slot": 1,  # FILL, PICK: block of the line cache
+        "octet": 2,  # FILL: which eight of its up to 32 rows
+        "wide": 1,  # elements have 16 bits
+        "ka": 2,  # as stored
+        "kb": 2,  # as stored
+        "data": data.ArrayLayout(32, LANES),  # STORE
+    }
+
+
 class AccessLayout(data.StructLayout):
     """Eight lanes of addresses in shared memory, translated, without errors, in program order.
 
@@ -157,23 +176,7 @@ class AccessLayout(data.StructLayout):
                 "keep": unsigned(8),  # bytes of the unit, or the word, that are inside; FILL: unused
             }
         )
-        super().__init__(
-            {
-                "kind": unsigned(3),  # AccessKind
-                "last": 1,  # the instruction's last
-                "lanes": data.ArrayLayout(lane, LANES),
-                "on": unsigned(LANES),  # COLUMNS, PICK: columns of the item that are on. LOAD: lanes to be written
-                "register": unsigned(params.reg_width),  # COLUMNS, PICK: accumulator of the first step. LOAD: target
-                "first_member": 2,  # COLUMNS, PICK: column 0 of the item is computed by member qa = first_member
-                "group": unsigned(params.group_width),  # LOAD
-                "slot": 1,  # FILL, PICK: block of the line cache
-                "octet": 2,  # FILL: which eight of its up to 32 rows
-                "wide": 1,  # elements have 16 bits
-                "ka": 2,  # as stored
-                "kb": 2,  # as stored
-                "data": data.ArrayLayout(32, LANES),  # STORE
-            }
-        )
+        super().__init__({"lanes": data.ArrayLayout(lane, LANES), **access_fields(params)})
 
 
 class ColumnsLayout(data.StructLayout):

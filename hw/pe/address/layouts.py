@@ -3,14 +3,14 @@
 from amaranth import unsigned
 from amaranth.lib import data
 
-from ..layouts import NUMBER_BITS
+from ..layouts import NUMBER_BITS, access_fields
 from ..params import LANES
 
 __all__ = ["LinearLayout"]
 
 
 class LinearLayout(data.StructLayout):
-    """An access before its pages are looked up; the fields that ``AccessLayout`` has too mean the same."""
+    """An access before its pages are looked up."""
 
     def __init__(self, params):
         lane = data.StructLayout(
@@ -25,8 +25,6 @@ class LinearLayout(data.StructLayout):
         )
         super().__init__(
             {
-                "kind": unsigned(3),  # AccessKind
-                "last": 1,
                 "flush": 1,  # forget translations first
                 "lanes": data.ArrayLayout(lane, LANES),
                 "paged": 1,
@@ -35,15 +33,6 @@ class LinearLayout(data.StructLayout):
                 "number": unsigned(NUMBER_BITS),
                 "thread": unsigned(params.thread_width),  # of lane 0 (LOAD, STORE) or column 0 (COLUMNS, PICK)
                 "fault_register": unsigned(16),  # for the record of errors of threads
-                "on": unsigned(LANES),
-                "register": unsigned(params.reg_width),
-                "first_member": 2,
-                "group": unsigned(params.group_width),
-                "slot": 1,
-                "octet": 2,
-                "wide": 1,
-                "ka": 2,
-                "kb": 2,
-                "data": data.ArrayLayout(32, LANES),
+                **access_fields(params),
             }
         )

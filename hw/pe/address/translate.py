@@ -7,15 +7,12 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec.pe.errors import PeError
 
 from ...smem.swizzle import chunk_flips
-from ..layouts import NUMBER_BITS, AccessKind, AccessLayout
+from ..layouts import NUMBER_BITS, AccessKind, AccessLayout, access_fields
 from ..params import LANES
 from .layouts import LinearLayout
 from .pages import PageLayout, TranslationCache, TranslationLayout
 
 __all__ = ["TranslatedLayout", "Translator"]
-
-#: Fields that pass through as they are.
-_SAME = ("kind", "last", "on", "register", "first_member", "group", "slot", "octet", "wide", "ka", "kb", "data")
 
 
 class TranslatedLayout(data.StructLayout):
@@ -163,7 +160,7 @@ class Translator(wiring.Component):
         m.d.comb += reads.eq((held.kind != AccessKind.PICK) & (held.kind != AccessKind.NOTHING))
         with m.If(leaves):
             m.d.sync += self.o.valid.eq(1)
-            m.d.sync += [out.access[name].eq(held[name]) for name in _SAME]
+            m.d.sync += [out.access[name].eq(held[name]) for name in access_fields(self.params)]
             m.d.sync += [out[name].eq(held[name]) for name in ("number", "thread", "fault_register")]
         with m.Elif(self.o.ready):
             m.d.sync += self.o.valid.eq(0)

@@ -168,7 +168,7 @@ class ComputePath(wiring.Component):
             self.registers.accumulator_enable.eq(reading.on.any()),
             factors.use.eq(reading.first),
             array.type.eq(feeding.type),
-            array.kb.eq(feeding.kb),
+            array.select.eq(feeding.kb),
             array.a.eq(factors.o),
             array.b.eq(spread.o),
             array.accumulators.eq(self.registers.accumulator_row),

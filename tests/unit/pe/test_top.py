@@ -9,6 +9,7 @@ from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.pe.pager import PAGER_TAG
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.pe.top import Pe
+from tilewright.sim.pysim.axi_lite import read_word, write_word
 from tilewright.sim.pysim.simulate import simulate
 from tilewright.sim.pysim.streams import receive, send
 
@@ -23,28 +24,13 @@ class Driver:
         self.ctx, self.axi = ctx, axi
 
     async def read(self, name):
-        ctx, axi = self.ctx, self.axi
-        ctx.set(axi.araddr, REGISTERS[name].offset)
-        ctx.set(axi.arvalid, 1)
-        ctx.set(axi.rready, 1)
-        await ctx.tick().until(axi.arready)
-        ctx.set(axi.arvalid, 0)
-        data, response = await ctx.tick().sample(axi.rdata, axi.rresp).until(axi.rvalid)
+        data, response = await read_word(self.ctx, self.axi, REGISTERS[name].offset)
         assert response == Response.OKAY
         return data
 
     async def write(self, name, **fields):
-        ctx, axi = self.ctx, self.axi
-        ctx.set(axi.awaddr, REGISTERS[name].offset)
-        ctx.set(axi.wdata, REGISTERS[name].format.pack(**fields))
-        ctx.set(axi.wstrb, 15)
-        for valid in (axi.awvalid, axi.wvalid, axi.bready):
-            ctx.set(valid, 1)
-        await ctx.tick().until(axi.awready & axi.wready)
-        ctx.set(axi.awvalid, 0)
-        ctx.set(axi.wvalid, 0)
-        (response,) = await ctx.tick().sample(axi.bresp).until(axi.bvalid)
-        assert response == Response.OKAY
+        register = REGISTERS[name]
+        await write_word(self.ctx, self.axi, register.offset, register.format.pack(**fields))
 
     async def put(self, kind, word, words, index=0):
         for number in range(words):

@@ -35,7 +35,7 @@ class SmallArray(wiring.Component):
         unit = data.ArrayLayout(params.unit_bits, params.threads)
         word = data.ArrayLayout(32, params.threads)
         super().__init__(
-            {"type": In(4), "kb": In(2), "a": In(unit), "b": In(unit), "accumulators": In(word), "o": Out(word)}
+            {"type": In(4), "select": In(2), "a": In(unit), "b": In(unit), "accumulators": In(word), "o": Out(word)}
         )
 
     def elaborate(self, platform):
@@ -45,7 +45,7 @@ class SmallArray(wiring.Component):
         delayed = [Signal.like(self.o, name=f"delay{n}") for n in range(self.LATENCY)]
         for thread in range(threads):
             m.d.comb += products[thread].eq(self.a[thread][:32] * self.b[thread][:32])
-            with m.Switch(self.kb):
+            with m.Switch(self.select):
                 for kb in range(4):
                     with m.Case(kb):
                         m.d.sync += delayed[0][thread].eq(
@@ -150,7 +150,7 @@ def run(params, array, program, table, *, idle=0.0):
     rig = Rig(params, array)
     compute, scoreboard, registers = rig.compute, rig.scoreboard, rig.registers
     access, rng = scoreboard.access, random.Random(SEED)
-    landing = []  # loads under way
+    loading = []  # loads under way
     counts = dict.fromkeys(("step", "stall_columns", "stall_factors", "stall_product"), 0)
     cycles = []  # of the steps
     result = []
@@ -166,7 +166,7 @@ def run(params, array, program, table, *, idle=0.0):
                 ctx.set(access.writes, written)
                 while not (ctx.get(access.clear) and ctx.get(scoreboard.load_registers.ready)):
                     await ctx.tick()
-                landing.append(one)
+                loading.append(one)
                 await send(ctx, scoreboard.load_registers, [written])
                 continue
             while not ctx.get(scoreboard.mm_registers.ready):
@@ -182,7 +182,7 @@ def run(params, array, program, table, *, idle=0.0):
             await ctx.tick()
             ctx.set(scoreboard.mm_registers.valid, 0)
             ctx.set(compute.multiplies.valid, 0)
-        while not ctx.get(scoreboard.empty) or landing:
+        while not ctx.get(scoreboard.empty) or loading:
             await ctx.tick()
         result.extend([rig.word(ctx, r, i) for i in range(params.threads)] for r in range(params.regs))
 
@@ -192,10 +192,10 @@ def run(params, array, program, table, *, idle=0.0):
 
     async def land(ctx):
         while True:
-            if not landing or rng.random() < 0.3:
+            if not loading or rng.random() < 0.3:
                 await ctx.tick()
                 continue
-            load = landing[0]
+            load = loading[0]
             writes = [
                 {"register": load["register"] + n, "group": group, "lanes": (1 << lanes) - 1, "data": words}
                 for n, row in enumerate(load["rows"])
@@ -212,7 +212,7 @@ def run(params, array, program, table, *, idle=0.0):
                 await ctx.tick()
             ctx.set(registers.loads.valid, 0)
             ctx.set(scoreboard.load_done, 0)
-            landing.pop(0)
+            loading.pop(0)
 
     async def count(ctx):
         names = list(counts)

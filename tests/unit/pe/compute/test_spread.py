@@ -1,4 +1,4 @@
-"""Spread: the unit of every thread, and who writes, for every sharing; latency and rate."""
+"""Spread: the unit of every thread, and the threads that write, for every sharing; latency and rate."""
 
 import random
 

@@ -152,7 +152,7 @@ def test_loads_go_before_moves():
 
 @pytest.mark.parametrize("name", ["loads", "moves"])
 def test_a_write_that_starves_is_let_in(name):
-    """Results that go to one bank for ever make room when ``starved`` asks for it."""
+    """Results that go to one bank for ever leave a gap when ``starved`` is high."""
     dut = RegisterFile(UNIT)
     write = {"register": 4, "group": 0, "lanes": 15, "data": [7] * LANES}
 
