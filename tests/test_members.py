@@ -58,13 +58,6 @@ ARGUMENTS = {
     "tag_width": 6, "unit_bytes": 4, "width": 56, "width_bytes": 16, "widths": (3, 2), "word_width": 28,
 }  # fmt: skip
 
-#: Folders and modules whose docstrings are still to be written in this notation.
-UNCONVERTED = (
-    "core",
-    "dot_product",
-    "pe",
-)
-
 _NAME = r"\**\w[\w ,-]*\**"
 _DECLARATION = re.compile(rf"(?P<names>{_NAME}) : (?P<flow>In|Out)\((?P<shape>.*)\)(?: if (?P<condition>.+))?")
 
@@ -188,8 +181,6 @@ def _classes():
     """Every component and signature of ``hw/`` as a parameter."""
     for path in sorted(HW.rglob("*.py")):
         place = path.relative_to(HW).with_suffix("").as_posix()
-        if any(place == prefix or place.startswith(f"{prefix}/") for prefix in UNCONVERTED):
-            continue
         module = importlib.import_module("tilewright.hw." + place.replace("/", ".").removesuffix(".__init__"))
         for name, value in vars(module).items():
             bundle = isinstance(value, type) and issubclass(value, wiring.Component | wiring.Signature)

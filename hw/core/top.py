@@ -7,12 +7,12 @@ from amaranth.lib.wiring import In, Out, flipped
 from ..bus.axi4_lite import AccessSplit, Axi4LiteBridge, Axi4LiteSignature
 from ..bus.commands import command_layout
 from ..lib.arbiter import StreamArbiter
+from ..lib.bundle import bundle
 from ..lib.join import join
 from ..pe.pager import PAGER_TAG
+from ..pe.signatures import ProcessorSignature
 from ..pe.subsystem import connect_shared_memory
 from ..pe.unit import PeUnit
-from ..pe.unit import processor_members as pe_members
-from ..smem.barrier_share import BarrierShare
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout
 from ..smem.signatures import BarrierEventSignature
 from ..smem.top import SharedMemory
@@ -32,15 +32,17 @@ class Core(wiring.Component):
 
     Members
     -------
-    s_axil : Axi4LiteSignature, in
+    s_axil : In(Axi4LiteSignature)
         Registers of the TMAU from address 0 on, those of the processing engine from ``pe_address`` on; shared memory
         from ``window_address`` on.
-    barriers, barrier_results : streams of BarrierRequestLayout in and BarrierResultLayout out
+    barriers : In(stream of BarrierRequestLayout)
         Barrier operations of processors.
+    barrier_results : Out(stream of BarrierResultLayout)
     flip : Out(BarrierEventSignature(params.smem))
         A barrier's phase is complete.
-
-    and those of ``processor_members`` in ``tmau/unit.py`` and in ``pe/unit.py``. There is one ``irq``, of both engines.
+    **tmau_members(params.tmau)
+    **ProcessorSignature(params.pe).members
+        There is one ``irq``, of both engines.
 
     Attributes
     ----------
@@ -56,7 +58,7 @@ class Core(wiring.Component):
         self.smem = SharedMemory(params.smem, stores=True)
         super().__init__(
             tmau_members(params.tmau)
-            | pe_members(params.pe)
+            | dict(ProcessorSignature(params.pe).members)
             | {
                 "s_axil": In(Axi4LiteSignature(self._window_bit + 1)),
                 "barriers": In(stream.Signature(BarrierRequestLayout(params.smem))),
@@ -70,25 +72,15 @@ class Core(wiring.Component):
         m.submodules.tmau = tmau = TmauUnit(self.params.tmau)
         m.submodules.pe = pe = PeUnit(self.params.pe)
         m.submodules.smem = smem = self.smem
-        m.submodules.share = share = BarrierShare(self.params.smem, 2)
         self._connect_commands(m, tmau, pe)
         self._connect_registers(m, tmau, pe)
 
         join(m, tmau=tmau.m_axi, m_axi=flipped(self.m_axi))
         join(m, tmau=tmau.smem, smem=smem.mover)
         join(m, smem=smem.flip, flip=flipped(self.flip))
-        for name in ("instructions", "segments", "pages"):
-            join(m, port=flipped(getattr(self, name)), pe=getattr(pe, name))
-        connect_shared_memory(m, pe, smem, share)
-        join(m, barriers=flipped(self.barriers), share=share.requests[1])
-        join(m, share=share.results[1], barrier_results=flipped(self.barrier_results))
-
-        m.d.comb += [
-            self.fault_valid.eq(pe.fault_valid),
-            self.fault.eq(pe.fault),
-            self.halted.eq(pe.halted),
-            self.irq.eq(tmau.irq | pe.irq),
-        ]
+        join(m, pe=pe.processor, processor=flipped(bundle(self, ProcessorSignature(self.params.pe))))
+        connect_shared_memory(m, self, pe, smem)
+        m.d.comb += self.irq.eq(tmau.irq | pe.irq)
         return m
 
     def _connect_commands(self, m, tmau, pe):

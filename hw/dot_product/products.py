@@ -55,7 +55,8 @@ class LaneProduct(wiring.Component):
         ``MmType``.
     a, b : In(16)
         One element of 16 bits or two of 8 bits, each.
-    top, flags : Out
+    top : Out(TOP)
+    flags : Out(FlagsLayout)
         Of a float; 0 or unknown for integers.
     term : Out(TERM)
     """
@@ -126,7 +127,8 @@ class AccumulatorTerm(wiring.Component):
     enable : In(1)
         Otherwise it is a term that changes no sum.
     i : In(32)
-    top, flags : Out
+    top : Out(TOP)
+    flags : Out(FlagsLayout)
         Of a float; 0 or unknown for integers.
     term : Out(TERM)
     """

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..lib.delay import delay
 from .align import Aligner
-from .merge import Groups, add, either, larger
+from .groups import Groups, add, either, larger
 from .normalize import Normalizer
 from .products import AccumulatorTerm, LaneProduct
 from .terms import INTEGER_TOP, SpecialLayout, is_integer
@@ -50,11 +50,11 @@ class DotRow(wiring.Component):
     type : In(4)
         ``MmType``.
     select : In(range(len(sizes)))
-    a, b : In(ArrayLayout(8 * unit_bytes, count))
+    a, b : In(data.ArrayLayout(8 * unit_bytes, count))
         Elements, the first in the low bits.
-    accumulators : In(ArrayLayout(32, count))
+    accumulators : In(array of count 32)
         Those of units that do not begin a group are not looked at.
-    o : Out(ArrayLayout(32, count))
+    o : Out(array of count 32)
         Valid for the first unit of each group that is complete.
     """
 

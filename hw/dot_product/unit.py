@@ -28,11 +28,11 @@ class DotUnit(wiring.Component):
         ``MmType``.
     a, b : In(8 * width_bytes)
         The rows, element 0 in the low bits.
-    split : In(range(log2(segments) + 1))
-        Log2 of the number of parts; only if ``segments`` is more than 1.
-    accumulators : In(ArrayLayout(32, segments))
-        That of part p is number p · segments / 2^split; the others are not looked at.
-    o : Out(ArrayLayout(32, segments))
+    split : In(range(exact_log2(segments) + 1)) if segments > 1
+        Log2 of the number of parts.
+    accumulators : In(array of segments 32)
+        That of part p is number p · segments / 2^split; the others do not matter.
+    o : Out(array of segments 32)
         The accumulators with the products added, in the same places; what is in the others means nothing.
     """
 

@@ -37,25 +37,31 @@ class EventsLayout(data.StructLayout):
 
 
 class Control(wiring.Component):
-    """Registers of ``golden.spec.pe.registers``, fed by the rooms of the engine.
+    """Registers of ``golden.spec.pe.registers``, fed by the blocks of the engine.
 
     Members
     -------
-    accesses, answers : streams of AccessLayout in and AnswerLayout out
-        Registers, by byte offset; see ``RegisterFile``. Writes to the words that are put, while they
-        have not been taken, are refused.
-    issued, collected : streams of FaultLayout, in
+    accesses : In(stream of AccessLayout)
+        Registers, by byte offset; see ``RegisterFile``. Writes to the words that are put, while they have not been
+        taken, are refused.
+    answers : Out(stream of AnswerLayout)
+    issued, collected : In(stream of FaultLayout)
         One item for every instruction, from Issue or from FaultCollector, of code NONE if there was no error. One a
         cycle, Issue's first.
-    reported, report : 1, FaultLayout, out
+    reported : Out(1)
         Strobe: an item was accepted in the cycle before.
-    events : EventsLayout, in
-    halted : 1, in
+    report : Out(FaultLayout)
+        That item.
+    events : In(EventsLayout)
+    halted : In(1)
         Strobe, not before the items of all instructions before were accepted.
-    idle : 1, in
-    instructions, segments, pages, pager_requests : streams, out
-        What the processor has put; one of them at a time.
-    irq : 1, out
+    idle : In(1)
+    instructions : Out(stream of INSTRUCTION_BITS)
+    segments : Out(stream of SegmentWriteLayout)
+    pages : Out(stream of PageWriteLayout)
+    pager_requests : Out(stream of PagerRequestLayout)
+        What the processor has put; one of the four at a time.
+    irq : Out(1)
         Level: a status bit is set that is enabled.
     """
 

@@ -1,4 +1,4 @@
-"""Payloads between the rooms of the processing engine."""
+"""Payloads between the blocks of the processing engine."""
 
 from enum import IntEnum
 
@@ -12,7 +12,7 @@ __all__ = [
     "INSTRUCTION_BITS",
     "LANE_READ_LATENCY",
     "NUMBER_BITS",
-    "STEP_UNITS",
+    "PREDICATES",
     "AccessKind",
     "AccessLayout",
     "ColumnsLayout",
@@ -21,12 +21,12 @@ __all__ = [
     "JobLayout",
     "LaneReadLayout",
     "LaneWriteLayout",
-    "LinearLayout",
     "MultiplyLayout",
     "PageWriteLayout",
+    "PredicateWriteLayout",
     "SegmentEntryLayout",
     "SegmentWriteLayout",
-    "StepLayout",
+    "access_fields",
 ]
 
 INSTRUCTION_BITS = 128
@@ -36,12 +36,12 @@ NUMBER_BITS = 32
 LANE_READ_LATENCY = 2
 #: Sets of offsets of all threads that the loading side holds: jobs that take turns need not read theirs again.
 BASES_SETS = 4
-#: Units of B that one step can broadcast: ka = 4 columns of kb = 4 units.
-STEP_UNITS = 16
+#: Predicates of a thread.
+PREDICATES = 8
 
 
 class JobKind(IntEnum):
-    """What the memory side does for an instruction."""
+    """What the loading side does for an instruction."""
 
     MULTIPLY = 0  #: fetch columns of B
     LOAD = 1
@@ -71,7 +71,7 @@ class SegmentEntryLayout(data.StructLayout):
 
 
 class JobLayout(data.StructLayout):
-    """A memory instruction without an error that concerns all of it, issued to the memory side in program order."""
+    """A memory instruction without an error that concerns all of it, issued to the loading side in program order."""
 
     def __init__(self, params):
         super().__init__(
@@ -117,6 +117,20 @@ class LaneWriteLayout(data.StructLayout):
         )
 
 
+class PredicateWriteLayout(data.StructLayout):
+    """Sets one predicate of threads of a group."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "predicate": unsigned(3),
+                "group": unsigned(params.group_width),
+                "lanes": unsigned(LANES),  # threads whose predicate is written
+                "values": unsigned(LANES),
+            }
+        )
+
+
 class AccessKind(IntEnum):
     """What is done with the chunks of shared memory that an access reads or writes."""
 
@@ -126,6 +140,24 @@ class AccessKind(IntEnum):
     LOAD = 3  #: a word of each lane goes to a register of its thread
     STORE = 4  #: a word of each lane is written
     NOTHING = 5  #: a LOAD ends without an access; a STORE ends with STORE, maybe without a lane
+
+
+def access_fields(params):
+    """Fields that accesses have besides their lanes, before and after their pages are looked up."""
+    return {
+        "kind": unsigned(3),  # AccessKind
+        "last": 1,  # the instruction's last
+        "on": unsigned(LANES),  # COLUMNS, PICK: columns of the item that are on. LOAD: lanes to be written
+        "register": unsigned(params.reg_width),  # COLUMNS, PICK: accumulator of the first step. LOAD: target
+        "first_member": 2,  # COLUMNS, PICK: column 0 of the item is computed by member qa = first_member
+        "group": unsigned(params.group_width),  # LOAD
+        "slot": 1,  # FILL, PICK: block of the line cache
+        "octet": 2,  # FILL: which eight of its up to 32 rows
+        "wide": 1,  # elements have 16 bits
+        "ka": 2,  # as stored
+        "kb": 2,  # as stored
+        "data": data.ArrayLayout(32, LANES),  # STORE
+    }
 
 
 class AccessLayout(data.StructLayout):
@@ -144,70 +176,14 @@ class AccessLayout(data.StructLayout):
                 "keep": unsigned(8),  # bytes of the unit, or the word, that are inside; FILL: unused
             }
         )
-        super().__init__(
-            {
-                "kind": unsigned(3),  # AccessKind
-                "last": 1,  # the instruction's last
-                "lanes": data.ArrayLayout(lane, LANES),
-                "on": unsigned(LANES),  # COLUMNS, PICK: columns of the item that are on. LOAD: lanes to be written
-                "register": unsigned(params.reg_width),  # COLUMNS, PICK: product of the first step. LOAD: target
-                "first_member": 2,  # COLUMNS, PICK: column 0 of the item is computed by member qa = first_member
-                "group": unsigned(params.group_width),  # LOAD
-                "slot": 1,  # FILL, PICK: block of the line cache
-                "octet": 2,  # FILL: which eight of its up to 32 rows
-                "wide": 1,  # elements have 16 bits
-                "ka": 2,  # as stored
-                "kb": 2,  # as stored
-                "data": data.ArrayLayout(32, LANES),  # STORE
-            }
-        )
-
-
-class LinearLayout(data.StructLayout):
-    """An access before its pages are looked up; the fields that ``AccessLayout`` has too mean the same."""
-
-    def __init__(self, params):
-        lane = data.StructLayout(
-            {
-                "enable": 1,  # has an element inside
-                "entry": unsigned(params.page_width),  # page entry, if paged
-                "offset": unsigned(20),  # byte offset in the page, of the unit, the word, or the row's chunk
-                "byte": unsigned(4),  # PICK only; otherwise it follows from the offset
-                "keep": unsigned(8),
-                "code": unsigned(4),  # PeError that is known already: PRODUCT, ALIGNMENT
-            }
-        )
-        super().__init__(
-            {
-                "kind": unsigned(3),  # AccessKind
-                "last": 1,
-                "flush": 1,  # forget translations first
-                "lanes": data.ArrayLayout(lane, LANES),
-                "paged": 1,
-                "swizzle": 2,
-                "base": unsigned(28),  # chunk address of the page, if not paged
-                "number": unsigned(NUMBER_BITS),
-                "thread": unsigned(params.thread_width),  # of lane 0 (LOAD, STORE) or column 0 (COLUMNS, PICK)
-                "fault_register": unsigned(16),  # for the record of errors of threads
-                "on": unsigned(LANES),
-                "register": unsigned(params.reg_width),
-                "first_member": 2,
-                "group": unsigned(params.group_width),
-                "slot": 1,
-                "octet": 2,
-                "wide": 1,
-                "ka": 2,
-                "kb": 2,
-                "data": data.ArrayLayout(32, LANES),
-            }
-        )
+        super().__init__({"lanes": data.ArrayLayout(lane, LANES), **access_fields(params)})
 
 
 class ColumnsLayout(data.StructLayout):
     """Up to eight units of B, as whole columns: lane l holds unit l mod kb of column l div kb.
 
     The columns belong to consecutive loading threads j0, j0 + 1, …; column c is for member qa = (first_member + c) mod
-    ka, and for the product register ``register`` + (first_member + c) div ka. If ka columns or more fit, first_member
+    ka, and for the accumulator ``register`` + (first_member + c) div ka. If ka columns or more fit, first_member
     is 0 and their number a multiple of ka. Otherwise (ka ≥ 3 with kb ≥ 3, two columns an item) an item holds a part of
     a step.
     """
@@ -225,7 +201,7 @@ class ColumnsLayout(data.StructLayout):
 
 
 class MultiplyLayout(data.StructLayout):
-    """An mm, as the computing side needs it. One for each job of kind MULTIPLY, in the same order."""
+    """An mm, for the computing side. One for each job of kind MULTIPLY, in the same order."""
 
     def __init__(self, params):
         super().__init__(
@@ -238,26 +214,8 @@ class MultiplyLayout(data.StructLayout):
         )
 
 
-class StepLayout(data.StructLayout):
-    """One broadcast: ka columns of kb units each to all threads."""
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "units": data.ArrayLayout(params.unit_bits, STEP_UNITS),  # unit qa·kb + qb
-                "on": unsigned(4),  # by member qa
-                "register": unsigned(params.reg_width),
-                "type": unsigned(4),
-                "ka": 2,  # as stored
-                "kb": 2,  # as stored
-                "first": 1,  # the first step of an mm: its factors are to be used from here on
-                "last": 1,  # the last one of it; on may be 0
-            }
-        )
-
-
 class FaultLayout(data.StructLayout):
-    """An error record, or with code 0 the absence of one: one for each instruction that ends in a room."""
+    """An error record, or with code 0 the absence of one: one for each instruction that ends in a block."""
 
     def __init__(self, params):
         super().__init__(

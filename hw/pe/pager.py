@@ -18,7 +18,7 @@ from .layouts import PageWriteLayout
 
 __all__ = ["PAGER_TAG", "MoveDoneLayout", "Pager", "PagerOp", "PagerRequestLayout"]
 
-#: Tags of the pager's commands: this plus the number of the page entry. Nobody else uses tags from here on.
+#: Tags of the pager's commands: this plus the number of the page entry. No other command has a tag from here on.
 PAGER_TAG = 0x8000
 
 

@@ -1,4 +1,4 @@
-"""Bits that depend on ka and kb alone: how many threads share a row of C, and how many a product (docs/pe.md, "mm")."""
+"""Bits that depend on ka and kb alone: threads that share a row of C, or an accumulator (docs/pe.md, "mm")."""
 
 from itertools import product
 

@@ -24,18 +24,24 @@ class Staging(wiring.Component):
 
     Members
     -------
-    accesses, checked : streams of AccessLayout, in and out
-        On the way to the registers, combinational. If, in the cycle in which it is accepted, a write is one of
+    accesses : In(stream of AccessLayout)
+    checked : Out(stream of AccessLayout)
+        The same on the way to the registers, combinational. If, in the cycle in which it is accepted, a write is one of
         ``data0`` or a later register and ``busy``, or one of an unknown kind or index to ``put``, its offset is that of
         no register: so it is refused.
-    put : fields of the register, in
+    put : In(packed_layout(_PUT.format))
         Ones that were written, for one cycle.
-    words, page_address : unsigned(32), in
+    words : In(array of DATA_WORDS 32)
         Registers.
-    busy : 1, out
+    page_address : In(32)
+        Register.
+    busy : Out(1)
         Something was put and has not been taken.
-    instructions, segments, pages, pager_requests : streams, out
-        Valid from the cycle after ``put``.
+    instructions : Out(stream of INSTRUCTION_BITS)
+        Valid from the cycle after ``put``, as the others.
+    segments : Out(stream of SegmentWriteLayout)
+    pages : Out(stream of PageWriteLayout)
+    pager_requests : Out(stream of PagerRequestLayout)
     """
 
     def __init__(self, params):

@@ -5,27 +5,31 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from ..bus.axi4_lite import AccessSplit, Axi4LiteBridge, Axi4LiteSignature
+from ..lib.bundle import bundle
 from ..lib.join import join
 from ..smem.barrier_share import BarrierShare
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout
 from ..smem.top import SharedMemory
+from .signatures import ProcessorSignature
 from .top import PE_REGISTER_ADDR_WIDTH
-from .unit import PeUnit, processor_members
+from .unit import PeUnit
 
 __all__ = ["PeSubsystem", "connect_shared_memory"]
 
 
 class PeSubsystem(wiring.Component):
-    """Data path, registers and shared memory; connections only. Pages cannot be moved: nobody takes those commands.
+    """Data path, registers and shared memory; connections only. Pages cannot be moved: those commands go nowhere.
 
     Members
     -------
-    s_axil : Axi4LiteSignature, in
+    s_axil : In(Axi4LiteSignature)
         Registers from address 0 on; shared memory from ``window_address`` on.
-    barriers, barrier_results : streams of BarrierRequestLayout in and BarrierResultLayout out
+    barriers : In(stream of BarrierRequestLayout)
         Barrier operations of processors.
-
-    and those of ``processor_members`` in ``unit.py``.
+    barrier_results : Out(stream of BarrierResultLayout)
+    irq : Out(1)
+        Level.
+    **ProcessorSignature(params).members
 
     Attributes
     ----------
@@ -39,11 +43,12 @@ class PeSubsystem(wiring.Component):
         self.window_address = 1 << self._window_bit
         self.smem = SharedMemory(params.smem, stores=True)
         super().__init__(
-            processor_members(params)
-            | {
+            {
+                **ProcessorSignature(params).members,
                 "s_axil": In(Axi4LiteSignature(self._window_bit + 1)),
                 "barriers": In(stream.Signature(BarrierRequestLayout(params.smem))),
                 "barrier_results": Out(stream.Signature(BarrierResultLayout())),
+                "irq": Out(1),
             }
         )
 
@@ -51,15 +56,11 @@ class PeSubsystem(wiring.Component):
         m = Module()
         m.submodules.pe = pe = PeUnit(self.params)
         m.submodules.smem = smem = self.smem
-        m.submodules.share = share = BarrierShare(self.params.smem, 2)
         m.submodules.bridge = bridge = Axi4LiteBridge(self._window_bit + 1)
         m.submodules.split = split = AccessSplit(self._window_bit)
-
-        for name in ("instructions", "segments", "pages"):
-            join(m, port=flipped(getattr(self, name)), pe=getattr(pe, name))
-        connect_shared_memory(m, pe, smem, share)
-        join(m, barriers=flipped(self.barriers), share=share.requests[1])
-        join(m, share=share.results[1], barrier_results=flipped(self.barrier_results))
+        join(m, pe=pe.processor, processor=flipped(bundle(self, ProcessorSignature(self.params))))
+        connect_shared_memory(m, self, pe, smem)
+        m.d.comb += self.irq.eq(pe.irq)
 
         join(m, s_axil=flipped(self.s_axil), bridge=bridge.axi)
         join(m, bridge=bridge.accesses, split=split.accesses)
@@ -68,22 +69,19 @@ class PeSubsystem(wiring.Component):
         join(m, pe=pe.answers, split=split.low_answers)
         join(m, split=split.high_accesses, smem=smem.host_requests)
         join(m, smem=smem.host_responses, split=split.high_answers)
-        m.d.comb += [
-            self.fault_valid.eq(pe.fault_valid),
-            self.fault.eq(pe.fault),
-            self.halted.eq(pe.halted),
-            self.irq.eq(pe.irq),
-        ]
         return m
 
 
-def connect_shared_memory(m, pe, smem, share):
-    """Connects a ``PeUnit`` to a ``SharedMemory`` with stores; its barrier operations are the first of ``share``."""
-    join(m, pe=pe.reads, smem=smem.reads)
-    join(m, smem=smem.read_data, pe=pe.read_data)
-    join(m, pe=pe.scatter, smem=smem.scatter)
-    join(m, pe=pe.barriers, share=share.requests[0])
-    join(m, share=share.results[0], pe=pe.barrier_results)
+def connect_shared_memory(m, top, pe, smem):
+    """Connects a ``PeUnit``, and the barrier ports of ``top``, to a ``SharedMemory`` with stores."""
+    m.submodules.share = share = BarrierShare(top.params.smem, 2)
+    join(m, pe=pe.smem.reads, smem=smem.reads)
+    join(m, smem=smem.read_data, pe=pe.smem.read_data)
+    join(m, pe=pe.smem.scatter, smem=smem.scatter)
+    join(m, pe=pe.smem.barriers, share=share.requests[0])
+    join(m, share=share.results[0], pe=pe.smem.barrier_results)
+    join(m, barriers=flipped(top.barriers), share=share.requests[1])
+    join(m, share=share.results[1], barrier_results=flipped(top.barrier_results))
     join(m, share=share.merged, smem=smem.barriers)
     join(m, smem=smem.barrier_results, share=share.answers)
-    m.d.comb += [pe.scatter_idle.eq(smem.scatter_idle), pe.bank_conflict.eq(smem.conflict_stb)]
+    m.d.comb += [pe.smem.scatter_idle.eq(smem.scatter_idle), pe.smem.bank_conflict.eq(smem.conflict_stb)]

@@ -1,22 +1,23 @@
 """The processing engine on its own: for designs that bring their own shared memory."""
 
 from amaranth import Module
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, connect, flipped
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, flipped
 
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
 
 from ..bus.axi4_lite import Axi4LiteBridge, Axi4LiteSignature
+from ..bus.commands import command_layout
+from ..lib.bundle import bundle
 from ..lib.join import join
+from .pager import MoveDoneLayout
+from .signatures import ProcessorSignature, SharedMemorySignature
 from .unit import PeUnit
 
 __all__ = ["PE_REGISTER_ADDR_WIDTH", "Pe"]
 
 #: Bits of the byte addresses of the registers.
 PE_REGISTER_ADDR_WIDTH = max(register.offset for register in PE_REGISTERS).bit_length()
-
-#: Members of the unit that lie behind AXI4-Lite.
-_BEHIND = ("accesses", "answers")
 
 
 class Pe(wiring.Component):
@@ -27,30 +28,37 @@ class Pe(wiring.Component):
 
     Members
     -------
-    s_axil : Axi4LiteSignature, in
+    s_axil : In(Axi4LiteSignature(PE_REGISTER_ADDR_WIDTH))
         Registers, at the offsets of ``golden.spec.pe.registers``.
-
-    and those of ``PeUnit``, but for ``accesses`` and ``answers``.
+    smem : Out(SharedMemorySignature)
+    irq : Out(1)
+    page_moves : Out(stream of command_layout())
+    page_moved : In(MoveDoneLayout)
+        As of ``PeUnit``.
+    **ProcessorSignature(params).members
     """
 
     def __init__(self, params):
         self.params = params
-        self._unit = PeUnit(params)
-        self._inner = {name: member for name, member in self._unit.signature.members.items() if name not in _BEHIND}
-        super().__init__(self._inner | {"s_axil": In(Axi4LiteSignature(PE_REGISTER_ADDR_WIDTH))})
+        super().__init__(
+            {
+                **ProcessorSignature(params).members,
+                "s_axil": In(Axi4LiteSignature(PE_REGISTER_ADDR_WIDTH)),
+                "smem": Out(SharedMemorySignature(params)),
+                "irq": Out(1),
+                "page_moves": Out(stream.Signature(command_layout())),
+                "page_moved": In(MoveDoneLayout()),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.unit = unit = self._unit
+        m.submodules.unit = unit = PeUnit(self.params)
         m.submodules.bridge = bridge = Axi4LiteBridge(PE_REGISTER_ADDR_WIDTH)
-        for name, member in self._inner.items():
-            inner, outer = getattr(unit, name), getattr(self, name)
-            if member.is_signature:
-                connect(m, inner=inner, outer=flipped(outer))
-            elif member.flow == In:
-                m.d.comb += inner.eq(outer)
-            else:
-                m.d.comb += outer.eq(inner)
+        join(m, unit=unit.processor, processor=flipped(bundle(self, ProcessorSignature(self.params))))
+        join(m, unit=unit.smem, smem=flipped(self.smem))
+        join(m, unit=unit.page_moves, page_moves=flipped(self.page_moves))
+        m.d.comb += [unit.page_moved.eq(self.page_moved), self.irq.eq(unit.irq)]
         join(m, s_axil=flipped(self.s_axil), bridge=bridge.axi)
         join(m, bridge=bridge.accesses, unit=unit.accesses)
         join(m, unit=unit.answers, bridge=bridge.answers)

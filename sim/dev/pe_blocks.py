@@ -1,11 +1,11 @@
 """The blocks of the processing engine that ``tilewright area`` maps."""
 
+from tilewright.hw.pe.address.address_lanes import AddressLanes
 from tilewright.hw.pe.address.bases import Bases
 from tilewright.hw.pe.address.block_parts import BlockParts
 from tilewright.hw.pe.address.columns import Columns
 from tilewright.hw.pe.address.faults import FaultCollector
 from tilewright.hw.pe.address.items import Items
-from tilewright.hw.pe.address.lane_addresses import AddressLanes
 from tilewright.hw.pe.address.line_directory import LineDirectory
 from tilewright.hw.pe.address.pages import PageTable
 from tilewright.hw.pe.address.store_words import StoreWords

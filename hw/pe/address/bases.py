@@ -3,14 +3,15 @@
 from itertools import pairwise
 
 from amaranth import Cat, Module, Mux, Signal, unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec.pe.segment import MAX_PAGE_LOG2
 
-from ..layouts import BASES_SETS, LANE_READ_LATENCY, LaneReadLayout, SegmentEntryLayout
+from ..layouts import BASES_SETS, LANE_READ_LATENCY, SegmentEntryLayout
 from ..params import LANES
+from ..signatures import LaneReadSignature, ThreadReadSignature
 from .place import Place
 
 __all__ = ["Bases", "BasisLayout"]
@@ -59,24 +60,18 @@ class Bases(wiring.Component):
     Members
     -------
     set : In(range(BASES_SETS))
-        From ``start`` until ``busy`` is low again: the one that is built. With ``enable``: the one that is asked.
+        From ``start`` until ``busy`` is low again: the one that is built. With ``reads.enable``: the one that is read.
     start : In(1)
         Strobe, while not ``busy``: read them again.
     segment : In(SegmentEntryLayout)
-    first : In(unsigned(params.reg_width))
+    first : In(params.reg_width)
         Register of dimension 0.
     by_rows : In(1)
         Dimension 1 is left out of page and offset. Like ``segment`` and ``first``, it holds from ``start`` until
         ``busy`` is low again.
     busy : Out(1)
-    lane_reads : Out(stream of LaneReadLayout)
-    lane_data : In(32), one a lane
-        Answers, ``LANE_READ_LATENCY`` cycles after each handshake.
-    groups : In(unsigned(params.group_width)), one a lane
-    enable : In(1)
-        Ask for thread l of group ``groups[l]``, for each lane l; otherwise ``rows`` stays.
-    rows : Out(BasisLayout), one a lane
-        In the cycle after.
+    lane_reads : Out(LaneReadSignature)
+    reads : In(ThreadReadSignature(params, BasisLayout(params)))
     """
 
     def __init__(self, params):
@@ -94,11 +89,8 @@ class Bases(wiring.Component):
                 "first": In(params.reg_width),
                 "by_rows": In(1),
                 "busy": Out(1),
-                "lane_reads": Out(stream.Signature(LaneReadLayout(params))),
-                "lane_data": In(32).array(LANES),
-                "groups": In(params.group_width).array(LANES),
-                "enable": In(1),
-                "rows": Out(BasisLayout(params)).array(LANES),
+                "lane_reads": Out(LaneReadSignature(params)),
+                "reads": In(ThreadReadSignature(params, BasisLayout(params))),
             }
         )
 
@@ -133,7 +125,7 @@ class Bases(wiring.Component):
             m.submodules[f"place{lane}"] = place = Place(self._params)
             m.d.comb += [
                 place.enable.eq(1),
-                place.coordinate.eq(Mux(counts, self.lane_data[lane][:16], 0)),
+                place.coordinate.eq(Mux(counts, self.lane_reads.data[lane][:16], 0)),
                 place.page_log2.eq(page_log2),
                 place.pages_below.eq(pages_below),
                 place.shift.eq(shift),
@@ -143,7 +135,7 @@ class Bases(wiring.Component):
 
     def _read(self, m):
         """The registers of a group, dimension by dimension, then those of the next."""
-        reads, sent = self.lane_reads, self._under_way[0]
+        reads, sent = self.lane_reads.requests, self._under_way[0]
         dimension, last = Signal(2), Signal()
         m.d.comb += last.eq(dimension == self.segment.rank)
         m.d.sync += [
@@ -176,7 +168,7 @@ class Bases(wiring.Component):
         """Sums what the dimensions of one lane's thread add, and writes it when the last one has come."""
         params = self._params
         placed = self._placed[-1]
-        coordinate = self.lane_data[lane]
+        coordinate = self.lane_reads.data[lane]
         # As old as the shares.
         below = [Signal(name=f"below{lane}_{n}") for n in range(_PLACE_LATENCY)]
         values = [Signal(32, name=f"value{lane}_{n}") for n in range(_PLACE_LATENCY)]
@@ -204,7 +196,7 @@ class Bases(wiring.Component):
             write.addr.eq(Cat(self.set, placed.group)),
             write.data.eq(basis),
             write.en.eq(placed.valid & placed.last),
-            read.addr.eq(Cat(self.set, self.groups[lane])),
-            read.en.eq(self.enable),
-            self.rows[lane].eq(read.data),
+            read.addr.eq(Cat(self.set, self.reads.groups[lane])),
+            read.en.eq(self.reads.enable),
+            self.reads.rows[lane].eq(read.data),
         ]

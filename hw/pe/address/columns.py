@@ -1,4 +1,4 @@
-"""The threads of an item: where the columns or words of each begin, and which are wanted."""
+"""The threads of an item: where the columns or words of each begin, and which are on."""
 
 from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -7,9 +7,9 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec.pe.errors import PeError
 from tilewright.golden.spec.pe.segment import MAX_PAGE_LOG2
 
-from ..layouts import JobKind
+from ..layouts import PREDICATES, JobKind
 from ..params import LANES
-from ..state.predicates import PREDICATES
+from ..signatures import ThreadReadSignature
 from .bases import BasisLayout
 from .items import ItemLayout
 
@@ -22,9 +22,8 @@ class ColumnLayout(data.StructLayout):
     def __init__(self, params):
         super().__init__(
             {
-                "inner": unsigned(
-                    16
-                ),  # coordinate in dimension 0; means something only if inside, like all but the code
+                # Coordinate in dimension 0; means something only if inside, like all but the code.
+                "inner": unsigned(16),
                 "outer": unsigned(16),  # in dimension 1
                 "page": unsigned(params.page_width),  # what the outer dimensions add to its page's number
                 "offset": unsigned(MAX_PAGE_LOG2),  # and to its place in that page, in elements
@@ -52,14 +51,9 @@ class Columns(wiring.Component):
     Members
     -------
     i : In(stream of ItemLayout)
-    groups : Out(unsigned(params.group_width)), one a lane
-        To the read ports of bases and predicates: lane l asks for thread l of group ``groups[l]``.
-    enable : Out(1)
-        They are asked.
-    bases : In(BasisLayout), one a lane
-        In the cycle after, and until they are asked again.
-    predicates : In(8), one a lane
-        Likewise.
+    bases : Out(ThreadReadSignature(params, BasisLayout(params)))
+    predicates : Out(ThreadReadSignature(params, PREDICATES))
+        Read together with the bases.
     o : Out(stream of ColumnsOfItemLayout)
         Registered.
     """
@@ -69,10 +63,8 @@ class Columns(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(ItemLayout(params))),
-                "groups": Out(params.group_width).array(LANES),
-                "enable": Out(1),
-                "bases": In(BasisLayout(params)).array(LANES),
-                "predicates": In(PREDICATES).array(LANES),
+                "bases": Out(ThreadReadSignature(params, BasisLayout(params))),
+                "predicates": Out(ThreadReadSignature(params, PREDICATES)),
                 "o": Out(stream.Signature(ColumnsOfItemLayout(params))),
             }
         )
@@ -80,25 +72,26 @@ class Columns(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         params = self._params
-        asked, asked_valid = Signal(ItemLayout(params)), Signal()
+        read, read_valid = Signal(ItemLayout(params)), Signal()
         added, added_valid = Signal(ItemLayout(params)), Signal()
-        adding, asked_leaves = Signal(), Signal()
+        adding, read_moves = Signal(), Signal()
         m.d.comb += [
             adding.eq(~self.o.valid | self.o.ready),
-            asked_leaves.eq(~added_valid | adding),
-            self.i.ready.eq(~asked_valid | asked_leaves),
-            self.enable.eq(self.i.valid & self.i.ready),
+            read_moves.eq(~added_valid | adding),
+            self.i.ready.eq(~read_valid | read_moves),
         ]
-        for lane, group in enumerate(self.groups):
-            m.d.comb += group.eq((self.i.p.thread >> 3) + (lane < self.i.p.thread[:3]))
+        for reads in (self.bases, self.predicates):
+            m.d.comb += reads.enable.eq(self.i.valid & self.i.ready)
+            for lane, group in enumerate(reads.groups):
+                m.d.comb += group.eq((self.i.p.thread >> 3) + (lane < self.i.p.thread[:3]))
         with m.If(self.i.ready):
-            m.d.sync += [asked_valid.eq(self.i.valid), asked.eq(self.i.p)]
-        with m.If(asked_leaves):
-            m.d.sync += [added_valid.eq(asked_valid), added.eq(asked)]
+            m.d.sync += [read_valid.eq(self.i.valid), read.eq(self.i.p)]
+        with m.If(read_moves):
+            m.d.sync += [added_valid.eq(read_valid), added.eq(read)]
         with m.If(adding):
             m.d.sync += [self.o.valid.eq(added_valid), self.o.p.item.eq(added)]
 
-        begins, takes_part = self._add(m, asked, asked_leaves)
+        begins, takes_part = self._add(m, read, read_moves)
         for column in range(LANES):
             self._judge(m, column, added, begins[column], takes_part[column], adding)
         return m
@@ -106,23 +99,23 @@ class Columns(wiring.Component):
     def _add(self, m, item, moves):
         """Turns the lanes so that column 0 comes first, and adds the immediate."""
         shape = BasisLayout(self._params)
-        rows = list(self.bases)
-        wanted = [~item.job.guard | predicates.bit_select(item.job.predicate, 1) for predicates in self.predicates]
+        rows = list(self.bases.rows)
+        guarded = [~item.job.guard | row.bit_select(item.job.predicate, 1) for row in self.predicates.rows]
         for bit in range(3):
             turned = [Signal(shape, name=f"turned{bit}_{lane}") for lane in range(LANES)]
-            wanted_turned = Signal(LANES, name=f"wanted{bit}")
+            guarded_turned = Signal(LANES, name=f"guarded{bit}")
             distance = item.thread[bit] if bit < len(item.thread) else 0
             for lane in range(LANES):
                 other = (lane + (1 << bit)) % LANES
                 m.d.comb += [
                     turned[lane].eq(Mux(distance, rows[other], rows[lane])),
-                    wanted_turned[lane].eq(Mux(distance, wanted[other], wanted[lane])),
+                    guarded_turned[lane].eq(Mux(distance, guarded[other], guarded[lane])),
                 ]
-            rows, wanted = turned, wanted_turned
+            rows, guarded = turned, guarded_turned
         begins = [Signal(shape, name=f"begin{column}") for column in range(LANES)]
         takes_part = Signal(LANES)
         with m.If(moves):
-            m.d.sync += takes_part.eq(Cat(wanted) & item.present)
+            m.d.sync += takes_part.eq(Cat(guarded) & item.present)
             for begin, row in zip(begins, rows, strict=True):
                 m.d.sync += [begin.eq(row), begin.inner.eq(row.inner + item.imm)]
         return begins, takes_part
@@ -132,7 +125,7 @@ class Columns(wiring.Component):
         job, segment = item.job, item.job.segment
         column = self.o.p.columns[number]
         inside = Signal()  # the first element
-        past_file = Signal()  # the product register
+        past_file = Signal()  # the accumulator
         with m.Switch(job.ka):
             for ka in range(1, 5):
                 with m.Case(ka - 1):

@@ -12,7 +12,7 @@ __all__ = ["ItemLayout", "Items"]
 
 
 class ItemLayout(data.StructLayout):
-    """Up to eight threads in a row, and what is wanted of each: its column, or one of its words."""
+    """Up to eight threads in a row, and what is accessed of each: its column, or one of its words."""
 
     def __init__(self, params):
         super().__init__(
@@ -21,7 +21,7 @@ class ItemLayout(data.StructLayout):
                 # no transposition.
                 "job": JobLayout(params),
                 "imm": unsigned(32),  # with the distance of the word
-                "register": unsigned(17),  # product register of column 0, or register of the word
+                "register": unsigned(17),  # accumulator of column 0, or register of the word
                 "thread": unsigned(params.thread_width),  # of column 0, or lane 0
                 "present": unsigned(LANES),  # threads that there are
                 "first_member": unsigned(2),

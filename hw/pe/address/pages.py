@@ -113,11 +113,11 @@ class TranslationCache(wiring.Component):
 
     Members
     -------
-    numbers : In(array of unsigned(params.page_width))
+    numbers : In(array of LANES params.page_width)
         The page of each lane.
     hits : Out(LANES)
         Lanes whose page is here.
-    pages : Out(array of TranslationLayout)
+    pages : Out(array of LANES TranslationLayout)
         Where it is; zero where it is not here.
     insert : In(1)
         Strobe: ``number`` is at ``page``. It is not here yet.

@@ -5,13 +5,14 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...lib.stream import Queue
-from ..layouts import LANE_READ_LATENCY, JobKind, LaneReadLayout
+from ..layouts import LANE_READ_LATENCY, JobKind
 from ..params import LANES
+from ..signatures import LaneReadSignature
 from .items import ItemLayout
 
 __all__ = ["WORDS_UNDER_WAY", "StoreWords"]
 
-#: Items of STORE that may be between this room and the one that takes the words.
+#: Items of STORE that may be between this block and the one that takes the words.
 WORDS_UNDER_WAY = 16
 
 
@@ -26,10 +27,8 @@ class StoreWords(wiring.Component):
     o : Out(stream of ItemLayout)
         Once ready, it must be ready until it is given an item. Not more than ``WORDS_UNDER_WAY`` items whose
         words are not taken.
-    lane_reads : Out(stream of LaneReadLayout)
-    lane_data : In(32), one a lane
-        Answers, ``LANE_READ_LATENCY`` cycles after each handshake.
-    words : Out(stream of ArrayLayout(32, LANES))
+    lane_reads : Out(LaneReadSignature)
+    words : Out(stream of array of LANES 32)
         In the order of the items.
     reading : Out(1)
         An answer is still to come.
@@ -42,8 +41,7 @@ class StoreWords(wiring.Component):
             {
                 "i": In(stream.Signature(ItemLayout(params))),
                 "o": Out(stream.Signature(ItemLayout(params))),
-                "lane_reads": Out(stream.Signature(LaneReadLayout(params))),
-                "lane_data": In(32).array(LANES),
+                "lane_reads": Out(LaneReadSignature(params)),
                 "words": Out(stream.Signature(words)),
                 "reading": Out(1),
             }
@@ -52,9 +50,9 @@ class StoreWords(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.queue = queue = self._queue
-        item, reads = self.i.p, self.lane_reads
+        item, reads = self.i.p, self.lane_reads.requests
         stores = Signal()
-        asked = Signal(LANE_READ_LATENCY)  # in the cycles before
+        requested = Signal(LANE_READ_LATENCY)  # in the cycles before
         m.d.comb += [
             stores.eq(item.job.kind == JobKind.STORE),
             self.o.p.eq(item),
@@ -63,12 +61,12 @@ class StoreWords(wiring.Component):
             reads.valid.eq(self.i.valid & stores & self.o.ready),
             reads.p.register.eq(item.register),
             reads.p.group.eq(item.thread >> 3),
-            self.reading.eq(asked.any()),
-            queue.i.valid.eq(asked[-1]),
-            queue.i.p.eq(Cat(*self.lane_data)),
+            self.reading.eq(requested.any()),
+            queue.i.valid.eq(requested[-1]),
+            queue.i.p.eq(self.lane_reads.data),
             self.words.p.eq(queue.o.p),
             self.words.valid.eq(queue.o.valid),
             queue.o.ready.eq(self.words.ready),
         ]
-        m.d.sync += asked.eq(Cat(reads.valid & reads.ready, asked))
+        m.d.sync += requested.eq(Cat(reads.valid & reads.ready, requested))
         return m

@@ -7,14 +7,12 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec.pe.errors import PeError
 
 from ...smem.swizzle import chunk_flips
-from ..layouts import NUMBER_BITS, AccessKind, AccessLayout, LinearLayout
+from ..layouts import NUMBER_BITS, AccessKind, AccessLayout, access_fields
 from ..params import LANES
+from .layouts import LinearLayout
 from .pages import PageLayout, TranslationCache, TranslationLayout
 
 __all__ = ["TranslatedLayout", "Translator"]
-
-#: Fields that pass through as they are.
-_SAME = ("kind", "last", "on", "register", "first_member", "group", "slot", "octet", "wide", "ka", "kb", "data")
 
 
 class TranslatedLayout(data.StructLayout):
@@ -67,8 +65,8 @@ class Translator(wiring.Component):
         self.valid = Signal()
         self.pages = Signal(data.ArrayLayout(TranslationLayout(), LANES))
         self.missing = Signal(LANES)
-        self.asked = Signal(unsigned(params.page_width))
-        self.answering = Signal()  # the table shows the page ``asked``
+        self.requested = Signal(unsigned(params.page_width))
+        self.answering = Signal()  # the table shows the page ``requested``
         self.matching = Signal(LANES)  # the lanes that it is the page of
         super().__init__(
             {
@@ -93,7 +91,7 @@ class Translator(wiring.Component):
             self.cache.flush.eq(self.page_written | (accepted & self.i.p.flush)),
         ]
         self._look_up(m, accepted)
-        self._ask(m)
+        self._request(m)
         with m.If(accepted):
             m.d.sync += [self.valid.eq(1), self.held.eq(self.i.p)]
         with m.Elif(leaves):
@@ -105,12 +103,12 @@ class Translator(wiring.Component):
         """The first stage: which of the pages are in the cache."""
         access, cache = self.i.p, self.cache
         reads = Signal()
-        wanted, missing = Signal(LANES), Signal(LANES)
+        needed, missing = Signal(LANES), Signal(LANES)
         m.d.comb += [
             reads.eq((access.kind != AccessKind.PICK) & (access.kind != AccessKind.NOTHING) & access.paged),
-            wanted.eq(Cat(lane.enable & (lane.code == 0) & reads for lane in access.lanes)),
-            missing.eq(Mux(access.flush, wanted, wanted & ~cache.hits)),
-            self.hit.eq(accepted & wanted.any() & ~missing.any()),
+            needed.eq(Cat(lane.enable & (lane.code == 0) & reads for lane in access.lanes)),
+            missing.eq(Mux(access.flush, needed, needed & ~cache.hits)),
+            self.hit.eq(accepted & needed.any() & ~missing.any()),
         ]
         for number, lane in zip(cache.numbers, access.lanes, strict=True):
             m.d.comb += number.eq(lane.entry)
@@ -122,18 +120,18 @@ class Translator(wiring.Component):
                     page.code.eq(Mux(access.paged, found.code, PeError.NONE)),
                 ]
 
-    def _ask(self, m):
+    def _request(self, m):
         """The pages that are missing, from the first lane on; all lanes with the same page get it at once."""
         lookups, cache, page = self.lookups, self.cache, self.page
-        asking, known = Signal(), Signal()
+        requests, known = Signal(), Signal()
         m.d.comb += lookups.valid.eq(self.valid & self.missing.any() & ~self.answering)
         for number in reversed(range(LANES)):
             with m.If(self.missing[number]):
                 m.d.comb += lookups.payload.eq(self.held.lanes[number].entry)
-        m.d.comb += asking.eq(lookups.valid & lookups.ready)
-        m.d.sync += self.answering.eq(asking)
-        with m.If(asking):
-            m.d.sync += self.asked.eq(lookups.payload)
+        m.d.comb += requests.eq(lookups.valid & lookups.ready)
+        m.d.sync += self.answering.eq(requests)
+        with m.If(requests):
+            m.d.sync += self.requested.eq(lookups.payload)
             for number, lane in enumerate(self.held.lanes):
                 m.d.sync += self.matching[number].eq(self.missing[number] & (lane.entry == lookups.payload))
 
@@ -141,7 +139,7 @@ class Translator(wiring.Component):
             known.eq(self.answering & (~page.valid | page.loaded)),
             self.miss.eq(known),
             cache.insert.eq(known),
-            cache.number.eq(self.asked),
+            cache.number.eq(self.requested),
             cache.page.chunk.eq(page.chunk),
         ]
         with m.If(~page.valid):
@@ -162,7 +160,7 @@ class Translator(wiring.Component):
         m.d.comb += reads.eq((held.kind != AccessKind.PICK) & (held.kind != AccessKind.NOTHING))
         with m.If(leaves):
             m.d.sync += self.o.valid.eq(1)
-            m.d.sync += [out.access[name].eq(held[name]) for name in _SAME]
+            m.d.sync += [out.access[name].eq(held[name]) for name in access_fields(self.params)]
             m.d.sync += [out[name].eq(held[name]) for name in ("number", "thread", "fault_register")]
         with m.Elif(self.o.ready):
             m.d.sync += self.o.valid.eq(0)

@@ -8,7 +8,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ...lib.stream import Queue
-from ..layouts import STEP_UNITS, ColumnsLayout, MultiplyLayout, StepLayout
+from ..layouts import ColumnsLayout, MultiplyLayout
+from .layouts import STEP_UNITS, StepLayout
 from .parts import OFFSETS, PartCutter, unit_lanes
 
 __all__ = ["ITEMS", "Broadcaster"]

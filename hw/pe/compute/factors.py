@@ -16,21 +16,21 @@ class FactorFetcher(wiring.Component):
 
     Members
     -------
-    registers : In(stream of register numbers)
+    registers : In(stream of unsigned(params.reg_width))
         First factor register of each mm, in order.
     ready : In(1)
         From the scoreboard: the next mm may read.
     taken : Out(1)
         Strobe to the scoreboard, with the first read.
-    reads : Out(stream of register numbers, always ready)
-    row : In(ArrayLayout(32, T))
+    reads : Out(stream of unsigned(params.reg_width), always ready)
+    row : In(array of params.threads 32)
         One cycle after ``reads``.
     held : Out(1)
     claim : In(1)
         Strobe, only while ``held``: the first step of the mm sets off.
     use : In(1)
         Strobe, two cycles after ``claim``: from the next cycle on, ``o`` holds the factors of this mm.
-    o : Out(ArrayLayout(unit_bits, T))
+    o : Out(array of params.threads params.unit_bits)
         Registered; a factor's first register in the low bits.
     """
 

@@ -1,4 +1,4 @@
-"""Compute: the side of the processing engine that multiplies; columns come in, products go to the register file."""
+"""Compute path: columns come in and are multiplied, results go to the register file."""
 
 from itertools import pairwise
 
@@ -10,14 +10,15 @@ from ...lib.fork import Fork
 from ...lib.stream import Queue
 from ..layouts import ColumnsLayout, MultiplyLayout
 from ..sharing import sharing_code
+from ..signatures import ComputeRegistersSignature, MultiplyOrderSignature
 from .broadcast import Broadcaster
 from .factors import FactorFetcher
 from .spread import Spread, writers
 
-__all__ = ["Compute"]
+__all__ = ["ComputePath"]
 
 
-class _ProductLayout(data.StructLayout):
+class _ResultLayout(data.StructLayout):
     """What is known of a step while it is under way to the register file."""
 
     def __init__(self, params):
@@ -34,22 +35,22 @@ class _ProductLayout(data.StructLayout):
         )
 
 
-class Compute(wiring.Component):
+class ComputePath(wiring.Component):
     """Multiplies the rows of A, in the registers of the threads, with columns of B.
 
-    A step sets off when its product register is not written by a step under way, and, of the first step of an mm, when
-    the factors are there. From then on nothing stops it. In cycles after the one in which it sets off:
+    A step sets off when its accumulator is not written by a step under way, and, of the first step of an mm, when the
+    factors are there. From then on nothing stops it. In cycles after the one in which it sets off:
 
     === ===========================================================================
      1  it is in a register, before it fans out
-     2  units are spread in two stages; products are read
+     2  units are spread in two stages; accumulators are read
      3  the array is fed
      …  ``array.LATENCY`` cycles
      n  results are written to the register file; ``mm_done`` with the last of an mm
     === ===========================================================================
 
     Throughput: one step a cycle, without a bubble between instructions, if an mm has two steps or more, its factors are
-    there, and steps of one product register are ``array.LATENCY`` + 2 apart.
+    there, and steps of one accumulator are ``array.LATENCY`` + 2 apart.
 
     Parameters
     ----------
@@ -62,9 +63,8 @@ class Compute(wiring.Component):
     multiplies : In(stream of MultiplyLayout)
         ``mm_in_flight`` wait.
     columns : In(stream of ColumnsLayout)
-    product_register, product_enable, product_row, factor_reads, factor_row : ports of RegisterFile
-    results_valid, results_register, results_threads, results_data, starved : ports of RegisterFile
-    factors_ready, factors_taken, mm_done : ports of Scoreboard
+    registers : Out(ComputeRegistersSignature)
+    order : Out(MultiplyOrderSignature)
     step : Out(1)
         Strobe: a step sets off that has a column.
     stall_columns : Out(1)
@@ -72,7 +72,7 @@ class Compute(wiring.Component):
     stall_factors : Out(1)
         The first step of an mm waits for factors.
     stall_product : Out(1)
-        A step waits for one before it with the same product register.
+        A step waits for one before it with the same accumulator.
     """
 
     def __init__(self, params, array):
@@ -84,26 +84,13 @@ class Compute(wiring.Component):
         #: Cycles from a step's setting off to its results.
         self.latency = 1 + self.spread.LATENCY + array.LATENCY
         # Element n is the step that set off n + 1 cycles ago.
-        self.stages = [Signal(_ProductLayout(params), name=f"stage{n + 1}") for n in range(self.latency)]
-        row = data.ArrayLayout(32, params.threads)
-        register = unsigned(params.reg_width)
+        self.stages = [Signal(_ResultLayout(params), name=f"stage{n + 1}") for n in range(self.latency)]
         super().__init__(
             {
                 "multiplies": In(stream.Signature(MultiplyLayout(params))),
                 "columns": In(stream.Signature(ColumnsLayout(params))),
-                "product_register": Out(register),
-                "product_enable": Out(1),
-                "product_row": In(row),
-                "factor_reads": Out(stream.Signature(register, always_ready=True)),
-                "factor_row": In(row),
-                "results_valid": Out(1),
-                "results_register": Out(register),
-                "results_threads": Out(params.threads),
-                "results_data": Out(row),
-                "starved": In(1),
-                "factors_ready": In(1),
-                "factors_taken": Out(1),
-                "mm_done": Out(1),
+                "registers": Out(ComputeRegistersSignature(params)),
+                "order": Out(MultiplyOrderSignature()),
                 "step": Out(1),
                 "stall_columns": Out(1),
                 "stall_factors": Out(1),
@@ -118,7 +105,7 @@ class Compute(wiring.Component):
         m.submodules.spread = self.spread
         m.submodules.array = self.array
         connect(m, compute=flipped(self.columns), broadcaster=self.broadcaster.columns)
-        connect(m, factors=self.factors.reads, compute=flipped(self.factor_reads))
+        connect(m, factors=self.factors.reads, registers=flipped(self.registers.factor_reads))
         self._hand_out(m)
         self._set_off(m)
         self._multiply(m)
@@ -138,27 +125,27 @@ class Compute(wiring.Component):
             to_factors.i.valid.eq(fork.o[1].valid),
             to_factors.i.p.eq(fork.o[1].p.ra),
             fork.o[1].ready.eq(to_factors.i.ready),
-            factors.ready.eq(self.factors_ready),
-            factors.row.eq(self.factor_row),
-            self.factors_taken.eq(factors.taken),
+            factors.ready.eq(self.order.factors_ready),
+            factors.row.eq(self.registers.factor_row),
+            self.order.factors_taken.eq(factors.taken),
         ]
 
     def _set_off(self, m):
         steps, factors = self.broadcaster.steps, self.factors
         step = steps.p
-        lacks_factors, lacks_product, goes = Signal(), Signal(), Signal()
-        # Products are read two cycles after a step sets off, and must have been written before.
+        lacks_factors, lacks_accumulator, goes = Signal(), Signal(), Signal()
+        # Accumulators are read two cycles after a step sets off, and must have been written before.
         unwritten = [stage.on.any() & (stage.register == step.register) for stage in self.stages[: self.latency - 2]]
         m.d.comb += [
             lacks_factors.eq(step.first & ~factors.held),
-            lacks_product.eq(step.on.any() & Cat(unwritten).any()),
-            steps.ready.eq(~lacks_factors & ~lacks_product & ~self.starved),
+            lacks_accumulator.eq(step.on.any() & Cat(unwritten).any()),
+            steps.ready.eq(~lacks_factors & ~lacks_accumulator & ~self.registers.starved),
             goes.eq(steps.valid & steps.ready),
             factors.claim.eq(goes & step.first),
             self.step.eq(goes & step.on.any()),
             self.stall_columns.eq(self.broadcaster.busy & ~steps.valid),
             self.stall_factors.eq(steps.valid & lacks_factors),
-            self.stall_product.eq(steps.valid & ~lacks_factors & lacks_product),
+            self.stall_product.eq(steps.valid & ~lacks_factors & lacks_accumulator),
         ]
         first = self.stages[0]
         m.d.sync += [first[name].eq(step[name]) for name in ("register", "ka", "kb", "type")]
@@ -173,30 +160,24 @@ class Compute(wiring.Component):
 
     def _multiply(self, m):
         array, spread, factors, stages = self.array, self.spread, self.factors, self.stages
-        spreading, reading, feeding, finishing, done = (
-            stages[0],
-            stages[1],
-            stages[2],
-            stages[self.latency - 2],
-            stages[self.latency - 1],
-        )
+        spreading, reading, feeding, *_, finishing, done = stages
         m.d.comb += [
             spread.ka.eq(spreading.ka),
             spread.kb.eq(spreading.kb),
-            self.product_register.eq(reading.register),
-            self.product_enable.eq(reading.on.any()),
+            self.registers.accumulator_register.eq(reading.register),
+            self.registers.accumulator_enable.eq(reading.on.any()),
             factors.use.eq(reading.first),
             array.type.eq(feeding.type),
-            array.kb.eq(feeding.kb),
+            array.select.eq(feeding.kb),
             array.a.eq(factors.o),
             array.b.eq(spread.o),
-            array.accumulators.eq(self.product_row),
-            self.results_register.eq(done.register),
-            self.results_data.eq(array.o),
-            self.mm_done.eq(done.last),
+            array.accumulators.eq(self.registers.accumulator_row),
+            self.registers.results_register.eq(done.register),
+            self.registers.results_data.eq(array.o),
+            self.order.mm_done.eq(done.last),
         ]
         code = sharing_code(finishing.ka, finishing.kb)
         m.d.sync += [
-            self.results_valid.eq(finishing.on.any()),
-            self.results_threads.eq(writers(code, finishing.on, self._params.threads)),
+            self.registers.results_valid.eq(finishing.on.any()),
+            self.registers.results_threads.eq(writers(code, finishing.on, self._params.threads)),
         ]

@@ -7,8 +7,8 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..layouts import STEP_UNITS
 from ..sharing import SHARINGS, of_sharing, sharing_code
+from .layouts import STEP_UNITS
 
 __all__ = ["Spread", "writers"]
 
@@ -26,8 +26,8 @@ class Spread(wiring.Component):
     -------
     ka, kb : In(2)
         As stored.
-    units : In(ArrayLayout(unit_bits, STEP_UNITS))
-    o : Out(ArrayLayout(unit_bits, T))
+    units : In(array of STEP_UNITS params.unit_bits)
+    o : Out(array of params.threads params.unit_bits)
         Registered.
     """
 
@@ -74,7 +74,7 @@ class Spread(wiring.Component):
 
 
 def writers(code, on, threads):
-    """Threads that a step writes: the first member of every product of a column that is on, in whole groups.
+    """Threads that a step writes: the first member of every group for a column that is on, in whole groups.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def _has_count(code, count):
 
 
 def _writes(code, thread, threads, member):
-    """Whether the thread holds the products of this member of its group."""
+    """Whether the thread holds the accumulators of this member of its group."""
 
     def writes(ka, kb):
         group, place = divmod(thread, ka * kb)

@@ -44,11 +44,11 @@ class Decoder(wiring.Component):
 
     Members
     -------
-    i : stream of unsigned(128), in
+    i : In(stream of INSTRUCTION_BITS)
         Instructions in program order.
-    o : stream of DecodedLayout, out
+    o : Out(stream of DecodedLayout)
         Registered.
-    accepted : 1, out
+    accepted : Out(1)
         Strobe: an instruction was taken, and counted.
     """
 

@@ -8,7 +8,7 @@ from tilewright.golden.spec.pe.instruction import Operation
 
 from ..layouts import BASES_SETS, JobKind, JobLayout, MultiplyLayout, SegmentEntryLayout
 from .decode import DecodedLayout, instruction_view
-from .scoreboard import RangeLayout
+from .layouts import MultiplyRegistersLayout, RangeLayout
 
 __all__ = ["JobSender"]
 
@@ -22,20 +22,24 @@ class JobSender(wiring.Component):
 
     Members
     -------
-    send : 1, in
+    send : In(1)
         Level, until ``sent``; the other inputs stay meanwhile.
-    decoded, segment_number, segment, bases_set, rebuild, flush : in
-        What the job is made of.
-    moved : RangeLayout, in
-        Products, or registers of ld or st.
-    sent : 1, out
+    decoded : In(DecodedLayout)
+    segment_number : In(params.segment_width)
+    segment : In(SegmentEntryLayout)
+    bases_set : In(range(BASES_SETS))
+    rebuild, flush : In(1)
+        Of the job, as in ``JobLayout``.
+    moved : In(RangeLayout)
+        Accumulators, or registers of ld or st.
+    sent : Out(1)
         In the cycle in which the last part leaves.
-    jobs : stream of JobLayout, out
-    multiplies : stream of MultiplyLayout, out
-    mm_add, mm_products, mm_factors, load_add, load : out
-        Strobes, with registers.
-    mm_ready, load_ready : 1, in
-        One more can be added; high until it is.
+    jobs : Out(stream of JobLayout)
+    multiplies : Out(stream of MultiplyLayout)
+    mm_registers : Out(stream of MultiplyRegistersLayout)
+        Once ready, it must be ready until an mm is added.
+    load_registers : Out(stream of RangeLayout)
+        Likewise.
 
     Attributes
     ----------
@@ -59,27 +63,22 @@ class JobSender(wiring.Component):
                 "sent": Out(1),
                 "jobs": Out(stream.Signature(JobLayout(params))),
                 "multiplies": Out(stream.Signature(MultiplyLayout(params))),
-                "mm_add": Out(1),
-                "mm_ready": In(1),
-                "mm_products": Out(RangeLayout(params)),
-                "mm_factors": Out(RangeLayout(params)),
-                "load_add": Out(1),
-                "load_ready": In(1),
-                "load": Out(RangeLayout(params)),
+                "mm_registers": Out(stream.Signature(MultiplyRegistersLayout(params))),
+                "load_registers": Out(stream.Signature(RangeLayout(params))),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        mm, ld = (instruction_view(operation, self.decoded.word) for operation in (Operation.MM, Operation.LD))
-        is_mm, is_ld, may_send = Signal(), Signal(), Signal()
-        adds = self.mm_add | self.load_add
-        job, multiply = self.jobs, self.multiplies
+        mm = instruction_view(Operation.MM, self.decoded.word)
+        is_mm, is_ld, adds, may_send = Signal(), Signal(), Signal(), Signal()
+        job, multiply, mm_registers, load_registers = self.jobs, self.multiplies, self.mm_registers, self.load_registers
         m.d.comb += [
             is_mm.eq(mm.opcode == Operation.MM),
             is_ld.eq(mm.opcode == Operation.LD),
-            self.mm_add.eq(self.send & is_mm & ~self.added & self.mm_ready),
-            self.load_add.eq(self.send & is_ld & ~self.added & self.load_ready),
+            mm_registers.valid.eq(self.send & is_mm & ~self.added),
+            load_registers.valid.eq(self.send & is_ld & ~self.added),
+            adds.eq((mm_registers.valid & mm_registers.ready) | (load_registers.valid & load_registers.ready)),
             may_send.eq(self.send & (self.added | adds | ~(is_mm | is_ld))),
             job.valid.eq(may_send & ~self.job_sent),
             multiply.valid.eq(may_send & is_mm & ~self.multiply_sent),
@@ -90,7 +89,13 @@ class JobSender(wiring.Component):
             self.job_sent.eq((self.job_sent | (job.valid & job.ready)) & ~self.sent),
             self.multiply_sent.eq((self.multiply_sent | (multiply.valid & multiply.ready)) & ~self.sent),
         ]
+        self._describe(m, mm)
+        return m
 
+    def _describe(self, m, mm):
+        """All payloads."""
+        job, multiply, mm_registers = self.jobs, self.multiplies, self.mm_registers
+        ld = instruction_view(Operation.LD, self.decoded.word)
         with m.Switch(mm.opcode):
             for operation, kind in _KINDS.items():
                 with m.Case(operation):
@@ -115,9 +120,8 @@ class JobSender(wiring.Component):
             multiply.payload.ka.eq(mm.ka),
             multiply.payload.kb.eq(mm.kb),
             multiply.payload.ra.eq(mm.ra),
-            self.mm_products.eq(self.moved),
-            self.mm_factors.first.eq(mm.ra),
-            self.mm_factors.last.eq(mm.ra + self.params.factor_regs - 1),
-            self.load.eq(self.moved),
+            mm_registers.payload.accumulators.eq(self.moved),
+            mm_registers.payload.factors.first.eq(mm.ra),
+            mm_registers.payload.factors.last.eq(mm.ra + self.params.factor_regs - 1),
+            self.load_registers.payload.eq(self.moved),
         ]
-        return m

@@ -6,9 +6,9 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec.pe.instruction import Compare, Source
 
-from ..layouts import LaneReadLayout, LaneWriteLayout
+from ..layouts import LaneWriteLayout, PredicateWriteLayout
 from ..params import LANES
-from ..state.predicates import PREDICATES, PredicateWriteLayout
+from ..signatures import LaneReadSignature, PredicateReadSignature
 
 __all__ = ["LaneOperationLayout", "LaneOps"]
 
@@ -41,17 +41,13 @@ class LaneOps(wiring.Component):
 
     Members
     -------
-    i : stream of LaneOperationLayout, in
+    i : In(stream of LaneOperationLayout)
         Accepted when the operation is done. It comes when no instruction before needs its registers any more.
-    predicate_group : unsigned, out
-    predicate_rows : 8, in, one a lane
-        The predicates of the threads of that group, one cycle later.
-    reads : stream of LaneReadLayout, out
-    lane_data : ArrayLayout(32, LANES), in
-        The answer, exactly two cycles after a read was accepted.
-    moves : stream of LaneWriteLayout, out
+    predicates : Out(PredicateReadSignature)
+    reads : Out(LaneReadSignature)
+    moves : Out(stream of LaneWriteLayout)
         What mov writes.
-    predicate_writes : stream of PredicateWriteLayout, out
+    predicate_writes : Out(stream of PredicateWriteLayout)
         What setp writes. Its values are registered.
     """
 
@@ -60,10 +56,8 @@ class LaneOps(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(LaneOperationLayout(params))),
-                "predicate_group": Out(params.group_width),
-                "predicate_rows": In(PREDICATES).array(LANES),
-                "reads": Out(stream.Signature(LaneReadLayout(params))),
-                "lane_data": In(data.ArrayLayout(32, LANES)),
+                "predicates": Out(PredicateReadSignature(params)),
+                "reads": Out(LaneReadSignature(params)),
                 "moves": Out(stream.Signature(LaneWriteLayout(params))),
                 "predicate_writes": Out(stream.Signature(PredicateWriteLayout(params))),
             }
@@ -82,18 +76,21 @@ class LaneOps(wiring.Component):
         exists, guarded, lanes = Signal(LANES), Signal(LANES), Signal(LANES)
         m.d.comb += [
             exists.eq(Mux(last, (1 << params.threads - LANES * (params.groups - 1)) - 1, (1 << LANES) - 1)),
-            *(guarded[lane].eq(row.bit_select(operation.predicate, 1)) for lane, row in enumerate(self.predicate_rows)),
+            *(
+                guarded[lane].eq(row.bit_select(operation.predicate, 1))
+                for lane, row in enumerate(self.predicates.rows)
+            ),
             lanes.eq(exists & Mux(operation.guard, guarded, -1)),
-            self.predicate_group.eq(next_group),
+            self.predicates.group.eq(next_group),
             self.i.ready.eq(written & last),
         ]
         threads = Signal(data.ArrayLayout(32, LANES))
         m.d.comb += [threads[lane].eq(Cat(Const(lane, 3), group)) for lane in range(LANES)]
 
-        move, write = self.moves, self.predicate_writes
+        reads, move, write = self.reads.requests, self.moves, self.predicate_writes
         m.d.comb += [
-            self.reads.payload.register.eq(operation.register),
-            self.reads.payload.group.eq(group),
+            reads.payload.register.eq(operation.register),
+            reads.payload.group.eq(group),
             move.payload.register.eq(operation.register),
             move.payload.group.eq(group),
             move.payload.lanes.eq(lanes),
@@ -106,7 +103,7 @@ class LaneOps(wiring.Component):
             move.payload.data[lane].eq(Mux(from_thread, threads[lane], operation.imm)) for lane in range(LANES)
         ]
         compares, compared = Signal(), Signal(data.ArrayLayout(32, LANES))
-        m.d.comb += compared.eq(Mux(from_thread, threads, self.lane_data))
+        m.d.comb += compared.eq(Mux(from_thread, threads, self.reads.data))
         m.d.comb += write.payload.values.eq(self._compare(m, compares, compared))
 
         with m.FSM():
@@ -119,8 +116,8 @@ class LaneOps(wiring.Component):
                 with m.If(written & last):
                     m.next = "IDLE"
             with m.State("READ"):
-                m.d.comb += self.reads.valid.eq(~from_thread)
-                with m.If(self.reads.ready | from_thread):
+                m.d.comb += reads.valid.eq(~from_thread)
+                with m.If(reads.ready | from_thread):
                     m.next = "WAIT"
             with m.State("WAIT"):
                 m.next = "COMPARE"
@@ -136,7 +133,7 @@ class LaneOps(wiring.Component):
         return m
 
     def _compare(self, m, compares, compared):
-        """Whether each of what was ``compared`` when ``compares`` was high last is as the operation asks."""
+        """Whether each of what was ``compared`` when ``compares`` was high last compares as the operation says."""
         operation = self.i.payload
         values = Signal(LANES)
         # Two's complement is compared as unsigned with the signs turned over.

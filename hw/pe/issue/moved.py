@@ -1,4 +1,4 @@
-"""Which registers an instruction moves: products, or those of ld, st, mov and setp."""
+"""Which registers an instruction moves: accumulators, or those of ld, st, mov and setp."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -8,20 +8,21 @@ from tilewright.golden.spec.pe.instruction import Operation
 
 from ..layouts import INSTRUCTION_BITS
 from .decode import instruction_view
-from .scoreboard import RangeLayout
+from .layouts import RangeLayout
 
 __all__ = ["MovedRegisters"]
 
 
 class MovedRegisters(wiring.Component):
-    """First and last of them, one cycle after the word. Products past the end of the file count as its last register.
+    """First and last of them, one cycle after the word. Accumulators past the end of the file
+    count as its last register.
 
     Members
     -------
-    word : unsigned(128), in
-        An instruction of which no register but products leaves the file.
-    o : RangeLayout, out
-        Registered. Of an mm all products that it could have, whatever columns are on.
+    word : In(INSTRUCTION_BITS)
+        An instruction of which no register but accumulators leaves the file.
+    o : Out(RangeLayout)
+        Registered. Of an mm all accumulators that it could have, whatever columns are on.
     """
 
     def __init__(self, params):
@@ -32,7 +33,7 @@ class MovedRegisters(wiring.Component):
         m = Module()
         mm, ld = (instruction_view(operation, self.word) for operation in (Operation.MM, Operation.LD))
         threads, limit = self.params.threads, self.params.regs - 1
-        columns = Signal(range(threads + 1))  # products of a thread
+        columns = Signal(range(threads + 1))  # accumulators of a thread
         with m.Switch(mm.ka):
             for ka in range(4):
                 with m.Case(ka):

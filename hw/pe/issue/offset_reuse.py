@@ -32,17 +32,25 @@ class OffsetReuse(wiring.Component):
 
     Members
     -------
-    segment, by_rows, first, last : unsigned, in
-        Of the job to be issued: segment, whether it leaves out dimension 1, first and last offset register.
-    look : 1, in
+    segment : In(params.segment_width)
+        Of the job to be issued, as the next three.
+    by_rows : In(1)
+        It leaves out dimension 1.
+    first, last : In(params.reg_width)
+        Offset registers.
+    look : In(1)
         Strobe: find the job's set.
-    bases_set, rebuild : unsigned, 1, out
-        That set, and that the loading side must read the offsets into it. Registered; until ``look`` is high again.
-    issued : 1, in
+    bases_set : Out(range(BASES_SETS))
+        That set. Registered, as ``rebuild``; until ``look`` is high again.
+    rebuild : Out(1)
+        The loading side must read the offsets into it.
+    issued : In(1)
         Strobe: the job is issued with them.
-    written, written_first, written_last : in
-        Strobe: an instruction writes these registers; in the cycle of ``issued`` it is that job, which reads first.
-    forget : 1, in
+    written : In(1)
+        Strobe: an instruction writes registers; in the cycle of ``issued`` it is that job, which reads first.
+    written_first, written_last : In(params.reg_width)
+        These registers.
+    forget : In(1)
         Strobe: numbers of segments may mean others. It comes before ``issued`` of the same cycle.
     """
 

@@ -1,20 +1,17 @@
 """Scoreboard: which registers instructions under way have still to read or to write."""
 
-from amaranth import Module, Mux, Signal, unsigned
-from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, flipped
 
-__all__ = ["LOADS", "RangeLayout", "Scoreboard"]
+from ...lib.join import join
+from ..signatures import MultiplyOrderSignature
+from .layouts import ClearanceSignature, MultiplyRegistersLayout, RangeLayout
+
+__all__ = ["LOADS", "Scoreboard"]
 
 #: Loads that may be under way.
 LOADS = 4
-
-
-class RangeLayout(data.StructLayout):
-    """Consecutive registers, of all threads."""
-
-    def __init__(self, params):
-        super().__init__({"first": unsigned(params.reg_width), "last": unsigned(params.reg_width)})
 
 
 class _Pending(wiring.Component):
@@ -24,14 +21,11 @@ class _Pending(wiring.Component):
 
     Members
     -------
-    add : In(1)
-        Strobe, only while ``ready``: ``item`` is the youngest from the next cycle on.
-    item : In(shape)
-    ready : Out(1)
-        Depends on the number of items only.
+    i : In(stream of shape)
+        The youngest from the next cycle on. ``ready`` depends on the number of items only.
     remove : In(1)
         Strobe, only while there is an item: the oldest leaves.
-    items : Out(shape).array(depth)
+    items : Out(array of depth shape)
         Valid below ``count``.
     count : Out(range(depth + 1))
     """
@@ -40,9 +34,7 @@ class _Pending(wiring.Component):
         self.depth = depth
         super().__init__(
             {
-                "add": In(1),
-                "item": In(shape),
-                "ready": Out(1),
+                "i": In(stream.Signature(shape)),
                 "remove": In(1),
                 "items": Out(shape).array(depth),
                 "count": Out(range(depth + 1)),
@@ -51,50 +43,40 @@ class _Pending(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        place = Signal.like(self.count)  # where an item that comes is put
-        m.d.comb += [self.ready.eq(self.count != self.depth), place.eq(self.count - self.remove)]
-        m.d.sync += self.count.eq(place + self.add)
+        place, added = Signal.like(self.count), Signal()  # where an item that comes is put
+        m.d.comb += [
+            self.i.ready.eq(self.count != self.depth),
+            added.eq(self.i.valid & self.i.ready),
+            place.eq(self.count - self.remove),
+        ]
+        m.d.sync += self.count.eq(place + added)
         for index, item in enumerate(self.items):
             if index + 1 < self.depth:
                 with m.If(self.remove):
                     m.d.sync += item.eq(self.items[index + 1])
-            with m.If(self.add & (place == index)):
-                m.d.sync += item.eq(self.item)
+            with m.If(added & (place == index)):
+                m.d.sync += item.eq(self.i.p)
         return m
 
 
 class Scoreboard(wiring.Component):
     """Says whether an access to registers would overtake, or be overtaken by, an instruction under way.
 
-    The issuing side asks before it lets an instruction read or write registers, other than the factors and the products
-    of an mm: those wait on the computing side, where all mm pass one after the other. It enters every mm and every load
-    in program order; a load only when its writes are clear. The "token" of a register (docs/pe.md) is set when no
-    pending load writes it.
+    Issue waits for ``clear`` before an instruction reads or writes registers, other than the factors and the
+    accumulators of an mm: those wait on the computing side, where all mm pass one after the other. Every mm and every
+    load is entered in program order; a load only when its writes are clear. The "token" of a register (docs/pe.md) is
+    set when no pending load writes it.
 
-    All strobes and answers are in the same cycle, and tell of what was entered in earlier cycles. ``factors_ready`` is
-    registered: two cycles after ``factors_taken``, or after what it waited for, it speaks of the next mm.
+    All strobes and answers are in the same cycle, and concern what was entered in earlier cycles.
 
     Members
     -------
-    reads_valid, reads : In(1), In(RangeLayout)
-        Registers that the access reads, if valid.
-    writes_valid, writes : In(1), In(RangeLayout)
-    clear : Out(1)
-        Nothing that the access reads is still to be written, nothing that it writes still to be read or written.
-    mm_add : In(1)
-        Strobe, only while ``mm_ready``: an mm is issued with ``mm_products`` and ``mm_factors``.
-    mm_ready : Out(1)
-    mm_products, mm_factors : In(RangeLayout)
-    load_add : In(1)
-        Strobe, only while ``load_ready``: a load that writes ``load`` is issued.
-    load_ready : Out(1)
-    load : In(RangeLayout)
-    factors_ready : Out(1)
-        The oldest mm whose factors are not taken may read them, and then its products.
-    factors_taken : In(1)
-        Strobe, only while ``factors_ready``: they are read from this cycle on, one register a cycle.
-    mm_done : In(1)
-        Strobe: the last product of the oldest mm is written in this cycle.
+    access : In(ClearanceSignature)
+    mm_registers : In(stream of MultiplyRegistersLayout)
+        Of every mm that is issued.
+    load_registers : In(stream of RangeLayout)
+        What every load that is issued writes.
+    compute : In(MultiplyOrderSignature)
     load_done : In(1)
         Strobe: the last word of the oldest load is written in this cycle.
     empty : Out(1)
@@ -103,28 +85,15 @@ class Scoreboard(wiring.Component):
 
     def __init__(self, params):
         self._params = params
-        registers = RangeLayout(params)
-        mm = data.StructLayout({"products": registers, "factors": registers})
-        self.mms = _Pending(mm, params.mm_in_flight)
-        self.loads = _Pending(registers, LOADS)
+        self.mms = _Pending(MultiplyRegistersLayout(params), params.mm_in_flight)
+        self.loads = _Pending(RangeLayout(params), LOADS)
         self.taken = Signal(range(params.mm_in_flight + 1))  # of the oldest mm, so many have taken their factors
         super().__init__(
             {
-                "reads_valid": In(1),
-                "reads": In(registers),
-                "writes_valid": In(1),
-                "writes": In(registers),
-                "clear": Out(1),
-                "mm_add": In(1),
-                "mm_ready": Out(1),
-                "mm_products": In(registers),
-                "mm_factors": In(registers),
-                "load_add": In(1),
-                "load_ready": Out(1),
-                "load": In(registers),
-                "factors_ready": Out(1),
-                "factors_taken": In(1),
-                "mm_done": In(1),
+                "access": In(ClearanceSignature(params)),
+                "mm_registers": In(stream.Signature(MultiplyRegistersLayout(params))),
+                "load_registers": In(stream.Signature(RangeLayout(params))),
+                "compute": In(MultiplyOrderSignature()),
                 "load_done": In(1),
                 "empty": Out(1),
             }
@@ -132,46 +101,42 @@ class Scoreboard(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        access, compute = self.access, self.compute
         m.submodules.mms = mms = self.mms
         m.submodules.loads = loads = self.loads
+        join(m, mm_registers=flipped(self.mm_registers), mms=mms.i)
+        join(m, load_registers=flipped(self.load_registers), loads=loads.i)
         m.d.comb += [
-            mms.add.eq(self.mm_add),
-            mms.item.products.eq(self.mm_products),
-            mms.item.factors.eq(self.mm_factors),
-            mms.remove.eq(self.mm_done),
-            self.mm_ready.eq(mms.ready),
-            loads.add.eq(self.load_add),
-            loads.item.eq(self.load),
+            mms.remove.eq(compute.mm_done),
             loads.remove.eq(self.load_done),
-            self.load_ready.eq(loads.ready),
             self.empty.eq((mms.count == 0) & (loads.count == 0)),
         ]
-        m.d.sync += self.taken.eq(self.taken + self.factors_taken - self.mm_done)
+        m.d.sync += self.taken.eq(self.taken + compute.factors_taken - compute.mm_done)
 
         # An access waits for all mm and loads: each was issued before it.
         reads, writes = Signal(mms.depth + loads.depth), Signal(2 * mms.depth + loads.depth)
         for index, mm in enumerate(mms.items):
             m.d.comb += [
-                reads[index].eq((index < mms.count) & _overlap(self.reads, mm.products)),
-                writes[2 * index].eq((index < mms.count) & _overlap(self.writes, mm.products)),
+                reads[index].eq((index < mms.count) & _overlap(access.reads, mm.accumulators)),
+                writes[2 * index].eq((index < mms.count) & _overlap(access.writes, mm.accumulators)),
                 writes[2 * index + 1].eq(
-                    (index < mms.count) & (index >= self.taken) & _overlap(self.writes, mm.factors)
+                    (index < mms.count) & (index >= self.taken) & _overlap(access.writes, mm.factors)
                 ),
             ]
         for index, load in enumerate(loads.items):
             pending = index < loads.count
             m.d.comb += [
-                reads[mms.depth + index].eq(pending & _overlap(self.reads, load)),
-                writes[2 * mms.depth + index].eq(pending & _overlap(self.writes, load)),
+                reads[mms.depth + index].eq(pending & _overlap(access.reads, load)),
+                writes[2 * mms.depth + index].eq(pending & _overlap(access.writes, load)),
             ]
-        m.d.comb += self.clear.eq(~(self.reads_valid & reads.any()) & ~(self.writes_valid & writes.any()))
+        m.d.comb += access.clear.eq(~(access.reads_valid & reads.any()) & ~(access.writes_valid & writes.any()))
         self._release(m)
         return m
 
     def _release(self, m):
         """The factors of the next mm wait for the mm before it, and it waits for all loads.
 
-        A load that was issued after it cannot stand in its way: its writes were not clear then.
+        A load that was issued after it does not clash: its writes were not clear then.
         """
         mms, loads = self.mms, self.loads
         following = Signal.like(mms.items[0])
@@ -181,13 +146,14 @@ class Scoreboard(wiring.Component):
                 m.d.comb += following.eq(mms.items[index])
         waits = Signal(mms.depth - 1 + 2 * loads.depth)
         for index in range(mms.depth - 1):
-            clashes = _overlap(following.factors, mms.items[index].products)
+            clashes = _overlap(following.factors, mms.items[index].accumulators)
             m.d.comb += waits[index].eq((index < self.taken) & clashes)
         for index, load in enumerate(loads.items):
-            clashes = _overlap(following.factors, load) | _overlap(following.products, load)
+            clashes = _overlap(following.factors, load) | _overlap(following.accumulators, load)
             m.d.comb += waits[mms.depth - 1 + index].eq((index < loads.count) & clashes)
         # Once clear it stays so, until the factors are taken.
-        m.d.sync += self.factors_ready.eq(Mux(self.factors_taken, 0, (self.taken != mms.count) & ~waits.any()))
+        compute = self.compute
+        m.d.sync += compute.factors_ready.eq(Mux(compute.factors_taken, 0, (self.taken != mms.count) & ~waits.any()))
 
 
 def _overlap(one, other):

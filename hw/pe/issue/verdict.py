@@ -25,13 +25,13 @@ class Verdict(wiring.Component):
 
     Members
     -------
-    decoded : DecodedLayout, in
+    decoded : In(DecodedLayout)
         An mm, ld or st of code NONE.
-    is_set, exists : 1, in
+    is_set, exists : In(1)
         Its uniform register is set, and names a segment that exists.
-    segment : SegmentEntryLayout, in
+    segment : In(SegmentEntryLayout)
         That segment.
-    o : VerdictLayout, out
+    o : Out(VerdictLayout)
     """
 
     def __init__(self, params):

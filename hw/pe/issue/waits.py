@@ -28,17 +28,17 @@ class WaitLayout(data.StructLayout):
 class Waits(wiring.Component):
     """Holds each item until what it waits for has happened.
 
-    A barrier is asked again and again, once its answer is there.
+    A barrier is tested again and again, each time after the answer before.
 
     Members
     -------
-    i : stream of WaitLayout, in
+    i : In(stream of WaitLayout)
         Accepted when the wait is over.
-    quiet : 1, in
+    quiet : In(1)
         All instructions before are performed, and their faults recorded.
-    barriers : stream of BarrierRequestLayout, out
-    barrier_results : stream of BarrierResultLayout, in
-    halted : 1, out
+    barriers : Out(stream of BarrierRequestLayout)
+    barrier_results : In(stream of BarrierResultLayout)
+    halted : Out(1)
         Strobe: a halt is accepted.
     """
 

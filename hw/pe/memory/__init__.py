@@ -1,1 +1,1 @@
-"""The memory side: reads of shared memory, what they return, and stores."""
+"""The memory path: reads of shared memory, what they return, and stores."""

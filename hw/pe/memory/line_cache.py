@@ -30,7 +30,7 @@ class RowsLayout(data.StructLayout):
 
 
 class PickLayout(data.StructLayout):
-    """Which columns of a block are wanted: lane l gets unit l mod kb of column l div kb."""
+    """Columns of a block that are picked: lane l gets unit l mod kb of column l div kb."""
 
     def __init__(self):
         super().__init__(
@@ -58,7 +58,7 @@ class LineCache(wiring.Component):
     fill : In(stream of RowsLayout, always ready)
         Octet 0 begins a block: all other rows of it become zero until they come.
     pick : In(PickLayout)
-    units : Out(array of units)
+    units : Out(array of LANES params.unit_bits)
         Of lanes that belong to no whole column: anything.
     """
 

@@ -1,4 +1,4 @@
-"""Memory side: accesses to shared memory, from translated addresses to columns, registers and stored bytes."""
+"""Memory path: accesses to shared memory, from translated addresses to columns, registers and stored bytes."""
 
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
@@ -17,7 +17,7 @@ __all__ = ["MemoryPath"]
 
 
 class MemoryPath(wiring.Component):
-    """Reader, read_return, line cache and stores, connected. Accesses have their effects in order.
+    """Reader, read return, line cache and store merger, connected. Accesses have their effects in order.
 
     Latency: from access to column 4 cycles, from PICK 2. Throughput: one access a cycle without bank conflicts.
 
@@ -30,8 +30,9 @@ class MemoryPath(wiring.Component):
     loads : Out(stream of LaneWriteLayout)
     load_done : Out(1)
         High for one cycle when the last word of a LOAD has been taken, once for each ``last`` of LOAD and NOTHING.
-    reads, read_data : Out(stream of smem.layouts.ReadLayout), In(stream of smem.layouts.read_data_layout())
-    scatter : Out(stream of smem.layouts.ScatterWriteLayout)
+    reads : Out(stream of ReadLayout)
+    read_data : In(stream of read_data_layout())
+    scatter : Out(stream of ScatterWriteLayout)
     scatter_idle : In(1)
         Of the shared memory: what it has accepted can be read.
     stores_idle : Out(1)

@@ -21,12 +21,12 @@ class ReadReturn(wiring.Component):
     Members
     -------
     tags : In(stream of TagLayout)
-    read_data : In(stream of smem.layouts.read_data_layout())
+    read_data : In(stream of read_data_layout())
         One answer for each tag with ``reads``.
     fill : Out(stream of RowsLayout, always ready)
     pick : Out(PickLayout)
-    units : In(array of units)
-        What ``pick`` asks for, in the same cycle.
+    units : In(array of LANES params.unit_bits)
+        Those of ``pick``, in the same cycle.
     columns : Out(stream of ColumnsLayout)
         Registered. One item for each COLUMNS and PICK.
     loads : Out(stream of LaneWriteLayout)
@@ -56,21 +56,21 @@ class ReadReturn(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         tag = self.tags.payload
-        here, room, land = Signal(), Signal(), Signal()  # chunks have come; there is room for them; both
+        here, free, moves = Signal(), Signal(), Signal()  # chunks have come; there is space for them; both
         m.d.comb += [
             here.eq(self.tags.valid & (~tag.reads | self.read_data.valid)),
-            land.eq(here & room),
-            self.tags.ready.eq(land),
-            self.read_data.ready.eq(self.tags.valid & tag.reads & room),
+            moves.eq(here & free),
+            self.tags.ready.eq(moves),
+            self.read_data.ready.eq(self.tags.valid & tag.reads & free),
         ]
         for_columns = (tag.kind == AccessKind.COLUMNS) | (tag.kind == AccessKind.PICK)
         for_loads = (tag.kind == AccessKind.LOAD) | (tag.kind == AccessKind.NOTHING)
-        columns_free = self._columns(m, land & for_columns)
-        loads_free = self._loads(m, land & for_loads)
-        m.d.comb += room.eq((~for_columns | columns_free) & (~for_loads | loads_free))
+        columns_free = self._columns(m, moves & for_columns)
+        loads_free = self._loads(m, moves & for_loads)
+        m.d.comb += free.eq((~for_columns | columns_free) & (~for_loads | loads_free))
 
         m.d.comb += [
-            self.fill.valid.eq(land & (tag.kind == AccessKind.FILL)),
+            self.fill.valid.eq(moves & (tag.kind == AccessKind.FILL)),
             self.fill.payload.slot.eq(tag.slot),
             self.fill.payload.octet.eq(tag.octet),
             self.fill.payload.enable.eq(Cat(lane.enable for lane in tag.lanes)),
@@ -82,13 +82,13 @@ class ReadReturn(wiring.Component):
         ]
         return m
 
-    def _columns(self, m, land):
+    def _columns(self, m, moves):
         """The register for columns; returns whether it is free."""
         tag, columns, unit_bytes = self.tags.payload, self.columns, self._params.unit_bytes
         free = Signal(name="columns_free")
         m.d.comb += free.eq(~columns.valid | columns.ready)
         with m.If(free):
-            m.d.sync += columns.valid.eq(land)
+            m.d.sync += columns.valid.eq(moves)
             for name in ("on", "register", "first_member", "last"):
                 m.d.sync += columns.payload[name].eq(tag[name])
             for index in range(LANES):
@@ -96,7 +96,7 @@ class ReadReturn(wiring.Component):
                 m.d.sync += columns.payload.units[index].eq(Mux(tag.kind == AccessKind.PICK, self.units[index], unit))
         return free
 
-    def _loads(self, m, land):
+    def _loads(self, m, moves):
         """The register for loaded words, which ends of instructions go through too; returns whether it is free."""
         tag, loads = self.tags.payload, self.loads
         full, some, last = Signal(), Signal(), Signal()  # it holds something; a word; the instruction's end
@@ -109,7 +109,7 @@ class ReadReturn(wiring.Component):
         ]
         with m.If(free):
             m.d.sync += [
-                full.eq(land),
+                full.eq(moves),
                 some.eq((tag.kind == AccessKind.LOAD) & tag.on.any()),
                 last.eq(tag.last),
                 loads.payload.register.eq(tag.register),

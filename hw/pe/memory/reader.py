@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 
 from ...lib.stream import Queue, SkidBuffer
 from ...smem.layouts import ReadLayout
-from ..layouts import AccessKind, AccessLayout
+from ..layouts import AccessKind, AccessLayout, access_fields
 from ..params import LANES
 from .store_merger import StoreWordsLayout
 
@@ -17,25 +17,20 @@ __all__ = ["Reader", "TagLayout"]
 _TAGS = 8
 
 
+def _tag_fields(params):
+    return {name: shape for name, shape in access_fields(params).items() if name not in ("ka", "data")}
+
+
 class TagLayout(data.StructLayout):
-    """What is to be done with the chunks that were read; the fields mean what they do in ``AccessLayout``."""
+    """What is to be done with the chunks that were read, of an access that is no STORE."""
 
     def __init__(self, params):
         lane = data.StructLayout({"enable": 1, "byte": unsigned(4), "keep": unsigned(8)})
         super().__init__(
             {
                 "reads": 1,  # chunks come; otherwise there is none to wait for
-                "kind": unsigned(3),  # AccessKind, but for STORE
-                "last": 1,
                 "lanes": data.ArrayLayout(lane, LANES),
-                "on": unsigned(LANES),
-                "register": unsigned(params.reg_width),
-                "first_member": 2,
-                "group": unsigned(params.group_width),
-                "slot": 1,
-                "octet": 2,
-                "wide": 1,
-                "kb": 2,
+                **_tag_fields(params),
             }
         )
 
@@ -51,7 +46,7 @@ class Reader(wiring.Component):
     Members
     -------
     accesses : In(stream of AccessLayout)
-    reads : Out(stream of smem.layouts.ReadLayout)
+    reads : Out(stream of ReadLayout)
         Registered.
     tags : Out(stream of TagLayout)
         One an access that is no STORE, in order; those with ``reads`` belong to the answers. Registered.
@@ -109,7 +104,7 @@ class Reader(wiring.Component):
             tags.i.payload.reads.eq(read),
             self.stores.payload.last.eq(access.last),
         ]
-        for field in ("kind", "last", "on", "register", "first_member", "group", "slot", "octet", "wide", "kb"):
+        for field in _tag_fields(self._params):
             m.d.comb += tags.i.payload[field].eq(access[field])
         for tag, word, lane, value in zip(
             tags.i.payload.lanes, self.stores.payload.lanes, access.lanes, access.data, strict=True

@@ -42,7 +42,7 @@ class StoreMerger(wiring.Component):
     Members
     -------
     i : In(stream of StoreWordsLayout)
-    o : Out(stream of smem.layouts.ScatterWriteLayout)
+    o : Out(stream of ScatterWriteLayout)
         From registers.
     idle : Out(1)
         Nothing waits to be written.
@@ -67,14 +67,12 @@ class StoreMerger(wiring.Component):
         some = Signal(LANES)  # lanes with a byte to be written
         leaving = Signal(LANES)  # lanes that are being written
 
-        wanted, moved = (
-            Signal(LANES),
-            Signal(LANES),
-        )  # lanes with a word; and those of them in another chunk than before
+        # Lanes with a word; and those of them in another chunk than before.
+        written, moved = Signal(LANES), Signal(LANES)
         for lane, word in enumerate(words.lanes):
             m.d.comb += [
-                wanted[lane].eq(word.strobe.any()),
-                moved[lane].eq(wanted[lane] & some[lane] & (word.chunk != chunks[lane])),
+                written[lane].eq(word.strobe.any()),
+                moved[lane].eq(written[lane] & some[lane] & (word.chunk != chunks[lane])),
             ]
         take = Signal()
         m.d.comb += [
@@ -94,13 +92,13 @@ class StoreMerger(wiring.Component):
                 m.d.sync += [leaving.eq(0), some.eq(some & ~leaving)]
         with m.Elif(take):
             ended = Cat(word.word == _LAST_WORD for word in words.lanes)
-            m.d.sync += some.eq(some | wanted)
-            m.d.sync += leaving.eq((some | wanted) & (ended & wanted | words.last.replicate(LANES)))
+            m.d.sync += some.eq(some | written)
+            m.d.sync += leaving.eq((some | written) & (ended & written | words.last.replicate(LANES)))
         with m.Elif(self.i.valid):
             m.d.sync += leaving.eq(moved)
 
         for lane, word in enumerate(words.lanes):
-            with m.If(take & wanted[lane]):
+            with m.If(take & written[lane]):
                 m.d.sync += chunks[lane].eq(word.chunk)
                 for place in range(_LAST_WORD + 1):
                     here = word.word == place

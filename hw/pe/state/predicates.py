@@ -1,51 +1,28 @@
 """The predicates of the threads."""
 
-from amaranth import Cat, Module, Signal, unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth import Cat, Module, Signal
+from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
 
+from ..layouts import PREDICATES, PredicateWriteLayout
 from ..params import LANES
+from ..signatures import PredicateReadSignature, ThreadReadSignature
 
-__all__ = ["PREDICATES", "PredicateFile", "PredicateWriteLayout"]
-
-#: Predicates of a thread.
-PREDICATES = 8
-
-
-class PredicateWriteLayout(data.StructLayout):
-    """Sets one predicate of threads of a group."""
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "predicate": unsigned(3),
-                "group": unsigned(params.group_width),
-                "lanes": unsigned(LANES),  # threads whose predicate is written
-                "values": unsigned(LANES),
-            }
-        )
+__all__ = ["PredicateFile"]
 
 
 class PredicateFile(wiring.Component):
     """Eight predicates of every thread, in a memory for each lane of the groups.
 
-    A write in one cycle is seen by reads asked for in the next. Reads take one cycle, writes are always accepted.
+    A write in one cycle is seen by reads of the next. Reads take one cycle, writes are always accepted.
 
     Members
     -------
     writes : In(stream of PredicateWriteLayout)
         Always ready.
-    groups : In(unsigned(params.group_width)), one a lane
-        The sequencer's read port: lane l asks for thread l of group ``groups[l]``.
-    enable : In(1)
-        The sequencer asks; otherwise ``rows`` stays.
-    rows : Out(8), one a lane
-        The predicates of that thread, in the cycle after.
-    issue_group : In(unsigned(params.group_width))
-        The read port of the issuing room.
-    issue_rows : Out(8), one a lane
-        In the cycle after.
+    reads : In(ThreadReadSignature(params, PREDICATES))
+    issue_reads : In(PredicateReadSignature)
     """
 
     def __init__(self, params):
@@ -53,11 +30,8 @@ class PredicateFile(wiring.Component):
         super().__init__(
             {
                 "writes": In(stream.Signature(PredicateWriteLayout(params))),
-                "groups": In(unsigned(params.group_width)).array(LANES),
-                "enable": In(1),
-                "rows": Out(PREDICATES).array(LANES),
-                "issue_group": In(params.group_width),
-                "issue_rows": Out(PREDICATES).array(LANES),
+                "reads": In(ThreadReadSignature(params, PREDICATES)),
+                "issue_reads": In(PredicateReadSignature(params)),
             }
         )
 
@@ -74,10 +48,10 @@ class PredicateFile(wiring.Component):
                 write.addr.eq(writes.group),
                 write.data.eq(Cat(writes.values[lane]).replicate(PREDICATES)),
                 write.en.eq(chosen & (self.writes.valid & writes.lanes[lane]).replicate(PREDICATES)),
-                read.addr.eq(self.groups[lane]),
-                read.en.eq(self.enable),
-                self.rows[lane].eq(read.data),
-                issue_read.addr.eq(self.issue_group),
-                self.issue_rows[lane].eq(issue_read.data),
+                read.addr.eq(self.reads.groups[lane]),
+                read.en.eq(self.reads.enable),
+                self.reads.rows[lane].eq(read.data),
+                issue_read.addr.eq(self.issue_reads.group),
+                self.issue_reads.rows[lane].eq(issue_read.data),
             ]
         return m

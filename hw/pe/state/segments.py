@@ -1,15 +1,16 @@
-"""The segment table: segments are judged and prepared once, when they are written (docs/pe.md, "Logical addresses")."""
+"""The segment table: segments are checked once, when they are written (docs/pe.md, "Logical addresses")."""
 
 from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.data import View
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
 
 from tilewright.golden.spec.pe.segment import MAX_PAGE_LOG2, SEGMENT, SegmentElement
 
 from ...lib.formats import packed_layout
 from ..layouts import SegmentEntryLayout, SegmentWriteLayout
+from ..signatures import SegmentReadSignature
 
 __all__ = ["SegmentTable"]
 
@@ -21,16 +22,13 @@ class SegmentTable(wiring.Component):
     """Segments with what is derived from them. A wrong one is written too, with ``good`` 0.
 
     A write takes six cycles from the one in which it is first seen to its handshake, that one included, and is seen by
-    reads asked for from the next cycle on. After a reset all entries are wrong: they are cleared one by one,
+    reads from the next cycle on. After a reset all entries are wrong: they are cleared one by one,
     ``params.segments`` cycles long, in which writes wait and reads find what is not good.
 
     Members
     -------
     writes : In(stream of SegmentWriteLayout)
-    number : In(params.segment_width)
-        Of the segment to be read, in any cycle.
-    entry : Out(SegmentEntryLayout)
-        One cycle later.
+    read : In(SegmentReadSignature)
     """
 
     def __init__(self, params):
@@ -38,8 +36,7 @@ class SegmentTable(wiring.Component):
         super().__init__(
             {
                 "writes": In(stream.Signature(SegmentWriteLayout(params))),
-                "number": In(params.segment_width),
-                "entry": Out(SegmentEntryLayout(params)),
+                "read": In(SegmentReadSignature(params)),
             }
         )
 
@@ -71,11 +68,11 @@ class SegmentTable(wiring.Component):
             write.en.eq(clearing | done),
             write.addr.eq(Mux(clearing, cleared, self.writes.p.index)),
             write.data.eq(Mux(clearing, 0, entry.as_value())),
-            read.addr.eq(self.number),
-            self.entry.eq(read.data),
+            read.addr.eq(self.read.number),
+            self.read.entry.eq(read.data),
         ]
         with m.If(was_clearing):
-            m.d.comb += self.entry.good.eq(0)
+            m.d.comb += self.read.entry.good.eq(0)
         return m
 
     def _copy(self, m, segment, entry):

@@ -12,15 +12,16 @@ class UniformRegisters(wiring.Component):
 
     Members
     -------
-    write, value : 1, unsigned(32), in
+    write : In(1)
         Strobe: register ``number`` names segment ``value`` from the next cycle on.
-    number : unsigned, in
+    value : In(32)
+    number : In(range(params.uniform_regs))
         Of a register that exists.
-    is_set : 1, out
+    is_set : Out(1)
         It was written. Combinational, as the others.
-    exists : 1, out
+    exists : Out(1)
         There is a segment of that number.
-    segment : unsigned, out
+    segment : Out(params.segment_width)
         The segment, if it exists.
     """
 

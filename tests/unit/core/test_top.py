@@ -14,6 +14,7 @@ from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.core import CORE_PRESETS, Core
 from tilewright.sim.asm.pe.assembler import assemble_program
 from tilewright.sim.compare.core_product import CoreProduct
+from tilewright.sim.pysim.axi_lite import read_word, write_word
 from tilewright.sim.pysim.axi_memory import AxiMemory
 from tilewright.sim.pysim.simulate import simulate
 from tilewright.sim.pysim.streams import receive, send
@@ -31,42 +32,18 @@ PROGRAM = """
 OFFSETS = {register.name: register.offset for register in PE_REGISTERS}
 
 
-async def read(ctx, axi, address):
-    ctx.set(axi.araddr, address)
-    ctx.set(axi.arvalid, 1)
-    ctx.set(axi.rready, 1)
-    await ctx.tick().until(axi.arready)
-    ctx.set(axi.arvalid, 0)
-    data, response = await ctx.tick().sample(axi.rdata, axi.rresp).until(axi.rvalid)
-    return data, Response(response)
-
-
-async def write(ctx, axi, address, word):
-    ctx.set(axi.awaddr, address)
-    ctx.set(axi.wdata, word)
-    ctx.set(axi.wstrb, 15)
-    ctx.set(axi.awvalid, 1)
-    ctx.set(axi.wvalid, 1)
-    ctx.set(axi.bready, 1)
-    await ctx.tick().until(axi.awready)
-    ctx.set(axi.awvalid, 0)
-    ctx.set(axi.wvalid, 0)
-    (response,) = await ctx.tick().sample(axi.bresp).until(axi.bvalid)
-    assert Response(response) == Response.OKAY
-
-
 def test_registers_and_window():
     dut = Core(PARAMS)
     beyond = dut.pe_address | 1 << 11
 
     async def processor(ctx):
         axi = dut.s_axil
-        assert await read(ctx, axi, 0) == (TMAU_ID_VALUE, Response.OKAY)
-        assert await read(ctx, axi, dut.pe_address) == (PE_ID_VALUE, Response.OKAY)
-        assert (await read(ctx, axi, dut.pe_address + OFFSETS["params3"]))[0] == PARAMS.smem.size_bytes
-        assert (await read(ctx, axi, beyond))[1] == Response.SLVERR
-        await write(ctx, axi, dut.window_address + PARAMS.smem.size_bytes - 4, 0x12345678)
-        assert await read(ctx, axi, dut.window_address + PARAMS.smem.size_bytes - 4) == (0x12345678, Response.OKAY)
+        assert await read_word(ctx, axi, 0) == (TMAU_ID_VALUE, Response.OKAY)
+        assert await read_word(ctx, axi, dut.pe_address) == (PE_ID_VALUE, Response.OKAY)
+        assert (await read_word(ctx, axi, dut.pe_address + OFFSETS["params3"]))[0] == PARAMS.smem.size_bytes
+        assert (await read_word(ctx, axi, beyond))[1] == Response.SLVERR
+        await write_word(ctx, axi, dut.window_address + PARAMS.smem.size_bytes - 4, 0x12345678)
+        assert await read_word(ctx, axi, dut.window_address + PARAMS.smem.size_bytes - 4) == (0x12345678, Response.OKAY)
 
     simulate(dut, processor)
 
@@ -161,11 +138,11 @@ def test_page_comes_by_request():
 
     async def processor(ctx):
         axi = dut.s_axil
-        await write(ctx, axi, dut.pe_address + OFFSETS["page_address"], 512)
+        await write_word(ctx, axi, dut.pe_address + OFFSETS["page_address"], 512)
         for index in range(16):
-            await write(ctx, axi, dut.pe_address + OFFSETS[f"data{index}"], move >> 32 * index & 0xFFFFFFFF)
+            await write_word(ctx, axi, dut.pe_address + OFFSETS[f"data{index}"], move >> 32 * index & 0xFFFFFFFF)
         assert not shared_memory(ctx, dut).any()
-        await write(ctx, axi, dut.pe_address + OFFSETS["put"], Put.PAGE_IN | 3 << 16)
+        await write_word(ctx, axi, dut.pe_address + OFFSETS["put"], Put.PAGE_IN | 3 << 16)
         await ctx.tick().until(dut.halted)
         assert (shared_memory(ctx, dut)[512:640] == page).all()
         await send(ctx, dut.commands, [command_word(Opcode.WAIT_ALL, tag=5)])

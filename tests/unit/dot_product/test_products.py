@@ -35,7 +35,7 @@ def flags_of(negative, infinite, nan):
 
 
 def assert_flags(flags, expected):
-    # Of what is NaN nobody asks the sign, nor whether it is infinite.
+    # Of what is NaN neither the sign matters, nor whether it is infinite.
     names = ["nan"] if expected["nan"] else expected
     assert {name: flags[name] for name in names} == {name: expected[name] for name in names}
 

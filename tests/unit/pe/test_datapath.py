@@ -1,4 +1,4 @@
-"""All rooms on a shared memory: whole programs against the golden machine, with pauses at every port."""
+"""All blocks on a shared memory: whole programs against the golden machine, with pauses at every port."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ PARAMS = PE_PRESETS["unit"]
 
 
 class OnSharedMemory(Elaboratable):
-    """A core beside the memory that its program lies in; nobody else uses the barriers."""
+    """A core beside the memory that its program lies in; nothing else uses the barriers."""
 
     def __init__(self):
         self.core = PeDatapath(PARAMS)
@@ -29,9 +29,10 @@ class OnSharedMemory(Elaboratable):
         m = Module()
         m.submodules.core = core = self.core
         m.submodules.smem = smem = self.smem
-        for source, sink in ((core.reads, smem.reads), (smem.read_data, core.read_data), (core.scatter, smem.scatter)):
+        port = core.smem
+        for source, sink in ((port.reads, smem.reads), (smem.read_data, port.read_data), (port.scatter, smem.scatter)):
             m.d.comb += [sink.p.eq(source.p), sink.valid.eq(source.valid), source.ready.eq(sink.ready)]
-        m.d.comb += core.scatter_idle.eq(smem.scatter_idle)
+        m.d.comb += port.scatter_idle.eq(smem.scatter_idle)
         return m
 
 
@@ -59,7 +60,7 @@ def test_a_product(mode, kind):
         await send(ctx, core.instructions, program.words, idle=stalls["idle"], seed=SEED)
         while not ctx.get(core.idle) or len(reports) < len(program.words):
             if ctx.get(core.halted):
-                await ctx.tick()  # to hear what was accepted in this cycle
+                await ctx.tick()  # to see what was accepted in this cycle
                 assert len(reports) >= len(program.words) - 1  # all but its own
             await ctx.tick()
         lines = [[ctx.get(memory.data[row]) for memory in memories] for row in range(PARAMS.smem.rows)]

@@ -6,6 +6,7 @@ from tilewright.golden.spec.pe.instruction import Operation, Source
 from tilewright.golden.spec.pe.segment import SEGMENT, SegmentElement
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.pe.subsystem import PeSubsystem
+from tilewright.sim.pysim.axi_lite import read_word
 from tilewright.sim.pysim.simulate import simulate
 from tilewright.sim.pysim.streams import receive, send
 
@@ -23,21 +24,12 @@ PROGRAM = [
 
 def test_wait_store_and_read_over_the_window():
     dut = PeSubsystem(PE_PRESETS["unit"])
-    axi, reports, halts = dut.s_axil, [], []
+    reports, halts = [], []
 
     async def operate(ctx, op, value):
         await send(ctx, dut.barriers, [{"op": op, "address": BARRIER, "value": value}])
         (result,), _ = await receive(ctx, dut.barrier_results, 1)
         assert not result.error
-
-    async def read(ctx, address):
-        ctx.set(axi.araddr, address)
-        ctx.set(axi.arvalid, 1)
-        ctx.set(axi.rready, 1)
-        await ctx.tick().until(axi.arready)
-        ctx.set(axi.arvalid, 0)
-        (data,) = await ctx.tick().sample(axi.rdata).until(axi.rvalid)
-        return data
 
     async def run(ctx):
         await operate(ctx, BarrierOp.INIT, 1)
@@ -50,7 +42,7 @@ def test_wait_store_and_read_over_the_window():
         while not halts:
             await ctx.tick()
         threads = dut.params.threads
-        words = [await read(ctx, dut.window_address + STORED + 4 * index) for index in range(8)]
+        words = [(await read_word(ctx, dut.s_axil, dut.window_address + STORED + 4 * index))[0] for index in range(8)]
         assert words == [0x1234] * threads + [0] * (8 - threads)
 
     async def watch(ctx):

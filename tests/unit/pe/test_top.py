@@ -9,11 +9,12 @@ from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.pe.pager import PAGER_TAG
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.pe.top import Pe
+from tilewright.sim.pysim.axi_lite import read_word, write_word
 from tilewright.sim.pysim.simulate import simulate
 from tilewright.sim.pysim.streams import receive, send
 
-TMAU_REGISTERS = {register.name: register for register in PE_REGISTERS}
-PUT_BUSY = TMAU_REGISTERS["status"].format.pack(put_busy=1)
+REGISTERS = {register.name: register for register in PE_REGISTERS}
+PUT_BUSY = REGISTERS["status"].format.pack(put_busy=1)
 
 
 class Driver:
@@ -23,28 +24,13 @@ class Driver:
         self.ctx, self.axi = ctx, axi
 
     async def read(self, name):
-        ctx, axi = self.ctx, self.axi
-        ctx.set(axi.araddr, TMAU_REGISTERS[name].offset)
-        ctx.set(axi.arvalid, 1)
-        ctx.set(axi.rready, 1)
-        await ctx.tick().until(axi.arready)
-        ctx.set(axi.arvalid, 0)
-        data, response = await ctx.tick().sample(axi.rdata, axi.rresp).until(axi.rvalid)
+        data, response = await read_word(self.ctx, self.axi, REGISTERS[name].offset)
         assert response == Response.OKAY
         return data
 
     async def write(self, name, **fields):
-        ctx, axi = self.ctx, self.axi
-        ctx.set(axi.awaddr, TMAU_REGISTERS[name].offset)
-        ctx.set(axi.wdata, TMAU_REGISTERS[name].format.pack(**fields))
-        ctx.set(axi.wstrb, 15)
-        for valid in (axi.awvalid, axi.wvalid, axi.bready):
-            ctx.set(valid, 1)
-        await ctx.tick().until(axi.awready & axi.wready)
-        ctx.set(axi.awvalid, 0)
-        ctx.set(axi.wvalid, 0)
-        (response,) = await ctx.tick().sample(axi.bresp).until(axi.bvalid)
-        assert response == Response.OKAY
+        register = REGISTERS[name]
+        await write_word(self.ctx, self.axi, register.offset, register.format.pack(**fields))
 
     async def put(self, kind, word, words, index=0):
         for number in range(words):
@@ -62,20 +48,20 @@ def test_program_and_page_over_registers_alone():
 
     async def run(ctx):
         driver = Driver(ctx, dut.s_axil)
-        ctx.set(dut.scatter_idle, 1)
+        ctx.set(dut.smem.scatter_idle, 1)
         await driver.write("irq_enable", halt=1)
         for word in program:
             assert not ctx.get(dut.irq)
             await driver.put(Put.INSTRUCTION, word, 4)
         await ctx.tick().until(dut.irq)
-        assert await driver.read("error") == TMAU_REGISTERS["error"].format.pack(code=PeError.UNIFORM, register=5)
+        assert await driver.read("error") == REGISTERS["error"].format.pack(code=PeError.UNIFORM, register=5)
         assert await driver.read("error_number") == 1
         assert await driver.read("instructions") == len(program)
 
         await send(ctx, dut.instructions, program[:1])
-        ctx.set(dut.bank_conflict, 1)
+        ctx.set(dut.smem.bank_conflict, 1)
         await ctx.tick()
-        ctx.set(dut.bank_conflict, 0)
+        ctx.set(dut.smem.bank_conflict, 0)
         assert await driver.read("instructions") == len(program) + 1
         assert await driver.read("bank_conflicts") == 1
 

@@ -34,12 +34,12 @@ def test_a_page_that_an_instruction_waits_for():
         assert not answer.error
 
     async def run(ctx):
-        ctx.set(dut.scatter_idle, 1)
-        await send(ctx, dut.segments, [{"index": 3, "word": SEGMENT_WORD}])
-        await send(ctx, dut.pages, [{"index": ENTRY, "word": PAGE_ENTRY.pack(valid=1)}])
-        await send(ctx, dut.instructions, PROGRAM)
+        ctx.set(dut.smem.scatter_idle, 1)
+        await send(ctx, dut.processor.segments, [{"index": 3, "word": SEGMENT_WORD}])
+        await send(ctx, dut.processor.pages, [{"index": ENTRY, "word": PAGE_ENTRY.pack(valid=1)}])
+        await send(ctx, dut.processor.instructions, PROGRAM)
         await ctx.tick().repeat(100)
-        assert not ctx.get(dut.reads.valid)
+        assert not ctx.get(dut.smem.reads.valid)
 
         command = COMMAND.pack(opcode=Opcode.LOAD, smem=ADDRESS)
         await write(ctx, "page_address", ADDRESS)
@@ -49,20 +49,20 @@ def test_a_page_that_an_instruction_waits_for():
         (moved,), _ = await receive(ctx, dut.page_moves, 1)
         assert (moved.tag, moved.smem) == (PAGER_TAG | ENTRY, ADDRESS)
         await ctx.tick().repeat(50)
-        assert not ctx.get(dut.reads.valid)
+        assert not ctx.get(dut.smem.reads.valid)
         ctx.set(dut.page_moved, {"valid": 1, "tag": PAGER_TAG | ENTRY, "error": 0})
         await ctx.tick()
         ctx.set(dut.page_moved, {"valid": 0})
 
-        (request,), _ = await receive(ctx, dut.reads, 1)
+        (request,), _ = await receive(ctx, dut.smem.reads, 1)
         assert request.lanes == 0b1111
         assert [request.chunks[lane] for lane in range(4)] == [ADDRESS // 16] * 4
-        await send(ctx, dut.read_data, [[0] * 8])
+        await send(ctx, dut.smem.read_data, [[0] * 8])
         while not halts:
             await ctx.tick()
 
     async def watch(ctx):
-        async for _, _, halted in ctx.tick().sample(dut.halted):
+        async for _, _, halted in ctx.tick().sample(dut.processor.halted):
             halts.extend([1] * halted)
 
     simulate(dut, run, background=[watch])

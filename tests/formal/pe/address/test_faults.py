@@ -36,7 +36,7 @@ class FaultsSpec(Elaboratable):
         self.follow_codes(m)
         self.follow_code(m)
         m.d.comb += [
-            # Two sinks that are ready keep nobody waiting.
+            # Two sinks that are ready hold nothing up.
             Assert(dut.i.ready | ~(dut.o.ready & dut.faults.ready)),
             Cover(dut.faults.valid & (dut.faults.payload.code == PeError.UNMAPPED) & dut.o.payload.on.any()),
             Cover(dut.faults.valid & ~dut.faults.ready & ~dut.advance & dut.o.valid),

@@ -89,7 +89,7 @@ class TranslatorSpec(Elaboratable):
         """What is known of pages, and what is being asked."""
         dut = self.dut
         m.d.comb += Assert(dut.answering == answers)
-        m.d.comb += Assert(~answers | (dut.valid & (dut.asked == asked) & dut.matching.any()))
+        m.d.comb += Assert(~answers | (dut.valid & (dut.requested == asked) & dut.matching.any()))
         m.d.comb += Assert(dut.valid | (dut.missing == 0))
         for number, lane in enumerate(middle.lanes):
             missing, wanted = dut.missing[number], self.wanted(middle, lane) & middle.paged

@@ -5,8 +5,8 @@ from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 from amaranth.lib import data
 
 from tilewright.hw.pe.compute.broadcast import Broadcaster
+from tilewright.hw.pe.compute.layouts import STEP_UNITS
 from tilewright.hw.pe.compute.parts import OFFSETS, unit_lanes
-from tilewright.hw.pe.layouts import STEP_UNITS
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.hw.pe.sharing import SHARINGS
 from tilewright.sim.formal import StreamRules, prove

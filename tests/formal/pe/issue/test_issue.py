@@ -16,14 +16,15 @@ class IssueSpec(Elaboratable):
     """Remembers which parts of the instruction at the input have left."""
 
     def __init__(self):
-        self.dut = Issue(PARAMS)
+        self.dut = dut = Issue(PARAMS)
+        self.added = (dut.mm_registers, dut.load_registers)
+        self.outputs = (dut.jobs, dut.multiplies, dut.lane_operations, dut.waits, dut.faults, *self.added)
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.dut = dut = self.dut
         m.submodules.i_rules = StreamRules(dut.i, assume=True)
-        outputs = (dut.jobs, dut.multiplies, dut.lane_operations, dut.waits, dut.faults)
-        for number, port in enumerate(outputs):
+        for number, port in enumerate(self.outputs):
             m.submodules[f"o_rules{number}"] = StreamRules(port)
         self._assume_neighbours(m)
 
@@ -31,8 +32,8 @@ class IssueSpec(Elaboratable):
         opcode = decoded.word[:8]
         in_memory = Cat(opcode == operation for operation in MEMORY_OPERATIONS).any()
         m.d.comb += Assume((decoded.code != PeError.NONE) | Cat(opcode == operation for operation in Operation).any())
-        job, multiply, lanes, wait, fault = (port.valid & port.ready for port in outputs)
-        add = dut.mm_add | dut.load_add
+        job, multiply, lanes, wait, fault, *adds = (port.valid & port.ready for port in self.outputs)
+        add = Cat(adds).any()
         ended = dut.i.valid & dut.i.ready
         job_left, multiply_left, added, done = Signal(), Signal(), Signal(), Signal()
         m.d.sync += [
@@ -80,26 +81,23 @@ class IssueSpec(Elaboratable):
     def _assume_neighbours(self, m):
         """A segment's entry depends on its number alone, and what may be added may be until it is."""
         dut = self.dut
-        number, before = Signal.like(dut.segment_number), Signal.like(dut.segment_number)
-        entry = Signal(len(Value.cast(dut.segment_entry)))
-        mm_waits, load_waits = Signal(), Signal()
+        number, before = Signal.like(dut.segment.number), Signal.like(dut.segment.number)
+        entry = Signal(len(Value.cast(dut.segment.entry)))
         m.d.sync += [
-            number.eq(dut.segment_number),
+            number.eq(dut.segment.number),
             before.eq(number),
-            entry.eq(dut.segment_entry),
-            mm_waits.eq(dut.mm_ready & ~dut.mm_add),
-            load_waits.eq(dut.load_ready & ~dut.load_add),
+            entry.eq(dut.segment.entry),
         ]
-        m.d.comb += [
-            Assume((number != before) | (Value.cast(dut.segment_entry) == entry)),
-            Assume(~mm_waits | dut.mm_ready),
-            Assume(~load_waits | dut.load_ready),
-        ]
+        for port in self.added:
+            waits = Signal()
+            m.d.sync += waits.eq(port.ready & ~port.valid)
+            m.d.comb += Assume(~waits | port.ready)
+        m.d.comb += Assume((number != before) | (Value.cast(dut.segment.entry) == entry))
 
     def ports(self):
         dut = self.dut
-        ready = [port.ready for port in (dut.jobs, dut.multiplies, dut.lane_operations, dut.waits, dut.faults)]
-        inputs = [dut.segment_entry, dut.clear, dut.mm_ready, dut.load_ready, dut.loading_idle]
+        ready = [port.ready for port in self.outputs]
+        inputs = [dut.segment.entry, dut.access.clear, dut.loading_idle]
         return [dut.i.valid, dut.i.payload, *ready, *inputs, dut.segment_written, dut.page_written]
 
 

@@ -3,7 +3,8 @@
 from amaranth import Array, Module, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
-from tilewright.hw.pe.issue.scoreboard import LOADS, RangeLayout, Scoreboard
+from tilewright.hw.pe.issue.layouts import RangeLayout
+from tilewright.hw.pe.issue.scoreboard import LOADS, Scoreboard
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.sim.formal import prove
 
@@ -14,25 +15,26 @@ class ScoreboardSpec(Elaboratable):
     """Any one mm and any one load are followed: the solver chooses them when they are issued."""
 
     def __init__(self):
-        self.dut = Scoreboard(PARAMS)
+        self.dut = dut = Scoreboard(PARAMS)
+        self.mm_add, self.load_add = (port.valid & port.ready for port in (dut.mm_registers, dut.load_registers))
         self.choose_mm = Signal()
         self.choose_load = Signal()
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.dut = dut = self.dut
+        access, compute = dut.access, dut.compute
         mms, untaken, loads = (Signal(range(32), name=name) for name in ("mms", "untaken", "loads"))
         m.d.sync += [
-            mms.eq(mms + dut.mm_add - dut.mm_done),
-            untaken.eq(untaken + dut.mm_add - dut.factors_taken),
-            loads.eq(loads + dut.load_add - dut.load_done),
+            mms.eq(mms + self.mm_add - compute.mm_done),
+            untaken.eq(untaken + self.mm_add - compute.factors_taken),
+            loads.eq(loads + self.load_add - dut.load_done),
         ]
         m.d.comb += [
             # What the sides promise.
-            Assume(~dut.mm_add | dut.mm_ready),
-            Assume(~dut.load_add | (dut.load_ready & dut.writes_valid & dut.clear & (dut.load == dut.writes))),
-            Assume(~dut.factors_taken | dut.factors_ready),
-            Assume(~dut.mm_done | (mms > untaken)),
+            Assume(~self.load_add | (access.writes_valid & access.clear & (dut.load_registers.p == access.writes))),
+            Assume(~compute.factors_taken | compute.factors_ready),
+            Assume(~compute.mm_done | (mms > untaken)),
             Assume(~dut.load_done | (loads != 0)),
             # No more than fits is let in, and what is in is counted.
             Assert(mms <= PARAMS.mm_in_flight),
@@ -42,35 +44,35 @@ class ScoreboardSpec(Elaboratable):
             Assert(dut.taken == mms - untaken),
             Assert(dut.loads.count == loads),
             Assert(dut.empty == ((mms == 0) & (loads == 0))),
-            Assert(~dut.factors_ready | (untaken != 0)),
+            Assert(~compute.factors_ready | (untaken != 0)),
         ]
-        for ranges in (dut.reads, dut.writes, dut.mm_products, dut.mm_factors):
+        for ranges in (access.reads, access.writes, dut.mm_registers.p.accumulators, dut.mm_registers.p.factors):
             m.d.comb += Assume(ranges.first <= ranges.last)
         self._follow_mm(m, mms, untaken)
         self._follow_load(m, loads)
         return m
 
     def _follow_mm(self, m, mms, untaken):
-        dut = self.dut
+        dut, access, compute = self.dut, self.dut.access, self.dut.compute
         pending, fetches = Signal(), Signal()  # it is under way; its factors are still to be read
         ahead, ahead_untaken = (
             Signal.like(mms),
             Signal.like(mms),
         )  # older ones under way, and of them with factors to read
-        products, factors = Signal(RangeLayout(PARAMS)), Signal(RangeLayout(PARAMS))
-        with m.If(~pending & dut.mm_add & self.choose_mm):
+        accumulators, factors = Signal(RangeLayout(PARAMS)), Signal(RangeLayout(PARAMS))
+        with m.If(~pending & self.mm_add & self.choose_mm):
             m.d.sync += [
                 pending.eq(1),
                 fetches.eq(1),
-                ahead.eq(mms - dut.mm_done),
-                ahead_untaken.eq(untaken - dut.factors_taken),
-                products.eq(dut.mm_products),
-                factors.eq(dut.mm_factors),
+                ahead.eq(mms - compute.mm_done),
+                ahead_untaken.eq(untaken - compute.factors_taken),
+                accumulators.eq(dut.mm_registers.p.accumulators),
+                factors.eq(dut.mm_registers.p.factors),
             ]
         with m.Elif(pending):
-            with m.If(dut.mm_done):
+            with m.If(compute.mm_done):
                 m.d.sync += [pending.eq(ahead != 0), ahead.eq(ahead - 1)]
-            with m.If(dut.factors_taken & fetches):
+            with m.If(compute.factors_taken & fetches):
                 m.d.sync += [fetches.eq(ahead_untaken != 0), ahead_untaken.eq(ahead_untaken - 1)]
 
         with m.If(pending):
@@ -78,40 +80,42 @@ class ScoreboardSpec(Elaboratable):
                 Assert(ahead < mms),
                 Assert(fetches == (dut.taken <= ahead)),
                 Assert(~fetches | (ahead_untaken == ahead - dut.taken)),
-                Assert(~(dut.reads_valid & overlap(dut.reads, products)) | ~dut.clear),
-                Assert(~(dut.writes_valid & overlap(dut.writes, products)) | ~dut.clear),
-                Assert(~(fetches & dut.writes_valid & overlap(dut.writes, factors)) | ~dut.clear),
+                Assert(~(access.reads_valid & overlap(access.reads, accumulators)) | ~access.clear),
+                Assert(~(access.writes_valid & overlap(access.writes, accumulators)) | ~access.clear),
+                Assert(~(fetches & access.writes_valid & overlap(access.writes, factors)) | ~access.clear),
             ]
             for index, mm in enumerate(dut.mms.items):
                 with m.If(ahead == index):
-                    m.d.comb += Assert((mm.products == products) & (mm.factors == factors))
+                    m.d.comb += Assert((mm.accumulators == accumulators) & (mm.factors == factors))
             # A younger one that may read its factors does not read what this one writes.
-            with m.If(dut.factors_ready & ~fetches):
-                m.d.comb += Assert(~overlap(self._following().factors, products))
-            m.d.comb += Cover(dut.clear & dut.factors_ready & ~fetches & dut.reads_valid & dut.writes_valid)
+            with m.If(compute.factors_ready & ~fetches):
+                m.d.comb += Assert(~overlap(self._following().factors, accumulators))
+            m.d.comb += Cover(
+                access.clear & compute.factors_ready & ~fetches & access.reads_valid & access.writes_valid
+            )
 
     def _follow_load(self, m, loads):
-        dut = self.dut
+        dut, access, compute = self.dut, self.dut.access, self.dut.compute
         pending, ahead, written = Signal(name="loading"), Signal.like(loads), Signal(RangeLayout(PARAMS))
-        with m.If(~pending & dut.load_add & self.choose_load):
-            m.d.sync += [pending.eq(1), ahead.eq(loads - dut.load_done), written.eq(dut.load)]
+        with m.If(~pending & self.load_add & self.choose_load):
+            m.d.sync += [pending.eq(1), ahead.eq(loads - dut.load_done), written.eq(dut.load_registers.p)]
         with m.Elif(pending & dut.load_done):
             m.d.sync += [pending.eq(ahead != 0), ahead.eq(ahead - 1)]
 
         with m.If(pending):
             m.d.comb += [
                 Assert(ahead < loads),
-                Assert(~(dut.reads_valid & overlap(dut.reads, written)) | ~dut.clear),
-                Assert(~(dut.writes_valid & overlap(dut.writes, written)) | ~dut.clear),
+                Assert(~(access.reads_valid & overlap(access.reads, written)) | ~access.clear),
+                Assert(~(access.writes_valid & overlap(access.writes, written)) | ~access.clear),
             ]
             for index, load in enumerate(dut.loads.items):
                 with m.If(ahead == index):
                     m.d.comb += Assert(load == written)
             following = self._following()
-            with m.If(dut.factors_ready):
+            with m.If(compute.factors_ready):
                 m.d.comb += [
                     Assert(~overlap(following.factors, written)),
-                    Assert(~overlap(following.products, written)),
+                    Assert(~overlap(following.accumulators, written)),
                 ]
         m.d.comb += Cover((loads == LOADS) & pending & (ahead == 1))
 
@@ -120,11 +124,18 @@ class ScoreboardSpec(Elaboratable):
         return Array(self.dut.mms.items)[self.dut.taken]
 
     def ports(self):
-        dut = self.dut
+        dut, access, compute = self.dut, self.dut.access, self.dut.compute
         return [
-            *(dut.reads_valid, dut.reads, dut.writes_valid, dut.writes),
-            *(dut.mm_add, dut.mm_products, dut.mm_factors, dut.load_add, dut.load),
-            *(dut.factors_taken, dut.mm_done, dut.load_done, self.choose_mm, self.choose_load),
+            *(
+                access.reads_valid,
+                access.reads,
+                access.writes_valid,
+                access.writes,
+                compute.factors_taken,
+                compute.mm_done,
+            ),
+            *(value for port in (dut.mm_registers, dut.load_registers) for value in (port.valid, port.payload)),
+            *(compute.factors_taken, compute.mm_done, dut.load_done, self.choose_mm, self.choose_load),
         ]
 
 

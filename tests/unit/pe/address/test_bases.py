@@ -5,8 +5,9 @@ import random
 import pytest
 
 from tilewright.hw.pe.address.bases import Bases
-from tilewright.hw.pe.layouts import BASES_SETS, LANE_READ_LATENCY
+from tilewright.hw.pe.layouts import BASES_SETS
 from tilewright.hw.pe.params import LANES, PE_PRESETS
+from tilewright.sim.pysim.lane_reads import lane_registers
 from tilewright.sim.pysim.pe_accesses import Segment
 from tilewright.sim.pysim.simulate import simulate
 from tilewright.sim.pysim.streams import STALL_MODES, watch_stream
@@ -31,14 +32,8 @@ def test_builds(mode):
     registers = {}
     held = {}  # by set: segment, elements by group and lane, by_rows
 
-    async def answer(ctx):
-        reads, answers = dut.lane_reads, [None] * LANE_READ_LATENCY
-        ctx.set(reads.ready, 1)
-        async for _, _, valid, ready, read in ctx.tick().sample(reads.valid, reads.ready, reads.payload):
-            answers = [*answers[1:], (read.register, read.group) if valid and ready else None]
-            for lane in range(LANES):
-                ctx.set(dut.lane_data[lane], registers.get((answers[0], lane), rng.getrandbits(32)))
-            ctx.set(reads.ready, rng.random() >= stall)
+    def words(register, group):
+        return [registers[(register, group), lane] for lane in range(LANES)]
 
     async def run(ctx):
         for segment in SEGMENTS:
@@ -75,13 +70,13 @@ def test_builds(mode):
             # Each lane may ask for another group.
             groups = [(group + (lane < 3)) % PARAMS.groups for lane in range(LANES)]
             for lane in range(LANES):
-                ctx.set(dut.groups[lane], groups[lane])
-            ctx.set(dut.enable, 1)
+                ctx.set(dut.reads.groups[lane], groups[lane])
+            ctx.set(dut.reads.enable, 1)
             await ctx.tick()
-            ctx.set(dut.enable, 0)
+            ctx.set(dut.reads.enable, 0)
             await ctx.tick()
             for lane in range(LANES):
-                element, basis = elements[groups[lane], lane], ctx.get(dut.rows[lane])
+                element, basis = elements[groups[lane], lane], ctx.get(dut.reads.rows[lane])
                 assert basis.inner == element[0]
                 inside = all(c < size for c, size in zip(element[1:], segment.size[1:], strict=True))
                 assert basis.inside == inside
@@ -94,4 +89,5 @@ def test_builds(mode):
                     assert (basis.page, basis.offset << segment.element_log2) == (page, offset)
 
     print(f"seed {SEED}")
-    simulate(dut, run, background=[answer, watch_stream(dut.lane_reads)])
+    answer = lane_registers(dut.lane_reads, words, rng, busy=stall)
+    simulate(dut, run, background=[answer, watch_stream(dut.lane_reads.requests)])

@@ -70,12 +70,12 @@ def test_columns(mode):
     items = [random_item(rng) for _ in range(150)]
 
     async def memories(ctx):
-        async for _, _, enable, *groups in ctx.tick().sample(dut.enable, *dut.groups):
+        async for _, _, enable, *groups in ctx.tick().sample(dut.bases.enable, *dut.bases.groups):
             if enable:
                 for lane, group in enumerate(groups):
                     thread = LANES * group + lane
-                    ctx.set(dut.bases[lane], bases[thread % len(bases)])
-                    ctx.set(dut.predicates[lane], predicates[thread % len(bases)])
+                    ctx.set(dut.bases.rows[lane], bases[thread % len(bases)])
+                    ctx.set(dut.predicates.rows[lane], predicates[thread % len(bases)])
 
     async def source(ctx):
         return await send(ctx, dut.i, items, idle=STALL_MODES[mode]["idle"], seed=SEED)

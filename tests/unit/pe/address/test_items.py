@@ -59,7 +59,7 @@ def test_items(mode, threads):
     builds = []
 
     async def build(ctx):
-        """Offsets take a while to be read, and how they are read is as the job wants it."""
+        """Offsets take a while to be read, and how they are read is as the job says."""
         left = 0
         async for _, _, strobe, job in ctx.tick().sample(dut.build, dut.o.payload.job):
             left = max(left - 1, 0)

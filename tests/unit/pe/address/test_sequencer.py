@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import pytest
 from amaranth.hdl import Module
+from amaranth.lib.wiring import connect
 
 from tilewright.hw.pe.address.sequencer import Sequencer
-from tilewright.hw.pe.layouts import BASES_SETS, LANE_READ_LATENCY, AccessKind, JobKind
+from tilewright.hw.pe.layouts import BASES_SETS, PREDICATES, AccessKind, JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.hw.pe.state.predicates import PREDICATES, PredicateFile
+from tilewright.hw.pe.state.predicates import PredicateFile
+from tilewright.sim.pysim.lane_reads import lane_registers
 from tilewright.sim.pysim.pe_accesses import BlockDirectory, OffsetSets, Segment, Threads, expected, observed
 from tilewright.sim.pysim.simulate import simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
@@ -35,29 +37,12 @@ class Bench:
         m = Module()
         m.submodules.dut = dut = self.dut
         m.submodules.predicates = predicates = self.predicates
-        m.d.comb += predicates.enable.eq(dut.predicate_enable)
-        for lane in range(LANES):
-            m.d.comb += [
-                predicates.groups[lane].eq(dut.predicate_groups[lane]),
-                dut.predicates[lane].eq(predicates.rows[lane]),
-            ]
+        connect(m, dut=dut.predicates, predicates=predicates.reads)
         return m
 
-    async def registers(self, ctx):
-        """Answers lane reads; between answers there is garbage."""
-        reads, answers = self.dut.lane_reads, [None] * LANE_READ_LATENCY
-        ctx.set(reads.ready, 1)
-        async for _, _, valid, ready, read in ctx.tick().sample(reads.valid, reads.ready, reads.payload):
-            answers = [*answers[1:], (read.register, read.group) if valid and ready else None]
-            for lane in range(LANES):
-                value = self.rng.getrandbits(32)
-                if answers[0] is not None:
-                    register, group = answers[0]
-                    thread = LANES * group + lane
-                    if thread < self.params.threads:
-                        value = self.threads.registers[thread][register % self.params.regs]
-                ctx.set(self.dut.lane_data[lane], value)
-            ctx.set(reads.ready, self.rng.random() >= self.busy)
+    def words(self, register, group):
+        rows = self.threads.registers[LANES * group : LANES * (group + 1)]
+        return ([row[register % self.params.regs] for row in rows] + [0] * LANES)[:LANES]
 
     async def set_predicates(self, ctx):
         writes = []
@@ -86,8 +71,11 @@ class Bench:
             assert not ctx.get(self.dut.linear.valid)
             assert ctx.get(self.dut.idle)
 
-        background = [self.registers, watch_stream(self.dut.linear, "linear")]
-        background.append(watch_stream(self.dut.lane_reads, "lane_reads"))
+        background = [
+            lane_registers(self.dut.lane_reads, self.words, self.rng, busy=self.busy),
+            watch_stream(self.dut.linear, "linear"),
+            watch_stream(self.dut.lane_reads.requests, "lane_reads"),
+        ]
         simulate(self.module(), source, sink, background=background, deadline=20 * len(wanted) + 2000)
         return times["jobs"], times["accesses"]
 

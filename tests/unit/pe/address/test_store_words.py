@@ -7,6 +7,7 @@ import pytest
 from tilewright.hw.pe.address.store_words import WORDS_UNDER_WAY, StoreWords
 from tilewright.hw.pe.layouts import LANE_READ_LATENCY, JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
+from tilewright.sim.pysim.lane_reads import lane_registers
 from tilewright.sim.pysim.simulate import simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
@@ -29,23 +30,20 @@ def test_words(mode):
     stores = [(item["register"], item["thread"] // LANES) for item in items if item["job"]["kind"] == JobKind.STORE]
     contents = {read: [rng.getrandbits(32) for _ in range(LANES)] for read in stores}
 
-    async def answer(ctx):
-        reads, answers = dut.lane_reads, [None] * LANE_READ_LATENCY
-        ctx.set(reads.ready, 1)
-        async for _, _, valid, ready, read, reading in ctx.tick().sample(
-            reads.valid, reads.ready, reads.payload, dut.reading
-        ):
-            assert reading == (answers != [None] * LANE_READ_LATENCY)
-            answers = [*answers[1:], (read.register, read.group) if valid and ready else None]
-            for lane in range(LANES):
-                ctx.set(dut.lane_data[lane], contents[answers[0]][lane] if answers[0] else rng.getrandbits(32))
-            ctx.set(reads.ready, rng.random() >= stalls["stall"])
+    def words(register, group):
+        return contents[register, group]
+
+    async def check_reading(ctx):
+        requests, reads = dut.lane_reads.requests, [0] * LANE_READ_LATENCY
+        async for _, _, read, reading in ctx.tick().sample(requests.valid & requests.ready, dut.reading):
+            assert reading == any(reads)
+            reads = [*reads[1:], read]
 
     async def source(ctx):
         await send(ctx, dut.i, items, idle=stalls["idle"], seed=SEED)
 
     async def sink(ctx):
-        # The room behind stays ready until it is given an item.
+        # The block behind stays ready until it is given an item.
         for item in items:
             while rng.random() < stalls["stall"]:
                 await ctx.tick()
@@ -57,4 +55,6 @@ def test_words(mode):
             assert taken[-1] <= len(stores) + LANE_READ_LATENCY
 
     print(f"seed {SEED}")
-    simulate(dut, source, sink, background=[answer, watch_stream(dut.words), watch_stream(dut.lane_reads)])
+    answer = lane_registers(dut.lane_reads, words, rng, busy=stalls["stall"])
+    streams = (dut.words, dut.lane_reads.requests)
+    simulate(dut, source, sink, background=[answer, check_reading, *map(watch_stream, streams)])

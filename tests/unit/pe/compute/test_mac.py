@@ -22,10 +22,10 @@ def test_merge(threads, factor_regs, steps):
         kind, kb = MmType(number % len(MmType)), int(rng.integers(1, 5))
         groups = threads // kb
         accumulators, a, b = dot_rows(rng, kind, groups, kb * params.unit_bytes // kind.bytes)
-        # Threads left over, and those that only multiply, hold anything in their product registers.
+        # Threads left over, and those that only multiply, hold anything in their accumulators.
         words = rng.integers(0, 1 << 32, threads)
         words[: groups * kb : kb] = accumulators
-        row = {"type": kind, "kb": kb - 1, "accumulators": words.tolist()}
+        row = {"type": kind, "select": kb - 1, "accumulators": words.tolist()}
         for name, elements in (("a", a), ("b", b)):
             units = rng.integers(0, 256, (threads, params.unit_bytes), np.uint8)
             units[: groups * kb] = join_elements(elements).reshape(-1, params.unit_bytes)

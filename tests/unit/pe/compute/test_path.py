@@ -1,4 +1,4 @@
-"""Compute, with register file and scoreboard: random mm between loads against a loop over columns; rates, stalls."""
+"""Compute path, register file and scoreboard: random mm between loads against a loop over columns; rates, stalls."""
 
 import random
 from itertools import pairwise
@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.dot_product import dot
 from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.hw.pe.compute.mac import MacArray
-from tilewright.hw.pe.compute.path import Compute
+from tilewright.hw.pe.compute.path import ComputePath
 from tilewright.hw.pe.issue.scoreboard import Scoreboard
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.hw.pe.sharing import SHARINGS, SPLIT_COLUMNS, columns_per_item
@@ -35,7 +35,7 @@ class SmallArray(wiring.Component):
         unit = data.ArrayLayout(params.unit_bits, params.threads)
         word = data.ArrayLayout(32, params.threads)
         super().__init__(
-            {"type": In(4), "kb": In(2), "a": In(unit), "b": In(unit), "accumulators": In(word), "o": Out(word)}
+            {"type": In(4), "select": In(2), "a": In(unit), "b": In(unit), "accumulators": In(word), "o": Out(word)}
         )
 
     def elaborate(self, platform):
@@ -45,7 +45,7 @@ class SmallArray(wiring.Component):
         delayed = [Signal.like(self.o, name=f"delay{n}") for n in range(self.LATENCY)]
         for thread in range(threads):
             m.d.comb += products[thread].eq(self.a[thread][:32] * self.b[thread][:32])
-            with m.Switch(self.kb):
+            with m.Switch(self.select):
                 for kb in range(4):
                     with m.Case(kb):
                         m.d.sync += delayed[0][thread].eq(
@@ -72,11 +72,11 @@ def golden_dot(accumulator, a, b, mm_type):
 
 
 class Rig(Elaboratable):
-    """Compute between its neighbours."""
+    """The compute path between its neighbours."""
 
     def __init__(self, params, array):
         self.params = params
-        self.compute = Compute(params, array)
+        self.compute = ComputePath(params, array)
         self.registers = RegisterFile(params)
         self.scoreboard = Scoreboard(params)
 
@@ -85,19 +85,8 @@ class Rig(Elaboratable):
         m.submodules.compute = compute = self.compute
         m.submodules.registers = registers = self.registers
         m.submodules.scoreboard = scoreboard = self.scoreboard
-        wiring.connect(m, compute=compute.factor_reads, registers=registers.factor_reads)
-        for name in ("product_register", "product_enable"):
-            m.d.comb += getattr(registers, name).eq(getattr(compute, name))
-        for name in ("register", "valid", "threads", "data"):
-            m.d.comb += getattr(registers, f"results_{name}").eq(getattr(compute, f"results_{name}"))
-        m.d.comb += [
-            compute.product_row.eq(registers.product_row),
-            compute.factor_row.eq(registers.factor_row),
-            compute.starved.eq(registers.starved),
-            compute.factors_ready.eq(scoreboard.factors_ready),
-            scoreboard.factors_taken.eq(compute.factors_taken),
-            scoreboard.mm_done.eq(compute.mm_done),
-        ]
+        wiring.connect(m, compute=compute.registers, registers=registers.compute)
+        wiring.connect(m, compute=compute.order, scoreboard=scoreboard.compute)
         return m
 
     def word(self, ctx, register, thread):
@@ -160,8 +149,8 @@ def run(params, array, program, table, *, idle=0.0):
     """Runs mm and loads (dictionaries with ``register`` and ``rows``); returns the file and counted strobes."""
     rig = Rig(params, array)
     compute, scoreboard, registers = rig.compute, rig.scoreboard, rig.registers
-    rng = random.Random(SEED)
-    landing = []  # loads under way
+    access, rng = scoreboard.access, random.Random(SEED)
+    loading = []  # loads under way
     counts = dict.fromkeys(("step", "stall_columns", "stall_factors", "stall_product"), 0)
     cycles = []  # of the steps
     result = []
@@ -173,30 +162,27 @@ def run(params, array, program, table, *, idle=0.0):
                 await ctx.tick()
             if "rows" in one:
                 written = {"first": one["register"], "last": one["register"] + len(one["rows"]) - 1}
-                ctx.set(scoreboard.writes_valid, 1)
-                ctx.set(scoreboard.writes, written)
-                ctx.set(scoreboard.load, written)
-                while not (ctx.get(scoreboard.clear) and ctx.get(scoreboard.load_ready)):
+                ctx.set(access.writes_valid, 1)
+                ctx.set(access.writes, written)
+                while not (ctx.get(access.clear) and ctx.get(scoreboard.load_registers.ready)):
                     await ctx.tick()
-                ctx.set(scoreboard.load_add, 1)
-                landing.append(one)
-                await ctx.tick()
-                ctx.set(scoreboard.load_add, 0)
+                loading.append(one)
+                await send(ctx, scoreboard.load_registers, [written])
                 continue
-            while not ctx.get(scoreboard.mm_ready):
+            while not ctx.get(scoreboard.mm_registers.ready):
                 await ctx.tick()
-            products = {"first": one["rc"], "last": one["rc"] + -(-len(one["on"]) // one["ka"]) - 1}
-            ctx.set(scoreboard.mm_products, products)
-            ctx.set(scoreboard.mm_factors, {"first": one["ra"], "last": one["ra"] + params.factor_regs - 1})
-            ctx.set(scoreboard.mm_add, 1)
+            accumulators = {"first": one["rc"], "last": one["rc"] + -(-len(one["on"]) // one["ka"]) - 1}
+            factors = {"first": one["ra"], "last": one["ra"] + params.factor_regs - 1}
+            ctx.set(scoreboard.mm_registers.payload, {"accumulators": accumulators, "factors": factors})
+            ctx.set(scoreboard.mm_registers.valid, 1)
             multiply = {"type": one["type"], "ka": one["ka"] - 1, "kb": one["kb"] - 1, "ra": one["ra"]}
             ctx.set(compute.multiplies.payload, multiply)
             ctx.set(compute.multiplies.valid, 1)
             assert ctx.get(compute.multiplies.ready), "as many fit as the scoreboard lets in"
             await ctx.tick()
-            ctx.set(scoreboard.mm_add, 0)
+            ctx.set(scoreboard.mm_registers.valid, 0)
             ctx.set(compute.multiplies.valid, 0)
-        while not ctx.get(scoreboard.empty) or landing:
+        while not ctx.get(scoreboard.empty) or loading:
             await ctx.tick()
         result.extend([rig.word(ctx, r, i) for i in range(params.threads)] for r in range(params.regs))
 
@@ -206,10 +192,10 @@ def run(params, array, program, table, *, idle=0.0):
 
     async def land(ctx):
         while True:
-            if not landing or rng.random() < 0.3:
+            if not loading or rng.random() < 0.3:
                 await ctx.tick()
                 continue
-            load = landing[0]
+            load = loading[0]
             writes = [
                 {"register": load["register"] + n, "group": group, "lanes": (1 << lanes) - 1, "data": words}
                 for n, row in enumerate(load["rows"])
@@ -226,7 +212,7 @@ def run(params, array, program, table, *, idle=0.0):
                 await ctx.tick()
             ctx.set(registers.loads.valid, 0)
             ctx.set(scoreboard.load_done, 0)
-            landing.pop(0)
+            loading.pop(0)
 
     async def count(ctx):
         names = list(counts)
@@ -258,7 +244,7 @@ def expected(program, table, threads, dot_of):
 
 
 def random_program(rng, params, sharings, types=(0,)):
-    """mm that often have products in common, between loads."""
+    """mm that often have accumulators in common, between loads."""
     program = []
     for ka, kb in sharings:
         if rng.random() < 0.4:
@@ -273,7 +259,7 @@ def random_program(rng, params, sharings, types=(0,)):
 @pytest.mark.parametrize("idle", [0, 0.5])
 @pytest.mark.parametrize("threads", [4, 12, 20])
 def test_random_programs(threads, idle):
-    """Every sharing, clashes of every kind: products that are factors, loads of both."""
+    """Every sharing, clashes of every kind: accumulators that are factors, loads of both."""
     params = UNIT.replace(threads=threads)
     rng = random.Random(threads)
     program = random_program(rng, params, rng.sample(SHARINGS * 2, 32))
@@ -311,7 +297,7 @@ def test_the_array_of_the_engine():
     ],
 )
 def test_one_step_a_cycle(ka, kb, columns, apart):
-    """From the first step to the last, over many mm; by turns their products are apart."""
+    """From the first step to the last, over many mm; by turns their accumulators are apart."""
     params = UNIT.replace(threads=16, mm_in_flight=8)
     rng = random.Random(SEED)
     program = [random_mm(rng, params, ka, kb, rc=16 * (n % 3), ra=60, columns=columns, density=1) for n in range(12)]
@@ -320,7 +306,7 @@ def test_one_step_a_cycle(ka, kb, columns, apart):
     assert [cycle - counts["cycles"][0] for cycle in counts["cycles"]] == [*range(0, apart * steps, apart)]
 
 
-def test_steps_of_one_product_are_as_far_apart_as_the_array_is_long():
+def test_steps_of_one_accumulator_are_as_far_apart_as_the_array_is_long():
     rng = random.Random(SEED)
     program = [random_mm(rng, UNIT, 1, 1, rc=5, ra=60, columns=1, density=1) for _ in range(10)]
     _, counts = run(UNIT, SmallArray(UNIT), program, random_table(rng, UNIT))
@@ -329,7 +315,7 @@ def test_steps_of_one_product_are_as_far_apart_as_the_array_is_long():
 
 
 def test_a_load_takes_one_step_from_results_of_its_bank():
-    """Every product is in the even bank, and so is what is loaded."""
+    """Every accumulator is in the even bank, and so is what is loaded."""
     rng = random.Random(SEED)
     program = [random_mm(rng, UNIT, 1, 1, rc=16 * (n % 3), ra=60, columns=16, density=1) for n in range(12)]
     for mm in program:

@@ -1,12 +1,12 @@
-"""Spread: the unit of every thread, and who writes, for every sharing; latency and rate."""
+"""Spread: the unit of every thread, and the threads that write, for every sharing; latency and rate."""
 
 import random
 
 import pytest
 from amaranth import Module, Signal
 
+from tilewright.hw.pe.compute.layouts import STEP_UNITS
 from tilewright.hw.pe.compute.spread import Spread, writers
-from tilewright.hw.pe.layouts import STEP_UNITS
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.pe.sharing import SHARINGS, sharing_code
 from tilewright.sim.pysim.simulate import simulate

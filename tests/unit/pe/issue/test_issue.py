@@ -1,4 +1,4 @@
-"""Issue, behind the decoder: what leaves, in which order, with what; its neighbours are played here."""
+"""Issue, behind the decoder: what leaves, in which order, with what; the test stands in for its neighbours."""
 
 import random
 from types import SimpleNamespace
@@ -14,6 +14,7 @@ from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, MmType, Operatio
 from tilewright.golden.spec.pe.segment import SegmentElement
 from tilewright.hw.pe.issue.decode import Decoder
 from tilewright.hw.pe.issue.issue import Issue
+from tilewright.hw.pe.issue.scoreboard import LOADS
 from tilewright.hw.pe.layouts import BASES_SETS, JobKind
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.sim.pysim.pe_accesses import OffsetSets
@@ -142,11 +143,11 @@ class Reference:
             return [("job", job)]
         shape = {"ka": fields["ka"] - 1, "kb": fields["kb"] - 1}
         job |= {"register": fields["rc"], "transpose": fields["transpose"], **shape}
-        products = {min(fields["rc"] + step, PARAMS.regs - 1) for step in range(steps(fields))}
-        self.sets.write(products)
+        accumulators = {min(fields["rc"] + step, PARAMS.regs - 1) for step in range(steps(fields))}
+        self.sets.write(accumulators)
         factors = set(range(fields["ra"], fields["ra"] + PARAMS.factor_regs))
         multiply = {"type": fields["type"], "ra": fields["ra"], **shape}
-        return [("mm", (products, factors)), ("job", job), ("multiply", multiply)]
+        return [("mm", (accumulators, factors)), ("job", job), ("multiply", multiply)]
 
 
 def registers(span):
@@ -154,7 +155,7 @@ def registers(span):
 
 
 class Neighbours:
-    """Plays all other rooms, pauses at random, and logs what leaves."""
+    """Does what all other blocks do, pauses at random, and logs what leaves."""
 
     def __init__(self, front, rng, stall):
         self.dut, self.rng, self.stall = front.issue, rng, stall
@@ -164,9 +165,9 @@ class Neighbours:
         self.unread = 0  # cycles until the loading side has read all registers
 
     def _clear(self, ctx):
-        dut = self.dut
-        reads = registers(ctx.get(dut.reads)) if ctx.get(dut.reads_valid) else set()
-        writes = registers(ctx.get(dut.writes)) if ctx.get(dut.writes_valid) else set()
+        access = self.dut.access
+        reads = registers(ctx.get(access.reads)) if ctx.get(access.reads_valid) else set()
+        writes = registers(ctx.get(access.writes)) if ctx.get(access.writes_valid) else set()
         return not any((reads | writes) & written or writes & read for _, written, read in self.pending)
 
     async def run(self, ctx):
@@ -176,11 +177,12 @@ class Neighbours:
         while True:
             for port in streams.values():
                 ctx.set(port.ready, rng.random() >= self.stall)
-            for port, kind, limit in ((dut.mm_ready, "mm", PARAMS.mm_in_flight), (dut.load_ready, "load", 4)):
-                ctx.set(port, sum(pending[0] == kind for pending in self.pending) < limit)
-            ctx.set(dut.clear, self._clear(ctx))
+            limits = {"mm": PARAMS.mm_in_flight, "load": LOADS}
+            for port, (kind, limit) in zip((dut.mm_registers, dut.load_registers), limits.items(), strict=True):
+                ctx.set(port.ready, sum(pending[0] == kind for pending in self.pending) < limit)
+            ctx.set(dut.access.clear, self._clear(ctx))
             ctx.set(dut.loading_idle, not self.unread)
-            number = ctx.get(dut.segment_number)
+            number = ctx.get(dut.segment.number)
             self._log(ctx, streams)
             await ctx.tick()
             self.cycle += 1
@@ -190,17 +192,16 @@ class Neighbours:
             known = SEGMENTS[number]
             entry = {"good": 0} if known is None else {
                 "good": 1, "element_log2": known[0] & 3, "rank": known[1] - 1, "base": number}  # fmt: skip
-            ctx.set(dut.segment_entry, entry)
+            ctx.set(dut.segment.entry, entry)
 
     def _log(self, ctx, streams):
         dut = self.dut
-        if ctx.get(dut.mm_add):
-            assert ctx.get(dut.mm_ready)
-            products, factors = registers(ctx.get(dut.mm_products)), registers(ctx.get(dut.mm_factors))
-            self._add("mm", products, factors, (products, factors))
-        if ctx.get(dut.load_add):
-            assert ctx.get(dut.load_ready)
-            written = registers(ctx.get(dut.load))
+        mm, load = dut.mm_registers, dut.load_registers
+        if ctx.get(mm.valid) and ctx.get(mm.ready):
+            accumulators, factors = map(registers, (ctx.get(mm.p.accumulators), ctx.get(mm.p.factors)))
+            self._add("mm", accumulators, factors, (accumulators, factors))
+        if ctx.get(load.valid) and ctx.get(load.ready):
+            written = registers(ctx.get(load.p))
             self._add("load", written, set(), written)
         for name, port in streams.items():
             if ctx.get(port.valid) and ctx.get(port.ready):
@@ -246,7 +247,8 @@ def run(words, *, mode="none", seed=0, also=()):
         done.append(True)
 
     issue = front.issue
-    outputs = (issue.jobs, issue.multiplies, issue.lane_operations, issue.waits, issue.faults)
+    outputs = (issue.jobs, issue.multiplies, issue.lane_operations, issue.waits, issue.faults, issue.mm_registers,
+               issue.load_registers)  # fmt: skip
     background = [neighbours.run, *map(watch_stream, outputs), *(script(front) for script in also)]
     simulate(front, source, background=background, deadline=60 * len(words) + 200)
     return neighbours.log

@@ -1,4 +1,4 @@
-"""All parts of a job leave, each once, and none before the scoreboard knows of it."""
+"""All parts of a job leave, each once, and none before it is added to the scoreboard."""
 
 import random
 
@@ -26,8 +26,8 @@ def test_parts(mode):
     dut = JobSender(PARAMS)
     rng = random.Random(f"job sender {mode}")
     stall, idle = STALL_MODES[mode]["stall"], STALL_MODES[mode]["idle"]
-    parts = {"job": (dut.jobs.valid, dut.jobs.ready), "multiply": (dut.multiplies.valid, dut.multiplies.ready)}
-    adds = {"mm_add": (dut.mm_add, dut.mm_ready), "load_add": (dut.load_add, dut.load_ready)}
+    parts = {"job": dut.jobs, "multiply": dut.multiplies}
+    adds = {"mm_add": dut.mm_registers, "load_add": dut.load_registers}
 
     async def testbench(ctx):
         for number in range(200):
@@ -45,28 +45,27 @@ def test_parts(mode):
             ctx.set(dut.flush, number >> 1 & 1)
             ctx.set(dut.segment_number, number % PARAMS.segments)
             while rng.random() < idle:
-                assert not any(ctx.get(valid) for valid, _ in (*parts.values(), *adds.values()))
+                assert not any(ctx.get(port.valid) for port in (*parts.values(), *adds.values()))
                 await ctx.tick()
             ctx.set(dut.send, 1)
             left, sent, cycles = [], False, 0
             while not sent:
-                for _, ready in parts.values():
-                    ctx.set(ready, rng.random() >= stall)
-                for _, ready in adds.values():  # once high, high until it is used
-                    ctx.set(ready, ctx.get(ready) or rng.random() >= stall)
-                added = [name for name, (add, ready) in adds.items() if ctx.get(add)]
-                assert all(ctx.get(adds[name][1]) for name in added)
+                for port in parts.values():
+                    ctx.set(port.ready, rng.random() >= stall)
+                for port in adds.values():  # once high, high until it is used
+                    ctx.set(port.ready, ctx.get(port.ready) or rng.random() >= stall)
+                added = [name for name, port in adds.items() if ctx.get(port.valid) and ctx.get(port.ready)]
                 left += added
-                for name, (valid, ready) in parts.items():
-                    assert not ctx.get(valid) or operation == Operation.ST or {"mm_add", "load_add"} & set(left)
-                    if ctx.get(valid) and ctx.get(ready):
+                for name, port in parts.items():
+                    assert not ctx.get(port.valid) or operation == Operation.ST or {"mm_add", "load_add"} & set(left)
+                    if ctx.get(port.valid) and ctx.get(port.ready):
                         left.append(name)
                 if "job" in left[-2:]:
                     check_job(ctx, dut.jobs.payload, operation, number, values)
-                for port in (dut.load, dut.mm_products):
+                for port in (dut.load_registers.p, dut.mm_registers.p.accumulators):
                     assert (ctx.get(port.first), ctx.get(port.last)) == (moved["first"], moved["last"])
                 if operation == Operation.MM:
-                    factors = ctx.get(dut.mm_factors)
+                    factors = ctx.get(dut.mm_registers.p.factors)
                     assert (factors.first, factors.last) == (values["ra"], values["ra"] + 1)
                     multiply = ctx.get(dut.multiplies.payload)
                     assert (multiply.ra, multiply.type) == (values["ra"], values["type"])
@@ -74,13 +73,13 @@ def test_parts(mode):
                 sent = ctx.get(dut.sent)
                 await ctx.tick()
                 for name in added:
-                    ctx.set(adds[name][1], 0)
+                    ctx.set(adds[name].ready, 0)
                 cycles += 1
             ctx.set(dut.send, 0)
             assert sorted(left) == PARTS[operation]
             assert stall or cycles == 1
 
-    simulate(dut, testbench, background=[watch_stream(dut.jobs), watch_stream(dut.multiplies)])
+    simulate(dut, testbench, background=[*map(watch_stream, (*parts.values(), *adds.values()))])
 
 
 def check_job(ctx, payload, operation, number, values):

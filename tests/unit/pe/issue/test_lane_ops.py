@@ -1,4 +1,4 @@
-"""mov and setp against a few lines of Python; the register file and the predicates are played here."""
+"""mov and setp against a few lines of Python; the test has the register file and the predicates."""
 
 import random
 
@@ -6,12 +6,12 @@ import pytest
 
 from tilewright.golden.spec.pe.instruction import Compare
 from tilewright.hw.pe.issue.lane_ops import LaneOps
-from tilewright.hw.pe.layouts import LANE_READ_LATENCY
 from tilewright.hw.pe.params import LANES, PE_PRESETS
+from tilewright.sim.pysim.lane_reads import lane_registers
 from tilewright.sim.pysim.simulate import simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
-TMAU_PRESETS = {
+PRESETS = {
     "unit": PE_PRESETS["unit"],
     "ragged": PE_PRESETS["unit"].replace(threads=19),
     "default": PE_PRESETS["default"],
@@ -34,31 +34,27 @@ def compares(compare, one, two):
 
 
 class Neighbours:
-    """Registers and predicates as the other rooms hold them: answers come exactly when they should, otherwise noise."""
+    """Registers and predicates as the other blocks hold them."""
 
     def __init__(self, dut, params, rng):
-        self.dut, self.params, self.rng = dut, params, rng
+        self.dut, self.params = dut, params
         self.registers = [[rng.choice(EXTREMES) for _ in range(params.regs)] for _ in range(LANES * params.groups)]
         self.predicates = [rng.getrandbits(8) for _ in range(LANES * params.groups)]
 
     def threads(self, group):
         return range(LANES * group, LANES * group + LANES)
 
+    def words(self, register, group):
+        return [self.registers[thread][register] for thread in self.threads(group)]
+
     async def answer(self, ctx):
-        dut, asked = self.dut, []
-        async for _, _, valid, ready, read, group in ctx.tick().sample(
-            dut.reads.valid, dut.reads.ready, dut.reads.payload, dut.predicate_group
-        ):
-            asked = [*asked[-LANE_READ_LATENCY:], (read.group, read.register) if valid and ready else None]
-            due = asked[-LANE_READ_LATENCY] if len(asked) >= LANE_READ_LATENCY else None
-            noise = [self.rng.getrandbits(32) for _ in range(LANES)]
-            values = [self.registers[thread][due[1]] for thread in self.threads(due[0])] if due else noise
-            ctx.set(dut.lane_data, values)
+        port = self.dut.predicates
+        async for _, _, group in ctx.tick().sample(port.group):
             for lane, thread in enumerate(self.threads(group % self.params.groups)):
-                ctx.set(dut.predicate_rows[lane], self.predicates[thread])
+                ctx.set(port.rows[lane], self.predicates[thread])
 
     def write(self, writes, store):
-        """Does what ``writes`` say, by ``store(thread, item, lane)``, and checks that no thread is invented."""
+        """Does what ``writes`` say, by ``store(thread, item, lane)``, and checks that each thread exists."""
         for item in writes:
             for lane, thread in enumerate(self.threads(item.group)):
                 if item.lanes >> lane & 1:
@@ -80,19 +76,14 @@ def random_operation(rng, params):
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize("preset", TMAU_PRESETS)
+@pytest.mark.parametrize("preset", PRESETS)
 def test_operations(preset, mode):
-    params = TMAU_PRESETS[preset]
+    params = PRESETS[preset]
     dut = LaneOps(params)
     rng = random.Random(f"lane ops {preset}")
     neighbours = Neighbours(dut, params, rng)
     operations = [random_operation(rng, params) for _ in range(60)]
     stall, idle = STALL_MODES[mode]["stall"], STALL_MODES[mode]["idle"]
-
-    async def reads(ctx):
-        while True:
-            ctx.set(dut.reads.ready, rng.random() >= stall)
-            await ctx.tick()
 
     def move(thread, item, lane):
         neighbours.registers[thread][item.register] = item.data[lane]
@@ -130,12 +121,13 @@ def test_operations(preset, mode):
             while rng.random() < idle:
                 await ctx.tick()
 
-    streams = (dut.reads, dut.moves, dut.predicate_writes)
-    simulate(dut, testbench, background=[neighbours.answer, reads, *map(watch_stream, streams)], deadline=20_000)
+    streams = (dut.reads.requests, dut.moves, dut.predicate_writes)
+    registers = lane_registers(dut.reads, neighbours.words, rng, busy=stall)
+    simulate(dut, testbench, background=[neighbours.answer, registers, *map(watch_stream, streams)], deadline=20_000)
 
 
 def test_accepted_with_the_last_write():
-    params = TMAU_PRESETS["default"]
+    params = PRESETS["default"]
     dut = LaneOps(params)
     accepted = []
 

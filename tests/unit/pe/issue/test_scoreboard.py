@@ -7,6 +7,7 @@ import pytest
 from tilewright.hw.pe.issue.scoreboard import LOADS, Scoreboard
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import send
 
 SEED = 7
 UNIT = PE_PRESETS["unit"]
@@ -20,6 +21,7 @@ def overlap(one, other):
 def test_random_traffic(mm_in_flight):
     params = UNIT.replace(mm_in_flight=mm_in_flight)
     dut = Scoreboard(params)
+    access = dut.access
     rng = random.Random(SEED)
 
     def registers():
@@ -27,26 +29,26 @@ def test_random_traffic(mm_in_flight):
         return {"first": first, "last": min(params.regs - 1, first + rng.randrange(6))}
 
     async def testbench(ctx):
-        mms, loads = [], []  # oldest first; mm: products, factors, taken
+        mms, loads = [], []  # oldest first; mm: accumulators, factors, taken
         was_ready = 0  # what factors_ready must be
         seen = {"clear": 0, "clash": 0, "full": 0, "ready": 0, "waits": 0}
         for _ in range(3000):
             # The query, which for a load must be clear.
             reads_valid, writes_valid = rng.random() < 0.7, rng.random() < 0.7
             reads, writes = registers(), registers()
-            ctx.set(dut.reads_valid, reads_valid)
-            ctx.set(dut.writes_valid, writes_valid)
-            ctx.set(dut.reads, reads)
-            ctx.set(dut.writes, writes)
-            to_write = [*loads, *(mm["products"] for mm in mms)]
+            ctx.set(access.reads_valid, reads_valid)
+            ctx.set(access.writes_valid, writes_valid)
+            ctx.set(access.reads, reads)
+            ctx.set(access.writes, writes)
+            to_write = [*loads, *(mm["accumulators"] for mm in mms)]
             to_read = [mm["factors"] for mm in mms if not mm["taken"]]
             clear = not (reads_valid and any(overlap(reads, other) for other in to_write))
             clear &= not (writes_valid and any(overlap(writes, other) for other in to_write + to_read))
-            assert ctx.get(dut.clear) == clear
+            assert ctx.get(access.clear) == clear
             assert ctx.get(dut.empty) == (not mms and not loads)
-            assert ctx.get(dut.mm_ready) == (len(mms) < mm_in_flight)
-            assert ctx.get(dut.load_ready) == (len(loads) < LOADS)
-            assert ctx.get(dut.factors_ready) == was_ready
+            assert ctx.get(dut.mm_registers.ready) == (len(mms) < mm_in_flight)
+            assert ctx.get(dut.load_registers.ready) == (len(loads) < LOADS)
+            assert ctx.get(dut.compute.factors_ready) == was_ready
             seen["clear" if clear else "clash"] += 1
             seen["full"] += len(mms) == mm_in_flight
 
@@ -55,28 +57,27 @@ def test_random_traffic(mm_in_flight):
             take = was_ready and rng.random() < 0.5
             ready = 0
             if following and not take:
-                earlier = [mm["products"] for mm in mms if mm["taken"]]
+                earlier = [mm["accumulators"] for mm in mms if mm["taken"]]
                 ready = not any(overlap(following["factors"], other) for other in earlier + loads)
-                ready &= not any(overlap(following["products"], other) for other in loads)
+                ready &= not any(overlap(following["accumulators"], other) for other in loads)
                 seen["ready" if ready else "waits"] += 1
 
             done_mm = bool(mms) and mms[0]["taken"] and rng.random() < 0.2
             done_load = bool(loads) and rng.random() < 0.3
             add_mm = len(mms) < mm_in_flight and rng.random() < 0.5
             add_load = len(loads) < LOADS and clear and writes_valid and rng.random() < 0.7
-            mm = {"products": registers(), "factors": registers(), "taken": False}
-            ctx.set(dut.factors_taken, take)
-            ctx.set(dut.mm_done, done_mm)
+            mm = {"accumulators": registers(), "factors": registers()}
+            ctx.set(dut.compute.factors_taken, take)
+            ctx.set(dut.compute.mm_done, done_mm)
             ctx.set(dut.load_done, done_load)
-            ctx.set(dut.mm_add, add_mm)
-            ctx.set(dut.mm_products, mm["products"])
-            ctx.set(dut.mm_factors, mm["factors"])
-            ctx.set(dut.load_add, add_load)
-            ctx.set(dut.load, writes)
+            ctx.set(dut.mm_registers.valid, add_mm)
+            ctx.set(dut.mm_registers.payload, mm)
+            ctx.set(dut.load_registers.valid, add_load)
+            ctx.set(dut.load_registers.payload, writes)
             if take:
                 following["taken"] = True
             del mms[:done_mm], loads[:done_load]
-            mms += [mm] * add_mm
+            mms += [mm | {"taken": False}] * add_mm
             loads += [writes] * add_load
             was_ready = ready
             await ctx.tick()
@@ -90,14 +91,11 @@ def test_a_factor_is_ready_every_other_cycle():
     dut = Scoreboard(UNIT.replace(mm_in_flight=8))
 
     async def testbench(ctx):
-        ctx.set(dut.mm_add, 1)
-        ctx.set(dut.mm_factors, {"first": 8, "last": 9})
-        await ctx.tick().repeat(8)
-        ctx.set(dut.mm_add, 0)
+        await send(ctx, dut.mm_registers, [{"factors": {"first": 8, "last": 9}}] * 8)
         ready = []
         for _ in range(8):
-            ready.append(ctx.get(dut.factors_ready))
-            ctx.set(dut.factors_taken, ready[-1])
+            ready.append(ctx.get(dut.compute.factors_ready))
+            ctx.set(dut.compute.factors_taken, ready[-1])
             await ctx.tick()
         assert ready == [1, 0] * 4
 

@@ -1,4 +1,4 @@
-"""Memory side on a real shared memory: accesses have their effects in order, one a cycle."""
+"""Memory path on a real shared memory: accesses have their effects in order, one a cycle."""
 
 import random
 from collections import Counter
@@ -22,15 +22,15 @@ OFF = {"enable": 0, "chunk": 0, "byte": 0, "keep": 0}
 
 
 class OnSharedMemory(Elaboratable):
-    """A memory side, and the shared memory that it reads and writes."""
+    """A memory path, and the shared memory that it reads and writes."""
 
     def __init__(self, params):
-        self.side = MemoryPath(params)
+        self.path = MemoryPath(params)
         self.memory = SharedMemory(params.smem, stores=True)
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.side = side = self.side
+        m.submodules.path = side = self.path
         m.submodules.memory = memory = self.memory
         connect(m, side=side.reads, memory=memory.reads)
         connect(m, memory=memory.read_data, side=side.read_data)
@@ -169,7 +169,7 @@ def test_random(mode, factor_regs):
     rng = random.Random(SEED)
     params = PARAMS.replace(factor_regs=factor_regs)
     dut, counts = OnSharedMemory(params), Counter()
-    side = dut.side
+    side = dut.path
     image = rng.randbytes(PARAMS.smem.size_bytes)
     accesses = Program(rng, params.unit_bytes).accesses(45)
     reference = Reference(image, params.unit_bytes)
@@ -213,10 +213,10 @@ def test_latency_and_rate(kind, latency):
     count = 40
 
     async def source(ctx):
-        assert await send(ctx, dut.side.accesses, [access(kind, lanes, on=0xFF)] * count) == list(range(count))
+        assert await send(ctx, dut.path.accesses, [access(kind, lanes, on=0xFF)] * count) == list(range(count))
 
     async def sink(ctx):
-        _, cycles = await receive(ctx, dut.side.columns, count)
+        _, cycles = await receive(ctx, dut.path.columns, count)
         assert cycles == list(range(latency, latency + count))
 
     simulate(dut, source, sink)
@@ -226,25 +226,25 @@ def test_blocks_are_filled_and_picked_without_a_bubble():
     """mm8, kb = 1: an octet holds sixteen columns, two items of eight; three accesses, three cycles."""
     dut, counts, count = OnSharedMemory(PARAMS), Counter(), 12
     rows = [{"enable": 1, "chunk": 8 * row + row, "byte": 0, "keep": 0} for row in range(8)]
-    halves = [[{**OFF, "byte": 8 * half + lane} for lane in range(8)] for half in range(2)]
+    parts = [[{**OFF, "byte": 8 * part + lane} for lane in range(8)] for part in range(2)]
     accesses = [
         item
         for block in range(count)
         for item in (
             access(AccessKind.FILL, rows, slot=block % 2),
-            *(access(AccessKind.PICK, half, slot=block % 2, on=0xFF) for half in halves),
+            *(access(AccessKind.PICK, part, slot=block % 2, on=0xFF) for part in parts),
         )
     ]
 
     async def source(ctx):
-        assert await send(ctx, dut.side.accesses, accesses) == list(range(3 * count))
+        assert await send(ctx, dut.path.accesses, accesses) == list(range(3 * count))
         await ctx.tick()
 
     async def sink(ctx):
-        _, cycles = await receive(ctx, dut.side.columns, 2 * count)
-        assert cycles == [5 + 3 * block + half for block in range(count) for half in range(2)]
+        _, cycles = await receive(ctx, dut.path.columns, 2 * count)
+        assert cycles == [5 + 3 * block + part for block in range(count) for part in range(2)]
 
-    simulate(dut, source, sink, background=[counting(counts, filled=dut.side.line_fill)])
+    simulate(dut, source, sink, background=[counting(counts, filled=dut.path.line_fill)])
     assert counts["filled"] == 8 * count
 
 
@@ -261,9 +261,9 @@ def test_conflicts_of_stores(swizzled, conflicts):
         accesses.append(access(AccessKind.STORE, lanes, data=[word] * 8, last=word == 4 * chunks - 1))
 
     async def drive(ctx):
-        cycles = await send(ctx, dut.side.accesses, accesses)
+        cycles = await send(ctx, dut.path.accesses, accesses)
         assert cycles[-1] == (5 + conflicts) * (chunks - 1) + 3
-        await ctx.tick().until(dut.side.stores_idle)
+        await ctx.tick().until(dut.path.stores_idle)
         assert contents(ctx, dut)[:16] == b"".join(word.to_bytes(4, "little") for word in range(4))
 
     simulate(dut, drive, background=[counting(counts, conflicts=dut.memory.scatter_conflict_stb)])

@@ -4,8 +4,9 @@ import random
 
 import pytest
 
+from tilewright.hw.pe.layouts import PREDICATES
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.hw.pe.state.predicates import PREDICATES, PredicateFile
+from tilewright.hw.pe.state.predicates import PredicateFile
 from tilewright.sim.pysim.simulate import simulate
 
 SEED = 20261121
@@ -31,17 +32,17 @@ def test_writes_and_reads(threads):
             groups, issue_group = [rng.randrange(params.groups) for _ in range(LANES)], rng.randrange(params.groups)
             ctx.set(dut.writes.payload, write)
             ctx.set(dut.writes.valid, valid)
-            ctx.set(dut.enable, enable)
-            ctx.set(dut.issue_group, issue_group)
+            ctx.set(dut.reads.enable, enable)
+            ctx.set(dut.issue_reads.group, issue_group)
             for lane in range(LANES):
-                ctx.set(dut.groups[lane], groups[lane])
+                ctx.set(dut.reads.groups[lane], groups[lane])
             assert ctx.get(dut.writes.ready)
             await ctx.tick()
             if enable:
                 shown = [rows[lane][groups[lane]] for lane in range(LANES)]
             if enable or cycle:
-                assert [ctx.get(row) for row in dut.rows] == shown
-            assert [ctx.get(row) for row in dut.issue_rows] == [row[issue_group] for row in rows]
+                assert [ctx.get(row) for row in dut.reads.rows] == shown
+            assert [ctx.get(row) for row in dut.issue_reads.rows] == [row[issue_group] for row in rows]
             for lane in range(LANES):
                 if valid and write["lanes"] >> lane & 1:
                     bit = 1 << write["predicate"]

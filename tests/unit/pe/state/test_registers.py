@@ -1,4 +1,4 @@
-"""Register file: random traffic on all ports against an array; latencies, priorities, and gaps for those who starve."""
+"""Register file: random traffic on all ports against an array; latency, priorities, and gaps for writes that starve."""
 
 import random
 
@@ -21,13 +21,13 @@ def unpacked(row):
 async def fill(ctx, dut, params):
     """Writes a different number to every register of every thread, by results; returns them all."""
     table = [[(register << 16) + thread for thread in range(params.threads)] for register in range(params.regs)]
-    ctx.set(dut.results_valid, 1)
-    ctx.set(dut.results_threads, (1 << params.threads) - 1)
+    ctx.set(dut.compute.results_valid, 1)
+    ctx.set(dut.compute.results_threads, (1 << params.threads) - 1)
     for register, row in enumerate(table):
-        ctx.set(dut.results_register, register)
-        ctx.set(dut.results_data, row)
+        ctx.set(dut.compute.results_register, register)
+        ctx.set(dut.compute.results_data, row)
         await ctx.tick()
-    ctx.set(dut.results_valid, 0)
+    ctx.set(dut.compute.results_valid, 0)
     return table
 
 
@@ -60,41 +60,44 @@ def test_random_traffic(threads):
     async def testbench(ctx):
         table = await fill(ctx, dut, params)
         offered = {}  # streams that wait
-        due = {}  # cycle -> what lane_data must be
+        due = {}  # cycle -> what the answer to a lane read must be
         row_due = {}
+        ports = {"lane_reads": dut.lane_reads.requests, "issue_reads": dut.issue_reads.requests}
+        ports |= {"loads": dut.loads, "moves": dut.moves}
         streams = {"lane_reads": lane_read, "issue_reads": lane_read, "loads": lane_write, "moves": lane_write}
         taken = dict.fromkeys(streams, 0)
         for cycle in range(1500):
             for name, make in streams.items():
                 if name not in offered and rng.random() < 0.6:
                     offered[name] = make()
-                    ctx.set(getattr(dut, name).payload, offered[name])
-                ctx.set(getattr(dut, name).valid, name in offered)
-            product, factor = rng.randrange(params.regs), rng.randrange(params.regs)
-            reads_product, reads_factor, results = (rng.random() < 0.7 for _ in range(3))
-            ctx.set(dut.product_enable, reads_product)
-            ctx.set(dut.product_register, product)
-            ctx.set(dut.factor_reads.valid, reads_factor)
-            ctx.set(dut.factor_reads.payload, factor)
+                    ctx.set(ports[name].payload, offered[name])
+                ctx.set(ports[name].valid, name in offered)
+            accumulator, factor = rng.randrange(params.regs), rng.randrange(params.regs)
+            reads_accumulator, reads_factor, results = (rng.random() < 0.7 for _ in range(3))
+            ctx.set(dut.compute.accumulator_enable, reads_accumulator)
+            ctx.set(dut.compute.accumulator_register, accumulator)
+            ctx.set(dut.compute.factor_reads.valid, reads_factor)
+            ctx.set(dut.compute.factor_reads.payload, factor)
             result = {
                 "register": rng.randrange(params.regs),
                 "threads": rng.getrandbits(threads),
                 "data": [rng.getrandbits(32) for _ in range(threads)],
             }
-            ctx.set(dut.results_valid, results)
+            ctx.set(dut.compute.results_valid, results)
             for name, value in result.items():
-                ctx.set(getattr(dut, f"results_{name}"), value)
-            ready = {name: ctx.get(getattr(dut, name).ready) for name in streams}
+                ctx.set(getattr(dut.compute, f"results_{name}"), value)
+            ready = {name: ctx.get(port.ready) for name, port in ports.items()}
 
             # Answers of this cycle were asked for before.
             for name, expected in row_due.items():
-                assert unpacked(ctx.get(getattr(dut, name))) == expected
+                assert unpacked(ctx.get(getattr(dut.compute, name))) == expected
             if cycle in due:
-                assert unpacked(ctx.get(dut.lane_data)) == due.pop(cycle)
+                answer = due.pop(cycle)
+                assert unpacked(ctx.get(dut.lane_reads.data)) == unpacked(ctx.get(dut.issue_reads.data)) == answer
 
             row_due = {}
-            if reads_product:
-                row_due["product_row"] = table[product][:]
+            if reads_accumulator:
+                row_due["accumulator_row"] = table[accumulator][:]
             if reads_factor:
                 row_due["factor_row"] = table[factor][:]
             for name in ("lane_reads", "issue_reads"):
@@ -127,8 +130,8 @@ def test_writes_of_lanes_are_one_a_cycle_beside_results_of_the_other_bank():
     write = {"register": 3, "group": 0, "lanes": 15, "data": [7] * LANES}
 
     async def testbench(ctx):
-        ctx.set(dut.results_valid, 1)
-        ctx.set(dut.results_register, 2)
+        ctx.set(dut.compute.results_valid, 1)
+        ctx.set(dut.compute.results_register, 2)
         assert await send(ctx, dut.loads, [write] * 20) == [*range(20)]
 
     simulate(dut, testbench)
@@ -148,8 +151,8 @@ def test_loads_go_before_moves():
 
 
 @pytest.mark.parametrize("name", ["loads", "moves"])
-def test_who_starves_is_let_in(name):
-    """Results that go to one bank for ever make room when ``starved`` asks for it."""
+def test_a_write_that_starves_is_let_in(name):
+    """Results that go to one bank for ever leave a gap when ``starved`` is high."""
     dut = RegisterFile(UNIT)
     write = {"register": 4, "group": 0, "lanes": 15, "data": [7] * LANES}
 
@@ -158,11 +161,11 @@ def test_who_starves_is_let_in(name):
         assert await send(ctx, getattr(dut, name), [write] * 3) == [gap - 1, 2 * gap - 1, 3 * gap - 1]
 
     async def results(ctx):
-        ctx.set(dut.results_register, 2)
-        ctx.set(dut.results_valid, 1)
+        ctx.set(dut.compute.results_register, 2)
+        ctx.set(dut.compute.results_valid, 1)
         asked = [0, 0, 0]
-        async for *_, starved in ctx.tick().sample(dut.starved):
-            ctx.set(dut.results_valid, not asked[1])
+        async for *_, starved in ctx.tick().sample(dut.compute.starved):
+            ctx.set(dut.compute.results_valid, not asked[1])
             asked = [starved, *asked[:2]]
 
     simulate(dut, writes, background=[results])

@@ -123,10 +123,10 @@ def write_and_read(segments):
         for segment in segments:
             index = rng.randrange(PARAMS.segments)
             cycles.append((await send(ctx, dut.writes, [{"index": index, "word": pack(segment)}]))[0])
-            ctx.set(dut.number, index)
+            ctx.set(dut.read.number, index)
             await ctx.tick()
-            ctx.set(dut.number, rng.randrange(PARAMS.segments))
-            entries.append(ctx.get(dut.entry))
+            ctx.set(dut.read.number, rng.randrange(PARAMS.segments))
+            entries.append(ctx.get(dut.read.entry))
 
     simulate(dut, bench, deadline=100_000)
     return entries, cycles
@@ -186,17 +186,17 @@ def test_wrong_until_written_after_every_reset():
     async def bench(ctx):
         for _ in range(2):
             for number in range(PARAMS.segments):
-                ctx.set(table.number, PARAMS.segments - 1 - number)
+                ctx.set(table.read.number, PARAMS.segments - 1 - number)
                 await ctx.tick()
-                assert not ctx.get(table.entry.good)
+                assert not ctx.get(table.read.entry.good)
             await ctx.tick().repeat(2)
             await send(ctx, table.writes, [{"index": 5, "word": pack(segment)}])
             for number in range(PARAMS.segments):
-                ctx.set(table.number, number)
+                ctx.set(table.read.number, number)
                 await ctx.tick()
-                assert ctx.get(table.entry.good) == (number == 5)
+                assert ctx.get(table.read.entry.good) == (number == 5)
             ctx.set(reset, 1)
-            ctx.set(table.number, 5)
+            ctx.set(table.read.number, 5)
             await ctx.tick()
             ctx.set(reset, 0)
 

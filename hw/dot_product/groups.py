@@ -96,7 +96,7 @@ class Groups:
         return [row[0] for row in rows]
 
     def _join(self, m, rows, *, reach, select, combine, name):
-        """Units take over what lies ``reach`` further on, if it is of their group and nobody nearer takes it."""
+        """Units take over what lies ``reach`` further on, if it is of their group and no nearer one takes it."""
         taken, joined = {}, []
         for unit, (value,) in enumerate(rows):
             takes = tuple(index for index, size in enumerate(self.sizes) if self._takes(unit, size, reach))

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tilewright.golden.spec.pe.errors import PeError
-from tilewright.hw.pe.address.lane_addresses import AddressLanes
+from tilewright.hw.pe.address.address_lanes import AddressLanes
 from tilewright.hw.pe.layouts import AccessKind, JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.sim.pysim.pe_accesses import Segment

@@ -4,10 +4,11 @@ from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..layouts import AccessKind, LinearLayout
+from ..layouts import AccessKind
 from ..params import LANES
 from .block_parts import CHUNK_LOG2
 from .columns import ColumnLayout
+from .layouts import LinearLayout
 from .line_directory import RequestLayout, block_rows, unit_log2
 from .place import Place
 
@@ -37,7 +38,7 @@ class AddressLanes(wiring.Component):
     Members
     -------
     i : In(stream of RequestLayout)
-    words : In(stream of ArrayLayout(32, LANES))
+    words : In(stream of array of LANES 32)
         One for each access of STORE, left out or not; there by the time the access leaves.
     o : Out(stream of LinearLayout)
         Registered.
@@ -67,33 +68,30 @@ class AddressLanes(wiring.Component):
 
     def _begin(self, m):
         """Stage 1: the coordinate that differs from lane to lane. The places take two cycles from here."""
-        params, request = self._params, self.i.p
-        part, item = request.part, request.part.item
-        job, segment, leader = item.job, item.job.segment, part.leader
-        stage, linear = self._stages[0], self._stages[0].linear
+        request = self.i.p
+        segment = request.part.item.job.segment
         fills, by_rows = Signal(), Signal()
-        unit = Signal(2)  # log2 of its elements
-        rows = Signal(6)
         m.d.comb += [
             fills.eq(request.kind == AccessKind.FILL),
             by_rows.eq(fills | (request.kind == AccessKind.PICK)),
-            unit.eq(unit_log2(params, job)),
-            rows.eq(block_rows(params, job)),
         ]
         limit = Signal(16)
-        coordinates = [Signal(17, name=f"coordinate{lane}") for lane in range(LANES)]
-        places = [Place(params) for _ in range(LANES)]
-        page_log2, pages_below, shift = Signal(4), Signal(params.page_width + 1), Signal(5)
-        m.submodules.common_place = common = Place(params)
+        with m.If(self._moves):
+            m.d.sync += limit.eq(Mux(by_rows, segment.size[1], segment.size[0]))
+        self._describe(m)
+        coordinates, places = self._measure_lanes(m, fills, by_rows)
+        return coordinates, limit, (self._measure_chunk(m, fills), places)
+
+    def _describe(self, m):
+        """Stage 1: what all lanes have in common."""
+        request, stage, linear = self.i.p, self._stages[0], self._stages[0].linear
+        part, item = request.part, request.part.item
+        job, segment = item.job, item.job.segment
         with m.If(self._moves):
             m.d.sync += [
                 stage.valid.eq(self.i.valid),
                 stage.first_entry.eq(segment.first_entry),
                 stage.element_log2.eq(segment.element_log2),
-                limit.eq(Mux(by_rows, segment.size[1], segment.size[0])),
-                page_log2.eq(Mux(fills, segment.page_log2[1], segment.page_log2[0])),
-                pages_below.eq(Mux(fills, segment.pages_below[0], 1)),
-                shift.eq(Mux(fills, segment.shift[0], 0)),
                 linear.kind.eq(request.kind),
                 linear.last.eq(item.last),
                 linear.flush.eq(job.flush),
@@ -113,47 +111,65 @@ class AddressLanes(wiring.Component):
                 linear.ka.eq(job.ka),
                 linear.kb.eq(job.kb),
             ]
-        # The chunk of a block's rows in dimension 0; of other accesses the lanes have it.
-        first_of_chunk = Signal(16)
-        page_log2_inner = Signal(4)
+
+    def _measure_chunk(self, m, fills):
+        """The place of the chunk of a block's rows in dimension 0; of other accesses the lanes have it."""
+        part = self.i.p.part
+        segment = part.item.job.segment
+        first, page_log2 = Signal(16), Signal(4)
         with m.If(self._moves):
             m.d.sync += [
-                first_of_chunk.eq(Mux(fills, leader.inner & ~((1 << CHUNK_LOG2 >> segment.element_log2[0]) - 1), 0)),
-                page_log2_inner.eq(segment.page_log2[0]),
+                first.eq(Mux(fills, part.leader.inner & ~((1 << CHUNK_LOG2 >> segment.element_log2[0]) - 1), 0)),
+                page_log2.eq(segment.page_log2[0]),
             ]
+        m.submodules.common_place = place = Place(self._params)
         m.d.comb += [
-            common.enable.eq(self._moves),
-            common.coordinate.eq(first_of_chunk),
-            common.page_log2.eq(page_log2_inner),
-            common.pages_below.eq(1),
-            common.shift.eq(0),
+            place.enable.eq(self._moves),
+            place.coordinate.eq(first),
+            place.page_log2.eq(page_log2),
+            place.pages_below.eq(1),
+            place.shift.eq(0),
         ]
-        for lane, place in enumerate(places):
-            m.submodules[f"place{lane}"] = place
+        return place
+
+    def _measure_lanes(self, m, fills, by_rows):
+        """The coordinates of the lanes, and their places."""
+        params, job = self._params, self.i.p.part.item.job
+        unit, rows = Signal(2), Signal(6)  # log2 of the elements of a unit; rows of a block
+        m.d.comb += [unit.eq(unit_log2(params, job)), rows.eq(block_rows(params, job))]
+        page_log2, pages_below, shift = Signal(4), Signal(params.page_width + 1), Signal(5)
+        with m.If(self._moves):
+            m.d.sync += [
+                page_log2.eq(Mux(fills, job.segment.page_log2[1], job.segment.page_log2[0])),
+                pages_below.eq(Mux(fills, job.segment.pages_below[0], 1)),
+                shift.eq(Mux(fills, job.segment.shift[0], 0)),
+            ]
+        coordinates, places = [], []
+        for lane in range(LANES):
+            coordinate = Signal(17, name=f"coordinate{lane}")
+            m.submodules[f"place{lane}"] = place = Place(params)
             m.d.comb += [
                 place.enable.eq(self._moves),
-                place.coordinate.eq(coordinates[lane]),
+                place.coordinate.eq(coordinate),
                 place.page_log2.eq(page_log2),
                 place.pages_below.eq(pages_below),
                 place.shift.eq(shift),
             ]
-            self._select(m, lane, coordinates[lane], fills, by_rows, unit, rows)
-        return coordinates, limit, (common, places)
+            self._select(m, lane, coordinate, fills, by_rows, unit, rows)
+            coordinates.append(coordinate)
+            places.append(place)
+        return coordinates, places
 
     def _select(self, m, lane, coordinate, fills, by_rows, unit, rows):
         """What one lane does: unit ``lane mod kb`` of column ``lane div kb``, or a row of the leader's block."""
         request, part = self.i.p, self.i.p.part
         job, target = part.item.job, self._stages[0].linear.lanes[lane]
-        column, on, q = (
-            Signal(ColumnLayout(self._params), name=f"column{lane}"),
-            Signal(name=f"on{lane}"),
-            Signal(2, name=f"unit{lane}"),
-        )
+        column, base = (Signal(ColumnLayout(self._params), name=f"{name}{lane}") for name in ("column", "base"))
+        on, q, distance = Signal(name=f"on{lane}"), Signal(2, name=f"unit{lane}"), Signal(5, name=f"distance{lane}")
         with m.Switch(job.kb):
             for kb in range(1, 5):
                 with m.Case(kb - 1):
                     m.d.comb += [column.eq(part.columns[lane // kb]), on.eq(part.on[lane // kb]), q.eq(lane % kb)]
-        base, distance = Signal(ColumnLayout(self._params), name=f"base{lane}"), Signal(5, name=f"distance{lane}")
         m.d.comb += base.eq(Mux(fills, part.leader, column))
         m.d.comb += distance.eq(Mux(fills, request.octet << 3 | lane, q << unit))
         with m.If(self._moves):

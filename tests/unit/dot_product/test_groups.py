@@ -9,7 +9,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.hw.dot_product.merge import Groups, add, either, larger
+from tilewright.hw.dot_product.groups import Groups, add, either, larger
 from tilewright.hw.lib.delay import delay
 from tilewright.sim.pysim.pipelines import run_pipeline
 

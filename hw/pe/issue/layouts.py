@@ -1,0 +1,47 @@
+"""Payloads and ports between the blocks that issue instructions."""
+
+from amaranth import unsigned
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
+
+from ...lib.join import Port
+
+__all__ = ["ClearanceSignature", "MultiplyRegistersLayout", "RangeLayout"]
+
+
+class RangeLayout(data.StructLayout):
+    """Consecutive registers, of all threads."""
+
+    def __init__(self, params):
+        super().__init__({"first": unsigned(params.reg_width), "last": unsigned(params.reg_width)})
+
+
+class MultiplyRegistersLayout(data.StructLayout):
+    """Registers of an mm."""
+
+    def __init__(self, params):
+        super().__init__({"accumulators": RangeLayout(params), "factors": RangeLayout(params)})
+
+
+class ClearanceSignature(Port):
+    """Whether an access to registers may go ahead, as the instruction sees it that makes it.
+
+    Members
+    -------
+    reads_valid, writes_valid : Out(1)
+    reads, writes : Out(RangeLayout)
+        Registers that the access reads and writes, if valid.
+    clear : In(1)
+        Nothing that the access reads is still to be written, nothing that it writes still to be read or written.
+    """
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "reads_valid": Out(1),
+                "reads": Out(RangeLayout(params)),
+                "writes_valid": Out(1),
+                "writes": Out(RangeLayout(params)),
+                "clear": In(1),
+            }
+        )

@@ -1,0 +1,225 @@
+"""Ports between the blocks of the processing engine, each as its user sees it."""
+
+from amaranth import unsigned
+from amaranth.lib import data, stream
+from amaranth.lib.wiring import In, Out
+
+from ..lib.join import Port
+from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout, ReadLayout, ScatterWriteLayout, read_data_layout
+from .layouts import (
+    INSTRUCTION_BITS,
+    PREDICATES,
+    FaultLayout,
+    LaneReadLayout,
+    PageWriteLayout,
+    SegmentEntryLayout,
+    SegmentWriteLayout,
+)
+from .params import LANES
+
+__all__ = [
+    "ComputeRegistersSignature",
+    "LaneReadSignature",
+    "MultiplyOrderSignature",
+    "PredicateReadSignature",
+    "ProcessorSignature",
+    "SegmentReadSignature",
+    "SharedMemorySignature",
+    "ThreadReadSignature",
+]
+
+
+class ProcessorSignature(Port):
+    """What a processor sees of a processing engine besides registers. As the engine sees it.
+
+    Members
+    -------
+    instructions : In(stream of INSTRUCTION_BITS)
+        In program order.
+    segments : In(stream of SegmentWriteLayout)
+        Not while an instruction uses them.
+    pages : In(stream of PageWriteLayout)
+        Likewise.
+    fault_valid : Out(1)
+        Strobe: an instruction has reported. That is known long before the instruction has been performed.
+    fault : Out(FaultLayout)
+        Of code 0 if there was no error.
+    halted : Out(1)
+        Strobe: a halt is performed, and so is all before it.
+    """
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "instructions": In(stream.Signature(INSTRUCTION_BITS)),
+                "segments": In(stream.Signature(SegmentWriteLayout(params))),
+                "pages": In(stream.Signature(PageWriteLayout(params))),
+                "fault_valid": Out(1),
+                "fault": Out(FaultLayout(params)),
+                "halted": Out(1),
+            }
+        )
+
+
+class SharedMemorySignature(Port):
+    """What a processing engine needs of shared memory.
+
+    Members
+    -------
+    reads : Out(stream of ReadLayout)
+    read_data : In(stream of read_data_layout())
+        One answer for each read, in order.
+    scatter : Out(stream of ScatterWriteLayout)
+    scatter_idle : In(1)
+        What was accepted can be read.
+    barriers : Out(stream of BarrierRequestLayout)
+    barrier_results : In(stream of BarrierResultLayout)
+    bank_conflict : In(1)
+        Strobe, counted.
+    """
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "reads": Out(stream.Signature(ReadLayout(params.smem))),
+                "read_data": In(stream.Signature(read_data_layout())),
+                "scatter": Out(stream.Signature(ScatterWriteLayout(params.smem))),
+                "scatter_idle": In(1),
+                "barriers": Out(stream.Signature(BarrierRequestLayout(params.smem))),
+                "barrier_results": In(stream.Signature(BarrierResultLayout())),
+                "bank_conflict": In(1),
+            }
+        )
+
+
+class LaneReadSignature(Port):
+    """Reads registers of a group of threads.
+
+    Members
+    -------
+    requests : Out(stream of LaneReadLayout)
+    data : In(array of LANES 32)
+        Exactly ``LANE_READ_LATENCY`` cycles after each handshake. Lanes of threads that do not exist are 0.
+    """
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "requests": Out(stream.Signature(LaneReadLayout(params))),
+                "data": In(data.ArrayLayout(32, LANES)),
+            }
+        )
+
+
+class ThreadReadSignature(Port):
+    """Reads what is held of eight threads, each in a group of its own.
+
+    Parameters
+    ----------
+    params : PeParams
+    shape : shape-like
+        Of what is held of a thread.
+
+    Members
+    -------
+    groups : Out(array of LANES params.group_width)
+        Lane l reads thread l of group ``groups[l]``.
+    enable : Out(1)
+        Otherwise ``rows`` stays.
+    rows : In(array of LANES shape)
+        In the cycle after.
+    """
+
+    def __init__(self, params, shape):
+        super().__init__(
+            {
+                "groups": Out(params.group_width).array(LANES),
+                "enable": Out(1),
+                "rows": In(shape).array(LANES),
+            }
+        )
+
+
+class PredicateReadSignature(Port):
+    """Reads the predicates of a group of threads, in every cycle.
+
+    Members
+    -------
+    group : Out(params.group_width)
+    rows : In(array of LANES PREDICATES)
+        In the cycle after.
+    """
+
+    def __init__(self, params):
+        super().__init__({"group": Out(params.group_width), "rows": In(PREDICATES).array(LANES)})
+
+
+class SegmentReadSignature(Port):
+    """Reads an entry of the segment table, in every cycle.
+
+    Members
+    -------
+    number : Out(params.segment_width)
+    entry : In(SegmentEntryLayout)
+        One cycle later.
+    """
+
+    def __init__(self, params):
+        super().__init__({"number": Out(params.segment_width), "entry": In(SegmentEntryLayout(params))})
+
+
+class ComputeRegistersSignature(Port):
+    """What the computing side reads and writes of the registers of all threads; nothing of it waits.
+
+    Members
+    -------
+    accumulator_register : Out(params.reg_width)
+    accumulator_enable : Out(1)
+    accumulator_row : In(array of params.threads 32)
+        One cycle after ``accumulator_enable``.
+    factor_reads : Out(stream of unsigned(params.reg_width), always ready)
+    factor_row : In(array of params.threads 32)
+        One cycle after ``factor_reads``.
+    results_valid : Out(1)
+    results_register : Out(params.reg_width)
+    results_threads : Out(params.threads)
+        Threads whose register is written.
+    results_data : Out(array of params.threads 32)
+    starved : In(1)
+        Strobe: another write waits; it goes when for one cycle there is no result.
+    """
+
+    def __init__(self, params):
+        row = data.ArrayLayout(32, params.threads)
+        super().__init__(
+            {
+                "accumulator_register": Out(params.reg_width),
+                "accumulator_enable": Out(1),
+                "accumulator_row": In(row),
+                "factor_reads": Out(stream.Signature(unsigned(params.reg_width), always_ready=True)),
+                "factor_row": In(row),
+                "results_valid": Out(1),
+                "results_register": Out(params.reg_width),
+                "results_threads": Out(params.threads),
+                "results_data": Out(row),
+                "starved": In(1),
+            }
+        )
+
+
+class MultiplyOrderSignature(Port):
+    """Keeps mm on the computing side in order with loads and with one another.
+
+    Members
+    -------
+    factors_ready : In(1)
+        The oldest mm whose factors are not taken may read them, and then its accumulators. Registered: two cycles after
+        ``factors_taken``, or after what it waited for, it is that of the next mm.
+    factors_taken : Out(1)
+        Strobe, only while ``factors_ready``: they are read from this cycle on, one register a cycle.
+    mm_done : Out(1)
+        Strobe: the last result of the oldest mm is written in this cycle.
+    """
+
+    def __init__(self):
+        super().__init__({"factors_ready": In(1), "factors_taken": Out(1), "mm_done": Out(1)})
