@@ -22,7 +22,7 @@ from ..files import write_atomically
 from ..hdl.verilog import conventional_ports
 from ..hdl.yosys import run_yosys
 from ..results import record
-from . import pe_blocks, tmau_blocks
+from .blocks import NEIGHBOURS, REDUCTIONS, pe_blocks, tmau_blocks
 from .depth import longest_path
 
 __all__ = ["Cost", "configure", "cost", "run"]
@@ -91,13 +91,13 @@ def run(args):
         params = TMAU_PRESETS[args.preset]
         if args.outstanding:
             params = params.replace(max_outstanding=args.outstanding, commands_in_flight=args.outstanding // 4)
-        costs = tables["tmau"] = _measured("tmau", tmau_blocks.blocks(params), {}, args)
-        without = sum(each.luts for name, each in costs.items() if name not in tmau_blocks.REDUCTIONS)
-        print(f"without {' and '.join(tmau_blocks.REDUCTIONS)}: {without} tables\n")
+        costs = tables["tmau"] = _measured("tmau", tmau_blocks(params), {}, args)
+        without = sum(each.luts for name, each in costs.items() if name not in REDUCTIONS)
+        print(f"without {' and '.join(REDUCTIONS)}: {without} tables\n")
     if args.engine != "tmau":
         params = PE_PRESETS[args.preset]
-        times = pe_blocks.times(params)
-        tables["pe"] = _measured("pe", pe_blocks.blocks(params), times, args)
+        times = {"MacArray": params.threads / NEIGHBOURS}
+        tables["pe"] = _measured("pe", pe_blocks(params), times, args)
         print("".join(f"{name} is {count:g} times what was mapped\n" for name, count in times.items()))
     tables = {engine: {name: asdict(each) for name, each in costs.items()} for engine, costs in tables.items()}
     write_atomically(_OUTPUT, json.dumps(tables, indent=1))

@@ -1,0 +1,62 @@
+"""The blocks of each engine that ``tilewright area`` maps, in the order of the data."""
+
+from functools import partial
+from importlib import import_module
+
+__all__ = ["NEIGHBOURS", "REDUCTIONS", "pe_blocks", "tmau_blocks"]
+
+#: Blocks of the TMAU that only reductions need.
+REDUCTIONS = ("Reducer", "SharedReducer")
+#: Threads of the MAC array that is mapped: neighbours that share a product. All threads together take too long.
+NEIGHBOURS = 4
+
+#: Classes, by their modules, that are made from the parameters alone.
+_TMAU = """
+descriptor.cache.DescriptorCache setup.tensor.Setup setup.block.BlockSetup setup.lanes.LaneSetup
+front.groups.GroupTracker front.exchange.Exchange front.dispatch.Dispatch walk.tile.TileWalker walk.pixel.PixelWalker
+walk.requests.RequestGenerator load.tracker.ResponseTracker load.steps.StepGenerator load.realign.Realigner
+load.fill.LineAssembler load.swizzle.Swizzler load.shared_reduce.SharedReducer store.tracker.StoreTracker
+store.bursts.WriteGenerator store.word_steps.WordStepGenerator store.line_fetch.LineFetcher
+store.word_assembler.WordAssembler store.finish.StoreFinisher front.finish.Finisher control.Control
+"""
+_PE = """
+issue.decode.Decoder issue.issue.Issue issue.lane_ops.LaneOps issue.waits.Waits issue.scoreboard.Scoreboard
+state.segments.SegmentTable state.predicates.PredicateFile address.items.Items address.bases.Bases
+address.store_words.StoreWords address.columns.Columns address.block_parts.BlockParts
+address.line_directory.LineDirectory address.address_lanes.AddressLanes address.pages.PageTable
+address.translate.Translator address.faults.FaultCollector memory.reader.Reader memory.read_return.ReadReturn
+memory.line_cache.LineCache memory.store_merger.StoreMerger compute.broadcast.Broadcaster
+compute.factors.FactorFetcher compute.spread.Spread state.registers.RegisterFile control.Control pager.Pager
+"""
+
+
+def _class(place):
+    module, _, name = place.rpartition(".")
+    return getattr(import_module(f"tilewright.hw.{module}"), name)
+
+
+def _made(engine, places, params):
+    kinds = [_class(f"{engine}.{place}") for place in places.split()]
+    return {kind.__name__: partial(kind, params) for kind in kinds}
+
+
+def tmau_blocks(params):
+    """Blocks of the TMAU's data path by name, as functions that make them."""
+    bus = {"addr_width": params.addr_width, "bus_bytes": params.bus_bytes}
+    flight, burst = {"max_outstanding": params.max_outstanding}, {"max_burst": params.max_burst}
+    made = _made("tmau", _TMAU, params)
+    words = {"word_width": params.word_width, "count_width": made["RequestGenerator"]().count_width}
+    return made | {
+        "BurstSplitter": partial(_class("bus.burst.BurstSplitter"), **words, **burst, bus_bytes=params.bus_bytes),
+        "ReadPort": partial(_class("bus.axi4_port.ReadPort"), **bus, **flight, **burst),
+        "Axi4ReadMux": partial(_class("bus.read_mux.Axi4ReadMux"), params.addr_width, params.bus_width),
+        "Reducer": partial(_class("reduce.unit.Reducer"), **bus, **burst),
+        "WriteGuard": partial(_class("bus.write_guard.WriteGuard"), **bus),
+        "WritePort": partial(_class("bus.write_port.WritePort"), **bus, **flight, id_width=2),
+    }
+
+
+def pe_blocks(params):
+    """Blocks of the processing engine by name, as functions that make them; the MAC array of four threads."""
+    neighbours = partial(_class("pe.compute.mac.MacArray"), params.replace(threads=NEIGHBOURS))
+    return _made("pe", _PE, params) | {"MacArray": neighbours}
