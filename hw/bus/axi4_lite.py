@@ -1,13 +1,21 @@
 """AXI4-Lite: the signature, and what turns it into one stream of accesses."""
 
-from amaranth.hdl import Module, Signal, unsigned
+from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, flipped
 
-from ..lib.join import Port
+from ..lib.join import Port, join
 from .axi4 import Response
 
-__all__ = ["AccessLayout", "AccessSplit", "AnswerLayout", "Axi4LiteBridge", "Axi4LiteSignature"]
+__all__ = [
+    "AccessLayout",
+    "AccessSignature",
+    "AccessSplit",
+    "AnswerLayout",
+    "Axi4LiteBridge",
+    "Axi4LiteSignature",
+    "serve_registers",
+]
 
 
 class Axi4LiteSignature(Port):
@@ -97,6 +105,20 @@ class AnswerLayout(data.StructLayout):
         )
 
 
+class AccessSignature(Port):
+    """Accesses to registers, as their source sees them.
+
+    Members
+    -------
+    requests : Out(stream of AccessLayout)
+    answers : In(stream of AnswerLayout)
+    """
+
+    def __init__(self):
+        requests, answers = stream.Signature(AccessLayout()), stream.Signature(AnswerLayout())
+        super().__init__({"requests": Out(requests), "answers": In(answers)})
+
+
 class Axi4LiteBridge(wiring.Component):
     """Turns an AXI4-Lite port into accesses, one at a time.
 
@@ -112,30 +134,24 @@ class Axi4LiteBridge(wiring.Component):
     Members
     -------
     axi : In(Axi4LiteSignature)
-    accesses : Out(stream of AccessLayout)
-        Registered.
-    answers : In(stream of AnswerLayout)
+    accesses : Out(AccessSignature)
+        Requests are registered.
     """
 
     def __init__(self, addr_width):
         self.waiting = Signal()  # for the answer to the access that was accepted
-        super().__init__(
-            {
-                "axi": In(Axi4LiteSignature(addr_width)),
-                "accesses": Out(stream.Signature(AccessLayout())),
-                "answers": In(stream.Signature(AnswerLayout())),
-            }
-        )
+        super().__init__({"axi": In(Axi4LiteSignature(addr_width)), "accesses": Out(AccessSignature())})
 
     def elaborate(self, platform):
         m = Module()
-        axi, access, answers = self.axi, self.accesses.payload, self.answers
+        axi, requests, answers = self.axi, self.accesses.requests, self.accesses.answers
+        access = requests.payload
         waiting = self.waiting
         take_read, take_write = Signal(), Signal()
         write_offered = Signal()
         idle = Signal()
         m.d.comb += [
-            idle.eq(~self.accesses.valid & ~waiting),
+            idle.eq(~requests.valid & ~waiting),
             write_offered.eq(axi.awvalid & axi.wvalid),
             # After a write it is the turn of reads.
             take_write.eq(idle & write_offered & ~(axi.arvalid & access.write)),
@@ -150,13 +166,13 @@ class Axi4LiteBridge(wiring.Component):
             m.d.sync += access.address.eq(axi.araddr)
         with m.If(take_write | take_read):
             m.d.sync += [
-                self.accesses.valid.eq(1),
+                requests.valid.eq(1),
                 access.write.eq(take_write),
                 access.data.eq(axi.wdata),
                 access.strobe.eq(axi.wstrb),
             ]
-        with m.If(self.accesses.valid & self.accesses.ready):
-            m.d.sync += [self.accesses.valid.eq(0), waiting.eq(1)]
+        with m.If(requests.valid & requests.ready):
+            m.d.sync += [requests.valid.eq(0), waiting.eq(1)]
 
         response = Signal(Response)
         with m.If(answers.payload.error):
@@ -189,50 +205,60 @@ class AccessSplit(wiring.Component):
 
     Members
     -------
-    accesses : In(stream of AccessLayout)
-    answers : Out(stream of AnswerLayout)
-    low_accesses, high_accesses : Out(stream of AccessLayout)
+    accesses : In(AccessSignature)
+    low, high : Out(AccessSignature)
         Addresses with ``bit`` cleared: each target counts from zero.
-    low_answers, high_answers : In(stream of AnswerLayout)
     """
 
     def __init__(self, bit):
         if not isinstance(bit, int) or not 2 <= bit < 32:
             raise ValueError(f"bit must be an int from 2 to 31, not {bit!r}")
         self._bit = bit
-        accesses, answers = stream.Signature(AccessLayout()), stream.Signature(AnswerLayout())
-        super().__init__(
-            {
-                "accesses": In(accesses),
-                "answers": Out(answers),
-                "low_accesses": Out(accesses),
-                "low_answers": In(answers),
-                "high_accesses": Out(accesses),
-                "high_answers": In(answers),
-            }
-        )
+        access = AccessSignature()
+        super().__init__({"accesses": In(access), "low": Out(access), "high": Out(access)})
 
     def elaborate(self, platform):
         m = Module()
-        high = self.accesses.payload.address[self._bit]
-        for target in (self.low_accesses, self.high_accesses):
-            m.d.comb += target.payload.eq(self.accesses.payload)
-            m.d.comb += target.payload.address[self._bit].eq(0)
-        with m.If(high):
-            m.d.comb += self.high_accesses.valid.eq(self.accesses.valid)
-            m.d.comb += self.accesses.ready.eq(self.high_accesses.ready)
+        requests, answers = self.accesses.requests, self.accesses.answers
+        low, high = self.low, self.high
+        for target in (low, high):
+            m.d.comb += target.requests.payload.eq(requests.payload)
+            m.d.comb += target.requests.payload.address[self._bit].eq(0)
+        with m.If(requests.payload.address[self._bit]):
+            m.d.comb += [high.requests.valid.eq(requests.valid), requests.ready.eq(high.requests.ready)]
         with m.Else():
-            m.d.comb += self.low_accesses.valid.eq(self.accesses.valid)
-            m.d.comb += self.accesses.ready.eq(self.low_accesses.ready)
+            m.d.comb += [low.requests.valid.eq(requests.valid), requests.ready.eq(low.requests.ready)]
 
         # Only the target of the access answers.
-        with m.If(self.high_answers.valid):
-            m.d.comb += self.answers.payload.eq(self.high_answers.payload)
-        with m.Else():
-            m.d.comb += self.answers.payload.eq(self.low_answers.payload)
         m.d.comb += [
-            self.answers.valid.eq(self.low_answers.valid | self.high_answers.valid),
-            self.low_answers.ready.eq(self.answers.ready),
-            self.high_answers.ready.eq(self.answers.ready),
+            answers.payload.eq(Mux(high.answers.valid, high.answers.payload, low.answers.payload)),
+            answers.valid.eq(low.answers.valid | high.answers.valid),
+            low.answers.ready.eq(answers.ready),
+            high.answers.ready.eq(answers.ready),
         ]
         return m
+
+
+def serve_registers(m, axi, low, *higher):
+    """Puts targets of accesses behind an AXI4-Lite port.
+
+    Parameters
+    ----------
+    m : Module
+        Of a top.
+    axi : interface
+        The top's own port, of an :class:`Axi4LiteSignature`.
+    low : interface
+        The target from address 0 on.
+    *higher : (int, interface)
+        Bit of the address, highest first, and the target of addresses in which it is set, and none before it.
+    """
+    m.submodules.bridge = bridge = Axi4LiteBridge(axi.signature.addr_width)
+    join(m, axi=flipped(axi), bridge=bridge.axi)
+    accesses = bridge.accesses
+    for bit, target in higher:
+        m.submodules[f"split_{bit}"] = split = AccessSplit(bit)
+        join(m, accesses=accesses, split=split.accesses)
+        join(m, split=split.high, target=target)
+        accesses = split.low
+    join(m, accesses=accesses, target=low)

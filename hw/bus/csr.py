@@ -1,13 +1,13 @@
 """Control and status registers, made from a register table."""
 
 from amaranth.hdl import Cat, Const, Module, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec.registers import Access
 
 from ..lib.formats import packed_layout
-from .axi4_lite import AccessLayout, AnswerLayout
+from .axi4_lite import AccessSignature
 
 __all__ = ["RegisterFile"]
 
@@ -25,8 +25,7 @@ class RegisterFile(wiring.Component):
 
     Members
     -------
-    accesses : In(stream of AccessLayout)
-    answers : Out(stream of AnswerLayout)
+    accesses : In(AccessSignature)
         Registered.
     *name of a read-only register* : In(its fields)
         Sampled when it is read.
@@ -48,8 +47,7 @@ class RegisterFile(wiring.Component):
             if twice is not None:
                 raise ValueError(f"two registers have the {what} {twice!r}")
         members = {
-            "accesses": In(stream.Signature(AccessLayout())),
-            "answers": Out(stream.Signature(AnswerLayout())),
+            "accesses": In(AccessSignature()),
         }
         for register in self._table:
             layout = packed_layout(register.format)
@@ -63,11 +61,12 @@ class RegisterFile(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        access, answer = self.accesses.payload, self.answers.payload
+        requests, answers = self.accesses.requests, self.accesses.answers
+        access, answer = requests.payload, answers.payload
         accept, write = Signal(), Signal()
         m.d.comb += [
-            self.accesses.ready.eq(~self.answers.valid | self.answers.ready),
-            accept.eq(self.accesses.valid & self.accesses.ready),
+            requests.ready.eq(~answers.valid | answers.ready),
+            accept.eq(requests.valid & requests.ready),
             write.eq(accept & access.write),
         ]
 
@@ -81,8 +80,8 @@ class RegisterFile(wiring.Component):
                         known.eq(1),
                         writable.eq(register.access not in (Access.CONSTANT, Access.RO)),
                     ]
-        with m.If(self.accesses.ready):
-            m.d.sync += self.answers.valid.eq(self.accesses.valid)
+        with m.If(requests.ready):
+            m.d.sync += answers.valid.eq(requests.valid)
             m.d.sync += answer.data.eq(value)
             m.d.sync += answer.error.eq(~known | (access.write & ~writable))
 

@@ -4,7 +4,7 @@ from amaranth import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from ..bus.axi4_lite import AccessSplit, Axi4LiteBridge, Axi4LiteSignature
+from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
 from ..bus.commands import command_layout
 from ..lib.arbiter import StreamArbiter
 from ..lib.bundle import bundle
@@ -73,7 +73,8 @@ class Core(wiring.Component):
         m.submodules.pe = pe = PeUnit(self.params.pe)
         m.submodules.smem = smem = self.smem
         self._connect_commands(m, tmau, pe)
-        self._connect_registers(m, tmau, pe)
+        engines = (tmau.accesses, (self._window_bit, smem.host), (REGISTER_ADDR_WIDTH, pe.accesses))
+        serve_registers(m, self.s_axil, *engines)
 
         join(m, tmau=tmau.m_axi, m_axi=flipped(self.m_axi))
         join(m, tmau=tmau.smem, smem=smem.mover)
@@ -96,19 +97,3 @@ class Core(wiring.Component):
             self.done.tag.eq(tmau.done.tag),
             self.done.error.eq(tmau.done.error),
         ]
-
-    def _connect_registers(self, m, tmau, pe):
-        m.submodules.bridge = bridge = Axi4LiteBridge(self._window_bit + 1)
-        m.submodules.window_split = window_split = AccessSplit(self._window_bit)
-        m.submodules.engine_split = engine_split = AccessSplit(REGISTER_ADDR_WIDTH)
-        join(m, s_axil=flipped(self.s_axil), bridge=bridge.axi)
-        join(m, bridge=bridge.accesses, window_split=window_split.accesses)
-        join(m, window_split=window_split.answers, bridge=bridge.answers)
-        join(m, window_split=window_split.low_accesses, engine_split=engine_split.accesses)
-        join(m, engine_split=engine_split.answers, window_split=window_split.low_answers)
-        join(m, window_split=window_split.high_accesses, smem=self.smem.host_requests)
-        join(m, smem=self.smem.host_responses, window_split=window_split.high_answers)
-        join(m, engine_split=engine_split.low_accesses, tmau=tmau.accesses)
-        join(m, tmau=tmau.answers, engine_split=engine_split.low_answers)
-        join(m, engine_split=engine_split.high_accesses, pe=pe.accesses)
-        join(m, pe=pe.answers, engine_split=engine_split.high_answers)

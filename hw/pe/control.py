@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out, flipped
 from tilewright.golden.spec.pe.errors import PeError
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
 
-from ..bus.axi4_lite import AccessLayout, AnswerLayout
+from ..bus.axi4_lite import AccessSignature
 from ..bus.csr import RegisterFile
 from ..bus.status import ErrorRecord, connect_status
 from ..lib.join import join
@@ -41,10 +41,9 @@ class Control(wiring.Component):
 
     Members
     -------
-    accesses : In(stream of AccessLayout)
+    accesses : In(AccessSignature)
         Registers, by byte offset; see ``RegisterFile``. Writes to the words that are put, while they have not been
         taken, are refused.
-    answers : Out(stream of AnswerLayout)
     issued, collected : In(stream of FaultLayout)
         One item for every instruction, from Issue or from FaultCollector, of code NONE if there was no error. One a
         cycle, Issue's first.
@@ -69,8 +68,7 @@ class Control(wiring.Component):
         self.params = params
         super().__init__(
             {
-                "accesses": In(stream.Signature(AccessLayout())),
-                "answers": Out(stream.Signature(AnswerLayout())),
+                "accesses": In(AccessSignature()),
                 "issued": In(stream.Signature(FaultLayout(params))),
                 "collected": In(stream.Signature(FaultLayout(params))),
                 "reported": Out(1),
@@ -90,9 +88,9 @@ class Control(wiring.Component):
         m = Module()
         m.submodules.registers = registers = RegisterFile(PE_REGISTERS)
         m.submodules.staging = staging = Staging(self.params)
-        join(m, accesses=flipped(self.accesses), staging=staging.accesses)
-        join(m, staging=staging.checked, registers=registers.accesses)
-        join(m, registers=registers.answers, answers=flipped(self.answers))
+        join(m, accesses=flipped(self.accesses.requests), staging=staging.accesses)
+        join(m, staging=staging.checked, registers=registers.accesses.requests)
+        join(m, registers=registers.accesses.answers, answers=flipped(self.accesses.answers))
         for name in ("instructions", "segments", "pages", "pager_requests"):
             join(m, staging=getattr(staging, name), port=flipped(getattr(self, name)))
 

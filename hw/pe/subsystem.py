@@ -4,7 +4,7 @@ from amaranth import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from ..bus.axi4_lite import AccessSplit, Axi4LiteBridge, Axi4LiteSignature
+from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
 from ..lib.bundle import bundle
 from ..lib.join import join
 from ..smem.barrier_share import BarrierShare
@@ -56,19 +56,10 @@ class PeSubsystem(wiring.Component):
         m = Module()
         m.submodules.pe = pe = PeUnit(self.params)
         m.submodules.smem = smem = self.smem
-        m.submodules.bridge = bridge = Axi4LiteBridge(self._window_bit + 1)
-        m.submodules.split = split = AccessSplit(self._window_bit)
         join(m, pe=pe.processor, processor=flipped(bundle(self, ProcessorSignature(self.params))))
         connect_shared_memory(m, self, pe, smem)
         m.d.comb += self.irq.eq(pe.irq)
-
-        join(m, s_axil=flipped(self.s_axil), bridge=bridge.axi)
-        join(m, bridge=bridge.accesses, split=split.accesses)
-        join(m, split=split.answers, bridge=bridge.answers)
-        join(m, split=split.low_accesses, pe=pe.accesses)
-        join(m, pe=pe.answers, split=split.low_answers)
-        join(m, split=split.high_accesses, smem=smem.host_requests)
-        join(m, smem=smem.host_responses, split=split.high_answers)
+        serve_registers(m, self.s_axil, pe.accesses, (self._window_bit, smem.host))
         return m
 
 

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out, flipped
 
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
 
-from ..bus.axi4_lite import Axi4LiteBridge, Axi4LiteSignature
+from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
 from ..bus.commands import command_layout
 from ..lib.bundle import bundle
 from ..lib.join import join
@@ -54,12 +54,9 @@ class Pe(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.unit = unit = PeUnit(self.params)
-        m.submodules.bridge = bridge = Axi4LiteBridge(PE_REGISTER_ADDR_WIDTH)
         join(m, unit=unit.processor, processor=flipped(bundle(self, ProcessorSignature(self.params))))
         join(m, unit=unit.smem, smem=flipped(self.smem))
         join(m, unit=unit.page_moves, page_moves=flipped(self.page_moves))
         m.d.comb += [unit.page_moved.eq(self.page_moved), self.irq.eq(unit.irq)]
-        join(m, s_axil=flipped(self.s_axil), bridge=bridge.axi)
-        join(m, bridge=bridge.accesses, unit=unit.accesses)
-        join(m, unit=unit.answers, bridge=bridge.answers)
+        serve_registers(m, self.s_axil, unit.accesses)
         return m

@@ -4,7 +4,7 @@ from amaranth import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from ..bus.axi4_lite import AccessLayout, AnswerLayout
+from ..bus.axi4_lite import AccessSignature
 from ..bus.commands import command_layout
 from ..lib.arbiter import StreamArbiter
 from ..lib.join import join
@@ -26,9 +26,8 @@ class PeUnit(wiring.Component):
     -------
     processor : Out(ProcessorSignature)
     smem : Out(SharedMemorySignature)
-    accesses : In(stream of AccessLayout)
+    accesses : In(AccessSignature)
         Registers, at the offsets of ``golden.spec.pe.registers``.
-    answers : Out(stream of AnswerLayout)
     irq : Out(1)
         Level.
     page_moves : Out(stream of command_layout())
@@ -43,8 +42,7 @@ class PeUnit(wiring.Component):
             {
                 "processor": Out(ProcessorSignature(params)),
                 "smem": Out(SharedMemorySignature(params)),
-                "accesses": In(stream.Signature(AccessLayout())),
-                "answers": Out(stream.Signature(AnswerLayout())),
+                "accesses": In(AccessSignature()),
                 "irq": Out(1),
                 "page_moves": Out(stream.Signature(command_layout())),
                 "page_moved": In(MoveDoneLayout()),
@@ -64,7 +62,6 @@ class PeUnit(wiring.Component):
         join(m, core=core.issued, control=control.issued)
         join(m, core=core.collected, control=control.collected)
         join(m, accesses=flipped(self.accesses), control=control.accesses)
-        join(m, control=control.answers, answers=flipped(self.answers))
         join(m, control=control.pager_requests, pager=pager.requests)
         join(m, pager=pager.commands, page_moves=flipped(self.page_moves))
         m.d.comb += [

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import CHUNK_BYTES
 
-from ..bus.axi4_lite import AccessLayout, AnswerLayout
+from ..bus.axi4_lite import AccessSignature
 from .layouts import CHUNK_BITS, ChunkWriteLayout
 
 __all__ = ["HostPort"]
@@ -22,8 +22,7 @@ class HostPort(wiring.Component):
 
     Members
     -------
-    requests : In(stream of AccessLayout)
-    responses : Out(stream of AnswerLayout)
+    accesses : In(AccessSignature)
     fetches : Out(stream of unsigned(params.addr_width - 4))
         Once accepted, ``fetched`` has the chunk in the next cycle.
     fetched : In(CHUNK_BITS)
@@ -34,8 +33,7 @@ class HostPort(wiring.Component):
         self._params = params
         super().__init__(
             {
-                "requests": In(stream.Signature(AccessLayout())),
-                "responses": Out(stream.Signature(AnswerLayout())),
+                "accesses": In(AccessSignature()),
                 "fetches": Out(stream.Signature(unsigned(params.addr_width - 4))),
                 "fetched": In(CHUNK_BITS),
                 "writes": Out(stream.Signature(ChunkWriteLayout(params))),
@@ -44,7 +42,8 @@ class HostPort(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        request, responses = self.requests.payload, self.responses
+        requests, responses = self.accesses.requests, self.accesses.answers
+        request = requests.payload
         chunk = request.address[4 : self._params.addr_width]
         word = request.address[2:4]
         outside = request.address[self._params.addr_width :].any()
@@ -54,17 +53,17 @@ class HostPort(wiring.Component):
         idle = Signal()
         m.d.comb += [
             idle.eq(~reading & ~responses.valid),
-            self.fetches.valid.eq(idle & self.requests.valid & ~outside & ~request.write),
+            self.fetches.valid.eq(idle & requests.valid & ~outside & ~request.write),
             self.fetches.payload.eq(chunk),
-            self.writes.valid.eq(idle & self.requests.valid & ~outside & request.write),
+            self.writes.valid.eq(idle & requests.valid & ~outside & request.write),
             self.writes.payload.chunk.eq(chunk),
             self.writes.payload.data.eq(request.data.replicate(_WORDS)),
             self.writes.payload.strobe.eq(Cat(request.strobe & (word == w).replicate(4) for w in range(_WORDS))),
         ]
         fetch = self.fetches.valid & self.fetches.ready
         write = self.writes.valid & self.writes.ready
-        refuse = idle & self.requests.valid & outside
-        m.d.comb += self.requests.ready.eq(fetch | write | refuse)
+        refuse = idle & requests.valid & outside
+        m.d.comb += requests.ready.eq(fetch | write | refuse)
 
         m.d.sync += reading.eq(fetch)
         m.d.sync += read_word.eq(word)

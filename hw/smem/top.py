@@ -4,7 +4,7 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from ..bus.axi4_lite import AccessLayout, AnswerLayout
+from ..bus.axi4_lite import AccessSignature
 from .arbiter import ReadArbiter, WriteArbiter
 from .banks import Banks
 from .barrier import BarrierUnit
@@ -55,8 +55,7 @@ class SharedMemory(wiring.Component):
     barriers : In(stream of BarrierRequestLayout)
     barrier_results : Out(stream of BarrierResultLayout)
         Operations of processors; 2 cycles, one every second cycle.
-    host_requests : In(stream of AccessLayout)
-    host_responses : Out(stream of AnswerLayout)
+    host : In(AccessSignature)
         32-bit words; reads 2 cycles, writes 1, and what they wait for the banks.
     flip : Out(BarrierEventSignature)
         A phase has completed.
@@ -87,8 +86,7 @@ class SharedMemory(wiring.Component):
                 "read_data": Out(stream.Signature(read_data_layout())),
                 "barriers": In(stream.Signature(BarrierRequestLayout(params))),
                 "barrier_results": Out(stream.Signature(BarrierResultLayout())),
-                "host_requests": In(stream.Signature(AccessLayout())),
-                "host_responses": Out(stream.Signature(AnswerLayout())),
+                "host": In(AccessSignature()),
                 "flip": Out(BarrierEventSignature(params)),
                 "conflict_stb": Out(1),
                 "stall_stb": Out(1),
@@ -113,8 +111,7 @@ class SharedMemory(wiring.Component):
         connect(m, barrier=barrier.results, barrier_results=flipped(self.barrier_results))
         connect(m, reads=flipped(self.reads), consumer=consumer.reads)
         connect(m, consumer=consumer.read_data, read_data=flipped(self.read_data))
-        connect(m, host_requests=flipped(self.host_requests), host=host.requests)
-        connect(m, host=host.responses, host_responses=flipped(self.host_responses))
+        connect(m, accesses=flipped(self.host), host=host.accesses)
 
         connect(m, barrier=barrier.fetches, read_arbiter=read_arbiter.barrier)
         connect(m, host=host.fetches, read_arbiter=read_arbiter.host)

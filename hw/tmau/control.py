@@ -1,13 +1,13 @@
 """The TMAU as a processor sees it over registers: parameters, status, error record, interrupt, performance counters."""
 
 from amaranth import Cat, Module, Mux
-from amaranth.lib import stream, wiring
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from tilewright.golden.spec import Error
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 
-from ..bus.axi4_lite import AccessLayout, AnswerLayout
+from ..bus.axi4_lite import AccessSignature
 from ..bus.csr import RegisterFile
 from ..bus.status import ErrorRecord, connect_status
 from ..lib.join import join
@@ -22,8 +22,7 @@ class Control(wiring.Component):
 
     Members
     -------
-    accesses : In(stream of AccessLayout)
-    answers : Out(stream of AnswerLayout)
+    accesses : In(AccessSignature)
         Registers, by byte offset; see ``RegisterFile``.
     datapath : In(ControlSignature)
     irq : Out(1)
@@ -34,8 +33,7 @@ class Control(wiring.Component):
         self.params = params
         super().__init__(
             {
-                "accesses": In(stream.Signature(AccessLayout())),
-                "answers": Out(stream.Signature(AnswerLayout())),
+                "accesses": In(AccessSignature()),
                 "datapath": In(ControlSignature(params)),
                 "irq": Out(1),
             }
@@ -45,7 +43,6 @@ class Control(wiring.Component):
         m = Module()
         m.submodules.registers = registers = RegisterFile(TMAU_REGISTERS)
         join(m, accesses=flipped(self.accesses), registers=registers.accesses)
-        join(m, registers=registers.answers, answers=flipped(self.answers))
 
         params, datapath = self.params, self.datapath
         done, events = datapath.done, datapath.events

@@ -4,7 +4,7 @@ from amaranth import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from ..bus.axi4_lite import AccessSplit, Axi4LiteBridge, Axi4LiteSignature
+from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
 from ..lib.join import join
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout, ReadLayout, read_data_layout
 from ..smem.signatures import BarrierEventSignature
@@ -59,8 +59,6 @@ class TmauSubsystem(wiring.Component):
         m = Module()
         m.submodules.unit = unit = TmauUnit(self.params)
         m.submodules.smem = smem = self.smem
-        m.submodules.bridge = bridge = Axi4LiteBridge(self._window_bit + 1)
-        m.submodules.split = split = AccessSplit(self._window_bit)
 
         connect_processor(m, self, unit)
         join(m, unit=unit.smem, smem=smem.mover)
@@ -69,12 +67,5 @@ class TmauSubsystem(wiring.Component):
         join(m, smem=smem.read_data, read_data=flipped(self.read_data))
         join(m, barriers=flipped(self.barriers), smem=smem.barriers)
         join(m, smem=smem.barrier_results, barrier_results=flipped(self.barrier_results))
-
-        join(m, s_axil=flipped(self.s_axil), bridge=bridge.axi)
-        join(m, bridge=bridge.accesses, split=split.accesses)
-        join(m, split=split.answers, bridge=bridge.answers)
-        join(m, split=split.low_accesses, unit=unit.accesses)
-        join(m, unit=unit.answers, split=split.low_answers)
-        join(m, split=split.high_accesses, smem=smem.host_requests)
-        join(m, smem=smem.host_responses, split=split.high_answers)
+        serve_registers(m, self.s_axil, unit.accesses, (self._window_bit, smem.host))
         return m

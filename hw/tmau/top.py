@@ -4,7 +4,7 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from ..bus.axi4_lite import Axi4LiteBridge, Axi4LiteSignature
+from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
 from ..lib.join import join
 from ..smem.signatures import MoverSignature
 from .unit import TmauUnit, connect_processor, processor_members
@@ -42,10 +42,7 @@ class Tmau(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.unit = unit = TmauUnit(self.params)
-        m.submodules.bridge = bridge = Axi4LiteBridge(REGISTER_ADDR_WIDTH)
         connect_processor(m, self, unit)
         join(m, unit=unit.smem, smem=flipped(self.smem))
-        join(m, s_axil=flipped(self.s_axil), bridge=bridge.axi)
-        join(m, bridge=bridge.accesses, unit=unit.accesses)
-        join(m, unit=unit.answers, bridge=bridge.answers)
+        serve_registers(m, self.s_axil, unit.accesses)
         return m

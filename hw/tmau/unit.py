@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from ..bus.axi4 import Axi4Signature
-from ..bus.axi4_lite import AccessLayout, AnswerLayout
+from ..bus.axi4_lite import AccessSignature
 from ..bus.commands import command_layout
 from ..lib.join import join
 from ..smem.signatures import MoverSignature
@@ -48,8 +48,7 @@ class TmauUnit(wiring.Component):
     Members
     -------
     smem : Out(MoverSignature(params.smem))
-    accesses : In(stream of AccessLayout)
-    answers : Out(stream of AnswerLayout)
+    accesses : In(AccessSignature)
         Registers, at the offsets of ``golden.spec.tmau.registers``.
     **processor_members(params)
     """
@@ -60,8 +59,7 @@ class TmauUnit(wiring.Component):
             processor_members(params)
             | {
                 "smem": Out(MoverSignature(params.smem)),
-                "accesses": In(stream.Signature(AccessLayout())),
-                "answers": Out(stream.Signature(AnswerLayout())),
+                "accesses": In(AccessSignature()),
             }
         )
 
@@ -75,7 +73,6 @@ class TmauUnit(wiring.Component):
         join(m, core=core.smem, smem=flipped(self.smem))
         join(m, core=core.control, control=control.datapath)
         join(m, accesses=flipped(self.accesses), control=control.accesses)
-        join(m, control=control.answers, answers=flipped(self.answers))
         m.d.comb += [
             self.done.valid.eq(core.control.done.valid),
             self.done.tag.eq(core.control.done.record.tag),

@@ -12,16 +12,17 @@ class BridgeSpec(Elaboratable):
 
     @property
     def ports(self):
-        dut, axi = self.dut, self.dut.axi
+        axi, requests, answers = self.dut.axi, self.dut.accesses.requests, self.dut.accesses.answers
         manager = [axi.awaddr, axi.awprot, axi.awvalid, axi.wdata, axi.wstrb, axi.wvalid, axi.bready]
         manager += [axi.araddr, axi.arprot, axi.arvalid, axi.rready]
-        return [*manager, dut.accesses.ready, dut.answers.valid, dut.answers.payload]
+        return [*manager, requests.ready, answers.valid, answers.payload]
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.dut = dut = self.dut
-        m.submodules.accesses_rules = StreamRules(dut.accesses)
-        m.submodules.answers_rules = StreamRules(dut.answers, assume=True)
+        requests, answers = dut.accesses.requests, dut.accesses.answers
+        m.submodules.accesses_rules = StreamRules(requests)
+        m.submodules.answers_rules = StreamRules(answers, assume=True)
         axi = dut.axi
         self._holds(m, "b", axi.bvalid, axi.bready, [axi.bresp])
         self._holds(m, "r", axi.rvalid, axi.rready, [axi.rresp, axi.rdata])
@@ -31,11 +32,11 @@ class BridgeSpec(Elaboratable):
 
         # A target answers only what it was asked.
         asked = Signal()
-        with m.If(dut.accesses.valid & dut.accesses.ready):
+        with m.If(requests.valid & requests.ready):
             m.d.sync += asked.eq(1)
-        with m.If(dut.answers.valid & dut.answers.ready):
+        with m.If(answers.valid & answers.ready):
             m.d.sync += asked.eq(0)
-        m.d.comb += Assume(~dut.answers.valid | asked)
+        m.d.comb += Assume(~answers.valid | asked)
 
         # Requests of either kind that are not answered yet; never more than one.
         writes, reads = Signal(2), Signal(2)
@@ -46,13 +47,13 @@ class BridgeSpec(Elaboratable):
         ]
         m.d.comb += [
             Assert(write_taken == (axi.wvalid & axi.wready)),
-            Assert(writes + reads == (dut.accesses.valid | asked)),
-            Assert(~(dut.accesses.valid & asked)),
+            Assert(writes + reads == (requests.valid | asked)),
+            Assert(~(requests.valid & asked)),
             Assert(dut.waiting == asked),
             Assert(~axi.bvalid | (writes == 1)),
             Assert(~axi.rvalid | (reads == 1)),
-            Assert((writes + reads == 0) | (dut.accesses.payload.write == (writes == 1))),
-            Assert(~(dut.answers.valid & dut.answers.ready) | (axi.bvalid & axi.bready) | (axi.rvalid & axi.rready)),
+            Assert((writes + reads == 0) | (requests.payload.write == (writes == 1))),
+            Assert(~(answers.valid & answers.ready) | (axi.bvalid & axi.bready) | (axi.rvalid & axi.rready)),
             Cover(axi.bvalid & axi.bready),
             Cover(axi.rvalid & axi.rready),
         ]
@@ -60,17 +61,17 @@ class BridgeSpec(Elaboratable):
         self._bounded_wait(m, axi.awvalid & axi.wvalid, write_taken, read_taken, "write")
 
         # What is asked of the target is what was taken.
-        taken = Signal.like(dut.accesses.payload)
+        taken = Signal.like(requests.payload)
         with m.If(write_taken | read_taken):
             m.d.sync += [taken.data.eq(axi.wdata), taken.strobe.eq(axi.wstrb), taken.write.eq(write_taken)]
         with m.If(write_taken):
             m.d.sync += taken.address.eq(axi.awaddr)
         with m.If(read_taken):
             m.d.sync += taken.address.eq(axi.araddr)
-        with m.If(dut.accesses.valid):
-            m.d.comb += Assert(dut.accesses.payload == taken)
+        with m.If(requests.valid):
+            m.d.comb += Assert(requests.payload == taken)
         with m.If(asked):
-            m.d.comb += Assert(dut.accesses.payload.write == taken.write)
+            m.d.comb += Assert(requests.payload.write == taken.write)
         return m
 
     def _holds(self, m, name, valid, ready, payload):
@@ -88,7 +89,7 @@ class BridgeSpec(Elaboratable):
         with m.Elif(other_taken):
             m.d.sync += passed.eq(passed + 1)
         m.d.comb += Assert(passed <= 1)
-        m.d.comb += Assert((passed == 0) | (self.dut.accesses.payload.write == (name == "read")))
+        m.d.comb += Assert((passed == 0) | (self.dut.accesses.requests.payload.write == (name == "read")))
 
 
 def test_bridge():

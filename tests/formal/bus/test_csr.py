@@ -24,15 +24,16 @@ class RegisterSpec(Elaboratable):
 
     @property
     def ports(self):
-        dut = self.dut
-        return [dut.accesses.payload, dut.accesses.valid, dut.answers.ready, dut.shown, dut.sticky_set]
+        dut, requests, answers = self.dut, self.dut.accesses.requests, self.dut.accesses.answers
+        return [requests.payload, requests.valid, answers.ready, dut.shown, dut.sticky_set]
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.dut = dut = self.dut
-        m.submodules.rules = StreamRules(dut.answers)
-        access = dut.accesses.payload
-        accept = dut.accesses.valid & dut.accesses.ready
+        requests, answers = dut.accesses.requests, dut.accesses.answers
+        m.submodules.rules = StreamRules(answers)
+        access = requests.payload
+        accept = requests.valid & requests.ready
         address = access.address & ~3
 
         # One bit at a time, of the solver's choice: the model knows bits and lanes, not words.
@@ -74,13 +75,13 @@ class RegisterSpec(Elaboratable):
                     m.d.sync += expected.eq(sum(bit << b for b, bit in enumerate(sticky)))
                 with m.Default():
                     m.d.sync += expected.eq(0)
-        with m.Elif(dut.answers.ready):
+        with m.Elif(answers.ready):
             m.d.sync += expected_valid.eq(0)
-        m.d.comb += Assert(dut.answers.valid == expected_valid)
+        m.d.comb += Assert(answers.valid == expected_valid)
         with m.If(expected_valid):
-            m.d.comb += Assert(dut.answers.payload.error == expected_error)
-            m.d.comb += Assert(dut.answers.payload.data == expected)
-        m.d.comb += Assert(dut.accesses.ready == Mux(dut.answers.valid, dut.answers.ready, 1))
+            m.d.comb += Assert(answers.payload.error == expected_error)
+            m.d.comb += Assert(answers.payload.data == expected)
+        m.d.comb += Assert(requests.ready == Mux(answers.valid, answers.ready, 1))
 
         m.d.comb += Cover(expected_valid & (expected == MASK))
         m.d.comb += Cover(expected_valid & expected_error)

@@ -29,7 +29,6 @@ class Target(wiring.Component):
         m.submodules.split = split = self.split
         wiring.connect(m, axi=wiring.flipped(self.axi), bridge=bridge.axi)
         wiring.connect(m, bridge=bridge.accesses, split=split.accesses)
-        wiring.connect(m, split=split.answers, bridge=bridge.answers)
         return m
 
 
@@ -118,8 +117,8 @@ def test_writes_and_reads_reach_their_target(pause):
     low, high, log = [0] * 32, [100 + n for n in range(32)], []
     split = dut.split
     background = [
-        memory(split.low_accesses, split.low_answers, low, log, seed=2),
-        memory(split.high_accesses, split.high_answers, high, log, seed=3),
+        memory(split.low.requests, split.low.answers, low, log, seed=2),
+        memory(split.high.requests, split.high.answers, high, log, seed=3),
     ]
     writes = [(4 * n, 0x01010101 * n, 1 + n % 15) for n in range(32)]
     reads = [128 + 4 * n for n in range(32)]
@@ -145,7 +144,7 @@ def test_write_waits_for_address_and_data():
     async def testbench(ctx):
         ctx.set(dut.axi.wvalid, 1)
         for _ in range(5):
-            *_, ready, valid = await ctx.tick().sample(dut.axi.wready, dut.bridge.accesses.valid)
+            *_, ready, valid = await ctx.tick().sample(dut.axi.wready, dut.bridge.accesses.requests.valid)
             assert (ready, valid) == (0, 0)
         ctx.set(dut.axi.awvalid, 1)
         *_, awready, wready = await ctx.tick().sample(dut.axi.awready, dut.axi.wready)
@@ -161,14 +160,14 @@ def test_latency():
     async def testbench(ctx):
         ctx.set(dut.axi.arvalid, 1)
         ctx.set(dut.axi.rready, 1)
-        ctx.set(dut.accesses.ready, 1)
+        ctx.set(dut.accesses.requests.ready, 1)
         *_, ready = await ctx.tick().sample(dut.axi.arready)
         assert ready
         ctx.set(dut.axi.arvalid, 0)
-        *_, valid = await ctx.tick().sample(dut.accesses.valid)
+        *_, valid = await ctx.tick().sample(dut.accesses.requests.valid)
         assert valid
-        ctx.set(dut.answers.valid, 1)
-        ctx.set(dut.answers.payload.data, 5)
+        ctx.set(dut.accesses.answers.valid, 1)
+        ctx.set(dut.accesses.answers.payload.data, 5)
         *_, valid, word = await ctx.tick().sample(dut.axi.rvalid, dut.axi.rdata)
         assert (valid, word) == (1, 5)
 

@@ -33,13 +33,13 @@ def access(dut, items, mode="none", *others):
     stalls = STALL_MODES[mode]
 
     async def source(ctx):
-        result["sent"] = await send(ctx, dut.accesses, items, idle=stalls["idle"], seed=1)
+        result["sent"] = await send(ctx, dut.accesses.requests, items, idle=stalls["idle"], seed=1)
 
     async def sink(ctx):
-        answers, result["taken"] = await receive(ctx, dut.answers, len(items), stall=stalls["stall"], seed=1)
+        answers, result["taken"] = await receive(ctx, dut.accesses.answers, len(items), stall=stalls["stall"], seed=1)
         result["answers"] = [(answer.data, answer.error) for answer in answers]
 
-    simulate(dut, source, sink, *others, background=[watch_stream(dut.answers)])
+    simulate(dut, source, sink, *others, background=[watch_stream(dut.accesses.answers)])
     return result
 
 
@@ -83,15 +83,15 @@ def test_write_1_to_clear():
     seen = []
 
     async def processor(ctx):
-        ctx.set(dut.answers.ready, 1)
+        ctx.set(dut.accesses.answers.ready, 1)
         ctx.set(dut.sticky_set, {"low": 0x0F, "high": 0xF0})
         await ctx.tick()
         ctx.set(dut.sticky_set, {"low": 0, "high": 0})
         seen.append(ctx.get(dut.sticky.low))
-        await send(ctx, dut.accesses, [put(0x14, 0x0000_0003)])
+        await send(ctx, dut.accesses.requests, [put(0x14, 0x0000_0003)])
         seen.append(ctx.get(dut.sticky.low))
         ctx.set(dut.sticky_set, {"low": 0x10, "high": 0})
-        await send(ctx, dut.accesses, [put(0x14, 0xFFFF_FFFF)])
+        await send(ctx, dut.accesses.requests, [put(0x14, 0xFFFF_FFFF)])
         seen.append((ctx.get(dut.sticky.low), ctx.get(dut.sticky.high)))
 
     simulate(dut, processor)

@@ -22,8 +22,8 @@ class Driver:
         self.dut = dut
 
     async def access(self, **item):
-        await send(self.ctx, self.dut.accesses, [item])
-        (answer,), _ = await receive(self.ctx, self.dut.answers, 1)
+        await send(self.ctx, self.dut.accesses.requests, [item])
+        (answer,), _ = await receive(self.ctx, self.dut.accesses.answers, 1)
         return answer
 
     async def read(self, name):

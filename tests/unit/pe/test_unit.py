@@ -29,8 +29,8 @@ def test_a_page_that_an_instruction_waits_for():
 
     async def write(ctx, name, value):
         access = {"address": OFFSETS[name], "write": 1, "data": value, "strobe": 15}
-        await send(ctx, dut.accesses, [access])
-        (answer,), _ = await receive(ctx, dut.answers, 1)
+        await send(ctx, dut.accesses.requests, [access])
+        (answer,), _ = await receive(ctx, dut.accesses.answers, 1)
         assert not answer.error
 
     async def run(ctx):

@@ -46,11 +46,11 @@ def run(requests, *, mode="none", grant=1.0):
     cycles, responses = {}, []
 
     async def source(ctx):
-        cycles["in"] = await send(ctx, dut.host.requests, requests, idle=STALL_MODES[mode]["idle"], seed=SEED)
+        cycles["in"] = await send(ctx, dut.host.accesses.requests, requests, idle=STALL_MODES[mode]["idle"], seed=SEED)
 
     async def sink(ctx):
         got, cycles["out"] = await receive(
-            ctx, dut.host.responses, len(requests), stall=STALL_MODES[mode]["stall"], seed=SEED
+            ctx, dut.host.accesses.answers, len(requests), stall=STALL_MODES[mode]["stall"], seed=SEED
         )
         responses.extend(got)
 
@@ -59,7 +59,7 @@ def run(requests, *, mode="none", grant=1.0):
         async for _ in ctx.tick():
             ctx.set(dut.grant, rng.random() < grant)
 
-    streams = (dut.host.responses, dut.host.fetches, dut.host.writes)
+    streams = (dut.host.accesses.answers, dut.host.fetches, dut.host.writes)
     simulate(dut, source, sink, background=[arbiter, *map(watch_stream, streams)], deadline=20_000)
     return responses, cycles["in"], cycles["out"]
 

@@ -109,8 +109,9 @@ def handshake(stream):
 
 def follow(dut, model, strobes):
     """A background testbench that shows every handshake to the model and checks answers, strobes and read data."""
-    names = ("barriers", "barrier_results", "reads", "read_data", "host_requests", "host_responses")
+    names = ("barriers", "barrier_results", "reads", "read_data")
     ports = {"writes": dut.mover.writes, "landed": dut.mover.landed} | {name: getattr(dut, name) for name in names}
+    ports |= {"host_requests": dut.host.requests, "host_responses": dut.host.answers}
     signals = [signal for port in ports.values() for signal in handshake(port)]
     signals += [dut.flip.valid, dut.flip.address, dut.mover.refused.valid, dut.mover.refused.address, dut.stall_stb]
     asked = {"reads": [], "host": []}
@@ -201,16 +202,16 @@ def test_random_traffic(mode):
             stored = ctx.get(dut.banks.memories[chunk % 8].data[chunk // 8])
             assert stored & plain == model.versions[chunk][-1][1] & plain
 
-    outputs = (dut.barrier_results, dut.read_data, dut.host_responses)
+    outputs = (dut.barrier_results, dut.read_data, dut.host.answers)
     simulate(
         dut,
         source(dut.mover.writes, random_lines(rng, LINES), SEED),
         source(dut.mover.landed, landed, SEED + 1, idle=0.85),
         source(dut.barriers, operations, SEED + 2),
         source(dut.reads, reads, SEED + 3),
-        source(dut.host_requests, accesses, SEED + 4),
+        source(dut.host.requests, accesses, SEED + 4),
         sink(dut.read_data, len(reads), SEED + 5),
-        sink(dut.host_responses, len(accesses), SEED + 6),
+        sink(dut.host.answers, len(accesses), SEED + 6),
         settle,
         background=[follow(dut, model, strobes), *map(watch_stream, outputs)],
         deadline=40 * OPERATIONS,

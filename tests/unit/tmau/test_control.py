@@ -19,8 +19,8 @@ class Driver:
         self.dut = dut
 
     async def _access(self, **item):
-        await send(self.ctx, self.dut.accesses, [item])
-        (answer,), _ = await receive(self.ctx, self.dut.answers, 1)
+        await send(self.ctx, self.dut.accesses.requests, [item])
+        (answer,), _ = await receive(self.ctx, self.dut.accesses.answers, 1)
         assert not answer.error
         return answer.data
 
@@ -177,7 +177,7 @@ def test_status_and_invalidate():
         driver.ctx.set(driver.dut.datapath.queue_level, 2)
         assert await driver.read("status") == 0x200
         access = {"address": OFFSETS["control"], "write": 1, "data": 0b010, "strobe": 15}
-        await send(driver.ctx, driver.dut.accesses, [access])
+        await send(driver.ctx, driver.dut.accesses.requests, [access])
         for _ in range(4):
             *_, pulse = await driver.ctx.tick().sample(driver.dut.datapath.invalidate_descriptors)
             pulses.append(pulse)

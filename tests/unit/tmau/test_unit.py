@@ -38,8 +38,8 @@ def test_commands_registers_and_windows():
                 landed.append((bytes_landed.barrier, bytes_landed.bytes))
 
     async def access(ctx, name, **fields):
-        await send(ctx, dut.accesses, [{"address": OFFSETS[name], **fields}])
-        (answer,), _ = await receive(ctx, dut.answers, 1)
+        await send(ctx, dut.accesses.requests, [{"address": OFFSETS[name], **fields}])
+        (answer,), _ = await receive(ctx, dut.accesses.answers, 1)
         return answer.data
 
     async def write(ctx, name, data):
