@@ -1,5 +1,6 @@
 """Verilog from an Amaranth component, with port names by the conventions of Verilog."""
 
+import gc
 import re
 import tempfile
 from pathlib import Path
@@ -68,7 +69,13 @@ def to_verilog(component, name):
     RuntimeError
         If Yosys fails.
     """
-    text = rtlil.convert(component, name=name, platform=PLATFORM, ports=conventional_ports(component), emit_src=False)
+    ports = conventional_ports(component)
+    # Elaboration makes millions of objects, and all of them stay: looking for garbage takes half of its time.
+    gc.disable()
+    try:
+        text = rtlil.convert(component, name=name, platform=PLATFORM, ports=ports, emit_src=False)
+    finally:
+        gc.enable()
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         source, target = (Path(folder) / file for file in ("top.il", "top.v"))
         source.write_text(text)
