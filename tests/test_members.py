@@ -50,7 +50,7 @@ PARAMS = {
 
 #: Other arguments by their names, unless they have defaults.
 ARGUMENTS = {
-    "addr_width": 32, "array": MacArray(PE_PRESETS["unit"]), "bit": 12, "bus_bytes": 16, "count": 4,
+    "addr_width": 32, "array": lambda: MacArray(PE_PRESETS["unit"]), "bit": 12, "bus_bytes": 16, "count": 4,
     "count_width": 9, "data_width": 128, "depth": 4, "entries": 4,
     "formats": (F16, BF16), "id_width": 2,
     "in_flight": 4, "lanes": 8, "length": 13, "levels": 5, "max_burst": 4,
@@ -199,7 +199,8 @@ def _constructions(place, cls):
         elif parameter.default is not parameter.empty:
             choices[name] = (parameter.default,)
         elif parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            choices[name] = (ARGUMENTS[name],)
+            value = ARGUMENTS[name]
+            choices[name] = (value() if callable(value) else value,)
     return [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
 
 

@@ -7,8 +7,7 @@ from amaranth.lib.wiring import In, Out, flipped
 from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
 from ..bus.commands import command_layout
 from ..lib.arbiter import StreamArbiter
-from ..lib.bundle import bundle
-from ..lib.join import join
+from ..lib.join import bundle, join
 from ..pe.pager import PAGER_TAG
 from ..pe.signatures import ProcessorSignature
 from ..pe.subsystem import connect_shared_memory

@@ -1,8 +1,10 @@
 """Bundles of ports, and connections that check what flows through them."""
 
+from types import SimpleNamespace
+
 from amaranth.lib.wiring import Signature, connect
 
-__all__ = ["Port", "join"]
+__all__ = ["Port", "bundle", "join"]
 
 
 class Port(Signature):
@@ -10,6 +12,14 @@ class Port(Signature):
 
     def __eq__(self, other):
         return type(self) is type(other) and self.members == other.members
+
+
+def bundle(component, signature):
+    """The members of ``signature`` that ``component`` has among its own, as one interface.
+
+    For tops whose ports keep their plain names, to be connected at once to a block that has the signature as a port.
+    """
+    return SimpleNamespace(signature=signature, **{name: getattr(component, name) for name in signature.members})
 
 
 def join(m, **ports):

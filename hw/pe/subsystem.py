@@ -5,8 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
-from ..lib.bundle import bundle
-from ..lib.join import join
+from ..lib.join import bundle, join
 from ..smem.barrier_share import BarrierShare
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout
 from ..smem.top import SharedMemory

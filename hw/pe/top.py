@@ -8,8 +8,7 @@ from tilewright.golden.spec.pe.registers import PE_REGISTERS
 
 from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
 from ..bus.commands import command_layout
-from ..lib.bundle import bundle
-from ..lib.join import join
+from ..lib.join import bundle, join
 from .pager import MoveDoneLayout
 from .signatures import ProcessorSignature, SharedMemorySignature
 from .unit import PeUnit

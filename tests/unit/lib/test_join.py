@@ -1,12 +1,13 @@
-"""Interfaces join only if their payloads mean the same."""
+"""Interfaces join only if their payloads mean the same; members of a component join as one interface."""
 
 import pytest
 from amaranth import Module, unsigned
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
-from tilewright.hw.lib.join import Port, join
+from tilewright.hw.lib.join import Port, bundle, join
 from tilewright.hw.lib.stream import Buffer
+from tilewright.sim.pysim.simulate import simulate
 
 POINT = data.StructLayout({"x": unsigned(4), "y": unsigned(4)})
 
@@ -37,3 +38,37 @@ def test_ports_are_equal_by_class_and_members():
 
     assert Word(4) == Word(4)
     assert Word(4) not in (Word(5), Other(4), wiring.Signature({"word": Out(4)}))
+
+
+SIGNATURE = wiring.Signature({"i": In(stream.Signature(4)), "o": Out(4), "unused": Out(1)})
+
+
+class Inner(wiring.Component):
+    port: Out(SIGNATURE)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += [self.port.o.eq(self.port.i.payload + 1), self.port.i.ready.eq(1)]
+        return m
+
+
+class Top(wiring.Component):
+    def __init__(self):
+        super().__init__({**SIGNATURE.members, "other": Out(1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.inner = inner = Inner()
+        connect(m, inner=inner.port, top=flipped(bundle(self, SIGNATURE)))
+        return m
+
+
+def test_members_of_a_component_join_as_one_interface():
+    dut = Top()
+
+    async def testbench(ctx):
+        ctx.set(dut.i.payload, 6)
+        assert ctx.get(dut.o) == 7
+        assert ctx.get(dut.i.ready)
+
+    simulate(dut, testbench)
