@@ -22,6 +22,7 @@ from ..files import write_atomically
 from ..hdl.verilog import conventional_ports
 from ..hdl.yosys import run_yosys
 from ..results import record
+from ..usage import UsageError
 from .blocks import NEIGHBOURS, REDUCTIONS, pe_blocks, tmau_blocks
 from .depth import longest_path
 
@@ -86,18 +87,27 @@ def configure(parser):
 
 def run(args):
     """Prints a table for each engine and leaves them as JSON."""
-    tables = {}
+    tables, blocks = {}, {}
     if args.engine != "pe":
         params = TMAU_PRESETS[args.preset]
         if args.outstanding:
             params = params.replace(max_outstanding=args.outstanding, commands_in_flight=args.outstanding // 4)
-        costs = tables["tmau"] = _measured("tmau", tmau_blocks(params), {}, args)
-        without = sum(each.luts for name, each in costs.items() if name not in REDUCTIONS)
-        print(f"without {' and '.join(REDUCTIONS)}: {without} tables\n")
+        blocks["tmau"] = tmau_blocks(params)
     if args.engine != "tmau":
         params = PE_PRESETS[args.preset]
+        blocks["pe"] = pe_blocks(params)
+    for name in args.block or ():
+        if not any(name in made for made in blocks.values()):
+            raise UsageError(
+                f"there is no block {name}: {', '.join(name for made in blocks.values() for name in made)}"
+            )
+    if "tmau" in blocks:
+        costs = tables["tmau"] = _measured("tmau", blocks["tmau"], {}, args)
+        without = sum(each.luts for name, each in costs.items() if name not in REDUCTIONS)
+        print(f"without {' and '.join(REDUCTIONS)}: {without} tables\n")
+    if "pe" in blocks:
         times = {"MacArray": params.threads / NEIGHBOURS}
-        tables["pe"] = _measured("pe", pe_blocks(params), times, args)
+        tables["pe"] = _measured("pe", blocks["pe"], times, args)
         print("".join(f"{name} is {count:g} times what was mapped\n" for name, count in times.items()))
     tables = {engine: {name: asdict(each) for name, each in costs.items()} for engine, costs in tables.items()}
     write_atomically(_OUTPUT, json.dumps(tables, indent=1))

@@ -45,9 +45,13 @@ def tmau_blocks(params):
     bus = {"addr_width": params.addr_width, "bus_bytes": params.bus_bytes}
     flight, burst = {"max_outstanding": params.max_outstanding}, {"max_burst": params.max_burst}
     made = _made("tmau", _TMAU, params)
-    words = {"word_width": params.word_width, "count_width": made["RequestGenerator"]().count_width}
+
+    def splitter():
+        words = {"word_width": params.word_width, "count_width": made["RequestGenerator"]().count_width}
+        return _class("bus.burst.BurstSplitter")(**words, **burst, bus_bytes=params.bus_bytes)
+
     return made | {
-        "BurstSplitter": partial(_class("bus.burst.BurstSplitter"), **words, **burst, bus_bytes=params.bus_bytes),
+        "BurstSplitter": splitter,
         "ReadPort": partial(_class("bus.axi4_port.ReadPort"), **bus, **flight, **burst),
         "Axi4ReadMux": partial(_class("bus.read_mux.Axi4ReadMux"), params.addr_width, params.bus_width),
         "Reducer": partial(_class("reduce.unit.Reducer"), **bus, **burst),

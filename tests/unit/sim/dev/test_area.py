@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.cli import main
 from tilewright.sim.dev.area import Cost, cost
 from tilewright.sim.dev.blocks import REDUCTIONS, pe_blocks, tmau_blocks
 
@@ -64,3 +65,8 @@ def test_every_block_can_be_made(blocks, params, named):
     made = {name: make() for name, make in blocks(params).items()}
     assert set(named) <= set(made)
     assert all(type(block).__name__ == name for name, block in made.items())
+
+
+def test_a_block_that_is_not_there(capsys):
+    assert main(["area", "--preset", "unit", "--engine", "pe", "--block", "Setup"]) == 2
+    assert capsys.readouterr().err.startswith("tilewright area: there is no block Setup: Decoder, Issue, ")
