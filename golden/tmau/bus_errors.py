@@ -1,22 +1,30 @@
 """Which address the record of a bus error holds (docs/tmau.md, "Bus errors")."""
 
+from typing import NamedTuple
+
 import numpy as np
 
-from ..spec import Error
-from .descriptor import Refusal
+from ..spec import PAGE_BYTES, Error
 
-__all__ = ["failed_read", "failed_write"]
+__all__ = ["BusError", "failed_read", "failed_write"]
 
-_PAGE = 4096
+
+class BusError(NamedTuple):
+    """An error record without the tag. Hardware may report one of ``others`` instead of ``value``."""
+
+    code: Error
+    field: int
+    value: int
+    others: range = range(0)
 
 
 def failed_read(gmem, addresses, bus_bytes):
-    """The :class:`Refusal` of the first of the byte ``addresses``, in this order, that lies outside ``gmem``; or None.
+    """The :class:`BusError` of the first of the byte ``addresses``, in this order, that lies outside ``gmem``; or None.
 
     Its value is the address of the bus word.
     """
     failing = addresses[~gmem.holds(addresses, 1)]
-    return Refusal(Error.READ, 0, int(failing[0]) & -bus_bytes) if failing.size else None
+    return BusError(Error.READ, 0, int(failing[0]) & -bus_bytes) if failing.size else None
 
 
 def failed_write(gmem, addresses, bus_bytes):
@@ -25,6 +33,6 @@ def failed_write(gmem, addresses, bus_bytes):
     if not failing.size:
         return None
     written = addresses[: failing[0] + 1]
-    starts = np.flatnonzero((np.diff(written) != 1) | (written[1:] % _PAGE == 0)) + 1
+    starts = np.flatnonzero((np.diff(written) != 1) | (written[1:] % PAGE_BYTES == 0)) + 1
     first, last = (int(written[place]) & -bus_bytes for place in (starts[-1] if starts.size else 0, -1))
-    return Refusal(Error.WRITE, 0, last, range(first, last, bus_bytes))
+    return BusError(Error.WRITE, 0, last, range(first, last, bus_bytes))

@@ -47,14 +47,11 @@ class Refusal(NamedTuple):
         Number in ``DESCRIPTOR``, or ``COMMAND_FIELD`` plus number in ``COMMAND``.
     value : int
         The offending number as stored, not sign-extended.
-    others : range
-        Of a write error: values that hardware may report as well.
     """
 
     code: Error
     field: int
     value: int
-    others: range = range(0)
 
 
 def check_word(word):

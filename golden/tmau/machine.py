@@ -20,7 +20,7 @@ from ..spec import (
     Space,
 )
 from ..spec.tmau.registers import TMAU_REGISTERS
-from .bus_errors import failed_read, failed_write
+from .bus_errors import BusError, failed_read, failed_write
 from .copy import block_bytes, check_block, copy_block
 from .descriptor import Refusal, check_word
 from .lanes import check_lanes, copy_lanes
@@ -125,8 +125,8 @@ class Machine:
         return done
 
     def _recorded(self, command, outcome):
-        """Passes bytes on; keeps a refusal as an error record and makes it None."""
-        if not isinstance(outcome, Refusal):
+        """Passes bytes on; keeps a refusal or a bus error as an error record and makes it None."""
+        if not isinstance(outcome, Refusal | BusError):
             return outcome
         self.errors.append(ErrorRecord(outcome.code, command["tag"], *outcome[1:]))
         return None
