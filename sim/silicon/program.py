@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Timer
 
-from ..files import built_once
+from ..files import BUILD, built_once
 from ..hdl.build import complaint
 from ..replay.shared_reach import shared_reach
 from ..usage import UsageError
@@ -18,7 +18,7 @@ from .replies import Reply, read_hello, read_reply
 __all__ = ["Program", "build", "open_program"]
 
 #: Where built programs are kept, one folder for each content.
-CACHE = Path("build/silicon")
+CACHE = BUILD / "silicon"
 
 _SOURCES = Path(__file__).parent / "cuda"
 #: Where CUDA is when it is not in PATH.
@@ -133,7 +133,10 @@ def build(name):
     texts = [source.read_text(), *(header.read_text() for header in sorted(_SOURCES.glob("*.h"))), version, *_OPTIONS]
     key = hashlib.sha256("\0".join(texts).encode()).hexdigest()[:24]
     folder = CACHE.resolve() / key
-    built_once(folder, lambda draft: _build(nvcc, source, draft))
+    try:
+        built_once(folder, lambda draft: _build(nvcc, source, draft))
+    except RuntimeError as error:  # nothing can be written there
+        raise UsageError(str(error)) from None
     return folder / name
 
 

@@ -1,5 +1,8 @@
 """Files and folders that are there whole or not at all."""
 
+import errno
+import os
+import re
 import subprocess
 import sys
 
@@ -29,7 +32,72 @@ def test_nothing_is_left_of_what_fails(tmp_path):
 
     with pytest.raises(RuntimeError, match="no"):
         built_once(tmp_path / "key", fails)
-    assert [path.name for path in tmp_path.iterdir()] == ["key.lock"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_there_is_used_without_a_lock(tmp_path):
+    (tmp_path / "key").mkdir()
+    (tmp_path / "other.unfinished").mkdir()
+    before = tmp_path.stat().st_mtime_ns
+    built_once(tmp_path / "key", lambda draft: pytest.fail("it is there"))
+    assert tmp_path.stat().st_mtime_ns == before
+
+
+def test_what_a_killed_process_left_goes_and_what_a_living_one_makes_stays(tmp_path):
+    program = (
+        "import os, sys, time; from pathlib import Path; from tilewright.sim.files import built_once\n"
+        "def make(draft):\n"
+        "    (draft / 'half').touch(); print('begun', flush=True); sys.stdin.read()\n"
+        "built_once(Path(sys.argv[1]), make)"
+    )
+    processes = {}
+    for name in ("killed", "living"):
+        command = [sys.executable, "-c", program, str(tmp_path / name)]
+        processes[name] = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert processes[name].stdout.readline() == "begun\n"
+    processes["killed"].kill()
+    processes["killed"].communicate()
+    assert {path.name for path in tmp_path.iterdir()} == {"killed.unfinished", "living.unfinished"}
+
+    built_once(tmp_path / "third", lambda draft: None)
+    assert {path.name for path in tmp_path.iterdir()} == {"third", "living.unfinished"}
+    processes["living"].communicate()
+    assert {path.name for path in tmp_path.iterdir()} == {"third", "living"}
+
+
+def test_who_comes_later_begins_anew_after_a_killed_one(tmp_path):
+    (tmp_path / "key.unfinished").mkdir()
+    (tmp_path / "key.unfinished" / "half").touch()
+    built_once(tmp_path / "key", lambda draft: (draft / "whole").touch())
+    assert [path.name for path in (tmp_path / "key").iterdir()] == ["whole"]
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]
+
+
+def test_folder_that_takes_nothing_is_one_sentence(tmp_path):
+    (tmp_path / "file").touch()
+    parent = tmp_path / "file" / "sim"
+    sentence = f"nothing can be built in {parent}: Not a directory; TILEWRIGHT_BUILD names another build folder"
+    with pytest.raises(RuntimeError, match=f"^{re.escape(sentence)}$"):
+        built_once(parent / "key", lambda draft: pytest.fail("nothing may be begun"))
+
+
+def test_full_disk_is_one_sentence(tmp_path):
+    def fills(draft):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    sentence = f"nothing can be built in {tmp_path}: No space left on device; TILEWRIGHT_BUILD names another"
+    with pytest.raises(RuntimeError, match=f"^{re.escape(sentence)} build folder$"):
+        built_once(tmp_path / "key", fills)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("value", "folder"), [(None, "build"), ("", "build"), ("/x y", "/x y")])
+def test_build_folder_is_that_of_the_environment(value, folder):
+    program = "from tilewright.sim.files import BUILD; print(BUILD)"
+    environment = {name: text for name, text in os.environ.items() if name != "TILEWRIGHT_BUILD"}
+    environment |= {} if value is None else {"TILEWRIGHT_BUILD": value}
+    run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout == f"{folder}\n"
 
 
 @pytest.mark.parametrize(("first", "second"), [("one", "zwölf"), (b"one", b"\xff")])
