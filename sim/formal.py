@@ -9,12 +9,13 @@ from pathlib import Path
 from amaranth.back import rtlil
 from amaranth.hdl import Assert, Assume, Elaboratable, Module, Signal, Value
 
+from .files import BUILD
 from .results import record
 
 __all__ = ["FOLDER", "StreamRules", "prove", "run_tool"]
 
 #: Where runs are left, a folder each.
-FOLDER = Path("build/formal")
+FOLDER = BUILD / "formal"
 
 _MODES = ("prove", "bmc", "cover")
 

@@ -9,14 +9,13 @@ import re
 import subprocess
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
 
-from .files import write_atomically
+from .files import BUILD, write_atomically
 
 __all__ = ["FOLDER", "load", "record"]
 
 #: Where the files lie, seen from the root of the repository.
-FOLDER = Path("build/results")
+FOLDER = BUILD / "results"
 
 
 def record(name, **figures):

@@ -3,15 +3,16 @@
 import os
 import re
 from contextlib import suppress
-from pathlib import Path
 from xml.etree import ElementTree
 
 from cocotb_tools.runner import get_runner
 
+from ..files import BUILD
+
 __all__ = ["run_cocotb"]
 
 #: Where logs and results are left, one folder for each run.
-FOLDER = Path("build/cocotb")
+FOLDER = BUILD / "cocotb"
 
 
 def run_cocotb(program, module, *, name, seed, environment=None, tests=None):

@@ -3,10 +3,11 @@
 import os
 import re
 from contextlib import nullcontext
-from pathlib import Path
 
 from amaranth.hdl import ClockDomain, Module
 from amaranth.sim import Simulator
+
+from ..files import BUILD
 
 __all__ = ["WAVES_VARIABLE", "simulate"]
 
@@ -65,6 +66,6 @@ def _wanted(waves):
 def _waves(simulator, dut):
     # Under pytest the variable reads "tests/unit/lib/test_stream.py::test_order[both] (call)".
     test = os.environ.get("PYTEST_CURRENT_TEST", type(dut).__name__).removeprefix("tests/").removesuffix(" (call)")
-    path = Path("build/waves") / (re.sub(r"[^\w.-]+", "-", test).strip("-") + ".vcd")
+    path = BUILD / "waves" / (re.sub(r"[^\w.-]+", "-", test).strip("-") + ".vcd")
     path.parent.mkdir(parents=True, exist_ok=True)
     return simulator.write_vcd(str(path))
