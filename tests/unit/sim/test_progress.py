@@ -1,0 +1,67 @@
+"""What long work says, and where it is shown."""
+
+import io
+import re
+import sys
+
+import pytest
+
+from tilewright.sim import progress
+from tilewright.sim.progress import Bars, Lines, report, shown, work
+
+
+class Terminal(io.StringIO):
+    """A standard error that is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def test_a_line_for_each_stage_and_one_every_few_seconds(monkeypatch):
+    seconds = iter([0.0, 1.0, 4.9, 5.1, 6.0, 7.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(seconds))
+    stream = io.StringIO()
+    with shown(Lines(stream)):
+        with work("tmau"):
+            for done in range(5):
+                report("compilation", done, 1700)
+            report("end")
+    assert stream.getvalue() == "tmau: compilation, 0 of 1,700\ntmau: compilation, 3 of 1,700\ntmau: end\n"
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
+def test_a_script_shows_bars_on_a_terminal_and_nothing_elsewhere(monkeypatch, stream):
+    monkeypatch.setattr(sys, "stderr", stream)
+    with work("tmau"):
+        report("elaboration")
+        report("compilation", 3, 17)
+    written = re.sub(r"\x1b\[[^A-Za-z]*[A-Za-z]", "", stream.getvalue())
+    assert ("tmau: compilation" in written and "3 of 17" in written) == stream.isatty()
+    assert bool(written) == stream.isatty()
+    report("no work", 1, 2)
+
+
+def test_nothing_to_say_leaves_no_trace(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with work("tmau"):
+        pass
+    assert re.sub(r"\x1b\[[^A-Za-z]*[A-Za-z]", "", sys.stderr.getvalue()).strip() == ""
+
+
+def test_work_in_a_command_is_shown_by_the_display_of_the_command(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    stream = io.StringIO()
+    with shown(Lines(stream)), work("pe"):
+        report("Verilog")
+    assert stream.getvalue() == "pe: Verilog\n"
+    assert sys.stderr.getvalue() == ""
+
+
+def test_bars_end_with_their_work(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    bars = Bars()
+    with shown(bars):
+        with work("pe"):
+            report("Verilog")
+            assert [task.description for task in bars._bars.tasks] == ["pe: Verilog"]
+        assert bars._bars.tasks == []
