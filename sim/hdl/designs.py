@@ -6,7 +6,8 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from ..files import write_atomically
+from ..files import writable, write_atomically
+from ..progress import report
 from .build import CACHE
 from .testbench import Array, Design
 
@@ -26,6 +27,11 @@ def cached_design(make, *key):
         Returns a ``Design`` that depends on ``key``, the hardware and the harness alone.
     *key
         Values whose ``repr`` says all.
+
+    Raises
+    ------
+    RuntimeError
+        If it cannot be kept; one sentence.
     """
     digest = hashlib.sha256(repr([*key, *map(importlib.metadata.version, _TOOLS)]).encode())
     for path in sorted(_sources()):
@@ -35,8 +41,10 @@ def cached_design(make, *key):
         fields = json.loads(file.read_text())
         fields["arrays"] = {name: Array(**array) for name, array in fields["arrays"].items()}
         return Design(**fields)
-    design = make()
-    write_atomically(file, json.dumps(asdict(design)))
+    with writable(file.parent):
+        report("elaboration")
+        design = make()
+        write_atomically(file, json.dumps(asdict(design)))
     return design
 
 

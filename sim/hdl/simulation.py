@@ -10,18 +10,34 @@ from pathlib import Path
 
 import numpy as np
 
-from .build import build
+from .build import WAVEFORMS, build
 from .testbench import FLAGS, OWN_STATUSES, TOP
 
-__all__ = ["Simulation", "SimulationError"]
+__all__ = ["Simulation", "SimulationError", "waveform_format"]
 
-_WAVES = "waves.vcd"
+_WAVES = "waves.out"
 _COVERAGE = "coverage.dat"
 _COMMENT = re.compile("//.*")
 
 
 class SimulationError(RuntimeError):
     """The simulation ended when it should not, or gave an answer that is none."""
+
+
+def waveform_format(path):
+    """Format of the waveform file ``path``, which its suffix says; None if ``path`` is None.
+
+    Raises
+    ------
+    ValueError
+        If it is another suffix.
+    """
+    if path is None:
+        return None
+    suffix = Path(path).suffix.removeprefix(".")
+    if suffix not in WAVEFORMS:
+        raise ValueError(f"a waveform is a file .vcd or .fst, not {str(path)!r}")
+    return suffix
 
 
 class Simulation:
@@ -34,7 +50,7 @@ class Simulation:
     simulator : str
         ``"verilator"`` or ``"icarus"``.
     waves : Path or None
-        Leave a waveform there when closed.
+        Leave a waveform there when closed, in the format of its suffix: ``.vcd`` or ``.fst``.
     coverage : Path or None
         Leave there when closed how often Verilator ran each statement; see ``sim/hdl/code_coverage.py``.
 
@@ -49,7 +65,7 @@ class Simulation:
     def __init__(self, design, *, simulator="verilator", waves=None, coverage=None):
         self._design = design
         program = build(
-            design.verilog, TOP, simulator=simulator, waves=waves is not None, coverage=coverage is not None
+            design.verilog, TOP, simulator=simulator, waves=waveform_format(waves), coverage=coverage is not None
         )
         self.controls = dict.fromkeys(self._design.controls, 0)
         self.cycles = 0

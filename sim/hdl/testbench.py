@@ -148,7 +148,7 @@ module testbench;
 
   initial begin
 `ifdef WAVES
-    $dumpfile("waves.vcd");
+    $dumpfile("waves.out");
     $dumpvars(0, testbench);
 `endif
     scanned = $fscanf({stdin}, "%h", {first});

@@ -10,6 +10,7 @@ from amaranth.hdl import Value, ValueCastable
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib.wiring import In
 
+from ..progress import report
 from .shared_modules import share_modules
 from .yosys import run_yosys
 
@@ -79,6 +80,7 @@ def to_verilog(component, name):
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         source, target = (Path(folder) / file for file in ("top.il", "top.v"))
         source.write_text(text)
+        report("Verilog")
         run_yosys(folder, _SCRIPT.format(source=source.name, target=target.name), f"write Verilog of {name}")
         # The first line names the build of Yosys, which would make the same hardware look different elsewhere.
         return share_modules(_fold_zeros(target.read_text().partition("\n")[2].lstrip("\n")))

