@@ -23,7 +23,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; \
 		do printf '  make %-8s %s\n' "$$target" "$$text"; done
 
-sim: $(READY) ## run the workloads on the RTL and compare every byte [PRESET= SIM=icarus W=workload WAVES=1]
+sim: $(READY) ## run workloads on the RTL and compare every byte [W=all or name PRESET= SIM=icarus WAVES=1]
 	@$(TILEWRIGHT) sim $(preset) $(sim) $(if $(W),--workload $(W)) $(if $(filter-out 0,$(WAVES)),--waves)
 
 test: lint ## lint, golden checks, unit tests, formal proofs, cocotb tests [T=path LONG=1]

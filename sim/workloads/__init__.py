@@ -2,7 +2,7 @@
 
 from . import borders, convolution, dct, gemm, photo, roundtrip, swizzle, threads, video
 
-__all__ = ["ENGINE_THREADS", "MOVING", "MULTIPLYING", "WORKLOADS"]
+__all__ = ["ENGINE_THREADS", "MOVING", "MULTIPLYING", "SHORT", "WORKLOADS"]
 
 #: Modules by name, in the order in which they run. Each has a ``SUMMARY`` and a function ``play(mover, photographs) ->
 #: Findings``, which leaves its figures in the mover.
@@ -11,6 +11,8 @@ MOVING = {"photo": photo, "swizzle": swizzle, "video": video, "borders": borders
 #: The same for the processing engine; ``play`` takes a multiplier.
 MULTIPLYING = {"dct": dct, "gemm": gemm, "threads": threads}
 WORKLOADS = MOVING | MULTIPLYING
+#: What runs if nothing else is asked for, in the order in which it runs.
+SHORT = ("photo", "convolution", "gemm")
 
 #: Threads of the engine for a workload that does not take those of the preset, unless simulation is slow.
 ENGINE_THREADS = {"threads": threads.THREADS}

@@ -2,15 +2,17 @@
 
 import sys
 import time
-from pathlib import Path
+from functools import partial
 from typing import NamedTuple
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
+from ..files import BUILD
+from ..progress import Bars, Lines, report, shown, work
 from ..report.page import write_report
 from ..report.timeline import record_transfer
 from ..results import record
-from . import MOVING, WORKLOADS
+from . import MOVING, SHORT, WORKLOADS
 from .findings import Findings, Totals
 from .machines import Machines
 from .mover import Mover
@@ -25,9 +27,8 @@ CROP = (48, 64)
 SMALL_CROP = (208, 320)
 _SMALL = 4096  # bytes of shared memory
 
-_REPORT = Path("build/report")
-_WAVES = {"tmau": Path("build/waves/sim.vcd"), "pe": Path("build/waves/pe.vcd")}
-_PROGRESS_SECONDS = 5
+_REPORT = BUILD / "report"
+_WAVES = {"tmau": BUILD / "waves/sim.vcd", "pe": BUILD / "waves/pe.vcd"}
 
 
 class Played(NamedTuple):
@@ -43,7 +44,7 @@ def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("--preset", choices=list(TMAU_PRESETS), default="default", help="configuration (%(default)s)")
     parser.add_argument("--sim", choices=("verilator", "icarus"), default="verilator", help="simulator (%(default)s)")
-    parser.add_argument("--workload", choices=list(WORKLOADS), help="one workload; all if left out")
+    parser.add_argument("--workload", choices=[*WORKLOADS, "all"], help=f"one or all; {', '.join(SHORT)} if left out")
     parser.add_argument("--waves", action="store_true", help=f"leave waveforms of a crop in {_WAVES['tmau'].parent}/")
 
 
@@ -55,15 +56,21 @@ def run(args):
     extent = (
         f"{'crops' if small else 'whole photographs'} of {photographs[0].shape[1]} x {photographs[0].shape[0]} pixels"
     )
-    names = [args.workload] if args.workload else list(WORKLOADS)
+    names = _names(args.workload)
     print(f"preset {args.preset} on {args.sim}; {extent}; memory answers after 100 cycles", flush=True)
     begin = time.perf_counter()
-    with Machines(args.preset, args.sim, small, _WAVES if args.waves else None) as machines:
+    with (
+        shown(Bars() if sys.stderr.isatty() else Lines(sys.stderr)) as display,
+        Machines(args.preset, args.sim, small, _WAVES if args.waves else None) as machines,
+    ):
+        machines.prepare(names, display)
         sessions = {name: machines.session(name) for name in names}
         print(f"simulators ready after {time.perf_counter() - begin:.0f} s\n\n{_HEAD}", flush=True)
         played = []
-        for name, session in sessions.items():
-            played.append(play(name, session, photographs, small, _Progress(name)))
+        for number, (name, session) in enumerate(sessions.items(), 1):
+            with work(f"workload {number} of {len(names)}"):
+                report(name)
+                played.append(play(name, session, photographs, small, partial(report, name)))
             print("\n".join(table_rows(played[-1])), flush=True)
         moved = next((session for name, session in sessions.items() if name in MOVING), None)
         transfer = record_transfer(moved) if moved else None
@@ -116,21 +123,15 @@ def _row(name, totals):
     return " ".join([f"{name:<11}", *(f"{cell:>{width}}" for cell, width in zip(totals.cells, widths, strict=True))])
 
 
+def _names(workload):
+    """The workloads that were asked for."""
+    if workload is None:
+        return list(SHORT)
+    return list(WORKLOADS) if workload == "all" else [workload]
+
+
 def _crop(args):
     """How much of the photographs can be moved in a minute or two; None for all."""
     if args.waves or args.sim == "icarus":
         return CROP
     return SMALL_CROP if TMAU_PRESETS[args.preset].smem.size_bytes <= _SMALL else None
-
-
-class _Progress:
-    """Says every few seconds how many boxes or programs have been compared."""
-
-    def __init__(self, name):
-        self._name = name
-        self._said = time.perf_counter()
-
-    def __call__(self, parts):
-        if time.perf_counter() - self._said > _PROGRESS_SECONDS:
-            self._said = time.perf_counter()
-            print(f"  {self._name}: {parts:,} compared", file=sys.stderr, flush=True)

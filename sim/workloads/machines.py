@@ -1,12 +1,14 @@
 """The simulators that a run of workloads needs."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..session import PeSession, TmauSession
 from ..usage import UsageError
 from . import ENGINE_THREADS, MOVING
+from .builders import build_side_by_side
 
 __all__ = ["Machines"]
 
@@ -35,21 +37,40 @@ class Machines:
     def __exit__(self, *exception):
         self._stack.close()
 
+    def prepare(self, names, display):
+        """Builds what the workloads ``names`` need, side by side; UsageError if a tool is missing."""
+        jobs = {}
+        for make, options in map(self._job, names):
+            params = options["params"]
+            jobs[f"pe of {params.threads} threads" if make is PeSession else "tmau"] = make, options
+        # One alone is built when its session begins.
+        if len(jobs) > 1:
+            with _usage():
+                build_side_by_side(jobs, display)
+
     def session(self, name):
         """The session for the workload ``name``; UsageError if a tool is missing."""
-        if name in MOVING:
-            return self._started("tmau", TmauSession, self._preset)
-        params = PE_PRESETS[self._preset]
-        if not self._small:
-            params = params.replace(threads=ENGINE_THREADS.get(name, params.threads))
-        return self._started("pe", PeSession, params=params)
-
-    def _started(self, machine, make, *args, **options):
-        key = (machine, *args, *options.values())
+        make, options = self._job(name)
+        key = (make, options["params"])
         if key not in self._sessions:
-            try:
-                session = make(*args, simulator=self._simulator, waves=self._waves.get(machine), **options)
-            except RuntimeError as error:  # a tool is missing
-                raise UsageError(str(error)) from None
-            self._sessions[key] = self._stack.enter_context(session)
+            with _usage():
+                self._sessions[key] = self._stack.enter_context(make(**options))
         return self._sessions[key]
+
+    def _job(self, name):
+        """Class and options of the session for a workload."""
+        if name in MOVING:
+            make, machine, params = TmauSession, "tmau", TMAU_PRESETS[self._preset]
+        else:
+            make, machine, params = PeSession, "pe", PE_PRESETS[self._preset]
+            if not self._small:
+                params = params.replace(threads=ENGINE_THREADS.get(name, params.threads))
+        return make, {"params": params, "simulator": self._simulator, "waves": self._waves.get(machine)}
+
+
+@contextmanager
+def _usage():
+    try:
+        yield
+    except RuntimeError as error:  # a tool is missing, or nothing can be built
+        raise UsageError(str(error)) from None

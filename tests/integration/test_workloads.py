@@ -17,7 +17,7 @@ from tilewright.sim.report.page import report_page
 from tilewright.sim.report.timeline import Transfer, record_transfer
 from tilewright.sim.session import PeSession, TmauSession
 from tilewright.sim.usage import UsageError
-from tilewright.sim.workloads import MOVING, MULTIPLYING
+from tilewright.sim.workloads import MOVING, MULTIPLYING, WORKLOADS, command
 from tilewright.sim.workloads.command import Played, play, table_rows
 from tilewright.sim.workloads.findings import Findings, Totals
 from tilewright.sim.workloads.mover import Box, Mover
@@ -132,6 +132,31 @@ def test_unknown_name_is_one_sentence(option, capsys):
         main(["sim", option, "nothing"])
     assert stop.value.code == 2
     assert re.fullmatch(rf"tilewright sim: argument {option}: invalid choice: 'nothing' .*\n", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [([], ["photo", "convolution", "gemm"]), (["--workload", "all"], list(WORKLOADS)),
+     (["--workload", "dct"], ["dct"])],
+)  # fmt: skip
+def test_short_suite_is_the_default(monkeypatch, capsys, options, names):
+    class Asked:
+        def __init__(self, *args):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *exception):
+            pass
+
+        def prepare(self, asked, display):
+            assert asked == names
+            raise UsageError("that is all")
+
+    monkeypatch.setattr(command, "Machines", Asked)
+    assert main(["sim", "--preset", "unit", *options]) == 2
+    assert capsys.readouterr().err == "tilewright sim: that is all\n"
 
 
 def test_timeline_is_in_order(session):

@@ -1,0 +1,89 @@
+"""Models that a run needs, elaborated and built side by side, each in a process of its own."""
+
+import multiprocessing
+import signal
+import sys
+import tempfile
+from multiprocessing.connection import wait
+from pathlib import Path
+
+from ..progress import shown
+
+__all__ = ["build_side_by_side"]
+
+
+def build_side_by_side(jobs, display):
+    """Builds what sessions need, so that they start at once afterwards.
+
+    Parameters
+    ----------
+    jobs : dict of str to (callable, dict)
+        By the names that are shown: a class of sessions and its options, which can be pickled.
+    display : Bars or Lines
+
+    Raises
+    ------
+    RuntimeError
+        With the sentence of the first one that cannot be built; the others are given up.
+    """
+    # Not forked: numpy has started threads.
+    context = multiprocessing.get_context("spawn")
+    workers, names = [], {}
+    try:
+        for name, (make, options) in jobs.items():
+            receiver, sender = context.Pipe(duplex=False)
+            workers.append(context.Process(target=_build, args=(sender, make, options)))
+            workers[-1].start()
+            sender.close()
+            names[receiver] = name
+        while names:
+            for receiver in wait(list(names)):
+                _pass_on(receiver, names, display)
+    finally:
+        for worker in workers:
+            worker.terminate()
+            worker.join()
+
+
+def _pass_on(receiver, names, display):
+    """Shows what a worker says; one that says no more is taken from ``names``."""
+    try:
+        stage, *far = receiver.recv()
+    except EOFError:
+        display.end(names.pop(receiver))
+        return
+    if stage is None:
+        raise RuntimeError(*far)
+    display.update(names[receiver], stage, *far)
+
+
+class _Sender:
+    """A display that sends what it is told to the process that waits, which gives it another name."""
+
+    def __init__(self, pipe):
+        self._pipe = pipe
+
+    def update(self, name, *said):
+        self._pipe.send(said)
+
+    def end(self, name):
+        pass
+
+    def close(self):
+        pass
+
+
+def _build(pipe, make, options):
+    """What a worker does: a session begins and ends. Its waveform is none that anybody wants."""
+    # An end that cleans up, and takes compilers with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+        if options.get("waves") is not None:
+            options = options | {"waves": Path(folder) / Path(options["waves"]).name}
+        try:
+            with shown(_Sender(pipe)), make(**options):
+                pass
+        except KeyboardInterrupt:
+            sys.exit(1)
+        except RuntimeError as error:
+            pipe.send((None, str(error)))
