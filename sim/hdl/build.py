@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..files import built_once
+from ..processes import run_process
 
 __all__ = ["SIMULATORS", "Program", "build", "complaint", "verilator_root"]
 
@@ -120,7 +121,7 @@ def _keep_runtime(folder, runtime):
 
 
 def _execute(command, folder, simulator):
-    done = subprocess.run(command, cwd=folder, env=_environment(), capture_output=True, text=True, check=False)
+    done = run_process(command, cwd=folder, env=_environment())
     if done.returncode:
         raise RuntimeError(f"{simulator} could not build the simulation: {complaint(done)}")
 
