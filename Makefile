@@ -69,14 +69,15 @@ format: $(DEVELOPMENT) ## format the sources
 clean: ## remove everything that was built; .venv/ stays
 	rm -rf build
 
-# A set-up that was once complete is brought up to date; one that was interrupted is begun again.
+# What was once complete is added to, or brought up to date; a set-up that was interrupted is begun again: the names of what
+# is there are gone until pip has ended.
 .venv/%-$(SUM):
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Tilewright needs Python 3.11 or newer")'
 	@echo "Setting up .venv/ ($*), once."
-	@{ [ ! -e .venv/unfinished ] && ls .venv/*-[0-9]* >/dev/null 2>&1; } || $(PYTHON) -m venv --clear .venv
-	@touch .venv/unfinished
-	@find .venv -maxdepth 1 -name '*-[0-9]*' ! -name '*-$(SUM)' -delete
-	@$(BIN)/pip install --disable-pip-version-check --no-warn-script-location --no-compile \
-		--editable '.$(if $(filter plain,$*),,[$*])'
-	@rm .venv/unfinished
-	@touch $(patsubst %,.venv/%-$(SUM),plain $* $(if $(filter dev,$*),sim docs))
+	@before="$$(ls .venv/*-[0-9]* 2>/dev/null || true)"; \
+		[ -n "$$before" ] || $(PYTHON) -m venv --clear .venv; \
+		rm -f .venv/*-[0-9]*; \
+		$(BIN)/pip install --disable-pip-version-check --no-warn-script-location --no-compile \
+			--editable '.$(if $(filter plain,$*),,[$*])'; \
+		touch $(patsubst %,.venv/%-$(SUM),plain $* $(if $(filter dev,$*),sim docs)) \
+			$$(grep -e '-$(SUM)$$' <<< "$$before" || true)

@@ -1,6 +1,7 @@
 """The command line: its version, wrong arguments of every command, and how it gives up."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -192,6 +193,17 @@ def test_output_that_cannot_be_written(words):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, "tilewright asm: No space left on device\n")
+
+
+@pytest.mark.parametrize("name", ["header", "asm"])
+def test_a_file_system_that_takes_no_files(name, tmp_path, capsys):
+    """Not even from the superuser."""
+    (tmp_path / "commands.txt").write_text("commit\n")
+    file = [str(tmp_path / "commands.txt")] if name == "asm" else []
+    assert main([name, *file, "--out", "/proc/tilewright"]) == 2
+    out, sentence = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(rf"tilewright {name}: /proc/tilewright: [A-Z][a-z ]+\n", sentence)
 
 
 def test_options_are_given_once_at_every_depth(capsys):
