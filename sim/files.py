@@ -6,18 +6,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
-__all__ = ["build_folder", "built_once", "write_atomically"]
+__all__ = ["BUILD", "built_once", "write_atomically"]
 
-
-def build_folder():
-    """Where all that is built is left: ``build/``, unless the environment variable ``TILEWRIGHT_BUILD`` names another.
-
-    Returns
-    -------
-    Path
-        Relative to the working directory, or absolute if the variable is.
-    """
-    return Path(os.environ.get("TILEWRIGHT_BUILD") or "build")
+#: Folder of everything that is built; the environment variable ``TILEWRIGHT_BUILD`` names another one.
+BUILD = Path(os.environ.get("TILEWRIGHT_BUILD") or "build")
 
 
 def write_atomically(path, contents):

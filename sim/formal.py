@@ -8,14 +8,14 @@ from pathlib import Path
 from amaranth.back import rtlil
 from amaranth.hdl import Assert, Assume, Elaboratable, Module, Signal, Value
 
-from .files import build_folder
+from .files import BUILD
 from .processes import run_process
 from .results import record
 
 __all__ = ["FOLDER", "StreamRules", "prove", "run_tool"]
 
 #: Where runs are left, a folder each.
-FOLDER = build_folder() / "formal"
+FOLDER = BUILD / "formal"
 
 _MODES = ("prove", "bmc", "cover")
 

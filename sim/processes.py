@@ -6,7 +6,7 @@ import subprocess
 from contextlib import contextmanager, suppress
 from threading import Event, current_thread, main_thread
 
-__all__ = ["Interrupted", "end_with_signals", "run_process"]
+__all__ = ["Interrupted", "end_with_signals", "run_process", "running"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _PATIENCE = 2  # seconds for a child to end its own children
@@ -27,18 +27,27 @@ class Interrupted(KeyboardInterrupt):
 def run_process(command, **options):
     """Runs a program to its end; returns the ``CompletedProcess`` with what it printed, as text.
 
-    It leads a process group, so that all it starts ends with it where the wait for it is interrupted. ``options`` are
-    of ``subprocess.Popen``. Other threads cannot start any more once the main thread is interrupted.
+    ``options`` are of ``subprocess.Popen``.
+    """
+    with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options) as process:
+        output, errors = process.communicate()
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+
+
+@contextmanager
+def running(command, **options):
+    """A program as long as the block lasts, at whose end it is waited for; yields the ``Popen``.
+
+    It leads a process group, so that all it starts ends with it where the block is left by an exception, or the main
+    thread by a signal. Other threads cannot start any more then.
     """
     if _ending.is_set():
         raise Interrupted(signal.SIGINT)
-    with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0,
-        **options,
-    ) as process:  # fmt: skip
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0, **options) as process:
         _groups.add(process.pid)
         try:
-            output, errors = process.communicate()
+            yield process
+            process.wait()
         except BaseException:
             _end(process.pid, signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
@@ -47,7 +56,6 @@ def run_process(command, **options):
             raise
         finally:
             _groups.discard(process.pid)
-    return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
 @contextmanager

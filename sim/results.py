@@ -12,12 +12,12 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from .files import build_folder, write_atomically
+from .files import BUILD, write_atomically
 
 __all__ = ["FOLDER", "load", "record"]
 
 #: Where the files lie.
-FOLDER = build_folder() / "results"
+FOLDER = BUILD / "results"
 
 _ROOT = Path(__file__).parents[1]
 

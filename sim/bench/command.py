@@ -8,7 +8,7 @@ import numpy as np
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..arguments import output_file
-from ..files import build_folder, write_atomically
+from ..files import BUILD, write_atomically
 from ..results import record
 from . import pe, tmau
 from .line import HEAD, row
@@ -25,7 +25,7 @@ def configure(parser):
     parser.add_argument("--preset", choices=sorted(TMAU_PRESETS), help="one preset instead of default and ecp5")
     parser.add_argument("--engine", choices=list(_ENGINES), help="one engine instead of both")
     parser.add_argument("--sim", choices=("verilator", "icarus"), default="verilator", help="simulator")
-    parser.add_argument("--out", metavar="FILE.json", type=output_file, default=str(build_folder() / "bench.json"),
+    parser.add_argument("--out", metavar="FILE.json", type=output_file, default=str(BUILD / "bench.json"),
                         help="where the table goes (%(default)s)")  # fmt: skip
 
 

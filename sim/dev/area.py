@@ -19,7 +19,7 @@ from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..arguments import integer, output_file
-from ..files import build_folder, write_atomically
+from ..files import BUILD, write_atomically
 from ..hdl.verilog import conventional_ports
 from ..hdl.yosys import run_yosys
 from ..results import record
@@ -85,7 +85,7 @@ def configure(parser):
         "--outstanding", type=integer(1, 1 << 16), help="reads of the TMAU in flight, and a quarter as many commands"
     )
     parser.add_argument("--jobs", type=integer(1, 256), default=2, help="blocks at a time (%(default)s)")
-    parser.add_argument("--out", metavar="FILE.json", type=output_file, default=str(build_folder() / "area.json"),
+    parser.add_argument("--out", metavar="FILE.json", type=output_file, default=str(BUILD / "area.json"),
                         help="where figures go (%(default)s)")  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from mkdocs.exceptions import Abort
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..arguments import output_folder
-from ..files import build_folder
+from ..files import BUILD
 from ..usage import UsageError
 from .pages import generated_pages
 
@@ -21,7 +21,7 @@ __all__ = ["build_docs", "configure", "run"]
 def configure(parser):
     """Arguments of ``tilewright docs``."""
     parser.add_argument("--preset", default="default", choices=TMAU_PRESETS, help="of the port lists (%(default)s)")
-    parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(build_folder() / "docs"),
+    parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "docs"),
                         help="folder to build in (%(default)s)")  # fmt: skip
 
 

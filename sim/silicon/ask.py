@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from ..arguments import output_file
-from ..files import build_folder, write_atomically
+from ..files import BUILD, write_atomically
 from ..replay.cases import read_cases
 from ..usage import UsageError
 from .answers import Answer, golden_side, silicon_side, tables
@@ -22,7 +22,7 @@ def configure(parser):
     parser.add_argument("questions", metavar="QUESTIONS.json", type=Path,
                         help="file of cases, each with its question as `why`")  # fmt: skip
     parser.add_argument("--out", metavar="ANSWERS.json", type=output_file,
-                        default=str(build_folder() / "silicon_answers.json"),
+                        default=str(BUILD / "silicon_answers.json"),
                         help="where answers go; tables of them go beside it, as Markdown (%(default)s)")  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Timer
 
-from ..files import build_folder, built_once
+from ..files import BUILD, built_once
 from ..hdl.build import complaint
 from ..replay.shared_reach import shared_reach
 from ..usage import UsageError
@@ -18,7 +18,7 @@ from .replies import Reply, read_hello, read_reply
 __all__ = ["Program", "build", "open_program"]
 
 #: Where built programs are kept, one folder for each content.
-CACHE = build_folder() / "silicon"
+CACHE = BUILD / "silicon"
 
 _SOURCES = Path(__file__).parent / "cuda"
 #: Where CUDA is when it is not in PATH.

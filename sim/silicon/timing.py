@@ -10,7 +10,7 @@ import subprocess
 import numpy as np
 
 from ..arguments import output_file
-from ..files import build_folder, write_atomically
+from ..files import BUILD, write_atomically
 from ..usage import UsageError
 from .boxes import shapes
 from .program import build
@@ -31,16 +31,14 @@ _TIMING = np.dtype([("shapes", "<u4"), ("rounds", "<u4"), ("bytes", "<u8")])
 def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("--out", metavar="FILE.json", type=output_file,
-                        default=str(build_folder() / "silicon_time.json"),
+                        default=str(BUILD / "silicon_time.json"),
                         help="where figures go (%(default)s)")  # fmt: skip
 
 
 def run(args):
     """Runs the subcommand; returns 0 whatever is measured."""
     timed = shapes(BYTES)
-    result = report(
-        timed, measure([str(build("timing"))], timed, BYTES), BYTES, _utilisations(build_folder() / "bench.json")
-    )
+    result = report(timed, measure([str(build("timing"))], timed, BYTES), BYTES, _utilisations(BUILD / "bench.json"))
     write_atomically(args.out, json.dumps(result, indent=1) + "\n")
     print("\n".join(_table(result)))
     print(args.out)
