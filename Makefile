@@ -9,13 +9,23 @@ unexport MAKEFLAGS MFLAGS
 
 BIN := .venv/bin
 TILEWRIGHT := $(BIN)/tilewright
-# Named after the contents of pyproject.toml, and written last: another list of packages, or a set-up that was
-# interrupted, is another name.
-READY := .venv/ready-$(shell cksum < pyproject.toml | cut -d ' ' -f 1)
+# What is installed: the package alone, with what simulation needs, with what the documentation needs, or with everything.
+# Named after the contents of pyproject.toml: another list of packages is another name.
+SUM := $(shell cksum < pyproject.toml | cut -d ' ' -f 1)
+PLAIN := .venv/plain-$(SUM)
+SIMULATION := .venv/sim-$(SUM)
+DOCUMENTATION := .venv/docs-$(SUM)
+DEVELOPMENT := .venv/dev-$(SUM)
 
 # Variables that are passed on as options where they are set.
-preset = $(if $(PRESET),--preset $(PRESET))
-sim = $(if $(SIM),--sim $(SIM))
+preset = $(if $(PRESET),--preset "$(PRESET)")
+sim = $(if $(SIM),--sim "$(SIM)")
+
+# A variable that the target does not take, by its line in `make help`, would have no effect, and nobody would notice.
+goals := $(or $(MAKECMDGOALS),$(.DEFAULT_GOAL))
+taken := $(foreach goal,$(goals),$(shell sed -n 's/^$(goal):.*\[\(.*\)\]$$/\1/p' $(firstword $(MAKEFILE_LIST))))
+given := $(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firstword $(subst =, ,$(word)))))
+$(foreach name,$(filter-out PYTHON,$(given)),$(if $(filter $(name)=%,$(taken)),,$(error $(goals) takes no $(name))))
 
 .PHONY: help sim test verilog bench waves mutate docs stages lint format clean
 
@@ -23,46 +33,51 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; \
 		do printf '  make %-8s %s\n' "$$target" "$$text"; done
 
-sim: $(READY) ## run workloads on the RTL and compare every byte [W=all or name PRESET= SIM=icarus WAVES=1]
-	@$(TILEWRIGHT) sim $(preset) $(sim) $(if $(W),--workload $(W)) $(if $(filter-out 0,$(WAVES)),--waves)
+sim: $(SIMULATION) ## run workloads on the RTL and compare every byte [W=all or name PRESET= SIM=icarus WAVES=1]
+	@$(TILEWRIGHT) sim $(preset) $(sim) $(if $(W),--workload "$(W)") $(if $(filter-out 0,$(WAVES)),--waves)
 
 test: lint ## lint, golden checks, unit tests, formal proofs, cocotb tests [T=path LONG=1]
 	@$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(LONG),,-m "not long") $(T)
 
-verilog: $(READY) ## write Verilog [PRESET= OUT=folder]
-	@$(TILEWRIGHT) verilog $(preset) $(if $(OUT),--out $(OUT))
+verilog: $(PLAIN) ## write Verilog [PRESET= OUT=folder]
+	@$(TILEWRIGHT) verilog $(preset) $(if $(OUT),--out "$(OUT)")
 
-bench: $(READY) ## measure every speed figure, beside its limit [PRESET= SIM=icarus ENGINE=tmau]
-	@$(TILEWRIGHT) bench $(preset) $(sim) $(if $(ENGINE),--engine $(ENGINE))
+bench: $(SIMULATION) ## measure every speed figure, beside its limit [PRESET= SIM=icarus ENGINE=tmau]
+	@$(TILEWRIGHT) bench $(preset) $(sim) $(if $(ENGINE),--engine "$(ENGINE)")
 
-waves: $(READY) ## run one test and leave its waveforms in build/waves/ [T=path or path::test]
+waves: $(DEVELOPMENT) ## run one test and leave its waveforms in build/waves/ [T=path or path::test]
 	@$(if $(T),,echo "make waves needs the test to run, as in: make waves T=tests/unit/lib/test_stream.py"; exit 2;) \
 		TILEWRIGHT_WAVES=1 $(BIN)/pytest $(T)
 
-mutate: $(READY) ## count the mutants that random runs and proofs notice, some minutes [BLOCK=]
-	@$(TILEWRIGHT) mutate $(if $(BLOCK),--block $(BLOCK))
+mutate: $(DEVELOPMENT) ## count the mutants that random runs and proofs notice, some minutes [BLOCK=]
+	@$(TILEWRIGHT) mutate $(if $(BLOCK),--block "$(BLOCK)")
 
-docs: $(READY) ## build the documentation in build/docs/site/
+docs: $(DOCUMENTATION) ## build the documentation in build/docs/site/
 	@$(TILEWRIGHT) docs
 
-stages: $(READY) ## write STAGES.md from the figures that tests and benches left in build/results/
+stages: $(PLAIN) ## write STAGES.md from the figures that tests and benches left in build/results/
 	@$(TILEWRIGHT) stages
 
-lint: $(READY) ## check style, likely bugs and formatting
+lint: $(DEVELOPMENT) ## check style, likely bugs and formatting
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
-format: $(READY) ## format the sources
+format: $(DEVELOPMENT) ## format the sources
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
 clean: ## remove everything that was built; .venv/ stays
 	rm -rf build
 
-# A set-up that was once complete is brought up to date; any other is begun again.
-$(READY):
+# What was once complete is added to, or brought up to date; a set-up that was interrupted is begun again: the names of what
+# is there are gone until pip has ended.
+.venv/%-$(SUM):
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Tilewright needs Python 3.11 or newer")'
-	@echo "Setting up .venv/: this takes a minute or two, once."
-	@rm .venv/ready-* 2>/dev/null || $(PYTHON) -m venv --clear .venv
-	@$(BIN)/pip install --disable-pip-version-check --no-warn-script-location --editable '.[dev]'
-	@touch $@
+	@echo "Setting up .venv/ ($*), once."
+	@before="$$(ls .venv/*-[0-9]* 2>/dev/null || true)"; \
+		[ -n "$$before" ] || $(PYTHON) -m venv --clear .venv; \
+		rm -f .venv/*-[0-9]*; \
+		$(BIN)/pip install --disable-pip-version-check --no-warn-script-location --no-compile \
+			--editable '.$(if $(filter plain,$*),,[$*])'; \
+		touch $(patsubst %,.venv/%-$(SUM),plain $* $(if $(filter dev,$*),sim docs)) \
+			$$(grep -e '-$(SUM)$$' <<< "$$before" || true)

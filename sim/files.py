@@ -18,20 +18,26 @@ _UNFINISHED = ".unfinished"
 def write_atomically(path, contents):
     """Replaces the file ``path`` by ``contents``, text or bytes, all of it or nothing; makes the folder.
 
-    A reader never sees half a file, and writers at the same time do not mix theirs.
+    A reader never sees half a file, and writers at the same time do not mix theirs. An OSError names ``path``.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    draft = Path(name)
+    path, data = Path(path), contents.encode() if isinstance(contents, str) else contents
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(contents.encode() if isinstance(contents, str) else contents)
-        draft.chmod(0o644)
-        draft.replace(path)
-    except BaseException:
-        draft.unlink()
-        raise
+        if path.exists() and not path.is_file():  # a device or a pipe is written to, and not replaced
+            path.write_bytes(data)
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".unfinished-")
+        draft = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            draft.chmod(0o644)
+            draft.replace(path)
+        except BaseException:
+            draft.unlink()
+            raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 @contextmanager

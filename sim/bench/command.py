@@ -2,21 +2,19 @@
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 
 import numpy as np
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
-from ..files import write_atomically
+from ..arguments import output_file
+from ..files import BUILD, write_atomically
 from ..results import record
 from . import pe, tmau
 from .line import HEAD, row
 from .tmau_cases import BOXES
 
 __all__ = ["configure", "run"]
-
-_OUTPUT = Path("build/bench.json")
 
 #: Modules by engine, whose ``measure`` yields lines of a preset with the simulation's cycles a second so far.
 _ENGINES = {"tmau": tmau, "pe": pe}
@@ -27,6 +25,8 @@ def configure(parser):
     parser.add_argument("--preset", choices=sorted(TMAU_PRESETS), help="one preset instead of default and ecp5")
     parser.add_argument("--engine", choices=list(_ENGINES), help="one engine instead of both")
     parser.add_argument("--sim", choices=("verilator", "icarus"), default="verilator", help="simulator")
+    parser.add_argument("--out", metavar="FILE.json", type=output_file, default=str(BUILD / "bench.json"),
+                        help="where the table goes (%(default)s)")  # fmt: skip
 
 
 def run(args):
@@ -42,7 +42,7 @@ def run(args):
                 speeds.append(speed)
                 print(row(line), flush=True)
     missed = [line for line in lines if not line.met]
-    write_atomically(_OUTPUT, json.dumps({"boxes": BOXES, "lines": [asdict(line) for line in lines]}, indent=1))
+    write_atomically(args.out, json.dumps({"boxes": BOXES, "lines": [asdict(line) for line in lines]}, indent=1))
     if not args.engine:
         record("bench", lines=len(lines), missed=len(missed), speed=round(np.median(speeds)))
     print(f"\n{len(lines)} lines, {len(missed)} below target; {np.median(speeds):,.0f} simulated cycles a second")
@@ -50,5 +50,5 @@ def run(args):
         place = line.name if line.latency is None else f"{line.name} at latency {line.latency}"
         causes = "".join(f"; {name} {count}" for name, count in line.counters.items() if count)
         print(f"  below target: {line.preset}: {place}: {line.figure}, not {line.target}{causes}")
-    print(_OUTPUT)
+    print(args.out)
     return 0

@@ -18,7 +18,8 @@ from amaranth.hdl import Const
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
-from ..files import write_atomically
+from ..arguments import integer, output_file
+from ..files import BUILD, write_atomically
 from ..hdl.verilog import conventional_ports
 from ..hdl.yosys import run_yosys
 from ..results import record
@@ -28,7 +29,6 @@ from .depth import longest_path
 
 __all__ = ["Cost", "configure", "cost", "run"]
 
-_OUTPUT = Path("build/area.json")
 # Amaranth names wires after the fields of a port, as ``o[0]``: what the mappers call bit 0 of ``o`` too. Such wires are
 # names of what is there anyhow, and go first.
 _SCRIPT = """
@@ -81,18 +81,21 @@ def configure(parser):
     parser.add_argument("--preset", choices=list(TMAU_PRESETS), default="default", help="configuration (%(default)s)")
     parser.add_argument("--engine", choices=("tmau", "pe"), help="one engine; both if left out")
     parser.add_argument("--block", action="append", help="one block, may be given several times; all if left out")
-    parser.add_argument("--outstanding", type=int, help="reads of the TMAU in flight, and a quarter as many commands")
-    parser.add_argument("--jobs", type=int, default=2, help="blocks at a time (%(default)s)")
+    parser.add_argument(
+        "--outstanding", type=integer(1, 1 << 16), help="reads of the TMAU in flight, and a quarter as many commands"
+    )
+    parser.add_argument("--jobs", type=integer(1, 256), default=2, help="blocks at a time (%(default)s)")
+    parser.add_argument("--out", metavar="FILE.json", type=output_file, default=str(BUILD / "area.json"),
+                        help="where figures go (%(default)s)")  # fmt: skip
 
 
 def run(args):
     """Prints a table for each engine and leaves them as JSON."""
     tables, blocks = {}, {}
     if args.engine != "pe":
-        params = TMAU_PRESETS[args.preset]
-        if args.outstanding:
-            params = params.replace(max_outstanding=args.outstanding, commands_in_flight=args.outstanding // 4)
-        blocks["tmau"] = tmau_blocks(params)
+        blocks["tmau"] = tmau_blocks(_tmau_params(args))
+    elif args.outstanding:
+        raise UsageError(f"--outstanding {args.outstanding} is of the TMAU, and --engine pe leaves that out")
     if args.engine != "tmau":
         params = PE_PRESETS[args.preset]
         blocks["pe"] = pe_blocks(params)
@@ -110,8 +113,19 @@ def run(args):
         tables["pe"] = _measured("pe", blocks["pe"], times, args)
         print("".join(f"{name} is {count:g} times what was mapped\n" for name, count in times.items()))
     tables = {engine: {name: asdict(each) for name, each in costs.items()} for engine, costs in tables.items()}
-    write_atomically(_OUTPUT, json.dumps(tables, indent=1))
+    write_atomically(args.out, json.dumps(tables, indent=1))
+    print(args.out)
     return 0
+
+
+def _tmau_params(args):
+    params = TMAU_PRESETS[args.preset]
+    if args.outstanding is None:
+        return params
+    try:
+        return params.replace(max_outstanding=args.outstanding, commands_in_flight=args.outstanding // 4)
+    except ValueError as error:
+        raise UsageError(f"--outstanding {args.outstanding}: {error}") from None
 
 
 def _measured(engine, makes, times, args):
@@ -120,9 +134,13 @@ def _measured(engine, makes, times, args):
     print(f"{engine}, preset {args.preset}\n{'block':<34} {'LUT6':>7} {'FF':>7} {'RAM':>4} {'DSP':>4} {'levels':>6}")
     costs = {}
     with ThreadPoolExecutor(args.jobs) as pool:
-        for name, each in zip(chosen, pool.map(lambda make: cost(make()), chosen.values()), strict=True):
-            costs[name] = each.times(times.get(name, 1))
-            print(_row(name, costs[name]), flush=True)
+        try:
+            for name, each in zip(chosen, pool.map(lambda make: cost(make()), chosen.values()), strict=True):
+                costs[name] = each.times(times.get(name, 1))
+                print(_row(name, costs[name]), flush=True)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     total = Cost(*(sum(getattr(each, name) for each in costs.values()) for name in _SUMMED), levels=max(
         (each.levels for each in costs.values()), default=0))  # fmt: skip
     print(_row("all of them", total))

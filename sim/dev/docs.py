@@ -4,8 +4,14 @@ import logging
 import shutil
 from pathlib import Path
 
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
+from mkdocs.exceptions import Abort
+
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
+from ..arguments import output_folder
+from ..files import BUILD
 from ..usage import UsageError
 from .pages import generated_pages
 
@@ -15,7 +21,8 @@ __all__ = ["build_docs", "configure", "run"]
 def configure(parser):
     """Arguments of ``tilewright docs``."""
     parser.add_argument("--preset", default="default", choices=TMAU_PRESETS, help="of the port lists (%(default)s)")
-    parser.add_argument("--out", type=Path, default=Path("build/docs"), help="folder to build in (%(default)s)")
+    parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "docs"),
+                        help="folder to build in (%(default)s)")  # fmt: skip
 
 
 def run(args):
@@ -24,7 +31,7 @@ def run(args):
     return 0
 
 
-def build_docs(out="build/docs", preset="default", sources="docs"):
+def build_docs(out, preset="default", sources="docs"):
     """Builds the site from the pages in ``sources`` in ``out/site`` and returns that folder.
 
     Raises
@@ -35,11 +42,6 @@ def build_docs(out="build/docs", preset="default", sources="docs"):
     sources, pages = Path(sources), Path(out).resolve() / "pages"
     if not (sources / "mkdocs.yml").exists():
         raise UsageError(f"there is no {sources}/mkdocs.yml: run it in the root of the repository")
-    # Late, because a user who installed Tilewright without the `dev` packages has other subcommands that work.
-    from mkdocs.commands.build import build
-    from mkdocs.config import load_config
-    from mkdocs.exceptions import Abort
-
     shutil.rmtree(pages, ignore_errors=True)
     shutil.copytree(sources, pages, ignore=shutil.ignore_patterns("mkdocs.yml"))
     for name, text in generated_pages(preset).items():

@@ -7,12 +7,14 @@ from pathlib import Path
 
 from ..hdl.yosys import run_yosys
 
-__all__ = ["SELECT", "SELECT_WIDTH", "Mutant", "mutate"]
+__all__ = ["MOST", "SELECT", "SELECT_WIDTH", "Mutant", "mutate"]
 
 #: Name of the new input, of the mutated modules and all above them: number of the mutant that is active, or 0 for none.
 SELECT = "mutant"
 #: Its bits.
 SELECT_WIDTH = 12
+#: Mutants that a design may have.
+MOST = (1 << SELECT_WIDTH) - 1
 
 _NUMBER = re.compile(rf"-ctrl {SELECT} {SELECT_WIDTH} (\d+)")
 _LEFT_OUT = re.compile(r" -port (CLK|Q) ")
@@ -67,8 +69,8 @@ def mutate(text, *, read, modules, count, seed, write):
     str, list of Mutant
         The result, with the input :data:`SELECT`, and what is in it.
     """
-    if not 0 < count < 1 << SELECT_WIDTH:
-        raise ValueError(f"the number of mutants must be 1 to {(1 << SELECT_WIDTH) - 1}, not {count!r}")
+    if not 1 <= count <= MOST:
+        raise ValueError(f"the number of mutants must be 1 to {MOST}, not {count!r}")
     chosen = " ".join(f"\\{module}" for module in modules)
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         (Path(folder) / "source").write_text(text)

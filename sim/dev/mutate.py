@@ -7,9 +7,11 @@ score is recorded; survivors are printed for a person to judge.
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..arguments import integer
 from ..formal import FOLDER
 from ..results import record
-from .mutate_properties import survivors_of_properties
+from .mutants import MOST
+from .mutate_properties import proof_file, survivors_of_properties
 from .mutate_simulation import survivors_of_simulation
 
 __all__ = ["BLOCKS", "Block", "configure", "run"]
@@ -54,8 +56,10 @@ def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("--block", choices=list(BLOCKS), action="append", help="may be repeated; all if left out")
     parser.add_argument("--judge", choices=list(_JUDGES), help="both if left out")
-    parser.add_argument("--count", type=int, default=100, help="mutants of each block (%(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="of the choice of mutants (%(default)s)")
+    parser.add_argument("--count", type=integer(1, MOST), default=100, help="mutants of each block (%(default)s)")
+    parser.add_argument(
+        "--seed", type=integer(0, (1 << 31) - 1), default=1, help="of the choice of mutants (%(default)s)"
+    )
     parser.add_argument(
         "--proofs", metavar="FOLDER", type=Path, default=FOLDER, help="where proofs were left (%(default)s)"
     )
@@ -63,8 +67,12 @@ def configure(parser):
 
 def run(args):
     """Runs the subcommand."""
+    blocks = args.block or list(BLOCKS)
+    if args.judge != "simulation":
+        for name in blocks:  # simulation comes first, and takes minutes
+            proof_file(BLOCKS[name], args.proofs)
     for judge in [args.judge] if args.judge else _JUDGES:
-        for name in args.block or BLOCKS:
+        for name in blocks:
             count, survivors = _JUDGES[judge](BLOCKS[name], args)
             killed = count - len(survivors)
             record(f"mutation-{judge}-{name}", block=name, mutants=count, killed=killed, seed=args.seed,

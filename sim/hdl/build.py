@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..files import BUILD, built_once
+from ..processes import run_process, running
 from ..progress import report
 
 __all__ = ["SIMULATORS", "WAVEFORMS", "Program", "build", "complaint", "require_tools", "verilator_root"]
@@ -163,20 +164,13 @@ def _execute(command, folder, simulator, stage):
     """Runs a command; RuntimeError if it fails. Of make it reports how many of its commands have been begun."""
     total = 0
     if Path(command[0]).name == "make":
-        plan = subprocess.run([*command, "-n"], cwd=folder, env=_environment(), capture_output=True, text=True)
-        total = len(plan.stdout.splitlines())
+        total = len(run_process([*command, "-n"], cwd=folder, env=_environment()).stdout.splitlines())
     lines = []
-    with subprocess.Popen(
-        command, cwd=folder, env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
-        try:
-            for number, line in enumerate(process.stdout, 1):
-                lines.append(line)
-                report(stage, min(number, total), total)
-        except BaseException:
-            # Ended, and not killed, make ends what it has started.
-            process.terminate()
-            raise
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with running(command, cwd=folder, env=_environment(), **options) as process:
+        for number, line in enumerate(process.stdout, 1):
+            lines.append(line)
+            report(stage, min(number, total), total)
     if process.returncode:
         done = subprocess.CompletedProcess(command, process.returncode, "".join(lines), "")
         raise RuntimeError(f"{simulator} could not build the simulation: {complaint(done)}")

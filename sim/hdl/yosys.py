@@ -1,8 +1,9 @@
 """Yosys, in a process of its own: it prints every command, and ends the process on an error."""
 
-import subprocess
 import sys
 from pathlib import Path
+
+from ..processes import run_process
 
 __all__ = ["run_yosys", "yosys"]
 
@@ -13,7 +14,7 @@ def yosys(folder, script):
     """Runs the lines of ``script`` in ``folder``; returns the ``CompletedProcess`` with all that was printed."""
     (Path(folder) / "make.ys").write_text(script + "\n")
     command = [sys.executable, "-c", _PROGRAM, "make.ys"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return run_process(command, cwd=folder)
 
 
 def run_yosys(folder, script, purpose):

@@ -5,6 +5,8 @@ Specification: docs/replay.md.
 
 import json
 import lzma
+import re
+import reprlib
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -12,7 +14,6 @@ from pathlib import Path
 from tilewright.golden import Windows
 from tilewright.golden.patterns import fill_pattern, mix_pattern
 from tilewright.golden.spec import DESCRIPTOR, Error
-from tilewright.golden.spec.pe.errors import PeError
 
 from ..usage import UsageError
 from .commands import read_command
@@ -26,6 +27,9 @@ __all__ = ["ENGINE_KINDS", "Case", "cases_of", "read_cases", "read_document"]
 
 #: Kinds of the processing engine. Their module needs more than numpy, and is imported when such a case comes.
 ENGINE_KINDS = ("program", "gemm")
+
+#: Control characters, and halves of characters: a name is printed, and part of the names of files.
+_UNFIT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 #: Kinds that cannot run yet: required and optional fields.
 _OTHER_KINDS = {
@@ -120,13 +124,15 @@ def _check_silicon(fields):
 def _read_case(entry, index, folder):
     fields = Fields(entry, f"case {index}")
     name = fields.text("name")
+    if _UNFIT.search(name):
+        raise fields.wrong("name", f"must be text without control characters, not {reprlib.repr(name)}")
     fields.case = f"case {name!r}"
     why = fields.text("why", "")
     kind = fields.choice("kind", ["tmau", *_OTHER_KINDS, *_LAYOUT_KINDS, *ENGINE_KINDS])
     expect = fields.inner("expect", None)
     if kind in ENGINE_KINDS:
         read_pe_case = import_module("tilewright.sim.replay.pe.cases").read_pe_case
-        return read_pe_case(fields, name, kind, read_expectation(expect, PeError), folder)
+        return read_pe_case(fields, name, kind, expect, folder)
     if kind in _OTHER_KINDS:
         _check_other_kind(fields, kind)
         return Case(name, kind, read_expectation(expect, Error), f"kind {kind} is not supported yet")

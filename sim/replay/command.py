@@ -11,6 +11,8 @@ from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 
+from ..arguments import output_file, output_folder
+from ..extras import require
 from ..files import write_atomically
 from ..usage import UsageError
 from .cases import read_cases
@@ -26,21 +28,26 @@ BACKENDS = {
     "rtl": "tilewright.sim.replay.rtl",
     "gpu": "tilewright.sim.silicon.replay",
 }
+#: What must be installed for some of them.
+_EXTRAS = {"rtl": "sim"}
+
+_LONGEST_NAME = 200  # bytes of a case whose memories are written; file names have at most 255
 
 
 def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("cases", metavar="CASES.json", type=Path, help="file of cases")
     parser.add_argument("--on", choices=list(BACKENDS), required=True, help="what runs the cases")
-    parser.add_argument("--out", metavar="RESULTS.json", type=Path, help="write one result record a case")
-    parser.add_argument("--dump", metavar="DIR", type=Path, help="write the memories after each case")
+    parser.add_argument("--out", metavar="RESULTS.json", type=output_file, help="write one result record a case")
+    parser.add_argument("--dump", metavar="DIR", type=output_folder, help="write the memories after each case")
     configure_rtl(parser.add_argument_group("on rtl"))
 
 
 def run(args):
     """Runs the subcommand; returns 1 if a case did not meet what it expects, otherwise 0."""
+    require(_EXTRAS[args.on]) if args.on in _EXTRAS else None
     cases = read_cases(args.cases)
-    _check_targets(args)
+    _check_targets(args, cases)
     module = import_module(BACKENDS[args.on])
     why_not = getattr(module, "why_not", lambda case: None)
     records, missed, skipped = [], 0, 0
@@ -55,10 +62,7 @@ def run(args):
                 skipped += 1
                 continue
             backend = backend or stack.enter_context(module.open_backend(args))
-            outcome = backend(case)
-            wrong = mismatches(case.expect, outcome)
-            if args.on != "golden":
-                wrong += differences(outcome, run_case(case))
+            outcome, wrong = _run(case, backend, args.on)
             missed += bool(wrong)
             records.append(outcome.record)
             if args.dump:
@@ -71,17 +75,43 @@ def run(args):
     return 1 if missed else 0
 
 
-def _check_targets(args):
+def _run(case, backend, place):
+    """The outcome of a case, and sentences on what is wrong with it."""
+    try:
+        # Golden comes first: it says so where a program would never end.
+        golden = run_case(case)
+        outcome = golden if place == "golden" else backend(case)
+    except (MemoryError, RuntimeError) as error:
+        kind = MemoryError if isinstance(error, MemoryError) else RuntimeError
+        raise kind(f"case {case.name!r}: {error}") from None
+    wrong = mismatches(case.expect, outcome)
+    return outcome, wrong if place == "golden" else wrong + differences(outcome, golden)
+
+
+def _check_targets(args, cases):
     """Finds out before anything runs whether results can be written."""
-    if args.out and (args.out.is_dir() or not args.out.parent.is_dir()):
-        raise UsageError(f"--out must name a file in an existing folder, not {args.out}")
-    if args.dump and (args.dump.is_file() or not args.dump.parent.is_dir()):
-        raise UsageError(f"--dump must name a folder in an existing one, not {args.dump}")
+    if args.out and args.out.exists() and args.out.samefile(args.cases):
+        raise UsageError(f"--out must not be the file of cases, {args.cases}")
+    if not args.dump:
+        return
+    names = {}
+    for case in cases:
+        length = len(case.name.encode())
+        if length > _LONGEST_NAME:
+            raise UsageError(
+                f"case {case.name[:20]!r}… has a name of {length} bytes: with --dump at most {_LONGEST_NAME}"
+            )
+        other = names.setdefault(_stem(case.name), case.name)
+        if other != case.name:
+            raise UsageError(f"cases {other!r} and {case.name!r} would have the same files in --dump")
+    args.dump.mkdir(parents=True, exist_ok=True)
+
+
+def _stem(name):
+    """The beginning of the names of a case's files."""
+    return re.sub(r"[^\w.-]", "_", name)
 
 
 def _dump(folder, name, memories):
-    """Writes the memories of the case ``name``, whose characters that a file name must not have become underscores."""
-    folder.mkdir(exist_ok=True)
-    stem = re.sub(r"[^\w.-]", "_", name)
     for memory, data in memories.items():
-        data.tofile(folder / f"{stem}.{memory}.bin")
+        write_atomically(folder / f"{_stem(name)}.{memory}.bin", data.tobytes())

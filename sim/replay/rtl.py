@@ -23,6 +23,7 @@ from .shared_reach import shared_reach
 __all__ = ["open_backend", "run_case"]
 
 _LEAST_MEMORY = 16 << 20  # bytes; that of a session, so that they share a model
+_MOST_MEMORY = 256 << 20  # bytes; simulators hand it over as text
 _SUMS = [("bytes",), ("write_bytes",)]  # registers: what landed in shared and in global memory, up to now
 _SUMS_LAST = {"registers": ["commands"]}
 
@@ -41,6 +42,10 @@ def open_backend(args):
             if engine not in sessions:
                 sessions[engine] = PeSession(params=engine, simulator=args.sim)
             return pe_outcome(case, run_on_session(case.program, sessions[engine]))
+        if case.gmem.size > _MOST_MEMORY:
+            raise UsageError(
+                f"case {case.name!r}: gmem.bytes must be at most {_MOST_MEMORY} on rtl, not {case.gmem.size}"
+            )
         params = _params(case, args.preset or "default")
         # Of few sizes, so that few models serve many cases.
         memory_bytes = max(1 << (case.gmem.size - 1).bit_length(), _LEAST_MEMORY)

@@ -6,6 +6,8 @@ Every question is run, also where our TMAU refuses a command: silicon has no suc
 import json
 from pathlib import Path
 
+from ..arguments import output_file
+from ..files import BUILD, write_atomically
 from ..replay.cases import read_cases
 from ..usage import UsageError
 from .answers import Answer, golden_side, silicon_side, tables
@@ -19,15 +21,14 @@ def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("questions", metavar="QUESTIONS.json", type=Path,
                         help="file of cases, each with its question as `why`")  # fmt: skip
-    parser.add_argument("--out", metavar="ANSWERS.json", type=Path, default=Path("build/silicon_answers.json"),
+    parser.add_argument("--out", metavar="ANSWERS.json", type=output_file,
+                        default=str(BUILD / "silicon_answers.json"),
                         help="where answers go; tables of them go beside it, as Markdown (%(default)s)")  # fmt: skip
 
 
 def run(args):
     """Runs the subcommand; returns 0 whatever the answers are."""
     cases = read_cases(args.questions)
-    if args.out.is_dir():
-        raise UsageError(f"--out must name a file, not the folder {args.out}")
     for case in cases:
         reason = case.skip or no_counterpart(case)
         if reason:
@@ -61,8 +62,7 @@ def _report(answer):
 
 def _write(path, silicon, answers):
     """Answers as JSON, and as tables in Markdown."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(json.dumps(answer.record(), ensure_ascii=False) for answer in answers)
     text = f'{{"version": 1, "silicon": {json.dumps(silicon)}, "answers": [\n{lines}\n]}}\n'
-    path.write_text(text, encoding="utf-8")
-    path.with_suffix(".md").write_text(tables(answers), encoding="utf-8")
+    write_atomically(path, text)
+    write_atomically(path.with_suffix(".md"), tables(answers))

@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from ..arguments import integer
 from ..replay.cases import cases_of, read_cases, read_document
 from ..replay.expectations import differences
 from ..replay.golden import run_case
@@ -27,8 +28,8 @@ _MOST_FAILED = 20
 def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("files", metavar="CASES.json", nargs="*", type=Path, help="files of cases beside random ones")
-    parser.add_argument("--cases", type=int, default=5000, help="how many random cases (%(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="of the random cases (%(default)s)")
+    parser.add_argument("--cases", type=integer(0, 1_000_000), default=5000, help="how many random cases (%(default)s)")
+    parser.add_argument("--seed", type=integer(0, 1 << 63), default=1, help="of the random cases (%(default)s)")
     parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="where the capture goes")
 
 
@@ -36,8 +37,6 @@ def run(args):
     """Runs the subcommand; returns 1 if a case differs from golden or the capture is too large, otherwise 0."""
     if not args.out.is_dir():
         raise UsageError(f"--out must name an existing folder, not {args.out}")
-    if args.cases < 0:
-        raise UsageError(f"--cases must be 0 or more, not {args.cases}")
     entries = [*_worked(args.files), *random_cases(args.seed, args.cases)]
     cases = cases_of({"version": 1, "cases": entries}, "the capture", Path())
     with open_program() as program:

@@ -6,10 +6,11 @@ Speeds come out as ratios within one run: shapes are what compares between machi
 
 import json
 import subprocess
-from pathlib import Path
 
 import numpy as np
 
+from ..arguments import output_file
+from ..files import BUILD, write_atomically
 from ..usage import UsageError
 from .boxes import shapes
 from .program import build
@@ -29,20 +30,16 @@ _TIMING = np.dtype([("shapes", "<u4"), ("rounds", "<u4"), ("bytes", "<u8")])
 
 def configure(parser):
     """Adds the arguments of the subcommand."""
-    parser.add_argument("--out", metavar="FILE.json", type=Path, default=Path("build/silicon_time.json"),
+    parser.add_argument("--out", metavar="FILE.json", type=output_file,
+                        default=str(BUILD / "silicon_time.json"),
                         help="where figures go (%(default)s)")  # fmt: skip
 
 
 def run(args):
     """Runs the subcommand; returns 0 whatever is measured."""
-    if args.out.is_dir():
-        raise UsageError(f"--out must name a file, not the folder {args.out}")
     timed = shapes(BYTES)
-    result = report(
-        timed, measure([str(build("timing"))], timed, BYTES), BYTES, _utilisations(Path("build/bench.json"))
-    )
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    result = report(timed, measure([str(build("timing"))], timed, BYTES), BYTES, _utilisations(BUILD / "bench.json"))
+    write_atomically(args.out, json.dumps(result, indent=1) + "\n")
     print("\n".join(_table(result)))
     print(args.out)
     return 0

@@ -1,8 +1,11 @@
 """The data of all workloads: two photographs that come with scikit-learn."""
 
-import numpy as np
+from importlib.metadata import distribution
 
-from ..usage import UsageError
+import numpy as np
+from PIL import Image
+
+from ..extras import require
 
 __all__ = ["PIXEL_BYTES", "load_photographs", "padded_pixels"]
 
@@ -22,22 +25,24 @@ def load_photographs(crop=None):
     Raises
     ------
     UsageError
-        If scikit-learn or Pillow is not installed.
+        If packages of the extra ``sim`` are not installed.
     """
-    try:
-        from sklearn.datasets import load_sample_images
-
-        images = load_sample_images().images
-    except ImportError as error:
-        raise UsageError(f"the photographs need the packages of `pip install 'tilewright[dev]'`: {error}") from None
+    require("sim")
+    images = [_photograph(name) for name in ("china", "flower")]
     if crop is None:
-        return [np.ascontiguousarray(image) for image in images]
+        return images
     height, width = crop
     parts = []
     for image in images:
         top, left = (image.shape[0] - height) // 2, (image.shape[1] - width) // 2
         parts.append(np.ascontiguousarray(image[top : top + height, left : left + width]))
     return parts
+
+
+def _photograph(name):
+    # As a file: to import scikit-learn, with all that it computes, takes seconds.
+    with Image.open(distribution("scikit-learn").locate_file(f"sklearn/datasets/images/{name}.jpg")) as image:
+        return np.array(image)
 
 
 def padded_pixels(photographs):

@@ -7,11 +7,13 @@ import numpy as np
 
 from tilewright.golden.patterns import fill_pattern
 from tilewright.golden.pe.program import gemm_program
+from tilewright.golden.spec.pe.errors import PeError
 from tilewright.golden.spec.pe.instruction import MmType
 
 from ...asm.pe.assembler import assemble_program
 from ...session.pe_program import PeProgram
 from ...usage import UsageError
+from ..expectations import read_expectation
 from ..images import read_image, read_init
 from .tables import read_pages, read_params, read_registers, read_segments
 
@@ -60,9 +62,10 @@ class PeCase:
 
 
 def read_pe_case(fields, name, kind, expect, folder):
-    """The rest of a case of one of ``PE_KINDS``."""
+    """The rest of a case of one of ``PE_KINDS``; ``expect`` is its member of this name, or None."""
     try:
-        return PeCase(name, kind, expect, **PE_KINDS[kind](fields, folder))
+        attributes, sizes = PE_KINDS[kind](fields, folder)
+        return PeCase(name, kind, read_expectation(expect, PeError, sizes), **attributes)
     except ValueError as error:  # what only the model can judge: sizes that do not fit together
         raise UsageError(f"{fields.case}: {error}") from None
 
@@ -79,7 +82,7 @@ def _read_program(fields, folder):
         body=_read_text(fields),
     )
     fields.end()
-    return {"program": program}
+    return {"program": program}, {"smem": smem.size}
 
 
 def _read_text(fields):
@@ -107,7 +110,8 @@ def _read_gemm(fields, folder):
     columns = second if transpose else second.T
     options = {"transpose": transpose, "order": order, **merged}
     product = gemm_program(first, columns, kind, sizes=params, size_bytes=params.smem.size_bytes, **options)
-    return {"program": PeProgram.of_product(product), "output": product.result, "macs": m * n * k}
+    attributes = {"program": PeProgram.of_product(product), "output": product.result, "macs": m * n * k}
+    return attributes, {"smem": params.smem.size_bytes, "output": m * n * 4}
 
 
 def _read_matrix(fields, name, shape, kind, folder):
@@ -136,5 +140,5 @@ def _rounded(numbers, kind):
     return (kept.view(np.float64).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
 
 
-#: Kinds, and what reads the rest of such a case.
+#: Kinds, and what reads the rest of such a case: attributes of the ``PeCase``, and bytes of the memories it leaves.
 PE_KINDS = {"program": _read_program, "gemm": _read_gemm}

@@ -276,23 +276,6 @@ def test_wrong_arguments_are_one_sentence(capsys, arguments, message):
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (
-            ["--out", "{folder}/no/results.json"],
-            "--out must name a file in an existing folder, not {folder}/no/results.json",
-        ),
-        (["--out", "{folder}"], "--out must name a file in an existing folder, not {folder}"),
-        (["--dump", "{folder}/cases.json"], "--dump must name a folder in an existing one, not {folder}/cases.json"),
-    ],
-)
-def test_targets_are_checked_before_anything_runs(tmp_path, capsys, options, sentence):
-    assert run(tmp_path, CASE, options=[option.format(folder=tmp_path) for option in options]) == 2
-    output = capsys.readouterr()
-    assert (output.out, output.err) == ("", f"tilewright replay: {sentence.format(folder=tmp_path)}\n")
-
-
 def test_missing_file(tmp_path, capsys):
     assert main(["replay", str(tmp_path / "no.json"), "--on", "golden"]) == 2
     assert (

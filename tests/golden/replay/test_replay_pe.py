@@ -139,6 +139,28 @@ def test_expectations(tmp_path, capsys):
     ]
 
 
+def test_single_bytes_are_expected_of_both_kinds(tmp_path, capsys):
+    product = matrix(1, (5, 9), "i1").astype("<i4") @ matrix(2, (3, 9), "i1").T.astype("<i4")
+    second = product.tobytes()[4:8].hex()
+    cases = [
+        GEMM | {"expect": {"output": {"bytes": [[4, second]]}}},
+        GEMM | {"name": "wrong", "expect": {"output": {"bytes": [[4, second], [59, "55"]]}}},
+        PROGRAM | {"name": "memory", "expect": {"smem": {"bytes": [[0, "00"]]}}},
+        GEMM | {"name": "beyond", "expect": {"output": {"bytes": [[60, "00"]]}}},
+    ]
+    read(tmp_path, *cases[:3])
+    assert main(["replay", str(tmp_path / "cases.json"), "--on", "golden"]) == 1
+    byte = product.tobytes()[59]
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "met       small",
+        f"MISMATCH  wrong: output at 0x3b is {byte:#04x}, not 0x55 as expected",
+    ]
+    (tmp_path / "cases.json").write_text(json.dumps({"version": 1, "cases": cases}))
+    assert main(["replay", str(tmp_path / "cases.json"), "--on", "golden"]) == 2
+    sentence = "case 'beyond': expect.output.bytes[0][1] must be at most 0 bytes, not 1"
+    assert capsys.readouterr().err == f"tilewright replay: {sentence}\n"
+
+
 def test_a_wrong_run_shows_in_the_outcome(tmp_path):
     """What a runner other than golden returns is compared field by field."""
     (case,) = read(tmp_path, GEMM)

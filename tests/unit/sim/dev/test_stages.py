@@ -72,6 +72,43 @@ def test_ledger_counts_bugs(tmp_path):
     assert "1 bugs | **met**" in row(18)
 
 
-def test_command_writes_the_page(tmp_path):
+def test_command_writes_the_page(tmp_path, capsys):
+    record("random-verilator", cases=1000, mismatches=0)
     assert main(["stages", "--out", "page.md"]) == 0
     assert (tmp_path / "page.md").read_text() == stages_text()
+    assert capsys.readouterr().out == "page.md\n"
+
+
+def test_without_any_figures_the_page_stays(tmp_path, capsys):
+    """A fresh clone has the page and no figures."""
+    (tmp_path / "STAGES.md").write_text("good figures")
+    assert main(["stages"]) == 2
+    sentence = "there are no figures in build/results: `make test` and `make bench` leave them there"
+    assert capsys.readouterr().err == f"tilewright stages: {sentence}\n"
+    assert (tmp_path / "STAGES.md").read_text() == "good figures"
+
+
+def test_rows_without_new_figures_stay(tmp_path, capsys):
+    record("random-verilator", cases=1000, mismatches=0)
+    record("coverage-random", bins=30, empty=[])
+    assert main(["stages"]) == 0
+    before = (tmp_path / "STAGES.md").read_text()
+    (tmp_path / "build/results/coverage-random.json").unlink()
+    record("random-verilator", cases=1000, mismatches=2)
+    capsys.readouterr()
+    assert main(["stages"]) == 0
+    assert capsys.readouterr().out == "kept from before, for build/results has no figures of them: 3\nSTAGES.md\n"
+    after = (tmp_path / "STAGES.md").read_text().splitlines()
+    changed = [line for line in after if line not in before.splitlines()]
+    assert [line[:4] for line in changed] == ["**St", "| 1 "]
+    assert "1,000 cases, 2 mismatches | open" in changed[1]
+    assert "**Stage V1: 1 of 14 goals met.**" in changed[0]
+
+
+def test_a_row_of_another_target_does_not_stay(tmp_path):
+    record("random-verilator", cases=1000, mismatches=0)
+    assert main(["stages"]) == 0
+    page = (tmp_path / "STAGES.md").read_text()
+    (tmp_path / "build/results/random-verilator.json").unlink()
+    assert "| 1,000 cases | 1,000 cases, 0 mismatches | **met** |" in stages_text(page)
+    assert "| 1,000 cases | not measured | open |" in stages_text(page.replace("| 1,000 cases |", "| 10 cases |"))

@@ -38,6 +38,14 @@ def test_the_first_differing_byte_of_each_memory_is_named():
     ]
 
 
+def test_bytes_may_stand_in_the_place_of_a_hash():
+    expect = read({"smem": {"bytes": [[2, "0203"]]}, "gmem": {"bytes": [[255, "fe"]]}})
+    assert list(expect) == ["bytes"]
+    assert mismatches(expect, outcome(smem=range(64), gmem=range(256))) == [
+        "gmem at 0xff is 0xff, not 0xfe as expected"
+    ]
+
+
 @pytest.mark.parametrize(
     ("expect", "sentence"),
     [
@@ -50,6 +58,7 @@ def test_the_first_differing_byte_of_each_memory_is_named():
         ({"gmem": {"sha256": HASH, "bytes": [[0, "0"]]}}, "expect.gmem.bytes[0][1] must be pairs of hex digits"),
         ({"smem": [{"sha256": HASH}, {"sha256": HASH, "bytes": []}]}, "expect.smem.bytes is not a known field"),
         ({"output": {"sha256": HASH, "bytes": []}}, "expect.output.bytes is not a known field"),
+        ({"smem": [{"bytes": [[0, "00"]]}, {"sha256": HASH}]}, "expect.smem.bytes is not a known field"),
     ],
 )  # fmt: skip
 def test_bytes_are_read_strictly(expect, sentence):

