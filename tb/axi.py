@@ -2,7 +2,7 @@
 
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam, AxiResp
 
-__all__ = ["AxiMemory", "Registers"]
+__all__ = ["AxiMemory", "Registers", "axi_lite_master"]
 
 
 def _pauses(rng, probability):
@@ -33,28 +33,31 @@ class AxiMemory:
                 getattr(side, f"{channel}_channel").set_pause_generator(_pauses(rng, pauses.bus))
 
 
+def axi_lite_master(ports, rng, pauses):
+    """cocotbext-axi's master at ``s_axil``: ``read``, ``write``, ``read_dword``, ``write_dword`` of byte addresses."""
+    bus = AxiLiteBus.from_prefix(ports.dut, ports.name("s_axil"))
+    master = AxiLiteMaster(bus, ports["clk"], ports["rst"], bool(ports.reset_level))
+    for side, channels in ((master.read_if, ("ar", "r")), (master.write_if, ("aw", "w", "b"))):
+        for channel in channels:
+            getattr(side, f"{channel}_channel").set_pause_generator(_pauses(rng, pauses.bus))
+    return master
+
+
 class Registers:
-    """Registers by their names, and shared memory where it has a window, behind ``s_axil``.
+    """Registers by their names.
 
     Parameters
     ----------
-    ports : Ports
+    master : AxiLiteMaster
     table : sequence of Register
         Of ``golden.spec``.
-    rng : random.Random
-    pauses : Pauses
     base : int
         Byte address of the first register.
     """
 
-    def __init__(self, ports, table, rng, pauses, base=0):
-        bus = AxiLiteBus.from_prefix(ports.dut, ports.name("s_axil"))
-        self.master = AxiLiteMaster(bus, ports["clk"], ports["rst"], bool(ports.reset_level))
-        for side, channels in ((self.master.read_if, ("ar", "r")), (self.master.write_if, ("aw", "w", "b"))):
-            for channel in channels:
-                getattr(side, f"{channel}_channel").set_pause_generator(_pauses(rng, pauses.bus))
+    def __init__(self, master, table, base=0):
+        self._master, self._base = master, base
         self._table = {register.name: register for register in table}
-        self._base = base
 
     def address(self, name):
         """Byte address of register ``name``."""
@@ -62,7 +65,7 @@ class Registers:
 
     async def read(self, name):
         """The word in register ``name``."""
-        return await self.master.read_dword(self.address(name))
+        return await self._master.read_dword(self.address(name))
 
     async def fields(self, name):
         """The fields of register ``name``, a dict."""
@@ -70,17 +73,9 @@ class Registers:
 
     async def write(self, name, **fields):
         """Writes register ``name``: fields that are left out are zero."""
-        await self.master.write_dword(self.address(name), self._table[name].format.pack(**fields))
+        await self._master.write_dword(self.address(name), self._table[name].format.pack(**fields))
 
     async def refuses(self, address, write=False):
         """Whether an access to a byte address is answered with an error."""
-        access = self.master.write(address, bytes(4)) if write else self.master.read(address, 4)
+        access = self._master.write(address, bytes(4)) if write else self._master.read(address, 4)
         return (await access).resp != AxiResp.OKAY
-
-    async def read_bytes(self, address, count):
-        """Bytes from ``address`` on, of the window of shared memory."""
-        return (await self.master.read(address, count)).data
-
-    async def write_bytes(self, address, data):
-        """Writes there."""
-        await self.master.write(address, data)

@@ -42,6 +42,7 @@ class Bench:
     ports : Ports
     shared : ConsumerPort, LineMemory or BarrierPort
         Where barriers are operated on; of the first two all of shared memory can be compared.
+    master : AxiLiteMaster
     rng : random.Random
         Contents of memory and all that is random.
     pauses : Pauses
@@ -59,7 +60,7 @@ class Bench:
         whose end does not matter.
     """
 
-    def __init__(self, ports, shared, rng, pauses):
+    def __init__(self, ports, shared, master, rng, pauses):
         self.ports, self.shared = ports, shared
         self.memory = bytearray(rng.randbytes(MEMORY_BYTES))
         self.bus_bytes = len(ports["m_axi_rdata"]) // 8
@@ -70,7 +71,7 @@ class Bench:
             addr_width=len(ports["m_axi_araddr"]),
         )
         self.commands = Source(ports, "commands", COMMAND, rng, pauses.streams)
-        self.registers = Registers(ports, TMAU_REGISTERS, rng, pauses)
+        self.registers = Registers(master, TMAU_REGISTERS)
         self.done = {}
         self._rng = rng
         self._slots = [None] * _SLOTS

@@ -11,7 +11,7 @@ from tilewright.golden.spec import BarrierOp, Error
 from tilewright.golden.spec.tmau.registers import TMAU_ID_VALUE
 from tilewright.golden.tmau.tile import tx_bytes
 
-from .axi import AxiMemory
+from .axi import AxiMemory, axi_lite_master
 from .bench import Bench
 from .common import PAUSES, Pauses, Ports, allow_only_cocotbext_warnings, random_numbers
 from .line_memory import LineMemory
@@ -24,7 +24,7 @@ allow_only_cocotbext_warnings()
 async def started(dut, pauses, *names):
     """The design with everything around it, out of reset: a bench. ``names`` tell its random numbers apart."""
     ports, rng = Ports(dut), random_numbers(*names)
-    bench = Bench(ports, LineMemory(ports, rng, pauses), rng, pauses)
+    bench = Bench(ports, LineMemory(ports, rng, pauses), axi_lite_master(ports, rng, pauses), rng, pauses)
     AxiMemory(ports, bench.memory, rng, pauses)
     await bench.start()
     return bench
