@@ -140,7 +140,7 @@ class Bench:
         return {
             "opcode": opcode,
             "signal": int(signal),
-            "tag": self._next_tag(),
+            "tag": self.next_tag(),
             "smem": tile.smem,
             "barrier": self.barrier,
             "descriptor": self._place(tile.tmap.pack()),
@@ -158,14 +158,15 @@ class Bench:
     def copy(self):
         """A random copy of a block within or between the memories, as keywords; refused if its ranges overlap."""
         size = 16 * self._rng.randint(1, 40)
-        command = {"opcode": Opcode.COPY_BLOCK, "tag": self._next_tag(), "size": size}
+        command = {"opcode": Opcode.COPY_BLOCK, "tag": self.next_tag(), "size": size}
         for side in ("source", "destination"):
             space = self._rng.choice(list(Space))
             limit = self.tile_bytes if space == Space.SHARED else self.tensor_bytes
             command |= {f"{side}_space": space, side: 16 * self._rng.randint(0, (limit - size) // 16)}
         return command
 
-    def _next_tag(self):
+    def next_tag(self):
+        """A tag that no command has had; of processors, below those of the pager."""
         self._tag = (self._tag + 1) & 0x7FFF
         return self._tag
 

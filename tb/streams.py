@@ -10,7 +10,7 @@ __all__ = ["Sink", "Source", "pins"]
 
 
 def pins(ports, name, fmt):
-    """Handles of ``name_payload``, ``name_valid`` and ``name_ready``; AssertionError if the payload is not a ``fmt``."""
+    """Handles of ``name_payload``, ``name_valid`` and ``name_ready``; the payload must have the bits of ``fmt``."""
     payload, valid, ready = (ports[f"{name}_{pin}"] for pin in ("payload", "valid", "ready"))
     assert len(payload) == fmt.bits, f"{name}_payload has {len(payload)} bits, and {fmt.name} {fmt.bits}"
     return payload, valid, ready

@@ -48,7 +48,7 @@ async def started(dut, pauses, *names):
 async def store_all(bench):
     """Copies what products take of shared memory to global memory, and compares all of that."""
     copy = {"opcode": Opcode.COPY_BLOCK, "source_space": Space.SHARED, "destination_space": Space.GLOBAL}
-    await bench.tmau.execute(copy | {"tag": 1, "size": _BYTES, "destination": _RESULTS})
+    await bench.tmau.execute(copy | {"tag": bench.tmau.next_tag(), "size": _BYTES, "destination": _RESULTS})
     bench.tmau.compare_global()
 
 
@@ -144,10 +144,11 @@ async def registers(dut):
     await engine.write("irq_enable", halt=1)
     assert not int(irq.value)
     await bench.engine.run(assemble_program("halt"))
+    await ClockCycles(bench.ports["clk"], 2)
     assert int(irq.value), "no interrupt of the processing engine"
     await engine.write("irq_status", halt=1)
     assert not int(irq.value)
     await tmau.write("irq_enable", error=1)
-    assert await bench.tmau.execute({"opcode": Opcode.COPY_BLOCK, "tag": 3, "size": 1}) is None
+    assert await bench.tmau.execute({"opcode": Opcode.COPY_BLOCK, "tag": bench.tmau.next_tag(), "size": 1}) is None
     await ClockCycles(bench.ports["clk"], 2)
     assert int(irq.value), "no interrupt of the access unit"

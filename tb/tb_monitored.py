@@ -1,31 +1,33 @@
-"""The subsystem's Verilog against two AXI slaves, with random tiles, errors, resets and back-pressure.
+"""The subsystem with protocol monitors, against AXI subordinates that do all that the specification allows.
+
+cocotbext-axi's memory answers in order, never with an error, and takes a request before its data. Ours reorder,
+interleave, answer with errors, and want data first.
 
 The environment variable ``TILEWRIGHT_VARIANT`` names the configuration in :data:`~tilewright.tb.monitored.VARIANTS`.
 """
 
 import os
-import random
 
 import cocotb
 import numpy as np
 from cocotb.triggers import ClockCycles, RisingEdge
-from cocotbext.axi import AxiRamRead, AxiRamWrite, AxiReadBus, AxiResp, AxiWriteBus
 
 from tilewright.golden import ErrorRecord, TensorMap
-from tilewright.golden.spec import PAGE_BYTES, BarrierOp, Error, Opcode, Reduction
+from tilewright.golden.spec import PAGE_BYTES, BarrierOp, Error, Opcode
 from tilewright.golden.spec.tmau.registers import TMAU_ID_VALUE
 from tilewright.golden.tmau.load import load
-from tilewright.golden.tmau.reduce import is_legal
 from tilewright.golden.tmau.tile import tx_bytes, walk
+from tilewright.sim.harness.axi_rules import Rule, Wait
 from tilewright.sim.random.batches import Load
-from tilewright.sim.random.maps import random_load
 
+from .axi import AxiMemory, axi_lite_master
 from .axi_read_slave import AxiReadSlave
 from .axi_slave import Knobs, Response, serve
 from .axi_write_slave import AxiWriteSlave
-from .bench import REGISTER, Bench
-from .common import allow_only_cocotbext_warnings
+from .bench import Bench
+from .common import PAUSES, Pauses, Ports, allow_only_cocotbext_warnings, random_numbers
 from .monitored import VARIANTS
+from .shared_memory import ConsumerPort
 
 __all__ = []
 
@@ -42,87 +44,51 @@ STALLS = {
 }
 
 
-def _rng(*names):
-    """Random numbers that depend on cocotb's seed and on ``names`` alone."""
-    return random.Random(f"{cocotb.RANDOM_SEED} {names}")
-
-
-def _tile(bench, rng):
-    """A random tile that is small enough for many of them."""
-    return Load(*random_load(rng, gmem_bytes=bench.tensor_bytes, smem_bytes=bench.tile_bytes, max_bytes=2048))
-
-
-def _tiles(bench, rng, count):
-    """Random tiles, some on the descriptor of the one before."""
-    tile = _tile(bench, rng)
-    for _ in range(count):
-        yield tile
-        following = _tile(bench, rng)
-        if rng.random() < 0.3:
-            start = [rng.randrange(size) for size in tile.tmap.size]
-            following = tile._replace(coords=tuple(start))
-        tile = following
-
-
-async def _compare(bench, rng, count):
+async def _compare(bench, count):
     """``count`` random tiles, in groups, each group compared with the golden model."""
-    tiles = list(_tiles(bench, rng, count))
-    while tiles:
-        group = rng.randint(1, 4)
-        await bench.load(*tiles[:group])
-        await bench.compare()
-        del tiles[:group]
-    bench.check_bus()
+    await bench.load_and_compare(count)
+    _check_bus(bench)
 
 
-async def _with_own_slave(dut, rng, knobs):
-    """A started bench whose memory answers through our slaves; returns it, and the one for reads."""
-    bench = Bench(dut, PARAMS, rng)
+def _check_bus(bench):
+    """The monitor has seen no violation and no endless wait."""
+    violations = Rule.decode(int(bench.ports["violations"].value))
+    late = Wait.decode(int(bench.ports["late"].value))
+    assert not violations, f"AXI rules broken: {', '.join(rule.name for rule in violations)}"
+    assert not late, f"AXI waits too long: {', '.join(wait.name for wait in late)}"
+
+
+async def _with_own_slave(dut, rng, knobs, consumer=0.0):
+    """A started bench whose memory answers through our slaves; returns it, and the one for reads.
+
+    ``consumer`` is the probability of its pauses.
+    """
+    ports = Ports(dut)
+    shared = ConsumerPort(ports, rng, Pauses())
+    shared.read_data.pause = shared.results.pause = consumer
+    bench = Bench(ports, shared, axi_lite_master(ports, rng, Pauses()), rng, Pauses())
     for kind in (AxiWriteSlave, AxiReadSlave):
         slave = kind(bench.memory, word_bytes=PARAMS.bus_bytes, knobs=knobs, seed=rng.random())
-        cocotb.start_soon(serve(slave, lambda name: getattr(dut, f"m_axi_{name}"), dut.clk, dut.rst))
+        cocotb.start_soon(serve(slave, lambda name: ports[f"m_axi_{name}"], ports["clk"], ports["rst"]))
     await bench.start()
     return bench, slave
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=list(STALLS))
-async def independent_slave(dut, stall):
-    """Tiles through a slave that is not ours; then stores, reductions and copies."""
-    rng = _rng("independent", stall)
-    bench = Bench(dut, PARAMS, rng)
-    ram = AxiRamRead(AxiReadBus.from_prefix(dut, "m_axi"), dut.clk, dut.rst, mem=bench.memory)
-    writes = AxiRamWrite(AxiWriteBus.from_prefix(dut, "m_axi"), dut.clk, dut.rst, mem=bench.memory)
-    # They drive X on what is idle, and RREADY looks at RID.
-    dut.m_axi_rid.value = 0
-    dut.m_axi_bid.value = 0
-    bus, consumer = STALLS[stall]
-    for name in ("ar", "r"):
-        getattr(ram, f"{name}_channel").set_pause_generator(_pauses(_rng(stall, name), bus))
-    for name in ("aw", "w", "b"):
-        getattr(writes, f"{name}_channel").set_pause_generator(_pauses(_rng(stall, name), bus))
-    bench.read_data.stall = bench.barrier_results.stall = consumer
+@cocotb.parametrize(pauses=list(PAUSES))
+async def independent_slave(dut, pauses):
+    """Tiles through a memory that is not ours; then stores, reductions and copies."""
+    ports, rng, chosen = Ports(dut), random_numbers("independent", pauses), PAUSES[pauses]
+    shared = ConsumerPort(ports, rng, chosen)
+    bench = Bench(ports, shared, axi_lite_master(ports, rng, chosen), rng, chosen)
+    AxiMemory(ports, bench.memory, rng, chosen)
     await bench.start()
-    await _compare(bench, rng, 12)
-    for tile in _tiles(bench, rng, 6):
-        for command in (_store(bench, rng, tile), bench.copy(rng)):
+    await _compare(bench, 12)
+    for tile in bench.tiles(6):
+        for command in (bench.store(tile), bench.copy()):
             await bench.execute(command)
     await bench.compare()
-    bench.check_bus()
-
-
-def _store(bench, rng, tile):
-    """A store of ``tile``, or a reduction if there is one for its elements."""
-    command = bench.command(tile, signal=False, opcode=Opcode.STORE)
-    reductions = [op for op in Reduction if is_legal(op, tile.tmap.element)]
-    if reductions and rng.random() < 0.7:
-        command |= {"opcode": Opcode.REDUCE, "reduction": rng.choice(reductions)}
-    return command
-
-
-def _pauses(rng, probability):
-    while True:
-        yield rng.random() < probability
+    _check_bus(bench)
 
 
 @cocotb.test()
@@ -131,41 +97,40 @@ def _pauses(rng, probability):
 )
 async def own_slave(dut, reorder, interleave, ready_after_valid, stall):
     """Tiles through ours, in all combinations of its knobs and of back-pressure."""
-    rng = _rng("own", reorder, interleave, ready_after_valid, stall)
+    rng = random_numbers("own", reorder, interleave, ready_after_valid, stall)
     bus, consumer = STALLS[stall]
     stalls = dict.fromkeys(("ar_stall", "r_stall", "aw_stall", "w_stall", "b_stall"), bus)
     knobs = Knobs(reorder, interleave, ready_after_valid, latency=rng.choice((0, 3, 30)), **stalls)
-    bench, _ = await _with_own_slave(dut, rng, knobs)
-    bench.read_data.stall = bench.barrier_results.stall = consumer
-    await _compare(bench, rng, 6)
+    bench, _ = await _with_own_slave(dut, rng, knobs, consumer)
+    await _compare(bench, 6)
 
 
 @cocotb.test()
 @cocotb.parametrize(data_first=[False, True], stall=list(STALLS))
 async def stores(dut, data_first, stall):
     """Tiles of noise into global memory, and then loads of what is there."""
-    rng = _rng("stores", data_first, stall)
+    rng = random_numbers("stores", data_first, stall)
     bus, _ = STALLS[stall]
     stalls = dict.fromkeys(("ar_stall", "r_stall", "aw_stall", "w_stall", "b_stall"), bus)
     knobs = Knobs(reorder=True, data_first=data_first, latency=rng.choice((0, 3, 30)), **stalls)
     bench, _ = await _with_own_slave(dut, rng, knobs)
-    for tile in _tiles(bench, rng, 8):
+    for tile in bench.tiles(8):
         await bench.execute(bench.command(tile, signal=False, opcode=Opcode.STORE))
     await bench.compare()
-    await _compare(bench, rng, 3)
+    await _compare(bench, 3)
 
 
 @cocotb.test()
 async def page_edges(dut):
     """Rows that begin, end and cross around the end of a page, of every length up to two lines."""
-    rng = _rng("pages")
+    rng = random_numbers("pages")
     bench, slave = await _with_own_slave(dut, rng, Knobs(reorder=True, interleave=True, latency=2))
     for row in range(16, 272, 16):
         before = 16 * rng.randrange(row // 16 + 1)
         tile = _plain(rng, address=PAGE_BYTES * rng.randint(1, 8) - before, row=row, rows=3)
         await bench.load(tile)
         await bench.compare()
-    bench.check_bus()
+    _check_bus(bench)
     # The monitor sees that nothing crosses; this, that the test got there.
     ends = {request.address + request.beats * PARAMS.bus_bytes for request in slave.requests}
     assert any(end % PAGE_BYTES == 0 for end in ends)
@@ -185,11 +150,11 @@ PLACES = ("descriptor first", "descriptor last", "first", "middle", "last")
 @cocotb.parametrize(response=[Response.SLVERR, Response.DECERR], place=list(PLACES), run=[1, 2, 3])
 async def read_error(dut, response, place, run):
     """A bus error: the record names the address, the barrier waits for ever, the next command works."""
-    rng = _rng("error", response, place, run)
+    rng = random_numbers("error", response, place, run)
     knobs = Knobs(reorder=True, interleave=True, latency=rng.choice((0, 20)), ar_stall=0.2, r_stall=0.2)
     bench, slave = await _with_own_slave(dut, rng, knobs)
-    await bench.set_register("irq_enable", error=1)
-    tile, words = _tile_of_many_words(bench, rng)
+    await bench.registers.write("irq_enable", error=1)
+    tile, words = _tile_of_many_words(bench)
     command = bench.command(tile)
     address, code = _failing(place, command["descriptor"], words), Error.READ
     if place.startswith("descriptor"):
@@ -206,7 +171,7 @@ async def read_error(dut, response, place, run):
     assert int(dut.irq.value), "no interrupt"
     value = command["descriptor"] if code == Error.DESCRIPTOR_READ else address
     assert await bench.error_record() == (ErrorRecord(code, command["tag"], 0, value), 1)
-    await bench.set_register("irq_status", error=1)
+    await bench.registers.write("irq_status", error=1)
     assert not int(dut.irq.value), "the interrupt stays"
     assert not await bench.operate(BarrierOp.TRY_WAIT, parity)
     # A refused descriptor moves nothing; what a failed load leaves in its box is not specified.
@@ -214,13 +179,13 @@ async def read_error(dut, response, place, run):
 
     slave.faults.forgive()
     await bench.operate(BarrierOp.COMPLETE_TX, bytes_expected)
-    await _compare(bench, rng, 2)
+    await _compare(bench, 2)
 
 
-def _tile_of_many_words(bench, rng):
+def _tile_of_many_words(bench):
     """A random tile with at least three bus words of data, and their addresses in order."""
     while True:
-        tile = _tile(bench, rng)
+        tile = bench.tile()
         rows = walk(tile.tmap, tile.coords)
         words = []
         for start in rows.addresses[rows.inside].tolist():
@@ -255,10 +220,10 @@ def _written(bench, tile):
 @cocotb.parametrize(moment=list(range(0, 50, 2)))
 async def reset_in_transfer(dut, moment):
     """A reset when reads have been in flight for ``moment`` cycles: no rule is broken, and the next commands work."""
-    rng = _rng("reset", moment)
+    rng = random_numbers("reset", moment)
     knobs = Knobs(reorder=True, interleave=True, latency=8, ar_stall=0.2, r_stall=0.2)
     bench, slave = await _with_own_slave(dut, rng, knobs)
-    loading = cocotb.start_soon(bench.load(*(_tile_of_many_words(bench, rng)[0] for _ in range(3))))
+    loading = cocotb.start_soon(bench.load(*(_tile_of_many_words(bench)[0] for _ in range(3))))
     busy = 0
     while busy <= moment:
         await RisingEdge(dut.clk)
@@ -266,64 +231,58 @@ async def reset_in_transfer(dut, moment):
         assert not loading.done(), "the loads ended before the reset"
     loading.cancel()
     await bench.restart()
-    await _compare(bench, rng, 3)
+    await _compare(bench, 3)
 
 
 @cocotb.test()
 async def consumer(dut):
     """Reads of any chunks in any lanes, with conflicts and back-pressure, come back in order."""
-    rng = _rng("consumer")
+    rng = random_numbers("consumer")
     bench, _ = await _with_own_slave(dut, rng, Knobs())
     chunks = bench.machine.smem.reshape(-1, 16)
     wanted = [[rng.randrange(len(chunks)) for _ in range(8)] for _ in range(100)]
     wanted += [[rng.randrange(len(chunks) // 8) * 8 + 3 for _ in range(8)] for _ in range(10)]
     for stall in (0.0, 0.5, 0.9):
-        bench.read_data.stall = stall
-        asking = cocotb.start_soon(_ask(bench, wanted))
+        bench.shared.read_data.pause = stall
+        asking = cocotb.start_soon(bench.shared.ask(wanted))
         for lanes in wanted:
-            answer = await bench.read_data.get()
+            answer = (await bench.shared.read_data.get())["chunks"]
             for lane, chunk in enumerate(lanes):
                 assert answer[lane] == int.from_bytes(chunks[chunk].tobytes(), "little"), f"lane {lane} of {lanes}"
         await asking
 
 
-async def _ask(bench, wanted):
-    for lanes in wanted:
-        await bench.reads.send({"lanes": 0xFF, "chunks": lanes})
-
-
 @cocotb.test()
 async def registers(dut):
     """What software sees: constants, counters that match what happened, both interrupts, and refused accesses."""
-    rng = _rng("registers")
+    rng = random_numbers("registers")
     bench, slave = await _with_own_slave(dut, rng, Knobs(latency=5))
-    assert await bench.register("id") == TMAU_ID_VALUE
-    params0 = REGISTER["params0"].format.unpack(await bench.register("params0"))
+    assert await bench.registers.read("id") == TMAU_ID_VALUE
+    params0 = await bench.registers.fields("params0")
     assert params0 == {name: getattr(PARAMS, name) for name in params0}
-    assert await bench.register("params2") == PARAMS.smem.size_bytes
+    assert await bench.registers.read("params2") == PARAMS.smem.size_bytes
 
-    await bench.set_register("control", clear_counters=1, clear_error=1, invalidate_descriptors=1)
-    await bench.set_register("irq_status", done=1, error=1)
-    await bench.set_register("irq_enable", done=1)
+    await bench.registers.write("control", clear_counters=1, clear_error=1, invalidate_descriptors=1)
+    await bench.registers.write("irq_status", done=1, error=1)
+    await bench.registers.write("irq_enable", done=1)
     assert not int(dut.irq.value)
     before = len(slave.requests)
-    tile, words = _tile_of_many_words(bench, rng)
+    tile, words = _tile_of_many_words(bench)
     await bench.load(tile)
     await bench.load(tile)
     assert int(dut.irq.value)
-    status = REGISTER["status"].format.unpack(await bench.register("status"))
+    status = await bench.registers.fields("status")
     assert status == {"idle": 1, "error": 0, "queue_level": 0}
-    assert await bench.register("irq_status") == 0b10
-    assert await bench.register("descriptor_hits") + await bench.register("descriptor_misses") == 2
-    assert await bench.register("bytes") == 2 * tx_bytes(tile.tmap)
+    assert await bench.registers.read("irq_status") == 0b10
+    assert await bench.registers.read("descriptor_hits") + await bench.registers.read("descriptor_misses") == 2
+    assert await bench.registers.read("bytes") == 2 * tx_bytes(tile.tmap)
     data = [request for request in slave.requests[before:] if request.address < bench.tensor_bytes]
-    assert await bench.register("requests") == len(data)
-    assert await bench.register("beats") == sum(request.beats for request in data) >= 2 * len(words)
-    await bench.set_register("irq_status", done=1)
+    assert await bench.registers.read("requests") == len(data)
+    assert await bench.registers.read("beats") == sum(request.beats for request in data) >= 2 * len(words)
+    await bench.registers.write("irq_status", done=1)
     assert not int(dut.irq.value)
 
-    nowhere = await bench.registers.read(0x18, 4)
-    assert nowhere.resp != AxiResp.OKAY
-    assert (await bench.registers.write(REGISTER["id"].offset, b"abcd")).resp != AxiResp.OKAY
-    assert await bench.register("id") == TMAU_ID_VALUE
-    bench.check_bus()
+    assert await bench.registers.refuses(0x18)
+    assert await bench.registers.refuses(bench.registers.address("id"), write=True)
+    assert await bench.registers.read("id") == TMAU_ID_VALUE
+    _check_bus(bench)

@@ -141,7 +141,8 @@ def verilator_root():
 
 
 def _verilator_commands(top, waves, cocotb, coverage):
-    variables = [f"{name}={value}" for name, value in _MAKE_VARIABLES.items()] + [f"PYTHON3={sys.executable}"]
+    made = _MAKE_VARIABLES | ({"OPT_FAST": "-O0"} if cocotb else {})  # Python is slower than any model
+    variables = [f"{name}={value}" for name, value in made.items()] + [f"PYTHON3={sys.executable}"]
     options = [*_VERILATOR_OPTIONS, "-Mdir", ".", "--top-module", top, "-o", top]
     if waves:
         options += ["--trace", "-DWAVES"]
