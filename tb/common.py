@@ -11,6 +11,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
 __all__ = [
+    "COUNT",
     "PAUSES",
     "PERIOD",
     "Pauses",
@@ -24,6 +25,9 @@ __all__ = [
 
 #: Of the clock, in simulator steps: the generated Verilog has no time scale.
 PERIOD = 10
+
+#: Transfers or products of a test: the environment variable ``TILEWRIGHT_COUNT``.
+COUNT = int(os.environ.get("TILEWRIGHT_COUNT", "4"))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from tilewright.sim.random.batches import Load
 
 from .axi import AxiMemory, axi_lite_master
 from .bench import Bench
-from .common import PAUSES, Pauses, Ports, allow_only_cocotbext_warnings, random_numbers
+from .common import COUNT, PAUSES, Pauses, Ports, allow_only_cocotbext_warnings, random_numbers
 from .engine import Engine, check_integers, random_product
 from .shared_memory import BarrierPort
 
@@ -85,7 +85,7 @@ async def multiply(bench):
 async def products(dut, pauses):
     """Products whose operands come from global memory, while the program waits for them."""
     bench = await started(dut, PAUSES[pauses], "products", pauses)
-    for _ in range(2):
+    for _ in range(COUNT):
         await multiply(bench)
 
 

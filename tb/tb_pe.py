@@ -19,6 +19,7 @@ from tilewright.sim.asm.pe.assembler import assemble_program
 from .axi import axi_lite_master
 from .chunk_memory import ChunkMemory
 from .common import (
+    COUNT,
     PAUSES,
     Pauses,
     Ports,
@@ -94,7 +95,7 @@ def rows(bench):
 async def products(dut, pauses):
     """Products of all types and shapes, one after the other, each compared."""
     bench = await started(dut, PAUSES[pauses], "products", pauses)
-    for _ in range(4):
+    for _ in range(COUNT):
         await multiply(bench)
 
 

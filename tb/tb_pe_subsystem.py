@@ -14,6 +14,7 @@ from tilewright.sim.asm.pe.assembler import assemble_program
 
 from .axi import axi_lite_master
 from .common import (
+    COUNT,
     PAUSES,
     Pauses,
     Ports,
@@ -67,7 +68,7 @@ async def multiply(bench, before=()):
 async def products(dut, pauses):
     """Products of all types and shapes, one after the other, each compared."""
     bench = await started(dut, PAUSES[pauses], "products", pauses)
-    for _ in range(2):
+    for _ in range(COUNT):
         await multiply(bench)
 
 

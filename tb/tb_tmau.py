@@ -13,7 +13,7 @@ from tilewright.golden.tmau.tile import tx_bytes
 
 from .axi import AxiMemory, axi_lite_master
 from .bench import Bench
-from .common import PAUSES, Pauses, Ports, allow_only_cocotbext_warnings, random_numbers
+from .common import COUNT, PAUSES, Pauses, Ports, allow_only_cocotbext_warnings, random_numbers
 from .line_memory import LineMemory
 
 __all__ = []
@@ -35,8 +35,8 @@ async def started(dut, pauses, *names):
 async def transfers(dut, pauses):
     """Loads with their barrier, then stores, reductions and copies: both memories are compared after each."""
     bench = await started(dut, PAUSES[pauses], "transfers", pauses)
-    await bench.load_and_compare(6)
-    for tile in bench.tiles(4):
+    await bench.load_and_compare(2 * COUNT)
+    for tile in bench.tiles(COUNT):
         for command in (bench.store(tile), bench.copy()):
             await bench.execute(command)
             await bench.compare()

@@ -12,7 +12,7 @@ from tilewright.golden.spec import BANKS, CHUNK_BYTES, Error
 
 from .axi import AxiMemory, axi_lite_master
 from .bench import Bench
-from .common import PAUSES, Pauses, Ports, allow_only_cocotbext_warnings, check_bytes, random_numbers
+from .common import COUNT, PAUSES, Pauses, Ports, allow_only_cocotbext_warnings, check_bytes, random_numbers
 from .shared_memory import ConsumerPort
 
 __all__ = []
@@ -36,8 +36,8 @@ async def started(dut, pauses, *names):
 async def transfers(dut, pauses):
     """Loads with their barrier, then stores, reductions and copies: both memories are compared after each."""
     tmau = (await started(dut, PAUSES[pauses], "transfers", pauses)).tmau
-    await tmau.load_and_compare(6)
-    for tile in tmau.tiles(4):
+    await tmau.load_and_compare(2 * COUNT)
+    for tile in tmau.tiles(COUNT):
         for command in (tmau.store(tile), tmau.copy()):
             await tmau.execute(command)
             await tmau.compare()
