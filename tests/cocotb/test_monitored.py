@@ -1,7 +1,9 @@
 """The subsystem with protocol monitors: the testbench of the top, and AXI with all that the specification allows."""
 
+import re
 import shutil
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,7 @@ from tilewright.sim.results import record
 from tilewright.tb.monitored import VARIANTS, MonitoredSubsystem
 
 SEED = 2026
+PAGE = Path(__file__).parents[2] / "docs" / "cocotb.md"
 
 #: Tests of tb/tb_monitored.py that run in one simulation.
 GROUPS = {
@@ -66,6 +69,15 @@ def test_verilator(variant, group):
 def test_tmau_subsystem():
     """The testbench that integrators copy; monitors or not, the ports are the same."""
     assert len(_run("verilator", "unit", "tb_tmau_subsystem", "tb_tmau_subsystem")) == 8
+
+
+def test_testbench_of_the_documentation(tmp_path, monkeypatch):
+    """The smallest one on docs/cocotb.md, as it stands there."""
+    blocks = re.findall(r"^```text\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    (tmp_path / "tb_small.py").write_text(next(block for block in blocks if "@cocotb.test()" in block))
+    monkeypatch.syspath_prepend(tmp_path)
+    program = build(_verilog("unit"), "monitored", cocotb=True)
+    assert run_cocotb(program, "tb_small", name="small-verilator", seed=SEED) == ["one_load"]
 
 
 @pytest.mark.parametrize("group", [pytest.param("independent", marks=pytest.mark.long), "rest"])
