@@ -33,7 +33,7 @@ _ENGINE = 0x1000
 _BYTES, _OPERANDS, _RESULTS = 4096, 0x4000, 0x8000
 
 
-async def started(dut, pauses, *names):
+async def _started(dut, pauses, *names):
     """The design with everything around it, out of reset. ``names`` tell its random numbers apart."""
     ports, rng = Ports(dut), random_numbers(*names)
     master = axi_lite_master(ports, rng, pauses)
@@ -45,14 +45,14 @@ async def started(dut, pauses, *names):
     return SimpleNamespace(ports=ports, rng=rng, tmau=tmau, engine=engine)
 
 
-async def store_all(bench):
+async def _store_all(bench):
     """Copies what products take of shared memory to global memory, and compares all of that."""
     copy = {"opcode": Opcode.COPY_BLOCK, "source_space": Space.SHARED, "destination_space": Space.GLOBAL}
     await bench.tmau.execute(copy | {"tag": bench.tmau.next_tag(), "size": _BYTES, "destination": _RESULTS})
     bench.tmau.compare_global()
 
 
-async def multiply(bench):
+async def _multiply(bench):
     """A random product: the program waits for its operands on a barrier, and memory is compared when it has ended."""
     tmau, engine = bench.tmau, bench.engine
     kind, a, b, program = random_product(bench.rng, engine.sizes, _BYTES)
@@ -75,7 +75,7 @@ async def multiply(bench):
     placement.load(golden)
     golden.run(words)
     assert engine.faults == golden.faults == []
-    await store_all(bench)
+    await _store_all(bench)
     result = np.frombuffer(tmau.memory[_RESULTS : _RESULTS + _BYTES], np.uint8)
     check_integers(kind, a, b, program.result(result))
 
@@ -84,15 +84,15 @@ async def multiply(bench):
 @cocotb.parametrize(pauses=list(PAUSES))
 async def products(dut, pauses):
     """Products whose operands come from global memory, while the program waits for them."""
-    bench = await started(dut, PAUSES[pauses], "products", pauses)
+    bench = await _started(dut, PAUSES[pauses], "products", pauses)
     for _ in range(COUNT):
-        await multiply(bench)
+        await _multiply(bench)
 
 
 @cocotb.test()
 async def page_comes(dut):
     """A program waits for a page that the processing engine has the access unit bring."""
-    bench = await started(dut, Pauses(bus=0.3), "page")
+    bench = await _started(dut, Pauses(bus=0.3), "page")
     tmau, engine = bench.tmau, bench.engine
     program = assemble_program("movu ur0, 0\nmov r0, tid\nld r1, ur0:rf0:0x0, 1\nst r1, ur0:rf0:0x10, 1\nhalt")
     segment = {"element": SegmentElement.U32, "rank": 1, "paged": 1, "size": [32], "page_log2": [5]}
@@ -115,14 +115,14 @@ async def page_comes(dut):
     golden.write_page(0, PAGE_ENTRY.pack(address=0x100, valid=1, loaded=1, on_chip=1))
     golden.run(program)
     assert engine.faults == golden.faults == []
-    await store_all(bench)
+    await _store_all(bench)
 
 
 @cocotb.test()
 async def reset_in_product(dut):
     """A reset while operands come: the next product is right."""
-    bench = await started(dut, Pauses(bus=0.3), "reset")
-    multiplying = cocotb.start_soon(multiply(bench))
+    bench = await _started(dut, Pauses(bus=0.3), "reset")
+    multiplying = cocotb.start_soon(_multiply(bench))
     while not int(bench.ports["m_axi_arvalid"].value):
         await ClockCycles(bench.ports["clk"], 1)
     await ClockCycles(bench.ports["clk"], 40)
@@ -130,13 +130,13 @@ async def reset_in_product(dut):
     multiplying.cancel()
     bench.engine.withdraw()
     await bench.tmau.restart()
-    await multiply(bench)
+    await _multiply(bench)
 
 
 @cocotb.test()
 async def registers(dut):
     """Both engines are found at their addresses; an interrupt of either is one of the core."""
-    bench = await started(dut, Pauses(), "registers")
+    bench = await _started(dut, Pauses(), "registers")
     tmau, engine = bench.tmau.registers, bench.engine.registers
     assert (await tmau.read("id"), await engine.read("id")) == (TMAU_ID_VALUE, PE_ID_VALUE)
     assert await tmau.read("params2") == await engine.read("params3") == bench.tmau.shared.size

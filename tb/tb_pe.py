@@ -50,7 +50,7 @@ COPY_ROWS = """
 """
 
 
-async def started(dut, pauses, *names):
+async def _started(dut, pauses, *names):
     """The design with everything around it, out of reset. ``names`` tell its random numbers apart."""
     ports, rng = Ports(dut), random_numbers(*names)
     memory = ChunkMemory(ports, rng, pauses)
@@ -63,7 +63,7 @@ async def started(dut, pauses, *names):
     return SimpleNamespace(ports=ports, rng=rng, memory=memory, engine=engine, moves=moves)
 
 
-async def multiply(bench):
+async def _multiply(bench):
     """A random product: every byte of shared memory is compared."""
     kind, a, b, program = random_product(bench.rng, bench.engine.sizes, bench.memory.size)
     placement = program.placement
@@ -77,7 +77,7 @@ async def multiply(bench):
     check_integers(kind, a, b, program.result(bench.memory.contents))
 
 
-def rows(bench):
+def _rows(bench):
     """Two segments of rows of 7 bytes, one for each thread, in noise; and a golden engine with the same."""
     threads = bench.engine.sizes.threads
     log2 = (4, (threads - 1).bit_length())
@@ -94,17 +94,17 @@ def rows(bench):
 @cocotb.parametrize(pauses=list(PAUSES))
 async def products(dut, pauses):
     """Products of all types and shapes, one after the other, each compared."""
-    bench = await started(dut, PAUSES[pauses], "products", pauses)
+    bench = await _started(dut, PAUSES[pauses], "products", pauses)
     for _ in range(COUNT):
-        await multiply(bench)
+        await _multiply(bench)
 
 
 @cocotb.test()
 @cocotb.parametrize(pauses=["none", "streams"])
 async def loads_and_stores(dut, pauses):
     """Bytes outside a segment read as zero and are not written, and neither are those of threads that take no part."""
-    bench = await started(dut, PAUSES[pauses], "rows", pauses)
-    words, golden = rows(bench)
+    bench = await _started(dut, PAUSES[pauses], "rows", pauses)
+    words, golden = _rows(bench)
     await bench.engine.write_tables(words, [])
     program = assemble_program(COPY_ROWS)
     await bench.engine.run(program)
@@ -115,8 +115,8 @@ async def loads_and_stores(dut, pauses):
 @cocotb.test()
 async def barrier(dut):
     """A program waits until a processor has completed the phase of a barrier."""
-    bench = await started(dut, Pauses(streams=0.3), "barrier")
-    words, golden = rows(bench)
+    bench = await _started(dut, Pauses(streams=0.3), "barrier")
+    words, golden = _rows(bench)
     await bench.engine.write_tables(words, [])
     address = bench.memory.size - 8
     await bench.memory.operate(BarrierOp.INIT, address, 1)
@@ -133,8 +133,8 @@ async def barrier(dut):
 @cocotb.test()
 async def refused_instruction(dut):
     """An instruction with an error: its record, the interrupt, and what is behind it is executed."""
-    bench = await started(dut, Pauses(bus=0.3), "refused")
-    words, golden = rows(bench)
+    bench = await _started(dut, Pauses(bus=0.3), "refused")
+    words, golden = _rows(bench)
     await bench.engine.write_tables(words, [])
     irq = bench.ports["irq"]
     await bench.engine.registers.write("irq_enable", error=1)
@@ -154,8 +154,8 @@ async def refused_instruction(dut):
 @cocotb.test()
 async def page_comes(dut):
     """A program waits for a page, which the engine asks a TMAU outside to bring."""
-    bench = await started(dut, Pauses(bus=0.3, streams=0.3), "page")
-    words, golden = rows(bench)
+    bench = await _started(dut, Pauses(bus=0.3, streams=0.3), "page")
+    words, golden = _rows(bench)
     paged = Segment.unpack(words[0])
     words[0] = Segment(**vars(paged) | {"paged": True, "base": 0, "first_entry": 1}).pack()
     await bench.engine.write_tables(words, [0, PAGE_ENTRY.pack(valid=1)])
@@ -180,8 +180,8 @@ async def page_comes(dut):
 @cocotb.parametrize(moment=[20, 90])
 async def reset_in_product(dut, moment):
     """A reset so many cycles after the first instruction of a product: the next product is right."""
-    bench = await started(dut, Pauses(streams=0.3), "reset", moment)
-    multiplying = cocotb.start_soon(multiply(bench))
+    bench = await _started(dut, Pauses(streams=0.3), "reset", moment)
+    multiplying = cocotb.start_soon(_multiply(bench))
     while not int(bench.ports["instructions_valid"].value):
         await RisingEdge(bench.ports["clk"])
     await ClockCycles(bench.ports["clk"], moment)
@@ -190,13 +190,13 @@ async def reset_in_product(dut, moment):
     bench.engine.withdraw()
     await reset(bench.ports)
     bench.memory.clear()
-    await multiply(bench)
+    await _multiply(bench)
 
 
 @cocotb.test()
 async def registers(dut):
     """Constants, counters, and an address where nothing is."""
-    bench = await started(dut, Pauses(bus=0.3), "registers")
+    bench = await _started(dut, Pauses(bus=0.3), "registers")
     registers = bench.engine.registers
     assert await registers.read("id") == PE_ID_VALUE
     assert await registers.read("params3") == bench.memory.size

@@ -35,7 +35,7 @@ allow_only_cocotbext_warnings()
 _BYTES = 2048
 
 
-async def started(dut, pauses, *names):
+async def _started(dut, pauses, *names):
     """The design with everything around it, out of reset. ``names`` tell its random numbers apart."""
     ports, rng = Ports(dut), random_numbers(*names)
     master = axi_lite_master(ports, rng, pauses)
@@ -48,7 +48,7 @@ async def started(dut, pauses, *names):
     return SimpleNamespace(ports=ports, rng=rng, master=master, engine=engine, barriers=barriers, window=window)
 
 
-async def multiply(bench, before=()):
+async def _multiply(bench, before=()):
     """A random product behind the instructions ``before``: all of its shared memory is compared."""
     kind, a, b, program = random_product(bench.rng, bench.engine.sizes, _BYTES)
     placement = program.placement
@@ -67,18 +67,18 @@ async def multiply(bench, before=()):
 @cocotb.parametrize(pauses=list(PAUSES))
 async def products(dut, pauses):
     """Products of all types and shapes, one after the other, each compared."""
-    bench = await started(dut, PAUSES[pauses], "products", pauses)
+    bench = await _started(dut, PAUSES[pauses], "products", pauses)
     for _ in range(COUNT):
-        await multiply(bench)
+        await _multiply(bench)
 
 
 @cocotb.test()
 async def barrier(dut):
     """A program waits for a barrier that lies in shared memory and on which a processor arrives."""
-    bench = await started(dut, Pauses(), "barrier")
+    bench = await _started(dut, Pauses(), "barrier")
     address = bench.barriers.size - BARRIER.bytes
     assert await bench.barriers.operate(BarrierOp.INIT, address, 1) == (False, False)
-    multiplying = cocotb.start_soon(multiply(bench, assemble_program(f"bar.wait {address}, 0")))
+    multiplying = cocotb.start_soon(_multiply(bench, assemble_program(f"bar.wait {address}, 0")))
     while not int(bench.ports["instructions_valid"].value):
         await ClockCycles(bench.ports["clk"], 1)
     await ClockCycles(bench.ports["clk"], 2000)
@@ -92,8 +92,8 @@ async def barrier(dut):
 @cocotb.test()
 async def reset_in_product(dut):
     """A reset in the middle of a product: the next one is right."""
-    bench = await started(dut, Pauses(), "reset")
-    multiplying = cocotb.start_soon(multiply(bench))
+    bench = await _started(dut, Pauses(), "reset")
+    multiplying = cocotb.start_soon(_multiply(bench))
     while not int(bench.ports["instructions_valid"].value):
         await ClockCycles(bench.ports["clk"], 1)
     await ClockCycles(bench.ports["clk"], 60)
@@ -101,4 +101,4 @@ async def reset_in_product(dut):
     multiplying.cancel()
     bench.engine.withdraw()
     await reset(bench.ports)
-    await multiply(bench)
+    await _multiply(bench)

@@ -21,7 +21,7 @@ __all__ = []
 allow_only_cocotbext_warnings()
 
 
-async def started(dut, pauses, *names):
+async def _started(dut, pauses, *names):
     """The design with everything around it, out of reset: a bench. ``names`` tell its random numbers apart."""
     ports, rng = Ports(dut), random_numbers(*names)
     bench = Bench(ports, LineMemory(ports, rng, pauses), axi_lite_master(ports, rng, pauses), rng, pauses)
@@ -34,7 +34,7 @@ async def started(dut, pauses, *names):
 @cocotb.parametrize(pauses=list(PAUSES))
 async def transfers(dut, pauses):
     """Loads with their barrier, then stores, reductions and copies: both memories are compared after each."""
-    bench = await started(dut, PAUSES[pauses], "transfers", pauses)
+    bench = await _started(dut, PAUSES[pauses], "transfers", pauses)
     await bench.load_and_compare(2 * COUNT)
     for tile in bench.tiles(COUNT):
         for command in (bench.store(tile), bench.copy()):
@@ -46,7 +46,7 @@ async def transfers(dut, pauses):
 @cocotb.parametrize(moment=[3, 17, 40])
 async def reset_in_transfer(dut, moment):
     """A reset so many cycles after the bus has taken the first read of a load: the next commands work."""
-    bench = await started(dut, Pauses(bus=0.3), "reset", moment)
+    bench = await _started(dut, Pauses(bus=0.3), "reset", moment)
     valid, ready = bench.ports["m_axi_arvalid"], bench.ports["m_axi_arready"]
     loading = cocotb.start_soon(bench.load(*(bench.tile() for _ in range(3))))
     while not (int(valid.value) and int(ready.value)):
@@ -61,7 +61,7 @@ async def reset_in_transfer(dut, moment):
 @cocotb.test()
 async def refused_command(dut):
     """A command that breaks a rule moves nothing, raises the interrupt, and leaves the record that golden has."""
-    bench = await started(dut, Pauses(), "refused")
+    bench = await _started(dut, Pauses(), "refused")
     irq = bench.ports["irq"]
     await bench.registers.write("irq_enable", error=1)
     assert not int(irq.value)
@@ -81,7 +81,7 @@ async def refused_command(dut):
 @cocotb.test()
 async def refused_barrier(dut):
     """Shared memory reports a barrier that cannot count the bytes that have landed."""
-    bench = await started(dut, Pauses(), "barrier")
+    bench = await _started(dut, Pauses(), "barrier")
     await bench.operate(BarrierOp.COMPLETE_TX, (1 << 20) - 1)
     assert await bench.execute(bench.command(bench.tile())) is not None
     await ClockCycles(bench.ports["clk"], 10)
@@ -94,7 +94,7 @@ async def refused_barrier(dut):
 @cocotb.test()
 async def registers(dut):
     """Constants, sizes, counters, and an address where nothing is."""
-    bench = await started(dut, Pauses(bus=0.3), "registers")
+    bench = await _started(dut, Pauses(bus=0.3), "registers")
     assert await bench.registers.read("id") == TMAU_ID_VALUE
     sizes = await bench.registers.fields("params0")
     assert (sizes["bus_bytes"], sizes["addr_width"]) == (bench.bus_bytes, len(bench.ports["m_axi_araddr"]))

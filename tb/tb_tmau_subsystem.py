@@ -20,7 +20,7 @@ __all__ = []
 allow_only_cocotbext_warnings()
 
 
-async def started(dut, pauses, *names):
+async def _started(dut, pauses, *names):
     """The design with everything around it, out of reset. ``names`` tell its random numbers apart."""
     ports, rng = Ports(dut), random_numbers(*names)
     master = axi_lite_master(ports, rng, pauses)
@@ -35,7 +35,7 @@ async def started(dut, pauses, *names):
 @cocotb.parametrize(pauses=list(PAUSES))
 async def transfers(dut, pauses):
     """Loads with their barrier, then stores, reductions and copies: both memories are compared after each."""
-    tmau = (await started(dut, PAUSES[pauses], "transfers", pauses)).tmau
+    tmau = (await _started(dut, PAUSES[pauses], "transfers", pauses)).tmau
     await tmau.load_and_compare(2 * COUNT)
     for tile in tmau.tiles(COUNT):
         for command in (tmau.store(tile), tmau.copy()):
@@ -46,7 +46,7 @@ async def transfers(dut, pauses):
 @cocotb.test()
 async def consumer(dut):
     """Reads of any chunks in any lanes, with conflicts and back-pressure, come back in order."""
-    bench = await started(dut, Pauses(streams=0.5), "consumer")
+    bench = await _started(dut, Pauses(streams=0.5), "consumer")
     chunks = bench.tmau.machine.smem.reshape(-1, CHUNK_BYTES)
     wanted = [[bench.rng.randrange(len(chunks)) for _ in range(BANKS)] for _ in range(40)]
     wanted += [[bench.rng.randrange(len(chunks) // BANKS) * BANKS + 3] * BANKS for _ in range(5)]
@@ -61,7 +61,7 @@ async def consumer(dut):
 @cocotb.test()
 async def window(dut):
     """A host reads and writes shared memory over AXI4-Lite, in the upper half of its addresses."""
-    bench = await started(dut, Pauses(bus=0.3), "window")
+    bench = await _started(dut, Pauses(bus=0.3), "window")
     smem, base = bench.tmau.machine.smem, 1 << len(bench.ports["s_axil_araddr"]) - 1
     first = bench.rng.randrange(bench.tmau.tile_bytes - 64)
     assert (await bench.master.read(base + first, 64)).data == smem[first : first + 64].tobytes()
@@ -74,7 +74,7 @@ async def window(dut):
 @cocotb.test()
 async def flips(dut):
     """``flip`` tells of every phase that is complete."""
-    bench = await started(dut, Pauses(streams=0.3), "flips")
+    bench = await _started(dut, Pauses(streams=0.3), "flips")
     seen = []
 
     async def watch():
@@ -92,7 +92,7 @@ async def flips(dut):
 @cocotb.test()
 async def refused_command(dut):
     """A command that breaks a rule moves nothing, raises the interrupt, and leaves the record that golden has."""
-    bench = await started(dut, Pauses(), "refused")
+    bench = await _started(dut, Pauses(), "refused")
     tmau, irq = bench.tmau, bench.ports["irq"]
     await tmau.registers.write("irq_enable", error=1)
     assert not int(irq.value)
