@@ -1,28 +1,26 @@
-"""A testbench around the monitored subsystem: software's view of it, compared with the golden model step by step."""
+"""A TMAU as software drives it, compared with the golden model step by step."""
 
 import cocotb
 import numpy as np
 from cocotb.triggers import RisingEdge
-from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 
 from tilewright.golden import ErrorRecord, GlobalMemory, Machine, TensorMap, command_word
 from tilewright.golden.smem.barrier import Barrier
-from tilewright.golden.spec import DESCRIPTOR, BarrierOp, Opcode, Space
+from tilewright.golden.spec import COMMAND, DESCRIPTOR, BarrierOp, Opcode, Reduction, Space
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
+from tilewright.golden.tmau.reduce import is_legal
 from tilewright.golden.tmau.tile import tx_bytes
-from tilewright.hw.bus.commands import command_layout
-from tilewright.hw.smem.layouts import BarrierRequestLayout, BarrierResultLayout, ReadLayout, read_data_layout
-from tilewright.sim.harness.axi_rules import Rule, Wait
 from tilewright.sim.random.batches import Load
+from tilewright.sim.random.maps import random_load
 
-from .common import Sink, Source, reset, start_clock
+from .axi import Registers
+from .common import check_bytes, reset, start_clock
+from .streams import Source
 
-__all__ = ["BARRIER", "MEMORY_BYTES", "REGISTER", "Bench"]
+__all__ = ["BARRIER", "MEMORY_BYTES", "Bench"]
 
 MEMORY_BYTES = 64 * 1024
 
-_CHUNK = 16
-_LANES = 8
 _SLOTS = 8
 
 #: Where descriptors lie: behind all tensors.
@@ -31,19 +29,23 @@ _DESCRIPTORS = MEMORY_BYTES - _SLOTS * DESCRIPTOR.bytes
 #: Byte address of the barrier that loads signal: the last but one in shared memory, in which tiles end before it.
 BARRIER = -16
 
-REGISTER = {register.name: register for register in TMAU_REGISTERS}
+_MOST_ROWS = 256
 
 
 class Bench:
     """One device, its global memory, and a golden machine that does what the device is told to do.
 
+    Sizes are those of the ports, so that a bench fits every configuration.
+
     Parameters
     ----------
-    dut : handle
-        A ``MonitoredSubsystem``.
-    params : TmauParams
+    ports : Ports
+    shared : ConsumerPort, LineMemory or BarrierPort
+        Where barriers are operated on; of the first two all of shared memory can be compared.
+    master : AxiLiteMaster
     rng : random.Random
-        Contents of memory and seeds of all drivers.
+        Contents of memory and all that is random.
+    pauses : Pauses
 
     Attributes
     ----------
@@ -51,31 +53,27 @@ class Bench:
         Global memory of the device; a bus model is given it by the test.
     machine : Machine
         With the contents that both memories of the device must have.
-    reads, read_data, barriers, barrier_results, commands : Source, Sink
-    registers : AxiLiteMaster
-        Of cocotbext-axi.
+    commands : Source
+    registers : Registers
     done : dict of int to bool
         Tag of every command that has ended, and whether with an error. Tags are never used twice; 0 is for commands
         whose end does not matter.
     """
 
-    def __init__(self, dut, params, rng):
-        self.dut = dut
-        self.params = params
+    def __init__(self, ports, shared, master, rng, pauses):
+        self.ports, self.shared = ports, shared
         self.memory = bytearray(rng.randbytes(MEMORY_BYTES))
+        self.bus_bytes = len(ports["m_axi_rdata"]) // 8
         self.machine = Machine(
             GlobalMemory(np.array(self.memory, np.uint8)),
-            np.zeros(params.smem.size_bytes, np.uint8),
-            bus_bytes=params.bus_bytes,
-            addr_width=params.addr_width,
+            np.zeros(shared.size, np.uint8),
+            bus_bytes=self.bus_bytes,
+            addr_width=len(ports["m_axi_araddr"]),
         )
-        self.commands = Source(dut, "commands", command_layout())
-        self.reads = Source(dut, "reads", ReadLayout(params.smem))
-        self.read_data = Sink(dut, "read_data", read_data_layout(), seed=rng.random())
-        self.barriers = Source(dut, "barriers", BarrierRequestLayout(params.smem))
-        self.barrier_results = Sink(dut, "barrier_results", BarrierResultLayout(), seed=rng.random())
-        self.registers = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk, dut.rst)
+        self.commands = Source(ports, "commands", COMMAND, rng, pauses.streams)
+        self.registers = Registers(master, TMAU_REGISTERS)
         self.done = {}
+        self._rng = rng
         self._slots = [None] * _SLOTS
         self._next_slot = 0
         self._stale = set()
@@ -89,38 +87,52 @@ class Bench:
     @property
     def tile_bytes(self):
         """Bytes of shared memory that tiles may take: what is behind is for barriers."""
-        return self.params.smem.size_bytes - 128
+        return self.shared.size - 128
 
     @property
     def barrier(self):
         """Byte address of the barrier that loads signal."""
-        return self.params.smem.size_bytes + BARRIER
+        return self.shared.size + BARRIER
 
     async def start(self):
-        """Starts clock and drivers and resets; then shared memory holds noise and the barrier waits for one arrival."""
-        start_clock(self.dut)
-        for coroutine in (self.read_data.run(), self.barrier_results.run(), self._watch()):
-            cocotb.start_soon(coroutine)
-        await reset(self.dut)
-        await self.fill()
+        """Starts the clock and resets; then shared memory holds noise and the barrier waits for one arrival."""
+        start_clock(self.ports)
+        cocotb.start_soon(self._watch())
+        await reset(self.ports)
+        await self._fill()
 
     async def restart(self):
         """Resets in the middle of whatever is going on; then as after :meth:`start`."""
-        for source in (self.commands, self.reads, self.barriers):
-            source.withdraw()
-        await reset(self.dut)
-        for sink in (self.read_data, self.barrier_results):
-            sink.clear()
-        await self.fill()
+        self.commands.withdraw()
+        self.shared.withdraw()
+        await reset(self.ports)
+        self.shared.clear()
+        await self._fill()
 
-    async def fill(self):
-        """Fills shared memory with noise and starts the barrier: with a load, because there is no other way in."""
-        rows = self.params.smem.rows
-        address = self.params.bus_bytes * 3
-        noise = TensorMap(element="u8", size=(128, rows), stride=(128,), box=(128, rows), address=address)
-        command = self.command(Load(noise, (0, 0), 0), signal=False)
-        assert await self.execute(command) is not None, "the load of noise ended with an error"
+    async def _fill(self):
+        """Fills shared memory with noise and starts the barrier: with loads, because there is no other way in."""
+        rows = self.shared.size // 128
+        box = (128, min(rows, _MOST_ROWS))
+        noise = TensorMap(element="u8", size=box, stride=(128,), box=box, address=self.bus_bytes * 3)
+        for first in range(0, rows, _MOST_ROWS):
+            command = self.command(Load(noise, (0, 0), 128 * first), signal=False)
+            assert await self.execute(command) is not None, "the load of noise ended with an error"
         await self.operate(BarrierOp.INIT, 1)
+
+    def tile(self):
+        """A random tile that is small enough for many of them."""
+        gmem_bytes, smem_bytes = self.tensor_bytes, self.tile_bytes
+        return Load(*random_load(self._rng, gmem_bytes=gmem_bytes, smem_bytes=smem_bytes, max_bytes=2048))
+
+    def tiles(self, count):
+        """Random tiles, some on the descriptor of the one before."""
+        tile = self.tile()
+        for _ in range(count):
+            yield tile
+            following = self.tile()
+            if self._rng.random() < 0.3:
+                following = tile._replace(coords=tuple(self._rng.randrange(size) for size in tile.tmap.size))
+            tile = following
 
     def command(self, tile, signal=True, opcode=Opcode.LOAD):
         """The command that loads or stores ``tile``, as keywords; its descriptor is in global memory."""
@@ -128,25 +140,34 @@ class Bench:
         return {
             "opcode": opcode,
             "signal": int(signal),
-            "tag": self._next_tag(),
+            "tag": self.next_tag(),
             "smem": tile.smem,
             "barrier": self.barrier,
             "descriptor": self._place(tile.tmap.pack()),
             "coords": coords,
         }
 
-    def copy(self, rng):
-        """A random copy of a block within or between the memories, as keywords; refused if its ranges overlap."""
-        size = 16 * rng.randint(1, 40)
-        command = {"opcode": Opcode.COPY_BLOCK, "tag": self._next_tag(), "size": size}
-        for side in ("source", "destination"):
-            space = rng.choice(list(Space))
-            limit = self.tile_bytes if space == Space.SHARED else self.tensor_bytes
-            command |= {f"{side}_space": space, side: 16 * rng.randint(0, (limit - size) // 16)}
+    def store(self, tile):
+        """A store of ``tile`` as keywords, or a reduction if there is one for its elements."""
+        command = self.command(tile, signal=False, opcode=Opcode.STORE)
+        reductions = [op for op in Reduction if is_legal(op, tile.tmap.element)]
+        if reductions and self._rng.random() < 0.7:
+            command |= {"opcode": Opcode.REDUCE, "reduction": self._rng.choice(reductions)}
         return command
 
-    def _next_tag(self):
-        self._tag = (self._tag + 1) & 0xFFFF
+    def copy(self):
+        """A random copy of a block within or between the memories, as keywords; refused if its ranges overlap."""
+        size = 16 * self._rng.randint(1, 40)
+        command = {"opcode": Opcode.COPY_BLOCK, "tag": self.next_tag(), "size": size}
+        for side in ("source", "destination"):
+            space = self._rng.choice(list(Space))
+            limit = self.tile_bytes if space == Space.SHARED else self.tensor_bytes
+            command |= {f"{side}_space": space, side: 16 * self._rng.randint(0, (limit - size) // 16)}
+        return command
+
+    def next_tag(self):
+        """A tag that no command has had; of processors, below those of the pager."""
+        self._tag = (self._tag + 1) & 0x7FFF
         return self._tag
 
     def _place(self, descriptor):
@@ -193,12 +214,21 @@ class Bench:
             assert not await self.ended(command), f"command {command} ended with an error"
         assert await self.operate(BarrierOp.TRY_WAIT, parity), "the barrier of loads that are done is not complete"
 
+    async def load_and_compare(self, count):
+        """``count`` random tiles, in groups, each group compared with the golden machine."""
+        tiles = list(self.tiles(count))
+        while tiles:
+            group = self._rng.randint(1, 4)
+            await self.load(*tiles[:group])
+            await self.compare()
+            del tiles[:group]
+
     async def ended(self, command, cycles=20_000):
         """Waits until a command, given as keywords, has ended; whether that was with an error."""
         for _ in range(cycles):
             if command["tag"] in self.done:
                 return self.done[command["tag"]]
-            await RisingEdge(self.dut.clk)
+            await RisingEdge(self.ports["clk"])
         raise TimeoutError(f"command {command} has not ended after {cycles} cycles")
 
     def golden_barrier(self):
@@ -210,25 +240,9 @@ class Bench:
         barrier = self.golden_barrier()
         expected = barrier.apply(op, value)
         barrier.write(self.machine.smem, self.barrier)
-        await self.barriers.send({"op": op, "address": self.barrier, "value": value})
-        result = await self.barrier_results.get()
-        assert (result.done, result.error) == (expected, 0), f"{op!r} {value}: {result!r}, not done={expected}"
-        return bool(result.done)
-
-    async def image(self):
-        """All of shared memory, read through the consumer's port."""
-        count = self.params.smem.size_bytes // _CHUNK
-        lines = []
-        reader = cocotb.start_soon(self._ask(range(0, count, _LANES)))
-        for _ in range(0, count, _LANES):
-            lines.append((await self.read_data.get()).as_bits().to_bytes(_LANES * _CHUNK, "little"))
-        await reader
-        return np.frombuffer(b"".join(lines), np.uint8)
-
-    async def _ask(self, firsts):
-        for first in firsts:
-            chunks = [first + lane for lane in range(_LANES)]
-            await self.reads.send({"lanes": (1 << _LANES) - 1, "chunks": chunks})
+        answer = await self.shared.operate(op, self.barrier, value)
+        assert answer == (expected, False), f"{op!r} {value}: (done, error) {answer}, not done={expected}"
+        return expected
 
     async def compare(self, but=None):
         """Every byte of both memories, guard bands included, is what the golden machine has.
@@ -236,46 +250,27 @@ class Bench:
         ``but`` marks bytes of shared memory that may have any value: the golden machine takes them over. Every write
         must have been answered.
         """
-        image = await self.image()
+        image = await self.shared.image()
         if but is not None:
             self.machine.smem[but] = image[but]
-        _compare("shared", image, self.machine.smem)
-        _compare("global", np.frombuffer(self.memory, np.uint8), self.machine.gmem.data)
+        check_bytes("shared memory", image, self.machine.smem)
+        self.compare_global()
 
-    async def register(self, name):
-        """Value of a register, by its name in ``golden.spec``."""
-        return await self.registers.read_dword(REGISTER[name].offset)
-
-    async def set_register(self, name, **fields):
-        """Writes a register: fields that are left out are zero."""
-        await self.registers.write_dword(REGISTER[name].offset, REGISTER[name].format.pack(**fields))
+    def compare_global(self):
+        """Every byte of global memory is what the golden machine has."""
+        check_bytes("global memory", np.frombuffer(self.memory, np.uint8), self.machine.gmem.data)
 
     async def error_record(self):
         """The error record as the registers show it, and their count of errors; both are cleared."""
-        record = [await self.register(name) for name in ("error", "error_value_lo", "error_value_hi")]
-        count = await self.register("error_count")
-        await self.set_register("control", clear_error=1)
+        record = [await self.registers.read(name) for name in ("error", "error_value_lo", "error_value_hi")]
+        count = await self.registers.read("error_count")
+        await self.registers.write("control", clear_error=1)
         return ErrorRecord.of_registers(*record), count
-
-    def check_bus(self):
-        """The monitor has seen no violation and no endless wait."""
-        violations = Rule.decode(int(self.dut.violations.value))
-        late = Wait.decode(int(self.dut.late.value))
-        assert not violations, f"AXI rules broken: {', '.join(rule.name for rule in violations)}"
-        assert not late, f"AXI waits too long: {', '.join(wait.name for wait in late)}"
 
     async def _watch(self):
         """Collects the device's notices; never returns."""
-        dut = self.dut
+        clk, valid, tag, error = (self.ports[name] for name in ("clk", "done_valid", "done_tag", "done_error"))
         while True:
-            await RisingEdge(dut.clk)
-            if int(dut.done_valid.value) and not int(dut.rst.value):
-                self.done[int(dut.done_tag.value)] = bool(int(dut.done_error.value))
-
-
-def _compare(name, seen, expected):
-    wrong = np.flatnonzero(seen != expected)
-    if len(wrong):
-        first = wrong[0]
-        values = f"{seen[first]:#04x}, not {expected[first]:#04x}"
-        raise AssertionError(f"{len(wrong)} bytes of {name} memory differ, the first at {first:#x}: {values}")
+            await RisingEdge(clk)
+            if int(valid.value) and not self.ports.in_reset:
+                self.done[int(tag.value)] = bool(int(error.value))

@@ -1,329 +1,108 @@
-"""The subsystem's Verilog against two AXI slaves, with random tiles, errors, resets and back-pressure.
+"""``TmauSubsystem``, the access unit with its shared memory, against cocotbext-axi's memory.
 
-The environment variable ``TILEWRIGHT_VARIANT`` names the configuration in :data:`~tilewright.tb.monitored.VARIANTS`.
+A testbench to begin with: how to run it on a design of one's own is said in docs/cocotb.md.
 """
 
-import os
-import random
+from types import SimpleNamespace
 
 import cocotb
-import numpy as np
 from cocotb.triggers import ClockCycles, RisingEdge
-from cocotbext.axi import AxiRamRead, AxiRamWrite, AxiReadBus, AxiResp, AxiWriteBus
 
-from tilewright.golden import ErrorRecord, TensorMap
-from tilewright.golden.spec import PAGE_BYTES, BarrierOp, Error, Opcode, Reduction
-from tilewright.golden.spec.tmau.registers import TMAU_ID_VALUE
-from tilewright.golden.tmau.load import load
-from tilewright.golden.tmau.reduce import is_legal
-from tilewright.golden.tmau.tile import tx_bytes, walk
-from tilewright.sim.random.batches import Load
-from tilewright.sim.random.maps import random_load
+from tilewright.golden.spec import BANKS, CHUNK_BYTES, Error
 
-from .axi_read_slave import AxiReadSlave
-from .axi_slave import Knobs, Response, serve
-from .axi_write_slave import AxiWriteSlave
-from .bench import REGISTER, Bench
-from .common import allow_only_cocotbext_warnings
-from .monitored import VARIANTS
+from .axi import AxiMemory, axi_lite_master
+from .bench import Bench
+from .common import COUNT, PAUSES, Pauses, Ports, allow_only_cocotbext_warnings, check_bytes, random_numbers
+from .shared_memory import ConsumerPort
 
 __all__ = []
 
 allow_only_cocotbext_warnings()
 
-PARAMS = VARIANTS[os.environ["TILEWRIGHT_VARIANT"]]
 
-#: Probabilities of pauses: of the bus (AR, R) and of the consumer (read data, barrier results).
-STALLS = {
-    "none": (0.0, 0.0),
-    "bus": (0.4, 0.0),
-    "consumer": (0.0, 0.6),
-    "both": (0.7, 0.7),
-}
-
-
-def _rng(*names):
-    """Random numbers that depend on cocotb's seed and on ``names`` alone."""
-    return random.Random(f"{cocotb.RANDOM_SEED} {names}")
-
-
-def _tile(bench, rng):
-    """A random tile that is small enough for many of them."""
-    return Load(*random_load(rng, gmem_bytes=bench.tensor_bytes, smem_bytes=bench.tile_bytes, max_bytes=2048))
-
-
-def _tiles(bench, rng, count):
-    """Random tiles, some on the descriptor of the one before."""
-    tile = _tile(bench, rng)
-    for _ in range(count):
-        yield tile
-        following = _tile(bench, rng)
-        if rng.random() < 0.3:
-            start = [rng.randrange(size) for size in tile.tmap.size]
-            following = tile._replace(coords=tuple(start))
-        tile = following
-
-
-async def _compare(bench, rng, count):
-    """``count`` random tiles, in groups, each group compared with the golden model."""
-    tiles = list(_tiles(bench, rng, count))
-    while tiles:
-        group = rng.randint(1, 4)
-        await bench.load(*tiles[:group])
-        await bench.compare()
-        del tiles[:group]
-    bench.check_bus()
-
-
-async def _with_own_slave(dut, rng, knobs):
-    """A started bench whose memory answers through our slaves; returns it, and the one for reads."""
-    bench = Bench(dut, PARAMS, rng)
-    for kind in (AxiWriteSlave, AxiReadSlave):
-        slave = kind(bench.memory, word_bytes=PARAMS.bus_bytes, knobs=knobs, seed=rng.random())
-        cocotb.start_soon(serve(slave, lambda name: getattr(dut, f"m_axi_{name}"), dut.clk, dut.rst))
+async def _started(dut, pauses, *names):
+    """The design with everything around it, out of reset. ``names`` tell its random numbers apart."""
+    ports, rng = Ports(dut), random_numbers(*names)
+    master = axi_lite_master(ports, rng, pauses)
+    consumer = ConsumerPort(ports, rng, pauses)
+    bench = Bench(ports, consumer, master, rng, pauses)
+    AxiMemory(ports, bench.memory, rng, pauses)
     await bench.start()
-    return bench, slave
+    return SimpleNamespace(ports=ports, rng=rng, master=master, consumer=consumer, tmau=bench)
 
 
 @cocotb.test()
-@cocotb.parametrize(stall=list(STALLS))
-async def independent_slave(dut, stall):
-    """Tiles through a slave that is not ours; then stores, reductions and copies."""
-    rng = _rng("independent", stall)
-    bench = Bench(dut, PARAMS, rng)
-    ram = AxiRamRead(AxiReadBus.from_prefix(dut, "m_axi"), dut.clk, dut.rst, mem=bench.memory)
-    writes = AxiRamWrite(AxiWriteBus.from_prefix(dut, "m_axi"), dut.clk, dut.rst, mem=bench.memory)
-    # They drive X on what is idle, and RREADY looks at RID.
-    dut.m_axi_rid.value = 0
-    dut.m_axi_bid.value = 0
-    bus, consumer = STALLS[stall]
-    for name in ("ar", "r"):
-        getattr(ram, f"{name}_channel").set_pause_generator(_pauses(_rng(stall, name), bus))
-    for name in ("aw", "w", "b"):
-        getattr(writes, f"{name}_channel").set_pause_generator(_pauses(_rng(stall, name), bus))
-    bench.read_data.stall = bench.barrier_results.stall = consumer
-    await bench.start()
-    await _compare(bench, rng, 12)
-    for tile in _tiles(bench, rng, 6):
-        for command in (_store(bench, rng, tile), bench.copy(rng)):
-            await bench.execute(command)
-    await bench.compare()
-    bench.check_bus()
-
-
-def _store(bench, rng, tile):
-    """A store of ``tile``, or a reduction if there is one for its elements."""
-    command = bench.command(tile, signal=False, opcode=Opcode.STORE)
-    reductions = [op for op in Reduction if is_legal(op, tile.tmap.element)]
-    if reductions and rng.random() < 0.7:
-        command |= {"opcode": Opcode.REDUCE, "reduction": rng.choice(reductions)}
-    return command
-
-
-def _pauses(rng, probability):
-    while True:
-        yield rng.random() < probability
-
-
-@cocotb.test()
-@cocotb.parametrize(
-    reorder=[False, True], interleave=[False, True], ready_after_valid=[False, True], stall=list(STALLS)
-)
-async def own_slave(dut, reorder, interleave, ready_after_valid, stall):
-    """Tiles through ours, in all combinations of its knobs and of back-pressure."""
-    rng = _rng("own", reorder, interleave, ready_after_valid, stall)
-    bus, consumer = STALLS[stall]
-    stalls = dict.fromkeys(("ar_stall", "r_stall", "aw_stall", "w_stall", "b_stall"), bus)
-    knobs = Knobs(reorder, interleave, ready_after_valid, latency=rng.choice((0, 3, 30)), **stalls)
-    bench, _ = await _with_own_slave(dut, rng, knobs)
-    bench.read_data.stall = bench.barrier_results.stall = consumer
-    await _compare(bench, rng, 6)
-
-
-@cocotb.test()
-@cocotb.parametrize(data_first=[False, True], stall=list(STALLS))
-async def stores(dut, data_first, stall):
-    """Tiles of noise into global memory, and then loads of what is there."""
-    rng = _rng("stores", data_first, stall)
-    bus, _ = STALLS[stall]
-    stalls = dict.fromkeys(("ar_stall", "r_stall", "aw_stall", "w_stall", "b_stall"), bus)
-    knobs = Knobs(reorder=True, data_first=data_first, latency=rng.choice((0, 3, 30)), **stalls)
-    bench, _ = await _with_own_slave(dut, rng, knobs)
-    for tile in _tiles(bench, rng, 8):
-        await bench.execute(bench.command(tile, signal=False, opcode=Opcode.STORE))
-    await bench.compare()
-    await _compare(bench, rng, 3)
-
-
-@cocotb.test()
-async def page_edges(dut):
-    """Rows that begin, end and cross around the end of a page, of every length up to two lines."""
-    rng = _rng("pages")
-    bench, slave = await _with_own_slave(dut, rng, Knobs(reorder=True, interleave=True, latency=2))
-    for row in range(16, 272, 16):
-        before = 16 * rng.randrange(row // 16 + 1)
-        tile = _plain(rng, address=PAGE_BYTES * rng.randint(1, 8) - before, row=row, rows=3)
-        await bench.load(tile)
-        await bench.compare()
-    bench.check_bus()
-    # The monitor sees that nothing crosses; this, that the test got there.
-    ends = {request.address + request.beats * PARAMS.bus_bytes for request in slave.requests}
-    assert any(end % PAGE_BYTES == 0 for end in ends)
-
-
-def _plain(rng, *, address, row, rows):
-    """Whole rows of bytes, a page apart, without fill."""
-    tmap = TensorMap(element="u8", size=(row, rows), stride=(PAGE_BYTES,), box=(row, rows), address=address)
-    return Load(tmap, (0, 0), 128 * rng.randrange(8))
-
-
-#: Where an error is put: which end of the descriptor, or which word of the data.
-PLACES = ("descriptor first", "descriptor last", "first", "middle", "last")
-
-
-@cocotb.test()
-@cocotb.parametrize(response=[Response.SLVERR, Response.DECERR], place=list(PLACES), run=[1, 2, 3])
-async def read_error(dut, response, place, run):
-    """A bus error: the record names the address, the barrier waits for ever, the next command works."""
-    rng = _rng("error", response, place, run)
-    knobs = Knobs(reorder=True, interleave=True, latency=rng.choice((0, 20)), ar_stall=0.2, r_stall=0.2)
-    bench, slave = await _with_own_slave(dut, rng, knobs)
-    await bench.set_register("irq_enable", error=1)
-    tile, words = _tile_of_many_words(bench, rng)
-    command = bench.command(tile)
-    address, code = _failing(place, command["descriptor"], words), Error.READ
-    if place.startswith("descriptor"):
-        code = Error.DESCRIPTOR_READ
-    slave.faults.fail(address, 1, response)
-    bytes_expected = tx_bytes(tile.tmap)
-    parity = bench.golden_barrier().phase
-    await bench.operate(BarrierOp.EXPECT_TX, bytes_expected)
-    await bench.operate(BarrierOp.ARRIVE, 1)
-    assert not int(dut.irq.value)
-    await bench.issue(command)
-    assert await bench.ended(command), "a failed load ended without an error"
-    await ClockCycles(dut.clk, 2)
-    assert int(dut.irq.value), "no interrupt"
-    value = command["descriptor"] if code == Error.DESCRIPTOR_READ else address
-    assert await bench.error_record() == (ErrorRecord(code, command["tag"], 0, value), 1)
-    await bench.set_register("irq_status", error=1)
-    assert not int(dut.irq.value), "the interrupt stays"
-    assert not await bench.operate(BarrierOp.TRY_WAIT, parity)
-    # A refused descriptor moves nothing; what a failed load leaves in its box is not specified.
-    await bench.compare(but=_written(bench, tile) if code == Error.READ else None)
-
-    slave.faults.forgive()
-    await bench.operate(BarrierOp.COMPLETE_TX, bytes_expected)
-    await _compare(bench, rng, 2)
-
-
-def _tile_of_many_words(bench, rng):
-    """A random tile with at least three bus words of data, and their addresses in order."""
-    while True:
-        tile = _tile(bench, rng)
-        rows = walk(tile.tmap, tile.coords)
-        words = []
-        for start in rows.addresses[rows.inside].tolist():
-            first = start // PARAMS.bus_bytes
-            last = (start + rows.stop - rows.start - 1) // PARAMS.bus_bytes
-            words += [PARAMS.bus_bytes * word for word in range(first, last + 1)]
-        if len(dict.fromkeys(words)) >= 3:
-            return tile, list(dict.fromkeys(words))
-
-
-def _failing(place, descriptor, words):
-    return {
-        "descriptor first": descriptor,
-        "descriptor last": descriptor + 127,
-        "first": words[0],
-        "middle": words[len(words) // 2],
-        "last": words[-1],
-    }[place]
-
-
-def _written(bench, tile):
-    """Which bytes of shared memory a load writes: those that do not depend on what was there before."""
-    size = PARAMS.smem.size_bytes
-    images = [
-        load(tile.tmap, tile.coords, bench.machine.gmem, np.full(size, value, np.uint8), tile.smem)
-        for value in (0, 255)
-    ]
-    return images[0] == images[1]
-
-
-@cocotb.test()
-@cocotb.parametrize(moment=list(range(0, 50, 2)))
-async def reset_in_transfer(dut, moment):
-    """A reset when reads have been in flight for ``moment`` cycles: no rule is broken, and the next commands work."""
-    rng = _rng("reset", moment)
-    knobs = Knobs(reorder=True, interleave=True, latency=8, ar_stall=0.2, r_stall=0.2)
-    bench, slave = await _with_own_slave(dut, rng, knobs)
-    loading = cocotb.start_soon(bench.load(*(_tile_of_many_words(bench, rng)[0] for _ in range(3))))
-    busy = 0
-    while busy <= moment:
-        await RisingEdge(dut.clk)
-        busy += not slave.idle
-        assert not loading.done(), "the loads ended before the reset"
-    loading.cancel()
-    await bench.restart()
-    await _compare(bench, rng, 3)
+@cocotb.parametrize(pauses=list(PAUSES))
+async def transfers(dut, pauses):
+    """Loads with their barrier, then stores, reductions and copies: both memories are compared after each."""
+    tmau = (await _started(dut, PAUSES[pauses], "transfers", pauses)).tmau
+    await tmau.load_and_compare(2 * COUNT)
+    for tile in tmau.tiles(COUNT):
+        for command in (tmau.store(tile), tmau.copy()):
+            await tmau.execute(command)
+            await tmau.compare()
 
 
 @cocotb.test()
 async def consumer(dut):
     """Reads of any chunks in any lanes, with conflicts and back-pressure, come back in order."""
-    rng = _rng("consumer")
-    bench, _ = await _with_own_slave(dut, rng, Knobs())
-    chunks = bench.machine.smem.reshape(-1, 16)
-    wanted = [[rng.randrange(len(chunks)) for _ in range(8)] for _ in range(100)]
-    wanted += [[rng.randrange(len(chunks) // 8) * 8 + 3 for _ in range(8)] for _ in range(10)]
-    for stall in (0.0, 0.5, 0.9):
-        bench.read_data.stall = stall
-        asking = cocotb.start_soon(_ask(bench, wanted))
-        for lanes in wanted:
-            answer = await bench.read_data.get()
-            for lane, chunk in enumerate(lanes):
-                assert answer[lane] == int.from_bytes(chunks[chunk].tobytes(), "little"), f"lane {lane} of {lanes}"
-        await asking
-
-
-async def _ask(bench, wanted):
+    bench = await _started(dut, Pauses(streams=0.5), "consumer")
+    chunks = bench.tmau.machine.smem.reshape(-1, CHUNK_BYTES)
+    wanted = [[bench.rng.randrange(len(chunks)) for _ in range(BANKS)] for _ in range(40)]
+    wanted += [[bench.rng.randrange(len(chunks) // BANKS) * BANKS + 3] * BANKS for _ in range(5)]
+    asking = cocotb.start_soon(bench.consumer.ask(wanted))
     for lanes in wanted:
-        await bench.reads.send({"lanes": 0xFF, "chunks": lanes})
+        answer = (await bench.consumer.read_data.get())["chunks"]
+        expected = [int.from_bytes(chunks[chunk].tobytes(), "little") for chunk in lanes]
+        assert answer == expected, f"chunks {lanes}"
+    await asking
 
 
 @cocotb.test()
-async def registers(dut):
-    """What software sees: constants, counters that match what happened, both interrupts, and refused accesses."""
-    rng = _rng("registers")
-    bench, slave = await _with_own_slave(dut, rng, Knobs(latency=5))
-    assert await bench.register("id") == TMAU_ID_VALUE
-    params0 = REGISTER["params0"].format.unpack(await bench.register("params0"))
-    assert params0 == {name: getattr(PARAMS, name) for name in params0}
-    assert await bench.register("params2") == PARAMS.smem.size_bytes
+async def window(dut):
+    """A host reads and writes shared memory over AXI4-Lite, in the upper half of its addresses."""
+    bench = await _started(dut, Pauses(bus=0.3), "window")
+    smem, base = bench.tmau.machine.smem, 1 << len(bench.ports["s_axil_araddr"]) - 1
+    first = bench.rng.randrange(bench.tmau.tile_bytes - 64)
+    assert (await bench.master.read(base + first, 64)).data == smem[first : first + 64].tobytes()
+    noise = bench.rng.randbytes(37)
+    await bench.master.write(base + first, noise)
+    smem[first : first + 37] = list(noise)
+    check_bytes("shared memory", await bench.consumer.image(), smem)
 
-    await bench.set_register("control", clear_counters=1, clear_error=1, invalidate_descriptors=1)
-    await bench.set_register("irq_status", done=1, error=1)
-    await bench.set_register("irq_enable", done=1)
-    assert not int(dut.irq.value)
-    before = len(slave.requests)
-    tile, words = _tile_of_many_words(bench, rng)
-    await bench.load(tile)
-    await bench.load(tile)
-    assert int(dut.irq.value)
-    status = REGISTER["status"].format.unpack(await bench.register("status"))
-    assert status == {"idle": 1, "error": 0, "queue_level": 0}
-    assert await bench.register("irq_status") == 0b10
-    assert await bench.register("descriptor_hits") + await bench.register("descriptor_misses") == 2
-    assert await bench.register("bytes") == 2 * tx_bytes(tile.tmap)
-    data = [request for request in slave.requests[before:] if request.address < bench.tensor_bytes]
-    assert await bench.register("requests") == len(data)
-    assert await bench.register("beats") == sum(request.beats for request in data) >= 2 * len(words)
-    await bench.set_register("irq_status", done=1)
-    assert not int(dut.irq.value)
 
-    nowhere = await bench.registers.read(0x18, 4)
-    assert nowhere.resp != AxiResp.OKAY
-    assert (await bench.registers.write(REGISTER["id"].offset, b"abcd")).resp != AxiResp.OKAY
-    assert await bench.register("id") == TMAU_ID_VALUE
-    bench.check_bus()
+@cocotb.test()
+async def flips(dut):
+    """``flip`` tells of every phase that is complete."""
+    bench = await _started(dut, Pauses(streams=0.3), "flips")
+    seen = []
+
+    async def watch():
+        while True:
+            await RisingEdge(bench.ports["clk"])
+            if int(bench.ports["flip_valid"].value):
+                seen.append(int(bench.ports["flip_address"].value))
+
+    cocotb.start_soon(watch())
+    for _ in range(3):
+        await bench.tmau.load(bench.tmau.tile())
+    assert seen == [bench.tmau.barrier] * 3
+
+
+@cocotb.test()
+async def refused_command(dut):
+    """A command that breaks a rule moves nothing, raises the interrupt, and leaves the record that golden has."""
+    bench = await _started(dut, Pauses(), "refused")
+    tmau, irq = bench.tmau, bench.ports["irq"]
+    await tmau.registers.write("irq_enable", error=1)
+    assert not int(irq.value)
+    assert await tmau.execute(tmau.command(tmau.tile(), signal=False) | {"smem": 64}) is None
+    await ClockCycles(bench.ports["clk"], 2)
+    assert int(irq.value), "no interrupt"
+    record, count = await tmau.error_record()
+    assert record.code == Error.SMEM_ALIGNMENT
+    assert (record, count) == (tmau.machine.errors.pop(), 1)
+    await tmau.registers.write("irq_status", error=1)
+    assert not int(irq.value), "the interrupt stays"
+    await tmau.compare()
+    await tmau.load_and_compare(1)

@@ -201,7 +201,8 @@ def _verilator_steps(top, waves, cocotb, coverage):
         options += _cocotb_options()
     else:
         options += ["--main"]
-    variables = [f"{name}={value}" for name, value in _MAKE_VARIABLES.items()]
+    made = _MAKE_VARIABLES | ({"OPT_FAST": "-O0"} if cocotb else {})  # Python is slower than any model
+    variables = [f"{name}={value}" for name, value in made.items()]
     make = [_tool("make", "verilator"), "-j", str(min(4, os.cpu_count() or 1)), "-f", "Vtop.mk", *variables]
     # Not the script of the same name, which needs Perl.
     translate = [f"{_ROOT}/bin/verilator_bin", *options, "design.v"]

@@ -1,7 +1,9 @@
-"""The subsystem's Verilog in cocotb: an independent AXI slave, ours with all its knobs, errors, resets, registers."""
+"""The subsystem with protocol monitors: the testbench of the top, and AXI with all that the specification allows."""
 
+import re
 import shutil
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -13,8 +15,9 @@ from tilewright.sim.results import record
 from tilewright.tb.monitored import VARIANTS, MonitoredSubsystem
 
 SEED = 2026
+PAGE = Path(__file__).parents[2] / "docs" / "cocotb.md"
 
-#: Tests of tb/tb_tmau_subsystem.py that run in one simulation.
+#: Tests of tb/tb_monitored.py that run in one simulation.
 GROUPS = {
     "independent": "independent_slave",
     "own": "own_slave",
@@ -33,7 +36,7 @@ def _verilog(variant):
     return to_verilog(MonitoredSubsystem(VARIANTS[variant]), "monitored")
 
 
-def _run(simulator, variant, group):
+def _run(simulator, variant, group, module="tb_monitored"):
     if simulator == "icarus" and shutil.which("iverilog") is None:
         pytest.skip("Icarus Verilog is not installed")
     name = f"{group}-{simulator}-{variant}"
@@ -42,11 +45,11 @@ def _run(simulator, variant, group):
     environment = {"TILEWRIGHT_VARIANT": variant}
     return run_cocotb(
         program,
-        "tilewright.tb.tb_tmau_subsystem",
+        f"tilewright.tb.{module}",
         name=name,
         seed=SEED,
         environment=environment,
-        tests=rf"\.({GROUPS[group]})(/|$)",
+        tests=rf"\.({GROUPS[group]})(/|$)" if group in GROUPS else None,
     )
 
 
@@ -63,7 +66,21 @@ def test_verilator(variant, group):
     print(rules_table())
 
 
-@pytest.mark.parametrize("group", ["independent", "rest"])
+def test_tmau_subsystem():
+    """The testbench that integrators copy; monitors or not, the ports are the same."""
+    assert len(_run("verilator", "unit", "tb_tmau_subsystem", "tb_tmau_subsystem")) == 8
+
+
+def test_testbench_of_the_documentation(tmp_path, monkeypatch):
+    """The smallest one on docs/cocotb.md, as it stands there."""
+    blocks = re.findall(r"^```text\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    (tmp_path / "tb_small.py").write_text(next(block for block in blocks if "@cocotb.test()" in block))
+    monkeypatch.syspath_prepend(tmp_path)
+    program = build(_verilog("unit"), "monitored", cocotb=True)
+    assert run_cocotb(program, "tb_small", name="small-verilator", seed=SEED) == ["one_load"]
+
+
+@pytest.mark.parametrize("group", [pytest.param("independent", marks=pytest.mark.long), "rest"])
 def test_icarus(group):
     """A second simulator agrees, where it is installed."""
     _run("icarus", "unit", group)

@@ -1,0 +1,142 @@
+"""A shared memory for ``Pe``, which has none: what serves its ports ``smem_…``, with pauses.
+
+Reads are answered in order. What is scattered becomes readable later, as it may, and ``smem_scatter_idle`` is low until
+then.
+"""
+
+import cocotb
+import numpy as np
+from cocotb.queue import Queue
+from cocotb.triggers import RisingEdge
+
+from tilewright.golden.smem.barrier import Barrier
+from tilewright.golden.spec import CHUNK_BYTES
+
+from .payloads import BARRIER_RESULT, READ_DATA, barrier_request, read, scatter
+from .streams import Source, pins
+
+__all__ = ["ChunkMemory"]
+
+_LATEST = 8  # cycles until what was scattered is readable
+
+
+class ChunkMemory:
+    """Answers reads and barrier operations, and takes scattered writes.
+
+    Parameters
+    ----------
+    ports : Ports
+    rng : random.Random
+        Of the pauses.
+    pauses : Pauses
+
+    Attributes
+    ----------
+    size : int
+        Bytes.
+    contents : uint8 array
+    """
+
+    def __init__(self, ports, rng, pauses):
+        addr_width = len(ports["smem_barriers_payload"]) - barrier_request(0).bits
+        self.size = 1 << addr_width
+        self.contents = np.zeros(self.size, np.uint8)
+        self._ports, self._rng, self._pause = ports, rng, pauses.streams
+        self._formats = {
+            "reads": read(addr_width),
+            "scatter": scatter(addr_width),
+            "barriers": barrier_request(addr_width),
+        }
+        self._pins = {name: pins(ports, f"smem_{name}", fmt) for name, fmt in self._formats.items()}
+        self._idle = ports["smem_scatter_idle"]
+        self._scattered = []  # what is not readable yet, each with the cycles that it takes
+        for _, _, ready in self._pins.values():
+            ready.value = 0
+        self._idle.value = 1
+        ports["smem_bank_conflict"].value = 0
+        self._answers = {
+            "reads": _Answers(Source(ports, "smem_read_data", READ_DATA, rng, pauses.streams)),
+            "barriers": _Answers(Source(ports, "smem_barrier_results", BARRIER_RESULT, rng, pauses.streams)),
+        }
+        cocotb.start_soon(self._run())
+
+    async def operate(self, op, address, value):
+        """An operation of a processor on a barrier; its answer as (done, error)."""
+        return self._operate(op, address, value)
+
+    def clear(self):
+        """Forgets everything but the contents, at the end of a reset."""
+        self._scattered.clear()
+        for answers in self._answers.values():
+            answers.clear()
+
+    def _operate(self, op, address, value):
+        if address % 8:
+            return False, True
+        barrier = Barrier.read(self.contents, address)
+        try:
+            done = barrier.apply(op, value)
+        except ValueError:
+            return False, True
+        barrier.write(self.contents, address)
+        return done, False
+
+    async def _run(self):
+        ready = dict.fromkeys(self._pins, False)
+        while True:
+            await RisingEdge(self._ports["clk"])
+            taken = {
+                name: self._formats[name].unpack(int(payload.value))
+                for name, (payload, valid, _) in self._pins.items()
+                if ready[name] and int(valid.value) and not self._ports.in_reset
+            }
+            if "reads" in taken:
+                self._answers["reads"].put({"chunks": [self._chunk(chunk) for chunk in taken["reads"]["chunks"]]})
+            if "barriers" in taken:
+                done, error = self._operate(*taken["barriers"].values())
+                self._answers["barriers"].put({"done": int(done), "error": int(error)})
+            if "scatter" in taken:
+                self._scattered.append([self._rng.randint(0, _LATEST) if self._pause else 0, taken["scatter"]])
+            self._write()
+            self._idle.value = int(not self._scattered)
+            for name, (_, _, pin) in self._pins.items():
+                ready[name] = self._rng.random() >= self._pause
+                pin.value = int(ready[name])
+
+    def _chunk(self, number):
+        return int.from_bytes(self.contents[number * CHUNK_BYTES : (number + 1) * CHUNK_BYTES].tobytes(), "little")
+
+    def _write(self):
+        """Writes the oldest of what was scattered once its time has come; the others wait behind it."""
+        while self._scattered and not self._scattered[0][0]:
+            lanes = self._scattered.pop(0)[1]
+            for chunk, data, strobes in zip(*lanes.values(), strict=True):
+                for byte in range(CHUNK_BYTES):
+                    if strobes >> byte & 1:
+                        self.contents[chunk * CHUNK_BYTES + byte] = data >> 8 * byte & 0xFF
+        if self._scattered:
+            self._scattered[0][0] -= 1
+
+
+class _Answers:
+    """Answers on their way, in order."""
+
+    def __init__(self, source):
+        self._source = source
+        self._queue = Queue()
+        self._task = cocotb.start_soon(self._run())
+
+    def put(self, answer):
+        """One more."""
+        self._queue.put_nowait(answer)
+
+    def clear(self):
+        """Forgets them all."""
+        self._task.cancel()
+        self._source.withdraw()
+        self._queue = Queue()
+        self._task = cocotb.start_soon(self._run())
+
+    async def _run(self):
+        while True:
+            await self._source.send(await self._queue.get())

@@ -1,0 +1,90 @@
+"""What the bits of the streams' payloads mean, as the page Ports of the documentation lists them.
+
+Commands are ``golden.spec.COMMAND``, instructions those of ``golden.spec.pe.instruction``. Fields follow one another
+from bit 0 on. ``addr_width`` are the bits of a byte address in shared memory.
+"""
+
+from tilewright.golden.spec import BANKS, CHUNK_BYTES, LINE_BYTES, Field, Format
+
+__all__ = [
+    "BARRIER_RESULT",
+    "INSTRUCTION",
+    "PAGE_MOVED",
+    "READ_DATA",
+    "barrier_request",
+    "fault",
+    "indexed_word",
+    "landed",
+    "line",
+    "read",
+    "row",
+    "scatter",
+]
+
+
+def _payload(name, *fields):
+    """A format of fields one behind the other, each a name, bits, and of lists how many elements."""
+    made, lsb = [], 0
+    for field, width, *count in fields:
+        elements = count[0] if count else 0
+        made.append(Field(field, lsb, width, "", count=elements, pitch=width))
+        lsb += width * (elements or 1)
+    return Format(name, lsb, "", tuple(made))
+
+
+def read(addr_width):
+    """``reads``: which lanes want a chunk, and byte address >> 4 of each lane's chunk."""
+    return _payload("read", ("lanes", BANKS), ("chunks", addr_width - 4, BANKS))
+
+
+#: ``read_data``: the chunk of each lane.
+READ_DATA = _payload("read_data", ("chunks", 8 * CHUNK_BYTES, BANKS))
+
+
+def scatter(addr_width):
+    """``smem_scatter``: byte address >> 4 of each lane's chunk, its data, and a bit for each byte to be written."""
+    lanes = (("chunks", addr_width - 4, BANKS), ("data", 8 * CHUNK_BYTES, BANKS), ("strobes", CHUNK_BYTES, BANKS))
+    return _payload("scatter", *lanes)
+
+
+def barrier_request(addr_width):
+    """``barriers``: ``golden.spec.BarrierOp``, byte address, and arrivals, bytes or parity."""
+    return _payload("barrier_request", ("op", 3), ("address", addr_width), ("value", 21))
+
+
+#: ``barrier_results``: the answer of TRY_WAIT, or that a phase completed; and that the operation was refused.
+BARRIER_RESULT = _payload("barrier_result", ("done", 1), ("error", 1))
+
+
+def line(addr_width):
+    """``smem_writes``: byte address >> 7 of the line, its bytes, and a bit for each that is written."""
+    return _payload("line", ("row", addr_width - 7), ("data", 8 * LINE_BYTES), ("strobe", LINE_BYTES))
+
+
+def row(addr_width):
+    """``smem_fetch_rows``: byte address >> 7 of a line."""
+    return _payload("row", ("row", addr_width - 7))
+
+
+def landed(addr_width):
+    """``smem_landed``: byte address of a barrier, and bytes for its transaction count."""
+    return _payload("landed", ("barrier", addr_width), ("bytes", addr_width + 1))
+
+
+#: ``instructions``: a packed word.
+INSTRUCTION = _payload("instruction", ("word", 128))
+
+
+def indexed_word(bits, word_bits):
+    """``segments`` (words of 256 bits) and ``pages`` (64) of so many bits: number of the entry, and its packed word."""
+    return _payload("indexed_word", ("index", bits - word_bits), ("word", word_bits))
+
+
+def fault(bits):
+    """``fault``, an error record of an instruction, of so many bits: two of its fields are numbers of threads."""
+    thread = (bits - 52) // 2
+    return _payload("fault", ("code", 4), ("number", 32), ("first", thread), ("last", thread), ("register", 16))
+
+
+#: ``page_moved``: strobe, tag of the command that moved a page, and that it ended with an error.
+PAGE_MOVED = _payload("page_moved", ("valid", 1), ("tag", 16), ("error", 1))

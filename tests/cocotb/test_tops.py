@@ -1,0 +1,143 @@
+"""The testbenches of the tops that users integrate, each in both simulators; of ``TmauSubsystem`` in test_monitored.py.
+
+By default each top runs in one of them: all tests of the smaller tops in Verilator; of the others some in Icarus
+Verilog, where they are over before Verilator has built its model.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tilewright.hw.core.params import CORE_PRESETS
+from tilewright.hw.core.top import Core
+from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.hw.pe.subsystem import PeSubsystem
+from tilewright.hw.pe.top import Pe
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.hw.tmau.subsystem import TmauSubsystem
+from tilewright.hw.tmau.top import Tmau
+from tilewright.sim.hdl.build import build
+from tilewright.sim.hdl.cocotb_run import run_cocotb
+from tilewright.sim.hdl.verilog import to_verilog
+
+SEED = 2026
+PAGE = Path(__file__).parents[2] / "docs" / "cocotb.md"
+
+TOPS = {
+    "tmau": (Tmau, TMAU_PRESETS),
+    "tmau_subsystem": (TmauSubsystem, TMAU_PRESETS),
+    "pe": (Pe, PE_PRESETS),
+    "pe_subsystem": (PeSubsystem, PE_PRESETS),
+    "core": (Core, CORE_PRESETS),
+}
+
+#: A wrapper as docs/cocotb.md describes it: other names, a reset that is active low, and ports left out.
+WRAPPER = """
+module wrapper (
+  input aclk, input aresetn,
+  input [14:0] cfg_awaddr, input [2:0] cfg_awprot, input cfg_awvalid, output cfg_awready,
+  input [31:0] cfg_wdata, input [3:0] cfg_wstrb, input cfg_wvalid, output cfg_wready,
+  output [1:0] cfg_bresp, output cfg_bvalid, input cfg_bready,
+  input [14:0] cfg_araddr, input [2:0] cfg_arprot, input cfg_arvalid, output cfg_arready,
+  output [31:0] cfg_rdata, output [1:0] cfg_rresp, output cfg_rvalid, input cfg_rready,
+  input [127:0] program_payload, input program_valid, output program_ready,
+  input [258:0] segments_payload, input segments_valid, output segments_ready,
+  input [68:0] pages_payload, input pages_valid, output pages_ready,
+  input [37:0] barriers_payload, input barriers_valid, output barriers_ready,
+  output [1:0] barrier_results_payload, output barrier_results_valid, input barrier_results_ready,
+  output fault_valid, output [55:0] fault, output halted
+);
+  pe_subsystem engine (
+    .clk(aclk), .rst(!aresetn), .irq(),
+    .s_axil_awaddr(cfg_awaddr), .s_axil_awprot(cfg_awprot), .s_axil_awvalid(cfg_awvalid), .s_axil_awready(cfg_awready),
+    .s_axil_wdata(cfg_wdata), .s_axil_wstrb(cfg_wstrb STROBE), .s_axil_wvalid(cfg_wvalid), .s_axil_wready(cfg_wready),
+    .s_axil_bresp(cfg_bresp), .s_axil_bvalid(cfg_bvalid), .s_axil_bready(cfg_bready),
+    .s_axil_araddr(cfg_araddr), .s_axil_arprot(cfg_arprot), .s_axil_arvalid(cfg_arvalid), .s_axil_arready(cfg_arready),
+    .s_axil_rdata(cfg_rdata), .s_axil_rresp(cfg_rresp), .s_axil_rvalid(cfg_rvalid), .s_axil_rready(cfg_rready),
+    .instructions_payload(program_payload), .instructions_valid(program_valid), .instructions_ready(program_ready),
+    .segments_payload(segments_payload), .segments_valid(segments_valid), .segments_ready(segments_ready),
+    .pages_payload(pages_payload), .pages_valid(pages_valid), .pages_ready(pages_ready),
+    .barriers_payload(barriers_payload), .barriers_valid(barriers_valid), .barriers_ready(barriers_ready),
+    .barrier_results_payload(barrier_results_payload), .barrier_results_valid(barrier_results_valid),
+    .barrier_results_ready(barrier_results_ready),
+    .fault_valid(fault_valid), .fault(fault), .halted(halted)
+  );
+endmodule
+"""
+NAMES = "clk=aclk rst=!aresetn s_axil=cfg instructions=program"
+
+
+@cache
+def verilog(top):
+    component, presets = TOPS[top]
+    return to_verilog(component(presets["unit"]), top)
+
+
+def run(text, name, testbench, simulator, *, tests=None, **environment):
+    """Runs a testbench; names of the tests that passed."""
+    if simulator == "icarus" and shutil.which("iverilog") is None:
+        pytest.skip("Icarus Verilog is not installed")
+    program = build(text, name, simulator=simulator, cocotb=True)
+    folder = f"{name}-{testbench}-{simulator}"
+    module = f"tilewright.tb.tb_{testbench}"
+    return run_cocotb(program, module, name=folder, seed=SEED, tests=tests, environment=environment)
+
+
+def long(*values):
+    return pytest.param(*values, marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize(
+    ("top", "count"), [("tmau", 10), ("pe", 12), long("pe_subsystem", 6), long("tmau_subsystem", 8), long("core", 7)]
+)
+def test_verilator(top, count):
+    """Every test of the testbench."""
+    assert len(run(verilog(top), top, top, "verilator")) == count
+
+
+@pytest.mark.parametrize(
+    ("top", "tests"),
+    [
+        ("pe_subsystem", "pauses=both"),
+        ("core", "pauses=none|registers"),
+        *(long(top, None) for top in TOPS),
+    ],
+)
+def test_icarus(top, tests):
+    """A second simulator agrees, where it is installed."""
+    assert run(verilog(top), top, top, "icarus", tests=tests, TILEWRIGHT_COUNT="1")
+
+
+def wrapped(strobe):
+    return verilog("pe_subsystem") + WRAPPER.replace(" STROBE", strobe)
+
+
+def test_wrapper(tmp_path):
+    """A testbench runs on a wrapper with other names, without a change, by the makefile that the documentation has."""
+    if shutil.which("iverilog") is None:
+        pytest.skip("Icarus Verilog is not installed")
+    makefile = re.search(r"^```make\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE).group(1)
+    assert f"TILEWRIGHT_PORTS = {NAMES}\n" in makefile
+    (tmp_path / "Makefile").write_text(makefile)
+    (tmp_path / "wrapper.v").write_text(WRAPPER.replace(" STROBE", ""))
+    (tmp_path / "pe_subsystem.v").write_text(verilog("pe_subsystem"))
+    chosen = {"COCOTB_TEST_FILTER": "pauses=bus", "TILEWRIGHT_COUNT": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
+    done = subprocess.run(
+        ["make"], cwd=tmp_path, env=os.environ | chosen | {"PATH": path}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and "TESTS=1 PASS=1 FAIL=0" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_wrapper_that_loses_bytes_fails():
+    """The lowest byte of every word is not written."""
+    environment = {"TILEWRIGHT_PORTS": NAMES, "TILEWRIGHT_COUNT": "1"}
+    with pytest.raises(AssertionError, match=r"bytes of shared memory after Gemm.* differ"):
+        run(wrapped(" & 4'b1110"), "wrapper", "pe_subsystem", "icarus", tests="pauses=none", **environment)
