@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.golden.spec import COMMAND, Opcode
 from tilewright.sim.asm.pe.assembler import assemble_program
 from tilewright.sim.asm.tmau.assembler import assemble
 from tilewright.sim.cli import COMMANDS, main
@@ -31,6 +32,7 @@ from tilewright.sim.hdl.export import TOPS
 ROOT = Path(__file__).resolve().parents[2]
 ELSEWHERE = "docs/first-hour.md"
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
+PAGES.remove(ELSEWHERE)
 #: Subcommands that take seconds, and those that write files in minutes.
 QUICK, SLOW = {"asm", "header"}, {"area", "docs", "verilog"}
 PROGRAM = re.compile(r"    (?:\.venv/bin/)?(?:make|tilewright|python3?|pip|pytest|cd|git) ")
@@ -81,7 +83,7 @@ class Reader:
 
     def json(self, text):
         """A case file runs on the golden model, and comes out as it says."""
-        value = json.loads(text)
+        value, self.printed = json.loads(text), ""
         if "cases" in value:
             path = self.desk / "cases.json"
             path.write_text(text, encoding="utf-8")
@@ -228,7 +230,7 @@ def desk(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page != ELSEWHERE])
+@pytest.mark.parametrize("page", PAGES)
 def test_page(page, desk, monkeypatch):
     Reader(desk, monkeypatch).read(page, fences((ROOT / page).read_text(encoding="utf-8")))
 
@@ -253,6 +255,11 @@ def test_commands_are_fenced():
 def test_few_blocks_are_not_run():
     marked = [(page, b.reason) for page in PAGES for b in fences((ROOT / page).read_text(encoding="utf-8")) if b.reason]
     assert marked == []
+
+
+def test_every_command_has_its_text():
+    text = next(b.text for b in fences((ROOT / "docs/commands.md").read_text(encoding="utf-8")) if b.language == "text")
+    assert {COMMAND.unpack(word)["opcode"] for word in assemble(text)} == set(Opcode)
 
 
 @pytest.mark.parametrize(
