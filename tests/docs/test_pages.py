@@ -105,15 +105,15 @@ class Reader:
         self.program([shutil.which("gcc"), "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-pedantic", "block.c"])
 
     def verilog(self, text):
-        """Modules that Verilator takes, together with the tops of preset ``unit`` that they instantiate."""
+        """Modules that Verilator takes, together with the tops that they instantiate."""
         (self.desk / "block.v").write_text(text, encoding="utf-8")
-        tops = [top for top, (_, module, _) in TOPS.items() if re.search(rf"^\s*{module}\b", text, re.MULTILINE)]
-        for top in tops:
-            assert main(["verilog", "--preset", "unit", "--top", top, "--out", str(self.desk)]) == 0
-        files = ["block.v", *(f"{TOPS[top][1]}.v" for top in tops)]
+        for top, (_, stem, presets) in TOPS.items():
+            for instance in re.finditer(rf"\b(?:tw_({'|'.join(presets)})_)?{stem}\s+(?:#|\w+\s*\()", text):
+                preset = instance[1] or "unit"
+                assert main(["verilog", "--preset", preset, "--top", top, "--out", str(self.desk / "rtl")]) == 0
         root = verilator_root()
         verilator = [root / "bin" / "verilator_bin", "--lint-only", "-Wno-fatal", "-Wno-lint", "-Wno-style"]
-        self.program([*verilator, *files], VERILATOR_ROOT=str(root))
+        self.program([*verilator, "block.v", *self.desk.glob("rtl/*.v")], VERILATOR_ROOT=str(root))
 
     def sh(self, text):
         """Commands, one a line."""
