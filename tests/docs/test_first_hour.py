@@ -1,0 +1,101 @@
+"""``docs/first-hour.md`` does what it says, block by block, on a copy of the tree; ``make sim`` is run elsewhere."""
+
+import doctest
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tilewright.sim.dev.fences import fences
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = "docs/first-hour.md"
+BLOCKS = fences((ROOT / PAGE).read_text(encoding="utf-8"))
+FOLDERS = ("hw", "golden", "sim", "tb", "tests", "docs")
+CHECKER = doctest.OutputChecker()
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """A copy of the tree that is set up, and whose Python finds its own sources before the installed ones."""
+    tree = tmp_path_factory.mktemp("first") / "hour"
+    tree.mkdir()
+    for path in ROOT.iterdir():
+        if path.name in FOLDERS:
+            shutil.copytree(path, tree / path.name, ignore=shutil.ignore_patterns("__pycache__"))
+        elif path.is_file() and path.name != ".git":
+            shutil.copy(path, tree)
+    package = tree / "build" / "path" / "tilewright"
+    package.mkdir(parents=True)
+    for folder in ("hw", "golden", "sim", "tb"):
+        (package / folder).symlink_to(tree / folder)
+    (tree / ".venv").mkdir()
+    (tree / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
+    return tree
+
+
+def run(tree, command, **options):
+    """Runs a command line in the tree; returns its exit status and what it printed."""
+    ours = {"PYTHONPATH": str(tree / "build" / "path"), "COLUMNS": "100"}
+    kept = {name: value for name, value in os.environ.items() if not re.match("MAKE|MFLAGS|PYTEST|TILEWRIGHT", name)}
+    done = subprocess.run(
+        command, cwd=tree, env=kept | ours, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+        **options,
+    )  # fmt: skip
+    return done.returncode, done.stdout
+
+
+def shell(tree, text):
+    for target in re.findall(r"^make (\w+)", text, re.MULTILINE):
+        # What is set up counts as set up in this copy too.
+        run(tree, ["make", "--touch", target])
+    if text == "make sim\n":
+        return run(tree, ["make", "-n", "sim"])
+    return run(tree, ["bash", "-eo", "pipefail", "-c", text])
+
+
+def apply(tree, text):
+    return run(tree, ["git", "apply", "-"], input=text)
+
+
+def python(tree, text):
+    return run(tree, [".venv/bin/python", "-W", "error", "-c", text])
+
+
+def seen(line, printed):
+    """Whether a line of the page, in which ``...`` stands for anything, is one of those that were printed."""
+    return any(CHECKER.check_output(f"{line}\n", f"{came}\n", doctest.ELLIPSIS) for came in printed.splitlines())
+
+
+def test_every_step(tree):
+    status, printed, steps = 0, "", {"sh": shell, "diff": apply, "python": python}
+    for number, block in enumerate(BLOCKS):
+        where = f"{PAGE}:{block.line}"
+        if block.language == "output":
+            missing = [line for line in block.text.splitlines() if not seen(line, printed)]
+            assert not missing, f"{where}: {missing} in\n{printed}"
+            continue
+        status, printed = steps[block.language](tree, block.text)
+        shown = BLOCKS[number + 1].text if BLOCKS[number + 1 : number + 2] else ""
+        assert (status != 0) == ("FAILED" in shown), f"{where}: status {status}\n{printed}"
+
+    waves = (tree / "build/waves/unit-pe-issue-test_lane_ops.py-test_operations-unit-none.vcd").read_text()
+    sign = re.search(r"\$var wire 1 (\S+) common0 \$end", waves)[1]
+    assert {f"0{sign}", f"1{sign}"} <= set(waves.splitlines())
+    advice = re.search(
+        r"^Open the second one.*?\.$", (ROOT / PAGE).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    signals = re.findall(r"`([a-z_.]+[0-9a-z])`", advice[0].replace("top.dut", "dut"))
+    assert len(signals) > 4
+    for name in signals:
+        assert re.search(rf"[ .\\]{re.escape(name)} ", waves), f"there is no signal {name}"
+
+
+def test_a_change_that_does_not_fit_is_found(tree):
+    wrong = "--- a/docs/pe.md\n+++ b/docs/pe.md\n@@ -1,1 +1,1 @@\n-# The coffee machine\n+# The engine\n"
+    status, printed = apply(tree, wrong)
+    assert status and "docs/pe.md" in printed
