@@ -116,7 +116,7 @@ def random_case(rng, *, store=False):
         coords[d] = rng.randint(lower[k], size[d] + upper[k] - 1)
     channels = SLICES[interleave] // e if interleave != "none" else row
     case |= {"mode": "im2col", "lower": lower, "upper": upper, "channels": channels, "pixels": rng.randint(1, 40)}
-    return case, coords, (0, 0, 0) if store else tuple(rng.randint(0, 3) for _ in range(3))
+    return case, coords, (0, 0, 0) if store else tuple(rng.randint(0, 3) for _ in spatial)
 
 
 def test_random_loads_match_the_naive_model():
