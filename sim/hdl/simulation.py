@@ -83,6 +83,7 @@ class Simulation:
         words : array_like of uint8
             One row a word, least significant byte first.
         """
+        self._check_open()
         array = self._design.arrays[name]
         words = np.asarray(words, np.uint8).reshape(-1, array.width // 8)
         if first < 0 or first + len(words) > array.depth:
@@ -113,6 +114,7 @@ class Simulation:
             Every status by name, with ``cycles``, the cycles run without reset and drain, and ``finished``; and every
             dumped array as uint8, one row a word.
         """
+        self._check_open()
         begin = time.perf_counter()
         dump = {name: window for name, window in (dump or {}).items() if window[1]}
         numbers = dict(zip(FLAGS, (reset, start, limit, drain), strict=True)) | self.controls
@@ -148,9 +150,11 @@ class Simulation:
                 shutil.move(self._folder / name, path)
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _ask(self, line):
+    def _check_open(self):
         if self._process.stdin.closed:
             raise SimulationError("the simulation has been closed")
+
+    def _ask(self, line):
         try:
             self._process.stdin.write(line + "\n")
             self._process.stdin.flush()

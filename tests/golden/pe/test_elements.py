@@ -60,8 +60,9 @@ def test_raw_bits_are_unsigned():
 @pytest.mark.parametrize(
     ("kind", "arguments", "options", "sentence"),
     [
-        (TypeError, (A.astype("f2"), B.astype("f2"), "s16s16"), {},
-         "a must be an array of int16, or uint16 as raw bits, for type s16s16, not an array of shape (3, 4) and float16"),
+        (TypeError, (A.astype("f2"), B.astype("f2"), "s16u16"), {},
+         "a must be an array of int16, or uint16 as raw bits, for type s16u16, not an array of shape (3, 4) and "
+         "float16"),
         (TypeError, (A.astype("i2"), B.astype("f2"), "f16"), {},
          "a must be an array of float16, or uint16 as raw bits, for type f16, not an array of shape (3, 4) and int16"),
         (TypeError, (A, B, "s8u8"), {},
