@@ -38,10 +38,8 @@ OURS = {
 #: Modules that a folder may not import although the two tables above would let it.
 FORBIDDEN = {
     "hw": ("amaranth.sim", "amaranth.back"),  # hardware does not run itself
-    "golden": (),
     "sim": ("pytest",),  # machinery, not tests
     "tb": ("pytest",),  # runs inside the simulator
-    "tests": (),
 }
 
 #: Subfolders in the order in which one may import another: each imports only itself and those before it.
@@ -144,7 +142,7 @@ def wrong_import(folder, depth, level, module):
             return "tests import nothing from each other"
         return "a relative import leaves its folder: write tilewright.… " if level > depth + 1 else None
     top = module.split(".")[0]
-    if inside(module, FORBIDDEN[folder]):
+    if inside(module, FORBIDDEN.get(folder, ())):
         return f"{folder}/ may not import {module}"
     if top == "tilewright":
         if inside(module, (f"tilewright.{folder}",)):

@@ -162,10 +162,14 @@ class Simulation:
             pass  # it is gone; what it said last tells why
         # What the design or the simulator prints is kept for the case that no answer follows.
         printed = []
-        for answer in self._process.stdout:
-            if answer.startswith("= "):
-                return self._statuses(answer)
-            printed.append(answer)
+        try:
+            for answer in self._process.stdout:
+                if answer.startswith("= "):
+                    return self._statuses(answer)
+                printed.append(answer)
+        except KeyboardInterrupt:
+            self.close()  # the answer that was not waited for would be taken for that of the next exchange
+            raise
         self._errors.seek(0)
         said = [text.strip() for text in (*self._errors, *printed) if text.strip()]
         raise SimulationError(f"the simulation ended by itself: {said[-1] if said else 'it said nothing'}")

@@ -244,6 +244,25 @@ def test_a_closed_session_says_so():
     session.close()
 
 
+def test_an_interrupted_run_ends_the_session(monkeypatch):
+    """The answer that was not waited for is not taken for that of another run."""
+
+    class Stream:
+        def __init__(self, stream):
+            self.close = stream.close
+
+        def __iter__(self):
+            raise KeyboardInterrupt
+
+    with TmauSession("unit", memory_bytes=1 << 16) as session:
+        process = session.simulation._process
+        monkeypatch.setattr(process, "stdout", Stream(process.stdout))
+        with pytest.raises(KeyboardInterrupt):
+            session.load(TILE, (0, 0, 0))
+        with pytest.raises(SimulationError, match=r"^the simulation has been closed$"):
+            session.load(TILE, (0, 1, 0))
+
+
 def test_what_a_notebook_shows(session):
     assert re.fullmatch(r"TmauSession of verilator: 4096 bytes of shared memory, \d+ cycles so far", repr(session))
     run = session.load(TILE, (0, 0, 0), trace=True)
