@@ -12,6 +12,7 @@ from amaranth.hdl import Fragment, UnusedElaboratable
 from tilewright import golden
 from tilewright.golden import CommandError, ErrorRecord, TensorMap
 from tilewright.golden.spec import Error
+from tilewright.hw.smem.top import SharedMemory
 from tilewright.sim.hdl.simulation import SimulationError
 from tilewright.sim.report.timeline import timeline
 from tilewright.sim.session import CoreSession, TmauSession
@@ -215,12 +216,13 @@ def test_a_wrong_session_is_refused_before_anything_is_built(monkeypatch, kind, 
 
 @pytest.mark.parametrize("session", [TmauSession, CoreSession])
 def test_a_session_that_fails_says_nothing_of_unused_parts(monkeypatch, session):
-    def interrupted(harness, arrays):
-        Fragment.get(harness, None)  # from here on Amaranth warns of parts that are made and not elaborated
+    def interrupt(shared_memory, platform):
         raise KeyboardInterrupt
 
+    # Amaranth warns of parts that are made and not elaborated as soon as one is.
     monkeypatch.setattr(session_base, "cached_design", lambda make, *key: make())
-    monkeypatch.setattr(session_base, "make_design", interrupted)
+    monkeypatch.setattr(session_base, "make_design", lambda harness, arrays: Fragment.get(harness, None))
+    monkeypatch.setattr(SharedMemory, "elaborate", interrupt)
     monkeypatch.setattr(UnusedElaboratable, "_MustUse__silence", True)
     monkeypatch.setattr(session_base.MustUse, "_MustUse__silence", False)
     with warnings.catch_warnings(record=True) as caught:
