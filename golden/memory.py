@@ -1,10 +1,10 @@
 """Byte-addressed memories of the golden model."""
 
-import operator
-
 import numpy as np
 
-__all__ = ["GlobalMemory", "Memory", "memory_bytes"]
+from .arguments import integer, shown
+
+__all__ = ["GlobalMemory", "Memory", "as_bytes", "memory_bytes"]
 
 
 def memory_bytes(array):
@@ -20,6 +20,16 @@ def memory_bytes(array):
         raise ValueError(f"strides must be positive multiples of the {step}-byte element, not {array.strides}")
     flat = np.lib.stride_tricks.as_strided(array, (reach // step,), (step,), writeable=array.flags.writeable)
     return flat.view(np.uint8)
+
+
+def as_bytes(data):
+    """``data``, bytes or an array of numbers, as a flat uint8 array; TypeError if it is neither."""
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return np.frombuffer(data, np.uint8)
+    array = np.asarray(data) if isinstance(data, (np.ndarray, np.generic)) else None
+    if array is None or array.dtype.hasobject:
+        raise TypeError(f"data must be bytes or a numpy array of numbers, not {shown(data)}")
+    return np.frombuffer(array.tobytes(), np.uint8)
 
 
 class Memory:
@@ -47,9 +57,12 @@ class Memory:
         elif isinstance(data, (bytes, bytearray)):
             self.data = np.frombuffer(bytes(data), np.uint8).copy()
         else:
-            self.data = np.zeros(operator.index(data), np.uint8)
+            self.data = np.zeros(integer(f"bytes of {name}", data, 0), np.uint8)
         self.name = name
-        self.base = base
+        self.base = integer(f"base of {name}", base, 0)
+
+    def __repr__(self):
+        return f"{type(self).__name__}({len(self)} bytes of {self.name} from {self.base:#x} on)"
 
     def __len__(self):
         return len(self.data)
@@ -60,6 +73,7 @@ class Memory:
         return (first <= np.uint64(len(self))) & (np.uint64(count) <= np.uint64(len(self)) - first)
 
     def _index(self, address, count):
+        address, count = integer("address", address), integer("count", count, 0)
         if not self.base <= address or address + count > self.base + len(self):
             raise IndexError(f"{count} bytes at {address:#x} leave the {len(self)} bytes of {self.name}")
         return slice(address - self.base, address - self.base + count)
@@ -70,7 +84,7 @@ class Memory:
 
     def write(self, address, data):
         """Writes ``data``: bytes, or an array of any type, whose memory is taken in row-major order."""
-        raw = np.frombuffer(data if isinstance(data, (bytes, bytearray)) else np.asarray(data).tobytes(), np.uint8)
+        raw = as_bytes(data)
         self.data[self._index(address, len(raw))] = raw
 
     def at(self, addresses):
@@ -102,9 +116,8 @@ class GlobalMemory(Memory):
 
         A strided view keeps its strides: all bytes that it spans are copied.
         """
-        raw = (
-            np.frombuffer(array, np.uint8) if isinstance(array, (bytes, bytearray)) else memory_bytes(np.asarray(array))
-        )
+        raw = memory_bytes(array) if isinstance(array, np.ndarray) else as_bytes(array)
+        align = integer("align", align, 1)
         address = -(-self._free // align) * align
         self.write(address, raw)
         self._free = address + len(raw)

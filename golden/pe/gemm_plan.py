@@ -7,6 +7,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
+from ..arguments import integer
 from ..spec.pe.instruction import MmType
 
 __all__ = ["OUTSIDE", "Block", "Gemm", "Plan"]
@@ -65,8 +66,8 @@ class Gemm:
     def __post_init__(self):
         if self.order not in _ORDERS:
             raise ValueError(f"order must be one of {_ORDERS}, not {self.order!r}")
-        if self.depth < 1:
-            raise ValueError(f"depth must be 1 or more, not {self.depth!r}")
+        for name, low, high in (("ka", 1, 4), ("kb", 1, 4), ("transpose", 0, 1), ("depth", 1, None)):
+            integer(name, getattr(self, name), low, high)
         for name in ("rows", "columns"):
             dimensions = getattr(self, name)
             if not 1 <= len(dimensions) < _MAX_RANK or min(dimensions) < 1:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..arguments import member
 from ..spec.pe.segment import PAGE_ENTRY, SegmentElement
 from ..spec.swizzle import Swizzle
 from .machine import PeSizes
@@ -47,11 +48,11 @@ class Placement:
         ----------
         size : tuple of int
             Elements of each dimension, innermost first.
-        element : SegmentElement
+        element : SegmentElement or str
         page_log2 : tuple of int, optional
             Log2 of a page's elements in each dimension. Without it pages are tiles as the TMAU loads them: rows of
             128 bytes, or of the next power of two if they are shorter, and all elements of the other dimensions.
-        swizzle : Swizzle
+        swizzle : Swizzle or str
         paged : bool, optional
             Whether there are page entries; without it, if there is more than one page.
         repeated : bool
@@ -63,9 +64,10 @@ class Placement:
             The segment would be wrong, or does not fit. A product whose operands do not fit shared memory at once must
             be split by the caller: by rows, by columns, or along K with C accumulated.
         """
+        element, swizzle = member("element", SegmentElement, element), member("swizzle", Swizzle, swizzle)
         if page_log2 is None:
-            page_log2 = _tile_log2(size, SegmentElement(element).bytes)
-        segment = Segment(SegmentElement(element), tuple(size), tuple(page_log2), swizzle)
+            page_log2 = _tile_log2(size, element.bytes)
+        segment = Segment(element, tuple(size), tuple(page_log2), swizzle)
         count = int(np.prod(segment.pages))
         if paged or (paged is None and count > 1):
             segment = Segment(**vars(segment) | {"paged": True, "first_entry": len(self.entries)})

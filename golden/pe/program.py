@@ -4,32 +4,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..spec.pe.instruction import MmType
+from ..arguments import integer
 from ..spec.pe.segment import SegmentElement
 from ..spec.swizzle import Swizzle
+from .elements import mm_type, operand, segment_elements, values
 from .gemm import lower_gemm
 from .gemm_plan import Gemm, Plan
 from .machine import Pe, PeSizes
 from .placement import Placement
 from .ranks import flat_product_shape, gemm_of_shapes, laid_out
 
-__all__ = ["Program", "gemm_program"]
-
-#: Elements of A, B and C by type.
-_ELEMENTS = {
-    MmType.F16: (SegmentElement.F16, SegmentElement.F16, SegmentElement.F32),
-    MmType.BF16: (SegmentElement.BF16, SegmentElement.BF16, SegmentElement.F32),
-} | {
-    kind: (
-        (SegmentElement.S8, SegmentElement.U8, SegmentElement.S16, SegmentElement.U16)[kind >> 1 & 3],
-        (SegmentElement.S8, SegmentElement.U8, SegmentElement.S16, SegmentElement.U16)[kind >> 1 & 2 | kind & 1],
-        SegmentElement.S32 if kind in (MmType.S8S8, MmType.S16S16) else SegmentElement.U32,
-    )
-    for kind in MmType
-    if not kind.is_float
-}
-
-
+__all__ = ["Program", "gemm_program", "multiply"]
 _B = 1  # position of B among the operands
 
 
@@ -58,6 +43,11 @@ class Program:
     c: int
     shape: tuple[int, ...]
 
+    def __repr__(self):
+        (m, k), n = (self.gemm.m, self.gemm.k), self.gemm.n
+        held = f"{len(self.words)} instructions, {len(self.placement.smem)} bytes of shared memory"
+        return f"Program({m} × {k} times {k} × {n}, {self.gemm.type.name.lower()}: {held})"
+
     def pe(self):
         """A golden machine, ready to run the words, with a copy of the shared memory."""
         pe = Pe(self.placement.smem.copy(), self.sizes)
@@ -68,6 +58,10 @@ class Program:
         """C as it lies in ``smem``: raw 32 bits."""
         return self.placement.get(self.c, smem).reshape(self.shape)
 
+    def product(self, smem):
+        """C as it lies in ``smem``: int32, uint32 or float32."""
+        return values(self.result(smem), self.placement.segments[self.c].element)
+
     def run(self):
         """C as the golden machine computes it; RuntimeError if it meets an error."""
         pe = self.pe()
@@ -77,17 +71,35 @@ class Program:
         return self.result(pe.smem)
 
 
-def gemm_program(a, b, kind, *, c=None, sizes=None, size_bytes=128 * 1024, swizzle=Swizzle.B128, paged=None,
-                 page_log2=(None, None, None), repeated=False, **options):  # fmt: skip
+def multiply(a, b, type, c=None, **options):  # noqa: A002 - what the instruction calls it
+    """A × B, or C + A × B, as the processing engine computes it.
+
+    Arguments and errors are those of :func:`gemm_program`.
+
+    Returns
+    -------
+    ndarray of int32, uint32 or float32
+        Of the shape (… of A, … of B). Integers wrap; floats are rounded once for every issue along K.
+    """
+    program = gemm_program(a, b, type, c=c, **options)
+    return values(program.run(), program.placement.segments[program.c].element)
+
+
+def gemm_program(
+    a, b, type, *, c=None, sizes=None, size_bytes=128 * 1024, swizzle=Swizzle.B128, paged=None,  # noqa: A002
+    page_log2=(None, None, None), repeated=False, **options,
+):  # fmt: skip
     """The :class:`Program` of C = A × B, with operands placed in shared memory.
 
     Parameters
     ----------
     a, b : arrays of shape (…, k) and (k, …)
-        Of elements, of any type of their size: raw bits count. B is laid out as ``transpose`` says.
-    kind : MmType
+        Of the elements' type, in any byte order; or unsigned integers of its size, which are raw bits. B is laid out
+        as ``transpose`` says.
+    type : MmType or str
+        ``"s8s8"``, ``"s8u8"`` … ``"u16u16"``, ``"f16"``, ``"bf16"``.
     c : array of the result's shape, optional
-        What is added to, 32 bits; zero without it.
+        What is added to: int32, uint32 or float32, as the result; or uint32 as raw bits. Zero without it.
     sizes : PeSizes, or anything with its attributes
     size_bytes : int
         Bytes of shared memory.
@@ -100,17 +112,22 @@ def gemm_program(a, b, kind, *, c=None, sizes=None, size_bytes=128 * 1024, swizz
 
     Raises
     ------
+    TypeError
+        If the elements are not those of the type.
     ValueError
-        If operands and result do not fit shared memory at once: the caller splits the product.
+        If operands and result do not fit shared memory at once: the caller splits the product. If shapes do not fit
+        each other, or there is no such type.
     """
-    kind = MmType(kind)
+    kind = mm_type(type)
+    elements = segment_elements(kind)
+    a, b = operand("a", a, kind, elements[0]), operand("b", b, kind, elements[1])
     sizes = sizes or PeSizes()
     gemm = gemm_of_shapes(a.shape, b.shape, kind, accumulate=c is not None, **options)
     stored = (a, laid_out(b, gemm.transpose), np.zeros(flat_product_shape(a.shape, b.shape), np.uint32))
     shape = (*a.shape[:-1], *b.shape[1:])
-    placement = Placement(size_bytes, sizes)
+    placement = Placement(integer("size_bytes", size_bytes, 0), sizes)
     numbers = []
-    for array, element, log2 in zip(stored, _ELEMENTS[kind], page_log2, strict=True):
+    for array, element, log2 in zip(stored, elements, page_log2, strict=True):
         once = repeated and len(numbers) == _B
         numbers.append(
             placement.add(array.shape[::-1], element, page_log2=log2, swizzle=swizzle, paged=paged, repeated=once)
@@ -118,11 +135,19 @@ def gemm_program(a, b, kind, *, c=None, sizes=None, size_bytes=128 * 1024, swizz
     for number, array in zip(numbers, stored, strict=True):
         placement.put(number, array)
     if c is not None:
-        placement.put(numbers[2], np.asarray(c).reshape(stored[2].shape))
+        placement.put(numbers[2], _summand(c, kind, elements[2], shape).reshape(stored[2].shape))
     table = Plan(gemm, sizes).table
     numbers.append(placement.add(table.shape, SegmentElement.U32, page_log2=_one_page(len(table)), paged=False))
     placement.put(numbers[3], table)
     return Program(gemm, sizes, lower_gemm(gemm, sizes, *numbers), placement, numbers[2], shape)
+
+
+def _summand(c, kind, element, shape):
+    """C as it is placed."""
+    c = operand("c", c, kind, element)
+    if c.shape != shape:
+        raise ValueError(f"c must have the shape {shape} of the product, not {c.shape}")
+    return c
 
 
 def _one_page(count):

@@ -18,6 +18,9 @@ def gemm_of_shapes(a_shape, b_shape, kind, **options):
 
     ``options`` are further attributes.
     """
+    for name, shape in (("a", a_shape), ("b", b_shape)):
+        if len(shape) < 2:
+            raise ValueError(f"{name} must have K and at least one more dimension, not shape {shape}")
     *rows, k = a_shape
     k_of_b, *columns = b_shape
     if k != k_of_b:

@@ -15,6 +15,7 @@ from itertools import product
 
 import numpy as np
 
+from ..arguments import member
 from ..spec import Element
 from .load import load
 from .store import store
@@ -123,7 +124,7 @@ def align(shape, element, operator, granularity, *, padding=Padding.ZERO, source
     box_bytes : int
         Most bytes of shared memory that a copy may use at a time.
     """
-    element = element if isinstance(element, Element) else Element[element.upper()]
+    element = member("element", Element, element)
     operator, padding = Operator(operator), Padding(padding)
     if len(shape) != 4 or min(shape) < 1:
         raise ValueError(f"shape must be N, C, H, W, each at least 1, not {shape!r}")

@@ -8,7 +8,7 @@ from .setup import barrier_rules, first_refusal
 from .store import combine
 from .windows import Windows
 
-__all__ = ["block_bytes", "check_block", "copy_block"]
+__all__ = ["block_bytes", "check_block", "run_block"]
 
 _GRANULE = 16
 
@@ -27,7 +27,7 @@ def block_bytes(address, size, addr_width):
     return first + np.arange(size, dtype=np.uint64) & np.uint64((1 << addr_width) - 1)
 
 
-def copy_block(command, gmem, smem, addr_width):
+def run_block(command, gmem, smem, addr_width):
     """Carries out a legal COPY_BLOCK; its global source must lie in ``gmem``, what it writes need not."""
     size, reduction = command["size"], Reduction(command["reduction"])
     if command["source_space"] == Space.SHARED:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arguments import integer
 from ..spec import LINE_BYTES
+from .calls import legal_offsets
 from .tile import walk
 
 __all__ = ["Limits", "limits"]
@@ -41,9 +43,9 @@ def limits(tmap, coords, bus_bytes, address=0, addr_width=64, offsets=(0, 0, 0))
 
     ``words`` is also that of a store.
     """
-    if bus_bytes < 1 or bus_bytes & (bus_bytes - 1):
+    if integer("bus_bytes", bus_bytes) < 1 or bus_bytes & (bus_bytes - 1):
         raise ValueError(f"bus_bytes must be a power of two, not {bus_bytes}")
-    tile = walk(tmap, coords, addr_width, offsets)
+    tile = walk(tmap, coords, addr_width, legal_offsets(tmap, offsets))
     starts = address + tile.places
     lines = _spans(starts, tile.run_bytes, LINE_BYTES)
     data_lines = _spans(starts[tile.inside] + tile.start, tile.stop - tile.start, LINE_BYTES)

@@ -3,15 +3,18 @@
 Specification: docs/tmau.md, "Tile mode" to "Fill and rounding".
 """
 
+import math
+
 import numpy as np
 
 from ..memory import Memory, memory_bytes
 from ..numeric import round_tf32
 from ..spec import Element
+from .calls import check_global, check_shared, load_command, prefetch_command, refuse_tensor
 from .fill import fill_bytes
 from .tile import footprint, walk
 
-__all__ = ["array_memory", "check_shared", "load", "load_tile"]
+__all__ = ["array_memory", "load", "load_tile", "prefetch"]
 
 
 def load(tmap, coords, gmem=None, smem=None, address=0, offsets=(0, 0, 0)):
@@ -36,13 +39,31 @@ def load(tmap, coords, gmem=None, smem=None, address=0, offsets=(0, 0, 0)):
     -------
     uint8 array
         ``smem``, one-dimensional.
+
+    Raises
+    ------
+    CommandError
+        If hardware would refuse the command, which is a ValueError with its error record.
+    TypeError, ValueError
+        If an argument is of the wrong kind, or no command could hold it.
+    IndexError
+        If ``gmem`` does not hold what is read.
     """
+    command = load_command(tmap, coords, address, offsets)
     gmem = array_memory(tmap) if gmem is None else gmem
+    check_global(gmem)
     if smem is None:
-        smem = np.zeros(max(address, 0) + footprint(tmap), np.uint8)
-    check_shared(tmap, smem, address)
-    load_tile(tmap, walk(tmap, coords, offsets=offsets), gmem, smem, address)
+        refuse_tensor(command, tmap, math.inf)
+        smem = np.zeros(command["smem"] + footprint(tmap), np.uint8)
+    check_shared(smem)
+    refuse_tensor(command, tmap, len(smem))
+    load_tile(tmap, walk(tmap, coords, offsets=command["offsets"]), gmem, smem, command["smem"])
     return smem
+
+
+def prefetch(tmap, coords, offsets=(0, 0, 0)):
+    """Checks a load as a PREFETCH does, and moves nothing; arguments and errors are those of :func:`load`."""
+    refuse_tensor(prefetch_command(tmap, coords, offsets), tmap, math.inf)
 
 
 def load_tile(tmap, tile, gmem, smem, address):
@@ -60,14 +81,3 @@ def array_memory(tmap):
     if tmap.array is None:
         raise ValueError("gmem must be given for a map that was not made from an array, not None")
     return Memory(memory_bytes(tmap.array), "the array", base=tmap.address)
-
-
-def check_shared(tmap, smem, address):
-    """Raises unless a transfer of ``tmap`` fits ``smem`` at ``address``."""
-    if address < 0 or address % 128:
-        raise ValueError(f"address must be a multiple of 128, not {address}")
-    if not isinstance(smem, np.ndarray) or smem.dtype != np.uint8 or smem.ndim != 1 or not smem.flags.c_contiguous:
-        raise TypeError(f"smem must be a contiguous one-dimensional uint8 array, not {smem!r}")
-    end = address + footprint(tmap)
-    if end > len(smem):
-        raise ValueError(f"address {address} puts the end of the box at {end}, past the {len(smem)} bytes of smem")

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..arguments import integer, integers, member
 from ..smem.barrier import Barrier
 from ..spec import (
     COMMAND,
@@ -21,7 +22,7 @@ from ..spec import (
 )
 from ..spec.tmau.registers import TMAU_REGISTERS
 from .bus_errors import BusError, failed_read, failed_write
-from .copy import block_bytes, check_block, copy_block
+from .copy import block_bytes, check_block, run_block
 from .descriptor import Refusal, check_word
 from .lanes import check_lanes, copy_lanes
 from .load import load_tile
@@ -61,8 +62,28 @@ _ERROR_REGISTER = next(register.format for register in TMAU_REGISTERS if registe
 
 
 def command_word(opcode=Opcode.LOAD, **fields):
-    """A packed 512-bit command of the format that ``opcode`` has; fields left out are zero."""
-    return FORMATS.get(opcode, COMMAND).pack(opcode=opcode, **fields)
+    """A packed 512-bit command of the format that ``opcode`` has; fields left out are zero.
+
+    What has an enumeration may be given by name: ``command_word("store", reduction="add")``. An opcode may be one of no
+    operation, whose fields are those of ``COMMAND``. ValueError for a field that the format does not have or a value
+    that does not fit it, TypeError for a value of the wrong kind.
+    """
+    opcode = _number(COMMAND["opcode"], opcode)
+    fmt = FORMATS.get(opcode, COMMAND)
+    known = {field.name: field for field in fmt.fields}
+    for name in fields:
+        if name not in known:
+            raise ValueError(f"a {fmt.name} command has no field {name!r}: its fields are {', '.join(known)}")
+    return fmt.pack(opcode=opcode, **{name: _number(known[name], value) for name, value in fields.items()})
+
+
+def _number(field, value):
+    """What a user gives for a field, as ``Format.pack`` takes it."""
+    if field.count:
+        return integers(field.name, value)
+    if field.enum and isinstance(value, str):
+        return member(field.name, field.enum, value)
+    return integer(field.name, int(value) if isinstance(value, (bool, np.bool_)) else value)
 
 
 class Machine:
@@ -180,7 +201,7 @@ class Machine:
         if command["opcode"] == Opcode.PREFETCH_BLOCK or not command["size"]:
             return 0
         spaces = (command[f"{side}_space"] == Space.GLOBAL for side in ("source", "destination"))
-        return self._copy(command, copy_block, command["size"], *spaces)
+        return self._copy(command, run_block, command["size"], *spaces)
 
     def _lanes(self, command):
         refusal = check_lanes(command, len(self.smem), self.windows, self.addr_width)

@@ -3,18 +3,21 @@
 Specification: docs/tmau.md, "Stores and reductions".
 """
 
+import math
+
 import numpy as np
 
 from ..spec import Reduction
+from .calls import check_global, check_shared, refuse_tensor, store_command
 from .fill import fill_bytes
-from .load import array_memory, check_shared
+from .load import array_memory
 from .reduce import reduce
 from .tile import walk
 
 __all__ = ["combine", "store", "store_tile"]
 
 
-def store(tmap, coords, smem, gmem=None, address=0, reduction=Reduction.NONE, fill=False):
+def store(tmap, coords, smem, gmem=None, address=0, reduction="none", fill=False):
     """Stores the box of ``tmap`` at ``coords``, or its pixels from there on, and returns the global memory.
 
     Parameters
@@ -28,8 +31,8 @@ def store(tmap, coords, smem, gmem=None, address=0, reduction=Reduction.NONE, fi
         Global memory, changed in place. None takes the array that the map was made from, which must be writable.
     address : int
         Source in shared memory, a multiple of 128.
-    reduction : Reduction
-        What becomes of the destination.
+    reduction : Reduction or str
+        What becomes of the destination: ``"add"``, ``"min"`` …; the source itself if it is ``"none"``.
     fill : bool
         The source is the fill of the map, not shared memory.
 
@@ -37,11 +40,19 @@ def store(tmap, coords, smem, gmem=None, address=0, reduction=Reduction.NONE, fi
     -------
     Memory
         ``gmem``.
+
+    Raises
+    ------
+    CommandError, TypeError, ValueError, IndexError
+        As of ``load``.
     """
+    command = store_command(tmap, coords, address, reduction, fill)
     gmem = array_memory(tmap) if gmem is None else gmem
+    check_global(gmem)
     if not fill:
-        check_shared(tmap, smem, address)
-    store_tile(tmap, walk(tmap, coords), gmem, smem, address, reduction, fill=fill)
+        check_shared(smem)
+    refuse_tensor(command, tmap, math.inf if fill else len(smem))
+    store_tile(tmap, walk(tmap, coords), gmem, smem, command["smem"], command["reduction"], fill=fill)
     return gmem
 
 

@@ -1,10 +1,11 @@
 """The tensor map: a descriptor as software makes it, checked, packed to 128 bytes, or taken from an array."""
 
-import operator
+import math
 from dataclasses import InitVar, dataclass, field
 
 import numpy as np
 
+from ..arguments import integer, integers, member, shown
 from ..spec import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Error, Fill, Interleave, L2Promotion, Mode, Swizzle
 from ..spec.fields import names, spoken
 from .descriptor import descriptor_rules, im2col_rules, word_rules, word_values
@@ -49,7 +50,7 @@ class DescriptorError(ValueError):
         self.code, self.field, self.value = code, field, value
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class TensorMap:
     """A tensor in global memory and the box that one command takes from it.
 
@@ -120,19 +121,45 @@ class TensorMap:
         The array may be a view with strides, as long as they are legal and the last axis is contiguous. ``element``
         says that the bits are of another type of the same size; ``options`` are fields of the map.
         """
-        if not isinstance(array, np.ndarray):
-            raise TypeError(f"array must be a numpy array, not {type(array).__name__}")
-        if array.dtype.name not in _DTYPES or not array.dtype.isnative:
-            raise TypeError(f"array must have a type that an element stands for, not {array.dtype}")
-        element = _DTYPES[array.dtype.name] if element is None else _member("element", element)
-        if element.bytes != array.itemsize:
-            sentence = f"element {spoken(element)} takes {element.bytes} bytes, but one of the array {array.itemsize}"
-            raise DescriptorError(Error.ELEMENT, "element", element, sentence)
-        *outer, innermost = array.strides or (array.itemsize,)
-        if innermost != array.itemsize and array.shape[-1] > 1:
-            sentence = f"stride of dimension 0 must be the element's {array.itemsize} bytes, not {innermost}"
-            raise DescriptorError(Error.STRIDE, "stride", innermost, sentence)
-        return cls(element=element, size=array.shape[::-1], stride=outer[::-1], box=box, array=array, **options)
+        return cls(**_fields_of_array(array, element), box=box, **options)
+
+    @classmethod
+    def im2col(cls, array, *, pixels, channels=None, lower, upper, element=None, **options):
+        """A map of activations (N, H, W, C), or with one or three spatial dimensions, for the taps of a convolution.
+
+        Parameters
+        ----------
+        array : array or tuple of int
+            As :meth:`tiled` takes it; or the shape of a contiguous one, which then needs ``element``.
+        pixels : int
+            Pixels that a command takes, 1 to 1024.
+        channels : int, optional
+            Channels of a pixel that a command takes; all of them if left out.
+        lower, upper : sequence of int
+            Corners of the bounding box, W first: of a convolution with padding p and kernel size k, ``lower`` is -p
+            and ``upper`` p - (k - 1) · dilation.
+        element, **options
+            As of :meth:`tiled`: ``traversal=(1, step, step, 1)`` is the step of a convolution.
+        """
+        fields = (_fields_of_shape if isinstance(array, tuple) else _fields_of_array)(array, element)
+        channels = fields["size"][0] if channels is None else channels
+        corners = {"lower": lower, "upper": upper}
+        return cls(**fields, mode=Mode.IM2COL, pixels=pixels, channels=channels, **corners, **options)
+
+    def __repr__(self):
+        """What makes the map again, without what has its default."""
+        shown = {"element": spoken(self.element), "size": self.size, "stride": self.stride, "box": self.box}
+        for name in ("lower", "upper", "channels", "pixels") if self.mode == Mode.IM2COL else ():
+            shown[name] = getattr(self, name)
+        if any(step != 1 for step in self.traversal):
+            shown["traversal"] = self.traversal
+        for name in ("mode", "swizzle", "interleave", "fill", "l2_promotion"):
+            if getattr(self, name):
+                shown[name] = spoken(getattr(self, name))
+        for name in ("address", "fill_constant", "unaligned", "gather0"):
+            if getattr(self, name):
+                shown[name] = getattr(self, name)
+        return f"TensorMap({', '.join(f'{name}={value!r}' for name, value in shown.items() if value != ())})"
 
     @property
     def rank(self):
@@ -177,6 +204,34 @@ class TensorMap:
                 raise ValueError(f"{name} must be left out in tile mode, not {getattr(self, name)}")
 
 
+def _fields_of_array(array, element):
+    """Element, size, stride and array of a map of ``array``; ``element`` None takes the one of its type."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"array must be a numpy array, not {type(array).__name__}")
+    if array.dtype.name not in _DTYPES or not array.dtype.isnative:
+        raise TypeError(f"array must have a type that an element stands for, not {array.dtype}")
+    if not array.size:
+        raise ValueError(f"array must not be empty, with shape {array.shape}")
+    element = _DTYPES[array.dtype.name] if element is None else _member("element", element)
+    if element.bytes != array.itemsize:
+        sentence = f"element {spoken(element)} takes {element.bytes} bytes, but one of the array {array.itemsize}"
+        raise DescriptorError(Error.ELEMENT, "element", element, sentence)
+    *outer, innermost = array.strides or (array.itemsize,)
+    if innermost != array.itemsize and array.shape[-1] > 1:
+        sentence = f"stride of dimension 0 must be the element's {array.itemsize} bytes, not {innermost}"
+        raise DescriptorError(Error.STRIDE, "stride", innermost, sentence)
+    return {"element": element, "size": array.shape[::-1], "stride": outer[::-1], "array": array}
+
+
+def _fields_of_shape(shape, element):
+    """The same without an array, of a contiguous one of ``shape``, outermost dimension first."""
+    if element is None:
+        raise ValueError(f"element must be given for the shape {shape}, which has no type")
+    element, size = _member("element", element), integers("array", shape)[::-1]
+    strides = (math.prod(size[: d + 1]) * element.bytes for d in range(len(size) - 1))
+    return {"element": element, "size": size, "stride": tuple(strides)}
+
+
 def _packed_fields(mode):
     """Names of the fields, rank and version apart, that mean something in ``mode``."""
     other = ("box",) if mode == Mode.IM2COL else ("lower", "upper", "channels", "pixels")
@@ -195,9 +250,9 @@ def _normalised(t):
     for name in _ENUMS:
         values[name] = _member(name, values.get(name, getattr(t, name)))
     for name in ("size", "stride", "box", "traversal", "lower", "upper"):
-        values[name] = tuple(_integer(name, entry) for entry in _listed(name, getattr(t, name)))
+        values[name] = integers(name, getattr(t, name))
     for name in ("address", "fill_constant", "channels", "pixels"):
-        values[name] = _integer(name, values.get(name, getattr(t, name)))
+        values[name] = integer(name, values.get(name, getattr(t, name)), what="made of integers")
     for name in ("unaligned", "gather0"):
         if getattr(t, name) not in (False, True):
             raise TypeError(f"{name} must be True or False, not {getattr(t, name)!r}")
@@ -216,22 +271,9 @@ def _member(name, value):
     enum, code = _ENUMS[name]
     if isinstance(value, enum):
         return value
-    known = names(enum)
-    if isinstance(value, str) and value in known:
-        return known[value]
-    raise DescriptorError(code, name, value, f"{name} must be one of {', '.join(known)}, not {value!r}")
-
-
-def _integer(name, value):
-    try:
-        if isinstance(value, (bool, np.bool_)):
-            raise TypeError
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be made of integers, not {value!r}") from None
-
-
-def _listed(name, value):
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return value
-    raise TypeError(f"{name} must be a list or tuple, not {value!r}")
+    if isinstance(value, str):
+        try:
+            return member(name, enum, value)
+        except ValueError as error:
+            raise DescriptorError(code, name, value, str(error)) from None
+    raise DescriptorError(code, name, value, f"{name} must be one of {', '.join(names(enum))}, not {shown(value)}")

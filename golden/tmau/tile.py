@@ -6,16 +6,28 @@ Specification: docs/tmau.md, "Tile mode".
 """
 
 import math
-import operator
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..arguments import integers
 from ..smem.swizzle import swizzle
 from ..spec import Mode
 from .im2col import pixel_coordinates
 
-__all__ = ["Tile", "counts", "extent", "footprint", "gathers", "pitch", "row_bytes", "tx_bytes", "unit_bytes", "walk"]
+__all__ = [
+    "Tile",
+    "coordinates",
+    "counts",
+    "extent",
+    "footprint",
+    "gathers",
+    "pitch",
+    "row_bytes",
+    "tx_bytes",
+    "unit_bytes",
+    "walk",
+]
 
 
 def unit_bytes(tmap):
@@ -117,14 +129,20 @@ class Tile:
         return swizzle(self.linear_bytes(address), mode)
 
 
-def walk(tmap, coords, addr_width=64, offsets=(0, 0, 0)):
-    """The :class:`Tile` of ``tmap`` at ``coords``, innermost first; ``offsets`` (W, H, D) are those of im2col loads."""
+def coordinates(tmap, coords):
+    """``coords`` as a tuple of int, one for each dimension of the map; TypeError or ValueError if they are none."""
+    coords = integers("coords", coords)
     if len(coords) != tmap.rank:
         raise ValueError(f"coords must have {tmap.rank} entries for rank {tmap.rank}, not {len(coords)}")
-    coords = [operator.index(coord) for coord in coords]
     for coord in coords:
         if not -(1 << 31) <= coord < 1 << 31:
             raise ValueError(f"coords must be -2^31 to 2^31 - 1, not {coord}")
+    return coords
+
+
+def walk(tmap, coords, addr_width=64, offsets=(0, 0, 0)):
+    """The :class:`Tile` of ``tmap`` at ``coords``, innermost first; ``offsets`` (W, H, D) are those of im2col loads."""
+    coords = coordinates(tmap, coords)
     walked = _pixels if tmap.mode == Mode.IM2COL else _box
     (first, stop, length), inside, addresses, places = walked(tmap, coords, offsets)
     unit = unit_bytes(tmap)

@@ -55,7 +55,7 @@ def _run(session, product):
     wrong = (program.result(session.shared_memory.read(0, len(case.smem))) != result).sum()
     if wrong:
         raise RuntimeError(f"{wrong} elements of {product.name} are wrong")
-    return run.span, session.counters()
+    return run.span, session.registers()
 
 
 def _steady(session, preset, product, span, counters):

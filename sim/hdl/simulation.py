@@ -99,6 +99,7 @@ class Simulation:
         words : array_like of uint8
             One row a word, least significant byte first.
         """
+        self._check_open()
         array = self._design.arrays[name]
         words = np.asarray(words, np.uint8).reshape(-1, array.width // 8)
         if first < 0 or first + len(words) > array.depth:
@@ -129,6 +130,7 @@ class Simulation:
             Every status by name, with ``cycles``, the cycles run without reset and drain, and ``finished``; and every
             dumped array as uint8, one row a word.
         """
+        self._check_open()
         begin = time.perf_counter()
         dump = {name: window for name, window in (dump or {}).items() if window[1]}
         numbers = dict(zip(FLAGS, (reset, start, limit, drain), strict=True)) | self.controls
@@ -164,9 +166,11 @@ class Simulation:
                 shutil.move(self._folder / name, path)
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _ask(self, line):
+    def _check_open(self):
         if self._process.stdin.closed:
             raise SimulationError("the simulation has been closed")
+
+    def _ask(self, line):
         try:
             self._process.stdin.write(line + "\n")
             self._process.stdin.flush()
@@ -174,10 +178,14 @@ class Simulation:
             pass  # it is gone; what it said last tells why
         # What the design or the simulator prints is kept for the case that no answer follows.
         printed = []
-        for answer in self._process.stdout:
-            if answer.startswith("= "):
-                return self._statuses(answer)
-            printed.append(answer)
+        try:
+            for answer in self._process.stdout:
+                if answer.startswith("= "):
+                    return self._statuses(answer)
+                printed.append(answer)
+        except KeyboardInterrupt:
+            self.close()  # the answer that was not waited for would be taken for that of the next exchange
+            raise
         self._errors.seek(0)
         said = [text.strip() for text in (*self._errors, *printed) if text.strip()]
         raise SimulationError(f"the simulation ended by itself: {said[-1] if said else 'it said nothing'}")

@@ -22,7 +22,7 @@ def needed_words(opcode, tmap, fields, bus_bytes, addr_width):
         Of the hardware.
     """
     if opcode in (Opcode.LOAD, Opcode.STORE, Opcode.REDUCE):
-        offsets = (*fields.get("offsets", ()), 0, 0, 0)
+        offsets = fields.get("offsets", ())
         coords = fields["coords"][: tmap.rank]
         words = limits(tmap, coords, bus_bytes, fields.get("smem", 0), addr_width, offsets).words
         return words * (opcode != Opcode.STORE), words * (opcode != Opcode.LOAD)

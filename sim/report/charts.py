@@ -5,7 +5,7 @@ from html import escape
 from tilewright.golden.smem.swizzle import swizzle
 from tilewright.golden.spec import BANKS, CHUNK_BYTES, Swizzle
 
-__all__ = ["SWIZZLE_LAYOUTS", "bank_map", "bars", "cycle_bars", "svg", "timeline"]
+__all__ = ["SWIZZLE_LAYOUTS", "Picture", "bank_map", "bars", "cycle_bars", "svg", "timeline"]
 
 #: Channels of a row and swizzle. The row of a swizzled box is at most the span, so the 64 channels of a patch are moved
 #: whole, as two halves, or as four quarters.
@@ -21,10 +21,19 @@ _STYLE = (
 )
 
 
+class Picture(str):
+    """SVG text, which a notebook shows as a picture."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self):
+        return str(self)
+
+
 def svg(width, height, parts, title):
-    """A picture by itself, with its style; ``title`` is for those who cannot see it."""
+    """A :class:`Picture` by itself, with its style; ``title`` is for those who cannot see it."""
     body = "\n".join(parts)
-    return (
+    return Picture(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'role="img" aria-label="{escape(title, quote=True)}">\n<style>{_STYLE}</style>\n{body}\n</svg>\n'
     )
@@ -123,7 +132,7 @@ def cycle_bars(rows):
 def timeline(transfer):
     """Events over cycles: a row for each kind, a tick for each event, the first and last cycle in figures."""
     left, wide, step = 170, 640, 30
-    last = max(cycle for cycles in transfer.events.values() for cycle in cycles)
+    last = max((cycle for cycles in transfer.events.values() for cycle in cycles), default=0)
     scale = wide / (last + 1)
     parts = []
     for number, (label, cycles) in enumerate(transfer.events.items()):

@@ -8,7 +8,10 @@ from tilewright.golden import TensorMap, tx_bytes
 from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import BARRIER, BarrierOp
 
-__all__ = ["Transfer", "record_transfer"]
+from ..harness.records import READ_IDS
+from . import charts
+
+__all__ = ["Transfer", "record_transfer", "timeline"]
 
 
 class Transfer(NamedTuple):
@@ -24,6 +27,48 @@ class Transfer(NamedTuple):
     title: str
     events: dict
 
+    def _repr_svg_(self):
+        return self.svg()
+
+    def svg(self):
+        """The events over cycles, as SVG text."""
+        return charts.timeline(self)
+
+
+def timeline(run, index=0, title="One transfer"):
+    """The :class:`Transfer` of a run; a notebook shows it as a picture.
+
+    Parameters
+    ----------
+    run : TmauRun or CoreRun
+        With its trace: made with ``trace=True``. All that passed on the bus is taken for this command's.
+    index : int
+        Of the command from whose acceptance cycles count.
+    title : str
+    """
+    if run.trace is None:
+        raise ValueError("the run must have a trace: make it with trace=True")
+    if not 0 <= index < len(run.commands) or run.commands[index].accepted is None:
+        raise ValueError(f"index must be that of one of the {len(run.commands)} commands, accepted, not {index}")
+    trace, start, done = run.trace, run.commands[index].accepted, run.commands[index].done
+
+    def since(cycles):
+        return [int(cycle) - start for cycle in cycles if cycle >= start]
+
+    events = {
+        "command accepted": [0],
+        "descriptor address (AR)": since(trace.request_cycle[trace.request_id == READ_IDS["descriptor"]]),
+        "descriptor data (R)": since(trace.beat_cycle[trace.beat_id == READ_IDS["descriptor"]]),
+        "data addresses (AR)": since(trace.request_cycle[trace.request_id == READ_IDS["data"]]),
+        "data words (R)": since(trace.beat_cycle[trace.beat_id == READ_IDS["data"]]),
+        "old words (R)": since(trace.beat_cycle[trace.beat_id == READ_IDS["reducer"]]),
+        "write addresses (AW)": since(trace.write_request_cycle),
+        "written words (W)": since(trace.write_beat_cycle),
+        "command complete": since([] if done is None else [done]),
+        "barrier flips": since(cycle for cycle, _ in run.flips),
+    }
+    return Transfer(title, {name: cycles for name, cycles in events.items() if cycles})
+
 
 def record_transfer(session):
     """Runs one halo tile by itself, on a cold descriptor cache, and returns its :class:`Transfer`."""
@@ -33,20 +78,4 @@ def record_transfer(session):
     session.shared_memory.write(0, Barrier(pending=1, expected=1).pack().to_bytes(BARRIER.bytes, "little"))
     session.run(barriers=[(BarrierOp.EXPECT_TX, 0, tx_bytes(tmap)), (BarrierOp.ARRIVE, 0, 1)])
     run = session.run([session.command(tmap, (0, -1, -1), 1024, barrier=0)], trace=True, drain=8)
-    trace, start = run.trace, run.commands[0].accepted
-
-    def since(cycles):
-        return [int(cycle) - start for cycle in cycles]
-
-    return Transfer(
-        f"10 x 10 tile of 16-byte pixels, a row and a column of it outside: {tx_bytes(tmap)} bytes",
-        {
-            "command accepted": [0],
-            "descriptor address (AR)": since(trace.request_cycle[trace.request_id == 1]),
-            "descriptor data (R)": since(trace.beat_cycle[trace.beat_id == 1]),
-            "data addresses (AR)": since(trace.request_cycle[trace.request_id == 0]),
-            "data words (R)": since(trace.beat_cycle[trace.beat_id == 0]),
-            "command complete": since([run.commands[0].done]),
-            "barrier flips": since(cycle for cycle, _ in run.flips),
-        },
-    )
+    return timeline(run, 0, f"10 x 10 tile of 16-byte pixels, a row and a column of it outside: {tx_bytes(tmap)} bytes")

@@ -2,16 +2,11 @@
 
 import numpy as np
 
+from tilewright.golden.arguments import integer
+from tilewright.golden.memory import as_bytes
 from tilewright.golden.spec import BANKS, LINE_BYTES
 
-__all__ = ["GlobalBackdoor", "SharedBackdoor", "as_bytes"]
-
-
-def as_bytes(values):
-    """``values`` (bytes or an array of any type, in row-major order) as a flat uint8 array."""
-    if isinstance(values, bytes | bytearray):
-        return np.frombuffer(values, np.uint8)
-    return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+__all__ = ["GlobalBackdoor", "SharedBackdoor"]
 
 
 class _Backdoor:
@@ -27,6 +22,13 @@ class _Backdoor:
 
     def __len__(self):
         return self._rows * self._row_bytes
+
+    def __repr__(self):
+        return f"{len(self)} bytes of {self._name} memory from {self.base:#x} on"
+
+    def check(self, address, count):
+        """IndexError unless ``count`` bytes from ``address`` on are in this memory."""
+        self._place(address, count)
 
     def windows(self, address, count):
         """What to dump to have ``count`` bytes from ``address`` on, for :meth:`assemble`."""
@@ -64,8 +66,9 @@ class _Backdoor:
             self._simulation.load(name, first, part)
 
     def _place(self, address, count):
-        """First row, first row behind, and bytes of the first row before ``address``."""
-        start = address - self.base
+        """First row, first row behind, bytes of the first row before ``address``; IndexError if they are not here."""
+        count = integer("count", count, 0)
+        start = integer("address", address) - self.base
         if not 0 <= start <= start + count <= len(self):
             raise IndexError(f"{count} bytes at {address:#x} leave the {len(self)} bytes of {self._name} memory")
         first, skipped = divmod(start, self._row_bytes)

@@ -1,19 +1,22 @@
 """The life of a session, whatever its design: build, start, configure, run, reset, close."""
 
-from operator import index
+from amaranth._unused import MustUse
+
+from tilewright.golden.arguments import integer
 
 from ..harness.records import TRACES
 from ..harness.script_driver import ScriptRowLayout
-from ..hdl.build import require_tools
+from ..hdl.build import SIMULATORS, require_tools
 from ..hdl.designs import cached_design
 from ..hdl.packing import pack_rows
 from ..hdl.simulation import Simulation, SimulationError, waveform_format
 from ..hdl.testbench import make_design
 from ..progress import work
 from .backdoor import SharedBackdoor
+from .options import port_order, probability, run_cycles, session_options
 from .run import Logs
 
-__all__ = ["Session", "chosen", "probability"]
+__all__ = ["Session"]
 
 
 class Session:
@@ -45,9 +48,16 @@ class Session:
     """
 
     def __init__(self, make_harness, records, *, smem, key, patience, change=None, **options):
+        session_options(SIMULATORS, patience=patience, **options)
+
         def make():
-            harness = make_harness()
-            return make_design(harness, harness.arrays())
+            try:
+                harness = make_harness()
+                return make_design(harness, harness.arrays())
+            except BaseException:
+                # The parts of a design that is not finished would each say so: Amaranth's own switch, for the same end.
+                MustUse._MustUse__silence = True
+                raise
 
         # Before elaboration, which takes seconds.
         require_tools(options["simulator"], waveform_format(options.get("waves")))
@@ -60,6 +70,10 @@ class Session:
         self._records = records
         self._patience = patience
         self._must_reset = True
+        self._name = f"{type(self).__name__} of {options['simulator']}"
+
+    def __repr__(self):
+        return f"{self._name}: {len(self.shared_memory)} bytes of shared memory, {self.simulation.cycles} cycles so far"
 
     def __enter__(self):
         return self
@@ -84,13 +98,13 @@ class Session:
         if issue_stall is not None:
             self.simulation.controls["issue_stall"] = probability(issue_stall)
         if seed is not None:
-            self.simulation.controls["seed"] = index(seed) & 0xFFFF
+            self.simulation.controls["seed"] = integer("seed", seed, 0) & 0xFFFF
 
     def reset(self):
         """Resets the hardware before the next run, whatever it was doing. Memories keep their contents."""
         self._must_reset = True
 
-    def _run(self, scripts, *, after, limit, drain=0, trace=False, dump=None):
+    def _run(self, scripts, *, after, limit, drain=0, trace=False, dump=None, smem=None):
         """Issues scripts, and waits until all is complete.
 
         Parameters
@@ -103,15 +117,22 @@ class Session:
             Read the logs of the bus too.
         dump : dict of str to (int, int)
             Further arrays to read.
+        smem : uint8 array or None
+            What shared memory begins with.
 
         Returns
         -------
         dict of str to int, Logs, dict of str to uint8 array
             Statuses, logs, and what was dumped.
         """
-        # A run that does not finish, or is refused, has the next one begin anew.
+        limit, drain = run_cycles(limit, drain)
+        after = port_order(tuple(self._records.items), {} if after is None else after)
+        packed = self._packed(scripts)
+        if smem is not None:
+            self.shared_memory.write(0, smem)
+        self._load_scripts(packed, scripts, after)
+        # A run that does not finish has the next one begin anew.
         reset, self._must_reset = self._must_reset, True
-        self._load_scripts(scripts, after or {})
         cycles = self._patience if limit is None else limit
         statuses, _ = self.simulation.exchange(reset=reset, start=True, limit=cycles, drain=drain)
         if not statuses["finished"] and limit is None:
@@ -121,14 +142,24 @@ class Session:
         _, arrays = self.simulation.exchange(dump=self._log_windows(statuses, trace) | (dump or {}))
         return statuses, Logs(self._records.entries, arrays), arrays
 
-    def _load_scripts(self, scripts, after):
-        ports, depth = tuple(self._records.items), self._records.depth
+    def _packed(self, scripts):
+        """The script of every port as bytes; nothing has changed if one is refused."""
+        packed, depth = {}, self._records.depth
         for port, shape in self._records.items.items():
             rows = scripts.get(port, ())
             if len(rows) > depth:
                 raise ValueError(f"a run must have at most {depth} {port}, not {len(rows)}")
-            self.simulation.load(f"{port}_script", 0, pack_rows(ScriptRowLayout(shape), rows))
-            self.simulation.controls[f"{port}_count"] = len(rows)
+            try:
+                packed[port] = pack_rows(ScriptRowLayout(shape), rows)
+            except ValueError as error:
+                raise ValueError(f"an entry of {port} cannot be: {error}") from None
+        return packed
+
+    def _load_scripts(self, packed, scripts, after):
+        ports = tuple(self._records.items)
+        for port, rows in packed.items():
+            self.simulation.load(f"{port}_script", 0, rows)
+            self.simulation.controls[f"{port}_count"] = len(scripts.get(port, ()))
             self.simulation.controls[f"{port}_after"] = sum(1 << ports.index(other) for other in after.get(port, ()))
 
     def _log_windows(self, statuses, trace):
@@ -138,21 +169,7 @@ class Session:
         counts |= {name: statuses[f"{name}_count"] for name in records.others if trace or name not in TRACES}
         return {f"{name}_log": (0, min(count, records.log_depth(name))) for name, count in counts.items()}
 
-    def _values(self, table):
-        """Values of all registers of a table that lies at address 0, by name."""
-        answers = self.run(registers=[(register.offset,) for register in table]).registers
+    def _values(self, table, *where):
+        """Values of all registers of a table, by name; ``where`` comes before the name in an access of a run."""
+        answers = self.run(registers=[(*where, register.name) for register in table]).registers
         return {register.name: answer.data for register, answer in zip(table, answers, strict=True)}
-
-
-def chosen(presets, preset, params):
-    """``params``, or those of the preset if they are None."""
-    if params is None and preset not in presets:
-        raise ValueError(f"the preset must be one of {', '.join(presets)}, not {preset!r}")
-    return presets[preset] if params is None else params
-
-
-def probability(value):
-    """A probability as a harness takes it, in 256ths."""
-    if not 0 <= value < 1:
-        raise ValueError(f"the probability of a pause must be at least 0 and less than 1, not {value!r}")
-    return min(round(256 * value), 255)

@@ -3,15 +3,27 @@
 from tilewright.golden.spec.pe.registers import DATA_WORDS, PE_REGISTERS, Put
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.core import CORE_PRESETS, Core
+from tilewright.hw.tmau.top import REGISTER_ADDR_WIDTH
 
 from ..harness.harness import Harness
 from ..harness.records import core_records
-from .base import chosen
 from .memory import MemorySession, model_words
+from .options import chosen
 from .run import CoreRun
-from .scripts import AFTER_TABLES, barrier_row, command_rows, program_rows, register_row
+from .scripts import (
+    barrier_rows,
+    command_rows,
+    program_parts,
+    program_rows,
+    register_address,
+    register_rows,
+    table_order,
+)
 
 __all__ = ["CoreSession"]
+
+#: Registers of each engine, and where they begin.
+_ENGINES = {"tmau": (TMAU_REGISTERS, 0), "pe": (PE_REGISTERS, 1 << REGISTER_ADDR_WIDTH)}
 
 
 class CoreSession(MemorySession):
@@ -42,31 +54,26 @@ class CoreSession(MemorySession):
         self.params = params = chosen(CORE_PRESETS, preset, params)
         words = model_words(params.tmau, memory_bytes)
         records = core_records(params)
-        core = Core(params)
 
         def make_harness():
-            return Harness(core, records, smem=params.smem, bus=params.tmau, memory_words=words)
+            return Harness(Core(params), records, smem=params.smem, bus=params.tmau, memory_words=words)
 
         super().__init__(
             make_harness, records, bus=params.tmau, memory_bytes=memory_bytes, key=("core", params, words),
             latency=latency, stall=stall, seed=seed, patience=patience, simulator=simulator, waves=waves,
         )  # fmt: skip
-        self._addresses = {
-            "tmau": {register.name: register.offset for register in TMAU_REGISTERS},
-            "pe": {register.name: core.pe_address + register.offset for register in PE_REGISTERS},
-        }
 
     def run(self, commands=(), *, program=(), segments=None, pages=None, barriers=(), registers=(), after=None,
-            limit=None):  # fmt: skip
+            limit=None, drain=0, shared=None, memory=None, trace=False):  # fmt: skip
         """Issues what is given, each port by itself and back to back, and returns when all of it is complete.
 
         Page moves of the pager may be under way at the end.
 
         Parameters
         ----------
-        commands : sequence of dict or int
+        commands, barriers, drain, shared, memory, trace
             As of ``TmauSession.run``.
-        program, segments, pages, barriers, after, limit
+        program, segments, pages, after, limit
             As of ``PeSession.run``.
         registers : sequence of tuples
             Engine (``"tmau"`` or ``"pe"``) and name of a register to read; or these, and the word to write.
@@ -74,22 +81,34 @@ class CoreSession(MemorySession):
         Returns
         -------
         CoreRun
+            ``cycles``; of each command and instruction what a ``TmauRun`` and a ``PeRun`` have.
 
         Raises
         ------
         SimulationError
             If there is no limit, and something is not complete in time.
+        TypeError, ValueError, IndexError
+            If an argument is wrong; then nothing was issued.
         """
-        scripts = program_rows(program, segments, pages)
+        words, segments, pages, smem = program_parts(program, segments, pages, self.params.pe)
+        scripts = program_rows(words, segments, pages)
         scripts["commands"] = command_rows(commands)
-        scripts["barriers"] = [barrier_row(*operation) for operation in barriers]
-        scripts["registers"] = [register_row(self._addresses[engine][name], *word) for engine, name, *word in registers]
-        statuses, logs, _ = self._run(scripts, after=AFTER_TABLES | (after or {}), limit=limit)
-        return CoreRun.collect(statuses, logs, scripts["commands"])
+        scripts["barriers"] = barrier_rows(barriers)
+        scripts["registers"] = register_rows(registers, _address, 3)
+        options = {"after": table_order(after), "limit": limit, "drain": drain, "smem": smem}
+        return self._collect(CoreRun, scripts, shared, memory, trace, **options)
 
     def read_register(self, engine, name):
-        """Value of a register."""
+        """Value of a register, as an int."""
         return self.run(registers=[(engine, name)]).registers[0].data
+
+    def write_register(self, engine, name, word):
+        """Writes a register; returns nothing."""
+        self.run(registers=[(engine, name, word)])
+
+    def registers(self, engine):
+        """Values of all registers of an engine that the hardware shows, by name."""
+        return self._values(_engine(engine)[0], engine)
 
     def put(self, kind, index, word=0, *, address=0):
         """Accesses for ``registers`` of :meth:`run` that hand ``word`` to the processing engine, or move a page.
@@ -110,3 +129,15 @@ class CoreSession(MemorySession):
         words = [("pe", f"data{number}", word >> 32 * number & 0xFFFFFFFF) for number in range(count)]
         place = [("pe", "page_address", address)] if kind == Put.PAGE_IN else []
         return [*words, *place, ("pe", "put", kind | index << 16)]
+
+
+def _engine(engine):
+    """Registers of an engine, and their address."""
+    if engine not in _ENGINES:
+        raise ValueError(f"the engine must be one of {', '.join(_ENGINES)}, not {engine!r}")
+    return _ENGINES[engine]
+
+
+def _address(engine, name):
+    table, base = _engine(engine)
+    return base + register_address(table, name)

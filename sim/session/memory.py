@@ -1,15 +1,20 @@
 """Sessions of designs with a TMAU: memories, tensors placed in them, and how the surroundings behave."""
 
 from dataclasses import replace
-from operator import index
+
+import numpy as np
 
 from tilewright.golden import TensorMap
-from tilewright.golden.memory import memory_bytes
+from tilewright.golden.arguments import integer, integers, shown
+from tilewright.golden.memory import as_bytes, memory_bytes
 from tilewright.golden.spec import DESCRIPTOR, Opcode
+from tilewright.golden.tmau.calls import tensor_fields
 
 from ..harness.memory_model import CHANNELS, MAX_LATENCY, MIN_LATENCY
-from .backdoor import GlobalBackdoor, as_bytes
-from .base import Session, probability
+from .backdoor import GlobalBackdoor
+from .base import Session
+from .options import probability, window
+from .transfers import Transfers
 
 __all__ = ["DESCRIPTORS", "MemorySession", "model_words"]
 
@@ -19,11 +24,18 @@ DESCRIPTORS = 4096
 #: Whether reads and writes meet the errors of a session.
 _ERRORS_ON = {"reads": (1, 0), "writes": (0, 1), "both": (1, 1)}
 
+_ERROR_ENTRIES = 3  # of an ``errors`` window
+
 _GRAIN = 16 << 20  # bytes to which a model's memory is rounded up, so that sessions of many sizes share the model
+
+
+_BYTES_MAX = 1 << 30  # of a model: the simulator holds all of it
 
 
 def model_words(params, memory_bytes):
     """Bus words of a model's memory for at least so many bytes of the user, and the descriptors; TmauParams."""
+    most = min(_BYTES_MAX, (1 << params.addr_width) - DESCRIPTORS * DESCRIPTOR.bytes)
+    integer("memory_bytes", memory_bytes, 1, most)
     return _memory_words(params, -(-memory_bytes // _GRAIN) * _GRAIN)
 
 
@@ -31,7 +43,7 @@ def _memory_words(params, memory_bytes):
     return -(-memory_bytes // params.bus_bytes) + DESCRIPTORS * DESCRIPTOR.bytes // params.bus_bytes
 
 
-class MemorySession(Session):
+class MemorySession(Transfers, Session):
     """A session of a design with a TMAU: global memory, tensors in it, and errors and pauses of its bus.
 
     Parameters
@@ -56,6 +68,8 @@ class MemorySession(Session):
     """
 
     def __init__(self, make_harness, records, *, bus, memory_bytes, latency, stall, seed, **options):
+        _surroundings(latency, stall)  # before anything is built
+        integer("seed", seed, 0)
         super().__init__(make_harness, records, smem=bus.smem, **options)
         words = _memory_words(bus, memory_bytes)
         self.memory_bytes = words * bus.bus_bytes - DESCRIPTORS * DESCRIPTOR.bytes
@@ -84,24 +98,28 @@ class MemorySession(Session):
             See ``Session.configure``.
         """
         controls = self.simulation.controls
-        if latency is not None:
-            if not MIN_LATENCY <= latency <= MAX_LATENCY:
-                raise ValueError(f"latency must be {MIN_LATENCY} to {MAX_LATENCY}, not {latency!r}")
-            controls["latency"] = index(latency)
-        if stall is not None:
-            for channel, value in _stalls(stall).items():
-                controls[f"{channel}_stall"] = probability(value)
+        controls.update(_surroundings(latency, stall))
         if errors is not None:
-            first, last, controls["error_response"] = errors
-            controls["error_first"], controls["error_last"] = (a >> self._bus.bus_log2 for a in (first, last))
+            controls.update(self._errors(errors))
         if errors_on is not None:
-            if errors_on not in _ERRORS_ON:
-                raise ValueError(f"errors_on must be one of {', '.join(_ERRORS_ON)}, not {errors_on!r}")
+            if not isinstance(errors_on, str) or errors_on not in _ERRORS_ON:
+                raise ValueError(f"errors_on must be one of {', '.join(_ERRORS_ON)}, not {shown(errors_on)}")
             controls["error_reads"], controls["error_writes"] = _ERRORS_ON[errors_on]
         super().configure(**others)
 
+    def _errors(self, errors):
+        """Controls of a window of errors."""
+        if len(integers("errors", errors)) != _ERROR_ENTRIES:
+            raise ValueError(f"errors must be a first and a last address and a response, not {shown(errors)}")
+        most = (1 << self._bus.addr_width) - 1
+        first, last = (integer("errors", address, 0, most) for address in errors[:2])
+        response = integer("the response of errors", errors[2], 0, 3)
+        log2 = self._bus.bus_log2
+        return {"error_first": first >> log2, "error_last": last >> log2, "error_response": response}
+
     def clear(self, base=0):
         """Forgets what was placed, and resets. From now on global memory begins at address ``base``."""
+        integer("base", base, 0, (1 << self._bus.addr_width) - len(self.global_memory))
         if base % self._bus.bus_bytes:
             raise ValueError(f"base must be a multiple of the {self._bus.bus_bytes}-byte bus word, not {base}")
         self.global_memory.base = base
@@ -114,6 +132,7 @@ class MemorySession(Session):
     def place(self, array, align=128):
         """Copies an array (or bytes) to the next free multiple of ``align`` in global memory; returns the address."""
         values = as_bytes(array)
+        align = integer("align", align, 1)
         address = -(-self._free // align) * align
         if address + len(values) > self.global_memory.base + self.memory_bytes:
             raise ValueError(f"global memory has no space for {len(values)} bytes more")
@@ -137,8 +156,11 @@ class MemorySession(Session):
         """Address in global memory of the descriptor of a map, or of 128 bytes or an int as they stand."""
         if isinstance(tmap, TensorMap):
             raw = self.bind(tmap).pack()
+        elif isinstance(tmap, bytes | bytearray | np.ndarray):
+            raw = bytes(tmap)
         else:
-            raw = tmap.to_bytes(DESCRIPTOR.bytes, "little") if isinstance(tmap, int) else bytes(tmap)
+            word = integer("a map that is no TensorMap", tmap, 0, (1 << DESCRIPTOR.bits) - 1)
+            raw = word.to_bytes(DESCRIPTOR.bytes, "little")
         if len(raw) != DESCRIPTOR.bytes:
             raise ValueError(f"a descriptor must be {DESCRIPTOR.bytes} bytes, not {len(raw)}")
         if raw not in self._descriptors:
@@ -152,33 +174,64 @@ class MemorySession(Session):
             self._descriptors[raw] = address
         return self._descriptors[raw]
 
-    def command(self, tmap, coords, smem=0, *, barrier=None, **fields):
-        """A command on a tensor for :meth:`run`, as a dictionary of fields: a load, if no ``opcode`` is given.
+    def command(self, tmap, coords, address=0, offsets=(0, 0, 0), *, barrier=None, **fields):
+        """A command on a tensor for ``run``, as a dictionary of fields: a load, if no ``opcode`` is given.
+
+        It may be one that the hardware refuses; what no command could hold is a TypeError or ValueError.
 
         Parameters
         ----------
         tmap : TensorMap, bytes or int
             See :meth:`descriptor`.
         coords : sequence of int
-        smem : int
-            Destination, or source of a store.
+            One for each dimension of a map, innermost first.
+        address : int
+            Destination in shared memory, or source of a store.
+        offsets : sequence of int
+            Of the filter tap, W H D; im2col loads only.
         barrier : int or None
             Address of the barrier that the bytes complete.
         **fields
-            Others, such as ``opcode``, ``reduction``, ``offsets`` and ``tag``; and ``wait=True`` to issue it only when
+            Others, such as ``opcode="store"``, ``reduction="add"`` and ``tag``; and ``wait=True`` to issue it only when
             all before it are complete.
         """
+        load = {"opcode": Opcode.LOAD}
+        if isinstance(tmap, TensorMap):
+            load |= tensor_fields(tmap, coords, address, offsets)
+        else:
+            load |= {"coords": integers("coords", coords), "smem": integer("address", address, 0), "offsets": offsets}
         signal = {} if barrier is None else {"signal": 1, "barrier": barrier}
-        load = {"opcode": Opcode.LOAD, "descriptor": self.descriptor(tmap), "coords": tuple(coords), "smem": smem}
-        return load | signal | fields
+        return load | {"descriptor": self.descriptor(tmap)} | signal | fields
+
+    def _collect(self, kind, scripts, shared, memory, trace, **options):
+        """Runs scripts; a run of ``kind`` with the windows of both memories, and the trace, that are wanted."""
+        wanted = {
+            "shared": (self.shared_memory, window("shared", shared, self.shared_memory)),
+            "memory": (self.global_memory, window("memory", memory, self.global_memory)),
+        }
+        dump = {}
+        for held, place in wanted.values():
+            dump |= held.windows(*place) if place else {}
+        statuses, logs, arrays = self._run(scripts, trace=trace, dump=dump, **options)
+        parts = {name: held.assemble(arrays, *place) if place else None for name, (held, place) in wanted.items()}
+        return kind.collect(statuses, logs, scripts["commands"], trace=trace, **parts)
+
+
+def _surroundings(latency, stall):
+    """Controls of a latency and of pauses; of None there are none."""
+    controls = {} if latency is None else {"latency": integer("latency", latency, MIN_LATENCY, MAX_LATENCY)}
+    stalls = {} if stall is None else _stalls(stall)
+    return controls | {f"{channel}_stall": probability(value) for channel, value in stalls.items()}
 
 
 def _stalls(stall):
     """Probability of a pause on each channel."""
     if isinstance(stall, dict):
-        unknown = set(stall) - set(CHANNELS)
-        if unknown:
-            raise ValueError(f"the channels are {', '.join(CHANNELS)}, and {sorted(unknown)[0]!r} is none of them")
+        for channel in stall:
+            if channel not in CHANNELS:
+                raise ValueError(f"the channels are {', '.join(CHANNELS)}, and {channel!r} is none of them")
         return dict.fromkeys(CHANNELS, 0.0) | stall
+    if isinstance(stall, tuple) and len(stall) != 2:
+        raise ValueError(f"stall must be one probability, two, or a dictionary, not {shown(stall)}")
     first, then = stall if isinstance(stall, tuple) else (stall, stall)
     return {channel: first if channel in ("ar", "aw") else then for channel in CHANNELS}

@@ -1,7 +1,11 @@
 """A processing engine that runs in a simulator: programs and numpy arrays in, numpy arrays, errors and cycles out."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 
+from tilewright.golden import gemm_program
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.pe.subsystem import PeSubsystem
@@ -9,9 +13,10 @@ from tilewright.hw.pe.subsystem import PeSubsystem
 from ..harness.harness import Harness
 from ..harness.ports import register_arrays
 from ..harness.records import pe_records
-from .base import Session, chosen
+from .base import Session
+from .options import chosen
 from .run import PeRun
-from .scripts import AFTER_TABLES, barrier_row, program_rows, register_row
+from .scripts import barrier_rows, program_parts, program_rows, register_address, register_rows, table_order
 
 __all__ = ["PeSession"]
 
@@ -58,7 +63,7 @@ class PeSession(Session):
         self.configure(issue_stall=0.0, seed=1)
 
     def write_registers(self, values):
-        """Sets all registers behind the hardware's back: uint32, threads × regs."""
+        """Sets all registers of the threads behind the hardware's back: uint32, threads × regs."""
         values = np.ascontiguousarray(values, np.uint32)
         shape = (self.params.threads, self.params.regs)
         if values.shape != shape:
@@ -74,39 +79,76 @@ class PeSession(Session):
             values[:, parity::2] = np.ascontiguousarray(arrays[bank]).view(np.uint32).T
         return values
 
-    def run(self, program=(), *, segments=None, pages=None, barriers=(), registers=(), after=None, limit=None):
-        """Issues what is given, each port by itself and back to back, and returns when all of it is complete.
+    def multiply(self, a, b, type, c=None, **options):  # noqa: A002 - what the instruction calls it
+        """Computes A × B, or C + A × B, and returns the run; the result is its ``product``.
 
-        Parameters
-        ----------
-        program : sequence of int
-            Instructions; the last one should be HALT, so that everything has been performed at the end.
-        segments, pages : dict of int to int
-            Words of segments and page entries to be written first, by number.
-        barriers : sequence of tuples
-            ``BarrierOp``, address, value; and True to repeat it until it is done.
-        registers : sequence of tuples
-            Byte address to read; or that, and the word to write.
-        after : dict of str to sequence of str
-            Ports that begin when others have finished; the program begins after segments and pages anyhow.
-        limit : int or None
-            Stop after so many cycles, wherever things are; the next run then begins with a reset.
+        Arguments and errors are those of ``golden.multiply``, less the sizes, which are those of the hardware.
 
         Returns
         -------
         PeRun
+            ``product``, an array of int32, uint32 or float32; ``span``, the cycles it took; ``faults``.
+        """
+        for name in ("sizes", "size_bytes"):
+            if name in options:
+                raise TypeError(f"{name} must be left out: the hardware has its own")
+        size = len(self.shared_memory)
+        return self.run(gemm_program(a, b, type, c=c, sizes=self.params, size_bytes=size, **options))
+
+    def run(self, program=(), *, segments=None, pages=None, barriers=(), registers=(), after=None, limit=None,
+            drain=0):  # fmt: skip
+        """Issues what is given, each port by itself and back to back, and returns when all of it is complete.
+
+        Parameters
+        ----------
+        program : sequence of int, or Program
+            Instructions; the last one should be HALT, so that everything has been performed at the end. What
+            ``golden.gemm_program`` returns brings its segments, pages and shared memory.
+        segments, pages : dict of int to int
+            Words of segments and page entries to be written first, by number.
+        barriers : sequence of tuples
+            Operation (``"init"``, ``"arrive"``, ``"expect_tx"``, ``"complete_tx"``, ``"try_wait"``), address, value;
+            and True to repeat it until it is done.
+        registers : sequence of tuples
+            Name or byte address of a register to read; or that, and the word to write.
+        after : dict of str to sequence of str
+            Ports that begin when others have finished; the program begins after segments and pages anyhow.
+        limit : int or None
+            Stop after so many cycles, wherever things are; the next run then begins with a reset.
+        drain : int
+            Cycles to go on at the end.
+
+        Returns
+        -------
+        PeRun
+            ``cycles`` and ``span``, ``faults`` and ``halts``, the answers of barriers and registers, and of a
+            ``Program`` its ``product``. Threads' registers and shared memory are read by themselves.
 
         Raises
         ------
         SimulationError
             If there is no limit, and something is not complete in time.
+        TypeError, ValueError
+            If an argument is wrong; then nothing was issued.
         """
-        scripts = program_rows(program, segments, pages)
-        scripts["barriers"] = [barrier_row(*operation) for operation in barriers]
-        scripts["registers"] = [register_row(*access) for access in registers]
-        statuses, logs, _ = self._run(scripts, after=AFTER_TABLES | (after or {}), limit=limit)
-        return PeRun.collect(statuses, logs)
+        words, segments, pages, smem = program_parts(program, segments, pages, self.params)
+        scripts = program_rows(words, segments, pages)
+        scripts["barriers"] = barrier_rows(barriers)
+        scripts["registers"] = register_rows(registers, partial(register_address, PE_REGISTERS), 2)
+        statuses, logs, _ = self._run(scripts, after=table_order(after), limit=limit, drain=drain, smem=smem)
+        run = PeRun.collect(statuses, logs)
+        if smem is None or not run.finished:
+            return run
+        return replace(run, product=program.product(self.shared_memory.read(0, len(smem))))
 
-    def counters(self):
-        """Values of all registers that the hardware shows, by name."""
+    def read_register(self, name):
+        """Value of the register called ``name``, or at that byte address, as an int."""
+        return self.run(registers=[(name,)]).registers[0].data
+
+    def write_register(self, name, word):
+        """Writes the register called ``name``, or at that byte address; returns nothing."""
+        self.run(registers=[(name, word)])
+
+    def registers(self):
+        """Values of all registers that the hardware shows, by name: parameters, status, error record, counters."""
         return self._values(PE_REGISTERS)

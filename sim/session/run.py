@@ -94,7 +94,7 @@ class Trace(NamedTuple):
     write_beat_last: np.ndarray
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class _Run:
     """What came out of one run, of any session.
 
@@ -134,8 +134,12 @@ class _Run:
             **others,
         )
 
+    def __repr__(self):
+        end = "finished" if self.finished else "stopped"
+        return f"{type(self).__name__}: {end} after {self.cycles} cycles; {'; '.join(self._facts())}"
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class _MemoryRun(_Run):
     """What came out of one run of a session with a TMAU.
 
@@ -149,6 +153,15 @@ class _MemoryRun(_Run):
         Rules of AXI that were broken so far in the session.
     late : tuple of Wait
         Waits that have lasted too long so far in the session.
+    data_requests, data_beats, descriptor_requests, descriptor_beats, reducer_requests, reducer_beats : int
+        Read bursts accepted and bus words received.
+    write_requests, write_beats : int
+        Write bursts accepted and bus words written.
+    shared : ndarray or None
+        The part of shared memory that was asked for, at the end: uint8.
+    memory : ndarray or None
+        The part of global memory that was asked for, at the end: uint8.
+    trace : Trace or None
 
     and those of every run.
     """
@@ -157,46 +170,6 @@ class _MemoryRun(_Run):
     flips: list
     violations: tuple
     late: tuple
-
-    @classmethod
-    def collect(cls, statuses, logs, commands, **others):
-        """The same; ``commands`` are the rows of the script, whose tags are all different."""
-        return super().collect(
-            statuses,
-            logs,
-            commands=_command_stamps(logs, [COMMAND.unpack(row["item"])["tag"] for row in commands]),
-            flips=list(zip(logs.cycles("flips").tolist(), logs.field("flips").tolist(), strict=True)),
-            violations=tuple(Rule.decode(statuses["violations"])),
-            late=tuple(Wait.decode(statuses["late"])),
-            **others,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class TmauRun(_MemoryRun):
-    """What came out of one run of a ``TmauSession``.
-
-    Attributes
-    ----------
-    finished, cycles, barriers, registers, irq, commands, flips, violations, late
-        As of every run of a session with a TMAU.
-    reads : ndarray
-        Consumer reads that were answered: uint8, reads × 8 lanes × 16 bytes.
-    read_cycles : ndarray
-        Cycle of each answer.
-    data_requests, data_beats, descriptor_requests, descriptor_beats, reducer_requests, reducer_beats : int
-        Read bursts accepted and bus words received.
-    write_requests, write_beats : int
-        Write bursts accepted and bus words written.
-    shared : ndarray or None
-        The part of shared memory that was asked for, at the end.
-    memory : ndarray or None
-        The part of global memory that was asked for, at the end.
-    trace : Trace or None
-    """
-
-    reads: np.ndarray
-    read_cycles: np.ndarray
     data_requests: int
     data_beats: int
     descriptor_requests: int
@@ -210,20 +183,25 @@ class TmauRun(_MemoryRun):
     trace: Trace | None
 
     @classmethod
-    def collect(cls, statuses, logs, commands, *, shared, memory, trace):
-        """The same; ``shared`` and ``memory`` are attributes, ``trace`` is whether there is one."""
+    def collect(cls, statuses, logs, commands, *, shared, memory, trace, **others):
+        """The same; ``commands`` are the rows of the script, whose tags are all different.
+
+        ``shared`` and ``memory`` are attributes, ``trace`` is whether there is one.
+        """
         return super().collect(
             statuses,
             logs,
-            commands,
-            reads=np.ascontiguousarray(logs.field("reads")).reshape(-1, BANKS, CHUNK_BYTES),
-            read_cycles=logs.cycles("reads"),
+            commands=_command_stamps(logs, [COMMAND.unpack(row["item"])["tag"] for row in commands]),
+            flips=list(zip(logs.cycles("flips").tolist(), logs.field("flips").tolist(), strict=True)),
+            violations=tuple(Rule.decode(statuses["violations"])),
+            late=tuple(Wait.decode(statuses["late"])),
             **{name: statuses[name] for kind in READ_IDS for name in (f"{kind}_requests", f"{kind}_beats")},
             write_requests=statuses["write_requests_count"],
             write_beats=statuses["write_beats_count"],
             shared=shared,
             memory=memory,
             trace=_trace(logs) if trace else None,
+            **others,
         )
 
     @property
@@ -253,8 +231,38 @@ class TmauRun(_MemoryRun):
         later = cycles[cycles >= accepted]
         return int(later[0]) - accepted if len(later) else None
 
+    def _facts(self):
+        yield f"{len(self.commands)} commands in {self.span} cycles"
+        yield f"{self.data_beats} bus words read, {self.write_beats} written"
+        if self.error:
+            yield f"error {self.error.name}"
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TmauRun(_MemoryRun):
+    """What came out of one run of a ``TmauSession``.
+
+    Attributes
+    ----------
+    reads : ndarray
+        Consumer reads that were answered: uint8, reads × 8 lanes × 16 bytes.
+    read_cycles : ndarray
+        Cycle of each answer.
+
+    and those of every run of a session with a TMAU: ``finished``, ``cycles``, ``commands``, ``shared`` and so on.
+    """
+
+    reads: np.ndarray
+    read_cycles: np.ndarray
+
+    @classmethod
+    def collect(cls, statuses, logs, commands, **others):
+        """The same."""
+        reads = np.ascontiguousarray(logs.field("reads")).reshape(-1, BANKS, CHUNK_BYTES)
+        return super().collect(statuses, logs, commands, reads=reads, read_cycles=logs.cycles("reads"), **others)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class PeRun(_Run):
     """What came out of one run of a ``PeSession``.
 
@@ -268,41 +276,54 @@ class PeRun(_Run):
         Of the instructions that had one, in program order; numbers count from the last reset.
     halts : int
         HALT instructions that were performed.
+    product : ndarray or None
+        The result of a golden ``Program``: int32, uint32 or float32.
     """
 
     span: int
     faults: list
     halts: int
+    product: np.ndarray | None = None
 
     @classmethod
     def collect(cls, statuses, logs):
-        """The same."""
+        """The same, without product."""
         issued, halted = logs.cycles("issued"), logs.cycles("halts")
         span = int(halted[-1] - issued[0]) if len(halted) else 0
         return super().collect(statuses, logs, span=span, faults=_faults(logs), halts=len(halted))
 
+    def _facts(self):
+        yield f"{self.halts} halts, {len(self.faults)} faults"
+        if self.product is not None:
+            yield f"product of shape {self.product.shape} and {self.product.dtype}"
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class CoreRun(_MemoryRun):
     """What came out of one run of a ``CoreSession``. Commands of the pager are not among its commands.
 
     Attributes
     ----------
-    finished, cycles, barriers, registers, irq, commands, flips, violations, late
-        As of every run of a session with a TMAU.
     faults : list of Fault
         As of a ``PeRun``.
     halts : list of int
         Cycles in which HALT instructions were performed.
+
+    and those of every run of a session with a TMAU: ``finished``, ``cycles``, ``commands``, ``shared`` and so on.
     """
 
     faults: list
     halts: list
 
     @classmethod
-    def collect(cls, statuses, logs, commands):
+    def collect(cls, statuses, logs, commands, **others):
         """The same."""
-        return super().collect(statuses, logs, commands, faults=_faults(logs), halts=logs.cycles("halts").tolist())
+        halts = logs.cycles("halts").tolist()
+        return super().collect(statuses, logs, commands, faults=_faults(logs), halts=halts, **others)
+
+    def _facts(self):
+        yield from super()._facts()
+        yield f"{len(self.halts)} halts, {len(self.faults)} faults"
 
 
 def _command_stamps(logs, tags):

@@ -1,26 +1,71 @@
-"""Rows of the harness's scripts, from what a user writes."""
+"""Rows of the harness's scripts, from what a user writes; every mistake is one sentence."""
 
-from tilewright.golden import command_word
-from tilewright.golden.spec import BANKS, CHUNK_BYTES
+from tilewright.golden import PeSizes, Program, command_word
+from tilewright.golden.arguments import integer, member, shown
+from tilewright.golden.spec import BANKS, CHUNK_BYTES, COMMAND, BarrierOp
 
-__all__ = ["AFTER_TABLES", "barrier_row", "command_row", "command_rows", "program_rows", "read_row", "register_row"]
+from .pe_program import PeProgram
 
-#: The order of the ports of :func:`program_rows`: a program begins when the tables are written.
-AFTER_TABLES = {"instructions": ("segments", "pages")}
+__all__ = [
+    "barrier_row",
+    "barrier_rows",
+    "command_row",
+    "command_rows",
+    "program_parts",
+    "program_rows",
+    "read_row",
+    "read_rows",
+    "register_address",
+    "register_row",
+    "register_rows",
+    "table_order",
+]
+
+_WORD_MAX = (1 << 32) - 1
+_COMMAND_MAX = (1 << COMMAND.bits) - 1
+_OPERATION_MAX = 7
+
+
+def program_parts(program, segments, pages, params):
+    """Instructions, segments, pages and shared memory of a program, or of a golden ``Program``, on PeParams.
+
+    Shared memory is None where the program is a sequence of words.
+    """
+    if isinstance(program, Program):
+        for name in PeSizes.__dataclass_fields__:
+            made, has = getattr(program.sizes, name), getattr(params, name)
+            if made != has:
+                raise ValueError(f"the program is made for {made} {name}, and the hardware has {has}: give it sizes")
+        if segments is not None or pages is not None:
+            raise ValueError("a Program brings its segments and pages: they must be left out")
+        whole = PeProgram.of_product(program)
+        return whole.words, whole.segments, whole.pages, whole.smem
+    return program, segments or {}, pages or {}, None
+
+
+def table_order(after):
+    """``after`` of a run with a program, which begins when the tables are written, unless it says otherwise."""
+    first = {"instructions": ("segments", "pages")}
+    return first if after is None else first | after if isinstance(after, dict) else after
 
 
 def program_rows(program, segments, pages):
-    """Rows of a program's ports: instructions as words, and words of segments and page entries by number, or None."""
-    tables = {"segments": segments or {}, "pages": pages or {}}
-    return {"instructions": [{"item": word} for word in program]} | {
-        port: [{"item": {"index": index, "word": word}} for index, word in words.items()]
-        for port, words in tables.items()
-    }
+    """Rows of a program's ports: instructions as words, and words of segments and page entries by number."""
+    rows = {"instructions": [{"item": integer("an instruction", word, 0)} for word in _listed("program", program)]}
+    for port, words in (("segments", segments), ("pages", pages)):
+        if not isinstance(words, dict):
+            raise TypeError(f"{port} must be a dictionary of words by their numbers, not {shown(words)}")
+        what = f"a number of {port}"
+        rows[port] = [
+            {"item": {"index": integer(what, index, 0), "word": integer(f"a word of {port}", word, 0)}}
+            for index, word in words.items()
+        ]
+    return rows
 
 
 def command_rows(commands):
     """Rows of commands; a dictionary without a tag gets its index as one."""
-    return [command_row(command, number) for number, command in enumerate(commands)]
+    return [command_row(command, number) for number, command in enumerate(_listed("commands", commands))]
 
 
 def command_row(command, number):
@@ -29,26 +74,73 @@ def command_row(command, number):
     In a dictionary, the tag is ``number`` if left out; ``wait`` may be there; an opcode of no operation has the fields
     of ``COMMAND``.
     """
-    if isinstance(command, int):
-        return {"item": command}
+    if not isinstance(command, dict):
+        return {"item": integer("a command that is no dictionary", command, 0, _COMMAND_MAX)}
     fields = {"opcode": 0, "tag": number} | command
     wait = fields.pop("wait", False)
     return {"item": command_word(**fields), "wait": wait}
 
 
+def read_rows(reads):
+    """Rows of reads of the consumer."""
+    return [read_row(lanes) for lanes in _listed("reads", reads)]
+
+
 def read_row(lanes):
     """A read of the consumer: up to eight byte addresses, None for a lane that does not read."""
-    if len(lanes) > BANKS or any(address is not None and address % CHUNK_BYTES for address in lanes):
+    addresses = [None if address is None else integer("an address of reads", address, 0)
+                 for address in _listed("an entry of reads", lanes)]  # fmt: skip
+    if len(addresses) > BANKS or any((address or 0) % CHUNK_BYTES for address in addresses):
         raise ValueError(f"a read has up to {BANKS} addresses that are multiples of {CHUNK_BYTES}, not {lanes!r}")
-    wanted = sum(1 << lane for lane, address in enumerate(lanes) if address is not None)
-    return {"item": {"lanes": wanted, "chunks": [(address or 0) // CHUNK_BYTES for address in lanes]}}
+    wanted = sum(1 << lane for lane, address in enumerate(addresses) if address is not None)
+    return {"item": {"lanes": wanted, "chunks": [(address or 0) // CHUNK_BYTES for address in addresses]}}
+
+
+def barrier_rows(barriers):
+    """Rows of operations on barriers."""
+    return [barrier_row(*_entries("barriers", operation, 2, 4)) for operation in _listed("barriers", barriers)]
 
 
 def barrier_row(op, address, value=0, retry=False):
-    """An operation on a barrier."""
-    return {"item": {"request": {"op": op, "address": address, "value": value}, "retry": retry}}
+    """An operation on a barrier, which may be one that does not exist, by number."""
+    op = member("the operation", BarrierOp, op) if isinstance(op, str) else integer("the operation", op, 0,
+                                                                                   _OPERATION_MAX)  # fmt: skip
+    request = {"op": op, "address": integer("the barrier", address, 0), "value": integer("the value", value, 0)}
+    return {"item": {"request": request, "retry": bool(retry)}}
+
+
+def register_rows(registers, address, most):
+    """Rows of accesses to registers; ``address`` gives that of a register from all but the word, one entry or more."""
+    rows = []
+    for access in _listed("registers", registers):
+        *where, word = access = _entries("registers", access, most - 1, most)
+        rows.append(register_row(address(*where), word) if len(access) == most else register_row(address(*access)))
+    return rows
+
+
+def register_address(table, name):
+    """Byte address of the register ``name`` of a table, which may be the address itself."""
+    if not isinstance(name, str):
+        return integer("a register that is no name", name, 0, _WORD_MAX)
+    offsets = {register.name: register.offset for register in table}
+    if name not in offsets:
+        raise ValueError(f"there is no register {name!r}")
+    return offsets[name]
 
 
 def register_row(address, *word):
     """A read of a register, or a write of one word."""
-    return {"item": {"address": address, "write": len(word), "data": word[0] if word else 0, "strobe": 0b1111}}
+    data = integer("the word of a register", word[0], 0, _WORD_MAX) if word else 0
+    return {"item": {"address": address, "write": len(word), "data": data, "strobe": 0b1111}}
+
+
+def _listed(name, value):
+    if isinstance(value, str | bytes | dict) or not hasattr(value, "__iter__"):
+        raise TypeError(f"{name} must be a list, not {shown(value)}")
+    return value
+
+
+def _entries(name, value, least, most):
+    if not isinstance(value, list | tuple) or not least <= len(value) <= most:
+        raise TypeError(f"{name} must be tuples of {least} to {most} entries, not {shown(value)}")
+    return value

@@ -1,15 +1,17 @@
 """A TMAU that runs in a simulator: numpy arrays in, numpy arrays and cycles out."""
 
+from functools import partial
+
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.subsystem import TmauSubsystem
 
 from ..harness.harness import Harness
 from ..harness.records import tmau_records
-from .base import chosen, probability
 from .memory import MemorySession, model_words
+from .options import chosen, probability
 from .run import TmauRun
-from .scripts import barrier_row, command_rows, read_row, register_row
+from .scripts import barrier_rows, command_rows, read_rows, register_address, register_rows
 
 __all__ = ["TmauSession"]
 
@@ -81,10 +83,6 @@ class TmauSession(MemorySession):
             self.simulation.controls["answer_stall"] = probability(answer_stall)
         super().configure(**surroundings)
 
-    def load(self, tmap, coords, smem=0, **options):
-        """Loads one box. Options are those of :meth:`run`; ``shared`` of the result is all of shared memory."""
-        return self.run([self.command(tmap, coords, smem)], **{"shared": True} | options)
-
     def run(self, commands=(), *, reads=(), barriers=(), registers=(), after=None, limit=None, drain=0, shared=None,
             memory=None, trace=False):  # fmt: skip
         """Issues what is given, each port by itself and back to back, and returns when all of it is complete.
@@ -93,11 +91,13 @@ class TmauSession(MemorySession):
         ----------
         commands : sequence of dict or int
             Fields of any of the formats in ``golden.spec.FORMATS``, as :meth:`command` makes those of a tensor; or
-            packed words, which are issued as they are. Dictionaries without a tag get their index.
+            packed words, which are issued as they are. Dictionaries without a tag get their index. Enumerations by
+            name or member. What the hardware refuses is in the result, and no exception.
         reads : sequence of sequences
             Of the consumer: byte addresses, multiples of 16, one a lane; None for a lane that does not read.
         barriers : sequence of tuples
-            ``BarrierOp``, address, value; and True to repeat it until it is done.
+            Operation (``"init"``, ``"arrive"``, ``"expect_tx"``, ``"complete_tx"``, ``"try_wait"``), address, value;
+            and True to repeat it until it is done.
         registers : sequence of tuples
             Name or byte address of a register to read; or that, and the word to write.
         after : dict of str to sequence of str
@@ -106,59 +106,40 @@ class TmauSession(MemorySession):
             Stop after so many cycles, wherever things are; the next run then begins with a reset.
         drain : int
             Cycles to go on at the end.
-        shared : bool or (int, int) or None
-            Return all of shared memory, or so many bytes from an address on.
-        memory : (int, int) or None
-            Return so many bytes of global memory from an address on.
+        shared, memory : bool or (int, int) or None
+            Return all of shared or global memory, or so many bytes from an address on: address, bytes.
         trace : bool
             Return all that passed on the bus; at most 16384 requests and 65536 beats of either direction.
 
         Returns
         -------
         TmauRun
+            ``cycles`` and ``span``; of each command when it was accepted, when it was done, and its error; the
+            answers of reads, barriers and registers; ``shared`` and ``memory`` as asked for; what was on the bus.
 
         Raises
         ------
         SimulationError
             If there is no limit, and something is not complete in time.
+        TypeError, ValueError, IndexError
+            If an argument is wrong; then nothing was issued.
         """
         scripts = {
             "commands": command_rows(commands),
-            "reads": [read_row(lanes) for lanes in reads],
-            "barriers": [barrier_row(*operation) for operation in barriers],
-            "registers": [register_row(_offset(name), *word) for name, *word in registers],
+            "reads": read_rows(reads),
+            "barriers": barrier_rows(barriers),
+            "registers": register_rows(registers, partial(register_address, TMAU_REGISTERS), 2),
         }
-        window = (0, len(self.shared_memory)) if shared is True else shared or (0, 0)
-        dump = self.shared_memory.windows(*window) if window[1] else {}
-        if memory:
-            dump |= self.global_memory.windows(*memory)
-        statuses, logs, arrays = self._run(scripts, after=after, limit=limit, drain=drain, trace=trace, dump=dump)
-        return TmauRun.collect(
-            statuses,
-            logs,
-            scripts["commands"],
-            shared=self.shared_memory.assemble(arrays, *window) if window[1] else None,
-            memory=self.global_memory.assemble(arrays, *memory) if memory else None,
-            trace=trace,
-        )
+        return self._collect(TmauRun, scripts, shared, memory, trace, after=after, limit=limit, drain=drain)
 
     def read_register(self, name):
-        """Value of the register called ``name``, or at that byte address."""
-        return self.run(registers=[(_offset(name),)]).registers[0].data
+        """Value of the register called ``name``, or at that byte address, as an int."""
+        return self.run(registers=[(name,)]).registers[0].data
 
     def write_register(self, name, word):
-        """Writes the register called ``name``, or at that byte address."""
-        self.run(registers=[(_offset(name), word)])
+        """Writes the register called ``name``, or at that byte address; returns nothing."""
+        self.run(registers=[(name, word)])
 
     def registers(self):
         """Values of all registers that the hardware shows, by name: parameters, status, error record, counters."""
         return self._values(TMAU_REGISTERS)
-
-
-def _offset(name):
-    if isinstance(name, int):
-        return name
-    offsets = {register.name: register.offset for register in TMAU_REGISTERS}
-    if name not in offsets:
-        raise ValueError(f"there is no register {name!r}")
-    return offsets[name]

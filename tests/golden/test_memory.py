@@ -81,3 +81,26 @@ def test_mix_follows_its_formula():
 def test_fill_and_hex():
     assert fill_pattern(3, 205).tolist() == [205, 205, 205]
     assert hex_pattern(4, "0a FF").tolist() == [10, 255, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "call", "sentence"),
+    [
+        (ValueError, lambda: GlobalMemory(-1), "bytes of global memory must be 0 or more, not -1"),
+        (TypeError, lambda: GlobalMemory(1.5), "bytes of global memory must be an integer, not 1.5"),
+        (ValueError, lambda: GlobalMemory(16).read(0, -10), "count must be 0 or more, not -10"),
+        (TypeError, lambda: GlobalMemory(16).read("0", 1), "address must be an integer, not '0'"),
+        (ValueError, lambda: Memory(16, base=-16), "base of memory must be 0 or more, not -16"),
+        (TypeError, lambda: GlobalMemory(16).place([1, 2]),
+         "data must be bytes or a numpy array of numbers, not [1, 2]"),
+        (ValueError, lambda: GlobalMemory(16).place(b"", align=0), "align must be 1 or more, not 0"),
+    ],
+)  # fmt: skip
+def test_what_is_no_memory_is_one_sentence(kind, call, sentence):
+    with pytest.raises(kind) as caught:
+        call()
+    assert str(caught.value) == sentence
+
+
+def test_a_memory_says_what_it_is():
+    assert repr(Memory(16, "shared memory", base=128)) == "Memory(16 bytes of shared memory from 0x80 on)"

@@ -268,3 +268,27 @@ def test_a_refused_barrier_operation_is_in_the_record_of_the_tmau(session):
 def test_mistakes():
     with pytest.raises(ValueError, match=r"^the preset must be one of unit, ecp5, default, full, not 'tiny'$"):
         CoreSession("tiny")
+
+
+def test_calls_of_the_golden_model(session):
+    """A core takes what a session of the access unit takes, and a ``Program`` as a processing engine does."""
+    photo = np.random.default_rng(SEED).integers(0, 256, (8, 8, 16), np.uint8)
+    tmap = golden.TensorMap.tiled(photo, box=(16, 4, 4))
+    run = session.load(tmap, (0, -1, 2), 128)
+    assert (run.shared[128 : 128 + 256] == golden.load(tmap, (0, -1, 2))).all()
+    stored = session.store(tmap, (0, 0, 0), 128, memory=(session.bind(tmap).address, photo.size))
+    assert (stored.memory == golden.store(tmap, (0, 0, 0), run.shared, golden.Memory(photo.tobytes()), 128).data).all()
+    with pytest.raises(golden.CommandError, match=r"^offsets must be zero in tile mode, not \(1, 0, 0\)$"):
+        session.load(tmap, (0, 0, 0), offsets=(1,))
+
+    a, b = np.arange(12, dtype=np.int8).reshape(3, 4), np.arange(8, dtype=np.int8).reshape(4, 2)
+    size = len(session.shared_memory)
+    program = golden.gemm_program(a, b, "s8s8", sizes=session.params.pe, size_bytes=size)
+    run = watched(session.run(program=program, shared=True))
+    assert (program.product(run.shared) == a.astype(np.int32) @ b.astype(np.int32)).all()
+    assert repr(run).endswith("; 1 halts, 0 faults")
+    assert session.registers("pe")["id"] == PE_ID_VALUE
+    session.write_register("pe", "irq_enable", 2)
+    assert session.read_register("pe", "irq_enable") == 2
+    with pytest.raises(ValueError, match=r"^the engine must be one of tmau, pe, not 'gpu'$"):
+        session.read_register("gpu", "id")

@@ -119,7 +119,7 @@ def test_barrier_and_order_of_ports(session):
 
 def test_refused_commands_leave_everything(session):
     tmap = TensorMap.tiled(PHOTO, box=(16, 4, 4))
-    bad = [session.command(tmap, (0, 0, 0), smem=64), {"opcode": 15, "tag": 77}]
+    bad = [session.command(tmap, (0, 0, 0), address=64), {"opcode": 15, "tag": 77}]
     run = _watched(session.run([*bad, {"opcode": Opcode.INVALIDATE_ALL}], shared=True, drain=50))
     assert [(stamp.tag, stamp.error) for stamp in run.commands] == [
         (0, Error.SMEM_ALIGNMENT),

@@ -293,3 +293,43 @@ def test_only_arrays_of_known_types_make_maps():
         TensorMap.tiled(np.zeros(16, np.complex64), box=(16,))
     with pytest.raises(TypeError, match=r"^array must have a type that an element stands for, not >u4$"):
         TensorMap.tiled(np.zeros(16, ">u4"), box=(16,))
+
+
+def test_an_im2col_map_of_an_array_and_of_a_shape():
+    activations = np.zeros((2, 8, 9, 16), np.float16)
+    options = {"pixels": 128, "lower": (-1, -1), "upper": (-1, 0)}
+    written = TensorMap(
+        element="f16", size=(16, 9, 8, 2), stride=(32, 288, 2304), mode="im2col", channels=16, **options
+    )
+    assert TensorMap.im2col(activations, **options) == written
+    assert TensorMap.im2col(activations.shape, element="f16", **options) == written
+    part = TensorMap.im2col(activations, channels=8, traversal=(1, 2, 2, 1), swizzle="32B", **options)
+    assert (part.channels, part.traversal, part.swizzle.span) == (8, (1, 2, 2, 1), 32)
+    assert part.array is activations
+
+
+def test_an_im2col_map_of_something_else():
+    with pytest.raises(ValueError, match=r"^element must be given for the shape \(2, 8, 8, 16\), which has no type$"):
+        TensorMap.im2col((2, 8, 8, 16), pixels=1, lower=(0, 0), upper=(0, 0))
+    with pytest.raises(TypeError, match=r"^array must be a numpy array, not list$"):
+        TensorMap.im2col([1], pixels=1, lower=(0, 0), upper=(0, 0))
+    with pytest.raises(ValueError, match=r"^lower must have 2 entries for rank 4 in im2col mode, not 1$"):
+        TensorMap.im2col((2, 8, 8, 16), element="u8", pixels=1, lower=(0,), upper=(0, 0))
+
+
+def test_an_empty_array_is_no_tensor():
+    with pytest.raises(ValueError, match=r"^array must not be empty, with shape \(0, 4\)$"):
+        TensorMap.tiled(np.zeros((0, 4), np.uint8), box=(4, 1))
+
+
+@pytest.mark.parametrize(
+    "tmap",
+    [
+        TensorMap(**TILE | {"swizzle": "128b", "fill": {"constant": 7}, "traversal": (1, 2), "unaligned": True}),
+        TensorMap(**INTERLEAVED),
+        TensorMap.im2col((2, 8, 8, 16), element="u8", pixels=9, lower=(0, 0), upper=(0, 0), address=4096),
+    ],
+)
+def test_what_a_map_says_of_itself_makes_it_again(tmap):
+    assert eval(repr(tmap), {"TensorMap": TensorMap}) == tmap
+    assert repr(tmap).startswith(f"TensorMap(element='{tmap.element.name.lower()}', size=")

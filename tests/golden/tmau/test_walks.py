@@ -116,7 +116,7 @@ def random_case(rng, *, store=False):
         coords[d] = rng.randint(lower[k], size[d] + upper[k] - 1)
     channels = SLICES[interleave] // e if interleave != "none" else row
     case |= {"mode": "im2col", "lower": lower, "upper": upper, "channels": channels, "pixels": rng.randint(1, 40)}
-    return case, coords, (0, 0, 0) if store else tuple(rng.randint(0, 3) for _ in range(3))
+    return case, coords, (0, 0, 0) if store else tuple(rng.randint(0, 3) for _ in spatial)
 
 
 def test_random_loads_match_the_naive_model():
@@ -204,15 +204,12 @@ def test_taps_of_im2col_loads_make_a_convolution(stride, pad, dilation, taps):
     image = rng.integers(-9, 9, (3, 9, 9, 16), dtype=np.int8)
     kernel = rng.integers(-9, 9, (5, 16, taps, taps), dtype=np.int8)
     expected = direct_convolution(image, kernel, stride, pad, dilation)
-    tmap = TensorMap(
-        element="s8", size=image.shape[::-1], stride=image.strides[2::-1], mode="im2col", channels=16,
-        pixels=math.prod(expected.shape[:3]), lower=(-pad[0],) * 2, upper=(pad[1] - (taps - 1) * dilation,) * 2,
-        traversal=(1, stride, stride, 1),
+    tmap = TensorMap.im2col(
+        image, pixels=math.prod(expected.shape[:3]), lower=(-pad[0],) * 2,
+        upper=(pad[1] - (taps - 1) * dilation,) * 2, traversal=(1, stride, stride, 1),
     )  # fmt: skip
     result = np.zeros((tmap.pixels, len(kernel)), np.int64)
     for kh, kw in product(range(taps), range(taps)):
-        pixels = golden.load(
-            tmap, (0, -pad[0], -pad[0], 0), Memory(image.tobytes()), offsets=(kw * dilation, kh * dilation)
-        )
+        pixels = golden.load(tmap, (0, -pad[0], -pad[0], 0), offsets=(kw * dilation, kh * dilation))
         result += pixels.view(np.int8).reshape(-1, 16).astype(np.int64) @ kernel[:, :, kh, kw].T.astype(np.int64)
     assert (result.reshape(expected.shape) == expected).all()

@@ -35,7 +35,7 @@ def test_the_record_is_of_the_first_instruction_in_program_order(session):
     for program in random_programs(SEED, PE_PRESETS["unit"], 40):
         golden = run_on_golden(program)
         run_on_session(program, session)
-        values = session.counters()
+        values = session.registers()
         first = golden.faults[0] if golden.faults else None
         assert values["error_count"] == len(golden.faults)
         if first:

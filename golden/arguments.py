@@ -1,0 +1,66 @@
+"""What callers hand in, checked where it comes in: one sentence with the offending value. Sessions check by it too."""
+
+import operator
+
+import numpy as np
+
+from .spec.fields import names
+
+__all__ = ["array", "integer", "integers", "member", "shown"]
+
+_LONGEST = 60  # characters of a value in a sentence
+
+
+def shown(value):
+    """``value`` in a sentence: of an array its shape and type, of anything else that is long its beginning."""
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} and {value.dtype}"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def integer(name, value, low=None, high=None, *, what="an integer"):
+    """``value`` as an int; TypeError if it is none, ValueError if it is not ``low`` to ``high``, both inclusive."""
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be {what}, not {shown(value)}") from None
+    if (low is not None and number < low) or (high is not None and number > high):
+        wanted = f"{low} or more" if high is None else f"{low} to {high}"
+        raise ValueError(f"{name} must be {wanted}, not {number}")
+    return number
+
+
+def integers(name, value):
+    """``value``, a list, tuple or array of integers, as a tuple of int; TypeError if it is none."""
+    if not isinstance(value, (list, tuple, np.ndarray, range)) or (isinstance(value, np.ndarray) and not value.ndim):
+        raise TypeError(f"{name} must be a list or tuple, not {shown(value)}")
+    return tuple(integer(name, entry, what="made of integers") for entry in value)
+
+
+def member(name, enum, value, also=None):
+    """``value`` as a member of ``enum``: itself, its number, or its name, in any case; ValueError if it is none.
+
+    ``also`` are further names of members.
+    """
+    if isinstance(value, str):
+        known = names(enum)
+        by_name = {key.lower(): found for key, found in (known | (also or {})).items()}
+        if value.lower() in by_name:
+            return by_name[value.lower()]
+        raise ValueError(f"{name} must be one of {', '.join(known)}, not {value!r}")
+    number = integer(name, value)
+    if number not in set(enum):
+        raise ValueError(f"{name} must be one of {', '.join(names(enum))}, not {value!r}")
+    return enum(number)
+
+
+def array(name, value):
+    """``value``, an array that is not empty; TypeError or ValueError otherwise."""
+    if not isinstance(value, np.ndarray):
+        raise TypeError(f"{name} must be a numpy array, not {shown(value)}")
+    if not value.size:
+        raise ValueError(f"{name} must not be empty, with shape {value.shape}")
+    return value
