@@ -4,6 +4,7 @@ from amaranth import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
+from ..bus.address_map import address_map, map_addr_width
 from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
 from ..bus.commands import command_layout
 from ..lib.arbiter import StreamArbiter
@@ -11,6 +12,7 @@ from ..lib.join import bundle, join
 from ..pe.pager import PAGER_TAG
 from ..pe.signatures import ProcessorSignature
 from ..pe.subsystem import connect_shared_memory
+from ..pe.top import PE_REGISTER_ADDR_WIDTH
 from ..pe.unit import PeUnit
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout
 from ..smem.signatures import BarrierEventSignature
@@ -32,8 +34,7 @@ class Core(wiring.Component):
     Members
     -------
     s_axil : In(Axi4LiteSignature)
-        Registers of the TMAU from address 0 on, those of the processing engine from ``pe_address`` on; shared memory
-        from ``window_address`` on.
+        Registers of both engines and shared memory, at ``regions``.
     barriers : In(stream of BarrierRequestLayout)
         Barrier operations of processors.
     barrier_results : Out(stream of BarrierResultLayout)
@@ -45,21 +46,20 @@ class Core(wiring.Component):
 
     Attributes
     ----------
-    pe_address, window_address : int
-        First byte addresses on ``s_axil``; that of shared memory is above all registers, and aligned to its size.
+    regions : dict of str to Region
+        What lies where on ``s_axil``: ``tmau`` and ``pe``, the registers of both, and ``smem``, shared memory.
     """
 
     def __init__(self, params):
         self.params = params
-        self.pe_address = 1 << REGISTER_ADDR_WIDTH
-        self._window_bit = max(REGISTER_ADDR_WIDTH + 1, params.smem.addr_width)
-        self.window_address = 1 << self._window_bit
+        widths = {"tmau": REGISTER_ADDR_WIDTH, "pe": PE_REGISTER_ADDR_WIDTH, "smem": params.smem.addr_width}
+        self.regions = address_map(**widths)
         self.smem = SharedMemory(params.smem, stores=True)
         super().__init__(
             tmau_members(params.tmau)
             | dict(ProcessorSignature(params.pe).members)
             | {
-                "s_axil": In(Axi4LiteSignature(self._window_bit + 1)),
+                "s_axil": In(Axi4LiteSignature(map_addr_width(self.regions))),
                 "barriers": In(stream.Signature(BarrierRequestLayout(params.smem))),
                 "barrier_results": Out(stream.Signature(BarrierResultLayout())),
                 "flip": Out(BarrierEventSignature(params.smem)),
@@ -72,8 +72,7 @@ class Core(wiring.Component):
         m.submodules.pe = pe = PeUnit(self.params.pe)
         m.submodules.smem = smem = self.smem
         self._connect_commands(m, tmau, pe)
-        engines = (tmau.accesses, (self._window_bit, smem.host), (REGISTER_ADDR_WIDTH, pe.accesses))
-        serve_registers(m, self.s_axil, *engines)
+        serve_registers(m, self.s_axil, self.regions, tmau=tmau.accesses, pe=pe.accesses, smem=smem.host)
 
         join(m, tmau=tmau.m_axi, m_axi=flipped(self.m_axi))
         join(m, tmau=tmau.smem, smem=smem.mover)

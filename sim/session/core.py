@@ -53,7 +53,7 @@ class CoreSession(MemorySession):
         )  # fmt: skip
         self._addresses = {
             "tmau": {register.name: register.offset for register in TMAU_REGISTERS},
-            "pe": {register.name: core.pe_address + register.offset for register in PE_REGISTERS},
+            "pe": {register.name: core.regions["pe"].base + register.offset for register in PE_REGISTERS},
         }
 
     def run(self, commands=(), *, program=(), segments=None, pages=None, barriers=(), registers=(), after=None,
