@@ -29,8 +29,8 @@ sim: $(READY) ## run the workloads on the RTL and compare every byte [PRESET= SI
 test: lint ## lint, golden checks, unit tests, formal proofs, cocotb tests [T=path LONG=1]
 	@$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(LONG),,-m "not long") $(T)
 
-verilog: $(READY) ## write Verilog [PRESET= OUT=folder]
-	@$(TILEWRIGHT) verilog $(preset) $(if $(OUT),--out $(OUT))
+verilog: $(READY) ## write Verilog, and files for other tools [PRESET= TOP= NAME=prefix OUT=folder]
+	@$(TILEWRIGHT) verilog $(preset) $(if $(TOP),--top $(TOP)) $(if $(NAME),--name $(NAME)) $(if $(OUT),--out "$(OUT)")
 
 bench: $(READY) ## measure every speed figure, beside its limit [PRESET= SIM=icarus ENGINE=tmau]
 	@$(TILEWRIGHT) bench $(preset) $(sim) $(if $(ENGINE),--engine $(ENGINE))

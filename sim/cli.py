@@ -21,7 +21,7 @@ COMMANDS = {
     "docs": ("tilewright.sim.dev.docs", "build the documentation"),
     "header": ("tilewright.sim.dev.header", "write the C header for drivers"),
     "mutate": ("tilewright.sim.dev.mutate", "count which small changes of the hardware tests and proofs notice"),
-    "verilog": ("tilewright.sim.hdl.export", "write the Verilog of the TMAU and of the processing engine"),
+    "verilog": ("tilewright.sim.package.command", "write the Verilog of the TMAU and of the processing engine"),
     "replay": ("tilewright.sim.replay.command", "run the cases of a file and compare with what they expect"),
     "silicon": ("tilewright.sim.silicon.command", "capture, ask and time a GPU's own tensor mover"),
     "sim": ("tilewright.sim.workloads.command", "run the workloads on the RTL and compare every byte"),

@@ -29,18 +29,25 @@ class Axi4LiteSignature(Port):
     Members
     -------
     awaddr, araddr : Out(addr_width)
+        Byte address; the two lowest bits are ignored.
     awprot, arprot : Out(3)
+        Ignored.
     wdata : Out(32)
+        What is to be written.
     wstrb : Out(4)
         One bit a byte of ``wdata``.
     awvalid, wvalid, arvalid : Out(1)
         Offered; it and what belongs to it hold until the subordinate's ready.
     awready, wready, arready : In(1)
+        Taken.
     rdata : In(32)
+        What was read.
     bresp, rresp : In(Response)
+        OKAY, or SLVERR if the access was refused.
     bvalid, rvalid : In(1)
         Answers; they hold until the manager's ready.
     bready, rready : Out(1)
+        The answer is taken.
     """
 
     def __init__(self, addr_width):

@@ -38,6 +38,7 @@ class Core(wiring.Component):
     barriers : In(stream of BarrierRequestLayout)
         Barrier operations of processors.
     barrier_results : Out(stream of BarrierResultLayout)
+        What became of them, one answer for each, in order.
     flip : Out(BarrierEventSignature(params.smem))
         A barrier's phase is complete.
     **tmau_members(params.tmau)

@@ -27,8 +27,9 @@ class PeSubsystem(wiring.Component):
     barriers : In(stream of BarrierRequestLayout)
         Barrier operations of processors.
     barrier_results : Out(stream of BarrierResultLayout)
+        What became of them, one answer for each, in order.
     irq : Out(1)
-        Level.
+        Interrupt, a level: a bit is set in both ``irq_status`` and ``irq_enable``.
     **ProcessorSignature(params).members
 
     Attributes

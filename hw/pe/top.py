@@ -31,10 +31,13 @@ class Pe(wiring.Component):
     s_axil : In(Axi4LiteSignature(PE_REGISTER_ADDR_WIDTH))
         Registers, at the offsets of ``golden.spec.pe.registers``.
     smem : Out(SharedMemorySignature)
+        The shared memory outside.
     irq : Out(1)
+        Interrupt, a level: a bit is set in both ``irq_status`` and ``irq_enable``.
     page_moves : Out(stream of command_layout())
+        Commands that move pages, for a TMAU; their tags are 0x8000 plus the page entry.
     page_moved : In(MoveDoneLayout)
-        As of ``PeUnit``.
+        What the TMAU has completed.
     **ProcessorSignature(params).members
 
     Attributes

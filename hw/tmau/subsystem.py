@@ -24,11 +24,13 @@ class TmauSubsystem(wiring.Component):
     s_axil : In(Axi4LiteSignature)
         Registers and shared memory, at ``regions``.
     reads : In(stream of ReadLayout)
+        Reads of the consumer: eight chunks of shared memory a cycle, from anywhere.
     read_data : Out(stream of read_data_layout())
-        The consumer: eight chunks of shared memory a cycle, from anywhere.
+        The chunks, one answer for each read, in order.
     barriers : In(stream of BarrierRequestLayout)
-    barrier_results : Out(stream of BarrierResultLayout)
         Barrier operations of processors.
+    barrier_results : Out(stream of BarrierResultLayout)
+        What became of them, one answer for each, in order.
     flip : Out(BarrierEventSignature(params.smem))
         A barrier's phase is complete.
     **processor_members(params)

@@ -19,12 +19,14 @@ REGISTER_ADDR_WIDTH = 12
 class Tmau(wiring.Component):
     """Data path and registers behind AXI4-Lite; connections only.
 
+    A shared memory outside takes a line a cycle from ``smem.writes`` and hands out a line a cycle on ``smem.fetch``,
+    takes the bytes of each transfer that names a barrier from ``smem.landed``, and reports what its barriers refused
+    and how often its banks conflicted.
+
     Members
     -------
     smem : Out(MoverSignature(params.smem))
-        A shared memory outside takes a line a cycle from ``writes`` and hands out a line a cycle on ``fetch``, takes
-        the bytes of each transfer that names a barrier from ``landed``, and reports what its barriers refused and how
-        often its banks conflicted.
+        The shared memory outside.
     s_axil : In(Axi4LiteSignature)
         Registers, at the offsets of ``golden.spec.tmau.registers``.
     **processor_members(params)

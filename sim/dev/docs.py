@@ -4,8 +4,6 @@ import logging
 import shutil
 from pathlib import Path
 
-from tilewright.hw.tmau.params import TMAU_PRESETS
-
 from ..usage import UsageError
 from .pages import generated_pages
 
@@ -14,17 +12,16 @@ __all__ = ["build_docs", "configure", "run"]
 
 def configure(parser):
     """Arguments of ``tilewright docs``."""
-    parser.add_argument("--preset", default="default", choices=TMAU_PRESETS, help="of the port lists (%(default)s)")
     parser.add_argument("--out", type=Path, default=Path("build/docs"), help="folder to build in (%(default)s)")
 
 
 def run(args):
     """Builds the site and says where it is."""
-    print(build_docs(args.out, args.preset) / "index.html")
+    print(build_docs(args.out) / "index.html")
     return 0
 
 
-def build_docs(out="build/docs", preset="default", sources="docs"):
+def build_docs(out="build/docs", sources="docs"):
     """Builds the site from the pages in ``sources`` in ``out/site`` and returns that folder.
 
     Raises
@@ -42,7 +39,7 @@ def build_docs(out="build/docs", preset="default", sources="docs"):
 
     shutil.rmtree(pages, ignore_errors=True)
     shutil.copytree(sources, pages, ignore=shutil.ignore_patterns("mkdocs.yml"))
-    for name, text in generated_pages(preset).items():
+    for name, text in generated_pages().items():
         (pages / name).write_text(text, encoding="utf-8")
 
     logging.basicConfig(format="%(levelname)s: %(message)s")

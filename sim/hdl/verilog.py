@@ -20,6 +20,7 @@ PLATFORM = "verilog"
 
 # A plain ``write_verilog`` of Amaranth's RTLIL contains ``always @*``, with which Icarus Verilog may leave an output X
 # as long as its inputs never change; ``proc`` turns them all into assignments.
+_TIMESCALE = "`timescale 1ns/1ps\n"
 _SCRIPT = "read_rtlil {source}; proc; opt_clean; write_verilog -noattr {target}"
 
 # An ``initial`` block of assignments of zero to the words of one memory, from word 0 on.
@@ -55,7 +56,7 @@ def conventional_ports(component):
 
 
 def to_verilog(component, name):
-    """Verilog text of ``component``; of modules that are alike the first stands for all.
+    """Verilog text of ``component``, with a time scale; of modules that are alike the first stands for all.
 
     Parameters
     ----------
@@ -81,7 +82,8 @@ def to_verilog(component, name):
         source.write_text(text)
         run_yosys(folder, _SCRIPT.format(source=source.name, target=target.name), f"write Verilog of {name}")
         # The first line names the build of Yosys, which would make the same hardware look different elsewhere.
-        return share_modules(_fold_zeros(target.read_text().partition("\n")[2].lstrip("\n")))
+        text = _fold_zeros(target.read_text().partition("\n")[2].lstrip("\n"))
+    return _TIMESCALE + share_modules(text)
 
 
 def _fold_zeros(verilog):
