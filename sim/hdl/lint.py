@@ -29,7 +29,7 @@ WAIVED = {
 _OWN_STYLE = "Encountered `parallel_case' comment"
 _MEMORY_DROPPED = re.compile(r"Replacing memory \\(\S+) with list of registers. See \S+:(\d+)")
 _INITIAL = re.compile(r"^  initial begin.*?^  end\n", re.MULTILINE | re.DOTALL)
-_SHIFTED = re.compile(r"^  assign (\S+) = \d+'h[0-9a-f]+ >> .*$", re.MULTILINE)
+_SHIFTED = re.compile(r"^  assign (\S+) += ?\d+'h[0-9a-f]+ >> .*$", re.MULTILINE)
 _WARNING = re.compile(r"^%(?:Error|Warning)[^\n]*", re.MULTILINE)
 
 
@@ -50,7 +50,7 @@ def _shifted_constants(text):
     """Bits that are looked up in a constant: Verilator gets an OR of them wrong; see ``hw/lib/table.py``."""
     for module in text.split("endmodule"):
         for match in _SHIFTED.finditer(module):
-            if f"wire {match[1]};" in module:
+            if re.search(rf"wire {re.escape(match[1])} ?;", module):
                 yield f"Verilator may get wrong: {match[0].strip()}"
 
 

@@ -1,5 +1,6 @@
 """``tilewright verilog``: writes the Verilog of the tops, and beside each what tools of integrators read."""
 
+import importlib.metadata
 import os
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -8,8 +9,11 @@ from pathlib import Path
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..files import write_atomically
-from ..hdl.export import TOPS, module_name, top_verilog
+from ..hdl.export import TOPS, module_name, top_component, top_verilog
 from ..usage import UsageError
+from .fusesoc import core_file
+from .ipxact import component_file
+from .waivers import waivers
 
 __all__ = ["configure", "run"]
 
@@ -23,7 +27,7 @@ def configure(parser):
 
 
 def run(args):
-    """Runs the subcommand: ``tw_<preset>_<top>.v`` for each top, and the files beside it."""
+    """Runs the subcommand: ``tw_<preset>_<top>.v`` for each top, and beside it ``.vlt``, ``.core`` and ``.xml``."""
     if any(path.exists() and not path.is_dir() for path in (args.out, *args.out.parents)):
         raise UsageError(f"--out must name a folder, not {args.out}")
     tops = [args.top] if args.top else list(TOPS)
@@ -31,19 +35,32 @@ def run(args):
         names = {top: module_name(top, args.preset, args.name) for top in tops}
     except ValueError as error:
         raise UsageError(f"--name: {error}") from None
-    for name in names.values():
-        path = args.out / f"{name}.v"
+    for path in (args.out / f"{name}.{kind}" for name in names.values() for kind in ("v", "vlt", "core", "xml")):
         if path.is_dir():
             raise UsageError(f"{path} cannot be written: it is a folder")
     # All are made before the first is written.
-    for top, text in zip(tops, _texts(tops, args.preset, args.name), strict=True):
-        path = args.out / f"{names[top]}.v"
-        try:
-            write_atomically(path, text)
-        except OSError as error:
-            raise UsageError(f"{path} cannot be written: {error.strerror}") from None
-        print(f"wrote {path}: {len(text.splitlines())} lines, preset {args.preset}")
+    texts = _texts(tops, args.preset, args.name)
+    for top, text in zip(tops, texts, strict=True):
+        name = names[top]
+        for kind, contents in {"v": text, **_companions(top, args.preset, name)}.items():
+            path = args.out / f"{name}.{kind}"
+            try:
+                write_atomically(path, contents)
+            except OSError as error:
+                raise UsageError(f"{path} cannot be written: {error.strerror}") from None
+        print(f"wrote {args.out / name}.v: {len(text.splitlines())} lines, preset {args.preset}; .vlt, .core, .xml")
     return 0
+
+
+def _companions(top, preset, name):
+    """What lies beside the Verilog, by the kind of file."""
+    component, version = top_component(top, preset), importlib.metadata.version("tilewright")
+    description = f"Tilewright's {type(component).__name__}, preset {preset}"
+    return {
+        "vlt": waivers(name),
+        "core": core_file(name, description, version),
+        "xml": component_file(component, name, version),
+    }
 
 
 def _texts(tops, preset, prefix):

@@ -1,4 +1,4 @@
-"""Regions, and what registers read after reset. That the hardware agrees is in ``tests/integration/test_package.py``."""
+"""Regions, and what registers read after reset; the hardware is asked in ``tests/integration/test_package.py``."""
 
 from tilewright.sim.hdl.export import top_component
 from tilewright.sim.package.regions import regions_of
