@@ -20,12 +20,13 @@ PLATFORM = "verilog"
 
 _TIMESCALE = "`timescale 1ns/1ps\n"
 # A plain ``write_verilog`` of Amaranth's RTLIL contains ``always @*``, with which Icarus Verilog may leave an output X
-# as long as its inputs never change; ``proc`` turns them all into assignments. The passes after it make the text less
-# than half as long. ``splitnets`` parts a vector where its bits come from different places, which would look like loops
-# to Verilator; ``autoname`` calls what has no name after what it is connected to.
+# as long as its inputs never change; ``proc`` turns them all into assignments. The passes after it more than halve the
+# text, and nearly halve what Verilator makes of it: without ``pmuxtree`` each choice among several would be a function
+# with a case. ``splitnets`` parts a vector where its bits come from different places, which would look like loops to
+# Verilator; ``autoname`` calls what has no name after what it is connected to.
 _SCRIPT = """read_rtlil {source}; proc
 opt_expr; opt_merge; opt_muxtree; opt_reduce; opt_clean -purge
-splitnets -driver; opt_clean -purge; autoname
+pmuxtree; opt_expr; splitnets -driver; opt_clean -purge; autoname
 write_verilog -noattr {target}"""
 
 # An ``initial`` block of assignments of zero to the words of one memory, from word 0 on.
