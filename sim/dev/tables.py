@@ -21,6 +21,8 @@ __all__ = [
     "table",
 ]
 
+_CITATION = re.compile(r'docs/(\w+)\.md, "([^"]+)"')
+
 
 def table(head, rows):
     """A Markdown table: a list of headings, and rows of as many cells."""
@@ -30,8 +32,14 @@ def table(head, rows):
 
 
 def _code(text):
-    """``x`` of a docstring as `x` of Markdown."""
-    return text.replace("``", "`")
+    """``x`` of a docstring as `x` of Markdown, and what it cites as links."""
+    return _CITATION.sub(_link, text.replace("``", "`"))
+
+
+def _link(match):
+    page, section = match.groups()
+    anchor = re.sub(r"[^\w\s-]", "", section).strip().lower().replace(" ", "-")
+    return f"[{section}]({page}.md#{anchor})"
 
 
 def enum_table(enumeration):
