@@ -39,8 +39,8 @@ sim: $(SIMULATION) ## run workloads on the RTL and compare every byte [W=all or 
 test: lint ## lint, golden checks, unit tests, formal proofs, cocotb tests [T=path LONG=1]
 	@$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(LONG),,-m "not long") $(T)
 
-verilog: $(PLAIN) ## write Verilog [PRESET= OUT=folder]
-	@$(TILEWRIGHT) verilog $(preset) $(if $(OUT),--out "$(OUT)")
+verilog: $(PLAIN) ## write Verilog, and files for other tools [PRESET= TOP= NAME=prefix OUT=folder]
+	@$(TILEWRIGHT) verilog $(preset) $(if $(TOP),--top "$(TOP)") $(if $(NAME),--name "$(NAME)") $(if $(OUT),--out "$(OUT)")
 
 bench: $(SIMULATION) ## measure every speed figure, beside its limit [PRESET= SIM=icarus ENGINE=tmau]
 	@$(TILEWRIGHT) bench $(preset) $(sim) $(if $(ENGINE),--engine "$(ENGINE)")

@@ -39,7 +39,7 @@ COMMANDS = {
     "docs": Command("tilewright.sim.dev.docs", "build the documentation", "docs"),
     "header": Command("tilewright.sim.dev.header", "write the C header for drivers"),
     "mutate": Command("tilewright.sim.dev.mutate", "count which small changes tests and proofs notice", "dev"),
-    "verilog": Command("tilewright.sim.hdl.export", "write the Verilog of the TMAU and of the processing engine"),
+    "verilog": Command("tilewright.sim.package.command", "write the Verilog of the tops, and files for other tools"),
     "replay": Command("tilewright.sim.replay.command", "run the cases of a file and compare with what they expect"),
     "silicon": Command("tilewright.sim.silicon.command", "capture, ask and time a GPU's own tensor mover"),
     "sim": Command("tilewright.sim.workloads.command", "run the workloads on the RTL and compare every byte", "sim"),

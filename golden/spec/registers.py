@@ -35,7 +35,7 @@ class Register:
     fields : tuple of Field
         Bits in no field read as zero.
     reset : int
-        Value after reset, and for ever if it is a constant.
+        Value after reset, and for ever if it is a constant. That of ``params…`` is in the hardware.
     """
 
     name: str

@@ -172,14 +172,23 @@ class Axi4WriteSignature(_Axi4Signature):
     Members
     -------
     awid : Out(id_width)
+        Bursts of one ID are answered in order, those of different IDs in any order.
     awaddr : Out(addr_width)
+        Byte address of the first beat.
     awlen : Out(8)
-    awsize, awprot : Out(3)
+        Beats of the burst minus one.
+    awsize : Out(3)
+        Log2 of the bytes of a beat.
     awburst : Out(Burst)
+        How the address goes on.
+    awprot : Out(3)
+        Bit 0 privileged, bit 1 non-secure, bit 2 instruction.
     awcache : Out(4)
+        Bit 0 bufferable, bit 1 modifiable, bit 2 read-allocate, bit 3 write-allocate.
     awvalid : Out(1)
+        A burst is offered. It and the signals above hold until ``awready``.
     awready : In(1)
-        As the ``ar`` signals of :class:`Axi4ReadSignature`.
+        The burst is accepted.
     wdata : Out(data_width)
         A beat. Bursts' beats follow each other in the order of their requests, whose acceptance they need not await.
     wstrb : Out(data_width // 8)

@@ -29,18 +29,25 @@ class Axi4LiteSignature(Port):
     Members
     -------
     awaddr, araddr : Out(addr_width)
+        Byte address; the two lowest bits are ignored.
     awprot, arprot : Out(3)
+        Ignored.
     wdata : Out(32)
+        What is to be written.
     wstrb : Out(4)
         One bit a byte of ``wdata``.
     awvalid, wvalid, arvalid : Out(1)
         Offered; it and what belongs to it hold until the subordinate's ready.
     awready, wready, arready : In(1)
+        Taken.
     rdata : In(32)
+        What was read.
     bresp, rresp : In(Response)
+        OKAY, or SLVERR if the access was refused.
     bvalid, rvalid : In(1)
         Answers; they hold until the manager's ready.
     bready, rready : Out(1)
+        The answer is taken.
     """
 
     def __init__(self, addr_width):
@@ -239,7 +246,7 @@ class AccessSplit(wiring.Component):
         return m
 
 
-def serve_registers(m, axi, low, *higher):
+def serve_registers(m, axi, regions, **targets):
     """Puts targets of accesses behind an AXI4-Lite port.
 
     Parameters
@@ -248,17 +255,19 @@ def serve_registers(m, axi, low, *higher):
         Of a top.
     axi : interface
         The top's own port, of an :class:`Axi4LiteSignature`.
-    low : interface
-        The target from address 0 on.
-    *higher : (int, interface)
-        Bit of the address, highest first, and the target of addresses in which it is set, and none before it.
+    regions : dict of str to Region
+        From :func:`~tilewright.hw.bus.address_map.address_map`.
+    **targets : interface
+        What lies in each region, by its name.
     """
     m.submodules.bridge = bridge = Axi4LiteBridge(axi.signature.addr_width)
     join(m, axi=flipped(axi), bridge=bridge.axi)
     accesses = bridge.accesses
-    for bit, target in higher:
+    first, *higher = regions
+    for name in reversed(higher):
+        bit = regions[name].bit
         m.submodules[f"split_{bit}"] = split = AccessSplit(bit)
         join(m, accesses=accesses, split=split.accesses)
-        join(m, split=split.high, target=target)
+        join(m, split=split.high, target=targets[name])
         accesses = split.low
-    join(m, accesses=accesses, target=low)
+    join(m, accesses=accesses, target=targets[first])

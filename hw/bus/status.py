@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["ErrorRecord", "connect_status"]
+__all__ = ["ErrorRecord", "connect_status", "show_parameters"]
 
 
 class ErrorRecord(wiring.Component):
@@ -85,3 +85,9 @@ def connect_status(m, registers, errors, counted):
         m.d.sync += count.eq(Mux(registers.control.clear_counters, 0, count + increment))
         m.d.comb += getattr(registers, name).count.eq(count)
     return (registers.irq_status.as_value() & registers.irq_enable.as_value()).any()
+
+
+def show_parameters(m, registers, values):
+    """Shows values that never change in read-only registers: values of fields by name, by the register's name."""
+    for name, fields in values.items():
+        m.d.comb += [getattr(registers, name)[field].eq(value) for field, value in fields.items()]

@@ -1,6 +1,6 @@
 """One core of an accelerator: both engines around one shared memory."""
 
 from .params import CORE_PRESETS, CoreParams
-from .top import Core
+from .top import Core, core_regions
 
-__all__ = ["CORE_PRESETS", "Core", "CoreParams"]
+__all__ = ["CORE_PRESETS", "Core", "CoreParams", "core_regions"]

@@ -4,6 +4,7 @@ from amaranth import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
+from ..bus.address_map import address_map, map_addr_width
 from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
 from ..bus.commands import command_layout
 from ..lib.arbiter import StreamArbiter
@@ -11,6 +12,7 @@ from ..lib.join import bundle, join
 from ..pe.pager import PAGER_TAG
 from ..pe.signatures import ProcessorSignature
 from ..pe.subsystem import connect_shared_memory
+from ..pe.top import PE_REGISTER_ADDR_WIDTH
 from ..pe.unit import PeUnit
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout
 from ..smem.signatures import BarrierEventSignature
@@ -19,7 +21,13 @@ from ..tmau.top import REGISTER_ADDR_WIDTH
 from ..tmau.unit import TmauUnit
 from ..tmau.unit import processor_members as tmau_members
 
-__all__ = ["Core"]
+__all__ = ["Core", "core_regions"]
+
+
+def core_regions(params):
+    """What lies where on the AXI4-Lite port of a ``Core``; a dict of str to ``Region``."""
+    widths = {"tmau": REGISTER_ADDR_WIDTH, "pe": PE_REGISTER_ADDR_WIDTH, "smem": params.smem.addr_width}
+    return address_map(**widths)
 
 
 class Core(wiring.Component):
@@ -32,11 +40,11 @@ class Core(wiring.Component):
     Members
     -------
     s_axil : In(Axi4LiteSignature)
-        Registers of the TMAU from address 0 on, those of the processing engine from ``pe_address`` on; shared memory
-        from ``window_address`` on.
+        Registers of both engines and shared memory, at ``regions``.
     barriers : In(stream of BarrierRequestLayout)
         Barrier operations of processors.
     barrier_results : Out(stream of BarrierResultLayout)
+        What became of them, one answer for each, in order.
     flip : Out(BarrierEventSignature(params.smem))
         A barrier's phase is complete.
     **tmau_members(params.tmau)
@@ -45,21 +53,19 @@ class Core(wiring.Component):
 
     Attributes
     ----------
-    pe_address, window_address : int
-        First byte addresses on ``s_axil``; that of shared memory is above all registers, and aligned to its size.
+    regions : dict of str to Region
+        What lies where on ``s_axil``: ``tmau`` and ``pe``, the registers of both, and ``smem``, shared memory.
     """
 
     def __init__(self, params):
         self.params = params
-        self.pe_address = 1 << REGISTER_ADDR_WIDTH
-        self._window_bit = max(REGISTER_ADDR_WIDTH + 1, params.smem.addr_width)
-        self.window_address = 1 << self._window_bit
+        self.regions = core_regions(params)
         self.smem = SharedMemory(params.smem, stores=True)
         super().__init__(
             tmau_members(params.tmau)
             | dict(ProcessorSignature(params.pe).members)
             | {
-                "s_axil": In(Axi4LiteSignature(self._window_bit + 1)),
+                "s_axil": In(Axi4LiteSignature(map_addr_width(self.regions))),
                 "barriers": In(stream.Signature(BarrierRequestLayout(params.smem))),
                 "barrier_results": Out(stream.Signature(BarrierResultLayout())),
                 "flip": Out(BarrierEventSignature(params.smem)),
@@ -72,8 +78,7 @@ class Core(wiring.Component):
         m.submodules.pe = pe = PeUnit(self.params.pe)
         m.submodules.smem = smem = self.smem
         self._connect_commands(m, tmau, pe)
-        engines = (tmau.accesses, (self._window_bit, smem.host), (REGISTER_ADDR_WIDTH, pe.accesses))
-        serve_registers(m, self.s_axil, *engines)
+        serve_registers(m, self.s_axil, self.regions, tmau=tmau.accesses, pe=pe.accesses, smem=smem.host)
 
         join(m, tmau=tmau.m_axi, m_axi=flipped(self.m_axi))
         join(m, tmau=tmau.smem, smem=smem.mover)

@@ -9,13 +9,27 @@ from tilewright.golden.spec.pe.registers import PE_REGISTERS
 
 from ..bus.axi4_lite import AccessSignature
 from ..bus.csr import RegisterFile
-from ..bus.status import ErrorRecord, connect_status
+from ..bus.status import ErrorRecord, connect_status, show_parameters
 from ..lib.join import join
 from .layouts import INSTRUCTION_BITS, FaultLayout, PageWriteLayout, SegmentWriteLayout
 from .pager import PagerRequestLayout
 from .staging import Staging
 
-__all__ = ["Control", "EventsLayout"]
+__all__ = ["Control", "EventsLayout", "built_with"]
+
+
+def built_with(params):
+    """Registers that show the parameters of the hardware: values of their fields, by their names."""
+    return {
+        "params0": {"threads": params.threads, "regs": params.regs},
+        "params1": {
+            "factor_regs": params.factor_regs,
+            "uniform_regs": params.uniform_regs,
+            "mm_in_flight": params.mm_in_flight,
+        },
+        "params2": {"segments": params.segments, "pages": params.pages},
+        "params3": {"smem_bytes": params.smem.size_bytes},
+    }
 
 
 class EventsLayout(data.StructLayout):
@@ -94,16 +108,9 @@ class Control(wiring.Component):
         for name in ("instructions", "segments", "pages", "pager_requests"):
             join(m, staging=getattr(staging, name), port=flipped(getattr(self, name)))
 
-        params, events = self.params, self.events
+        show_parameters(m, registers, built_with(self.params))
+        events = self.events
         m.d.comb += [
-            registers.params0.threads.eq(params.threads),
-            registers.params0.regs.eq(params.regs),
-            registers.params1.factor_regs.eq(params.factor_regs),
-            registers.params1.uniform_regs.eq(params.uniform_regs),
-            registers.params1.mm_in_flight.eq(params.mm_in_flight),
-            registers.params2.segments.eq(params.segments),
-            registers.params2.pages.eq(params.pages),
-            registers.params3.smem_bytes.eq(params.smem.size_bytes),
             registers.status.idle.eq(self.idle & ~staging.busy),
             registers.status.put_busy.eq(staging.busy),
             staging.put.eq(registers.put),

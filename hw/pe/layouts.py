@@ -220,11 +220,11 @@ class FaultLayout(data.StructLayout):
     def __init__(self, params):
         super().__init__(
             {
-                "code": unsigned(4),  # golden.spec.pe.errors.PeError
-                "number": unsigned(NUMBER_BITS),
-                "first": unsigned(params.thread_width),
-                "last": unsigned(params.thread_width),
-                "register": unsigned(16),
+                "code": unsigned(4),  # PeError; 0 if there was none
+                "number": unsigned(NUMBER_BITS),  # of the instruction, counted from 0 on after reset
+                "first": unsigned(params.thread_width),  # lowest thread that met the error
+                "last": unsigned(params.thread_width),  # highest of them
+                "register": unsigned(16),  # the one that the code tells of, or 0
             }
         )
 
@@ -233,11 +233,21 @@ class SegmentWriteLayout(data.StructLayout):
     """A segment as a processor writes it."""
 
     def __init__(self, params):
-        super().__init__({"index": unsigned(params.segment_width), "word": unsigned(256)})
+        super().__init__(
+            {
+                "index": unsigned(params.segment_width),  # of the segment
+                "word": unsigned(256),  # the entry: SEGMENT
+            }
+        )
 
 
 class PageWriteLayout(data.StructLayout):
     """A page entry as a processor, or the pager, writes it."""
 
     def __init__(self, params):
-        super().__init__({"index": unsigned(params.page_width), "word": unsigned(64)})
+        super().__init__(
+            {
+                "index": unsigned(params.page_width),  # of the page entry
+                "word": unsigned(64),  # the entry: PAGE_ENTRY
+            }
+        )

@@ -48,7 +48,13 @@ class MoveDoneLayout(data.StructLayout):
     """A command of the TMAU is complete."""
 
     def __init__(self):
-        super().__init__({"valid": 1, "tag": unsigned(16), "error": 1})
+        super().__init__(
+            {
+                "valid": 1,  # strobe
+                "tag": unsigned(16),  # of the command
+                "error": 1,  # it ended with one
+            }
+        )
 
 
 class Pager(wiring.Component):

@@ -35,15 +35,15 @@ class ProcessorSignature(Port):
     Members
     -------
     instructions : In(stream of INSTRUCTION_BITS)
-        In program order.
+        Instructions as words of 128 bits, in program order; the opcode says which format one has.
     segments : In(stream of SegmentWriteLayout)
-        Not while an instruction uses them.
+        Entries of the segment table, not while an instruction uses them.
     pages : In(stream of PageWriteLayout)
-        Likewise.
+        Entries of the page table, not while an instruction uses them.
     fault_valid : Out(1)
         Strobe: an instruction has reported. That is known long before the instruction has been performed.
     fault : Out(FaultLayout)
-        Of code 0 if there was no error.
+        What it has reported.
     halted : Out(1)
         Strobe: a halt is performed, and so is all before it.
     """
@@ -67,15 +67,19 @@ class SharedMemorySignature(Port):
     Members
     -------
     reads : Out(stream of ReadLayout)
+        Reads of up to eight chunks.
     read_data : In(stream of read_data_layout())
-        One answer for each read, in order.
+        The chunks, one answer for each read, in order.
     scatter : Out(stream of ScatterWriteLayout)
+        Writes of up to eight chunks.
     scatter_idle : In(1)
-        What was accepted can be read.
+        All writes that were accepted can be read.
     barriers : Out(stream of BarrierRequestLayout)
+        Barrier operations of programs.
     barrier_results : In(stream of BarrierResultLayout)
+        What became of them, one answer for each, in order.
     bank_conflict : In(1)
-        Strobe, counted.
+        Strobe: a read takes one more cycle. Counted.
     """
 
     def __init__(self, params):

@@ -4,6 +4,7 @@ from amaranth import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
+from ..bus.address_map import address_map, map_addr_width
 from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
 from ..lib.join import bundle, join
 from ..smem.barrier_share import BarrierShare
@@ -22,29 +23,29 @@ class PeSubsystem(wiring.Component):
     Members
     -------
     s_axil : In(Axi4LiteSignature)
-        Registers from address 0 on; shared memory from ``window_address`` on.
+        Registers and shared memory, at ``regions``.
     barriers : In(stream of BarrierRequestLayout)
         Barrier operations of processors.
     barrier_results : Out(stream of BarrierResultLayout)
+        What became of them, one answer for each, in order.
     irq : Out(1)
-        Level.
+        Interrupt, a level: a bit is set in both ``irq_status`` and ``irq_enable``.
     **ProcessorSignature(params).members
 
     Attributes
     ----------
-    window_address : int
-        First byte address of shared memory on ``s_axil``: above the registers, and aligned to its size.
+    regions : dict of str to Region
+        What lies where on ``s_axil``: ``pe``, the registers, and ``smem``, shared memory.
     """
 
     def __init__(self, params):
         self.params = params
-        self._window_bit = max(PE_REGISTER_ADDR_WIDTH, params.smem.addr_width)
-        self.window_address = 1 << self._window_bit
+        self.regions = address_map(pe=PE_REGISTER_ADDR_WIDTH, smem=params.smem.addr_width)
         self.smem = SharedMemory(params.smem, stores=True)
         super().__init__(
             {
                 **ProcessorSignature(params).members,
-                "s_axil": In(Axi4LiteSignature(self._window_bit + 1)),
+                "s_axil": In(Axi4LiteSignature(map_addr_width(self.regions))),
                 "barriers": In(stream.Signature(BarrierRequestLayout(params.smem))),
                 "barrier_results": Out(stream.Signature(BarrierResultLayout())),
                 "irq": Out(1),
@@ -58,7 +59,7 @@ class PeSubsystem(wiring.Component):
         join(m, pe=pe.processor, processor=flipped(bundle(self, ProcessorSignature(self.params))))
         connect_shared_memory(m, self, pe, smem)
         m.d.comb += self.irq.eq(pe.irq)
-        serve_registers(m, self.s_axil, pe.accesses, (self._window_bit, smem.host))
+        serve_registers(m, self.s_axil, self.regions, pe=pe.accesses, smem=smem.host)
         return m
 
 

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out, flipped
 
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
 
+from ..bus.address_map import address_map, map_addr_width
 from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
 from ..bus.commands import command_layout
 from ..lib.join import bundle, join
@@ -30,19 +31,28 @@ class Pe(wiring.Component):
     s_axil : In(Axi4LiteSignature(PE_REGISTER_ADDR_WIDTH))
         Registers, at the offsets of ``golden.spec.pe.registers``.
     smem : Out(SharedMemorySignature)
+        The shared memory outside.
     irq : Out(1)
+        Interrupt, a level: a bit is set in both ``irq_status`` and ``irq_enable``.
     page_moves : Out(stream of command_layout())
+        Commands that move pages, for a TMAU; their tags are 0x8000 plus the page entry.
     page_moved : In(MoveDoneLayout)
-        As of ``PeUnit``.
+        What the TMAU has completed.
     **ProcessorSignature(params).members
+
+    Attributes
+    ----------
+    regions : dict of str to Region
+        What lies where on ``s_axil``: ``pe``, the registers.
     """
 
     def __init__(self, params):
         self.params = params
+        self.regions = address_map(pe=PE_REGISTER_ADDR_WIDTH)
         super().__init__(
             {
                 **ProcessorSignature(params).members,
-                "s_axil": In(Axi4LiteSignature(PE_REGISTER_ADDR_WIDTH)),
+                "s_axil": In(Axi4LiteSignature(map_addr_width(self.regions))),
                 "smem": Out(SharedMemorySignature(params)),
                 "irq": Out(1),
                 "page_moves": Out(stream.Signature(command_layout())),
@@ -57,5 +67,5 @@ class Pe(wiring.Component):
         join(m, unit=unit.smem, smem=flipped(self.smem))
         join(m, unit=unit.page_moves, page_moves=flipped(self.page_moves))
         m.d.comb += [unit.page_moved.eq(self.page_moved), self.irq.eq(unit.irq)]
-        serve_registers(m, self.s_axil, unit.accesses)
+        serve_registers(m, self.s_axil, self.regions, pe=unit.accesses)
         return m

@@ -56,7 +56,12 @@ class LandedLayout(data.StructLayout):
     """Bytes of a transfer that have landed, for the transaction count of a barrier."""
 
     def __init__(self, params):
-        super().__init__({"barrier": unsigned(params.addr_width), "bytes": unsigned(params.addr_width + 1)})
+        super().__init__(
+            {
+                "barrier": unsigned(params.addr_width),  # byte address of the barrier
+                "bytes": unsigned(params.addr_width + 1),  # how many have landed, fill included
+            }
+        )
 
 
 class BarrierRequestLayout(data.StructLayout):
@@ -65,7 +70,7 @@ class BarrierRequestLayout(data.StructLayout):
     def __init__(self, params):
         super().__init__(
             {
-                "op": unsigned(3),  # golden.spec.BarrierOp
+                "op": unsigned(3),  # operation: BarrierOp
                 "address": unsigned(params.addr_width),  # byte address, multiple of 8
                 "value": unsigned(21),  # arrivals, bytes or parity, as the operation says
             }
@@ -78,8 +83,8 @@ class BarrierResultLayout(data.StructLayout):
     def __init__(self):
         super().__init__(
             {
-                "done": unsigned(1),  # try_wait: the phase of that parity is complete; others: it completed now
-                "error": unsigned(1),  # refused, the barrier is unchanged: a count would leave its range, or misaligned
+                "done": unsigned(1),  # of TRY_WAIT: the phase of that parity is complete; of others: it completed now
+                "error": unsigned(1),  # refused, the barrier is unchanged; BARRIER_OPERATION is reported
             }
         )
 
@@ -129,7 +134,7 @@ class ScatterWriteLayout(data.StructLayout):
         super().__init__(
             {
                 "chunks": data.ArrayLayout(params.addr_width - 4, BANKS),  # byte address >> 4 of each lane's chunk
-                "data": data.ArrayLayout(CHUNK_BITS, BANKS),
+                "data": data.ArrayLayout(CHUNK_BITS, BANKS),  # what each lane writes
                 "strobes": data.ArrayLayout(CHUNK_BYTES, BANKS),  # one bit a byte; 0: the lane writes nothing
             }
         )

@@ -48,7 +48,9 @@ class MoverSignature(Port):
     Members
     -------
     writes : Out(stream of LineLayout)
+        Lines to be written, readable from the next cycle on.
     fetch : Out(LineReadSignature)
+        Lines to be read.
     landed : Out(stream of LandedLayout)
         Bytes for a barrier, in the cycle of a transfer's last write or later.
     refused : In(BarrierEventSignature)

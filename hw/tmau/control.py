@@ -9,12 +9,29 @@ from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 
 from ..bus.axi4_lite import AccessSignature
 from ..bus.csr import RegisterFile
-from ..bus.status import ErrorRecord, connect_status
+from ..bus.status import ErrorRecord, connect_status, show_parameters
 from ..lib.join import join
 from .layouts import ErrorLayout
 from .signatures import ControlSignature
 
-__all__ = ["Control"]
+__all__ = ["Control", "built_with"]
+
+
+def built_with(params):
+    """Registers that show the parameters of the hardware: values of their fields, by their names."""
+    return {
+        "params0": {
+            "bus_bytes": params.bus_bytes,
+            "addr_width": params.addr_width,
+            "queue_depth": params.queue_depth,
+            "cache_entries": params.cache_entries,
+        },
+        "params1": {
+            "max_outstanding": params.max_outstanding,
+            "commands_in_flight": params.commands_in_flight,
+        },
+        "params2": {"smem_bytes": params.smem.size_bytes},
+    }
 
 
 class Control(wiring.Component):
@@ -44,18 +61,12 @@ class Control(wiring.Component):
         m.submodules.registers = registers = RegisterFile(TMAU_REGISTERS)
         join(m, accesses=flipped(self.accesses), registers=registers.accesses)
 
-        params, datapath = self.params, self.datapath
+        show_parameters(m, registers, built_with(self.params))
+        datapath = self.datapath
         done, events = datapath.done, datapath.events
         failed = done.valid & (done.record.code != Error.NONE)
         completed = done.valid & (done.record.code == Error.NONE)
         m.d.comb += [
-            registers.params0.bus_bytes.eq(params.bus_bytes),
-            registers.params0.addr_width.eq(params.addr_width),
-            registers.params0.queue_depth.eq(params.queue_depth),
-            registers.params0.cache_entries.eq(params.cache_entries),
-            registers.params1.max_outstanding.eq(params.max_outstanding),
-            registers.params1.commands_in_flight.eq(params.commands_in_flight),
-            registers.params2.smem_bytes.eq(params.smem.size_bytes),
             registers.status.idle.eq(datapath.idle),
             registers.status.queue_level.eq(datapath.queue_level),
             registers.irq_status_set.done.eq(completed),

@@ -19,8 +19,9 @@ class DoneSignature(Port):
     valid : Out(1)
         Strobe; for a load that landed, its barrier flips in the next cycle at the earliest.
     tag : Out(16)
+        Its tag.
     error : Out(8)
-        ``golden.spec.Error``.
+        Its Error; 0 if there was none.
     """
 
     def __init__(self):

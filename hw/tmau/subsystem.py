@@ -4,6 +4,7 @@ from amaranth import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
+from ..bus.address_map import address_map, map_addr_width
 from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
 from ..lib.join import join
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout, ReadLayout, read_data_layout
@@ -21,32 +22,33 @@ class TmauSubsystem(wiring.Component):
     Members
     -------
     s_axil : In(Axi4LiteSignature)
-        Registers from address 0 on; shared memory from ``window_address`` on.
+        Registers and shared memory, at ``regions``.
     reads : In(stream of ReadLayout)
+        Reads of the consumer: eight chunks of shared memory a cycle, from anywhere.
     read_data : Out(stream of read_data_layout())
-        The consumer: eight chunks of shared memory a cycle, from anywhere.
+        The chunks, one answer for each read, in order.
     barriers : In(stream of BarrierRequestLayout)
-    barrier_results : Out(stream of BarrierResultLayout)
         Barrier operations of processors.
+    barrier_results : Out(stream of BarrierResultLayout)
+        What became of them, one answer for each, in order.
     flip : Out(BarrierEventSignature(params.smem))
         A barrier's phase is complete.
     **processor_members(params)
 
     Attributes
     ----------
-    window_address : int
-        First byte address of shared memory on ``s_axil``: above the registers, and aligned to its size.
+    regions : dict of str to Region
+        What lies where on ``s_axil``: ``tmau``, the registers, and ``smem``, shared memory.
     """
 
     def __init__(self, params):
         self.params = params
-        self._window_bit = max(REGISTER_ADDR_WIDTH, params.smem.addr_width)
-        self.window_address = 1 << self._window_bit
+        self.regions = address_map(tmau=REGISTER_ADDR_WIDTH, smem=params.smem.addr_width)
         self.smem = SharedMemory(params.smem)
         super().__init__(
             processor_members(params)
             | {
-                "s_axil": In(Axi4LiteSignature(self._window_bit + 1)),
+                "s_axil": In(Axi4LiteSignature(map_addr_width(self.regions))),
                 "reads": In(stream.Signature(ReadLayout(params.smem))),
                 "read_data": Out(stream.Signature(read_data_layout())),
                 "barriers": In(stream.Signature(BarrierRequestLayout(params.smem))),
@@ -67,5 +69,5 @@ class TmauSubsystem(wiring.Component):
         join(m, smem=smem.read_data, read_data=flipped(self.read_data))
         join(m, barriers=flipped(self.barriers), smem=smem.barriers)
         join(m, smem=smem.barrier_results, barrier_results=flipped(self.barrier_results))
-        serve_registers(m, self.s_axil, unit.accesses, (self._window_bit, smem.host))
+        serve_registers(m, self.s_axil, self.regions, tmau=unit.accesses, smem=smem.host)
         return m

@@ -4,6 +4,7 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, flipped
 
+from ..bus.address_map import address_map, map_addr_width
 from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
 from ..lib.join import join
 from ..smem.signatures import MoverSignature
@@ -18,24 +19,32 @@ REGISTER_ADDR_WIDTH = 12
 class Tmau(wiring.Component):
     """Data path and registers behind AXI4-Lite; connections only.
 
+    A shared memory outside takes a line a cycle from ``smem.writes`` and hands out a line a cycle on ``smem.fetch``,
+    takes the bytes of each transfer that names a barrier from ``smem.landed``, and reports what its barriers refused
+    and how often its banks conflicted.
+
     Members
     -------
     smem : Out(MoverSignature(params.smem))
-        A shared memory outside takes a line a cycle from ``writes`` and hands out a line a cycle on ``fetch``, takes
-        the bytes of each transfer that names a barrier from ``landed``, and reports what its barriers refused and how
-        often its banks conflicted.
+        The shared memory outside.
     s_axil : In(Axi4LiteSignature)
         Registers, at the offsets of ``golden.spec.tmau.registers``.
     **processor_members(params)
+
+    Attributes
+    ----------
+    regions : dict of str to Region
+        What lies where on ``s_axil``: ``tmau``, the registers.
     """
 
     def __init__(self, params):
         self.params = params
+        self.regions = address_map(tmau=REGISTER_ADDR_WIDTH)
         super().__init__(
             processor_members(params)
             | {
                 "smem": Out(MoverSignature(params.smem)),
-                "s_axil": In(Axi4LiteSignature(REGISTER_ADDR_WIDTH)),
+                "s_axil": In(Axi4LiteSignature(map_addr_width(self.regions))),
             }
         )
 
@@ -44,5 +53,5 @@ class Tmau(wiring.Component):
         m.submodules.unit = unit = TmauUnit(self.params)
         connect_processor(m, self, unit)
         join(m, unit=unit.smem, smem=flipped(self.smem))
-        serve_registers(m, self.s_axil, unit.accesses)
+        serve_registers(m, self.s_axil, self.regions, tmau=unit.accesses)
         return m

@@ -20,11 +20,13 @@ def processor_members(params):
     """What a processor and the bus see of a TMAU, as members of a component.
 
     commands : In(stream of command_layout())
+        Commands as words of 512 bits; the opcode says which format one has.
     m_axi : Out(Axi4Signature)
         Global memory. Read ID 0 is data, 1 descriptors, 2 what a reduction changes; write ID 0.
     done : Out(DoneSignature)
+        A command has ended.
     irq : Out(1)
-        Level.
+        Interrupt, a level: a bit is set in both ``irq_status`` and ``irq_enable``.
     """
     return {
         "commands": In(stream.Signature(command_layout())),

@@ -8,8 +8,6 @@ from mkdocs.commands.build import build
 from mkdocs.config import load_config
 from mkdocs.exceptions import Abort
 
-from tilewright.hw.tmau.params import TMAU_PRESETS
-
 from ..arguments import output_folder
 from ..files import BUILD
 from ..usage import UsageError
@@ -20,18 +18,17 @@ __all__ = ["build_docs", "configure", "run"]
 
 def configure(parser):
     """Arguments of ``tilewright docs``."""
-    parser.add_argument("--preset", default="default", choices=TMAU_PRESETS, help="of the port lists (%(default)s)")
     parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "docs"),
                         help="folder to build in (%(default)s)")  # fmt: skip
 
 
 def run(args):
     """Builds the site and says where it is."""
-    print(build_docs(args.out, args.preset) / "index.html")
+    print(build_docs(args.out) / "index.html")
     return 0
 
 
-def build_docs(out, preset="default", sources="docs"):
+def build_docs(out=BUILD / "docs", sources="docs"):
     """Builds the site from the pages in ``sources`` in ``out/site`` and returns that folder.
 
     Raises
@@ -44,7 +41,7 @@ def build_docs(out, preset="default", sources="docs"):
         raise UsageError(f"there is no {sources}/mkdocs.yml: run it in the root of the repository")
     shutil.rmtree(pages, ignore_errors=True)
     shutil.copytree(sources, pages, ignore=shutil.ignore_patterns("mkdocs.yml"))
-    for name, text in generated_pages(preset).items():
+    for name, text in generated_pages().items():
         (pages / name).write_text(text, encoding="utf-8")
 
     logging.basicConfig(format="%(levelname)s: %(message)s")

@@ -13,14 +13,20 @@ from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SEGMENT, SegmentElemen
 from tilewright.golden.spec.registers import Access
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 
-from ..files import write_atomically
+from ..arguments import output_file
+from ..files import BUILD, write_atomically
+from ..hdl.export import TOPS, top_component
+from ..package.meanings import member_docs
+from ..package.ports import ports_of
+from ..package.regions import regions_of
 
-__all__ = ["configure", "header_text", "member_docs", "run"]
+__all__ = ["configure", "header_text", "run"]
 
 
 def configure(parser):
     """Arguments of ``tilewright header``."""
-    parser.add_argument("--out", default="build/tilewright.h", help="file to write (%(default)s)")
+    parser.add_argument("--out", metavar="FILE", type=output_file, default=str(BUILD / "tilewright.h"),
+                        help="file to write (%(default)s)")  # fmt: skip
 
 
 def run(args):
@@ -62,11 +68,6 @@ _PE_ENUMERATIONS = [SegmentElement, PeError, Operation, MmType, Compare, Source,
 _PREFIXES = dict.fromkeys((Operation, MmType, Compare, Source, Put), "PE_")
 
 _CLOSING = "\n#endif /* TILEWRIGHT_H */\n"
-
-
-def member_docs(enumeration):
-    """The ``#:`` comment behind each member of an enumeration, by the member's name, where there is one."""
-    return dict(re.findall(r"^    (\w+) = .*?#: (.*)$", inspect.getsource(enumeration), re.MULTILINE))
 
 
 def _snake(name):
@@ -120,6 +121,25 @@ def _enum_lines(enumeration):
         yield f"{define} {_comment(doc)}" if doc else define
 
 
+def _top_lines(top, preset):
+    """Regions and ports of a top. Both engines' registers have the same names everywhere, these have not."""
+    component = top_component(top, preset)
+    stem = f"{preset}_{TOPS[top].stem}".upper()
+    yield "\n" + _comment(f"{type(component).__name__}, preset {preset}.")
+    for region in regions_of(component):
+        yield f"{_define(f'{stem}_{region.name.upper()}_BASE', f'0x{region.base:x}')} {_comment(region.meaning)}"
+    for port in ports_of(component):
+        if port.fields:
+            yield _comment(f"{port.name}, {port.width} bits: {port.meaning}")
+        for field in port.fields:
+            name = f"{stem}_{port.name}_{field.name}".upper()
+            yield f"{_define(f'{name}_LSB', field.lsb)} {_comment(field.meaning)}"
+            yield _define(f"{name}_WIDTH", field.width)
+            if field.count:
+                yield _define(f"{name}_COUNT", field.count)
+                yield _define(f"{name}_PITCH", field.width)
+
+
 def header_text():
     """The whole header as one string."""
     public = [getattr(spec, name) for name in spec.__all__]
@@ -133,6 +153,8 @@ def header_text():
     lines += ["\n" + _comment("Registers of the processing engine: TW_PE_REG_<REGISTER>.")]
     lines += [line for register in PE_REGISTERS for line in _register_lines(register, "PE_")]
     lines += [line for enumeration in enumerations for line in _enum_lines(enumeration)]
+    lines += ["\n" + _comment("Tops: TW_<PRESET>_<TOP>_<REGION>_BASE, and the fields of ports as those of formats.")]
+    lines += [line for top in TOPS for preset in TOPS[top].presets for line in _top_lines(top, preset)]
     lines += ["\n" + _comment("Version of the descriptor's layout, stored in its field `version`.")]
     lines += [_define("DESCRIPTOR_LAYOUT_VERSION", spec.DESCRIPTOR_VERSION)]
     lines += [_comment("Added to a field number in error records when the field is one of the command.")]

@@ -10,10 +10,10 @@ from tilewright.hw.pe.params import PE_PRESETS, PeParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS, TmauParams
 
-from ..hdl.export import TOPS
 from .header import header_text
+from .interfaces import address_map_page, ports_page
 from .stages import stages_text
-from .tables import errors_page, format_page, instructions_page, parameters_page, ports_table, registers_page
+from .tables import errors_page, format_page, instructions_page, parameters_page, registers_page
 
 __all__ = ["generated_pages"]
 
@@ -37,30 +37,24 @@ _PE_ERRORS = (
 )
 
 
-def generated_pages(preset="default"):
-    """Texts by file name; port lists are those of ``preset``."""
+def generated_pages():
+    """Texts by file name."""
     formats = ", ".join(f"[{fmt.name}]({fmt.name}.md)" for fmt in dict.fromkeys(spec.FORMATS.values()))
     return {
         "descriptor.md": format_page(spec.DESCRIPTOR),
         **{f"{fmt.name}.md": format_page(fmt) for fmt in spec.FORMATS.values()},
         "barrier.md": format_page(spec.BARRIER, spec.BarrierOp),
-        "registers.md": registers_page(TMAU_REGISTERS),
+        "registers.md": registers_page(TMAU_REGISTERS, "tmau", TMAU_PRESETS),
         "errors.md": errors_page("Errors", spec.Error, _ERRORS.format(first=spec.COMMAND_FIELD, formats=formats)),
         "parameters.md": parameters_page(TMAU_PRESETS, TmauParams, SmemParams),
         "instructions.md": instructions_page("Instructions", _INSTRUCTIONS, INSTRUCTIONS),
         "segment.md": format_page(SEGMENT, recorded=False),
         "page_entry.md": format_page(PAGE_ENTRY, recorded=False),
         "pe_errors.md": errors_page("Errors of the processing engine", PeError, *_PE_ERRORS),
-        "pe_registers.md": registers_page(PE_REGISTERS, title="Registers of the processing engine"),
+        "pe_registers.md": registers_page(PE_REGISTERS, "pe", PE_PRESETS, title="Registers of the processing engine"),
         "pe_parameters.md": parameters_page(PE_PRESETS, PeParams, title="Parameters of the processing engine"),
-        "ports.md": _ports_page(preset),
+        "ports.md": ports_page(),
+        "address_map.md": address_map_page(),
         "stages.md": stages_text(),
         "tilewright.h": header_text(),
     }
-
-
-def _ports_page(preset):
-    parts = ["# Ports\n", f"Widths are those of the preset `{preset}`. `clk` and `rst` are common to all.\n"]
-    for cls, _, presets in TOPS.values():
-        parts += [f"## {cls.__name__}\n", cls.__doc__.splitlines()[0] + "\n", ports_table(cls(presets[preset]))]
-    return "\n".join(parts)

@@ -1,4 +1,4 @@
-"""Pages of the documentation that are made from field tables, enumerations, parameters and ports."""
+"""Pages of the documentation that are made from field tables, enumerations and parameters."""
 
 import dataclasses
 import inspect
@@ -6,8 +6,8 @@ import re
 
 from tilewright.golden.spec.registers import Access
 
-from ..hdl.verilog import conventional_ports
-from .header import member_docs
+from ..package.meanings import member_docs
+from ..package.regions import reset_values
 
 __all__ = [
     "enum_sections",
@@ -17,10 +17,11 @@ __all__ = [
     "format_page",
     "instructions_page",
     "parameters_page",
-    "ports_table",
     "registers_page",
     "table",
 ]
+
+_CITATION = re.compile(r'docs/(\w+)\.md, "([^"]+)"')
 
 
 def table(head, rows):
@@ -31,8 +32,14 @@ def table(head, rows):
 
 
 def _code(text):
-    """``x`` of a docstring as `x` of Markdown."""
-    return text.replace("``", "`")
+    """``x`` of a docstring as `x` of Markdown, and what it cites as links."""
+    return _CITATION.sub(_link, text.replace("``", "`"))
+
+
+def _link(match):
+    page, section = match.groups()
+    anchor = re.sub(r"[^\w\s-]", "", section).strip().lower().replace(" ", "-")
+    return f"[{section}]({page}.md#{anchor})"
 
 
 def enum_table(enumeration):
@@ -124,24 +131,44 @@ def errors_page(title, errors, *paragraphs):
     return "\n".join([f"# {title}\n", *(f"{paragraph}\n" for paragraph in paragraphs), enum_table(errors)])
 
 
-def registers_page(registers, *, title="Registers"):
-    """Page of the registers: an overview, the bits of those with several fields, and enumerations of these."""
-    rows = [
-        (f"0x{register.offset:02X}", f"`{register.name}`", register.access.value, f"0x{register.reset:X}", register.doc)
-        for register in registers
-    ]
+def registers_page(registers, name, presets, *, title="Registers"):
+    """Page of the registers of a region: an overview, their bits, and enumerations of these.
+
+    Parameters
+    ----------
+    registers : sequence of Register
+    name : str
+        Of the region.
+    presets : dict
+        Parameters of the engine, which some registers show.
+    """
+    resets = {preset: reset_values(name, params) for preset, params in presets.items()}
+    rows = []
+    for register in registers:
+        values = [f"0x{resets[preset][register.name]:X}" for preset in presets]
+        reset = values[0] if len(set(values)) == 1 else "[by preset](#parameters)"
+        offset = f"0x{register.offset:02X}"
+        rows.append((offset, f"`{register.name}`", register.access.value, reset, _code(register.doc)))
     parts = [
         f"# {title}\n",
         "32-bit words at byte offsets, over AXI4-Lite. Other offsets, and writes to registers that cannot be written, "
-        "are answered with SLVERR. Bits in no field read as zero.\n",
-        table(["offset", "register", "access", "reset", "meaning"], rows),
+        "are answered with SLVERR. Bits in no field read as zero. Offsets count from the first byte of the region in "
+        "the [address map](address_map.md).\n",
+        table(["offset", "register", "access", "reads after reset", "meaning"], rows),
         "## Access\n",
         table(["kind", "meaning"], [(a.value, member_docs(Access)[a.name]) for a in Access]),
     ]
     for register in registers:
-        if len(register.fields) > 1:
-            fields = [(_bits(field), f"`{field.name}`", _meaning(field)) for field in register.fields]
-            parts += [f"## {register.name}\n", table(["bits", "field", "meaning"], fields)]
+        fields = [(_bits(field), f"`{field.name}`", _meaning(field)) for field in register.fields]
+        parts += [f"## {register.name}\n", table(["bits", "field", "meaning"], fields)]
+    shown = [register for register in registers if len({resets[preset][register.name] for preset in presets}) > 1]
+    rows = [(f"`{r.name}`", *(f"0x{resets[preset][r.name]:X}" for preset in presets)) for r in shown]
+    parts += [
+        "## Parameters\n",
+        "What the registers read that show parameters of the hardware, by preset. In `Core` shared memory has the size "
+        "that the processing engine's preset gives it.\n",
+        table(["register", *(f"`{preset}`" for preset in presets)], rows),
+    ]
     fields = [field for register in registers for field in register.fields]
     return "\n".join(parts + enum_sections(fields))
 
@@ -178,11 +205,3 @@ def parameters_page(presets, *classes, title="Parameters and presets"):
         parts += [f"## {cls.__name__}\n", inspect.getdoc(cls).splitlines()[0] + "\n"]
         parts.append(table(["parameter", "type", "meaning"], rows))
     return "\n".join(parts)
-
-
-def ports_table(component):
-    """The ports of ``component`` as they are called in Verilog, clock and reset first."""
-    rows = [("`clk`", "input", 1), ("`rst`", "input", 1)]
-    for name, (value, direction) in conventional_ports(component).items():
-        rows.append((f"`{name}`", direction.name.lower(), len(value)))
-    return table(["port", "direction", "width"], rows)

@@ -11,7 +11,7 @@ from ..progress import report
 from .build import CACHE
 from .testbench import Array, Design
 
-__all__ = ["cached_design"]
+__all__ = ["cached_design", "content_key"]
 
 #: Packages whose sources decide what a design is.
 _PACKAGES = ("hw", "golden/spec", "sim/harness", "sim/hdl")
@@ -33,10 +33,7 @@ def cached_design(make, *key):
     RuntimeError
         If it cannot be kept; one sentence.
     """
-    digest = hashlib.sha256(repr([*key, *map(importlib.metadata.version, _TOOLS)]).encode())
-    for path in sorted(_sources()):
-        digest.update(path.read_bytes())
-    file = CACHE / "designs" / f"{digest.hexdigest()[:24]}.json"
+    file = CACHE / "designs" / f"{content_key(*key)}.json"
     if file.exists():
         fields = json.loads(file.read_text())
         fields["arrays"] = {name: Array(**array) for name, array in fields["arrays"].items()}
@@ -46,6 +43,14 @@ def cached_design(make, *key):
         design = make()
         write_atomically(file, json.dumps(asdict(design)))
     return design
+
+
+def content_key(*key):
+    """A word that is another one when ``key``, the sources of the hardware or a tool that makes Verilog is."""
+    digest = hashlib.sha256(repr([*key, *map(importlib.metadata.version, _TOOLS)]).encode())
+    for path in sorted(_sources()):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:24]
 
 
 def _sources():

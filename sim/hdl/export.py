@@ -1,6 +1,8 @@
-"""``tilewright verilog``: writes the Verilog of the tops."""
+"""The tops that users get: their components, presets, names and Verilog."""
 
-from pathlib import Path
+import re
+from contextlib import suppress
+from typing import NamedTuple
 
 from tilewright.hw.core.params import CORE_PRESETS
 from tilewright.hw.core.top import Core
@@ -12,44 +14,75 @@ from tilewright.hw.tmau.subsystem import TmauSubsystem
 from tilewright.hw.tmau.top import Tmau
 
 from ..files import write_atomically
-from ..usage import UsageError
+from .build import CACHE
+from .designs import content_key
 from .verilog import to_verilog
 
-__all__ = ["TOPS", "configure", "run"]
+__all__ = ["TOPS", "Top", "module_name", "top_component", "top_verilog"]
 
-#: Tops by name: component, name of the module and of its file, and presets, which have the same names for all.
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+class Top(NamedTuple):
+    """A component that users integrate.
+
+    Attributes
+    ----------
+    component : type
+    stem : str
+        What the names of its modules have behind the prefix.
+    presets : dict
+        Parameters by name; the names are the same for all tops.
+    """
+
+    component: type
+    stem: str
+    presets: dict
+
+
+#: Tops by the names that users give.
 TOPS = {
-    "tmau": (Tmau, "tmau", TMAU_PRESETS),
-    "subsystem": (TmauSubsystem, "tmau_subsystem", TMAU_PRESETS),
-    "pe": (Pe, "pe", PE_PRESETS),
-    "pe_subsystem": (PeSubsystem, "pe_subsystem", PE_PRESETS),
-    "core": (Core, "core", CORE_PRESETS),
+    "tmau": Top(Tmau, "tmau", TMAU_PRESETS),
+    "subsystem": Top(TmauSubsystem, "tmau_subsystem", TMAU_PRESETS),
+    "pe": Top(Pe, "pe", PE_PRESETS),
+    "pe_subsystem": Top(PeSubsystem, "pe_subsystem", PE_PRESETS),
+    "core": Top(Core, "core", CORE_PRESETS),
 }
 
 
-def configure(parser):
-    """Adds the arguments of the subcommand."""
-    parser.add_argument("--preset", choices=list(TMAU_PRESETS), default="default", help="configuration of the hardware")
-    parser.add_argument("--top", choices=list(TOPS), help="one top; all if left out")
-    parser.add_argument("--out", metavar="FOLDER", type=Path, default=Path("build/verilog"), help="where to write")
+def module_name(top, preset, prefix=None):
+    """Name of the module of a top; the modules below it are called ``name.…``, so that any two designs go together.
+
+    Parameters
+    ----------
+    top, preset : str
+    prefix : str or None
+        What the name begins with; ``tw_<preset>`` if None.
+
+    Raises
+    ------
+    ValueError
+        If ``prefix`` is no identifier of Verilog.
+    """
+    prefix = f"tw_{preset}" if prefix is None else prefix
+    if not _IDENTIFIER.fullmatch(prefix):
+        raise ValueError(f"a name must be letters, digits and underscores, with no digit first, not {prefix!r}")
+    return f"{prefix}_{TOPS[top].stem}"
 
 
-def run(args):
-    """Runs the subcommand: one file for each top, ``tmau.v``, ``pe.v`` and so on."""
-    if any(path.exists() and not path.is_dir() for path in (args.out, *args.out.parents)):
-        raise UsageError(f"--out must name a folder, not {args.out}")
-    tops = {args.out / f"{TOPS[top][1]}.v": TOPS[top] for top in ([args.top] if args.top else TOPS)}
-    for path in tops:
-        if path.is_dir():
-            raise UsageError(f"{path} cannot be written: it is a folder")
-    # All are made before the first is written.
-    texts = {
-        path: to_verilog(component(presets[args.preset]), name) for path, (component, name, presets) in tops.items()
-    }
-    for path, text in texts.items():
-        try:
-            write_atomically(path, text)
-        except OSError as error:
-            raise UsageError(f"{path} cannot be written: {error.strerror}") from None
-        print(f"wrote {path}: {len(text.splitlines())} lines, preset {args.preset}")
-    return 0
+def top_component(top, preset):
+    """The component of a top."""
+    component, _, presets = TOPS[top]
+    return component(presets[preset])
+
+
+def top_verilog(top, preset, prefix=None):
+    """Verilog of a top, as :func:`to_verilog` makes it; kept, because elaboration takes up to a minute."""
+    name = module_name(top, preset, prefix)
+    file = CACHE / "designs" / f"{content_key('top', top, preset, name)}.v"
+    if file.exists():
+        return file.read_text()
+    text = to_verilog(top_component(top, preset), name)
+    with suppress(OSError):  # it is as good without having been kept
+        write_atomically(file, text)
+    return text

@@ -93,7 +93,7 @@ def make_design(harness, arrays):
     arrays = {
         name: replace(array, path=hierarchical_name(verilog, "harness", array.path)) for name, array in arrays.items()
     }
-    text = "`timescale 1ns/1ps\n" + verilog + _module(controls, statuses, arrays)
+    text = verilog + _module(controls, statuses, arrays)
     return Design(text, controls, statuses, arrays)
 
 

@@ -19,9 +19,16 @@ __all__ = ["PLATFORM", "conventional_ports", "to_verilog"]
 #: What components are elaborated for: they may test ``platform == PLATFORM`` to use what only Verilog can express.
 PLATFORM = "verilog"
 
+_TIMESCALE = "`timescale 1ns/1ps\n"
 # A plain ``write_verilog`` of Amaranth's RTLIL contains ``always @*``, with which Icarus Verilog may leave an output X
-# as long as its inputs never change; ``proc`` turns them all into assignments.
-_SCRIPT = "read_rtlil {source}; proc; opt_clean; write_verilog -noattr {target}"
+# as long as its inputs never change; ``proc`` turns them all into assignments. The passes after it more than halve the
+# text, and nearly halve what Verilator makes of it: without ``pmuxtree`` each choice among several would be a function
+# with a case. ``splitnets`` parts a vector where its bits come from different places, which would look like loops to
+# Verilator; ``autoname`` calls what has no name after what it is connected to.
+_SCRIPT = """read_rtlil {source}; proc
+opt_expr; opt_merge; opt_muxtree; opt_reduce; opt_clean -purge
+pmuxtree; opt_expr; splitnets -driver; opt_clean -purge; autoname
+write_verilog -noattr {target}"""
 
 # An ``initial`` block of assignments of zero to the words of one memory, from word 0 on.
 _ZEROS = re.compile(
@@ -56,7 +63,7 @@ def conventional_ports(component):
 
 
 def to_verilog(component, name):
-    """Verilog text of ``component``; of modules that are alike the first stands for all.
+    """Verilog text of ``component``, with a time scale; of modules that are alike the first stands for all.
 
     Parameters
     ----------
@@ -83,7 +90,8 @@ def to_verilog(component, name):
         report("Verilog")
         run_yosys(folder, _SCRIPT.format(source=source.name, target=target.name), f"write Verilog of {name}")
         # The first line names the build of Yosys, which would make the same hardware look different elsewhere.
-        return share_modules(_fold_zeros(target.read_text().partition("\n")[2].lstrip("\n")))
+        text = _fold_zeros(target.read_text().partition("\n")[2].lstrip("\n"))
+    return _TIMESCALE + share_modules(text)
 
 
 def _fold_zeros(verilog):

@@ -2,8 +2,7 @@
 
 from tilewright.golden.spec.pe.registers import DATA_WORDS, PE_REGISTERS, Put
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
-from tilewright.hw.core import CORE_PRESETS, Core
-from tilewright.hw.tmau.top import REGISTER_ADDR_WIDTH
+from tilewright.hw.core import CORE_PRESETS, Core, core_regions
 
 from ..harness.harness import Harness
 from ..harness.records import core_records
@@ -22,8 +21,8 @@ from .scripts import (
 
 __all__ = ["CoreSession"]
 
-#: Registers of each engine, and where they begin.
-_ENGINES = {"tmau": (TMAU_REGISTERS, 0), "pe": (PE_REGISTERS, 1 << REGISTER_ADDR_WIDTH)}
+#: Registers of each engine.
+_ENGINES = {"tmau": TMAU_REGISTERS, "pe": PE_REGISTERS}
 
 
 class CoreSession(MemorySession):
@@ -94,7 +93,7 @@ class CoreSession(MemorySession):
         scripts = program_rows(words, segments, pages)
         scripts["commands"] = command_rows(commands)
         scripts["barriers"] = barrier_rows(barriers)
-        scripts["registers"] = register_rows(registers, _address, 3)
+        scripts["registers"] = register_rows(registers, self._address, 3)
         options = {"after": table_order(after), "limit": limit, "drain": drain, "smem": smem}
         return self._collect(CoreRun, scripts, shared, memory, trace, **options)
 
@@ -108,7 +107,10 @@ class CoreSession(MemorySession):
 
     def registers(self, engine):
         """Values of all registers of an engine that the hardware shows, by name."""
-        return self._values(_engine(engine)[0], engine)
+        return self._values(_table(engine), engine)
+
+    def _address(self, engine, name):
+        return core_regions(self.params)[engine].base + register_address(_table(engine), name)
 
     def put(self, kind, index, word=0, *, address=0):
         """Accesses for ``registers`` of :meth:`run` that hand ``word`` to the processing engine, or move a page.
@@ -131,13 +133,8 @@ class CoreSession(MemorySession):
         return [*words, *place, ("pe", "put", kind | index << 16)]
 
 
-def _engine(engine):
-    """Registers of an engine, and their address."""
+def _table(engine):
+    """Registers of an engine."""
     if engine not in _ENGINES:
         raise ValueError(f"the engine must be one of {', '.join(_ENGINES)}, not {engine!r}")
     return _ENGINES[engine]
-
-
-def _address(engine, name):
-    table, base = _engine(engine)
-    return base + register_address(table, name)

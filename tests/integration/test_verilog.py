@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tilewright.sim.cli import main
-from tilewright.sim.hdl.export import TOPS
+from tilewright.sim.hdl.export import TOPS, module_name
 from tilewright.sim.hdl.lint import lint
 from tilewright.sim.results import record
 
@@ -36,15 +36,20 @@ BUILDS = [
 @pytest.mark.parametrize(("preset", "top"), BUILDS)
 def test_no_lint_and_conventional_ports(tmp_path, preset, top):
     assert main(["verilog", "--preset", preset, "--top", top, "--out", str(tmp_path / "new")]) == 0
-    name = TOPS[top][1]
-    # Nothing half-written is left beside the file.
-    (path,) = (tmp_path / "new").iterdir()
-    assert path.name == f"{name}.v"
+    name = module_name(top, preset)
+    # Nothing half-written is left beside the files.
+    assert {path.name for path in (tmp_path / "new").iterdir()} == {
+        f"{name}.{end}" for end in ("v", "vlt", "core", "xml")
+    }
+    path = tmp_path / "new" / f"{name}.v"
     text = path.read_text()
     ports = set(re.search(rf"^module {name}\(([^)]*)\);", text, re.MULTILINE)[1].replace("\n", "").split(", "))
     assert ports >= CONVENTIONAL[top]
     assert not any("__" in port for port in ports)
     assert "always @*" not in text
+    # Every module begins with the name, so that designs can stand side by side.
+    modules = re.findall(r"^module \\?([^ (]+)", text, re.MULTILINE)
+    assert all(module == name or module.startswith(f"{name}.") for module in modules)
     found = lint(path, name)
     record(f"lint-{preset}-{top}", preset=preset, top=top, errors=len(found))
     assert not found

@@ -50,7 +50,7 @@ PE_REGISTERS = (
         Field("clear_counters", 0, 1, "Set all performance counters to zero."),
         Field("clear_error", 1, 1, "Forget the error record and its count."),
     )),
-    Register("status", 0x24, Access.RO, "What the unit does now.", (
+    Register("status", 0x24, Access.RO, "What the unit does now.", reset=1, fields=(
         Field("idle", 0, 1, "No instruction is under way."),
         Field("error", 1, 1, "The error record holds an error."),
         Field("put_busy", 2, 1, "What was put has not been taken: writes from data0 on are refused."),
@@ -64,7 +64,7 @@ PE_REGISTERS = (
         Field("halt", 1, 1, "A halt was performed."),
     )),
     Register("error", 0x30, Access.RO, "Error record: of the first instruction in program order that had an error.", (
-        Field("code", 0, 8, "golden.spec.pe.errors.PeError; 0 if there was none since clear_error."),
+        Field("code", 0, 8, "PeError; 0 if there was none since clear_error."),
         Field("register", 16, 16, "The register that the code tells of, or 0."),
     )),
     Register("error_number", 0x34, Access.RO, "Error record: which instruction.",

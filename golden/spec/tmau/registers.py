@@ -33,7 +33,7 @@ TMAU_REGISTERS = (
         Field("invalidate_descriptors", 1, 1, "Drop every descriptor from the cache."),
         Field("clear_error", 2, 1, "Forget the error record and its count."),
     )),
-    Register("status", 0x24, Access.RO, "What the unit does now.", (
+    Register("status", 0x24, Access.RO, "What the unit does now.", reset=1, fields=(
         Field("idle", 0, 1, "No command is under way."),
         Field("error", 1, 1, "The error record holds an error."),
         Field("queue_level", 8, 8, "Commands that wait in the queue."),
@@ -47,7 +47,7 @@ TMAU_REGISTERS = (
         Field("done", 1, 1, "A command ended without one."),
     )),
     Register("error", 0x30, Access.RO, "Error record: the first error since clear_error.", (
-        Field("code", 0, 8, "golden.spec.Error; 0 if there was none."),
+        Field("code", 0, 8, "Error; 0 if there was none."),
         Field("field", 8, 8, "Number in the descriptor, or 128 plus number in the command."),
         Field("tag", 16, 16, "Tag of the command."),
     )),

@@ -34,16 +34,17 @@ OFFSETS = {register.name: register.offset for register in PE_REGISTERS}
 
 def test_registers_and_window():
     dut = Core(PARAMS)
-    beyond = dut.pe_address | 1 << 11
+    beyond = dut.regions["pe"].base | 1 << 11
 
     async def processor(ctx):
         axi = dut.s_axil
         assert await read_word(ctx, axi, 0) == (TMAU_ID_VALUE, Response.OKAY)
-        assert await read_word(ctx, axi, dut.pe_address) == (PE_ID_VALUE, Response.OKAY)
-        assert (await read_word(ctx, axi, dut.pe_address + OFFSETS["params3"]))[0] == PARAMS.smem.size_bytes
+        assert await read_word(ctx, axi, dut.regions["pe"].base) == (PE_ID_VALUE, Response.OKAY)
+        assert (await read_word(ctx, axi, dut.regions["pe"].base + OFFSETS["params3"]))[0] == PARAMS.smem.size_bytes
         assert (await read_word(ctx, axi, beyond))[1] == Response.SLVERR
-        await write_word(ctx, axi, dut.window_address + PARAMS.smem.size_bytes - 4, 0x12345678)
-        assert await read_word(ctx, axi, dut.window_address + PARAMS.smem.size_bytes - 4) == (0x12345678, Response.OKAY)
+        last = dut.regions["smem"].base + PARAMS.smem.size_bytes - 4
+        await write_word(ctx, axi, last, 0x12345678)
+        assert await read_word(ctx, axi, last) == (0x12345678, Response.OKAY)
 
     simulate(dut, processor)
 
@@ -138,11 +139,12 @@ def test_page_comes_by_request():
 
     async def processor(ctx):
         axi = dut.s_axil
-        await write_word(ctx, axi, dut.pe_address + OFFSETS["page_address"], 512)
+        pe = dut.regions["pe"].base
+        await write_word(ctx, axi, pe + OFFSETS["page_address"], 512)
         for index in range(16):
-            await write_word(ctx, axi, dut.pe_address + OFFSETS[f"data{index}"], move >> 32 * index & 0xFFFFFFFF)
+            await write_word(ctx, axi, pe + OFFSETS[f"data{index}"], move >> 32 * index & 0xFFFFFFFF)
         assert not shared_memory(ctx, dut).any()
-        await write_word(ctx, axi, dut.pe_address + OFFSETS["put"], Put.PAGE_IN | 3 << 16)
+        await write_word(ctx, axi, pe + OFFSETS["put"], Put.PAGE_IN | 3 << 16)
         await ctx.tick().until(dut.halted)
         assert (shared_memory(ctx, dut)[512:640] == page).all()
         await send(ctx, dut.commands, [command_word(Opcode.WAIT_ALL, tag=5)])

@@ -42,7 +42,8 @@ def test_wait_store_and_read_over_the_window():
         while not halts:
             await ctx.tick()
         threads = dut.params.threads
-        words = [(await read_word(ctx, dut.s_axil, dut.window_address + STORED + 4 * index))[0] for index in range(8)]
+        first = dut.regions["smem"].base + STORED
+        words = [(await read_word(ctx, dut.s_axil, first + 4 * index))[0] for index in range(8)]
         assert words == [0x1234] * threads + [0] * (8 - threads)
 
     async def watch(ctx):

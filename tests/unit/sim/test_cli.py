@@ -37,8 +37,9 @@ WRONG = [
     ("bench --sim vcs", "argument --sim: invalid choice: 'vcs' (choose from 'verilator', 'icarus')"),
     ("bench --engine x", "argument --engine: invalid choice: 'x' (choose from 'tmau', 'pe')"),
     ("bench --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),
-    ("docs --preset huge", "argument --preset: invalid choice: 'huge' (choose from 'unit', 'ecp5', 'default', 'full')"),
     ("docs --out {}/file", "argument --out: {}/file cannot be made: {}/file is no folder"),
+    ("header --out {}", "argument --out: must name a file, not the folder {}"),
+    ("header --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),
     ("mutate --block nope", "argument --block: invalid choice: 'nope' (choose from 'requests', 'port', 'steps')"),
     ("mutate --judge nobody", "argument --judge: invalid choice: 'nobody' (choose from 'simulation', 'properties')"),
     ("mutate --count 0", "argument --count: must be 1 to 4095, not '0'"),
@@ -56,6 +57,10 @@ WRONG = [
     ("stages --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),
     ("verilog --preset huge",
      "argument --preset: invalid choice: 'huge' (choose from 'unit', 'ecp5', 'default', 'full')"),
+    ("verilog --top nope",
+     "argument --top: invalid choice: 'nope' (choose from 'tmau', 'tmau_subsystem', 'pe', 'pe_subsystem', 'core')"),
+    ("verilog --out {}/file", "argument --out: {}/file cannot be made: {}/file is no folder"),
+    ("verilog --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),
 ]  # fmt: skip
 
 

@@ -46,7 +46,7 @@ def test_load_wait_read_and_store():
         for row, chunk in enumerate(chunks):
             assert chunk.to_bytes(16, "little") == gmem[4096 + 128 * row :][:16].tobytes()
 
-        ctx.set(axi.araddr, dut.window_address + 1024 + 128)
+        ctx.set(axi.araddr, dut.regions["smem"].base + 1024 + 128)
         ctx.set(axi.arvalid, 1)
         ctx.set(axi.rready, 1)
         await ctx.tick().until(axi.arready)

@@ -10,7 +10,7 @@ from tilewright.golden.spec import BARRIER, DESCRIPTOR, Element, Error, LaneLayo
 from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, MmType, Operation
 from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SEGMENT, SegmentElement
 from tilewright.sim.cli import main
-from tilewright.sim.dev.header import header_text, member_docs
+from tilewright.sim.dev.header import header_text
 
 PROGRAM = r"""
 #include <stdio.h>
@@ -94,6 +94,13 @@ int main(void)
     printf("%x %x\n", TW_REG_ERROR_COUNT, TW_REG_ID_VALUE);
     printf("%d %d\n", TW_REG_STATUS_QUEUE_LEVEL_LSB, TW_REG_STATUS_QUEUE_LEVEL_WIDTH);
     printf("%x %x %d\n", TW_PE_REG_PUT, TW_PE_REG_ID_VALUE, TW_PE_PUT_PAGE_IN << TW_PE_REG_PUT_KIND_LSB);
+    printf("%x %x %x\n", TW_UNIT_CORE_PE_BASE, TW_DEFAULT_TMAU_SUBSYSTEM_SMEM_BASE, TW_UNIT_TMAU_SUBSYSTEM_SMEM_BASE);
+    c[0] = 0;
+    tw_put(c, TW_DEFAULT_CORE_BARRIERS_PAYLOAD_OP_LSB, TW_DEFAULT_CORE_BARRIERS_PAYLOAD_OP_WIDTH,
+           TW_BARRIER_OP_EXPECT_TX);
+    tw_put(c, TW_DEFAULT_CORE_BARRIERS_PAYLOAD_ADDRESS_LSB, TW_DEFAULT_CORE_BARRIERS_PAYLOAD_ADDRESS_WIDTH, 0x48);
+    tw_put(c, TW_DEFAULT_CORE_BARRIERS_PAYLOAD_VALUE_LSB, TW_DEFAULT_CORE_BARRIERS_PAYLOAD_VALUE_WIDTH, 1024);
+    print(c, 1);
     return 0;
 }
 """
@@ -126,8 +133,8 @@ def test_a_driver_in_c_packs_what_python_packs(printed):
         lower=[-1, -2, -3],
     )
     multiply = INSTRUCTIONS[Operation.MM]
-    words, (barrier, *commands) = printed[:16], printed[16:-9]
-    expected, error, offset, identity, lsb, width, *engine = printed[-9:]
+    words, (barrier, *commands) = printed[:16], printed[16:-13]
+    expected, error, offset, identity, lsb, width, *engine = printed[-13:-4]
     assert [int(text, 16) for text in words] == words_of(word, 16)
     assert [int(text, 16) for text in commands] == [
         *words_of(command_word(Opcode.COPY_BLOCK, size=4096, source_space=Space.SHARED, destination=2**64 - 16), 8),
@@ -143,10 +150,7 @@ def test_a_driver_in_c_packs_what_python_packs(printed):
     assert int(error) == Error.STRIDE
     assert (offset, identity, lsb, width) == ("3c", "54575254", "8", "8")
     assert engine == ["140", "54575045", "4"]
-
-
-def test_comments_of_members_are_found():
-    assert member_docs(Element) == {"TF32": "32 bits in memory, rounded to ten mantissa bits by a load"}
+    assert printed[-4:] == ["1000", "20000", "1000", f"{2 | 0x48 << 3 | 1024 << 20:016x}"]
 
 
 def test_command_writes_the_header(tmp_path):

@@ -10,7 +10,7 @@ from tilewright.sim.dev.pages import generated_pages
 
 @pytest.fixture(scope="module")
 def pages():
-    return generated_pages("unit")
+    return generated_pages()
 
 
 def test_every_field_of_every_instruction_has_a_row(pages):

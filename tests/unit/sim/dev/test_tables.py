@@ -3,22 +3,23 @@
 from enum import IntEnum
 
 import pytest
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import BLOCK, COMMAND, DESCRIPTOR, FORMATS, GROUP, LANES, REPLACE
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
+from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS, TmauParams
 from tilewright.sim.dev.tables import (
     enum_table,
     format_page,
     parameters_page,
-    ports_table,
     registers_page,
     table,
 )
+
+#: Registers and presets by region.
+REGISTERS = {"tmau": (TMAU_REGISTERS, TMAU_PRESETS), "pe": (PE_REGISTERS, PE_PRESETS)}
 
 
 class Colour(IntEnum):
@@ -26,13 +27,6 @@ class Colour(IntEnum):
 
     RED = 1  #: of ``fire``
     BLUE = 4
-
-
-class Adder(wiring.Component):
-    """A component with ports of all kinds."""
-
-    operands: In(8).array(2)
-    total: Out(wiring.Signature({"value": Out(9), "taken": In(1)}))
 
 
 def test_a_bar_in_a_cell_does_not_end_it():
@@ -70,22 +64,33 @@ def test_every_enumeration_has_its_section():
         assert f"[{name}](#{name.lower()})" in page
 
 
-@pytest.mark.parametrize("registers", [TMAU_REGISTERS, PE_REGISTERS], ids=["tmau", "pe"])
-def test_every_register_has_a_row(registers):
-    page = registers_page(registers)
+@pytest.mark.parametrize("name", REGISTERS)
+def test_every_register_has_a_row_and_every_field_too(name):
+    registers, presets = REGISTERS[name]
+    page = registers_page(registers, name, presets)
     for register in registers:
+        section = page.split(f"\n## {register.name}\n")[1].split("\n## ")[0]
+        assert all(f"| `{field.name}` | " in section for field in register.fields)
         assert f"| 0x{register.offset:02X} | `{register.name}` | {register.access.value} |" in page
 
 
 def test_bits_of_registers_and_what_is_stored_in_them():
-    page = registers_page(TMAU_REGISTERS)
+    page = registers_page(TMAU_REGISTERS, "tmau", TMAU_PRESETS)
     assert "## status\n\n| bits | field | meaning |\n| --- | --- | --- |\n| 0 | `idle` |" in page
     assert "| 8–15 | `queue_level` |" in page
-    page = registers_page(PE_REGISTERS, title="Registers of an engine")
+    page = registers_page(PE_REGISTERS, "pe", PE_PRESETS, title="Registers of an engine")
     assert page.startswith("# Registers of an engine\n")
     assert "| 0–2 | `kind` | What they are. [Put](#put) |" in page
     assert "\n## Put\n" in page
     assert "| 4 | `PAGE_IN` | sixteen words:" in page
+
+
+def test_what_registers_read_after_reset():
+    page = registers_page(TMAU_REGISTERS, "tmau", TMAU_PRESETS)
+    assert "| 0x24 | `status` | read-only | 0x1 | What the unit does now. |" in page
+    assert "| 0x10 | `params2` | read-only | [by preset](#parameters) |" in page
+    assert "| `params2` | 0x1000 | 0x8000 | 0x20000 | 0x40000 |" in page
+    assert "## params2\n\n| bits | field | meaning |\n| --- | --- | --- |\n| 0–31 | `smem_bytes` |" in page
 
 
 def test_parameters_of_all_presets():
@@ -94,14 +99,3 @@ def test_parameters_of_all_presets():
     assert "| `smem.size_bytes` | 4096 | 32768 | 131072 | 262144 |" in page
     for name in (*TmauParams.__dataclass_fields__, *SmemParams.__dataclass_fields__):
         assert f"| `{name}` | int |" in page or name == "smem"
-
-
-def test_ports_are_named_as_in_verilog():
-    assert ports_table(Adder()).splitlines()[2:] == [
-        "| `clk` | input | 1 |",
-        "| `rst` | input | 1 |",
-        "| `operands_0` | input | 8 |",
-        "| `operands_1` | input | 8 |",
-        "| `total_value` | output | 9 |",
-        "| `total_taken` | input | 1 |",
-    ]

@@ -1,32 +1,37 @@
-"""``tilewright verilog``: where it cannot write. What it writes is in ``tests/integration/test_verilog.py``."""
+"""Names of tops, and their Verilog, which is kept."""
 
-import re
+import pytest
 
-from tilewright.sim.cli import main
 from tilewright.sim.hdl import export
+from tilewright.sim.hdl.export import TOPS, module_name, top_component, top_verilog
 
 
-def test_file_in_the_way(tmp_path, capsys):
-    path = tmp_path / "file"
-    path.touch()
-    assert main(["verilog", "--preset", "unit", "--out", str(path / "below")]) == 2
-    assert capsys.readouterr().err == f"tilewright verilog: --out must name a folder, not {path / 'below'}\n"
+def test_names():
+    assert module_name("core", "ecp5") == "tw_ecp5_core"
+    assert module_name("subsystem", "unit", "my_chip") == "my_chip_tmau_subsystem"
+    with pytest.raises(
+        ValueError, match=r"^a name must be letters, digits and underscores, with no digit first, not '1x'$"
+    ):
+        module_name("core", "unit", "1x")
 
 
-def test_a_folder_in_the_way(tmp_path, capsys):
-    """Nothing is written, and nothing is made before that is known."""
-    (tmp_path / "core.v").mkdir()
-    assert main(["verilog", "--preset", "unit", "--out", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == f"tilewright verilog: {tmp_path / 'core.v'} cannot be written: it is a folder\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["core.v"]
+def test_components():
+    for top, (component, _, presets) in TOPS.items():
+        assert type(top_component(top, "unit")) is component
+        assert top_component(top, "unit").params == presets["unit"]
 
 
-def test_a_file_that_cannot_be_written_is_named(tmp_path, capsys, monkeypatch):
-    def fails(path, text):
-        raise OSError(28, "No space left on device")
+def test_verilog_is_made_once(tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(export, "CACHE", tmp_path)
+    monkeypatch.setattr(export, "to_verilog", lambda component, name: made.append(name) or f"module {name};")
+    assert top_verilog("pe", "unit") == top_verilog("pe", "unit") == "module tw_unit_pe;"
+    assert top_verilog("pe", "unit", "chip") == "module chip_pe;"
+    assert made == ["tw_unit_pe", "chip_pe"]
 
-    monkeypatch.setattr(export, "to_verilog", lambda component, name: f"module {name};")
-    monkeypatch.setattr(export, "write_atomically", fails)
-    assert main(["verilog", "--preset", "unit", "--top", "tmau", "--out", str(tmp_path)]) == 2
-    message = r"tilewright verilog: \S+tmau\.v cannot be written: No space left on device\n"
-    assert re.fullmatch(message, capsys.readouterr().err)
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(export, "CACHE", tmp_path / "file")
+    monkeypatch.setattr(export, "to_verilog", lambda component, name: "text")
+    assert top_verilog("pe", "unit") == "text"

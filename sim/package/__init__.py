@@ -1,0 +1,1 @@
+"""What an integrator takes away: Verilog, and beside it what other tools read."""

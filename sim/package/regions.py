@@ -1,0 +1,58 @@
+"""What software finds on the AXI4-Lite port of a top: regions, and registers with what they read after reset."""
+
+from dataclasses import dataclass
+
+from tilewright.golden.spec.pe.registers import PE_REGISTERS
+from tilewright.golden.spec.registers import Register
+from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
+from tilewright.hw.pe import control as pe_control
+from tilewright.hw.tmau import control as tmau_control
+
+__all__ = ["RegionEntry", "regions_of", "reset_values"]
+
+#: Registers by region: what they are, and what shows parameters of the hardware among them.
+_REGISTERS = {
+    "tmau": ("Registers of the TMAU.", TMAU_REGISTERS, tmau_control.built_with),
+    "pe": ("Registers of the processing engine.", PE_REGISTERS, pe_control.built_with),
+    "smem": ("Shared memory, by 32-bit words.", (), lambda params: {}),
+}
+
+
+@dataclass(frozen=True)
+class RegionEntry:
+    """A region of the address space.
+
+    Attributes
+    ----------
+    name : str
+    base, size : int
+        First byte address, and bytes.
+    meaning : str
+    registers : tuple of (Register, int)
+        With what each reads after reset; none if the region is memory.
+    """
+
+    name: str
+    base: int
+    size: int
+    meaning: str
+    registers: tuple[tuple[Register, int], ...]
+
+
+def reset_values(name, params):
+    """What the registers of a region read after reset, by their names; ``params`` of the engine that they belong to."""
+    _, registers, built_with = _REGISTERS[name]
+    shown = built_with(params)
+    return {register.name: register.format.pack(**shown.get(register.name, {})) or register.reset
+            for register in registers}  # fmt: skip
+
+
+def regions_of(component):
+    """The regions behind ``s_axil`` of a top, by address, as a list of RegionEntry."""
+    regions = []
+    for name, region in component.regions.items():
+        meaning, registers, _ = _REGISTERS[name]
+        resets = reset_values(name, getattr(component.params, name, component.params))
+        read = tuple((register, resets[register.name]) for register in registers)
+        regions.append(RegionEntry(name, region.base, region.size, meaning, read))
+    return regions

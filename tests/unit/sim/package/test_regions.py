@@ -1,0 +1,21 @@
+"""Regions, and what registers read after reset; the hardware is asked in ``tests/integration/test_package.py``."""
+
+from tilewright.sim.hdl.export import top_component
+from tilewright.sim.package.regions import regions_of
+
+
+def test_regions_and_resets_by_hand():
+    tmau, pe, smem = regions_of(top_component("core", "unit"))
+    assert [(region.name, region.base, region.size) for region in (tmau, pe, smem)] == [
+        ("tmau", 0, 4096), ("pe", 0x1000, 512), ("smem", 0x4000, 0x4000),
+    ]  # fmt: skip
+    resets = {register.name: reset for register, reset in tmau.registers}
+    assert resets["id"] == 0x54575254
+    assert resets["status"] == 1
+    assert resets["params0"] == 16 | 32 << 8 | top_component("core", "unit").params.tmau.queue_depth << 16 | (
+        top_component("core", "unit").params.tmau.cache_entries << 24
+    )
+    assert resets["params2"] == 0x4000
+    assert resets["irq_enable"] == 0
+    assert {register.name: reset for register, reset in pe.registers}["params3"] == 0x4000
+    assert smem.registers == ()
