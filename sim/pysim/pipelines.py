@@ -1,6 +1,9 @@
 """Pipelines that never stall, in Amaranth's Python simulator."""
 
+from amaranth.hdl import Value
+
 from .simulate import simulate
+from .streams import packed
 
 __all__ = ["run_pipeline"]
 
@@ -27,7 +30,8 @@ def run_pipeline(dut, rows, **latencies):
     async def testbench(ctx):
         for cycle in range(len(rows) + max(latencies.values())):
             for name, value in rows[cycle].items() if cycle < len(rows) else ():
-                ctx.set(getattr(dut, name), value)
+                port = getattr(dut, name)
+                ctx.set(Value.cast(port), packed(port.shape(), value))
             for name, latency in latencies.items():
                 if 0 <= cycle - latency < len(rows):
                     results[cycle - latency][name] = ctx.get(getattr(dut, name))

@@ -2,11 +2,13 @@
 
 import operator
 import random
+from enum import Enum
+from functools import cache, partial
 
-from amaranth.hdl import Shape, Value
-from amaranth.lib import data, enum
+from amaranth.hdl import Shape, ShapeCastable, Value
+from amaranth.lib import data
 
-__all__ = ["STALL_MODES", "checked", "receive", "send", "watch_stream"]
+__all__ = ["STALL_MODES", "packed", "receive", "send", "watch_stream"]
 
 #: Mode of a test -> probabilities of a pause: ``idle`` for the source, ``stall`` for the sink. The keys are what tests
 #: are parametrized with: ``receive(ctx, dut.o, n, stall=STALL_MODES[mode]["stall"])``.
@@ -18,39 +20,58 @@ STALL_MODES = {
 }
 
 
-def checked(shape, value):
-    """``value`` in a form that ``ctx.set`` takes for ``shape``, which would cut off silently what does not fit.
+def packed(shape, value):
+    """The bits of ``value`` in ``shape``: what ``ctx.set`` takes for a payload as a ``Value``.
 
-    Numpy integers become Python's; dictionaries and sequences are checked member by member; members left out are zero.
+    Dictionaries and sequences are packed member by member; members left out are zero. Numpy integers are integers.
+
+    Returns
+    -------
+    int
 
     Raises
     ------
     TypeError, ValueError
-        If the value is not a number, dictionary or sequence as the shape asks for, or if it does not fit.
+        If the value is not a number, dictionary or sequence as the shape asks for, or if it does not fit, where
+        Amaranth would cut it off silently.
     """
+    return _packer(shape)(value)
+
+
+@cache
+def _packer(shape):
+    """A function from a value to its bits; a layout computes its size anew each time that it is asked."""
     if isinstance(shape, type) and issubclass(shape, data.Struct | data.Union):
         shape = data.Layout.cast(shape)
-    if isinstance(shape, data.Layout):
+    if not isinstance(shape, data.Layout):
+        return partial(_fitting, Shape.cast(shape))
+    whole = Shape.cast(shape)
+    fields = {name: (_packer(field.shape), field.offset, (1 << field.width) - 1) for name, field in shape}
+
+    def pack(value):
         if isinstance(value, data.Const):
             value = value.as_bits()
-        if isinstance(value, dict):
-            return {name: checked(shape[name].shape, member) for name, member in value.items()}
         if isinstance(value, list | tuple):
-            if len(value) != len(dict(shape)):
-                raise ValueError(f"{shape!r} has {len(dict(shape))} elements, not {len(value)}")
-            return [checked(shape[index].shape, element) for index, element in enumerate(value)]
-        return shape.from_bits(_fitting(Shape.cast(shape), value))
-    if isinstance(shape, enum.EnumType) and isinstance(value, shape):
-        return value
-    return _fitting(Shape.cast(shape), value)
+            if len(value) != len(fields):
+                raise ValueError(f"{shape!r} has {len(fields)} elements, not {len(value)}")
+            value = dict(zip(fields, value, strict=True))
+        if not isinstance(value, dict):
+            return _fitting(whole, value)
+        bits = 0
+        for name, member in value.items():
+            member_bits, offset, mask = fields[name]
+            bits = bits & ~(mask << offset) | member_bits(member) << offset
+        return bits
+
+    return pack
 
 
 def _fitting(shape, value):
-    value = operator.index(value)
+    value = operator.index(value.value if isinstance(value, Enum) else value)
     low, high = (-(1 << shape.width - 1), (1 << shape.width - 1) - 1) if shape.signed else (0, (1 << shape.width) - 1)
     if not low <= value <= high:
         raise ValueError(f"{value} does not fit {shape!r}")
-    return value
+    return value & (1 << shape.width) - 1
 
 
 async def send(ctx, stream, items, *, idle=0.0, seed=0):
@@ -83,7 +104,7 @@ async def send(ctx, stream, items, *, idle=0.0, seed=0):
             await pause()
             await ctx.tick()
             cycle += 1
-        ctx.set(stream.payload, checked(stream.payload.shape(), item))
+        ctx.set(bits, packed(stream.payload.shape(), item))
         ctx.set(stream.valid, 1)
         cycle, _ = await _handshake(ctx, stream.ready, cycle)
         cycles.append(cycle)
@@ -111,6 +132,9 @@ async def receive(ctx, stream, count, *, stall=0.0, seed=0):
         The payloads, and the cycle in which each was taken, counted from the call.
     """
     rng = random.Random(~seed)
+    shape = stream.payload.shape()
+    # Made a payload when it is taken, and not in every cycle before.
+    is_made, bits = isinstance(shape, ShapeCastable), Value.cast(stream.payload)
     payloads, cycles, cycle = [], [], 0
     for _ in range(count):
         ctx.set(stream.ready, 0)
@@ -121,8 +145,8 @@ async def receive(ctx, stream, count, *, stall=0.0, seed=0):
             cycle, _ = await _handshake(ctx, stream.valid, cycle)
             cycle += 1
         ctx.set(stream.ready, 1)
-        cycle, payload = await _handshake(ctx, stream.valid, cycle, stream.payload)
-        payloads.append(payload)
+        cycle, payload = await _handshake(ctx, stream.valid, cycle, bits)
+        payloads.append(shape.from_bits(payload) if is_made else payload)
         cycles.append(cycle)
         cycle += 1
     ctx.set(stream.ready, 0)

@@ -16,7 +16,7 @@ from tilewright.sim.asm.pe.assembler import assemble_program
 from tilewright.sim.compare.core_product import CoreProduct
 from tilewright.sim.pysim.axi_lite import read_word, write_word
 from tilewright.sim.pysim.axi_memory import AxiMemory
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import receive, send
 
 PARAMS = CORE_PRESETS["unit"]
@@ -33,7 +33,7 @@ OFFSETS = {register.name: register.offset for register in PE_REGISTERS}
 
 
 def test_registers_and_window():
-    dut = Core(PARAMS)
+    dut = elaborated(Core, PARAMS)
     beyond = dut.regions["pe"].base | 1 << 11
 
     async def processor(ctx):
@@ -57,7 +57,7 @@ def shared_memory(ctx, dut):
 
 def test_operands_product_and_result():
     """The program waits for the barrier that its operands complete; the golden models agree on every byte."""
-    dut = Core(PARAMS)
+    dut = elaborated(Core, PARAMS)
     memory = GlobalMemory(1 << 14)
     rng = np.random.default_rng(1)
     a, b = (rng.integers(-128, 128, shape, np.int8) for shape in ((4, 32), (32, 4)))
@@ -124,7 +124,7 @@ def test_operands_product_and_result():
 
 def test_page_comes_by_request():
     """A load waits for its page, which the pager has the TMAU bring; a processor does not see that command end."""
-    dut = Core(PARAMS)
+    dut = elaborated(Core, PARAMS)
     contents = np.random.default_rng(2).integers(1, 256, 1024, np.uint8)
     page = contents[256:384].copy()
     page[64:80] = page[:16]

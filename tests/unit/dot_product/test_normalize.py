@@ -7,6 +7,7 @@ import pytest
 
 from tilewright.hw.dot_product.normalize import Normalizer
 from tilewright.sim.pysim.pipelines import run_pipeline
+from tilewright.sim.pysim.simulate import elaborated
 
 SEED = 9
 WIDTHS = (50, 53, 56)
@@ -54,7 +55,7 @@ def sums(rng, width):
 def test_rounding(width):
     rng = random.Random(SEED)
     work = [(rng.choice([1, -1]) * total, top) for total, top in sums(rng, width) if total]
-    results = run_pipeline(Normalizer(width), [row(*each) for each in work])
+    results = run_pipeline(elaborated(Normalizer, width), [row(*each) for each in work])
     for (total, top), result in zip(work, results, strict=True):
         expected = fp32(total * Fraction(2) ** (top - BIAS - PLACE)) | (MINUS if total < 0 else 0)
         assert result["o"] == expected, f"{total:#x}, {top}: {expected:#x}, not {result['o']:#x}"
@@ -65,7 +66,7 @@ def test_integers(width):
     rng = random.Random(SEED)
     totals = [0, 1, -1, 0x7FFFFFFF, -0x80000000, *(rng.getrandbits(width) - (1 << width - 1) for _ in range(50))]
     rows = [row(total, rng.randrange(511), integer=1, special=special(rng.getrandbits(3))) for total in totals]
-    results = run_pipeline(Normalizer(width), rows)
+    results = run_pipeline(elaborated(Normalizer, width), rows)
     assert [result["o"] for result in results] == [total & 0xFFFFFFFF for total in totals]
 
 
@@ -86,7 +87,7 @@ def special(bits):
     ],
 )
 def test_special(total, what, expected):
-    (result,) = run_pipeline(Normalizer(53), [row(total, 255, special=what)])
+    (result,) = run_pipeline(elaborated(Normalizer, 53), [row(total, 255, special=what)])
     assert result["o"] == expected
 
 

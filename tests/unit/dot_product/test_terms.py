@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.hw.dot_product.align import ALIGNED
 from tilewright.hw.dot_product.terms import INTEGER_TOP, TERM, is_integer
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 
 class IsInteger(wiring.Component):
@@ -23,7 +23,7 @@ class IsInteger(wiring.Component):
 
 @pytest.mark.parametrize("kind", MmType)
 def test_is_integer(kind):
-    dut = IsInteger()
+    dut = elaborated(IsInteger)
 
     async def testbench(ctx):
         ctx.set(dut.kind, kind)

@@ -8,6 +8,7 @@ from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.hw.dot_product.unit import DotUnit
 from tilewright.sim.pysim.dot_rows import STYLES, dot_rows, join_elements
 from tilewright.sim.pysim.pipelines import run_pipeline
+from tilewright.sim.pysim.simulate import elaborated
 
 SEED = 77
 WIDTH = 8
@@ -20,7 +21,7 @@ def run(accumulators, a, b, kind):
         {"type": kind, "a": int.from_bytes(x, "little"), "b": int.from_bytes(y, "little"), "accumulators": [int(word)]}
         for x, y, word in zip(join_elements(a), join_elements(b), accumulators, strict=True)
     ]
-    return np.array([result["o"][0] for result in run_pipeline(DotUnit(WIDTH), rows)], np.uint32)
+    return np.array([result["o"][0] for result in run_pipeline(elaborated(DotUnit, WIDTH), rows)], np.uint32)
 
 
 def check(accumulators, a, b, kind):

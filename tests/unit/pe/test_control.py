@@ -8,7 +8,7 @@ from tilewright.golden.spec.pe.errors import PeError
 from tilewright.golden.spec.pe.registers import PE_REGISTERS, Put
 from tilewright.hw.pe.control import Control
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 TMAU_REGISTERS = {register.name: register for register in PE_REGISTERS}
@@ -48,7 +48,7 @@ class Driver:
 
 
 def run(script, preset="unit", background=()):
-    dut = Control(PE_PRESETS[preset])
+    dut = elaborated(Control, PE_PRESETS[preset])
 
     async def testbench(ctx):
         ctx.set(dut.idle, 1)
@@ -102,7 +102,7 @@ def test_reports_of_both_sides(mode):
     rng = random.Random(f"reports {mode}")
     numbers = {"issued": list(range(0, 120, 2)), "collected": list(range(1, 120, 2))}
     codes = [rng.choice([0, 0, 0, *range(1, 12)]) for _ in range(120)]
-    dut = Control(PE_PRESETS["default"])
+    dut = elaborated(Control, PE_PRESETS["default"])
     reported, taken = [], {}
 
     def source(side):

@@ -11,7 +11,7 @@ from tilewright.hw.pe.datapath import PeDatapath
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.smem.layouts import CHUNK_BITS
 from tilewright.hw.smem.top import SharedMemory
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send
 
 SEED = 4
@@ -46,7 +46,7 @@ def test_a_product(mode, kind):
     program = gemm_program(a, b, kind, sizes=PARAMS, size_bytes=PARAMS.smem.size_bytes, transpose=1)
     golden = program.pe()
     golden.run(program.words)
-    dut, stalls, reports = OnSharedMemory(), STALL_MODES[mode], []
+    dut, stalls, reports = elaborated(OnSharedMemory), STALL_MODES[mode], []
     core, memories = dut.core, dut.smem.banks.memories
 
     async def processor(ctx):

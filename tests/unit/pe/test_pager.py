@@ -8,7 +8,7 @@ from tilewright.golden.spec import COMMAND
 from tilewright.golden.spec.pe.segment import PAGE_ENTRY
 from tilewright.hw.pe.pager import PAGER_TAG, Pager, PagerOp
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 PARAMS = PE_PRESETS["unit"]
@@ -64,7 +64,7 @@ class Tmau:
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_entries_follow_completions(mode):
     requests = random_requests(120)
-    dut = Pager(PARAMS)
+    dut = elaborated(Pager, PARAMS)
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     tmau = Tmau(dut, stall)
     writes, ends = [], []
@@ -104,7 +104,7 @@ def test_entries_follow_completions(mode):
 
 
 def test_cycles():
-    dut = Pager(PARAMS)
+    dut = elaborated(Pager, PARAMS)
     drop, load = ({"op": op, "entry": 3, "address": 64, "command": 1} for op in (PagerOp.DROP, PagerOp.IN))
     cycles = {}
 

@@ -7,7 +7,7 @@ import pytest
 from tilewright.golden.spec.pe.registers import DATA_WORDS, PE_REGISTERS, Put
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.pe.staging import Staging
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 PARAMS = PE_PRESETS["unit"]
@@ -31,7 +31,7 @@ def content(item, kind, index, words, address):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_put(mode):
-    dut = Staging(PARAMS)
+    dut = elaborated(Staging, PARAMS)
     rng = random.Random(f"staging {mode}")
     stall = STALL_MODES[mode]["stall"]
 
@@ -60,7 +60,7 @@ def test_put(mode):
 
 def test_writes_are_guarded():
     """Only to what is staged, only while it has not been taken, or if the index does not exist; reads never."""
-    dut = Staging(PARAMS)
+    dut = elaborated(Staging, PARAMS)
 
     async def passes(ctx, name, *, write=1, **fields):
         access = {"address": OFFSETS[name], "write": write, "data": PUT.pack(**fields), "strobe": 0b1111}
@@ -93,7 +93,7 @@ def test_writes_are_guarded():
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_accesses_pass(mode):
-    dut = Staging(PARAMS)
+    dut = elaborated(Staging, PARAMS)
     rng = random.Random(1)
     items = [
         {"address": 4 * rng.randrange(64), "write": 1, "data": rng.getrandbits(32), "strobe": 15} for _ in range(50)

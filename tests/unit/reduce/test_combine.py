@@ -7,7 +7,7 @@ import pytest
 from tilewright.golden.spec import Element, Reduction
 from tilewright.hw.reduce.combine import Combiner
 from tilewright.hw.reduce.lane import ReduceLane
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 BUS_BYTES = 32
@@ -16,7 +16,7 @@ BUS_BYTES = 32
 @pytest.mark.parametrize("mode", ["none", "both"])
 def test_words(mode):
     rng = random.Random(1)
-    dut, stalls = Combiner(BUS_BYTES), STALL_MODES[mode]
+    dut, stalls = elaborated(Combiner, BUS_BYTES), STALL_MODES[mode]
     items, expected = [], []
     for _ in range(30):
         old, source = (rng.getrandbits(8 * BUS_BYTES) for _ in range(2))

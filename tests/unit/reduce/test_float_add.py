@@ -7,7 +7,7 @@ from tilewright.golden.spec import Element, Reduction
 from tilewright.golden.tmau.reduce import reduce
 from tilewright.hw.reduce.float_add import FloatAdder
 from tilewright.hw.reduce.float_format import BF16, F16, F32
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 SEED = 27
 ELEMENTS = {F16: Element.F16, BF16: Element.BF16, F32: Element.F32}
@@ -49,7 +49,7 @@ def golden_sum(fmt, a, b):
 
 def run(formats, work):
     """Sends ``work``, triples of an index of formats and two operands, one a cycle with pauses; returns the sums."""
-    dut = FloatAdder(formats)
+    dut = elaborated(FloatAdder, formats)
     rng = np.random.default_rng(SEED)
     sums = []
 

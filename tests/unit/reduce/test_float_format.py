@@ -3,7 +3,7 @@
 from amaranth.hdl import Elaboratable, Module, Signal
 
 from tilewright.hw.reduce.float_format import BF16, F16, F32, unpack
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 
 class Unpacked(Elaboratable):
@@ -19,7 +19,7 @@ class Unpacked(Elaboratable):
 
 
 def test_parts_of_numbers():
-    dut = Unpacked()
+    dut = elaborated(Unpacked)
     table = [
         # format, value: sign, size, exponent, significand, nan, infinite
         (0, 0xBFC00000, (1, 0x3FC00000, 127, 0xC00000, 0, 0)),

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tilewright.hw.reduce.hazards import WriteTable
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 BUS_BYTES = 64
 PAGE_WORDS = 4096 // BUS_BYTES
@@ -18,7 +18,7 @@ def words_of(burst):
 @pytest.mark.parametrize("entries", [2, 4])
 def test_clashes(entries):
     """Random bursts to two pages enter and leave; a clash is a word in common."""
-    dut = WriteTable(20, BUS_BYTES, entries)
+    dut = elaborated(WriteTable, 20, BUS_BYTES, entries)
     rng = random.Random(entries)
 
     async def testbench(ctx):

@@ -7,7 +7,7 @@ import numpy as np
 from tilewright.golden.spec import Element, Reduction
 from tilewright.golden.tmau.reduce import is_legal, reduce
 from tilewright.hw.reduce.lane import ReduceLane
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 SEED = 28
 LEGAL = [(op, element) for op in Reduction for element in Element if is_legal(op, element)]
@@ -41,7 +41,7 @@ def operands(element, lines, rng):
 
 def run(work, pause=0.1):
     """Sends ``work``, (reduction, element, old, source), one an enabled cycle; returns what comes out."""
-    dut = ReduceLane()
+    dut = elaborated(ReduceLane)
     rng = random.Random(SEED)
     results = []
 

@@ -6,7 +6,7 @@ import pytest
 from tilewright.golden.spec import Reduction
 from tilewright.hw.reduce.old_words import OldWordReader
 from tilewright.sim.pysim.axi_memory import AxiMemory
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 BUS_BYTES = 16
@@ -20,7 +20,7 @@ def word_at(word):
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_bursts_and_words(mode):
     """Bursts to different words: each goes on when its words are here, refused if one of them failed."""
-    dut, stalls = OldWordReader(20, BUS_BYTES, 4, 4), STALL_MODES[mode]
+    dut, stalls = elaborated(OldWordReader, 20, BUS_BYTES, 4, 4), STALL_MODES[mode]
     memory = AxiMemory(dut.axi, CONTENTS, latency=6, stall=stalls["stall"])
     memory.failing = {BUS_BYTES * 9}
     bursts = [{"word": 4 * n, "beats_minus_one": n % 4, "reduction": Reduction.ADD, "last": n % 2} for n in range(40)]
@@ -48,7 +48,7 @@ def test_bursts_and_words(mode):
 
 
 def test_an_overlapping_burst_waits_for_the_write():
-    dut = OldWordReader(20, BUS_BYTES, 4, 4)
+    dut = elaborated(OldWordReader, 20, BUS_BYTES, 4, 4)
     memory = AxiMemory(dut.axi, CONTENTS, latency=1)
 
     async def testbench(ctx):
@@ -69,7 +69,7 @@ def test_an_overlapping_burst_waits_for_the_write():
 
 def test_room_is_kept_until_the_words_are_used():
     """Bursts whose words are not taken are not followed by more than there is space for, though they are written."""
-    dut = OldWordReader(20, BUS_BYTES, 4, 2)
+    dut = elaborated(OldWordReader, 20, BUS_BYTES, 4, 2)
     memory = AxiMemory(dut.axi, CONTENTS, latency=1)
 
     async def testbench(ctx):

@@ -15,7 +15,7 @@ from tilewright.hw.bus.write_port import WritePort
 from tilewright.hw.bus.writes import WritesSignature
 from tilewright.hw.reduce.unit import Reducer
 from tilewright.sim.pysim.axi_memory import AxiMemory
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 BUS_BYTES = 16
@@ -123,7 +123,7 @@ def some_contents():
 def test_memory_as_if_one_after_the_other(mode, stall, latency, in_flight):
     bursts, contents = some_bursts(60, places=24, seed=latency), some_contents()
     wanted, responses = expected(bursts, contents, set())
-    dut = Chain(in_flight)
+    dut = elaborated(Chain, in_flight)
     result = run(dut, bursts, contents, mode=mode, latency=latency, stall=stall)
     assert result["responses"] == responses
     assert (contents == wanted).all()
@@ -147,7 +147,7 @@ def test_failed_reads():
 
 def test_plain_bursts_pass_at_full_rate():
     bursts = [({"word": n % 200, "beats_minus_one": 0, "reduction": 0}, [{"data": n, "strobe": 1}]) for n in range(100)]
-    dut = Chain(8)
+    dut = elaborated(Chain, 8)
     result = run(dut, [(burst | {"last": 0}, words) for burst, words in bursts], some_contents(), latency=2)
     assert [cycle for cycle, *_ in result["writes"]] == list(range(1, 101))
     assert np.diff(result["cycles"]).tolist() == 99 * [1]
@@ -158,7 +158,7 @@ def test_latency_is_hidden():
     burst = {"beats_minus_one": 3, "last": 0, "reduction": Reduction.XOR, "element": Element.U32}
     words = [{"data": 5, "strobe": 0xFFFF}] * 4
     bursts = [(burst | {"word": 4 * n}, words) for n in range(60)]
-    dut = Chain(32)
+    dut = elaborated(Chain, 32)
     result = run(dut, bursts, some_contents(), latency=40)
     assert result["cycles"][-1] < 240 * 3 / 2
 

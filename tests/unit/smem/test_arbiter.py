@@ -4,14 +4,14 @@ import pytest
 
 from tilewright.hw.smem.arbiter import PATIENCE, ReadArbiter, WriteArbiter
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 PARAMS = SmemParams(1024)
 
 
 def read_grants(cycles, *, barrier, host=True, lines=False, consumer=True):
     """One letter a cycle, of the reader that was granted; ``barrier`` says in which cycles the barrier unit reads."""
-    dut = ReadArbiter(PARAMS)
+    dut = elaborated(ReadArbiter, PARAMS)
     grants = []
 
     async def drive(ctx):
@@ -63,7 +63,7 @@ def test_read_order(barrier, host, lines, consumer, grants):
 
 
 def test_chunk_comes_from_the_bank_of_the_cycle_before():
-    dut = ReadArbiter(PARAMS)
+    dut = elaborated(ReadArbiter, PARAMS)
 
     async def drive(ctx):
         ctx.set(dut.banks_data, [100 + bank for bank in range(8)])
@@ -96,7 +96,7 @@ async def offer_small(ctx, dut, who, *, bank, urgent=0):
 @pytest.mark.parametrize(("who", "urgent"), [("host", 0), ("write_back", 0), ("write_back", 1)])
 @pytest.mark.parametrize("bank", range(8))
 def test_small_write_shares_the_cycle_with_a_line_that_leaves_its_bank_alone(who, urgent, bank):
-    dut = WriteArbiter(PARAMS)
+    dut = elaborated(WriteArbiter, PARAMS)
     others = [b for b in range(8) if b != bank]
 
     async def drive(ctx):
@@ -120,7 +120,7 @@ def test_small_write_shares_the_cycle_with_a_line_that_leaves_its_bank_alone(who
 
 @pytest.mark.parametrize("who", ["host", "write_back"])
 def test_small_writer_waits_and_then_goes_first(who):
-    dut = WriteArbiter(PARAMS)
+    dut = elaborated(WriteArbiter, PARAMS)
 
     async def drive(ctx):
         await offer_line(ctx, dut, range(8))
@@ -137,7 +137,7 @@ def test_small_writer_waits_and_then_goes_first(who):
 
 
 def test_urgent_goes_at_once():
-    dut = WriteArbiter(PARAMS)
+    dut = elaborated(WriteArbiter, PARAMS)
 
     async def drive(ctx):
         await offer_line(ctx, dut, range(8))
@@ -150,7 +150,7 @@ def test_urgent_goes_at_once():
 
 
 def test_host_waits_for_the_write_back():
-    dut = WriteArbiter(PARAMS)
+    dut = elaborated(WriteArbiter, PARAMS)
 
     async def drive(ctx):
         await offer_small(ctx, dut, "write_back", bank=3)

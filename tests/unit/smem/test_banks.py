@@ -2,7 +2,7 @@
 
 from tilewright.hw.smem.banks import Banks
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 PARAMS = SmemParams(1024)
 
@@ -24,7 +24,7 @@ async def read(ctx, dut, rows, enable=0xFF):
 
 
 def test_every_bank_has_its_own_row():
-    dut = Banks(PARAMS)
+    dut = elaborated(Banks, PARAMS)
 
     async def check(ctx):
         for row in range(8):
@@ -41,7 +41,7 @@ def test_every_bank_has_its_own_row():
 
 
 def test_strobes():
-    dut = Banks(PARAMS)
+    dut = elaborated(Banks, PARAMS)
     ones = (1 << 128) - 1
 
     async def check(ctx):
@@ -52,7 +52,7 @@ def test_strobes():
 
 
 def test_a_bank_that_does_not_read_keeps_its_output():
-    dut = Banks(PARAMS)
+    dut = elaborated(Banks, PARAMS)
 
     async def check(ctx):
         await write(ctx, dut, [1] * 8, [chunk(bank, 1) for bank in range(8)], [0xFFFF] * 8)
@@ -63,7 +63,7 @@ def test_a_bank_that_does_not_read_keeps_its_output():
 
 
 def test_read_in_the_cycle_of_the_write():
-    dut = Banks(PARAMS)
+    dut = elaborated(Banks, PARAMS)
 
     async def check(ctx):
         ctx.set(dut.write, {"rows": [5] * 8, "data": [chunk(bank, 5) for bank in range(8)], "strobes": [0x00FF] * 8})

@@ -8,7 +8,7 @@ from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import BarrierOp
 from tilewright.hw.smem.barrier import BarrierUnit
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 9
@@ -56,7 +56,7 @@ def run(requests, landed=(), *, mode="none", space=1, start=0):
     Returns a dictionary: the cycles in which ``requests``, ``results`` and ``landed`` bytes were transferred,
     ``answers`` as (done, error), ``flips`` and ``errors`` as (cycle, address), the barriers as ``stored``.
     """
-    dut = BarrierOnMemory()
+    dut = elaborated(BarrierOnMemory)
     unit = dut.unit
     log = {"flips": [], "errors": []}
     stalls = STALL_MODES[mode]
@@ -134,7 +134,7 @@ def test_landed_bytes_follow_a_request_at_once():
 
 def test_every_third_cycle_landed_bytes_never_wait():
     polls = [request(BarrierOp.TRY_WAIT, 0)] * 20
-    dut = BarrierOnMemory()
+    dut = elaborated(BarrierOnMemory)
     unit = dut.unit
 
     async def processor(ctx):
@@ -164,7 +164,7 @@ def test_none_starves():
 
 
 def test_untaken_answer_holds_back_requests_but_not_landed_bytes():
-    dut = BarrierOnMemory()
+    dut = elaborated(BarrierOnMemory)
     unit = dut.unit
 
     async def check(ctx):
@@ -202,7 +202,7 @@ def test_refused_landed_bytes_are_reported():
 
 @pytest.mark.parametrize("op", [BarrierOp.TRY_WAIT, BarrierOp.ARRIVE], ids=["question", "refused"])
 def test_what_changes_nothing_writes_nothing(op):
-    dut = BarrierOnMemory()
+    dut = elaborated(BarrierOnMemory)
     unit = dut.unit
 
     async def check(ctx):

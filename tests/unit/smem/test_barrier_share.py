@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.hw.smem.barrier_share import BarrierShare
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 7
@@ -16,7 +16,7 @@ COUNT = 40
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_each_gets_its_own_answers_in_order(mode):
     """The answer to an operation is made from its address here, so that a swapped one shows."""
-    dut = BarrierShare(SmemParams(1024), 2)
+    dut = elaborated(BarrierShare, SmemParams(1024), 2)
     rng = random.Random(SEED)
     asked = [
         [{"op": 4, "address": rng.randrange(0, 512) * 2 + owner, "value": 0} for _ in range(COUNT)] for owner in (0, 1)

@@ -9,7 +9,7 @@ from amaranth.hdl import Elaboratable, Module, Signal
 from tilewright.hw.smem.banks import Banks
 from tilewright.hw.smem.consumer import ConsumerPort
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 8
@@ -76,7 +76,7 @@ def requests(kind, count):
 
 def run(kind, *, count, mode="none", busy=0.0):
     """Checks every answer; returns the cycles of requests and answers, and the number of conflict strobes."""
-    dut = ConsumerOnBanks()
+    dut = elaborated(ConsumerOnBanks)
     sent = list(requests(kind, count))
     cycles, strobes = {}, []
 
@@ -138,7 +138,7 @@ def test_a_column_takes_eight_cycles():
     ids=["broadcast", "two by turns", "three by turns", "four lanes", "distinct banks", "none"],
 )
 def test_cycles_of_a_request(chunks, lanes, cycles):
-    dut = ConsumerOnBanks()
+    dut = elaborated(ConsumerOnBanks)
     taken = []
 
     async def source(ctx):

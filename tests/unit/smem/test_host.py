@@ -8,7 +8,7 @@ from amaranth.lib.memory import Memory
 
 from tilewright.hw.smem.host import HostPort
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 5
@@ -42,7 +42,7 @@ class HostOnMemory(Elaboratable):
 
 
 def run(requests, *, mode="none", grant=1.0):
-    dut = HostOnMemory()
+    dut = elaborated(HostOnMemory)
     cycles, responses = {}, []
 
     async def source(ctx):

@@ -8,7 +8,7 @@ import pytest
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.smem.scatter import ScatterPort
 from tilewright.hw.smem.top import SharedMemory
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 12
@@ -56,7 +56,7 @@ def column(swizzled):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_random(mode):
-    dut = ScatterPort(PARAMS)
+    dut = elaborated(ScatterPort, PARAMS)
     writes = list(random_writes(60))
     image, conflicts = bytearray(PARAMS.size_bytes), Counter()
 
@@ -82,7 +82,7 @@ def test_random(mode):
 
 @pytest.mark.parametrize("swizzled", [True, False], ids=["swizzle 128", "no swizzle"])
 def test_a_column_of_eight_chunks_in_shared_memory(swizzled):
-    dut = SharedMemory(PARAMS, stores=True)
+    dut = elaborated(SharedMemory, PARAMS, stores=True)
     cycles, count = (1 if swizzled else 8), 6
     conflicts = Counter()
 
@@ -103,7 +103,7 @@ def test_a_column_of_eight_chunks_in_shared_memory(swizzled):
 
 
 def test_a_read_when_idle_sees_the_write():
-    dut = SharedMemory(PARAMS, stores=True)
+    dut = elaborated(SharedMemory, PARAMS, stores=True)
 
     async def drive(ctx):
         ctx.set(dut.read_data.ready, 1)
@@ -118,7 +118,7 @@ def test_a_read_when_idle_sees_the_write():
 
 
 def test_lines_and_scattered_writes_by_turns():
-    dut = SharedMemory(PARAMS, stores=True)
+    dut = elaborated(SharedMemory, PARAMS, stores=True)
     lines = [{"row": n % 8, "data": n, "strobe": (1 << 128) - 1} for n in range(20)]
     stalls = Counter()
 

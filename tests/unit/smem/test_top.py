@@ -9,7 +9,7 @@ from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import BarrierOp
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.smem.top import SharedMemory
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 11
@@ -169,7 +169,7 @@ def follow(dut, model, strobes):
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_random_traffic(mode):
     rng = random.Random(SEED)
-    dut, model, strobes = SharedMemory(PARAMS), Model(), Counter()
+    dut, model, strobes = elaborated(SharedMemory, PARAMS), Model(), Counter()
     operations = list(random_operations(rng, OPERATIONS))
     landed = [{"barrier": rng.choice(BARRIERS), "bytes": 16} for _ in range(LANDED)]
     reads, accesses = list(random_reads(rng, READS)), list(random_host_requests(rng, READS))
@@ -228,7 +228,7 @@ def test_random_traffic(mode):
 @pytest.mark.parametrize("gap", range(4))
 def test_a_read_at_the_flip_sees_the_last_line(bank, gap):
     """Landed in the cycle of the last of several lines: two cycles to the flip, where a read gets the line."""
-    dut = SharedMemory(PARAMS)
+    dut = elaborated(SharedMemory, PARAMS)
     barrier = 0x380 + 16 * bank
     rounds, flips, cycle_of = 12, [], {}
 
@@ -282,7 +282,7 @@ def test_a_read_at_the_flip_sees_the_last_line(bank, gap):
 
 
 def test_try_wait_accepted_two_cycles_after_the_last_line_says_done():
-    dut = SharedMemory(PARAMS)
+    dut = elaborated(SharedMemory, PARAMS)
     barrier = 0x100
     setup = [(BarrierOp.INIT, 1), (BarrierOp.EXPECT_TX, 128), (BarrierOp.ARRIVE, 1)]
 
@@ -310,7 +310,7 @@ def test_try_wait_accepted_two_cycles_after_the_last_line_says_done():
 @pytest.mark.parametrize(("swizzled", "cycles"), [(True, 1), (False, 8)], ids=["swizzle 128", "no swizzle"])
 def test_a_column_of_eight_chunks(swizzled, cycles):
     """One chunk in each of eight lines: with the 128-byte swizzle they are in eight banks, without in one."""
-    dut = SharedMemory(PARAMS)
+    dut = elaborated(SharedMemory, PARAMS)
     count = 10
     chunks = [8 * row + (3 ^ row if swizzled else 3) for row in range(8)]
     taken, conflicts = {}, Counter()
@@ -339,7 +339,7 @@ def test_a_column_of_eight_chunks(swizzled, cycles):
 
 @pytest.mark.parametrize("busy", [False, True], ids=["alone", "beside the consumer"])
 def test_lines_are_read_one_a_cycle_or_by_turns(busy):
-    dut = SharedMemory(PARAMS)
+    dut = elaborated(SharedMemory, PARAMS)
     lines = [random.Random(row).getrandbits(1024) for row in range(8)]
     came, taken = [], {}
 

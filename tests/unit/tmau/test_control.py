@@ -5,7 +5,7 @@ import pytest
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.tmau.control import Control
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import receive, send
 
 OFFSETS = {register.name: register.offset for register in TMAU_REGISTERS}
@@ -39,7 +39,7 @@ class Driver:
 
 
 def run(script, preset="unit"):
-    dut = Control(TMAU_PRESETS[preset])
+    dut = elaborated(Control, TMAU_PRESETS[preset])
 
     async def testbench(ctx):
         ctx.set(dut.datapath.idle, 1)

@@ -11,7 +11,7 @@ from tilewright.hw.tmau.datapath import TmauDatapath
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.pysim.axi_memory import AxiMemory
 from tilewright.sim.pysim.line_memory import LineMemory
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, send, watch_stream
 
 SEED = 20261121
@@ -32,7 +32,7 @@ class Bench:
         rng = random.Random(SEED)
         stall = {"stall": STALL_MODES[mode]["stall"], "seed": SEED}
         self.mode = mode
-        self.dut = dut = TmauDatapath(PARAMS)
+        self.dut = dut = elaborated(TmauDatapath, PARAMS)
         self.gmem, self.smem = (
             np.frombuffer(rng.randbytes(size), np.uint8).copy() for size in (GMEM_BYTES, PARAMS.smem.size_bytes)
         )

@@ -9,7 +9,7 @@ from tilewright.hw.pe.address.address_lanes import AddressLanes
 from tilewright.hw.pe.layouts import AccessKind, JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.sim.pysim.pe_accesses import Segment
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
@@ -100,7 +100,7 @@ class Request:
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_lanes(mode):
-    dut = AddressLanes(PARAMS)
+    dut = elaborated(AddressLanes, PARAMS)
     rng = random.Random(f"{SEED} {mode}")
     requests = [Request(rng) for _ in range(120)]
     requests[-1].last = 1

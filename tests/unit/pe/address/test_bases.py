@@ -9,7 +9,7 @@ from tilewright.hw.pe.layouts import BASES_SETS
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.sim.pysim.lane_reads import lane_registers
 from tilewright.sim.pysim.pe_accesses import Segment
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, watch_stream
 
 SEED = 20261121
@@ -26,7 +26,7 @@ SEGMENTS = [
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_builds(mode):
-    dut = Bases(PARAMS)
+    dut = elaborated(Bases, PARAMS)
     rng = random.Random(f"{SEED} {mode}")
     stall = STALL_MODES[mode]["stall"]
     registers = {}

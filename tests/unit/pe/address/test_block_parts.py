@@ -7,7 +7,7 @@ import pytest
 from tilewright.golden.spec.pe.errors import PeError
 from tilewright.hw.pe.address.block_parts import BlockParts
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
@@ -58,7 +58,7 @@ def parts_of(given):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_parts(mode):
-    dut = BlockParts(PARAMS)
+    dut = elaborated(BlockParts, PARAMS)
     rng = random.Random(f"{SEED} {mode}")
     items = [random_item(rng) for _ in range(100)]
     wanted = [(given, part) for given in items for part in parts_of(given)]

@@ -8,7 +8,7 @@ from tilewright.golden.spec.pe.errors import PeError
 from tilewright.hw.pe.address.columns import Columns
 from tilewright.hw.pe.layouts import JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
@@ -54,7 +54,7 @@ def wanted_column(item, column, basis, predicates):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_columns(mode):
-    dut = Columns(PARAMS)
+    dut = elaborated(Columns, PARAMS)
     rng = random.Random(f"{SEED} {mode}")
     bases = [
         {

@@ -8,7 +8,7 @@ from tilewright.golden.spec.pe.errors import PeError
 from tilewright.hw.pe.address.faults import FaultCollector
 from tilewright.hw.pe.layouts import AccessKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 PARAMS = PE_PRESETS["default"]
@@ -98,7 +98,7 @@ class Reference:
 
 
 def run(items, mode="none"):
-    dut = FaultCollector(PARAMS)
+    dut = elaborated(FaultCollector, PARAMS)
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     ends = sum(item["access"]["last"] for item in items)
     result = {}

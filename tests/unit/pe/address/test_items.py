@@ -7,7 +7,7 @@ import pytest
 from tilewright.hw.pe.address.items import Items
 from tilewright.hw.pe.layouts import JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
@@ -49,7 +49,7 @@ def random_job(rng, params, number):
 @pytest.mark.parametrize("threads", [4, 11, 32])
 def test_items(mode, threads):
     params = PE_PRESETS["unit"].replace(threads=threads)
-    dut = Items(params)
+    dut = elaborated(Items, params)
     rng = random.Random(f"{SEED} {mode} {threads}")
     jobs = [random_job(rng, params, number) for number in range(40)]
     if mode == "none":

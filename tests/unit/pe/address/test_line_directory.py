@@ -9,7 +9,7 @@ from tilewright.hw.pe.address.line_directory import LineDirectory
 from tilewright.hw.pe.layouts import AccessKind, JobKind
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.sim.pysim.pe_accesses import BlockDirectory
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
@@ -60,7 +60,7 @@ def accesses_of(params, part, directory):
 @pytest.mark.parametrize("factor_regs", [1, 2])
 def test_accesses(mode, factor_regs):
     params = PE_PRESETS["unit"].replace(factor_regs=factor_regs)
-    dut = LineDirectory(params)
+    dut = elaborated(LineDirectory, params)
     rng = random.Random(f"{SEED} {mode}")
     parts = [random_part(rng) for _ in range(150)]
     directory = BlockDirectory()

@@ -7,7 +7,7 @@ from amaranth.hdl import ResetInserter, Signal
 
 from tilewright.hw.pe.address.pages import PageTable, TranslationCache
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, send
 
 PARAMS = PE_PRESETS["unit"]
@@ -16,7 +16,7 @@ SEED = 8
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_lookups_find_what_was_written(mode):
-    dut = PageTable(PARAMS)
+    dut = elaborated(PageTable, PARAMS)
     rng = random.Random(SEED)
     table = dict.fromkeys(range(PARAMS.pages), 0)
     writes = [{"index": rng.randrange(PARAMS.pages), "word": rng.getrandbits(64)} for _ in range(300)]
@@ -77,7 +77,7 @@ def test_no_page_is_valid_after_a_reset():
 
 @pytest.mark.parametrize("entries", [4, 8])
 def test_cache_keeps_the_pages_that_came_last(entries):
-    dut = TranslationCache(PARAMS, entries)
+    dut = elaborated(TranslationCache, PARAMS, entries)
     rng = random.Random(SEED)
     places = [None] * entries
 

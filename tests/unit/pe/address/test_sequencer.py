@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from amaranth.hdl import Module
+from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import connect
 
 from tilewright.hw.pe.address.sequencer import Sequencer
@@ -13,7 +13,7 @@ from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.hw.pe.state.predicates import PredicateFile
 from tilewright.sim.pysim.lane_reads import lane_registers
 from tilewright.sim.pysim.pe_accesses import BlockDirectory, OffsetSets, Segment, Threads, expected, observed
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
@@ -24,21 +24,29 @@ LATENCY = 11
 BUILD_CYCLES = 5
 
 
+class WithPredicates(Elaboratable):
+    """The sequencer and the predicates that it reads."""
+
+    def __init__(self, params):
+        self.sequencer = Sequencer(params)
+        self.predicates = PredicateFile(params)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.sequencer
+        m.submodules.predicates = predicates = self.predicates
+        connect(m, dut=dut.predicates, predicates=predicates.reads)
+        return m
+
+
 class Bench:
     """The sequencer with predicates, and registers that answer."""
 
     def __init__(self, params, threads, *, busy=0.0, seed=SEED):
         self.params, self.threads, self.busy = params, threads, busy
         self.rng = random.Random(seed)
-        self.dut = Sequencer(params)
-        self.predicates = PredicateFile(params)
-
-    def module(self):
-        m = Module()
-        m.submodules.dut = dut = self.dut
-        m.submodules.predicates = predicates = self.predicates
-        connect(m, dut=dut.predicates, predicates=predicates.reads)
-        return m
+        self.top = elaborated(WithPredicates, params)
+        self.dut, self.predicates = self.top.sequencer, self.top.predicates
 
     def words(self, register, group):
         rows = self.threads.registers[LANES * group : LANES * (group + 1)]
@@ -76,7 +84,7 @@ class Bench:
             watch_stream(self.dut.linear, "linear"),
             watch_stream(self.dut.lane_reads.requests, "lane_reads"),
         ]
-        simulate(self.module(), source, sink, background=background, deadline=20 * len(wanted) + 2000)
+        simulate(self.top, source, sink, background=background, deadline=20 * len(wanted) + 2000)
         return times["jobs"], times["accesses"]
 
 

@@ -8,7 +8,7 @@ from tilewright.hw.pe.address.store_words import WORDS_UNDER_WAY, StoreWords
 from tilewright.hw.pe.layouts import LANE_READ_LATENCY, JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.sim.pysim.lane_reads import lane_registers
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
@@ -17,7 +17,7 @@ PARAMS = PE_PRESETS["unit"].replace(threads=16)
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_words(mode):
-    dut = StoreWords(PARAMS)
+    dut = elaborated(StoreWords, PARAMS)
     rng = random.Random(f"{SEED} {mode}")
     stalls = STALL_MODES[mode]
     # No more at once than may be under way: the words are taken after the last item.

@@ -13,7 +13,7 @@ from tilewright.hw.pe.address.pages import PageTable
 from tilewright.hw.pe.address.translate import Translator
 from tilewright.hw.pe.layouts import AccessKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 PARAMS = PE_PRESETS["unit"]
@@ -131,7 +131,7 @@ def run(items, table, mode="none", later=()):
 
     ``later``: pairs of a cycle and an index and a word written then.
     """
-    dut = Harness()
+    dut = elaborated(Harness)
     translator, counts = dut.translator, {"hit": 0, "miss": 0}
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     result = {}

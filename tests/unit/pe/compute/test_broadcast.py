@@ -7,7 +7,7 @@ import pytest
 from tilewright.hw.pe.compute.broadcast import Broadcaster
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.hw.pe.sharing import SHARINGS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 5
@@ -48,7 +48,7 @@ def steps_of(mm, items):
 
 def run(work, mode):
     """Steps, and the cycles in which they came."""
-    dut = Broadcaster(UNIT)
+    dut = elaborated(Broadcaster, UNIT)
     count = sum(len(steps_of(*one)) for one in work)
     stalls = STALL_MODES[mode]
     result = []

@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.hw.pe.compute.factors import FactorFetcher
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import send
 
 SEED = 4
@@ -23,7 +23,7 @@ def word(register, thread):
 def test_factors_of_every_mm(factor_regs, idle):
     """Each is in use from three cycles after its claim to three cycles after the next one."""
     params = UNIT.replace(factor_regs=factor_regs)
-    dut = FactorFetcher(params)
+    dut = elaborated(FactorFetcher, params)
     rng = random.Random(SEED)
     firsts = [rng.randrange(params.regs - 1) for _ in range(60)]
     claims = []  # cycles

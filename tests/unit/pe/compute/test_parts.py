@@ -7,7 +7,7 @@ import pytest
 from tilewright.hw.pe.compute.parts import OFFSETS, PartCutter, unit_lanes
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.hw.pe.sharing import SHARINGS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 5
@@ -67,7 +67,7 @@ def members_of(part):
 def test_every_sharing(mode):
     rng = random.Random(SEED)
     work = [random_mm(rng, ka, kb, density=rng.choice([0.1, 0.6, 1])) for ka, kb in rng.sample(SHARINGS * 2, 32)]
-    dut = PartCutter(UNIT)
+    dut = elaborated(PartCutter, UNIT)
     expected = [part for mm, items in work for part in cut(mm, items)]
     stalls = STALL_MODES[mode]
 
@@ -92,7 +92,7 @@ def test_one_part_a_cycle(ka, kb):
     """Without a pause between items and between instructions, after two cycles."""
     rng = random.Random(SEED)
     work = [random_mm(rng, ka, kb, density=1) for _ in range(4)]
-    dut = PartCutter(UNIT)
+    dut = elaborated(PartCutter, UNIT)
     count = sum(len(cut(mm, items)) for mm, items in work)
 
     async def multiplies(ctx):

@@ -18,7 +18,7 @@ from tilewright.hw.pe.issue.scoreboard import Scoreboard
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.hw.pe.sharing import SHARINGS, SPLIT_COLUMNS, columns_per_item
 from tilewright.hw.pe.state.registers import RegisterFile
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import send
 
 SEED = 13
@@ -76,7 +76,7 @@ class Rig(Elaboratable):
 
     def __init__(self, params, array):
         self.params = params
-        self.compute = ComputePath(params, array)
+        self.compute = ComputePath(params, array(params))
         self.registers = RegisterFile(params)
         self.scoreboard = Scoreboard(params)
 
@@ -147,7 +147,7 @@ def multiply(table, mm, threads, dot_of):
 
 def run(params, array, program, table, *, idle=0.0):
     """Runs mm and loads (dictionaries with ``register`` and ``rows``); returns the file and counted strobes."""
-    rig = Rig(params, array)
+    rig = elaborated(Rig, params, array)
     compute, scoreboard, registers = rig.compute, rig.scoreboard, rig.registers
     access, rng = scoreboard.access, random.Random(SEED)
     loading = []  # loads under way
@@ -264,7 +264,7 @@ def test_random_programs(threads, idle):
     rng = random.Random(threads)
     program = random_program(rng, params, rng.sample(SHARINGS * 2, 32))
     table = random_table(rng, params)
-    result, counts = run(params, SmallArray(params), program, table, idle=idle)
+    result, counts = run(params, SmallArray, program, table, idle=idle)
     assert result == expected(program, table, threads, small_dot)
     assert min(counts[name] for name in ("step", "stall_columns", "stall_factors", "stall_product")) > 0, counts
 
@@ -274,7 +274,7 @@ def test_one_factor_register():
     rng = random.Random(SEED)
     program = random_program(rng, params, SHARINGS)
     table = random_table(rng, params)
-    result, _ = run(params, SmallArray(params), program, table)
+    result, _ = run(params, SmallArray, program, table)
     assert result == expected(program, table, params.threads, small_dot)
 
 
@@ -284,7 +284,7 @@ def test_the_array_of_the_engine():
     rng = random.Random(SEED)
     program = random_program(rng, params, [(1, 1), (2, 1), (1, 2), (2, 3), (1, 4), (1, 3)] * 2, types=[*MmType])
     table = random_table(rng, params)
-    result, _ = run(params, MacArray(params), program, table)
+    result, _ = run(params, MacArray, program, table)
     assert result == expected(program, table, params.threads, golden_dot)
 
 
@@ -301,7 +301,7 @@ def test_one_step_a_cycle(ka, kb, columns, apart):
     params = UNIT.replace(threads=16, mm_in_flight=8)
     rng = random.Random(SEED)
     program = [random_mm(rng, params, ka, kb, rc=16 * (n % 3), ra=60, columns=columns, density=1) for n in range(12)]
-    _, counts = run(params, SmallArray(params), program, random_table(rng, params))
+    _, counts = run(params, SmallArray, program, random_table(rng, params))
     steps = 12 * columns // ka
     assert [cycle - counts["cycles"][0] for cycle in counts["cycles"]] == [*range(0, apart * steps, apart)]
 
@@ -309,7 +309,7 @@ def test_one_step_a_cycle(ka, kb, columns, apart):
 def test_steps_of_one_accumulator_are_as_far_apart_as_the_array_is_long():
     rng = random.Random(SEED)
     program = [random_mm(rng, UNIT, 1, 1, rc=5, ra=60, columns=1, density=1) for _ in range(10)]
-    _, counts = run(UNIT, SmallArray(UNIT), program, random_table(rng, UNIT))
+    _, counts = run(UNIT, SmallArray, program, random_table(rng, UNIT))
     apart = SmallArray.LATENCY + 2
     assert [cycle - counts["cycles"][0] for cycle in counts["cycles"]] == [*range(0, 10 * apart, apart)]
 
@@ -322,7 +322,7 @@ def test_a_load_takes_one_step_from_results_of_its_bank():
         mm["on"] = [True, False] * 8
     program.insert(9, {"register": 48, "rows": [[1, 2, 3, 4]]})
     table = random_table(rng, UNIT)
-    result, counts = run(UNIT, SmallArray(UNIT), program, table)
+    result, counts = run(UNIT, SmallArray, program, table)
     assert result == expected(program, table, UNIT.threads, small_dot)
     cycles = counts["cycles"]
     assert sorted(b - a for a, b in pairwise(cycles)) == [1] * (12 * 8 - 2) + [2]

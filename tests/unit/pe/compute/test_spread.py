@@ -9,7 +9,7 @@ from tilewright.hw.pe.compute.layouts import STEP_UNITS
 from tilewright.hw.pe.compute.spread import Spread, writers
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.pe.sharing import SHARINGS, sharing_code
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 SEED = 9
 UNIT = PE_PRESETS["unit"]
@@ -18,7 +18,7 @@ UNIT = PE_PRESETS["unit"]
 @pytest.mark.parametrize("threads", [4, 21, 80])
 def test_every_thread_takes_its_unit(threads):
     """A step a cycle, each with another sharing."""
-    dut = Spread(UNIT.replace(threads=threads))
+    dut = elaborated(Spread, UNIT.replace(threads=threads))
     rng = random.Random(SEED)
 
     async def testbench(ctx):

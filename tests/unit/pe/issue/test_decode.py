@@ -11,7 +11,7 @@ from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, MmType, Operatio
 from tilewright.golden.spec.pe.segment import SegmentElement
 from tilewright.hw.pe.issue.decode import Decoder
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 
@@ -64,7 +64,7 @@ def verdict(decoded, rank):
 @pytest.mark.parametrize("preset", ["unit", "default"])
 def test_verdicts(preset, mode):
     params = PE_PRESETS[preset]
-    dut = Decoder(params)
+    dut = elaborated(Decoder, params)
     rng = random.Random(f"decode {preset}")
     words = [random_word(rng, params) for _ in range(600)]
     cycles = {}
@@ -92,7 +92,7 @@ def test_verdicts(preset, mode):
 
 
 def test_accepted_instructions_are_counted():
-    dut = Decoder(PE_PRESETS["unit"])
+    dut = elaborated(Decoder, PE_PRESETS["unit"])
     counted = 0
 
     async def testbench(ctx):

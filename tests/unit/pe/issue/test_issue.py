@@ -18,7 +18,7 @@ from tilewright.hw.pe.issue.scoreboard import LOADS
 from tilewright.hw.pe.layouts import BASES_SETS, JobKind
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.sim.pysim.pe_accesses import OffsetSets
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, send, watch_stream
 
 PARAMS = PE_PRESETS["unit"].replace(threads=6)
@@ -236,7 +236,7 @@ class Neighbours:
 
 def run(words, *, mode="none", seed=0, also=()):
     """Everything that leaves, as (cycle, name, contents)."""
-    front, rng = Front(), random.Random(f"issue {mode} {seed}")
+    front, rng = elaborated(Front), random.Random(f"issue {mode} {seed}")
     neighbours = Neighbours(front, rng, STALL_MODES[mode]["stall"])
     done = []
 
@@ -355,7 +355,7 @@ def test_tables_that_are_written_are_looked_at_again(strobe, rebuild):
 
 
 def test_idle():
-    front = Front()
+    front = elaborated(Front)
 
     async def testbench(ctx):
         assert ctx.get(front.issue.idle)

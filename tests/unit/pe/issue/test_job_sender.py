@@ -8,7 +8,7 @@ from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, Operation
 from tilewright.hw.pe.issue.job_sender import JobSender
 from tilewright.hw.pe.layouts import BASES_SETS, JobKind
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, watch_stream
 
 PARAMS = PE_PRESETS["unit"]
@@ -23,7 +23,7 @@ KINDS = {Operation.MM: JobKind.MULTIPLY, Operation.LD: JobKind.LOAD, Operation.S
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_parts(mode):
-    dut = JobSender(PARAMS)
+    dut = elaborated(JobSender, PARAMS)
     rng = random.Random(f"job sender {mode}")
     stall, idle = STALL_MODES[mode]["stall"], STALL_MODES[mode]["idle"]
     parts = {"job": dut.jobs, "multiply": dut.multiplies}

@@ -8,7 +8,7 @@ from tilewright.golden.spec.pe.instruction import Compare
 from tilewright.hw.pe.issue.lane_ops import LaneOps
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.sim.pysim.lane_reads import lane_registers
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 PRESETS = {
@@ -79,7 +79,7 @@ def random_operation(rng, params):
 @pytest.mark.parametrize("preset", PRESETS)
 def test_operations(preset, mode):
     params = PRESETS[preset]
-    dut = LaneOps(params)
+    dut = elaborated(LaneOps, params)
     rng = random.Random(f"lane ops {preset}")
     neighbours = Neighbours(dut, params, rng)
     operations = [random_operation(rng, params) for _ in range(60)]
@@ -128,7 +128,7 @@ def test_operations(preset, mode):
 
 def test_accepted_with_the_last_write():
     params = PRESETS["default"]
-    dut = LaneOps(params)
+    dut = elaborated(LaneOps, params)
     accepted = []
 
     async def source(ctx):

@@ -7,7 +7,7 @@ import pytest
 from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, Operation
 from tilewright.hw.pe.issue.moved import MovedRegisters
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 TMAU_PRESETS = {"ragged": PE_PRESETS["unit"].replace(threads=7), "full": PE_PRESETS["full"]}
 
@@ -15,7 +15,7 @@ TMAU_PRESETS = {"ragged": PE_PRESETS["unit"].replace(threads=7), "full": PE_PRES
 @pytest.mark.parametrize("preset", TMAU_PRESETS)
 def test_registers(preset):
     params = TMAU_PRESETS[preset]
-    dut = MovedRegisters(params)
+    dut = elaborated(MovedRegisters, params)
     rng = random.Random(f"moved {preset}")
 
     def instruction():

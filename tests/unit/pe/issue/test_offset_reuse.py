@@ -8,7 +8,7 @@ from tilewright.hw.pe.issue.offset_reuse import OffsetReuse
 from tilewright.hw.pe.layouts import BASES_SETS
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.sim.pysim.pe_accesses import OffsetSets
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 
 async def step(ctx, dut, **inputs):
@@ -23,7 +23,7 @@ def found(ctx, dut):
 
 
 def test_against_a_list_of_registers():
-    dut = OffsetReuse(PE_PRESETS["unit"])
+    dut = elaborated(OffsetReuse, PE_PRESETS["unit"])
     rng = random.Random(7)
     seen = {(number, rebuild): 0 for number in range(BASES_SETS) for rebuild in (False, True)}
 
@@ -68,7 +68,7 @@ async def issue(ctx, dut, register):
 
 @pytest.mark.parametrize("blocks", range(1, BASES_SETS + 2))
 def test_as_many_take_turns_as_there_are_sets(blocks):
-    dut = OffsetReuse(PE_PRESETS["unit"])
+    dut = elaborated(OffsetReuse, PE_PRESETS["unit"])
     fits = blocks <= BASES_SETS
 
     async def testbench(ctx):
@@ -80,7 +80,7 @@ def test_as_many_take_turns_as_there_are_sets(blocks):
 
 
 def test_a_set_that_was_overwritten_is_replaced_before_a_good_one():
-    dut = OffsetReuse(PE_PRESETS["unit"])
+    dut = elaborated(OffsetReuse, PE_PRESETS["unit"])
     rewritten = 2
 
     async def testbench(ctx):
@@ -93,7 +93,7 @@ def test_a_set_that_was_overwritten_is_replaced_before_a_good_one():
 
 
 def test_all_sets_that_a_range_overlaps_are_read_again():
-    dut = OffsetReuse(PE_PRESETS["unit"])
+    dut = elaborated(OffsetReuse, PE_PRESETS["unit"])
 
     async def testbench(ctx):
         for block in range(BASES_SETS):

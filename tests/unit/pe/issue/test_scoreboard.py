@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.hw.pe.issue.scoreboard import LOADS, Scoreboard
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import send
 
 SEED = 7
@@ -20,7 +20,7 @@ def overlap(one, other):
 @pytest.mark.parametrize("mm_in_flight", [2, 8])
 def test_random_traffic(mm_in_flight):
     params = UNIT.replace(mm_in_flight=mm_in_flight)
-    dut = Scoreboard(params)
+    dut = elaborated(Scoreboard, params)
     access = dut.access
     rng = random.Random(SEED)
 
@@ -88,7 +88,7 @@ def test_random_traffic(mm_in_flight):
 
 def test_a_factor_is_ready_every_other_cycle():
     """What keeps two-step mm without a bubble: ready two cycles after the one before was taken."""
-    dut = Scoreboard(UNIT.replace(mm_in_flight=8))
+    dut = elaborated(Scoreboard, UNIT.replace(mm_in_flight=8))
 
     async def testbench(ctx):
         await send(ctx, dut.mm_registers, [{"factors": {"first": 8, "last": 9}}] * 8)

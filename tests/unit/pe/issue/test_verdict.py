@@ -11,7 +11,7 @@ from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, MmType, Operatio
 from tilewright.golden.spec.pe.segment import SegmentElement
 from tilewright.hw.pe.issue.verdict import Verdict
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 PARAMS = PE_PRESETS["unit"]
 ELEMENTS = (SegmentElement.U8, SegmentElement.BF16, SegmentElement.F32)
@@ -19,7 +19,7 @@ ELEMENTS = (SegmentElement.U8, SegmentElement.BF16, SegmentElement.F32)
 
 @pytest.mark.parametrize("operation", [Operation.MM, Operation.LD, Operation.ST])
 def test_combinations(operation):
-    dut = Verdict(PARAMS)
+    dut = elaborated(Verdict, PARAMS)
     fmt = INSTRUCTIONS[operation]
     found = set()
 

@@ -8,13 +8,13 @@ from tilewright.golden.spec import BarrierOp
 from tilewright.golden.spec.pe.instruction import Operation
 from tilewright.hw.pe.issue.waits import Waits
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_waits(mode):
-    dut = Waits(PE_PRESETS["unit"])
+    dut = elaborated(Waits, PE_PRESETS["unit"])
     rng = random.Random(f"waits {mode}")
     stall = STALL_MODES[mode]["stall"]
     operations = [rng.choice([Operation.BAR_WAIT, Operation.FENCE, Operation.HALT]) for _ in range(60)]

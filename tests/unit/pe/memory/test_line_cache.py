@@ -7,7 +7,7 @@ import pytest
 from tilewright.hw.pe.memory.line_cache import LineCache
 from tilewright.hw.pe.params import PeParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 SEED = 21
 
@@ -41,7 +41,7 @@ def random_pick(rng):
 def test_random(factor_regs):
     rng = random.Random(SEED)
     params = PeParams(factor_regs=factor_regs, smem=SmemParams(1024))
-    dut = LineCache(params)
+    dut = elaborated(LineCache, params)
     octets = params.unit_bytes // 2
     blocks = [[bytes(16)] * 32 for _ in range(2)]
 

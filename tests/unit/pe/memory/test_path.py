@@ -12,7 +12,7 @@ from tilewright.hw.pe.memory.path import MemoryPath
 from tilewright.hw.pe.params import PeParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.smem.top import SharedMemory
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 25
@@ -168,7 +168,7 @@ def counting(counts, **signals):
 def test_random(mode, factor_regs):
     rng = random.Random(SEED)
     params = PARAMS.replace(factor_regs=factor_regs)
-    dut, counts = OnSharedMemory(params), Counter()
+    dut, counts = elaborated(OnSharedMemory, params), Counter()
     side = dut.path
     image = rng.randbytes(PARAMS.smem.size_bytes)
     accesses = Program(rng, params.unit_bytes).accesses(45)
@@ -208,7 +208,7 @@ def test_random(mode, factor_regs):
 
 @pytest.mark.parametrize(("kind", "latency"), [(AccessKind.COLUMNS, 4), (AccessKind.PICK, 2)])
 def test_latency_and_rate(kind, latency):
-    dut = OnSharedMemory(PARAMS)
+    dut = elaborated(OnSharedMemory, PARAMS)
     lanes = [{"enable": 1, "chunk": lane ^ 5, "byte": 8, "keep": 0xFF} for lane in range(8)]
     count = 40
 
@@ -224,7 +224,7 @@ def test_latency_and_rate(kind, latency):
 
 def test_blocks_are_filled_and_picked_without_a_bubble():
     """mm8, kb = 1: an octet holds sixteen columns, two items of eight; three accesses, three cycles."""
-    dut, counts, count = OnSharedMemory(PARAMS), Counter(), 12
+    dut, counts, count = elaborated(OnSharedMemory, PARAMS), Counter(), 12
     rows = [{"enable": 1, "chunk": 8 * row + row, "byte": 0, "keep": 0} for row in range(8)]
     parts = [[{**OFF, "byte": 8 * part + lane} for lane in range(8)] for part in range(2)]
     accesses = [
@@ -251,7 +251,7 @@ def test_blocks_are_filled_and_picked_without_a_bubble():
 @pytest.mark.parametrize(("swizzled", "conflicts"), [(True, 0), (False, 7)], ids=["swizzle 128", "no swizzle"])
 def test_conflicts_of_stores(swizzled, conflicts):
     """Eight rows of 128 bytes: a chunk of each is in a bank of its own, or all in one."""
-    dut, counts, chunks = OnSharedMemory(PARAMS), Counter(), 8
+    dut, counts, chunks = elaborated(OnSharedMemory, PARAMS), Counter(), 8
     accesses = []
     for word in range(4 * chunks):
         lanes = [

@@ -8,7 +8,7 @@ from tilewright.hw.pe.layouts import AccessKind
 from tilewright.hw.pe.memory.read_return import ReadReturn
 from tilewright.hw.pe.params import PeParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 24
@@ -76,7 +76,7 @@ def expected(tags, answers, unit_bytes):
 def test_random(mode, factor_regs):
     rng = random.Random(SEED)
     params = PARAMS.replace(factor_regs=factor_regs)
-    dut = ReadReturn(params)
+    dut = elaborated(ReadReturn, params)
     tags = [random_tag(rng, params) for _ in range(120)]
     answers = [[rng.getrandbits(128) for _ in range(8)] for tag in tags if tag["reads"]]
     want_columns, want_loads, want_fills, want_ends = expected(tags, answers, params.unit_bytes)
@@ -140,7 +140,7 @@ def words_before_ends(tags):
 @pytest.mark.parametrize("kind", [AccessKind.COLUMNS, AccessKind.PICK, AccessKind.LOAD])
 def test_latency_and_rate(kind):
     rng = random.Random(SEED)
-    dut = ReadReturn(PARAMS)
+    dut = elaborated(ReadReturn, PARAMS)
     tags = [{**random_tag(rng, PARAMS, kind), "on": 1, "reads": int(kind != AccessKind.PICK)} for _ in range(20)]
 
     async def source(ctx):

@@ -8,7 +8,7 @@ from tilewright.hw.pe.layouts import AccessKind
 from tilewright.hw.pe.memory.reader import Reader
 from tilewright.hw.pe.params import PeParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 23
@@ -71,7 +71,7 @@ def check_words(words, item):
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_random(mode):
     rng = random.Random(SEED)
-    dut = Reader(PARAMS)
+    dut = elaborated(Reader, PARAMS)
     sent = [access(rng, rng.choice(list(AccessKind))) for _ in range(250)]
     stores = [item for item in sent if item["kind"] == AccessKind.STORE]
     tagged = [item for item in sent if item["kind"] != AccessKind.STORE]
@@ -104,7 +104,7 @@ def test_random(mode):
 
 def test_latency_and_rate():
     rng = random.Random(SEED)
-    dut = Reader(PARAMS)
+    dut = elaborated(Reader, PARAMS)
     items = [access(rng, AccessKind.COLUMNS, lanes=[{"enable": 1}] * 8) for _ in range(30)]
 
     async def source(ctx):
@@ -125,7 +125,7 @@ def test_latency_and_rate():
 @pytest.mark.parametrize("kind", [kind for kind in AccessKind if kind != AccessKind.STORE])
 def test_only_reads_wait_for_stores(kind):
     rng = random.Random(SEED)
-    dut = Reader(PARAMS)
+    dut = elaborated(Reader, PARAMS)
     item = access(rng, kind, lanes=[{"enable": kind in READ or kind == AccessKind.PICK}] * 8)
 
     async def drive(ctx):
@@ -141,7 +141,7 @@ def test_only_reads_wait_for_stores(kind):
 
 def test_a_store_waits_until_all_tags_are_taken():
     rng = random.Random(SEED)
-    dut = Reader(PARAMS)
+    dut = elaborated(Reader, PARAMS)
 
     async def drive(ctx):
         ctx.set(dut.stores_idle, 1)
@@ -165,7 +165,7 @@ def test_a_store_waits_until_all_tags_are_taken():
 
 def test_rows_that_are_filled_are_counted():
     rng = random.Random(SEED)
-    dut = Reader(PARAMS)
+    dut = elaborated(Reader, PARAMS)
     items = [access(rng, rng.choice([AccessKind.FILL, AccessKind.COLUMNS])) for _ in range(60)]
     counted = []
 

@@ -7,7 +7,7 @@ import pytest
 from tilewright.hw.pe.memory.store_merger import StoreMerger
 from tilewright.hw.pe.params import PeParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 22
@@ -48,7 +48,7 @@ def expected(accesses):
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_random(mode):
     rng = random.Random(SEED)
-    dut = StoreMerger(PARAMS)
+    dut = elaborated(StoreMerger, PARAMS)
     accesses = [access for _ in range(25) for access in random_instruction(rng)]
     accesses.append({"last": 1, "lanes": [NOTHING] * 8})
     image, sent = bytearray(PARAMS.smem.size_bytes), []
@@ -71,7 +71,7 @@ def test_random(mode):
 
 
 def test_four_words_are_one_write_and_take_five_cycles():
-    dut = StoreMerger(PARAMS)
+    dut = elaborated(StoreMerger, PARAMS)
     lanes = [words_of(128 * lane, range(16), [0xF] * 16) for lane in range(8)]
     accesses = [{"last": w == 15, "lanes": [lane[w] for lane in lanes]} for w in range(16)]
 
@@ -91,7 +91,7 @@ def test_four_words_are_one_write_and_take_five_cycles():
 
 
 def test_only_lanes_that_go_on_elsewhere_are_written():
-    dut = StoreMerger(PARAMS)
+    dut = elaborated(StoreMerger, PARAMS)
     first = [words_of(16 * lane, [1], [0xF])[0] for lane in range(8)]
     second = [*words_of(4, [2], [0xF]), *words_of(512, [3], [0xF]), *[NOTHING] * 6]
 

@@ -7,7 +7,7 @@ import pytest
 from tilewright.hw.pe.layouts import PREDICATES
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.hw.pe.state.predicates import PredicateFile
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 SEED = 20261121
 
@@ -15,7 +15,7 @@ SEED = 20261121
 @pytest.mark.parametrize("threads", [4, 24])
 def test_writes_and_reads(threads):
     params = PE_PRESETS["unit"].replace(threads=threads)
-    dut = PredicateFile(params)
+    dut = elaborated(PredicateFile, params)
     rng = random.Random(SEED)
     rows = [[0] * params.groups for _ in range(LANES)]  # by lane, by group
 

@@ -7,7 +7,7 @@ import pytest
 from tilewright.hw.pe.layouts import LANE_READ_LATENCY
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.hw.pe.state.registers import PATIENCE, RegisterFile
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import send
 
 SEED = 3
@@ -41,7 +41,7 @@ def lane_row(params, table, read):
 def test_random_traffic(threads):
     """Every port does something at random in each cycle; the array changes at its end."""
     params = UNIT.replace(threads=threads)
-    dut = RegisterFile(params)
+    dut = elaborated(RegisterFile, params)
     rng = random.Random(SEED)
 
     def lane_read():
@@ -126,7 +126,7 @@ def test_random_traffic(threads):
 
 
 def test_writes_of_lanes_are_one_a_cycle_beside_results_of_the_other_bank():
-    dut = RegisterFile(UNIT)
+    dut = elaborated(RegisterFile, UNIT)
     write = {"register": 3, "group": 0, "lanes": 15, "data": [7] * LANES}
 
     async def testbench(ctx):
@@ -138,7 +138,7 @@ def test_writes_of_lanes_are_one_a_cycle_beside_results_of_the_other_bank():
 
 
 def test_loads_go_before_moves():
-    dut = RegisterFile(UNIT)
+    dut = elaborated(RegisterFile, UNIT)
     write = {"register": 3, "group": 0, "lanes": 15, "data": [7] * LANES}
 
     async def loads(ctx):
@@ -153,7 +153,7 @@ def test_loads_go_before_moves():
 @pytest.mark.parametrize("name", ["loads", "moves"])
 def test_a_write_that_starves_is_let_in(name):
     """Results that go to one bank for ever leave a gap when ``starved`` is high."""
-    dut = RegisterFile(UNIT)
+    dut = elaborated(RegisterFile, UNIT)
     write = {"register": 4, "group": 0, "lanes": 15, "data": [7] * LANES}
 
     async def writes(ctx):

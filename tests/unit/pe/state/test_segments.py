@@ -8,7 +8,7 @@ from amaranth.hdl import ResetInserter, Signal
 from tilewright.golden.spec.pe.segment import SEGMENT, SegmentElement
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.pe.state.segments import SegmentTable
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import send
 
 PARAMS = PE_PRESETS["unit"]
@@ -115,7 +115,7 @@ def expected(segment):
 
 def write_and_read(segments):
     """Entries of ``segments``, each written and read in the next cycle; and the cycles of the writes."""
-    dut = SegmentTable(PARAMS)
+    dut = elaborated(SegmentTable, PARAMS)
     rng = random.Random(SEED)
     entries, cycles = [], []
 

@@ -6,13 +6,13 @@ import pytest
 
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.pe.state.uniform import UniformRegisters
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 
 @pytest.mark.parametrize("registers", [8, 16])
 def test_last_write_is_read(registers):
     params = PE_PRESETS["unit"].replace(uniform_regs=registers)
-    dut = UniformRegisters(params)
+    dut = elaborated(UniformRegisters, params)
     rng = random.Random(registers)
     model = [None] * registers
 

@@ -3,13 +3,17 @@
 import numpy as np
 import pytest
 from amaranth.hdl import Module, Signal, signed, unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.sim.pysim.simulate import simulate
-from tilewright.sim.pysim.streams import STALL_MODES, checked, receive, send, watch_stream
+from tilewright.sim.pysim.streams import STALL_MODES, packed, receive, send, watch_stream
 
 PIXEL = data.StructLayout({"x": signed(4), "y": unsigned(4), "z": data.ArrayLayout(2, 2)})
+
+
+class Kind(enum.Enum, shape=2):
+    LAST = 3
 
 
 class Wire(wiring.Component):
@@ -81,10 +85,23 @@ def test_source_that_waits_for_ready_is_found():
         simulate(m, sink, deadline=1000)
 
 
-def test_checked_converts_numpy():
-    value = checked(PIXEL, {"x": np.int8(-8), "y": np.uint64(15), "z": (np.int32(3), 0)})
-    assert value == {"x": -8, "y": 15, "z": [3, 0]}
-    assert type(value["y"]) is int
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"x": np.int8(-8), "y": np.uint64(15), "z": (np.int32(3), 0)},
+        (-8, 15, PIXEL["z"].shape.const([3, 0])),
+        PIXEL.const({"x": -8, "y": 15, "z": [3, 0]}),
+        0x3F8,
+    ],
+    ids=["by name", "in order", "constant", "bits"],
+)
+def test_packed_takes_every_form(value):
+    assert packed(PIXEL, value) == 0x3F8
+
+
+def test_packed_members_left_out_are_zero():
+    assert packed(PIXEL, {"y": 1}) == 0x10
+    assert packed(Kind, Kind.LAST) == packed(Kind, 3) == 3
 
 
 @pytest.mark.parametrize(
@@ -96,8 +113,8 @@ def test_checked_converts_numpy():
         ({"z": [0]}, "has 2 elements, not 1"),
     ],
 )
-def test_checked_refuses_what_does_not_fit(value, message):
+def test_packed_refuses_what_does_not_fit(value, message):
     with pytest.raises(ValueError, match=message):
-        checked(PIXEL, value)
+        packed(PIXEL, value)
     with pytest.raises(TypeError):
-        checked(4, 1.0)
+        packed(4, 1.0)

@@ -8,7 +8,7 @@ from tilewright.golden import TensorMap
 from tilewright.golden.spec import COMMAND, COMMAND_FIELD, DESCRIPTOR, FORMATS, TENSOR_OPCODES, Error, Opcode
 from tilewright.hw.tmau.descriptor.cache import DescriptorCache
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
@@ -68,7 +68,7 @@ async def run_commands(ctx, dut, commands):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_every_command_meets_its_descriptor(mode):
-    dut = DescriptorCache(PARAMS)
+    dut = elaborated(DescriptorCache, PARAMS)
     memory = Descriptors(dut)
     rng = random.Random(SEED)
     numbers = [rng.choice([0, 1, 1, 2, rng.randint(0, 15)]) for _ in range(150)]
@@ -97,7 +97,7 @@ def test_every_command_meets_its_descriptor(mode):
 
 
 def test_hits_leave_one_a_cycle_with_latency_one():
-    dut = DescriptorCache(PARAMS)
+    dut = elaborated(DescriptorCache, PARAMS)
     memory = Descriptors(dut)
 
     async def run(ctx):
@@ -114,7 +114,7 @@ def test_hits_leave_one_a_cycle_with_latency_one():
 
 
 def test_miss_asks_at_once_and_leaves_four_cycles_after_the_last_word():
-    dut = DescriptorCache(PARAMS)
+    dut = elaborated(DescriptorCache, PARAMS)
 
     async def run(ctx):
         ctx.set(dut.i.payload, load(1))
@@ -138,7 +138,7 @@ def test_miss_asks_at_once_and_leaves_four_cycles_after_the_last_word():
 
 
 def test_next_descriptor_is_fetched_while_a_command_waits():
-    dut = DescriptorCache(PARAMS)
+    dut = elaborated(DescriptorCache, PARAMS)
     memory = Descriptors(dut)
 
     async def run(ctx):
@@ -158,7 +158,7 @@ def test_next_descriptor_is_fetched_while_a_command_waits():
 
 @pytest.mark.parametrize("opcode", sorted(set(range(16)) - set(Opcode)))
 def test_unknown_operation(opcode):
-    dut = DescriptorCache(PARAMS)
+    dut = elaborated(DescriptorCache, PARAMS)
 
     async def run(ctx):
         (answer,) = await run_commands(ctx, dut, [load(0, opcode=opcode)])
@@ -170,7 +170,7 @@ def test_unknown_operation(opcode):
 
 @pytest.mark.parametrize("opcode", [*TENSOR_OPCODES, Opcode.INVALIDATE, Opcode.REPLACE])
 def test_misaligned_descriptor_is_not_fetched(opcode):
-    dut = DescriptorCache(PARAMS)
+    dut = elaborated(DescriptorCache, PARAMS)
 
     async def run(ctx):
         (answer,) = await run_commands(ctx, dut, [{"opcode": opcode, "descriptor": 96}])
@@ -181,7 +181,7 @@ def test_misaligned_descriptor_is_not_fetched(opcode):
 
 
 def test_bad_descriptor_is_refused_and_not_kept():
-    dut = DescriptorCache(PARAMS)
+    dut = elaborated(DescriptorCache, PARAMS)
     memory = Descriptors(dut)
     memory.words[64] ^= 1  # the version
 
@@ -197,7 +197,7 @@ def test_bad_descriptor_is_refused_and_not_kept():
 
 
 def test_bus_error_names_the_address():
-    dut = DescriptorCache(PARAMS)
+    dut = elaborated(DescriptorCache, PARAMS)
     memory = Descriptors(dut)
     memory.failing.add(192)
 
@@ -213,7 +213,7 @@ def test_bus_error_names_the_address():
 
 @pytest.mark.parametrize("kind", ["one", "all", "strobe", "another"])
 def test_invalidation(kind):
-    dut = DescriptorCache(PARAMS)
+    dut = elaborated(DescriptorCache, PARAMS)
     memory = Descriptors(dut)
 
     async def run(ctx):
@@ -235,7 +235,7 @@ def test_invalidation(kind):
 
 
 def test_invalidation_during_a_fetch_drops_what_it_brings():
-    dut = DescriptorCache(PARAMS)
+    dut = elaborated(DescriptorCache, PARAMS)
     memory = Descriptors(dut)
 
     async def run(ctx):
@@ -260,7 +260,7 @@ def test_invalidation_during_a_fetch_drops_what_it_brings():
 
 @pytest.mark.parametrize("opcode", sorted(set(Opcode) - {*TENSOR_OPCODES, Opcode.INVALIDATE, Opcode.REPLACE}))
 def test_other_commands_pass_whatever_lies_in_the_place_of_a_descriptor(opcode):
-    dut = DescriptorCache(PARAMS)
+    dut = elaborated(DescriptorCache, PARAMS)
     memory = Descriptors(dut)
 
     async def run(ctx):
@@ -287,7 +287,7 @@ WINDOW_CASES = [
 @pytest.mark.parametrize("opcode", [Opcode.STORE, Opcode.INVALIDATE])
 @pytest.mark.parametrize("confined", [0, 1])
 def test_descriptors_lie_in_the_window(opcode, confined):
-    dut = DescriptorCache(PARAMS)
+    dut = elaborated(DescriptorCache, PARAMS)
     memory = Descriptors(dut)
     memory.words |= {address % (1 << 32): memory.words[0] for address, _ in WINDOW_CASES}
 
@@ -307,7 +307,7 @@ def test_descriptors_lie_in_the_window(opcode, confined):
 
 
 def test_a_cached_descriptor_outside_the_window_is_refused():
-    dut = DescriptorCache(PARAMS)
+    dut = elaborated(DescriptorCache, PARAMS)
     memory = Descriptors(dut)
 
     async def run(ctx):
@@ -320,7 +320,7 @@ def test_a_cached_descriptor_outside_the_window_is_refused():
 
 
 def test_replace_drops_the_descriptor_and_holds_up_what_is_behind():
-    dut = DescriptorCache(PARAMS)
+    dut = elaborated(DescriptorCache, PARAMS)
     memory = Descriptors(dut)
 
     async def run(ctx):
@@ -344,7 +344,7 @@ def test_replace_drops_the_descriptor_and_holds_up_what_is_behind():
 
 
 def test_refused_replace_holds_up_nothing():
-    dut = DescriptorCache(PARAMS)
+    dut = elaborated(DescriptorCache, PARAMS)
     memory = Descriptors(dut)
 
     async def run(ctx):

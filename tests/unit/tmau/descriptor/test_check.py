@@ -11,7 +11,7 @@ from tilewright.golden.tmau.tile import footprint
 from tilewright.hw.tmau.descriptor.check import DescriptorCheck
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.pysim.payloads import checked_payload
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import send
 from tilewright.sim.random.maps import random_start
 
@@ -89,7 +89,7 @@ def compare(checked, tmap, params):
 @pytest.mark.parametrize("preset", ["unit", "ecp5", "default", "full"])
 def test_words_are_judged_and_derived(preset):
     params = TMAU_PRESETS[preset]
-    dut = DescriptorCheck(params)
+    dut = elaborated(DescriptorCheck, params)
     rng = random.Random(SEED)
     beats = DESCRIPTOR.bits // params.bus_width
     good = []
@@ -119,7 +119,7 @@ def test_words_are_judged_and_derived(preset):
 
 def test_bus_error_is_reported_before_anything_else():
     params = TMAU_PRESETS["unit"]
-    dut = DescriptorCheck(params)
+    dut = elaborated(DescriptorCheck, params)
 
     async def check(ctx):
         for failing in range(8):

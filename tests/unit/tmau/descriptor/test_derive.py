@@ -5,14 +5,14 @@ import pytest
 from tilewright.golden import TensorMap
 from tilewright.hw.tmau.descriptor.derive import Derivation
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 PARAMS = TMAU_PRESETS["unit"]
 
 
 def derived(tmap):
     """Members of ``checked`` as a dictionary of constants, after the four steps."""
-    dut = Derivation(PARAMS)
+    dut = elaborated(Derivation, PARAMS)
     out = {}
 
     async def check(ctx):

@@ -5,7 +5,7 @@ import pytest
 from tilewright.golden import TensorMap, check_word
 from tilewright.golden.spec import DESCRIPTOR, Error
 from tilewright.hw.tmau.descriptor.rules import DescriptorRules
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 TILE = TensorMap(element="f16", size=(64, 8), stride=(128,), box=(16, 4))
 CONV = TensorMap(
@@ -87,7 +87,7 @@ def changed(tmap, changes):
 
 
 def refusal(word, **inputs):
-    dut = DescriptorRules()
+    dut = elaborated(DescriptorRules)
     found = []
 
     async def check(ctx):

@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.hw.tmau.front.dispatch import Dispatch
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, send, watch_stream
 
 SEED = 20261121
@@ -62,7 +62,7 @@ def path(port, name, log, stall, seed):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_every_part_arrives_once(mode):
-    dut = Dispatch(TMAU_PRESETS["unit"])
+    dut = elaborated(Dispatch, TMAU_PRESETS["unit"])
     rng = random.Random(SEED)
     stall = STALL_MODES[mode]
     pause = stall["stall"]
@@ -110,7 +110,7 @@ def test_every_part_arrives_once(mode):
 
 
 def test_one_job_a_cycle_without_latency():
-    dut = Dispatch(TMAU_PRESETS["unit"])
+    dut = elaborated(Dispatch, TMAU_PRESETS["unit"])
 
     async def run(ctx):
         for port in (dut.o.walks, dut.o.load_transfers, dut.o.store_transfers):
@@ -122,7 +122,7 @@ def test_one_job_a_cycle_without_latency():
 
 
 def test_moving_counts_what_is_not_quiet():
-    dut = Dispatch(TMAU_PRESETS["unit"])
+    dut = elaborated(Dispatch, TMAU_PRESETS["unit"])
 
     async def run(ctx):
         for port in (dut.o.walks, dut.o.pixel_walks, dut.o.load_transfers, dut.o.store_transfers):
@@ -141,7 +141,7 @@ def test_moving_counts_what_is_not_quiet():
 
 
 def test_ends_of_all_setups_pass():
-    dut = Dispatch(TMAU_PRESETS["unit"])
+    dut = elaborated(Dispatch, TMAU_PRESETS["unit"])
 
     async def run(ctx):
         for number in range(3):

@@ -7,7 +7,7 @@ import pytest
 from tilewright.golden.spec import Reduction
 from tilewright.hw.tmau.front.exchange import Exchange
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 3
@@ -40,7 +40,7 @@ def pieces(size, *, loop, target=0x400, quiet=0):
 def test_jobs_in_order_and_never_too_early(mode):
     stall = STALL_MODES[mode]
     rng = random.Random(SEED)
-    dut = Exchange(PARAMS)
+    dut = elaborated(Exchange, PARAMS)
     plan = []
     for tag in range(40):
         kind = rng.choice(["plain", "loop", "stage"])
@@ -115,7 +115,7 @@ def test_jobs_in_order_and_never_too_early(mode):
 
 def test_small_copies_leave_one_every_second_cycle():
     """First jobs run ahead, so that the time that words take to come does not count."""
-    dut = Exchange(PARAMS)
+    dut = elaborated(Exchange, PARAMS)
     copies, words_take = 40, 6
 
     async def feed(ctx):

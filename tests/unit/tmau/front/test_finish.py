@@ -7,7 +7,7 @@ import pytest
 from tilewright.golden.spec import Error
 from tilewright.hw.tmau.front.finish import Finisher
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
@@ -15,7 +15,7 @@ SEED = 20261121
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_every_command_ends_once(mode):
-    dut = Finisher(TMAU_PRESETS["unit"])
+    dut = elaborated(Finisher, TMAU_PRESETS["unit"])
     rng = random.Random(SEED)
     stall = STALL_MODES[mode]
     completions, stores = (
@@ -81,7 +81,7 @@ def test_every_command_ends_once(mode):
 
 
 def test_done_comes_one_cycle_after_the_handshake():
-    dut = Finisher(TMAU_PRESETS["unit"])
+    dut = elaborated(Finisher, TMAU_PRESETS["unit"])
 
     async def check(ctx):
         ctx.set(dut.completions.payload, {"tag": 3})
@@ -97,7 +97,7 @@ def test_done_comes_one_cycle_after_the_handshake():
 
 
 def test_none_starves():
-    dut = Finisher(TMAU_PRESETS["unit"])
+    dut = elaborated(Finisher, TMAU_PRESETS["unit"])
     tags = []
 
     async def watch(ctx):

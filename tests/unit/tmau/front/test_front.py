@@ -9,7 +9,7 @@ from tilewright.golden import TensorMap, command_word
 from tilewright.golden.spec import Element, Error, LaneLayout, Opcode, Space
 from tilewright.hw.tmau.front.front import Front
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, send, watch_stream
 
 SEED = 20261121
@@ -23,7 +23,7 @@ class Bench:
     """A front between a memory that holds one descriptor, walkers, and paths that take time for a transfer."""
 
     def __init__(self, mode="none"):
-        self.dut = Front(PARAMS)
+        self.dut = elaborated(Front, PARAMS)
         self.stall, self.rng = STALL_MODES[mode]["stall"], random.Random(SEED)
         self.log = []  # (what, number, cycle)
         self.fetched = []

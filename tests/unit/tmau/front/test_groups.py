@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.hw.tmau.front.groups import GroupTracker
 from tilewright.hw.tmau.params import MAX_GROUPS, TMAU_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 SEED = 20261121
 
@@ -14,7 +14,7 @@ SEED = 20261121
 @pytest.mark.parametrize("preset", ["unit", "full"])
 def test_counts(preset):
     """Counts are those of the model, at once or as soon as a group that just ended has been taken away."""
-    dut = GroupTracker(TMAU_PRESETS[preset])
+    dut = elaborated(GroupTracker, TMAU_PRESETS[preset])
     rng = random.Random(SEED)
     reached = {"full": False, "empty": False}
 
@@ -59,7 +59,7 @@ def test_counts(preset):
 
 def test_latency():
     """A group is gone two cycles after the strobe that ends it; an empty one two cycles after its commit."""
-    dut = GroupTracker(TMAU_PRESETS["unit"])
+    dut = elaborated(GroupTracker, TMAU_PRESETS["unit"])
 
     async def strobe(ctx, *signals):
         for signal in signals:

@@ -8,7 +8,7 @@ from tilewright.golden.spec import FORMATS, Error, Opcode
 from tilewright.hw.bus.commands import command_layout
 from tilewright.hw.tmau.front.router import Router
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, send, watch_stream
 
 SEED = 20261121
@@ -47,7 +47,7 @@ class SetupModel:
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_order_and_setups(mode):
-    dut = Router(TMAU_PRESETS["unit"])
+    dut = elaborated(Router, TMAU_PRESETS["unit"])
     rng = random.Random(SEED)
     stall = STALL_MODES[mode]
     log, items, expected = [], [], []
@@ -70,7 +70,7 @@ def test_order_and_setups(mode):
 
 @pytest.mark.parametrize("opcode", [Opcode.STORE, Opcode.COMMIT, Opcode.LANES])
 def test_one_a_cycle_to_the_same_room(opcode):
-    dut = Router(TMAU_PRESETS["unit"])
+    dut = elaborated(Router, TMAU_PRESETS["unit"])
 
     async def run(ctx):
         number = room_of(opcode, Error.NONE)

@@ -8,7 +8,7 @@ from amaranth.hdl import Elaboratable, Module, Signal
 
 from tilewright.hw.tmau.load.fill import LineAssembler, round_tf32
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 14
@@ -51,7 +51,7 @@ def test_round_tf32():
         for low in edges
     ]
     values += [rng.getrandbits(32) for _ in range(2000)]
-    dut = Rounder()
+    dut = elaborated(Rounder)
 
     async def compare(ctx):
         for value in values:
@@ -103,7 +103,7 @@ class Pieces:
 
 
 def run(bus_bytes, load, mode="none"):
-    dut = LineAssembler(TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
+    dut = elaborated(LineAssembler, TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
     result = {}
 
     async def source(ctx):

@@ -12,7 +12,7 @@ from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.load.path import LoadPath
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.pysim.line_memory import LineMemory
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20260
@@ -185,7 +185,7 @@ def random_traffic(params, count, seed):
 
 def run(traffic, mode="none", *, hold_last_word=0, seed=SEED):
     """Runs the traffic, checks everything that comes out, and returns the cycles of all handshakes by port."""
-    dut = LoadPath(traffic.params)
+    dut = elaborated(LoadPath, traffic.params)
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     cycles, came = {"loop": []}, {}
     staged = sum(members is not None for _, _, members in traffic.lines)
@@ -342,7 +342,7 @@ def test_three_cycles_from_the_last_word(bus_bytes, swizzle):
 
 def test_stall_data_counts_the_cycles_without_a_word():
     traffic = repeated(deep_params(16), 1, simple_transfer(run_bytes=16), [INSIDE])
-    dut, stalls = LoadPath(traffic.params), []
+    dut, stalls = elaborated(LoadPath, traffic.params), []
 
     async def source(ctx):
         await send(ctx, dut.transfers, traffic.transfers)
@@ -380,7 +380,7 @@ def test_reduction_into_shared_memory():
     for source in sources:
         old = expected[128 : 128 + length]
         old[:] = reduce(Reduction.ADD, Element.U32, old, np.frombuffer(source, np.uint8))
-    dut = LoadPath(params)
+    dut = elaborated(LoadPath, params)
     shared = LineMemory(dut, memory, stall=0.3, seed=SEED)
 
     async def drive(ctx):

@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.hw.tmau.load.realign import Realigner
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 13
@@ -46,7 +46,7 @@ def random_load(bus_bytes, count):
 
 
 def run(bus_bytes, steps, words, mode="none"):
-    dut = Realigner(TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
+    dut = elaborated(Realigner, TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     result = {"stalls": 0}
 

@@ -7,7 +7,7 @@ import pytest
 from tilewright.hw.smem.layouts import LandedLayout, LineLayout
 from tilewright.hw.tmau.load.shared_guard import SharedGuard
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
@@ -30,7 +30,7 @@ def random_payloads(rng, layout, count):
 @pytest.mark.parametrize("mode", ["none", "both"])
 @pytest.mark.parametrize("window", WINDOWS)
 def test_window(window, mode):
-    dut = SharedGuard(PARAMS)
+    dut = elaborated(SharedGuard, PARAMS)
     confine, first, last = WINDOWS[window]
     rng = random.Random(SEED)
     writes, landed = (random_payloads(rng, shape(PARAMS.smem), 120) for shape in (LineLayout, LandedLayout))
@@ -73,7 +73,7 @@ def test_window(window, mode):
 
 
 def test_what_is_swallowed_does_not_wait():
-    dut = SharedGuard(PARAMS)
+    dut = elaborated(SharedGuard, PARAMS)
 
     async def run(ctx):
         ctx.set(dut.windows, {"confine_shared": 1, "shared_first": 3, "shared_last": 8})

@@ -10,7 +10,7 @@ from tilewright.golden.tmau.reduce import is_legal, reduce
 from tilewright.hw.reduce.lane import ReduceLane
 from tilewright.hw.tmau.load.shared_reduce import SharedReducer
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 PARAMS = TMAU_PRESETS["unit"]
@@ -44,7 +44,7 @@ def make_line(rng, op, element, stage=False):
 
 def run(lines, mode="none"):
     """Sends ``lines``; returns what memory holds in the end, and what was written and staged, with the cycles."""
-    dut = SharedReducer(PARAMS)
+    dut = elaborated(SharedReducer, PARAMS)
     stall = STALL_MODES[mode]["stall"]
     memory = np.zeros((ROWS, 128), np.uint8)
     staged = sum(line["stage"] for line in lines)

@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.hw.tmau.load.steps import StepGenerator
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 12
@@ -50,7 +50,7 @@ def random_runs(bus_bytes, count):
 
 def run_steps(bus_bytes, runs, mode="none"):
     """The steps of each run, and the cycles of runs and steps; the test knows the end of a run by its tag."""
-    dut = StepGenerator(TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
+    dut = elaborated(StepGenerator, TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
     steps, cycles, taken = [[] for _ in runs], [], []
 
     async def source(ctx):

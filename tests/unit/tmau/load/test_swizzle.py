@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.hw.tmau.load.swizzle import Swizzler
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 PARAMS = TMAU_PRESETS["unit"]
@@ -51,7 +51,7 @@ def completes(line):
 
 
 def run(lines, mode="none", *, completion_stall=None):
-    dut = Swizzler(PARAMS)
+    dut = elaborated(Swizzler, PARAMS)
     stall = STALL_MODES[mode]["stall"]
     count = sum(completes(line) for line in lines)
     result = {}

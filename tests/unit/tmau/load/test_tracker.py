@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.hw.tmau.load.tracker import ResponseTracker
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 PARAMS = TMAU_PRESETS["unit"].replace(bus_bytes=32, max_outstanding=64, commands_in_flight=16)
@@ -64,7 +64,7 @@ def random_load(count, runs):
 
 
 def run(transfers, rows, mode):
-    dut = ResponseTracker(PARAMS)
+    dut = elaborated(ResponseTracker, PARAMS)
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     result = {}
 
@@ -98,7 +98,7 @@ def test_latency_one_and_a_run_a_cycle(runs):
 
 def test_rows_wait_for_their_transfer():
     transfers, rows, expected = random_load(1, 3)
-    dut = ResponseTracker(PARAMS)
+    dut = elaborated(ResponseTracker, PARAMS)
     cycles = []
 
     async def send_late(ctx):

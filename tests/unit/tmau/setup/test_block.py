@@ -11,7 +11,7 @@ from tilewright.golden.tmau.windows import Windows
 from tilewright.hw.bus.commands import command_layout
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.setup.block import BlockSetup
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
@@ -133,7 +133,7 @@ def random_word(rng, tag):
 @pytest.mark.parametrize("confined", [False, True])
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_rules_and_jobs(mode, confined):
-    dut = BlockSetup(PARAMS)
+    dut = elaborated(BlockSetup, PARAMS)
     rng = random.Random(f"{SEED}{mode}{confined}")
     stall = STALL_MODES[mode]
     windows = WINDOWS if confined else Windows()
@@ -172,7 +172,7 @@ def test_rules_and_jobs(mode, confined):
 
 def test_every_field_can_be_replaced():
     """A descriptor of random bits, changed by the two reductions, reads as if packed with the new number."""
-    dut = BlockSetup(PARAMS)
+    dut = elaborated(BlockSetup, PARAMS)
     rng = random.Random(SEED)
     elements = [(n, i) for n, field in enumerate(DESCRIPTOR.fields) for i in range(max(field.count, 1))]
     values = [rng.getrandbits(DESCRIPTOR.fields[number].width) for number, _ in elements]
@@ -203,7 +203,7 @@ def test_every_field_can_be_replaced():
 
 def test_waits():
     """A WAIT ends when few enough groups are left, a COMMIT when there is space, WAIT_ALL when nothing moves."""
-    dut = BlockSetup(PARAMS)
+    dut = elaborated(BlockSetup, PARAMS)
 
     async def ends(ctx):
         """Whether a command ends in this cycle or the next ones."""
@@ -245,7 +245,7 @@ def test_waits():
 
 
 def test_a_wait_holds_up_what_is_behind():
-    dut = BlockSetup(PARAMS)
+    dut = elaborated(BlockSetup, PARAMS)
     copy = packed(Opcode.COPY_BLOCK, size=16, destination_space=Space.SHARED)
 
     async def source(ctx):
@@ -268,7 +268,7 @@ def test_size_zero_signals_nothing_and_is_still_checked():
     fields = {"size": 0, "source": 64, "source_space": 1, "destination": SMEM, "destination_space": 1, "signal": 1}
     assert expected(packed(Opcode.COPY_BLOCK, **fields), None) == (Error.NONE, 0, 0)
     wrong = packed(Opcode.COPY_BLOCK, **fields | {"destination": SMEM + 16})
-    dut = BlockSetup(PARAMS)
+    dut = elaborated(BlockSetup, PARAMS)
 
     async def run(ctx):
         await send(ctx, dut.i, [packed(Opcode.COPY_BLOCK, **fields), wrong])

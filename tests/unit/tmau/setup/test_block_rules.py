@@ -11,7 +11,7 @@ from tilewright.hw.tmau.layouts import WindowsLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.setup.block_rules import block_rules
 from tilewright.hw.tmau.setup.layouts import MeasuredLayout
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 PARAMS = TMAU_PRESETS["unit"]
 SMEM = PARAMS.smem.size_bytes
@@ -80,7 +80,7 @@ def measured(**changes):
 
 
 def broken_rules(payload, windows=WINDOWS):
-    dut = Rules()
+    dut = elaborated(Rules)
     found = []
 
     async def run(ctx):

@@ -4,7 +4,7 @@ import itertools
 import random
 
 from tilewright.hw.tmau.setup.fold import Fold
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 SEED = 20261121
 
@@ -29,7 +29,7 @@ def expected(below, above, counts, contiguous, unit):
 
 
 def test_runs_and_their_inside():
-    dut = Fold(13)
+    dut = elaborated(Fold, 13)
     rng = random.Random(SEED)
 
     async def check(ctx):
@@ -53,7 +53,7 @@ def test_runs_and_their_inside():
 
 
 def test_gathered_dimension_makes_runs_of_one_unit():
-    dut = Fold(13)
+    dut = elaborated(Fold, 13)
 
     async def check(ctx):
         ctx.set(dut.gather, 1)

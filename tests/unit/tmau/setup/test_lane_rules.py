@@ -11,7 +11,7 @@ from tilewright.hw.tmau.layouts import WindowsLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.setup.lane_rules import element_log2, lane_rules
 from tilewright.hw.tmau.setup.layouts import SidesLayout
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 PARAMS = TMAU_PRESETS["unit"]
 SMEM = PARAMS.smem.size_bytes
@@ -56,7 +56,7 @@ def broken_rules(windows=WINDOWS, **changes):
     fields = {"element": Element.F16, "lanes_log2": 2, "eu_log2": 5, "signal": 1, "source": 4096, "bytes": 64}
     fields |= {"destination": 32, "destination_layout": LaneLayout.ALIGNED, **changes}
     count = fields.pop("bytes")
-    dut, found = Rules(), []
+    dut, found = elaborated(Rules), []
 
     async def run(ctx):
         ctx.set(dut.windows, windows)

@@ -12,7 +12,7 @@ from tilewright.golden.tmau.windows import Windows
 from tilewright.hw.bus.commands import command_layout
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.setup.lanes import LaneSetup
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
@@ -80,7 +80,7 @@ def apply(job, gmem, smem):
 @pytest.mark.parametrize("confined", [False, True])
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_bytes_and_refusals(mode, confined):
-    dut = LaneSetup(PARAMS)
+    dut = elaborated(LaneSetup, PARAMS)
     rng = random.Random(f"{SEED}{mode}{confined}")
     stall = STALL_MODES[mode]
     pages = (1 if confined else 0, 14 if confined else 15)
@@ -145,7 +145,7 @@ def test_bytes_and_refusals(mode, confined):
 def test_refusals(changes, code, field):
     base = {"element": Element.F16, "shape": [5, 4, 3, 2], "lanes_log2": 2, "eu_log2": 5, "signal": 1}
     fields = base | {"destination_layout": LaneLayout.ALIGNED} | changes
-    dut = LaneSetup(PARAMS)
+    dut = elaborated(LaneSetup, PARAMS)
 
     async def run(ctx):
         await send(ctx, dut.i, [packed(**fields)])
@@ -159,7 +159,7 @@ def test_refusals(changes, code, field):
 
 @pytest.mark.parametrize("whole", [0, 1])
 def test_lanes_are_in_the_shared_window_as_a_whole(whole):
-    dut = LaneSetup(PARAMS)
+    dut = elaborated(LaneSetup, PARAMS)
     fields = {"element": Element.F16, "shape": [5, 4, 3, 2], "lanes_log2": 2, "eu_log2": 5, "destination_layout": 2}
 
     async def run(ctx):
@@ -177,7 +177,7 @@ def test_lanes_are_in_the_shared_window_as_a_whole(whole):
 @pytest.mark.parametrize(("layout", "count"), [(LaneLayout.ALIGNED, 6), (LaneLayout.ROW_ALIGNED, 24)])
 def test_one_job_a_cycle(layout, count):
     """One for each channel, or for each row; the first after 13 cycles."""
-    dut = LaneSetup(PARAMS)
+    dut = elaborated(LaneSetup, PARAMS)
     fields = {"element": Element.F16, "shape": [5, 4, 3, 2], "lanes_log2": 2, "eu_log2": 4}
 
     async def source(ctx):

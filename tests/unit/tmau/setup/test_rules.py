@@ -10,7 +10,7 @@ from tilewright.golden.spec import Element, Reduction
 from tilewright.hw.tmau.layouts import WindowsLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.setup.rules import no_reduction, outside_global, outside_shared
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 SEED = 20261121
 PARAMS = TMAU_PRESETS["unit"]
@@ -53,7 +53,7 @@ class Rules(wiring.Component):
 
 
 def test_reductions():
-    dut = Rules()
+    dut = elaborated(Rules)
 
     async def run(ctx):
         for reduction in range(16):
@@ -68,7 +68,7 @@ def test_reductions():
 
 
 def test_windows():
-    dut = Rules()
+    dut = elaborated(Rules)
     rng = random.Random(SEED)
     top = 1 << PARAMS.addr_width
 

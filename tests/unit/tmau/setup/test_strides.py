@@ -8,7 +8,7 @@ from tilewright.golden.spec import LaneLayout
 from tilewright.golden.tmau.strides import lane_strides
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.setup.strides import StrideCalculator
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 SEED = 20261121
 LATENCY = 5
@@ -35,7 +35,7 @@ def random_tensor(rng):
 @pytest.mark.parametrize("preset", ["unit", "full"])
 def test_hardware_is_golden(preset):
     params = TMAU_PRESETS[preset]
-    dut = StrideCalculator(params)
+    dut = elaborated(StrideCalculator, params)
     rng = random.Random(SEED)
     tensors = [random_tensor(rng) for _ in range(600)]
     limit = 1 << params.smem.addr_width

@@ -12,7 +12,7 @@ from tilewright.golden.tmau.tile import footprint, pitch, row_bytes, tx_bytes, w
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.setup.tensor import Setup
 from tilewright.sim.pysim.payloads import checked_payload
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 from tilewright.sim.random.maps import Start, random_start
 
@@ -91,7 +91,7 @@ def starts(count, stores):
 
 def run(items, mode):
     """The jobs of ``items``, which all move, and the cycles in which they came."""
-    dut = Setup(PARAMS)
+    dut = elaborated(Setup, PARAMS)
     stall = STALL_MODES[mode]
     results = []
 
@@ -153,7 +153,7 @@ def test_stores_and_reductions():
 
 def finished(item):
     """The record of a command that ends in setup."""
-    dut = Setup(PARAMS)
+    dut = elaborated(Setup, PARAMS)
     records = []
 
     async def check(ctx):
@@ -190,7 +190,7 @@ def test_known_fault_ends_any_command():
 def test_tensor_beyond_the_window_is_refused():
     tmap = TensorMap(element="u8", size=(64,), box=(16,), address=(1 << 40) + 16)
     start = Start(tmap, (0,))
-    dut = Setup(PARAMS)
+    dut = elaborated(Setup, PARAMS)
 
     async def check(ctx):
         ctx.set(dut.windows.confine_global, 1)

@@ -12,8 +12,8 @@ from tilewright.golden.tmau.windows import Windows
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.setup.tensor_rules import CommandRules
 from tilewright.sim.pysim.payloads import checked_payload
-from tilewright.sim.pysim.simulate import simulate
-from tilewright.sim.pysim.streams import checked
+from tilewright.sim.pysim.simulate import elaborated, simulate
+from tilewright.sim.pysim.streams import packed
 from tilewright.sim.random.maps import random_start
 
 SEED = 20261121
@@ -76,21 +76,21 @@ LEGAL = {
 
 def simulated(cases):
     """The faults of ``cases``: command, map and Windows each."""
-    dut = CommandRules(PARAMS)
+    dut = elaborated(CommandRules, PARAMS)
     faults = []
 
     async def check(ctx):
         for command, tmap, windows in cases:
             lookup = {"command": command, "checked": checked_payload(tmap, PARAMS), "fault": {}}
-            lookup = checked(dut.i.shape(), lookup)
+            bits = packed(dut.i.shape(), lookup)
             order = [0, 1, 2, 3, 4]
             if lookup["checked"]["im2col"]:
                 spatial = list(spatial_dimensions(tmap))
                 order = [tmap.rank - 2 if tmap.interleave else 0, *spatial, *[None] * (3 - len(spatial)), tmap.rank - 1]
             coords = command.get("coords", [0] * 5)
             ctx.set(dut.coords, [0 if d is None else coords[d] for d in order])
-            ctx.set(dut.i, lookup)
-            ctx.set(dut.held, lookup)
+            ctx.set(dut.i.as_value(), bits)
+            ctx.set(dut.held.as_value(), bits)
             ctx.set(dut.windows, window_registers(windows))
             ctx.set(dut.load, 1)
             await ctx.tick()

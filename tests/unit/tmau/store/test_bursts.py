@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.bursts import WriteGenerator
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 9
@@ -42,7 +42,7 @@ def random_load(bus_bytes, max_burst, count):
 @pytest.mark.parametrize("bus_bytes", [16, 64])
 def test_bursts(bus_bytes, mode):
     params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes)
-    dut = WriteGenerator(params)
+    dut = elaborated(WriteGenerator, params)
     runs, expected = random_load(bus_bytes, params.max_burst, 150)
 
     async def source(ctx):

@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.finish import StoreFinisher
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 3
@@ -40,7 +40,7 @@ def random_load(count):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_completions(mode):
-    dut = StoreFinisher(TMAU_PRESETS["unit"])
+    dut = elaborated(StoreFinisher, TMAU_PRESETS["unit"])
     ends, responses, expected = random_load(150)
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     done = []
@@ -71,7 +71,7 @@ def test_completions(mode):
 
 
 def test_the_last_response_waits_for_the_end_of_its_transfer():
-    dut = StoreFinisher(TMAU_PRESETS["unit"])
+    dut = elaborated(StoreFinisher, TMAU_PRESETS["unit"])
 
     async def drive(ctx):
         ctx.set(dut.completions.ready, 1)

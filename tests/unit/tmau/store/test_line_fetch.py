@@ -8,7 +8,7 @@ from tilewright.golden.smem.swizzle import swizzle
 from tilewright.golden.spec import Swizzle
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.line_fetch import ENTRIES, LineFetcher
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, send, watch_stream
 
 SEED = 4
@@ -46,7 +46,7 @@ def random_load(count):
 
 def run(steps, staged, mode="none"):
     """Returns what came out, with its cycle, and the number of strobes."""
-    dut = LineFetcher(PARAMS)
+    dut = elaborated(LineFetcher, PARAMS)
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     came, counts = [], {"read": 0, "places": 0}
 

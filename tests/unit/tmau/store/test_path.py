@@ -10,7 +10,7 @@ from tilewright.golden.spec import Swizzle
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.path import StorePath
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 17
@@ -279,7 +279,7 @@ def check_looped(bus, model):
 @pytest.mark.parametrize(("bus_bytes", "mode"), [(16, "stall"), (16, "both"), (64, "none"), (64, "idle"), (64, "both")])
 def test_random_transfers(bus_bytes, mode):
     rng = random.Random(SEED)
-    dut, model = StorePath(make_params(bus_bytes)), Model(bus_bytes)
+    dut, model = elaborated(StorePath, make_params(bus_bytes)), Model(bus_bytes)
     model.refused = {3, 9, 15}
     transfers, runs = [], []
     for tag in range(TRANSFERS):
@@ -311,7 +311,7 @@ def plain_transfer(count, **changes):
 
 def cycles_of(bus_bytes, *stores):
     """Makes transfers, with runs to addresses; returns the bus and the cycles from the first word to the last."""
-    dut, model = StorePath(make_params(bus_bytes)), Model(bus_bytes)
+    dut, model = elaborated(StorePath, make_params(bus_bytes)), Model(bus_bytes)
     all_runs = []
     for transfer, addresses in stores:
         runs = [{"address": address, "inside": 1, "skip": 1, "last": 0} for address in addresses]

@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.tracker import StoreTracker
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 5
@@ -52,7 +52,7 @@ def random_load(count):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_runs(mode):
-    dut = StoreTracker(PARAMS)
+    dut = elaborated(StoreTracker, PARAMS)
     transfers, runs, expected = random_load(40)
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
 
@@ -73,7 +73,7 @@ def test_runs(mode):
 
 
 def test_latency_one_and_full_rate():
-    dut = StoreTracker(PARAMS)
+    dut = elaborated(StoreTracker, PARAMS)
     cycles = {}
 
     async def send_transfers(ctx):

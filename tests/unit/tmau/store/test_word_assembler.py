@@ -7,7 +7,7 @@ import pytest
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.line_fetch import ENTRIES
 from tilewright.hw.tmau.store.word_assembler import WordAssembler
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, watch_stream
 
 SEED = 6
@@ -46,7 +46,7 @@ def random_load(bus_bytes, count):
 
 def run(bus_bytes, items, counts, mode="none"):
     """Returns what came out of ``words``, ``loop`` and ``ends``, with the cycles (of ``ends``: of the last one)."""
-    dut = WordAssembler(TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
+    dut = elaborated(WordAssembler, TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     result = {}
     places = {"used": 0}

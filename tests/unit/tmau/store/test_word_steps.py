@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.word_steps import WordStepGenerator
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 21
@@ -50,7 +50,7 @@ def cut(runs, bus_bytes):
 @pytest.mark.parametrize("mode", STALL_MODES)
 @pytest.mark.parametrize("bus_bytes", [16, 64])
 def test_steps(bus_bytes, mode):
-    dut = WordStepGenerator(TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
+    dut = elaborated(WordStepGenerator, TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
     runs = random_runs(60)
     expected = list(cut(runs, bus_bytes))
 

@@ -6,14 +6,14 @@ import random
 import pytest
 
 from tilewright.hw.tmau.walk.address import AddressGenerator
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 SEED = 20261121
 
 
 @pytest.mark.parametrize(("addr_width", "levels"), [(16, 5), (32, 4), (48, 5), (64, 5)])
 def test_every_index_of_a_nest(addr_width, levels):
-    dut = AddressGenerator(addr_width=addr_width, levels=levels)
+    dut = elaborated(AddressGenerator, addr_width=addr_width, levels=levels)
     rng = random.Random(SEED + addr_width)
 
     async def check(ctx):
@@ -40,7 +40,7 @@ def test_every_index_of_a_nest(addr_width, levels):
 
 
 def test_a_round_begins_at_its_own_origin():
-    dut = AddressGenerator(addr_width=16, levels=3)
+    dut = elaborated(AddressGenerator, addr_width=16, levels=3)
 
     async def check(ctx):
         ctx.set(dut.strides, [1, 10, 100])

@@ -6,7 +6,7 @@ from amaranth import Module
 from amaranth.hdl import Elaboratable
 
 from tilewright.hw.tmau.walk.bounds import BoundsCheck, BoundsDistance, BoundsInterval
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 
 SEED = 20261121
 
@@ -37,7 +37,7 @@ def cases():
 
 
 def test_interval_holds_exactly_the_indices_inside():
-    dut = BoundsChain()
+    dut = elaborated(BoundsChain)
 
     async def check(ctx):
         for coord, size, traversal, box in cases():
@@ -56,7 +56,7 @@ def test_interval_holds_exactly_the_indices_inside():
 
 
 def test_run_is_inside_if_every_level_is():
-    dut = BoundsCheck()
+    dut = elaborated(BoundsCheck)
     rng = random.Random(SEED)
 
     async def check(ctx):

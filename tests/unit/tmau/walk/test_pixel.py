@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.walk.pixel import PixelWalker
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
@@ -77,7 +77,7 @@ class Walk:
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_pixels_of_back_to_back_walks(mode):
-    dut = PixelWalker(PARAMS)
+    dut = elaborated(PixelWalker, PARAMS)
     rng = random.Random(SEED)
     walks = [Walk(rng, rng.randint(1, 3), rng.choice([1, 2, rng.randint(1, 60)])) for _ in range(50)]
     walks.append(Walk(rng, 3, 1024))
@@ -105,7 +105,7 @@ def test_pixels_of_back_to_back_walks(mode):
 
 
 def test_busy_while_walking():
-    dut = PixelWalker(PARAMS)
+    dut = elaborated(PixelWalker, PARAMS)
 
     async def check(ctx):
         assert not ctx.get(dut.busy)

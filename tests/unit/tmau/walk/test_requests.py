@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.walk.requests import RequestGenerator
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
@@ -46,7 +46,7 @@ def expected(runs):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_rows_and_requests(mode):
-    dut = RequestGenerator(PARAMS)
+    dut = elaborated(RequestGenerator, PARAMS)
     rng = random.Random(SEED)
     runs = list(random_runs(rng, 80))
     rows, requests = expected(runs)
@@ -74,7 +74,7 @@ def test_rows_and_requests(mode):
 
 
 def test_no_request_leaves_before_its_row():
-    dut = RequestGenerator(PARAMS)
+    dut = elaborated(RequestGenerator, PARAMS)
     run = {"address": 0, "bytes": 64, "inside": 1, "last": 1}
 
     async def check(ctx):

@@ -7,7 +7,7 @@ import pytest
 from tilewright.hw.tmau.layouts import BoxRunLayout, StoreRunLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.walk.run_router import RunRouter
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
@@ -21,7 +21,7 @@ def random_runs(rng, count):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_every_run_reaches_its_path(mode):
-    dut = RunRouter(PARAMS)
+    dut = elaborated(RunRouter, PARAMS)
     rng = random.Random(SEED)
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     # Walks: one walker after the other, each with some runs.
@@ -51,7 +51,7 @@ def test_every_run_reaches_its_path(mode):
 
 
 def test_one_a_cycle_without_latency():
-    dut = RunRouter(PARAMS)
+    dut = elaborated(RunRouter, PARAMS)
 
     async def run(ctx):
         ctx.set(dut.loads.ready, 1)

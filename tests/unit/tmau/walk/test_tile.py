@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.walk.tile import TileWalker
-from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
@@ -50,7 +50,7 @@ def visits(walk):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_runs_of_back_to_back_walks(mode):
-    dut = TileWalker(PARAMS)
+    dut = elaborated(TileWalker, PARAMS)
     rng = random.Random(SEED)
     items = [random_walk(rng) for _ in range(60)]
     expected = [run for walk in items for run in visits(walk)]
