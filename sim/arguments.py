@@ -7,17 +7,12 @@ import os
 from argparse import ArgumentTypeError
 from pathlib import Path
 
-__all__ = ["integer", "number", "output_file", "output_folder"]
+__all__ = ["integer", "output_file", "output_folder"]
 
 
 def integer(low, high):
     """An integer from ``low`` to ``high``."""
-    return lambda text: _between(text, int, low, high)
-
-
-def number(low, high):
-    """A floating-point number from ``low`` to ``high``."""
-    return lambda text: _between(text, float, low, high)
+    return lambda text: _between(text, low, high)
 
 
 def output_file(text):
@@ -58,9 +53,9 @@ def _check_folder(folder, text):
         raise ArgumentTypeError(f"{text} cannot be made: {folder} may not be written to")
 
 
-def _between(text, kind, low, high):
+def _between(text, low, high):
     try:
-        value = kind(text)
+        value = int(text)
     except ValueError:
         value = None
     if value is None or not low <= value <= high:

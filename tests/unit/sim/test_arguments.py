@@ -5,7 +5,7 @@ from argparse import ArgumentTypeError
 import pytest
 
 from tilewright.sim import arguments
-from tilewright.sim.arguments import integer, number, output_file, output_folder
+from tilewright.sim.arguments import integer, output_file, output_folder
 
 
 def refusal(kind, text):
@@ -16,11 +16,8 @@ def refusal(kind, text):
 
 def test_numbers():
     assert [integer(-1, 3)(text) for text in ("-1", "3", " 2 ")] == [-1, 3, 2]
-    assert number(0, 0.5)("0.25") == 0.25
     for text in ("", "-2", "4", "1.5", "x", "0x1"):
         assert refusal(integer(-1, 3), text) == f"must be -1 to 3, not {text!r}"
-    for text in ("0.51", "nan", "inf"):
-        assert refusal(number(0, 0.5), text) == f"must be 0 to 0.5, not {text!r}"
 
 
 def test_files(tmp_path):
