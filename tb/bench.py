@@ -11,7 +11,7 @@ from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.golden.tmau.reduce import is_legal
 from tilewright.golden.tmau.tile import tx_bytes
 from tilewright.sim.random.batches import Load
-from tilewright.sim.random.maps import random_load
+from tilewright.sim.random.maps import random_load, random_start
 
 from .axi import Registers
 from .common import check_bytes, reset, start_clock
@@ -133,6 +133,11 @@ class Bench:
             if self._rng.random() < 0.3:
                 following = tile._replace(coords=tuple(self._rng.randrange(size) for size in tile.tmap.size))
             tile = following
+
+    def odd_tile(self):
+        """A random tile of any mode and alignment at which a store can begin."""
+        start = random_start(self._rng, first=0, end=self.tensor_bytes, most_bytes=1024, stores=True)
+        return Load(start.tmap, start.coords, 128 * self._rng.randrange(self.tile_bytes // 128 - 8))
 
     def command(self, tile, signal=True, opcode=Opcode.LOAD):
         """The command that loads or stores ``tile``, as keywords; its descriptor is in global memory."""

@@ -106,24 +106,24 @@ class Engine:
                     self.faults.append(Fault(**values | {"code": PeError(values["code"])}))
 
 
-def _random_operands(rng, sizes):
-    """The type of a random small product, and its operands, of raw bits."""
-    kind = rng.choice(list(MmType))
+def _random_operands(rng, sizes, kind):
+    """Operands of a random small product, of raw bits."""
     m, k, n = rng.randint(1, 2 * sizes.threads), rng.randint(1, 40), rng.randint(1, 12)
     noise = np.random.default_rng(rng.getrandbits(32))
     if kind.is_float:
         a, b = (noise.standard_normal(shape).astype(np.float32) for shape in ((m, k), (k, n)))
         if kind == MmType.F16:
-            return kind, a.astype(np.float16).view(np.uint16), b.astype(np.float16).view(np.uint16)
-        return kind, *((each.view(np.uint32) >> 16).astype(np.uint16) for each in (a, b))
+            return a.astype(np.float16).view(np.uint16), b.astype(np.float16).view(np.uint16)
+        return tuple((each.view(np.uint32) >> 16).astype(np.uint16) for each in (a, b))
     element = np.uint8 if kind.bytes == 1 else np.uint16
-    return kind, *(noise.integers(0, 1 << 8 * kind.bytes, shape, element) for shape in ((m, k), (k, n)))
+    return tuple(noise.integers(0, 1 << 8 * kind.bytes, shape, element) for shape in ((m, k), (k, n)))
 
 
-def random_product(rng, sizes, size_bytes):
-    """A random small product that fits: its type, operands and program."""
+def random_product(rng, sizes, size_bytes, kind=None):
+    """A random small product that fits, of any type or of ``kind``: its type, operands and program."""
+    kind = rng.choice(list(MmType)) if kind is None else kind
     while True:
-        kind, a, b = _random_operands(rng, sizes)
+        a, b = _random_operands(rng, sizes, kind)
         options = {"swizzle": rng.choice(list(Swizzle)), "transpose": rng.randint(0, 1)}
         try:
             program = gemm_program(

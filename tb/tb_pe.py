@@ -12,6 +12,7 @@ from cocotb.triggers import ClockCycles, RisingEdge
 from tilewright.golden import Pe, Segment, command_word
 from tilewright.golden.spec import COMMAND, BarrierOp, Opcode
 from tilewright.golden.spec.pe.errors import PeError
+from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.golden.spec.pe.registers import PE_ID_VALUE, Put
 from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SegmentElement
 from tilewright.sim.asm.pe.assembler import assemble_program
@@ -19,7 +20,6 @@ from tilewright.sim.asm.pe.assembler import assemble_program
 from .axi import axi_lite_master
 from .chunk_memory import ChunkMemory
 from .common import (
-    COUNT,
     PAUSES,
     Pauses,
     Ports,
@@ -63,9 +63,9 @@ async def _started(dut, pauses, *names):
     return SimpleNamespace(ports=ports, rng=rng, memory=memory, engine=engine, moves=moves)
 
 
-async def _multiply(bench):
-    """A random product: every byte of shared memory is compared."""
-    kind, a, b, program = random_product(bench.rng, bench.engine.sizes, bench.memory.size)
+async def _multiply(bench, kind=None):
+    """A random product, of any type or of ``kind``: every byte of shared memory is compared."""
+    kind, a, b, program = random_product(bench.rng, bench.engine.sizes, bench.memory.size, kind)
     placement = program.placement
     bench.memory.contents[:] = placement.smem
     await bench.engine.write_tables([segment.pack() for segment in placement.segments], placement.entries)
@@ -93,10 +93,10 @@ def _rows(bench):
 @cocotb.test()
 @cocotb.parametrize(pauses=list(PAUSES))
 async def products(dut, pauses):
-    """Products of all types and shapes, one after the other, each compared."""
+    """A product of each type, of any shape, one after the other, each compared."""
     bench = await _started(dut, PAUSES[pauses], "products", pauses)
-    for _ in range(COUNT):
-        await _multiply(bench)
+    for kind in MmType:
+        await _multiply(bench, kind)
 
 
 @cocotb.test()
