@@ -143,6 +143,12 @@ class Reader:
                 for package in packages:
                     name, wanted = re.fullmatch(r"(\.|tilewright)(?:\[(.*)\])?", package).groups()
                     assert set(wanted.split(",") if wanted else ()) <= set(extras), f"{name} has no extra {wanted}"
+            case ["fusesoc", *rest]:
+                import_module("fusesoc.main").get_parser().parse_args(rest)
+                core = (
+                    f"tilewright:engines:tw_(?:{'|'.join(TOPS['tmau'][2])})_(?:{'|'.join(t[1] for t in TOPS.values())})"
+                )
+                assert re.fullmatch(core, rest[-1]), f"there is no core {rest[-1]}"
             case ["cd", folder]:
                 assert (ROOT / folder).is_dir()
             case _:
