@@ -45,6 +45,8 @@ def member(name, enum, value, also=None):
 
     ``also`` are further names of members.
     """
+    if isinstance(value, enum):
+        return value
     if isinstance(value, str):
         known = names(enum)
         by_name = {key.lower(): found for key, found in (known | (also or {})).items()}

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .arguments import member
 from .spec.pe.instruction import MmType
 
 __all__ = ["WINDOW", "dot"]
@@ -28,14 +29,14 @@ def dot(acc, a, b, type):  # noqa: A002 - what the instruction calls it
         Accumulators, raw 32 bits.
     a, b : array_like of shape (..., n)
         Elements, raw bits.
-    type : MmType
+    type : MmType or str
         What the elements are. Integers wrap; of floats the accumulator is fp32, and the sum is rounded once.
 
     Returns
     -------
     ndarray of uint32, of shape (...)
     """
-    kind = MmType(type)
+    kind = member("type", MmType, type)
     acc, a, b = (np.asarray(values, np.int64) for values in (acc, a, b))
     if not kind.is_float:
         products = _integer(a, kind.bytes, not kind & 2) * _integer(b, kind.bytes, not kind & 1)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..arguments import member
 from ..dot_product import dot
 from ..smem.barrier import Barrier
 from ..spec.pe.errors import PeError
@@ -52,6 +53,7 @@ class PeSizes:
 
 def instruction_word(operation, **fields):
     """A packed instruction of 128 bits; fields left out have their lowest value."""
+    operation = member("operation", Operation, operation)
     fmt = INSTRUCTIONS[operation]
     lowest = {field.name: field.range[0] for field in fmt.fields}
     return fmt.pack(**lowest | fields | {"opcode": operation})

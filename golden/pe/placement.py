@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..arguments import member
+from ..arguments import integer, member
 from ..spec.pe.segment import PAGE_ENTRY, SegmentElement
 from ..spec.swizzle import Swizzle
 from .machine import PeSizes
@@ -35,7 +35,7 @@ class Placement:
 
     def __init__(self, size_bytes, sizes=None):
         self.sizes = sizes or PeSizes()
-        self.smem = np.zeros(size_bytes, np.uint8)
+        self.smem = np.zeros(integer("size_bytes", size_bytes, 0), np.uint8)
         self.segments = []
         self.entries = []
         self._pages = PageTable(self.sizes.pages)

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arguments import integer
 from ..spec.pe.segment import SegmentElement
 from ..spec.swizzle import Swizzle
 from .elements import mm_type, operand, segment_elements, values
@@ -125,7 +124,7 @@ def gemm_program(
     gemm = gemm_of_shapes(a.shape, b.shape, kind, accumulate=c is not None, **options)
     stored = (a, laid_out(b, gemm.transpose), np.zeros(flat_product_shape(a.shape, b.shape), np.uint32))
     shape = (*a.shape[:-1], *b.shape[1:])
-    placement = Placement(integer("size_bytes", size_bytes, 0), sizes)
+    placement = Placement(size_bytes, sizes)
     numbers = []
     for array, element, log2 in zip(stored, elements, page_log2, strict=True):
         once = repeated and len(numbers) == _B

@@ -140,7 +140,7 @@ class Machine:
         Returns whether the asked phase is complete for TRY_WAIT, or whether this operation completed one; None if it
         ended with an error record (tag 0), and nothing changed.
         """
-        done = self._operate(BarrierOp(op), address, value)
+        done = self._operate(member("op", BarrierOp, op), address, value)
         if done is None:
             self.errors.append(ErrorRecord(Error.BARRIER_OPERATION, 0, 0, address))
         return done

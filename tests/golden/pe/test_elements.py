@@ -6,7 +6,7 @@ import pytest
 
 from tilewright import golden
 from tilewright.golden.pe.elements import mm_type
-from tilewright.golden.spec.pe.instruction import MmType
+from tilewright.golden.spec.pe.instruction import MmType, Operation
 
 A = np.arange(-6, 6, dtype=np.int8).reshape(3, 4)
 B = np.arange(-4, 4, dtype=np.int8).reshape(4, 2)
@@ -49,6 +49,21 @@ def test_a_summand_of_either_byte_order():
     expected = A.astype(int) @ B.astype(int) + c
     for kind in ("<i4", ">i4", "<u4"):
         assert (golden.multiply(A, B, "s8s8", c.astype(kind)) == expected).all()
+
+
+def test_names_wherever_a_user_gives_one():
+    assert golden.dot([1], [2], [3], "s8s8").tolist() == [7]
+    assert golden.instruction_word("halt") == golden.instruction_word(Operation.HALT)
+    machine = golden.Machine(golden.Memory(64), np.zeros(64, np.uint8))
+    machine.barrier("init", 8, 1)
+    assert machine.barrier("arrive", 8, 1) is True
+    for call, sentence in (
+        (lambda: golden.dot([1], [2], [3], "s9"), "type must be one of s8s8, s8u8, "),
+        (lambda: golden.instruction_word("stop"), "operation must be one of mm, ld, st, "),
+        (lambda: machine.barrier("arive", 8, 1), "op must be one of init, arrive, expect_tx, complete_tx, try_wait, "),
+    ):
+        with pytest.raises(ValueError, match=f"^{sentence}"):
+            call()
 
 
 def test_raw_bits_are_unsigned():
