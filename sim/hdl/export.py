@@ -1,8 +1,11 @@
 """The tops that users get: their components, presets, names and Verilog."""
 
 import re
+import warnings
 from contextlib import suppress
 from typing import NamedTuple
+
+from amaranth.hdl import UnusedElaboratable
 
 from tilewright.hw.core.params import CORE_PRESETS
 from tilewright.hw.core.top import Core
@@ -71,7 +74,9 @@ def module_name(top, preset, prefix=None):
 
 
 def top_component(top, preset):
-    """The component of a top."""
+    """The component of a top. Amaranth no longer complains of components that are not elaborated."""
+    # Ports and registers are read from components that nobody builds.
+    warnings.filterwarnings("ignore", category=UnusedElaboratable)
     component, _, presets = TOPS[top]
     return component(presets[preset])
 

@@ -18,7 +18,7 @@ WAIVED = {
     "PROCASSINIT": "Registers have power-on values.",
     "UNOPTFLAT": "A payload is one vector whose bits go different ways; Yosys checks bit by bit that there is no loop.",
     "UNSIGNED": "Of comparisons with every value in turn, the first may always come out the same.",
-    "UNUSEDSIGNAL": "Names of intermediate results are kept for waveforms.",
+    "UNUSEDSIGNAL": "Of a vector, or of what a module is given, some bits may have no use.",
     "VARHIDDEN": "A signal may have the name of an instance in the module above.",
     "WIDTHEXPAND": "Amaranth extends operands by the rules of Verilog.",
     "WIDTHTRUNC": "Amaranth truncates in assignments by the rules of Verilog.",

