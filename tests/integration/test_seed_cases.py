@@ -26,7 +26,8 @@ SEED_CASES = 47
         ("--on", "golden"),
         ("--on", "rtl"),
         ("--on", "rtl", "--latency", "7", "--stall", "0.4"),
-        pytest.param(("--on", "rtl", "--sim", "icarus", "--latency", "20"), marks=NEEDS_ICARUS),
+        # The largest model of the slowest simulator: in each run, preset unit stands for it in random tests.
+        pytest.param(("--on", "rtl", "--sim", "icarus", "--latency", "20"), marks=[NEEDS_ICARUS, pytest.mark.long]),
     ],
     ids=lambda where: " ".join(where),
 )

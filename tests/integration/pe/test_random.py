@@ -21,7 +21,7 @@ SEED = 1
 #: Parameters by name: the presets, and sizes that divide by nothing: threads left over, a last group that is not full.
 SIZES = PE_PRESETS | {"odd": PE_PRESETS["unit"].replace(threads=11, regs=38, factor_regs=1, mm_in_flight=4)}
 #: Programs of each run.
-PLAN = {("unit", "verilator"): 900, ("default", "verilator"): 150, ("unit", "icarus"): 12, ("odd", "icarus"): 12}
+PLAN = {("unit", "verilator"): 900, ("default", "verilator"): 150, ("unit", "icarus"): 6, ("odd", "icarus"): 12}
 
 
 def compare(name, simulator, *, late=False, count=None, coverage=None, **surroundings):

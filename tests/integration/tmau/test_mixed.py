@@ -29,7 +29,7 @@ PLAN = {
     ("ecp5", "verilator"): (800, 384),
     ("default", "verilator"): (1600, 768),
     ("full", "verilator"): (150, 128),
-    ("unit", "icarus"): (100, 128),
+    ("unit", "icarus"): (50, 64),
 }
 
 
