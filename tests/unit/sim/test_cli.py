@@ -51,14 +51,14 @@ WRONG = [
     ("replay --on golden", "the following arguments are required: CASES.json"),
     ("sim --workload nope",
      "argument --workload: invalid choice: 'nope' (choose from 'photo', 'swizzle', 'video', 'borders', 'convolution', "
-     "'roundtrip', 'dct', 'gemm', 'threads')"),
+     "'roundtrip', 'dct', 'gemm', 'threads', 'all')"),
     ("sim --workload", "argument --workload: expected one argument"),
     ("stages --out {}", "argument --out: must name a file, not the folder {}"),
     ("stages --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),
     ("verilog --preset huge",
      "argument --preset: invalid choice: 'huge' (choose from 'unit', 'ecp5', 'default', 'full')"),
     ("verilog --top nope",
-     "argument --top: invalid choice: 'nope' (choose from 'tmau', 'tmau_subsystem', 'pe', 'pe_subsystem', 'core')"),
+     "argument --top: invalid choice: 'nope' (choose from 'tmau', 'subsystem', 'pe', 'pe_subsystem', 'core')"),
     ("verilog --out {}/file", "argument --out: {}/file cannot be made: {}/file is no folder"),
     ("verilog --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),
 ]  # fmt: skip
