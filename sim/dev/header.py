@@ -124,7 +124,7 @@ def _enum_lines(enumeration):
 def _top_lines(top, preset):
     """Regions and ports of a top. Both engines' registers have the same names everywhere, these have not."""
     component = top_component(top, preset)
-    stem = f"{preset}_{TOPS[top].stem}".upper()
+    stem = f"{preset}_{top}".upper()
     yield "\n" + _comment(f"{type(component).__name__}, preset {preset}.")
     for region in regions_of(component):
         yield f"{_define(f'{stem}_{region.name.upper()}_BASE', f'0x{region.base:x}')} {_comment(region.meaning)}"

@@ -32,24 +32,21 @@ class Top(NamedTuple):
     Attributes
     ----------
     component : type
-    stem : str
-        What the names of its modules have behind the prefix.
     presets : dict
         Parameters by name; the names are the same for all tops.
     """
 
     component: type
-    stem: str
     presets: dict
 
 
-#: Tops by the names that users give.
+#: Tops by the names that users give, and that their modules have behind the prefix.
 TOPS = {
-    "tmau": Top(Tmau, "tmau", TMAU_PRESETS),
-    "subsystem": Top(TmauSubsystem, "tmau_subsystem", TMAU_PRESETS),
-    "pe": Top(Pe, "pe", PE_PRESETS),
-    "pe_subsystem": Top(PeSubsystem, "pe_subsystem", PE_PRESETS),
-    "core": Top(Core, "core", CORE_PRESETS),
+    "tmau": Top(Tmau, TMAU_PRESETS),
+    "tmau_subsystem": Top(TmauSubsystem, TMAU_PRESETS),
+    "pe": Top(Pe, PE_PRESETS),
+    "pe_subsystem": Top(PeSubsystem, PE_PRESETS),
+    "core": Top(Core, CORE_PRESETS),
 }
 
 
@@ -70,14 +67,14 @@ def module_name(top, preset, prefix=None):
     prefix = f"tw_{preset}" if prefix is None else prefix
     if not _IDENTIFIER.fullmatch(prefix):
         raise ValueError(f"a name must be letters, digits and underscores, with no digit first, not {prefix!r}")
-    return f"{prefix}_{TOPS[top].stem}"
+    return f"{prefix}_{top}"
 
 
 def top_component(top, preset):
     """The component of a top. Amaranth no longer complains of components that are not elaborated."""
     # Ports and registers are read from components that nobody builds.
     warnings.filterwarnings("ignore", category=UnusedElaboratable)
-    component, _, presets = TOPS[top]
+    component, presets = TOPS[top]
     return component(presets[preset])
 
 

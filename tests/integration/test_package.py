@@ -29,7 +29,7 @@ needs_icarus = pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icar
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("package")
-    assert main(["verilog", "--preset", "unit", "--top", "subsystem", "--out", str(out)]) == 0
+    assert main(["verilog", "--preset", "unit", "--top", "tmau_subsystem", "--out", str(out)]) == 0
     return out
 
 
@@ -121,7 +121,7 @@ def test_ipxact_is_what_the_standard_says_and_names_everything(top, preset):
 @needs_icarus
 def test_several_tops_and_presets_in_one_design(folder, environment):
     """A core, a subsystem and a TMAU of another preset, in both simulators."""
-    chosen = [("subsystem", "unit"), ("core", "unit"), ("tmau", "ecp5")]
+    chosen = [("tmau_subsystem", "unit"), ("core", "unit"), ("tmau", "ecp5")]
     names = [module_name(top, preset) for top, preset in chosen]
     assert names == [NAME, "tw_unit_core", "tw_ecp5_tmau"]
     files = [f"{name}.v" for name in names]
@@ -162,7 +162,7 @@ def test_barriers_and_registers_as_documented(folder, environment):
         assert value < 1 << number[f"UNIT_TMAU_SUBSYSTEM_BARRIERS_PAYLOAD_{field}_WIDTH"]
         return value << lsb
 
-    component = top_component("subsystem", "unit")
+    component = top_component("tmau_subsystem", "unit")
     tmau, smem = regions_of(component)
     assert number["UNIT_TMAU_SUBSYSTEM_SMEM_BASE"] == smem.base
     steps = [f"read({number[f'REG_{register.name.upper()}']});" for register, _ in tmau.registers]

@@ -23,7 +23,7 @@ _COMMON = {f"s_axil_{name}" for name in AXI4_LITE.split()} | {"clk", "rst", "irq
 _TMAU = _COMMON | {f"m_axi_{name}" for name in AXI4.split()} | {f"commands_{name}" for name in STREAM}
 _PE = _COMMON | {f"{port}_{name}" for port in ("instructions", "segments", "pages") for name in STREAM}
 #: Ports that a user of each top looks for.
-CONVENTIONAL = {"tmau": _TMAU, "subsystem": _TMAU, "pe": _PE, "pe_subsystem": _PE, "core": _TMAU | _PE}
+CONVENTIONAL = {"tmau": _TMAU, "tmau_subsystem": _TMAU, "pe": _PE, "pe_subsystem": _PE, "core": _TMAU | _PE}
 
 #: What is in the other tops is in the core too.
 BUILDS = [

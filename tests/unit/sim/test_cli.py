@@ -58,7 +58,7 @@ WRONG = [
     ("verilog --preset huge",
      "argument --preset: invalid choice: 'huge' (choose from 'unit', 'ecp5', 'default', 'full')"),
     ("verilog --top nope",
-     "argument --top: invalid choice: 'nope' (choose from 'tmau', 'subsystem', 'pe', 'pe_subsystem', 'core')"),
+     "argument --top: invalid choice: 'nope' (choose from 'tmau', 'tmau_subsystem', 'pe', 'pe_subsystem', 'core')"),
     ("verilog --out {}/file", "argument --out: {}/file cannot be made: {}/file is no folder"),
     ("verilog --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from tilewright.sim.hdl.export import TOPS, module_name, top_component, top_veri
 
 def test_names():
     assert module_name("core", "ecp5") == "tw_ecp5_core"
-    assert module_name("subsystem", "unit", "my_chip") == "my_chip_tmau_subsystem"
+    assert module_name("tmau_subsystem", "unit", "my_chip") == "my_chip_tmau_subsystem"
     with pytest.raises(
         ValueError, match=r"^a name must be letters, digits and underscores, with no digit first, not '1x'$"
     ):
@@ -16,7 +16,7 @@ def test_names():
 
 
 def test_components():
-    for top, (component, _, presets) in TOPS.items():
+    for top, (component, presets) in TOPS.items():
         assert type(top_component(top, "unit")) is component
         assert top_component(top, "unit").params == presets["unit"]
 
