@@ -134,6 +134,14 @@ class Bench:
                 following = tile._replace(coords=tuple(self._rng.randrange(size) for size in tile.tmap.size))
             tile = following
 
+    def swizzled_tiles(self):
+        """A tile of sixteen rows of each swizzle, side by side."""
+        smem = 0
+        for span in (128, 64, 32):
+            shape = {"size": (span, 16), "stride": (span,), "box": (span, 16), "swizzle": f"{span}B"}
+            yield Load(TensorMap(element="u8", address=self.bus_bytes, **shape), (0, 0), smem)
+            smem += 16 * span
+
     def odd_tile(self):
         """A random tile of any mode and alignment at which a store can begin."""
         start = random_start(self._rng, first=0, end=self.tensor_bytes, most_bytes=1024, stores=True)

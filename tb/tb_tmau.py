@@ -35,6 +35,8 @@ async def _started(dut, pauses, *names):
 async def transfers(dut, pauses):
     """Loads with their barrier, then stores, reductions and copies: both memories are compared after each."""
     bench = await _started(dut, PAUSES[pauses], "transfers", pauses)
+    await bench.load(*bench.swizzled_tiles())
+    await bench.compare()
     await bench.load_and_compare(2 * COUNT)
     for _ in range(COUNT):
         for command in (bench.store(bench.odd_tile()), bench.copy()):

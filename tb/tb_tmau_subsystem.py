@@ -36,6 +36,8 @@ async def _started(dut, pauses, *names):
 async def transfers(dut, pauses):
     """Loads with their barrier, then stores, reductions and copies: both memories are compared after each."""
     tmau = (await _started(dut, PAUSES[pauses], "transfers", pauses)).tmau
+    await tmau.load(*tmau.swizzled_tiles())
+    await tmau.compare()
     await tmau.load_and_compare(2 * COUNT)
     for _ in range(COUNT):
         for command in (tmau.store(tmau.odd_tile()), tmau.copy()):
