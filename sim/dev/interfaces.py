@@ -51,14 +51,14 @@ def ports_page():
         "[C header](tilewright.h) has the same as `TW_<PRESET>_<TOP>_<PORT>_<FIELD>_LSB` and `…_WIDTH`. How streams "
         "work is said with [Integration](integration.md#streams).\n",
     ]
-    for top, (component, stem, _) in TOPS.items():
+    for top, (component, _) in TOPS.items():
         parts += [f"## {component.__name__}\n", component.__doc__.splitlines()[0] + "\n"]
-        parts.append(f"Module `tw_<preset>_{stem}`, unless `--name` says another prefix.\n")
+        parts.append(f"Module `tw_<preset>_{top}`, unless `--name` says another prefix.\n")
         ports = list(zip(*(ports_of(top_component(top, preset)) for preset in presets), strict=True))
         rows = []
         for same in ports:
             port = same[0]
-            fields = f" [Fields](#{stem}-{port.name})." if port.fields else ""
+            fields = f" [Fields](#{top}-{port.name})." if port.fields else ""
             formats = f" {_FORMATS[port.name]}." if port.name in _FORMATS else ""
             direction = "input" if port.is_input else "output"
             width = _each(each.width for each in same)
@@ -67,7 +67,7 @@ def ports_page():
         for same in ports:
             if same[0].fields:
                 # The name of the top makes the anchor its own.
-                parts += [f"### {stem} {same[0].name}\n", _fields_table(same)]
+                parts += [f"### {top} {same[0].name}\n", _fields_table(same)]
     return "\n".join(parts)
 
 
@@ -91,7 +91,7 @@ def address_map_page():
         "of [Registers](registers.md) and [Registers of the processing engine](pe_registers.md); other offsets, up to "
         "the next region, are answered with SLVERR.\n",
     ]
-    for top, (component, *_) in TOPS.items():
+    for top, (component, _) in TOPS.items():
         rows = []
         for same in zip(*(regions_of(top_component(top, preset)) for preset in presets), strict=True):
             spans = [f"0x{each.base:X}–0x{each.base + each.size - 1:X}" for each in same]

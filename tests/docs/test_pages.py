@@ -107,8 +107,8 @@ class Reader:
     def verilog(self, text):
         """Modules that Verilator takes, together with the tops that they instantiate."""
         (self.desk / "block.v").write_text(text, encoding="utf-8")
-        for top, (_, stem, presets) in TOPS.items():
-            for instance in re.finditer(rf"\b(?:tw_({'|'.join(presets)})_)?{stem}\s+(?:#|\w+\s*\()", text):
+        for top, (_, presets) in TOPS.items():
+            for instance in re.finditer(rf"\b(?:tw_({'|'.join(presets)})_)?{top}\s+(?:#|\w+\s*\()", text):
                 preset = instance[1] or "unit"
                 assert main(["verilog", "--preset", preset, "--top", top, "--out", str(self.desk / "rtl")]) == 0
         root = verilator_root()
@@ -145,9 +145,7 @@ class Reader:
                     assert set(wanted.split(",") if wanted else ()) <= set(extras), f"{name} has no extra {wanted}"
             case ["fusesoc", *rest]:
                 import_module("fusesoc.main").get_parser().parse_args(rest)
-                core = (
-                    f"tilewright:engines:tw_(?:{'|'.join(TOPS['tmau'][2])})_(?:{'|'.join(t[1] for t in TOPS.values())})"
-                )
+                core = f"tilewright:engines:tw_(?:{'|'.join(TOPS['tmau'].presets)})_(?:{'|'.join(TOPS)})"
                 assert re.fullmatch(core, rest[-1]), f"there is no core {rest[-1]}"
             case ["cd", folder]:
                 assert (ROOT / folder).is_dir()

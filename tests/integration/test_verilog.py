@@ -29,7 +29,7 @@ CONVENTIONAL = {"tmau": _TMAU, "tmau_subsystem": _TMAU, "pe": _PE, "pe_subsystem
 BUILDS = [
     ("unit", "core"),
     *(pytest.param("unit", top, marks=pytest.mark.long) for top in TOPS if top != "core"),
-    *(pytest.param(preset, "core", marks=pytest.mark.long) for preset in TOPS["core"][2] if preset != "unit"),
+    *(pytest.param(preset, "core", marks=pytest.mark.long) for preset in TOPS["core"].presets if preset != "unit"),
 ]
 
 
