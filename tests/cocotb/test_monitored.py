@@ -73,7 +73,7 @@ def test_tmau_subsystem():
 
 def test_testbench_of_the_documentation(tmp_path, monkeypatch):
     """The smallest one on docs/cocotb.md, as it stands there."""
-    blocks = re.findall(r"^```text\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     (tmp_path / "tb_small.py").write_text(next(block for block in blocks if "@cocotb.test()" in block))
     monkeypatch.syspath_prepend(tmp_path)
     program = build(_verilog("unit"), "monitored", cocotb=True)
