@@ -101,7 +101,8 @@ def _run(argv):
     parser.add_argument("--version", action="version", version=f"tilewright {version('tilewright')}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, command in COMMANDS.items():
-        subparser = subparsers.add_parser(name, help=command.help, description=command.help.capitalize() + ".")
+        sentence = f"{command.help[0].upper()}{command.help[1:]}."
+        subparser = subparsers.add_parser(name, help=command.help, description=sentence)
         if name in argv[:1]:
             if command.extra:
                 require(command.extra)
