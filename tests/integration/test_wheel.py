@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
 def wheel(folder):
     """Built from a copy of the sources, as building leaves things beside them."""
     sources = folder / "sources"
-    for name in FOLDERS:
+    for name in (*FOLDERS, "tilewright"):
         shutil.copytree(ROOT / name, sources / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, sources)
@@ -66,7 +66,8 @@ def test_the_wheel_has_every_file(wheel):
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
     files = (path for name in FOLDERS for path in (ROOT / name).rglob("*") if path.is_file())
-    assert packed == {f"tilewright/{path.relative_to(ROOT)}" for path in files if "__pycache__" not in path.parts}
+    inside = {f"tilewright/{path.relative_to(ROOT)}" for path in files if "__pycache__" not in path.parts}
+    assert packed == inside | {"tilewright/__init__.py"}
 
 
 def test_version_and_help(run):
