@@ -6,7 +6,7 @@ import numpy as np
 
 from .spec.fields import names
 
-__all__ = ["array", "integer", "integers", "member", "shown"]
+__all__ = ["array", "integer", "integers", "member", "packed", "power_of_two", "shown"]
 
 _LONGEST = 60  # characters of a value in a sentence
 
@@ -30,6 +30,23 @@ def integer(name, value, low=None, high=None, *, what="an integer"):
     if (low is not None and number < low) or (high is not None and number > high):
         wanted = f"{low} or more" if high is None else f"{low} to {high}"
         raise ValueError(f"{name} must be {wanted}, not {number}")
+    return number
+
+
+def packed(name, value, bits):
+    """``value`` as an int, a word of ``bits`` bits; TypeError or ValueError if it is none."""
+    what = f"an integer of {bits} bits"
+    number = integer(name, value, what=what)
+    if not 0 <= number < 1 << bits:
+        raise ValueError(f"{name} must be {what}, not {shown(number)}")
+    return number
+
+
+def power_of_two(name, value):
+    """``value`` as an int; TypeError if it is none, ValueError if it is no power of two."""
+    number = integer(name, value)
+    if number < 1 or number & number - 1:
+        raise ValueError(f"{name} must be a power of two, not {number}")
     return number
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from .arguments import integer, shown
 
-__all__ = ["GlobalMemory", "Memory", "as_bytes", "memory_bytes"]
+__all__ = ["GlobalMemory", "Memory", "as_bytes", "check_global", "check_shared", "memory_bytes"]
 
 
 def memory_bytes(array):
@@ -18,7 +18,8 @@ def memory_bytes(array):
     reach = sum((n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True) if n > 1) + step
     if min(array.strides, default=0) < 0 or reach % step:
         raise ValueError(f"strides must be positive multiples of the {step}-byte element, not {array.strides}")
-    flat = np.lib.stride_tricks.as_strided(array, (reach // step,), (step,), writeable=array.flags.writeable)
+    plain = array.view(f"V{step}")  # numpy cannot lay out all types of ml_dtypes
+    flat = np.lib.stride_tricks.as_strided(plain, (reach // step,), (step,), writeable=array.flags.writeable)
     return flat.view(np.uint8)
 
 
@@ -30,6 +31,18 @@ def as_bytes(data):
     if array is None or array.dtype.hasobject:
         raise TypeError(f"data must be bytes or a numpy array of numbers, not {shown(data)}")
     return np.frombuffer(array.tobytes(), np.uint8)
+
+
+def check_global(gmem):
+    """Raises unless ``gmem`` is a memory."""
+    if not isinstance(gmem, Memory):
+        raise TypeError(f"gmem must be a golden.Memory, which golden.Memory(data) makes, not {shown(gmem)}")
+
+
+def check_shared(smem):
+    """Raises unless ``smem`` can be shared memory."""
+    if not isinstance(smem, np.ndarray) or smem.dtype != np.uint8 or smem.ndim != 1 or not smem.flags.c_contiguous:
+        raise TypeError(f"smem must be a contiguous one-dimensional uint8 array, not {shown(smem)}")
 
 
 class Memory:

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arguments import member
+from ..arguments import integer, member, packed, shown
 from ..dot_product import dot
+from ..memory import check_shared
 from ..smem.barrier import Barrier
 from ..spec.pe.errors import PeError
 from ..spec.pe.instruction import INSTRUCTIONS, Compare, MmType, Operation, Source
@@ -15,7 +16,7 @@ from .checks import decode, refusal
 from .pages import PageTable
 from .segment import Segment, wrong_segment
 
-__all__ = ["BarrierNotCompleteError", "Fault", "Pe", "PeSizes", "instruction_word"]
+__all__ = ["BarrierNotCompleteError", "Fault", "Pe", "PeSizes", "instruction_word", "sizes_or_usual"]
 
 _PREDICATES = 8
 _COMPARE = {
@@ -49,6 +50,19 @@ class PeSizes:
     uniform_regs: int = 8
     segments: int = 16
     pages: int = 256
+
+    def __post_init__(self):
+        for name in self.__dataclass_fields__:
+            integer(name, getattr(self, name), 1)
+
+
+def sizes_or_usual(sizes):
+    """``sizes``, or the usual ones if they are None; TypeError if they are none."""
+    if sizes is None:
+        return PeSizes()
+    if not all(hasattr(sizes, name) for name in PeSizes.__dataclass_fields__):
+        raise TypeError(f"sizes must be golden.PeSizes, or have its attributes, not {shown(sizes)}")
+    return sizes
 
 
 def instruction_word(operation, **fields):
@@ -88,8 +102,9 @@ class Pe:
     """
 
     def __init__(self, smem, sizes=None):
+        check_shared(smem)
         self.smem = smem
-        self.sizes = sizes = sizes or PeSizes()
+        self.sizes = sizes = sizes_or_usual(sizes)
         self.registers = np.zeros((sizes.threads, sizes.regs), np.uint32)
         self.predicates = np.zeros((_PREDICATES, sizes.threads), bool)
         self.uniform = [None] * sizes.uniform_regs
@@ -118,7 +133,7 @@ class Pe:
         Raises :class:`BarrierNotCompleteError` or ``PageNotLoadedError``, and changes nothing,
         where the hardware would wait.
         """
-        values = decode(word)
+        values = decode(packed("word", word, INSTRUCTIONS[Operation.HALT].bits))
         code, register = (PeError.OPCODE, 0) if values is None else refusal(values, self)
         if code == PeError.NONE:
             operation = Operation(values.pop("opcode"))

@@ -5,7 +5,7 @@ import numpy as np
 from ..arguments import integer, member
 from ..spec.pe.segment import PAGE_ENTRY, SegmentElement
 from ..spec.swizzle import Swizzle
-from .machine import PeSizes
+from .machine import sizes_or_usual
 from .pages import PageTable
 from .segment import Segment, wrong_segment
 
@@ -34,7 +34,7 @@ class Placement:
     """
 
     def __init__(self, size_bytes, sizes=None):
-        self.sizes = sizes or PeSizes()
+        self.sizes = sizes_or_usual(sizes)
         self.smem = np.zeros(integer("size_bytes", size_bytes, 0), np.uint8)
         self.segments = []
         self.entries = []

@@ -4,17 +4,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..arguments import shown
 from ..spec.pe.segment import SegmentElement
 from ..spec.swizzle import Swizzle
 from .elements import mm_type, operand, segment_elements, values
 from .gemm import lower_gemm
 from .gemm_plan import Gemm, Plan
-from .machine import Pe, PeSizes
+from .machine import Pe, PeSizes, sizes_or_usual
 from .placement import Placement
 from .ranks import flat_product_shape, gemm_of_shapes, laid_out
 
 __all__ = ["Program", "gemm_program", "multiply"]
 _B = 1  # position of B among the operands
+_OPERANDS = 3
+#: Attributes of a Gemm that a caller chooses, and that do not follow from the operands.
+_OPTIONS = ("ka", "kb", "transpose", "order", "depth")
 
 
 @dataclass
@@ -107,12 +111,12 @@ def gemm_program(
     repeated : bool
         B repeats itself from page to page, and only one page of it is in memory.
     options : optional
-        Further attributes of :class:`Gemm`.
+        ``ka``, ``kb``, ``transpose``, ``order`` and ``depth`` of :class:`Gemm`.
 
     Raises
     ------
     TypeError
-        If the elements are not those of the type.
+        If the elements are not those of the type, or an argument is of the wrong kind.
     ValueError
         If operands and result do not fit shared memory at once: the caller splits the product. If shapes do not fit
         each other, or there is no such type.
@@ -120,7 +124,8 @@ def gemm_program(
     kind = mm_type(type)
     elements = segment_elements(kind)
     a, b = operand("a", a, kind, elements[0]), operand("b", b, kind, elements[1])
-    sizes = sizes or PeSizes()
+    sizes = sizes_or_usual(sizes)
+    _check_options(options, page_log2)
     gemm = gemm_of_shapes(a.shape, b.shape, kind, accumulate=c is not None, **options)
     stored = (a, laid_out(b, gemm.transpose), np.zeros(flat_product_shape(a.shape, b.shape), np.uint32))
     shape = (*a.shape[:-1], *b.shape[1:])
@@ -139,6 +144,14 @@ def gemm_program(
     numbers.append(placement.add(table.shape, SegmentElement.U32, page_log2=_one_page(len(table)), paged=False))
     placement.put(numbers[3], table)
     return Program(gemm, sizes, lower_gemm(gemm, sizes, *numbers), placement, numbers[2], shape)
+
+
+def _check_options(options, page_log2):
+    for name in options:
+        if name not in _OPTIONS:
+            raise TypeError(f"there is no option {name!r} of a product: there are {', '.join(_OPTIONS)}")
+    if not isinstance(page_log2, list | tuple) or len(page_log2) != _OPERANDS:
+        raise TypeError(f"page_log2 must have three entries, for A, B and C, not {shown(page_log2)}")
 
 
 def _summand(c, kind, element, shape):

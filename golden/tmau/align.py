@@ -15,7 +15,7 @@ from itertools import product
 
 import numpy as np
 
-from ..arguments import member
+from ..arguments import integer, integers, member, power_of_two
 from ..spec import Element
 from .load import load
 from .store import store
@@ -125,11 +125,12 @@ def align(shape, element, operator, granularity, *, padding=Padding.ZERO, source
         Most bytes of shared memory that a copy may use at a time.
     """
     element = member("element", Element, element)
-    operator, padding = Operator(operator), Padding(padding)
+    operator, padding = member("operator", Operator, operator), member("padding", Padding, padding)
+    shape = integers("shape", shape)
     if len(shape) != 4 or min(shape) < 1:
         raise ValueError(f"shape must be N, C, H, W, each at least 1, not {shape!r}")
-    if granularity < 1 or granularity & granularity - 1:
-        raise ValueError(f"granularity must be a power of two, not {granularity!r}")
+    granularity, target = power_of_two("granularity", granularity), integer("target", target, 0)
+    box_bytes = integer("box_bytes", box_bytes, element.bytes)
     if target % granularity:
         raise ValueError(f"target must be a multiple of the granularity {granularity}, not {target:#x}")
     view, longer = _view(shape, operator)
@@ -146,7 +147,7 @@ def align(shape, element, operator, granularity, *, padding=Padding.ZERO, source
     )
     strides = _strides(padded, element)
     aligned = replace(unpadded, size=padded[::-1], stride=strides[:-1][::-1], address=target)
-    return Alignment(tuple(shape), view, padded, strides, unpadded, aligned)
+    return Alignment(shape, view, padded, strides, unpadded, aligned)
 
 
 def unalign(alignment, padded):

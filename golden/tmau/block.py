@@ -3,9 +3,10 @@
 import math
 
 from ..arguments import integer, member
+from ..memory import check_global, check_shared
 from ..spec import BLOCK, Element, Error, Opcode, Reduction, Space
 from ..spec.fields import spoken
-from .calls import CommandError, check_global, check_shared
+from .calls import CommandError
 from .copy import check_block, run_block
 
 __all__ = ["block_command", "copy_block", "prefetch_block", "prefetch_block_command", "refuse_block"]

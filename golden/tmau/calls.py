@@ -8,19 +8,16 @@ import math
 import numpy as np
 
 from ..arguments import integer, integers, member, shown
-from ..memory import Memory
 from ..spec import COMMAND, COMMAND_FIELD, DESCRIPTOR, Error, Mode, Opcode, Reduction
 from ..spec.fields import spoken
 from .descriptor import SPATIAL_BITS
 from .im2col import bounding_box, spatial_dimensions
 from .setup import check_command
-from .tensor_map import TensorMap
+from .tensor_map import check_map
 from .tile import coordinates, footprint
 
 __all__ = [
     "CommandError",
-    "check_global",
-    "check_shared",
     "legal_offsets",
     "load_command",
     "prefetch_command",
@@ -77,8 +74,7 @@ def store_command(tmap, coords, address=0, reduction=Reduction.NONE, fill=False)
 
 def tensor_fields(tmap, coords, address, offsets):
     """Coordinates, address and offsets as a command has them, one for each place in it."""
-    if not isinstance(tmap, TensorMap):
-        raise TypeError(f"tmap must be a TensorMap, not {shown(tmap)}")
+    check_map(tmap)
     coords = coordinates(tmap, coords)
     offsets = integers("offsets", offsets)
     places = COMMAND["offsets"].count
@@ -96,6 +92,7 @@ def tensor_fields(tmap, coords, address, offsets):
 
 def legal_offsets(tmap, offsets):
     """``offsets`` for W, H and D, if a load of ``tmap`` can have them; :class:`CommandError` otherwise."""
+    check_map(tmap)
     start = [0] * tmap.rank
     if tmap.mode == Mode.IM2COL:
         for d, low in zip(spatial_dimensions(tmap), tmap.lower, strict=True):
@@ -111,18 +108,6 @@ def refuse_tensor(command, tmap, smem_bytes):
     refusal = check_command(unused | command, tmap, smem_bytes)
     if refusal:
         raise CommandError(refusal, COMMAND, _sentence(refusal.code, command, tmap, smem_bytes))
-
-
-def check_global(gmem):
-    """Raises unless ``gmem`` is a memory."""
-    if not isinstance(gmem, Memory):
-        raise TypeError(f"gmem must be a golden.Memory, which golden.Memory(data) makes, not {shown(gmem)}")
-
-
-def check_shared(smem):
-    """Raises unless ``smem`` can be shared memory."""
-    if not isinstance(smem, np.ndarray) or smem.dtype != np.uint8 or smem.ndim != 1 or not smem.flags.c_contiguous:
-        raise TypeError(f"smem must be a contiguous one-dimensional uint8 array, not {shown(smem)}")
 
 
 def _sentence(code, command, tmap, smem_bytes):

@@ -7,6 +7,7 @@ from itertools import chain
 from types import SimpleNamespace
 from typing import NamedTuple
 
+from ..arguments import packed
 from ..spec import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Error, Fill, Interleave, L2Promotion, Mode, Swizzle
 from ..spec.fields import spoken
 
@@ -56,7 +57,7 @@ class Refusal(NamedTuple):
 
 def check_word(word):
     """What hardware must report for any 1024-bit descriptor word: a :class:`Refusal`, or None if it is good."""
-    broken = next(word_rules(word), None)
+    broken = next(word_rules(packed("word", word, DESCRIPTOR.bits)), None)
     if broken is None:
         return None
     if broken.code == Error.RESERVED:

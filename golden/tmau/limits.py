@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arguments import integer
+from ..arguments import integer, power_of_two
 from ..spec import LINE_BYTES
 from .calls import legal_offsets
 from .tile import walk
@@ -43,8 +43,7 @@ def limits(tmap, coords, bus_bytes, address=0, addr_width=64, offsets=(0, 0, 0))
 
     ``words`` is also that of a store.
     """
-    if integer("bus_bytes", bus_bytes) < 1 or bus_bytes & (bus_bytes - 1):
-        raise ValueError(f"bus_bytes must be a power of two, not {bus_bytes}")
+    bus_bytes, address = power_of_two("bus_bytes", bus_bytes), integer("address", address, 0)
     tile = walk(tmap, coords, addr_width, legal_offsets(tmap, offsets))
     starts = address + tile.places
     lines = _spans(starts, tile.run_bytes, LINE_BYTES)

@@ -7,10 +7,10 @@ import math
 
 import numpy as np
 
-from ..memory import Memory, memory_bytes
+from ..memory import Memory, check_global, check_shared, memory_bytes
 from ..numeric import round_tf32
 from ..spec import Element
-from .calls import check_global, check_shared, load_command, prefetch_command, refuse_tensor
+from .calls import load_command, prefetch_command, refuse_tensor
 from .fill import fill_bytes
 from .tile import footprint, walk
 

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arguments import integer, integers, member
+from ..arguments import integer, integers, member, packed, power_of_two, shown
+from ..memory import check_global, check_shared
 from ..smem.barrier import Barrier
 from ..spec import (
     COMMAND,
@@ -112,10 +113,14 @@ class Machine:
     """
 
     def __init__(self, gmem, smem, bus_bytes=64, addr_width=64, windows=None):
+        check_global(gmem)
+        check_shared(smem)
+        if not isinstance(windows, Windows | None):
+            raise TypeError(f"windows must be golden.Windows, not {shown(windows)}")
         self.gmem = gmem
         self.smem = smem
-        self.bus_bytes = bus_bytes
-        self.addr_width = addr_width
+        self.bus_bytes = power_of_two("bus_bytes", bus_bytes)
+        self.addr_width = integer("addr_width", addr_width, 1, 64)
         self.windows = windows or Windows()
         self.errors = []
 
@@ -126,6 +131,7 @@ class Machine:
         not complete its barrier; what it leaves in its destination is unspecified, here what was there before. A write
         error keeps what did not fail.
         """
+        word = packed("word", word, COMMAND.bits)
         command = FORMATS.get(COMMAND.unpack(word)["opcode"], COMMAND).unpack(word)
         return self._recorded(command, self._run(command))
 

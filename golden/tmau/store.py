@@ -7,8 +7,9 @@ import math
 
 import numpy as np
 
+from ..memory import check_global, check_shared
 from ..spec import Reduction
-from .calls import check_global, check_shared, refuse_tensor, store_command
+from .calls import refuse_tensor, store_command
 from .fill import fill_bytes
 from .load import array_memory
 from .reduce import reduce

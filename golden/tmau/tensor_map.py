@@ -6,11 +6,12 @@ from dataclasses import InitVar, dataclass, field
 import numpy as np
 
 from ..arguments import integer, integers, member, shown
+from ..memory import as_bytes
 from ..spec import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Error, Fill, Interleave, L2Promotion, Mode, Swizzle
 from ..spec.fields import names, spoken
 from .descriptor import descriptor_rules, im2col_rules, word_rules, word_values
 
-__all__ = ["DescriptorError", "TensorMap"]
+__all__ = ["DescriptorError", "TensorMap", "check_map"]
 
 _ENUMS = {
     "element": (Element, Error.ELEMENT),
@@ -176,9 +177,10 @@ class TensorMap:
     @classmethod
     def unpack(cls, data):
         """The map that 128 bytes stand for; DescriptorError if they break a rule."""
+        data = as_bytes(data)
         if len(data) != DESCRIPTOR.bytes:
             raise ValueError(f"a descriptor must be {DESCRIPTOR.bytes} bytes, not {len(data)}")
-        word = int.from_bytes(bytes(data), "little")
+        word = int.from_bytes(data.tobytes(), "little")
         for violation in word_rules(word):
             raise DescriptorError(*violation)
         values = word_values(word)
@@ -202,6 +204,12 @@ class TensorMap:
         for name in ("channels", "pixels"):
             if not im2col and getattr(self, name) != 1:
                 raise ValueError(f"{name} must be left out in tile mode, not {getattr(self, name)}")
+
+
+def check_map(tmap):
+    """Raises unless ``tmap`` is a map."""
+    if not isinstance(tmap, TensorMap):
+        raise TypeError(f"tmap must be a TensorMap, not {shown(tmap)}")
 
 
 def _fields_of_array(array, element):

@@ -14,6 +14,7 @@ from ..arguments import integers
 from ..smem.swizzle import swizzle
 from ..spec import Mode
 from .im2col import pixel_coordinates
+from .tensor_map import check_map
 
 __all__ = [
     "Tile",
@@ -72,6 +73,7 @@ def footprint(tmap):
 
 def tx_bytes(tmap):
     """Bytes that a transfer counts on its barrier: fill included, gaps not."""
+    check_map(tmap)
     return _rows(tmap) * row_bytes(tmap)
 
 

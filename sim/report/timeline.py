@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilewright.golden import TensorMap, tx_bytes
+from tilewright.golden.arguments import shown
 from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import BARRIER, BarrierOp
 
@@ -46,11 +47,12 @@ def timeline(run, index=0, title="One transfer"):
         Of the command from whose acceptance cycles count.
     title : str
     """
-    if run.trace is None:
-        raise ValueError("the run must have a trace: make it with trace=True")
+    if not hasattr(run, "traced"):
+        raise TypeError(f"run must be that of a session with an access unit, not {shown(run)}")
+    trace = run.traced()
     if not 0 <= index < len(run.commands) or run.commands[index].accepted is None:
         raise ValueError(f"index must be that of one of the {len(run.commands)} commands, accepted, not {index}")
-    trace, start, done = run.trace, run.commands[index].accepted, run.commands[index].done
+    start, done = run.commands[index].accepted, run.commands[index].done
 
     def since(cycles):
         return [int(cycle) - start for cycle in cycles if cycle >= start]

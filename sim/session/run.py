@@ -218,13 +218,20 @@ class _MemoryRun(_Run):
     def first_request(self, index=0):
         """Cycles from the acceptance of a command to the first data address after it; None if none came.
 
-        It is the command's own only if nothing else was under way. Needs the trace.
+        It is the command's own only if nothing else was under way. ValueError without the trace.
         """
-        return self._first(index, self.trace.request_cycle[self.trace.request_id == READ_IDS["data"]])
+        trace = self.traced()
+        return self._first(index, trace.request_cycle[trace.request_id == READ_IDS["data"]])
 
     def first_write(self, index=0):
         """The same for the first write address."""
-        return self._first(index, self.trace.write_request_cycle)
+        return self._first(index, self.traced().write_request_cycle)
+
+    def traced(self):
+        """The trace; ValueError if the run has none."""
+        if self.trace is None:
+            raise ValueError("the run must have a trace: make it with trace=True")
+        return self.trace
 
     def _first(self, index, cycles):
         accepted = self.commands[index].accepted

@@ -97,11 +97,36 @@ def test_raw_bits_are_unsigned():
         (ValueError, (A, B, "s8s8"), {"size_bytes": -1}, "size_bytes must be 0 or more, not -1"),
         (ValueError, (A, B, "s8s8"), {"ka": 5}, "ka must be 1 to 4, not 5"),
         (TypeError, (A, B, "s8s8"), {"depth": "x"}, "depth must be an integer, not 'x'"),
+        (TypeError, (A, B, "s8s8"), {"accumulate": True},
+         "there is no option 'accumulate' of a product: there are ka, kb, transpose, order, depth"),
+        (TypeError, (A, B, "s8s8"), {"page_log2": 3},
+         "page_log2 must have three entries, for A, B and C, not 3"),
+        (TypeError, (A, B, "s8s8"), {"sizes": "unit"},
+         "sizes must be golden.PeSizes, or have its attributes, not 'unit'"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_one_sentence(kind, arguments, options, sentence):
     with pytest.raises(kind) as caught:
         golden.multiply(*arguments, **options)
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("kind", "call", "sentence"),
+    [
+        (ValueError, lambda: golden.PeSizes(threads=0), "threads must be 1 or more, not 0"),
+        (TypeError, lambda: golden.PeSizes(regs="x"), "regs must be an integer, not 'x'"),
+        (TypeError, lambda: golden.Pe(b"", golden.PeSizes()),
+         "smem must be a contiguous one-dimensional uint8 array, not b''"),
+        (TypeError, lambda: golden.Pe(np.zeros(64, np.uint8), 3),
+         "sizes must be golden.PeSizes, or have its attributes, not 3"),
+        (TypeError, lambda: golden.Pe(np.zeros(64, np.uint8)).execute("halt"),
+         "word must be an integer of 128 bits, not 'halt'"),
+    ],
+)  # fmt: skip
+def test_what_is_no_engine_and_no_instruction(kind, call, sentence):
+    with pytest.raises(kind) as caught:
+        call()
     assert str(caught.value) == sentence
 
 

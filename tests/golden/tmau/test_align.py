@@ -145,6 +145,11 @@ def test_zero_is_neutral_for_sums():
     [
         (((1, 2, 3), "u8", "pool", 4), {}, r"shape must be N, C, H, W, each at least 1, not \(1, 2, 3\)"),
         (((1, 2, 3, 0), "u8", "pool", 4), {}, r"shape must be N, C, H, W, each at least 1, not \(1, 2, 3, 0\)"),
+        (((1, 2, 3, 4), "u8", "fc", 4), {},
+         "operator must be one of elementwise, row, column, batch_norm_2d, pool, batch_norm_3d, not 'fc'"),
+        (((1, 2, 3, 4), "u8", "pool", 4), {"padding": "one"},
+         "padding must be one of zero, lowest, minus_infinity, not 'one'"),
+        (((1, 2, 3, 4), "u8", "pool", 4), {"box_bytes": 0}, "box_bytes must be 1 or more, not 0"),
         (((1, 2, 3, 4), "u8", "pool", 6), {}, "granularity must be a power of two, not 6"),
         (((1, 2, 3, 4), "u8", "pool", 4), {"target": 6},
          "target must be a multiple of the granularity 4, not 0x6"),
