@@ -14,6 +14,8 @@ _PATIENCE = 2  # seconds for a child to end its own children
 _groups = set()
 #: Set from a signal on until all has been tidied up.
 _ending = Event()
+#: The signal that set it.
+_number = None
 
 
 class Interrupted(KeyboardInterrupt):
@@ -60,13 +62,21 @@ def running(command, **options):
 
 @contextmanager
 def end_with_signals():
-    """While this lasts, the signals to end (Ctrl-C, or of ``kill``) end all children and raise :class:`Interrupted`."""
+    """While this lasts, the signals to end (Ctrl-C, or of ``kill``) end all children and raise :class:`Interrupted`.
+
+    That also takes the place of what it became on its way: compiled modules that are being imported make another
+    exception of it.
+    """
     if current_thread() is not main_thread():  # only the main thread receives signals
         yield
         return
     before = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
     try:
         yield
+    except Exception:
+        if _ending.is_set():
+            raise Interrupted(_number) from None
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -74,9 +84,11 @@ def end_with_signals():
 
 
 def _interrupt(number, frame):
+    global _number
     # Whoever is impatient while we tidy up is obeyed at once.
     for each in _SIGNALS:
         signal.signal(each, lambda number, frame: os._exit(128 + number))
+    _number = number
     _ending.set()
     for group in list(_groups):
         _end(group, signal.SIGTERM)

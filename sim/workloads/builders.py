@@ -1,11 +1,15 @@
 """Models that a run needs, elaborated and built side by side, each in a process of its own."""
 
 import multiprocessing
+import os
 import signal
 import sys
 import tempfile
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
+from threading import Thread
 
 from ..progress import shown
 
@@ -33,7 +37,8 @@ def build_side_by_side(jobs, display):
         for name, (make, options) in jobs.items():
             receiver, sender = context.Pipe(duplex=False)
             workers.append(context.Process(target=_build, args=(sender, make, options)))
-            workers[-1].start()
+            with _deaf():
+                workers[-1].start()
             sender.close()
             names[receiver] = name
         while names:
@@ -43,6 +48,18 @@ def build_side_by_side(jobs, display):
         for worker in workers:
             worker.terminate()
             worker.join()
+
+
+@contextmanager
+def _deaf():
+    """A process that is started meanwhile never sees Ctrl-C: whoever waits for it does, and ends it."""
+    # Begun with the first process otherwise, it would let the signal through again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _pass_on(receiver, names, display):
@@ -75,15 +92,26 @@ class _Sender:
 
 def _build(pipe, make, options):
     """What a worker does: a session begins and ends. Its waveform is none that anybody wants."""
-    # An end that cleans up, and takes compilers with it.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, _end)
+    Thread(target=_end_with_parent, daemon=True).start()
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         if options.get("waves") is not None:
             options = options | {"waves": Path(folder) / Path(options["waves"]).name}
         try:
             with shown(_Sender(pipe)), make(**options):
                 pass
-        except KeyboardInterrupt:
-            sys.exit(1)
         except RuntimeError as error:
             pipe.send((None, str(error)))
+
+
+def _end(number, frame):
+    """An end that cleans up, takes compilers with it, and of which nothing is said."""
+    signal.signal(number, signal.SIG_IGN)
+    sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - as long as the process
+    sys.exit(1)
+
+
+def _end_with_parent():
+    """Ends this process when the one that waits for it has been killed."""
+    wait([multiprocessing.parent_process().sentinel])
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -89,3 +89,17 @@ def test_handlers_are_those_of_before():
     assert caught.value.status == 143
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
     assert run_process(["true"]).returncode == 0, "processes may be started again"
+
+
+def test_an_interruption_that_became_another_exception():
+    """As where compiled modules are being imported."""
+
+    def broken_import():
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except Interrupted:
+            raise ImportError("numpy._core.umath failed to import") from None
+
+    with pytest.raises(Interrupted) as caught, end_with_signals():
+        broken_import()
+    assert caught.value.status == 130

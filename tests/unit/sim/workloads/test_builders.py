@@ -1,7 +1,13 @@
 """What the workers that build models say, and how it reaches whoever waits. Whole models are built by `make sim`."""
 
 import io
+import os
+import signal
+import subprocess
+import sys
+import time
 from multiprocessing import Pipe
+from pathlib import Path
 
 import pytest
 
@@ -26,3 +32,67 @@ def test_what_a_worker_reports_is_shown_under_the_name_of_its_job():
     while names:
         _pass_on(receiver, names, Lines(stream))
     assert stream.getvalue() == "pe of 64 threads: compilation, 3 of 17\n"
+
+
+#: A command that builds two things, each by a program that takes long; it is imported by its workers too.
+FAKE = """
+import io
+import sys
+from types import SimpleNamespace
+from tilewright.sim import cli
+from tilewright.sim.processes import run_process
+from tilewright.sim.progress import Lines
+from tilewright.sim.workloads.builders import build_side_by_side
+
+def session():
+    run_process(["sleep", "100"])
+
+def run(args):
+    build_side_by_side({"a": (session, {}), "b": (session, {})}, Lines(io.StringIO()))
+
+if __name__ == "__main__":
+    cli.import_module = lambda name: SimpleNamespace(configure=lambda parser: None, run=run)
+    sys.exit(cli.main(["stages"]))
+"""
+
+
+def with_mark(mark):
+    """Command lines of the processes that have inherited a mark."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"TILEWRIGHT_MARK={mark}".encode() in (path / "environ").read_bytes().split(b"\0"):
+                found.append((path / "cmdline").read_bytes())
+        except OSError:  # it has ended, or is of somebody else
+            pass
+    return found
+
+
+@pytest.mark.parametrize("begun", [b"spawn_main", b"sleep"], ids=["importing", "building"])
+@pytest.mark.parametrize(
+    ("number", "whole", "status", "said"),
+    [
+        (signal.SIGINT, True, 130, "tilewright stages: interrupted\n"),
+        (signal.SIGTERM, False, 143, "tilewright stages: interrupted\n"),
+        (signal.SIGKILL, False, -9, ""),
+    ],
+    ids=["ctrl-c", "kill", "kill-9"],
+)
+def test_a_signal_ends_all_and_is_one_line(tmp_path, begun, number, whole, status, said):
+    """Ctrl-C goes to the whole group, as the terminal sends it, and ``kill`` to the one that waits."""
+    script, mark = tmp_path / "fake.py", str(tmp_path)
+    script.write_text(FAKE)
+    process = subprocess.Popen(
+        [sys.executable, str(script)], env=os.environ | {"TILEWRIGHT_MARK": mark, "TMPDIR": str(tmp_path)},
+        stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    with process, process.stderr as errors:
+        while sum(begun in line for line in with_mark(mark)) < 2:
+            assert process.poll() is None, errors.read()
+            time.sleep(0.05)
+        (os.killpg if whole else os.kill)(process.pid, number)
+        # Read until the last of the children has closed it.
+        assert (errors.read(), process.wait()) == (said, status)
+    while with_mark(mark):
+        time.sleep(0.05)
+    assert list(tmp_path.iterdir()) == [script]
