@@ -108,7 +108,8 @@ def test_variables_become_options(make, arguments, options):
     "arguments", ["sim TOP=pe", "sim w=gemm", "verilog W=gemm", "stages OUT=x", "help PRESET=unit"]
 )
 def test_a_variable_that_has_no_effect_is_refused(arguments):
-    done = subprocess.run(["make", *arguments.split()], cwd=ROOT, capture_output=True, text=True, check=False)
+    command = ["make", "--no-print-directory", *arguments.split()]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     target, name = arguments.partition("=")[0].split()
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(rf"Makefile:\d+: \*\*\* {target} takes no {name}\.  Stop\.\n", done.stderr)

@@ -2,14 +2,14 @@
 
 import math
 
-from tilewright.golden import limits
+from tilewright.golden import CommandError, limits
 from tilewright.golden.spec import LaneLayout, Opcode, Space
 
 __all__ = ["needed_words"]
 
 
 def needed_words(opcode, tmap, fields, bus_bytes, addr_width):
-    """Distinct bus words that a legal command must read and must write, as a pair.
+    """Distinct bus words that a command must read and must write, as a pair; none of one that is refused.
 
     Parameters
     ----------
@@ -24,7 +24,10 @@ def needed_words(opcode, tmap, fields, bus_bytes, addr_width):
     if opcode in (Opcode.LOAD, Opcode.STORE, Opcode.REDUCE):
         offsets = fields.get("offsets", ())
         coords = fields["coords"][: tmap.rank]
-        words = limits(tmap, coords, bus_bytes, fields.get("smem", 0), addr_width, offsets).words
+        try:
+            words = limits(tmap, coords, bus_bytes, fields.get("smem", 0), addr_width, offsets).words
+        except CommandError:
+            return 0, 0
         return words * (opcode != Opcode.STORE), words * (opcode != Opcode.LOAD)
     if opcode == Opcode.LANES:
         size = math.prod(fields["shape"]) * fields["element"].bytes

