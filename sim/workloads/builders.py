@@ -36,9 +36,10 @@ def build_side_by_side(jobs, display):
     try:
         for name, (make, options) in jobs.items():
             receiver, sender = context.Pipe(duplex=False)
-            workers.append(context.Process(target=_build, args=(sender, make, options)))
+            worker = context.Process(target=_build, args=(sender, make, options))
             with _deaf():
-                workers[-1].start()
+                worker.start()
+            workers.append(worker)
             sender.close()
             names[receiver] = name
         while names:

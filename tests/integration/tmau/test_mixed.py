@@ -32,6 +32,9 @@ PLAN = {
     ("unit", "icarus"): (50, 64),
 }
 
+#: Presets whose models nothing else needs.
+LONG = [pytest.param(preset, marks=pytest.mark.long) for preset in ("ecp5", "full")]
+
 
 def planned(preset, simulator):
     """The batches of a run."""
@@ -53,7 +56,7 @@ def compare(preset, simulator):
     record(f"preset-{preset}-{simulator}", preset=preset, simulated=True)
 
 
-@pytest.mark.parametrize("preset", ["unit", "ecp5", "default", pytest.param("full", marks=pytest.mark.long)])
+@pytest.mark.parametrize("preset", ["unit", "default", *LONG])
 def test_mixed_commands_on_verilator(preset):
     compare(preset, "verilator")
 
@@ -65,7 +68,7 @@ def test_mixed_commands_on_icarus(preset):
 
 
 def test_coverage():
-    """The batches of the Verilator runs, drawn once more, hit every bin; a bin that cannot be hit is excluded there."""
+    """The batches of the Verilator runs, long ones too, hit every bin; a bin that cannot be hit is excluded there."""
     coverage, commands = mixed_coverage(), 0
     for preset, simulator in PLAN:
         if simulator == "verilator":

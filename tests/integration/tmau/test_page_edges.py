@@ -29,7 +29,7 @@ SHAPES = {
 }
 
 
-@pytest.fixture(scope="module", params=["unit", "default", "ecp5"])
+@pytest.fixture(scope="module", params=["unit", "default", pytest.param("ecp5", marks=pytest.mark.long)])
 def session(request):
     with TmauSession(request.param, latency=10) as session:
         session.global_memory.write(0, mix_pattern(BYTES, 1))

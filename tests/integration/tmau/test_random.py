@@ -29,6 +29,9 @@ PLAN = {
     ("unit", "icarus"): 24,
 }
 
+#: Presets whose models nothing else needs.
+LONG = [pytest.param(preset, marks=pytest.mark.long) for preset in ("ecp5", "full")]
+
 
 def compare(preset, simulator):
     descriptors = PLAN[preset, simulator]
@@ -46,7 +49,7 @@ def compare(preset, simulator):
     assert run.misses > session.params.cache_entries
 
 
-@pytest.mark.parametrize("preset", ["unit", "ecp5", "default", pytest.param("full", marks=pytest.mark.long)])
+@pytest.mark.parametrize("preset", ["unit", "default", *LONG])
 def test_random_commands_on_verilator(preset):
     compare(preset, "verilator")
 
@@ -58,7 +61,7 @@ def test_random_commands_on_icarus(preset):
 
 
 def test_coverage():
-    """The batches of the Verilator runs, drawn once more, hit every bin; a bin that cannot be hit is excluded there."""
+    """The batches of the Verilator runs, long ones too, hit every bin; a bin that cannot be hit is excluded there."""
     coverage = load_coverage()
     for (preset, simulator), descriptors in PLAN.items():
         if simulator == "verilator":
