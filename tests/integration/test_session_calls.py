@@ -222,6 +222,10 @@ def test_a_session_that_fails_says_nothing_of_unused_parts(monkeypatch, session)
     def interrupt(shared_memory, platform):
         raise KeyboardInterrupt
 
+    # What earlier tests have left speaks now, and not below.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
     # Amaranth warns of parts that are made and not elaborated as soon as one is.
     monkeypatch.setattr(session_base, "cached_design", lambda make, *key: make())
     monkeypatch.setattr(session_base, "make_design", lambda harness, arrays: Fragment.get(harness, None))
