@@ -7,13 +7,12 @@ then.
 import cocotb
 import numpy as np
 from cocotb.queue import Queue
-from cocotb.triggers import RisingEdge
 
-from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import CHUNK_BYTES
 
 from .payloads import BARRIER_RESULT, READ_DATA, barrier_request, read, scatter
-from .streams import Source, pins
+from .shared_memory import operate_barrier
+from .streams import Acceptor, Source
 
 __all__ = ["ChunkMemory"]
 
@@ -41,17 +40,15 @@ class ChunkMemory:
         addr_width = len(ports["smem_barriers_payload"]) - barrier_request(0).bits
         self.size = 1 << addr_width
         self.contents = np.zeros(self.size, np.uint8)
-        self._ports, self._rng, self._pause = ports, rng, pauses.streams
-        self._formats = {
+        self._rng, self._pause = rng, pauses.streams
+        formats = {
             "reads": read(addr_width),
             "scatter": scatter(addr_width),
             "barriers": barrier_request(addr_width),
         }
-        self._pins = {name: pins(ports, f"smem_{name}", fmt) for name, fmt in self._formats.items()}
+        self._acceptor = Acceptor(ports, formats, rng, pauses.streams, "smem_")
         self._idle = ports["smem_scatter_idle"]
         self._scattered = []  # what is not readable yet, each with the cycles that it takes
-        for _, _, ready in self._pins.values():
-            ready.value = 0
         self._idle.value = 1
         ports["smem_bank_conflict"].value = 0
         self._answers = {
@@ -62,7 +59,7 @@ class ChunkMemory:
 
     async def operate(self, op, address, value):
         """An operation of a processor on a barrier; its answer as (done, error)."""
-        return self._operate(op, address, value)
+        return operate_barrier(self.contents, op, address, value)
 
     def clear(self):
         """Forgets everything but the contents, at the end of a reset."""
@@ -70,38 +67,18 @@ class ChunkMemory:
         for answers in self._answers.values():
             answers.clear()
 
-    def _operate(self, op, address, value):
-        if address % 8:
-            return False, True
-        barrier = Barrier.read(self.contents, address)
-        try:
-            done = barrier.apply(op, value)
-        except ValueError:
-            return False, True
-        barrier.write(self.contents, address)
-        return done, False
-
     async def _run(self):
-        ready = dict.fromkeys(self._pins, False)
         while True:
-            await RisingEdge(self._ports["clk"])
-            taken = {
-                name: self._formats[name].unpack(int(payload.value))
-                for name, (payload, valid, _) in self._pins.items()
-                if ready[name] and int(valid.value) and not self._ports.in_reset
-            }
+            taken = await self._acceptor.cycle()
             if "reads" in taken:
                 self._answers["reads"].put({"chunks": [self._chunk(chunk) for chunk in taken["reads"]["chunks"]]})
             if "barriers" in taken:
-                done, error = self._operate(*taken["barriers"].values())
+                done, error = operate_barrier(self.contents, *taken["barriers"].values())
                 self._answers["barriers"].put({"done": int(done), "error": int(error)})
             if "scatter" in taken:
                 self._scattered.append([self._rng.randint(0, _LATEST) if self._pause else 0, taken["scatter"]])
             self._write()
             self._idle.value = int(not self._scattered)
-            for name, (_, _, pin) in self._pins.items():
-                ready[name] = self._rng.random() >= self._pause
-                pin.value = int(ready[name])
 
     def _chunk(self, number):
         return int.from_bytes(self.contents[number * CHUNK_BYTES : (number + 1) * CHUNK_BYTES].tobytes(), "little")

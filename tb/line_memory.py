@@ -5,13 +5,12 @@ What it must do is said in docs/integration.md, "Shared memory of your own".
 
 import cocotb
 import numpy as np
-from cocotb.triggers import RisingEdge
 
-from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import LINE_BYTES, BarrierOp
 
 from .payloads import landed, line, row
-from .streams import pins
+from .shared_memory import operate_barrier
+from .streams import Acceptor
 
 __all__ = ["LineMemory"]
 
@@ -37,16 +36,16 @@ class LineMemory:
         addr_width = len(ports["smem_refused_address"])
         self.size = 1 << addr_width
         self.contents = np.frombuffer(bytearray(rng.randbytes(self.size)), np.uint8)
-        self._ports, self._rng, self._pause = ports, rng, pauses.streams
-        self._formats = {
+        self._rng = rng
+        formats = {
             "writes": line(addr_width),
             "fetch_rows": row(addr_width),
             "landed": landed(addr_width),
         }
-        self._pins = {name: pins(ports, f"smem_{name}", fmt) for name, fmt in self._formats.items()}
+        self._acceptor = Acceptor(ports, formats, rng, pauses.streams, "smem_")
         self._line = ports["smem_fetch_line"]
         self._refused, self._refused_address = ports["smem_refused_valid"], ports["smem_refused_address"]
-        for handle in (*(ready for _, _, ready in self._pins.values()), self._line, self._refused_address):
+        for handle in (self._line, self._refused_address):
             handle.value = 0
         self._refused.value = 0
         ports["smem_bank_conflict"].value = 0
@@ -54,7 +53,7 @@ class LineMemory:
 
     async def operate(self, op, address, value):
         """An operation of a processor on a barrier; its answer as (done, error)."""
-        return self._operate(op, address, value)
+        return operate_barrier(self.contents, op, address, value)
 
     async def image(self):
         """All of it, as a uint8 array."""
@@ -66,24 +65,9 @@ class LineMemory:
     def clear(self):
         """Nothing is left of a reset but the contents."""
 
-    def _operate(self, op, address, value):
-        barrier = Barrier.read(self.contents, address)
-        try:
-            done = barrier.apply(op, value)
-        except ValueError:
-            return False, True
-        barrier.write(self.contents, address)
-        return done, False
-
     async def _run(self):
-        ready = dict.fromkeys(self._pins, False)
         while True:
-            await RisingEdge(self._ports["clk"])
-            taken = {
-                name: self._formats[name].unpack(int(payload.value))
-                for name, (payload, valid, _) in self._pins.items()
-                if ready[name] and int(valid.value) and not self._ports.in_reset
-            }
+            taken = await self._acceptor.cycle()
             if "writes" in taken:
                 self._write(**taken["writes"])
             # A line that is fetched while it is written is the new one; while none is, the port may show anything.
@@ -93,12 +77,9 @@ class LineMemory:
             refused = False
             if "landed" in taken:
                 barrier, count = taken["landed"]["barrier"], taken["landed"]["bytes"]
-                _, refused = self._operate(BarrierOp.COMPLETE_TX, barrier, count)
+                _, refused = operate_barrier(self.contents, BarrierOp.COMPLETE_TX, barrier, count)
                 self._refused_address.value = barrier
             self._refused.value = int(refused)
-            for name, (_, _, pin) in self._pins.items():
-                ready[name] = self._rng.random() >= self._pause
-                pin.value = int(ready[name])
 
     def _write(self, row, data, strobe):
         """Writes the bytes of a line whose strobe is set."""

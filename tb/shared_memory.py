@@ -3,12 +3,26 @@
 import cocotb
 import numpy as np
 
-from tilewright.golden.spec import BANKS, CHUNK_BYTES
+from tilewright.golden.smem.barrier import Barrier
+from tilewright.golden.spec import BANKS, BARRIER, CHUNK_BYTES
 
 from .payloads import BARRIER_RESULT, READ_DATA, barrier_request, read
 from .streams import Sink, Source
 
-__all__ = ["BarrierPort", "ConsumerPort"]
+__all__ = ["BarrierPort", "ConsumerPort", "operate_barrier"]
+
+
+def operate_barrier(contents, op, address, value):
+    """Performs an operation on a barrier in ``contents``, a uint8 array; its answer as (done, error)."""
+    if address % BARRIER.bytes:
+        return False, True
+    barrier = Barrier.read(contents, address)
+    try:
+        done = barrier.apply(op, value)
+    except ValueError:
+        return False, True
+    barrier.write(contents, address)
+    return done, False
 
 
 class BarrierPort:

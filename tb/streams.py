@@ -6,7 +6,7 @@ from cocotb.triggers import RisingEdge, with_timeout
 
 from .common import PERIOD
 
-__all__ = ["Sink", "Source", "pins"]
+__all__ = ["Acceptor", "Sink", "Source", "pins"]
 
 
 def pins(ports, name, fmt):
@@ -93,3 +93,36 @@ class Sink:
                 self._items.put_nowait(int(self._payload.value))
             ready = self._rng.random() >= self.pause
             self._ready.value = ready
+
+
+class Acceptor:
+    """Takes items of several output streams in step, for a model that runs once a cycle.
+
+    Parameters
+    ----------
+    ports, rng, pause
+        As of :class:`Sink`.
+    formats : dict of str to Format
+        Of the payloads, by the names of the streams behind ``prefix``.
+    prefix : str
+    """
+
+    def __init__(self, ports, formats, rng, pause, prefix):
+        self._ports, self._formats, self._rng, self._pause = ports, formats, rng, pause
+        self._pins = {name: pins(ports, f"{prefix}{name}", fmt) for name, fmt in formats.items()}
+        self._was_ready = dict.fromkeys(formats, False)
+        for _, _, ready in self._pins.values():
+            ready.value = 0
+
+    async def cycle(self):
+        """Waits for the next clock edge; returns what was taken there by name, and chooses who is ready next."""
+        await RisingEdge(self._ports["clk"])
+        taken = {
+            name: self._formats[name].unpack(int(payload.value))
+            for name, (payload, valid, _) in self._pins.items()
+            if self._was_ready[name] and int(valid.value) and not self._ports.in_reset
+        }
+        for name, (_, _, ready) in self._pins.items():
+            self._was_ready[name] = self._rng.random() >= self._pause
+            ready.value = int(self._was_ready[name])
+        return taken
