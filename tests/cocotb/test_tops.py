@@ -1,7 +1,7 @@
 """The testbenches of the tops that users integrate, each in both simulators; of ``TmauSubsystem`` in test_monitored.py.
 
-By default each top runs in one of them: all tests of the smaller tops in Verilator; of the others some in Icarus
-Verilog, where they are over before Verilator has built its model.
+By default each top runs in one of them: all tests of ``Tmau`` in Verilator; of the others some in Icarus Verilog, where
+they are over before Verilator has built its model.
 """
 
 import os
@@ -10,35 +10,17 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from functools import cache
 from pathlib import Path
 
 import cocotb_tools
 import pytest
 
-from tilewright.hw.core.params import CORE_PRESETS
-from tilewright.hw.core.top import Core
-from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.hw.pe.subsystem import PeSubsystem
-from tilewright.hw.pe.top import Pe
-from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.hw.tmau.subsystem import TmauSubsystem
-from tilewright.hw.tmau.top import Tmau
 from tilewright.sim.hdl.build import build
 from tilewright.sim.hdl.cocotb_run import run_cocotb
-from tilewright.sim.hdl.export import top_verilog
-from tilewright.sim.hdl.verilog import to_verilog
+from tilewright.sim.hdl.export import TOPS, module_name, top_verilog
 
 SEED = 2026
 PAGE = Path(__file__).parents[2] / "docs" / "cocotb.md"
-
-TOPS = {
-    "tmau": (Tmau, TMAU_PRESETS),
-    "tmau_subsystem": (TmauSubsystem, TMAU_PRESETS),
-    "pe": (Pe, PE_PRESETS),
-    "pe_subsystem": (PeSubsystem, PE_PRESETS),
-    "core": (Core, CORE_PRESETS),
-}
 
 #: A wrapper as docs/cocotb.md describes it: other names, a reset that is active low, and ports left out.
 WRAPPER = """
@@ -76,14 +58,8 @@ endmodule
 NAMES = "clk=aclk rst=!aresetn s_axil=cfg instructions=program"
 
 
-@cache
-def verilog(top):
-    component, presets = TOPS[top]
-    return to_verilog(component(presets["unit"]), top)
-
-
 def run(text, name, testbench, simulator, *, tests=None, **environment):
-    """Runs a testbench; names of the tests that passed."""
+    """Runs the testbench of a top on Verilog with the module ``name``; names of the tests that passed."""
     if simulator == "icarus" and shutil.which("iverilog") is None:
         pytest.skip("Icarus Verilog is not installed")
     program = build(text, name, simulator=simulator, cocotb=True)
@@ -92,21 +68,27 @@ def run(text, name, testbench, simulator, *, tests=None, **environment):
     return run_cocotb(program, module, name=folder, seed=SEED, tests=tests, environment=environment)
 
 
+def run_top(top, simulator, **options):
+    return run(top_verilog(top, "unit"), module_name(top, "unit"), top, simulator, **options)
+
+
 def long(*values):
     return pytest.param(*values, marks=pytest.mark.long)
 
 
 @pytest.mark.parametrize(
-    ("top", "count"), [("tmau", 10), ("pe", 12), long("pe_subsystem", 6), long("tmau_subsystem", 8), long("core", 7)]
+    ("top", "count"),
+    [("tmau", 10), long("pe", 12), long("pe_subsystem", 6), long("tmau_subsystem", 8), long("core", 7)],
 )
 def test_verilator(top, count):
     """Every test of the testbench."""
-    assert len(run(verilog(top), top, top, "verilator")) == count
+    assert len(run_top(top, "verilator")) == count
 
 
 @pytest.mark.parametrize(
     ("top", "tests"),
     [
+        ("pe", "pauses=none|barrier|refused|registers"),
         ("pe_subsystem", "pauses=both"),
         ("core", "pauses=none|registers"),
         *(long(top, None) for top in TOPS),
@@ -114,7 +96,7 @@ def test_verilator(top, count):
 )
 def test_icarus(top, tests):
     """A second simulator agrees, where it is installed."""
-    assert run(verilog(top), top, top, "icarus", tests=tests, TILEWRIGHT_COUNT="1")
+    assert run_top(top, "icarus", tests=tests, TILEWRIGHT_COUNT="1")
 
 
 def wrapped(strobe):
