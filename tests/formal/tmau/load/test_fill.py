@@ -65,7 +65,7 @@ def ports(dut):
     return [dut.aligned.valid, dut.aligned.payload, dut.lines.ready]
 
 
-@pytest.mark.parametrize("column", [0, 127])
+@pytest.mark.parametrize("column", [pytest.param(0, marks=pytest.mark.long), 127])
 def test_column(column):
     spec = ColumnSpec(column)
     prove(spec, ports(spec.dut), name=f"fill_{column}", depth=2)

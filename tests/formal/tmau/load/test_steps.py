@@ -154,7 +154,7 @@ def ports(spec):
     return [runs.valid, runs.payload, steps.ready]
 
 
-@pytest.mark.parametrize("bus_bytes", [16, 32, 64])
+@pytest.mark.parametrize("bus_bytes", [16, pytest.param(32, marks=pytest.mark.long), 64])
 def test_steps_cover_the_run(bus_bytes):
     spec = StepsSpec(bus_bytes)
     prove(spec, ports(spec), name=f"steps_{bus_bytes}", depth=2, proves="F8")
