@@ -18,10 +18,10 @@ SEED = 11
 PARAMS = SmemParams(1024)
 #: Two in one chunk, others in the same bank at other rows, one in another bank.
 BARRIERS = [0x000, 0x008, 0x080, 0x188, 0x210]
-OPERATIONS = 1100  # of the processor, in each of four stall modes
-LANDED = 300  # transfers beside them; with `random_operations` about as many bytes land as are expected
-LINES = 1500
-READS = 300  # of the consumer, and accesses of the host
+OPERATIONS = 550  # of the processor, in each of four stall modes
+LANDED = 150  # transfers beside them; with `random_operations` about as many bytes land as are expected
+LINES = 750
+READS = 150  # of the consumer, and accesses of the host
 
 
 def is_barrier(byte):
