@@ -5,6 +5,8 @@ from collections import deque
 
 from tilewright.hw.bus.axi4 import Response
 
+from .ports import set_together
+
 __all__ = ["AxiMemory"]
 
 
@@ -49,15 +51,14 @@ class AxiMemory:
     async def serve(self, ctx):
         """The testbench of the read channels."""
         axi, pending, offered, cycle = self._axi, deque(), None, 0
+        ticks = aiter(ctx.tick().sample(axi.arvalid, axi.arready, axi.arid, axi.araddr, axi.arlen, axi.rready))
         while True:
-            ctx.set(axi.arready, self._proceeds())
+            inputs = [(axi.arready, self._proceeds())]
             if offered is None and pending and pending[0][0] <= cycle and self._proceeds():
                 offered = pending.popleft()
-                self._offer(ctx, *offered[1:])
-            ctx.set(axi.rvalid, offered is not None)
-            _, _, arvalid, arready, arid, araddr, arlen, rready = await ctx.tick().sample(
-                axi.arvalid, axi.arready, axi.arid, axi.araddr, axi.arlen, axi.rready
-            )
+                inputs += self._beat(*offered[1:])
+            set_together(ctx, *inputs, (axi.rvalid, offered is not None))
+            _, _, arvalid, arready, arid, araddr, arlen, rready = await anext(ticks)
             if arvalid and arready:
                 self.requests.append((cycle, arid, araddr, arlen + 1))
                 for beat in range(arlen + 1):
@@ -70,30 +71,24 @@ class AxiMemory:
                 offered = None
             cycle += 1
 
-    def _offer(self, ctx, burst_id, address, word, last):
-        axi = self._axi
-        ctx.set(axi.rid, burst_id)
-        ctx.set(axi.rdata, word)
-        ctx.set(axi.rresp, Response.SLVERR if address in self.failing else Response.OKAY)
-        ctx.set(axi.rlast, last)
+    def _beat(self, burst_id, address, word, last):
+        axi, response = self._axi, Response.SLVERR if address in self.failing else Response.OKAY
+        return [(axi.rid, burst_id), (axi.rdata, word), (axi.rresp, response), (axi.rlast, last)]
 
     async def serve_writes(self, ctx):
         """The testbench of the write channels."""
         axi, requests, beats, pending, offered, cycle = self._axi, deque(), [], deque(), False, 0
+        channels = (axi.awvalid, axi.awready, axi.awid, axi.awaddr, axi.awlen)
+        channels += (axi.wvalid, axi.wready, axi.wdata, axi.wstrb, axi.wlast, axi.bready)
+        ticks = aiter(ctx.tick().sample(*channels))
         while True:
-            ctx.set(axi.awready, self._proceeds())
-            ctx.set(axi.wready, self._proceeds())
+            inputs = [(axi.awready, self._proceeds()), (axi.wready, self._proceeds())]
             if not offered and pending and pending[0][0] <= cycle and self._proceeds():
                 offered = True
                 _, burst_id, address, words = pending.popleft()
-                ctx.set(axi.bid, burst_id)
-                ctx.set(axi.bresp, self._write(address, words))
-            ctx.set(axi.bvalid, offered)
-            channels = (axi.awvalid, axi.awready, axi.awid, axi.awaddr, axi.awlen)
-            channels += (axi.wvalid, axi.wready, axi.wdata, axi.wstrb, axi.wlast, axi.bready)
-            _, _, awvalid, awready, awid, awaddr, awlen, wvalid, wready, *word, last, bready = await ctx.tick().sample(
-                *channels
-            )
+                inputs += [(axi.bid, burst_id), (axi.bresp, self._write(address, words))]
+            set_together(ctx, *inputs, (axi.bvalid, offered))
+            _, _, awvalid, awready, awid, awaddr, awlen, wvalid, wready, *word, last, bready = await anext(ticks)
             if awvalid and awready:
                 self.writes.append((cycle, awid, awaddr, awlen + 1))
                 requests.append((awid, awaddr, awlen + 1))

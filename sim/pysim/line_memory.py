@@ -3,8 +3,12 @@
 import random
 
 import numpy as np
+from amaranth.hdl import Value
 
 from tilewright.golden.spec import LINE_BYTES
+
+from .ports import set_together
+from .unpacked import unpacker
 
 __all__ = ["LineMemory"]
 
@@ -40,17 +44,21 @@ class LineMemory:
     async def serve(self, ctx):
         """The testbench."""
         write, fetch, rng, cycle = self._port.writes, self._port.fetch.rows, self._rng, 0
+        signals = (write.valid & write.ready, Value.cast(write.payload), fetch.valid & fetch.ready, fetch.payload)
+        ticks, unpack, shown = aiter(ctx.tick().sample(*signals)), unpacker(write.payload.shape()), []
         while True:
-            ctx.set(write.ready, rng.random() >= self._stall)
-            ctx.set(fetch.ready, rng.random() >= self._stall)
-            *_, writing, line, fetching, row = await ctx.tick().sample(
-                write.valid & write.ready, write.payload, fetch.valid & fetch.ready, fetch.payload
-            )
+            paces = [(stream.ready, rng.random() >= self._stall) for stream in (write, fetch)]
+            set_together(ctx, *paces, *shown)
+            *_, writing, bits, fetching, row = await anext(ticks)
             if writing:
-                strobes = np.array([line.strobe >> byte & 1 for byte in range(LINE_BYTES)], bool)
-                data = np.frombuffer(line.data.to_bytes(LINE_BYTES, "little"), np.uint8)
-                self._lines[line.row][strobes] = data[strobes]
+                line = unpack(bits)
+                strobes = np.unpackbits(_bytes(line.strobe, LINE_BYTES // 8), bitorder="little").astype(bool)
+                self._lines[line.row][strobes] = _bytes(line.data, LINE_BYTES)[strobes]
                 self.writes.append((cycle, line.row))
-            shown = self._lines[row].tobytes() if fetching else rng.randbytes(LINE_BYTES)
-            ctx.set(self._port.fetch.line, int.from_bytes(shown, "little"))
+            line = self._lines[row].tobytes() if fetching else rng.randbytes(LINE_BYTES)
+            shown = [(self._port.fetch.line, int.from_bytes(line, "little"))]
             cycle += 1
+
+
+def _bytes(number, count):
+    return np.frombuffer(number.to_bytes(count, "little"), np.uint8)

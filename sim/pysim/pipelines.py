@@ -2,8 +2,9 @@
 
 from amaranth.hdl import Value
 
+from .ports import set_together
 from .simulate import simulate
-from .streams import packed
+from .unpacked import unpacker
 
 __all__ = ["run_pipeline"]
 
@@ -26,15 +27,16 @@ def run_pipeline(dut, rows, **latencies):
     """
     latencies = latencies or {"o": dut.LATENCY}
     results = [{} for _ in rows]
+    outputs = [(name, late, getattr(dut, name)) for name, late in latencies.items()]
+    outputs = [(name, late, Value.cast(port), unpacker(port.shape())) for name, late, port in outputs]
 
     async def testbench(ctx):
         for cycle in range(len(rows) + max(latencies.values())):
-            for name, value in rows[cycle].items() if cycle < len(rows) else ():
-                port = getattr(dut, name)
-                ctx.set(Value.cast(port), packed(port.shape(), value))
-            for name, latency in latencies.items():
+            if cycle < len(rows):
+                set_together(ctx, *((getattr(dut, name), value) for name, value in rows[cycle].items()))
+            for name, latency, bits, unpack in outputs:
                 if 0 <= cycle - latency < len(rows):
-                    results[cycle - latency][name] = ctx.get(getattr(dut, name))
+                    results[cycle - latency][name] = unpack(ctx.get(bits))
             await ctx.tick()
 
     simulate(dut, testbench, deadline=len(rows) + 100)

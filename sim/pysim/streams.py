@@ -5,8 +5,10 @@ import random
 from enum import Enum
 from functools import cache, partial
 
-from amaranth.hdl import Shape, ShapeCastable, Value
+from amaranth.hdl import Cat, Shape, Value
 from amaranth.lib import data
+
+from .unpacked import unpacker
 
 __all__ = ["STALL_MODES", "packed", "receive", "send", "watch_stream"]
 
@@ -91,25 +93,29 @@ async def send(ctx, stream, items, *, idle=0.0, seed=0):
     list of int
         The cycle in which each item was accepted, counted from the call.
     """
-    rng = random.Random(seed)
+    rng, pack = random.Random(seed), _packer(stream.payload.shape())
     bits = Value.cast(stream.payload)
+    # Set together: the design settles once and not twice.
+    offer, width = Cat(stream.valid, bits), len(bits)
     cycles, cycle = [], 0
 
-    async def pause():
-        ctx.set(stream.valid, 0)
-        ctx.set(bits, rng.getrandbits(len(bits)))
+    def pause():
+        ctx.set(offer, rng.getrandbits(width) << 1)
 
+    # One trigger for all cycles is cheaper than one for each.
+    ticks = aiter(ctx.tick().sample(stream.ready))
     for item in items:
         while rng.random() < idle:
-            await pause()
-            await ctx.tick()
+            pause()
+            await anext(ticks)
             cycle += 1
-        ctx.set(bits, packed(stream.payload.shape(), item))
-        ctx.set(stream.valid, 1)
-        cycle, _ = await _handshake(ctx, stream.ready, cycle)
-        cycles.append(cycle)
-        cycle += 1
-    await pause()
+        ctx.set(offer, pack(item) << 1 | 1)
+        accepted = False
+        while not accepted:
+            _, _, accepted = await anext(ticks)
+            cycle += 1
+        cycles.append(cycle - 1)
+    pause()
     return cycles
 
 
@@ -131,35 +137,33 @@ async def receive(ctx, stream, count, *, stall=0.0, seed=0):
     list, list of int
         The payloads, and the cycle in which each was taken, counted from the call.
     """
-    rng = random.Random(~seed)
-    shape = stream.payload.shape()
-    # Made a payload when it is taken, and not in every cycle before.
-    is_made, bits = isinstance(shape, ShapeCastable), Value.cast(stream.payload)
+    rng, unpack = random.Random(~seed), unpacker(stream.payload.shape())
+    ready = stream.ready
     payloads, cycles, cycle = [], [], 0
+    ticks = aiter(ctx.tick().sample(stream.valid, Value.cast(stream.payload)))
     for _ in range(count):
-        ctx.set(stream.ready, 0)
+        pauses = 0
         while rng.random() < stall:
-            await ctx.tick()
+            pauses += 1
+        waits = stall and rng.random() < 0.5
+        if pauses or waits:
+            ctx.set(ready, 0)
+        for _ in range(pauses):
+            await anext(ticks)
             cycle += 1
-        if stall and rng.random() < 0.5:
-            cycle, _ = await _handshake(ctx, stream.valid, cycle)
+        while waits:
+            _, _, valid, _ = await anext(ticks)
             cycle += 1
-        ctx.set(stream.ready, 1)
-        cycle, payload = await _handshake(ctx, stream.valid, cycle, bits)
-        payloads.append(shape.from_bits(payload) if is_made else payload)
-        cycles.append(cycle)
-        cycle += 1
-    ctx.set(stream.ready, 0)
+            waits = not valid
+        ctx.set(ready, 1)
+        valid = False
+        while not valid:
+            _, _, valid, bits = await anext(ticks)
+            cycle += 1
+        payloads.append(unpack(bits))
+        cycles.append(cycle - 1)
+    ctx.set(ready, 0)
     return payloads, cycles
-
-
-async def _handshake(ctx, signal, cycle, payload=0):
-    """Waits for the first clock edge, from ``cycle`` on, with ``signal`` set; its number and the ``payload`` there."""
-    while True:
-        _, _, seen, value = await ctx.tick().sample(signal, payload)
-        if seen:
-            return cycle, value
-        cycle += 1
 
 
 def watch_stream(stream, name="stream"):

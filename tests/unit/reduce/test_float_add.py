@@ -7,6 +7,7 @@ from tilewright.golden.spec import Element, Reduction
 from tilewright.golden.tmau.reduce import reduce
 from tilewright.hw.reduce.float_add import FloatAdder
 from tilewright.hw.reduce.float_format import BF16, F16, F32
+from tilewright.sim.pysim.ports import set_together
 from tilewright.sim.pysim.simulate import elaborated, simulate
 
 SEED = 27
@@ -42,9 +43,10 @@ def operands(fmt, count):
     return pairs
 
 
-def golden_sum(fmt, a, b):
-    words = [np.array([word], f"<u{fmt.width // 8}").view(np.uint8) for word in (a, b)]
-    return int.from_bytes(reduce(Reduction.ADD, ELEMENTS[fmt], *words).tobytes(), "little")
+def golden_sums(fmt, pairs):
+    kind = f"<u{fmt.width // 8}"
+    words = [np.array(column, kind).view(np.uint8) for column in zip(*pairs, strict=True)]
+    return reduce(Reduction.ADD, ELEMENTS[fmt], *words).view(kind).tolist()
 
 
 def run(formats, work):
@@ -55,13 +57,10 @@ def run(formats, work):
 
     async def testbench(ctx):
         for index, a, b in (*work, *[(0, 0, 0)] * dut.LATENCY):
-            ctx.set(dut.enable, 0)
             while rng.random() < 0.1:
+                ctx.set(dut.enable, 0)
                 await ctx.tick()
-            ctx.set(dut.format, index)
-            ctx.set(dut.a, a)
-            ctx.set(dut.b, b)
-            ctx.set(dut.enable, 1)
+            set_together(ctx, (dut.enable, 1), (dut.format, index), (dut.a, a), (dut.b, b))
             await ctx.tick()
             sums.append(ctx.get(dut.o))
 
@@ -83,8 +82,7 @@ def run(formats, work):
 def test_sums_of_one_format(formats, fmt):
     pairs = operands(fmt, 2500)
     sums = run(formats, [(formats.index(fmt), a, b) for a, b in pairs])
-    for (a, b), came in zip(pairs, sums, strict=True):
-        expected = golden_sum(fmt, a, b)
+    for (a, b), came, expected in zip(pairs, sums, golden_sums(fmt, pairs), strict=True):
         assert came == expected, f"{a:#x} + {b:#x} is {expected:#x}, not {came:#x}"
 
 
@@ -95,7 +93,7 @@ def test_formats_in_any_order():
     for _ in range(500):
         index = int(rng.integers(len(formats)))
         work.append((index, *(int(word) for word in rng.integers(0, 1 << formats[index].width, 2))))
-    expected = [golden_sum(formats[index], a, b) for index, a, b in work]
+    expected = [golden_sums(formats[index], [pair])[0] for index, *pair in work]
     assert run(formats, work) == expected
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from tilewright.golden.spec import Element, Reduction
 from tilewright.golden.tmau.reduce import is_legal, reduce
 from tilewright.hw.reduce.integer import IntegerReducer
+from tilewright.sim.pysim.ports import set_together
 from tilewright.sim.pysim.simulate import simulate
 
 SEED = 30
@@ -54,10 +55,8 @@ def test_every_reduction_of_every_type():
         ctx.set(dut.enable, 1)
         for step in range(len(work) + dut.LATENCY):
             op, element, old, source = work[min(step, len(work) - 1)]
-            for port, value in ((dut.reduction, op), (dut.element, element)):
-                ctx.set(port, value)
-            ctx.set(dut.old, number(old))
-            ctx.set(dut.source, number(source))
+            words = ((dut.old, number(old)), (dut.source, number(source)))
+            set_together(ctx, (dut.reduction, op), (dut.element, element), *words)
             await ctx.tick()
             done = step - dut.LATENCY + 1
             if 0 <= done < len(work):

@@ -7,6 +7,7 @@ import numpy as np
 from tilewright.golden.spec import Element, Reduction
 from tilewright.golden.tmau.reduce import is_legal, reduce
 from tilewright.hw.reduce.lane import ReduceLane
+from tilewright.sim.pysim.ports import set_together
 from tilewright.sim.pysim.simulate import elaborated, simulate
 
 SEED = 28
@@ -47,13 +48,11 @@ def run(work, pause=0.1):
 
     async def testbench(ctx):
         for op, element, old, source in (*work, *[(0, 0, 0, 0)] * dut.LATENCY):
-            ctx.set(dut.enable, 0)
             while rng.random() < pause:
-                ctx.set(dut.old, rng.getrandbits(128))
+                set_together(ctx, (dut.enable, 0), (dut.old, rng.getrandbits(128)))
                 await ctx.tick()
-            for port, value in ((dut.reduction, op), (dut.element, element), (dut.old, old), (dut.source, source)):
-                ctx.set(port, value)
-            ctx.set(dut.enable, 1)
+            operation = ((dut.reduction, op), (dut.element, element), (dut.old, old), (dut.source, source))
+            set_together(ctx, (dut.enable, 1), *operation)
             await ctx.tick()
             results.append(ctx.get(dut.o))
 

@@ -9,6 +9,7 @@ from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import BarrierOp
 from tilewright.hw.smem.barrier_rules import BarrierDecode, BarrierUpdate
 from tilewright.hw.smem.params import SmemParams
+from tilewright.sim.pysim.ports import set_together
 from tilewright.sim.pysim.simulate import simulate
 
 SEED = 6
@@ -31,16 +32,16 @@ def edge_cases(count):
 def both(decode, update):
     m = Module()
     m.submodules.decode, m.submodules.update = decode, update
+    m.d.comb += update.operation.eq(decode.operation)
     return m
 
 
 async def run(ctx, decode, update, word, op, value, misaligned):
     """(word after, result, flip, changed)"""
-    ctx.set(decode.request, {"op": op, "address": 0x48 | misaligned << 1, "value": value})
-    ctx.set(update.operation, ctx.get(decode.operation))
-    ctx.set(update.before, update.before.shape().from_bits(word))
+    request = {"op": op, "address": 0x48 | misaligned << 1, "value": value}
+    set_together(ctx, (decode.request, request), (update.before, word))
     await ctx.tick()
-    return ctx.get(update.after).as_bits(), ctx.get(update.result), ctx.get(update.flip), ctx.get(update.changed)
+    return ctx.get(update.after.as_value()), ctx.get(update.result), ctx.get(update.flip), ctx.get(update.changed)
 
 
 def test_against_golden():

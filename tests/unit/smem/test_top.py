@@ -4,6 +4,7 @@ import random
 from collections import Counter, defaultdict
 
 import pytest
+from amaranth.hdl import Value
 
 from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import BarrierOp
@@ -11,15 +12,16 @@ from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.smem.top import SharedMemory
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.sim.pysim.unpacked import unpacker
 
 SEED = 11
 PARAMS = SmemParams(1024)
 #: Two in one chunk, others in the same bank at other rows, one in another bank.
 BARRIERS = [0x000, 0x008, 0x080, 0x188, 0x210]
-OPERATIONS = 1100  # of the processor, in each of four stall modes
-LANDED = 300  # transfers beside them; with `random_operations` about as many bytes land as are expected
-LINES = 1500
-READS = 300  # of the consumer, and accesses of the host
+OPERATIONS = 550  # of the processor, in each of four stall modes
+LANDED = 150  # transfers beside them; with `random_operations` about as many bytes land as are expected
+LINES = 750
+READS = 150  # of the consumer, and accesses of the host
 
 
 def is_barrier(byte):
@@ -103,24 +105,21 @@ def random_host_requests(rng, count):
         yield {"address": rng.choice(words), "write": write, "data": rng.getrandbits(32), "strobe": rng.getrandbits(4)}
 
 
-def handshake(stream):
-    return stream.valid, stream.ready, stream.payload
-
-
 def follow(dut, model, strobes):
     """A background testbench that shows every handshake to the model and checks answers, strobes and read data."""
     names = ("barriers", "barrier_results", "reads", "read_data")
     ports = {"writes": dut.mover.writes, "landed": dut.mover.landed} | {name: getattr(dut, name) for name in names}
     ports |= {"host_requests": dut.host.requests, "host_responses": dut.host.answers}
-    signals = [signal for port in ports.values() for signal in handshake(port)]
+    signals = [signal for port in ports.values() for signal in (port.valid & port.ready, Value.cast(port.payload))]
     signals += [dut.flip.valid, dut.flip.address, dut.mover.refused.valid, dut.mover.refused.address, dut.stall_stb]
+    unpack = {name: unpacker(port.payload.shape()) for name, port in ports.items()}
     asked = {"reads": [], "host": []}
 
     async def watch(ctx):
         cycle = 0
         async for _, _, *values in ctx.tick().sample(*signals):
-            went = {port: values[3 * i + 2] for i, port in enumerate(ports) if values[3 * i] and values[3 * i + 1]}
-            flip, flip_address, error, error_address, stall = values[3 * len(ports) :]
+            went = {port: unpack[port](values[2 * i + 1]) for i, port in enumerate(ports) if values[2 * i]}
+            flip, flip_address, error, error_address, stall = values[2 * len(ports) :]
 
             if went.get("writes") is not None:
                 line = went["writes"]

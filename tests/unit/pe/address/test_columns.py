@@ -8,6 +8,7 @@ from tilewright.golden.spec.pe.errors import PeError
 from tilewright.hw.pe.address.columns import Columns
 from tilewright.hw.pe.layouts import JobKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
+from tilewright.sim.pysim.ports import set_together
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
@@ -72,10 +73,12 @@ def test_columns(mode):
     async def memories(ctx):
         async for _, _, enable, *groups in ctx.tick().sample(dut.bases.enable, *dut.bases.groups):
             if enable:
+                rows = []
                 for lane, group in enumerate(groups):
-                    thread = LANES * group + lane
-                    ctx.set(dut.bases.rows[lane], bases[thread % len(bases)])
-                    ctx.set(dut.predicates.rows[lane], predicates[thread % len(bases)])
+                    thread = (LANES * group + lane) % len(bases)
+                    rows.append((dut.bases.rows[lane], bases[thread]))
+                    rows.append((dut.predicates.rows[lane], predicates[thread]))
+                set_together(ctx, *rows)
 
     async def source(ctx):
         return await send(ctx, dut.i, items, idle=STALL_MODES[mode]["idle"], seed=SEED)

@@ -18,6 +18,7 @@ from tilewright.hw.pe.issue.scoreboard import LOADS
 from tilewright.hw.pe.layouts import BASES_SETS, JobKind
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.sim.pysim.pe_accesses import OffsetSets
+from tilewright.sim.pysim.ports import set_together
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, send, watch_stream
 
@@ -175,13 +176,12 @@ class Neighbours:
         streams = {"job": dut.jobs, "multiply": dut.multiplies, "lane": dut.lane_operations, "wait": dut.waits,
                    "fault": dut.faults}  # fmt: skip
         while True:
-            for port in streams.values():
-                ctx.set(port.ready, rng.random() >= self.stall)
+            paces = [(port.ready, rng.random() >= self.stall) for port in streams.values()]
             limits = {"mm": PARAMS.mm_in_flight, "load": LOADS}
             for port, (kind, limit) in zip((dut.mm_registers, dut.load_registers), limits.items(), strict=True):
-                ctx.set(port.ready, sum(pending[0] == kind for pending in self.pending) < limit)
-            ctx.set(dut.access.clear, self._clear(ctx))
-            ctx.set(dut.loading_idle, not self.unread)
+                paces.append((port.ready, sum(pending[0] == kind for pending in self.pending) < limit))
+            set_together(ctx, *paces)
+            set_together(ctx, (dut.access.clear, self._clear(ctx)), (dut.loading_idle, not self.unread))
             number = ctx.get(dut.segment.number)
             self._log(ctx, streams)
             await ctx.tick()

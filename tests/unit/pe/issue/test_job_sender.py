@@ -8,6 +8,7 @@ from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, Operation
 from tilewright.hw.pe.issue.job_sender import JobSender
 from tilewright.hw.pe.layouts import BASES_SETS, JobKind
 from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.sim.pysim.ports import set_together
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, watch_stream
 
@@ -37,13 +38,10 @@ def test_parts(mode):
             fmt = INSTRUCTIONS[operation]
             word = fmt.pack(opcode=operation, **{f.name: values[f.name] for f in fmt.fields if f.name in values})
             moved = {"first": rng.randrange(8), "last": 8 + rng.randrange(8)}
-            ctx.set(dut.decoded, {"word": word, "number": number})
-            ctx.set(dut.moved, moved)
-            ctx.set(dut.segment, {"base": number})
-            ctx.set(dut.bases_set, number % BASES_SETS)
-            ctx.set(dut.rebuild, number & 1)
-            ctx.set(dut.flush, number >> 1 & 1)
-            ctx.set(dut.segment_number, number % PARAMS.segments)
+            inputs = [(dut.decoded, {"word": word, "number": number}), (dut.moved, moved)]
+            inputs += [(dut.segment, {"base": number}), (dut.segment_number, number % PARAMS.segments)]
+            inputs += [(dut.bases_set, number % BASES_SETS), (dut.rebuild, number & 1), (dut.flush, number >> 1 & 1)]
+            set_together(ctx, *inputs)
             while rng.random() < idle:
                 assert not any(ctx.get(port.valid) for port in (*parts.values(), *adds.values()))
                 await ctx.tick()

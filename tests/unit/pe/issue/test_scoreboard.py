@@ -6,6 +6,7 @@ import pytest
 
 from tilewright.hw.pe.issue.scoreboard import LOADS, Scoreboard
 from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.sim.pysim.ports import set_together
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import send
 
@@ -36,10 +37,8 @@ def test_random_traffic(mm_in_flight):
             # The query, which for a load must be clear.
             reads_valid, writes_valid = rng.random() < 0.7, rng.random() < 0.7
             reads, writes = registers(), registers()
-            ctx.set(access.reads_valid, reads_valid)
-            ctx.set(access.writes_valid, writes_valid)
-            ctx.set(access.reads, reads)
-            ctx.set(access.writes, writes)
+            query = ((access.reads_valid, reads_valid), (access.reads, reads))
+            set_together(ctx, *query, (access.writes_valid, writes_valid), (access.writes, writes))
             to_write = [*loads, *(mm["accumulators"] for mm in mms)]
             to_read = [mm["factors"] for mm in mms if not mm["taken"]]
             clear = not (reads_valid and any(overlap(reads, other) for other in to_write))
@@ -67,13 +66,10 @@ def test_random_traffic(mm_in_flight):
             add_mm = len(mms) < mm_in_flight and rng.random() < 0.5
             add_load = len(loads) < LOADS and clear and writes_valid and rng.random() < 0.7
             mm = {"accumulators": registers(), "factors": registers()}
-            ctx.set(dut.compute.factors_taken, take)
-            ctx.set(dut.compute.mm_done, done_mm)
-            ctx.set(dut.load_done, done_load)
-            ctx.set(dut.mm_registers.valid, add_mm)
-            ctx.set(dut.mm_registers.payload, mm)
-            ctx.set(dut.load_registers.valid, add_load)
-            ctx.set(dut.load_registers.payload, writes)
+            ends = ((dut.compute.factors_taken, take), (dut.compute.mm_done, done_mm), (dut.load_done, done_load))
+            added = ((dut.mm_registers, add_mm, mm), (dut.load_registers, add_load, writes))
+            begins = [pair for port, valid, item in added for pair in ((port.valid, valid), (port.payload, item))]
+            set_together(ctx, *ends, *begins)
             if take:
                 following["taken"] = True
             del mms[:done_mm], loads[:done_load]

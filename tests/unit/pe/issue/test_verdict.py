@@ -11,6 +11,7 @@ from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, MmType, Operatio
 from tilewright.golden.spec.pe.segment import SegmentElement
 from tilewright.hw.pe.issue.verdict import Verdict
 from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.sim.pysim.ports import set_together
 from tilewright.sim.pysim.simulate import elaborated, simulate
 
 PARAMS = PE_PRESETS["unit"]
@@ -33,10 +34,8 @@ def test_combinations(operation):
             word = fmt.pack(opcode=operation, **{f.name: fields[f.name] for f in fmt.fields if f.name in fields})
             offsets_outside = sum(1 << r - 1 for r in range(1, 5) if rf + r > PARAMS.regs)
             decoded = {"word": word, "file_outside": first + 2 > PARAMS.regs, "offsets_outside": offsets_outside}
-            ctx.set(dut.decoded, decoded)
-            ctx.set(dut.is_set, is_set)
-            ctx.set(dut.exists, exists)
-            ctx.set(dut.segment, {"good": good, "element_log2": element & 3, "rank": rank - 1})
+            entry = {"good": good, "element_log2": element & 3, "rank": rank - 1}
+            set_together(ctx, (dut.decoded, decoded), (dut.is_set, is_set), (dut.exists, exists), (dut.segment, entry))
             number = (0 if exists else PARAMS.segments) if is_set else None
             segment = SimpleNamespace(element=element, rank=rank) if good else None
             pe = SimpleNamespace(sizes=PARAMS, uniform=[number] * 8, segments=[segment], smem=b"")

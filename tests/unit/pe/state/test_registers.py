@@ -7,6 +7,7 @@ import pytest
 from tilewright.hw.pe.layouts import LANE_READ_LATENCY
 from tilewright.hw.pe.params import LANES, PE_PRESETS
 from tilewright.hw.pe.state.registers import PATIENCE, RegisterFile
+from tilewright.sim.pysim.ports import set_together
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import send
 
@@ -67,30 +68,29 @@ def test_random_traffic(threads):
         streams = {"lane_reads": lane_read, "issue_reads": lane_read, "loads": lane_write, "moves": lane_write}
         taken = dict.fromkeys(streams, 0)
         for cycle in range(1500):
+            inputs = []
             for name, make in streams.items():
                 if name not in offered and rng.random() < 0.6:
                     offered[name] = make()
-                    ctx.set(ports[name].payload, offered[name])
-                ctx.set(ports[name].valid, name in offered)
+                    inputs.append((ports[name].payload, offered[name]))
+                inputs.append((ports[name].valid, name in offered))
             accumulator, factor = rng.randrange(params.regs), rng.randrange(params.regs)
             reads_accumulator, reads_factor, results = (rng.random() < 0.7 for _ in range(3))
-            ctx.set(dut.compute.accumulator_enable, reads_accumulator)
-            ctx.set(dut.compute.accumulator_register, accumulator)
-            ctx.set(dut.compute.factor_reads.valid, reads_factor)
-            ctx.set(dut.compute.factor_reads.payload, factor)
+            compute, factor_reads = dut.compute, dut.compute.factor_reads
+            inputs += [(compute.accumulator_enable, reads_accumulator), (compute.accumulator_register, accumulator)]
+            inputs += [(factor_reads.valid, reads_factor), (factor_reads.payload, factor)]
             result = {
                 "register": rng.randrange(params.regs),
                 "threads": rng.getrandbits(threads),
                 "data": [rng.getrandbits(32) for _ in range(threads)],
             }
-            ctx.set(dut.compute.results_valid, results)
-            for name, value in result.items():
-                ctx.set(getattr(dut.compute, f"results_{name}"), value)
+            inputs += [(getattr(compute, f"results_{name}"), value) for name, value in result.items()]
+            set_together(ctx, *inputs, (compute.results_valid, results))
             ready = {name: ctx.get(port.ready) for name, port in ports.items()}
 
             # Answers of this cycle were asked for before.
             for name, expected in row_due.items():
-                assert unpacked(ctx.get(getattr(dut.compute, name))) == expected
+                assert unpacked(ctx.get(getattr(compute, name))) == expected
             if cycle in due:
                 answer = due.pop(cycle)
                 assert unpacked(ctx.get(dut.lane_reads.data)) == unpacked(ctx.get(dut.issue_reads.data)) == answer

@@ -10,6 +10,7 @@ from tilewright.golden.spec import Swizzle
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.path import StorePath
+from tilewright.sim.pysim.ports import set_together
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
@@ -158,17 +159,14 @@ class Bus:
 
     async def shared_memory(self, ctx):
         """Lines, in the cycle after their fetch and only then."""
-        rng = random.Random(SEED)
-        while True:
-            ctx.set(self.dut.fetch.rows.ready, rng.random() >= self.stall)
-            _, _, valid, ready, row = await ctx.tick().sample(
-                self.dut.fetch.rows.valid, self.dut.fetch.rows.ready, self.dut.fetch.rows.p
-            )
+        rng, rows = random.Random(SEED), self.dut.fetch.rows
+        ctx.set(rows.ready, rng.random() >= self.stall)
+        async for _, _, valid, ready, row in ctx.tick().sample(rows.valid, rows.ready, rows.p):
             line = rng.getrandbits(1024)
             if valid and ready:
                 self.fetched.append(row)
                 line = int.from_bytes(SHARED[128 * row : 128 * row + 128].tobytes(), "little")
-            ctx.set(self.dut.fetch.line, line)
+            set_together(ctx, (self.dut.fetch.line, line), (rows.ready, rng.random() >= self.stall))
 
     async def take_bursts(self, ctx):
         kind = next(self.expected_kinds, None)
