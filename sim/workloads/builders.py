@@ -11,6 +11,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from threading import Thread
 
+from ..processes import held_back
 from ..progress import shown
 
 __all__ = ["build_side_by_side"]
@@ -37,9 +38,9 @@ def build_side_by_side(jobs, display):
         for name, (make, options) in jobs.items():
             receiver, sender = context.Pipe(duplex=False)
             worker = context.Process(target=_build, args=(sender, make, options))
-            with _deaf():
+            with held_back(), _deaf():
                 worker.start()
-            workers.append(worker)
+                workers.append(worker)
             sender.close()
             names[receiver] = name
         while names:

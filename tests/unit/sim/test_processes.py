@@ -5,10 +5,14 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
+from threading import main_thread
 
 import pytest
 
+from tilewright.sim import processes
 from tilewright.sim.processes import Interrupted, end_with_signals, run_process
 
 #: A command with two children, one of them a child of the other, and one in a thread; it says when they run.
@@ -103,3 +107,65 @@ def test_an_interruption_that_became_another_exception():
     with pytest.raises(Interrupted) as caught, end_with_signals():
         broken_import()
     assert caught.value.status == 130
+
+
+def children_begun_with(monkeypatch, meanwhile):
+    """Numbers of the children from now on; ``meanwhile`` is called when one runs and nobody has its number yet."""
+    begun = []
+
+    class Popen(subprocess.Popen):
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            begun.append(self.pid)
+            meanwhile()
+
+    monkeypatch.setattr(processes.subprocess, "Popen", Popen)
+    return begun
+
+
+def is_there(number):
+    """Whether a child is there, at least to be waited for."""
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("number", "handled", "raised"),
+    [
+        (signal.SIGINT, end_with_signals, Interrupted),
+        (signal.SIGTERM, end_with_signals, Interrupted),
+        (signal.SIGINT, nullcontext, KeyboardInterrupt),  # as of who simulates in Python
+    ],
+    ids=["ctrl-c", "kill", "ctrl-c-in-python"],
+)
+def test_a_signal_while_a_child_is_started_ends_it(monkeypatch, number, handled, raised):
+    begun = children_begun_with(monkeypatch, lambda: signal.raise_signal(number))
+    with pytest.raises(raised), handled():
+        run_process(["sleep", "100"])
+    assert [is_there(child) for child in begun] == [False]
+    assert not processes._groups
+
+
+def test_a_signal_while_another_thread_starts_a_child_ends_it(monkeypatch):
+    def interrupt():
+        signal.pthread_kill(main_thread().ident, signal.SIGTERM)
+        processes._ending.wait()
+
+    begun = children_begun_with(monkeypatch, interrupt)
+    with pytest.raises(Interrupted) as caught, end_with_signals(), ThreadPoolExecutor(1) as pool:
+        pool.submit(run_process, ["sleep", "100"]).result()
+    assert caught.value.status == 143
+    assert [is_there(child) for child in begun] == [False]
+
+
+def test_a_signal_while_a_program_is_not_found_is_not_lost(monkeypatch):
+    def popen(*args, **options):
+        signal.raise_signal(signal.SIGINT)
+        raise FileNotFoundError
+
+    monkeypatch.setattr(processes.subprocess, "Popen", popen)
+    with pytest.raises(Interrupted), end_with_signals():
+        run_process(["nowhere"])

@@ -34,10 +34,12 @@ def test_what_a_worker_reports_is_shown_under_the_name_of_its_job():
     assert stream.getvalue() == "pe of 64 threads: compilation, 3 of 17\n"
 
 
-#: A command that builds two things, each by a program that takes long; it is imported by its workers too.
+#: A command that builds two things, each by a program that takes long, and leaves a file where nobody ends it; it is
+#: imported by its workers too.
 FAKE = """
 import io
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from tilewright.sim import cli
 from tilewright.sim.processes import run_process
@@ -45,7 +47,7 @@ from tilewright.sim.progress import Lines
 from tilewright.sim.workloads.builders import build_side_by_side
 
 def session():
-    run_process(["sleep", "100"])
+    run_process(["sh", "-c", 'sleep 20; echo > "$0"', Path(__file__).with_name("left behind")])
 
 def run(args):
     build_side_by_side({"a": (session, {}), "b": (session, {})}, Lines(io.StringIO()))
@@ -68,7 +70,7 @@ def with_mark(mark):
     return found
 
 
-@pytest.mark.parametrize("begun", [b"spawn_main", b"sleep"], ids=["importing", "building"])
+@pytest.mark.parametrize("begun", [b"spawn_main", b"sleep\0"], ids=["importing", "building"])
 @pytest.mark.parametrize(
     ("number", "whole", "status", "said"),
     [
