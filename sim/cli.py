@@ -14,6 +14,7 @@ import sys
 import warnings
 from importlib import import_module
 from importlib.metadata import version
+from pathlib import Path
 from typing import NamedTuple
 
 from .extras import require
@@ -74,6 +75,11 @@ def main(argv=None):
     """Runs the command line ``argv`` (that of the process if None) and returns the exit status."""
     argv = sys.argv[1:] if argv is None else list(argv)
     name = " ".join(["tilewright", *(word for word in argv[:1] if word in COMMANDS)])
+    if sys.stderr is None:  # closed, as by 2>&-
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - as long as the process
+    if sys.stdout is None:
+        print(f"{name}: the standard output is closed", file=sys.stderr)
+        return 2
     try:
         with end_with_signals():
             status = _run(argv)

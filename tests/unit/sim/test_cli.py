@@ -209,6 +209,23 @@ def test_output_that_cannot_be_written(words):
     assert (done.returncode, done.stderr) == (2, "tilewright asm: No space left on device\n")
 
 
+@pytest.mark.parametrize(
+    ("closed", "status", "said"),
+    [(">&-", 2, "tilewright asm: the standard output is closed\n"), ("2>&-", 0, ""), (">&- 2>&-", 2, "")],
+)
+def test_closed_streams(words, closed, status, said):
+    command = ["sh", "-c", f'exec "$@" {closed}', "sh", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (status, said)
+    assert bool(done.stdout) == (status == 0)
+
+
+def test_a_mistake_is_a_status_where_the_error_output_is_closed(words):
+    command = ["sh", "-c", 'exec "$@" 2>&-', "sh", *words, "--pe", "--nope"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
+
+
 @pytest.mark.parametrize("name", ["header", "asm"])
 def test_a_file_system_that_takes_no_files(name, tmp_path, capsys):
     """Not even from the superuser."""
