@@ -4,8 +4,8 @@ A subcommand is a module with ``configure(parser)``, which adds its arguments to
 ``run(args)``, which returns the exit status. It is imported only when it is asked for, so that a user of one needs
 nothing of another.
 
-Exit status: 0 all is well; 1 something did not come out as it should; 2 a wrong argument or input, a missing package,
-or a file that cannot be used; 128 + n ended by signal n. All but 0 come with one sentence, or say above what differs.
+Exit status: 0 all is well; 1 something did not come out as it should; 2 a wrong argument or input, a missing package or
+tool, a file that cannot be used; 128 + n ended by signal n. All but 0 come with one sentence, or say above what differs.
 """
 
 import argparse

@@ -29,7 +29,7 @@ def build_side_by_side(jobs, display):
     Raises
     ------
     RuntimeError
-        With the sentence of the first one that cannot be built; the others are given up.
+        That of the first one that cannot be built; the others are given up.
     """
     # Not forked: numpy has started threads.
     context = multiprocessing.get_context("spawn")
@@ -72,7 +72,7 @@ def _pass_on(receiver, names, display):
         display.end(names.pop(receiver))
         return
     if stage is None:
-        raise RuntimeError(*far)
+        raise far[0]
     display.update(names[receiver], stage, *far)
 
 
@@ -103,7 +103,7 @@ def _build(pipe, make, options):
             with shown(_Sender(pipe)), make(**options):
                 pass
         except RuntimeError as error:
-            pipe.send((None, str(error)))
+            pipe.send((None, error))
 
 
 def _end(number, frame):
