@@ -68,7 +68,7 @@ class _Parser(argparse.ArgumentParser):
             self.register("action", name, _Once)
 
     def error(self, message):
-        self.exit(2, f"{self.prog}: {' '.join(message.split())}\n")
+        self.exit(2, f"{self.prog}: {_one_line(message)}\n")
 
 
 def main(argv=None):
@@ -123,8 +123,13 @@ def _give_up(name, sentence, status):
     # Hardware that was made but not finished would add a line for each of its parts.
     warnings.simplefilter("ignore")
     _drop_output()
-    print(f"{name}: {sentence}", file=sys.stderr)
+    print(f"{name}: {_one_line(sentence)}", file=sys.stderr)
     return status
+
+
+def _one_line(sentence):
+    """With escapes for what is in some file names, and would break the line or move the cursor."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in sentence)
 
 
 def _drop_output():

@@ -202,6 +202,22 @@ def test_what_the_machine_lacks_is_one_sentence(line, variables, sentence, tmp_p
     assert done.stderr.splitlines()[-1] == f"tilewright {words[0]}: {sentence}"
 
 
+@pytest.mark.parametrize(
+    ("line", "end"),
+    [
+        (["asm", "a\nb\x1b[1m"], "tilewright asm: a\\nb\\x1b[1m: cannot be read: No such file or directory\n"),
+        (["asm", "c", "a\nb"], "tilewright: unrecognized arguments: a\\nb\n"),
+        (["asm", "c", "--out", "file\nx/y"],
+         "tilewright asm: argument --out: file\\nx/y cannot be made: file\\nx is no folder\n"),
+    ],
+    ids=["file", "argument", "folder"],
+)  # fmt: skip
+def test_a_name_of_several_lines_is_one(line, end, tmp_path):
+    (tmp_path / "file\nx").touch()
+    done = subprocess.run([PROGRAM, *line], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, end)
+
+
 @pytest.mark.parametrize("error", [NotImplementedError("x"), RecursionError("x"), ValueError("x"), KeyError("x")])
 def test_a_bug_is_not_hidden(command, error):
     with pytest.raises(type(error)):
