@@ -37,26 +37,13 @@ sys.exit(cli.main(["stages"]))
 """
 
 
-def with_mark(mark):
-    """Numbers of the processes that have inherited a mark."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"TILEWRIGHT_MARK={mark}".encode() in (path / "environ").read_bytes().split(b"\0"):
-                found.append(int(path.name))
-        except OSError:  # it has ended, or is of somebody else
-            pass
-    return found
-
-
 def interrupted(command, mark, children, number=signal.SIGINT, **options):
     """Status and standard error of a command that gets a signal, it alone, when it has so many children."""
     process = subprocess.Popen(
-        command, env=os.environ | {"TILEWRIGHT_MARK": mark}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        text=True, **options,
-    )  # fmt: skip
+        command, env=mark.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **options
+    )
     with process, process.stderr as errors:
-        while len(with_mark(mark)) <= children:
+        while len(mark.lines()) <= children:
             assert process.poll() is None, errors.read()
             time.sleep(0.05)
         process.send_signal(number)
@@ -64,20 +51,18 @@ def interrupted(command, mark, children, number=signal.SIGINT, **options):
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_command_leaves_no_child(tmp_path, number, status):
-    mark = str(tmp_path)
+def test_an_interrupted_command_leaves_no_child(mark, number, status):
     ended, said = interrupted([sys.executable, "-c", FAKE], mark, 4, number)
     assert (ended, said) == (status, "tilewright stages: interrupted\n")
-    assert with_mark(mark) == []
+    assert mark.lines() == []
 
 
-def test_an_interrupted_area_leaves_no_yosys(tmp_path):
+def test_an_interrupted_area_leaves_no_yosys(tmp_path, mark):
     """Several threads, each with an elaboration and then a Yosys of its own."""
-    mark = str(tmp_path)
     command = [str(Path(sys.executable).with_name("tilewright")), "area", "--preset", "unit", "--engine", "pe"]
     ended, said = interrupted(command, mark, 1, cwd=tmp_path)
     assert (ended, said) == (130, "tilewright area: interrupted\n")
-    assert with_mark(mark) == []
+    assert mark.lines() == []
     assert not (tmp_path / "build").exists()
 
 
