@@ -45,9 +45,9 @@ WRONG = [
     ("mutate --count 0", "argument --count: must be 1 to 4095, not '0'"),
     ("mutate --count 4096", "argument --count: must be 1 to 4095, not '4096'"),
     ("mutate --seed -1", "argument --seed: must be 0 to 2147483647, not '-1'"),
-    ("replay x --on rtl --latency 5000", "argument --latency: latency must be 2 to 1023, not '5000'"),
-    ("replay x --on rtl --stall -0.1", "argument --stall: stall must be 0.0 to 0.99, not '-0.1'"),
-    ("replay x --on rtl --stall nan", "argument --stall: stall must be 0.0 to 0.99, not 'nan'"),
+    ("replay x --on rtl --latency 5000", "argument --latency: must be 2 to 1023, not '5000'"),
+    ("replay x --on rtl --stall -0.1", "argument --stall: must be 0.0 to 0.99, not '-0.1'"),
+    ("replay x --on rtl --stall nan", "argument --stall: must be 0.0 to 0.99, not 'nan'"),
     ("replay --on golden", "the following arguments are required: CASES.json"),
     ("sim --workload nope",
      "argument --workload: invalid choice: 'nope' (choose from 'photo', 'swizzle', 'video', 'borders', 'convolution', "
