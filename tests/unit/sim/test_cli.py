@@ -181,25 +181,23 @@ def test_a_failure_is_one_sentence(command, capsys, error, sentence, status):
     assert capsys.readouterr() == ("", f"tilewright stages: {sentence}\n")
 
 
-@pytest.mark.parametrize("line", ["bench --engine pe", "sim --workload gemm", "sim"])
 @pytest.mark.parametrize(
-    ("variables", "sentence"),
-    [
+    ("line", "place"),
+    [("bench --engine pe --out x.json", "/sim/designs"), ("sim --workload gemm", ""), ("sim", "")],
+)
+def test_what_the_machine_lacks_is_one_sentence(line, place, tmp_path):
+    """A tool, or a place for what is built; whether this process finds it out, or those that build side by side."""
+    words = [*line.split(), "--preset", "unit", "--sim", "icarus"]
+    for variables, sentence in (
         ({"PATH": "/nowhere"}, "the simulator icarus needs iverilog, which is not installed"),
-        ({"TILEWRIGHT_BUILD": "/proc/x"},
-         "nothing can be built in /proc/x/sim/designs: No such file or directory; "
-         "TILEWRIGHT_BUILD names another build folder"),
-    ],
-    ids=["tool", "place"],
-)  # fmt: skip
-def test_what_the_machine_lacks_is_one_sentence(line, variables, sentence, tmp_path):
-    """Whether it is found out in this process or in those that build side by side."""
-    words = [*line.split(), "--preset", "unit", "--sim", "icarus", *(["--out", "x.json"] if "bench" in line else [])]
-    done = subprocess.run(
-        [PROGRAM, *words], cwd=tmp_path, env=os.environ | variables, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == f"tilewright {words[0]}: {sentence}"
+        ({"TILEWRIGHT_BUILD": "/proc/x"}, f"nothing can be built in /proc/x{place}: No such file or directory; "
+                                          "TILEWRIGHT_BUILD names another build folder"),
+    ):  # fmt: skip
+        done = subprocess.run(
+            [PROGRAM, *words], cwd=tmp_path, env=os.environ | variables, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 2
+        assert done.stderr.splitlines()[-1] == f"tilewright {words[0]}: {sentence}"
 
 
 @pytest.mark.parametrize(
