@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -96,7 +96,10 @@ def _build(pipe, make, options):
     """What a worker does: a session begins and ends. Its waveform is none that anybody wants."""
     signal.signal(signal.SIGTERM, _end)
     Thread(target=_end_with_parent, daemon=True).start()
-    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+    with ExitStack() as stack:
+        # Python tries the place with a file, which an end at that moment would leave there.
+        with held_back():
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tilewright-"))
         if options.get("waves") is not None:
             options = options | {"waves": Path(folder) / Path(options["waves"]).name}
         try:
