@@ -10,12 +10,16 @@ unexport MAKEFLAGS MFLAGS
 BIN := .venv/bin
 TILEWRIGHT := $(BIN)/tilewright
 # What is installed: the package alone, with what simulation needs, with what the documentation needs, or with everything.
-# Named after the contents of pyproject.toml: another list of packages is another name.
+# Named after the contents of pyproject.toml and this folder: another list of packages is another name, and so is a copy of
+# .venv/, whose programs run the Python of the folder that it was made in.
+PLACE := $(shell pwd -P | cksum | cut -d ' ' -f 1)
 SUM := $(shell cksum < pyproject.toml | cut -d ' ' -f 1)
-PLAIN := .venv/plain-$(SUM)
-SIMULATION := .venv/sim-$(SUM)
-DOCUMENTATION := .venv/docs-$(SUM)
-DEVELOPMENT := .venv/dev-$(SUM)
+PLAIN := .venv/plain-$(PLACE)-$(SUM)
+SIMULATION := .venv/sim-$(PLACE)-$(SUM)
+DOCUMENTATION := .venv/docs-$(PLACE)-$(SUM)
+DEVELOPMENT := .venv/dev-$(PLACE)-$(SUM)
+# One whose Python has gone is none.
+$(shell [ -x $(BIN)/python ] || rm -f .venv/*-[0-9]*)
 
 # Variables that are passed on as options where they are set.
 preset = $(if $(PRESET),--preset "$(PRESET)")
@@ -71,13 +75,13 @@ clean: ## remove everything that was built; .venv/ stays
 
 # What was once complete is added to, or brought up to date; a set-up that was interrupted is begun again: the names of what
 # is there are gone until pip has ended.
-.venv/%-$(SUM):
+.venv/%-$(PLACE)-$(SUM):
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Tilewright needs Python 3.11 or newer")'
 	@echo "Setting up .venv/ ($*), once."
-	@before="$$(ls .venv/*-[0-9]* 2>/dev/null || true)"; \
+	@before="$$(ls .venv/*-$(PLACE)-* 2>/dev/null || true)"; \
 		[ -n "$$before" ] || $(PYTHON) -m venv --clear .venv; \
 		rm -f .venv/*-[0-9]*; \
 		$(BIN)/pip install --disable-pip-version-check --no-warn-script-location --no-compile \
 			--editable '.$(if $(filter plain,$*),,[$*])'; \
-		touch $(patsubst %,.venv/%-$(SUM),plain $* $(if $(filter dev,$*),sim docs)) \
+		touch $(patsubst %,.venv/%-$(PLACE)-$(SUM),plain $* $(if $(filter dev,$*),sim docs)) \
 			$$(grep -e '-$(SUM)$$' <<< "$$before" || true)

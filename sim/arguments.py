@@ -7,12 +7,23 @@ import os
 from argparse import ArgumentTypeError
 from pathlib import Path
 
-__all__ = ["integer", "output_file", "output_folder"]
+__all__ = ["between", "integer", "output_file", "output_folder"]
 
 
 def integer(low, high):
     """An integer from ``low`` to ``high``."""
-    return lambda text: _between(text, low, high)
+    return lambda text: between(text, int, low, high)
+
+
+def between(text, kind, low, high):
+    """The number of ``kind``, ``int`` or ``float``, that ``text`` says, if it is ``low`` to ``high``."""
+    try:
+        value = kind(text)
+    except ValueError:
+        value = None
+    if value is None or not low <= value <= high:
+        raise ArgumentTypeError(f"must be {low} to {high}, not {text!r}")
+    return value
 
 
 def output_file(text):
@@ -51,13 +62,3 @@ def _check_folder(folder, text):
         raise ArgumentTypeError(f"{text} cannot be made: {folder} is no folder")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ArgumentTypeError(f"{text} cannot be made: {folder} may not be written to")
-
-
-def _between(text, low, high):
-    try:
-        value = int(text)
-    except ValueError:
-        value = None
-    if value is None or not low <= value <= high:
-        raise ArgumentTypeError(f"must be {low} to {high}, not {text!r}")
-    return value

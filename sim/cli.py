@@ -4,8 +4,9 @@ A subcommand is a module with ``configure(parser)``, which adds its arguments to
 ``run(args)``, which returns the exit status. It is imported only when it is asked for, so that a user of one needs
 nothing of another.
 
-Exit status: 0 all is well; 1 something did not come out as it should; 2 a wrong argument or input, a missing package,
-or a file that cannot be used; 128 + n ended by signal n. All but 0 come with one sentence, or say above what differs.
+Exit status: 0 all is well; 1 something did not come out as it should; 2 a wrong argument or input, a missing package or
+tool, a file that cannot be used; 128 + n ended by signal n. All but 0 come with one sentence, or say above what
+differs.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import sys
 import warnings
 from importlib import import_module
 from importlib.metadata import version
+from pathlib import Path
 from typing import NamedTuple
 
 from .extras import require
@@ -67,13 +69,18 @@ class _Parser(argparse.ArgumentParser):
             self.register("action", name, _Once)
 
     def error(self, message):
-        self.exit(2, f"{self.prog}: {' '.join(message.split())}\n")
+        self.exit(2, f"{self.prog}: {_one_line(message)}\n")
 
 
 def main(argv=None):
     """Runs the command line ``argv`` (that of the process if None) and returns the exit status."""
     argv = sys.argv[1:] if argv is None else list(argv)
     name = " ".join(["tilewright", *(word for word in argv[:1] if word in COMMANDS)])
+    if sys.stderr is None:  # closed, as by 2>&-
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - as long as the process
+    if sys.stdout is None:
+        print(f"{name}: the standard output is closed", file=sys.stderr)
+        return 2
     try:
         with end_with_signals():
             status = _run(argv)
@@ -117,8 +124,13 @@ def _give_up(name, sentence, status):
     # Hardware that was made but not finished would add a line for each of its parts.
     warnings.simplefilter("ignore")
     _drop_output()
-    print(f"{name}: {sentence}", file=sys.stderr)
+    print(f"{name}: {_one_line(sentence)}", file=sys.stderr)
     return status
+
+
+def _one_line(sentence):
+    """With escapes for what is in some file names, and would break the line or move the cursor."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in sentence)
 
 
 def _drop_output():

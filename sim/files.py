@@ -7,6 +7,8 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
+from .usage import HostError
+
 __all__ = ["BUILD", "built_once", "writable", "write_atomically"]
 
 #: Folder of everything that is built; the environment variable ``TILEWRIGHT_BUILD`` names another one.
@@ -46,7 +48,7 @@ def writable(folder):
 
     Raises
     ------
-    RuntimeError
+    HostError
         If nothing can be written in it, or no more; one sentence.
     """
     try:
@@ -55,7 +57,7 @@ def writable(folder):
         tempfile.TemporaryFile(dir=folder).close()
         yield
     except OSError as error:
-        raise RuntimeError(
+        raise HostError(
             f"nothing can be built in {folder}: {error.strerror or error}; TILEWRIGHT_BUILD names another build folder"
         ) from None
 
@@ -74,7 +76,7 @@ def built_once(folder, make):
 
     Raises
     ------
-    RuntimeError
+    HostError
         If nothing can be written there, or no more; one sentence.
     """
     if folder.exists():

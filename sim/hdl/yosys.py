@@ -1,6 +1,8 @@
 """Yosys, in a process of its own: it prints every command, and ends the process on an error."""
 
+import os
 import sys
+import tempfile
 from pathlib import Path
 
 from ..processes import run_process
@@ -14,7 +16,8 @@ def yosys(folder, script):
     """Runs the lines of ``script`` in ``folder``; returns the ``CompletedProcess`` with all that was printed."""
     (Path(folder) / "make.ys").write_text(script + "\n")
     command = [sys.executable, "-c", _PROGRAM, "make.ys"]
-    return run_process(command, cwd=folder)
+    # Python finds another place where TMPDIR names none, and Yosys would not.
+    return run_process(command, cwd=folder, env=os.environ | {"TMPDIR": tempfile.gettempdir()})
 
 
 def run_yosys(folder, script, purpose):
@@ -27,4 +30,4 @@ def run_yosys(folder, script, purpose):
     """
     done = yosys(folder, script)
     if done.returncode:
-        raise RuntimeError(f"Yosys could not {purpose}: {(done.stderr + done.stdout).strip()[-500:]}")
+        raise RuntimeError(f"Yosys could not {purpose}: {(done.stderr.strip() or done.stdout.strip())[-500:]}")

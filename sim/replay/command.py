@@ -14,7 +14,7 @@ from pathlib import Path
 from ..arguments import output_file, output_folder
 from ..extras import require
 from ..files import write_atomically
-from ..usage import UsageError
+from ..usage import HostError, UsageError
 from .cases import read_cases
 from .expectations import differences, mismatches
 from .golden import run_case
@@ -82,7 +82,7 @@ def _run(case, backend, place):
         golden = run_case(case)
         outcome = golden if place == "golden" else backend(case)
     except (MemoryError, RuntimeError) as error:
-        kind = MemoryError if isinstance(error, MemoryError) else RuntimeError
+        kind = next(kind for kind in (MemoryError, HostError, RuntimeError) if isinstance(error, kind))
         raise kind(f"case {case.name!r}: {error}") from None
     wrong = mismatches(case.expect, outcome)
     return outcome, wrong if place == "golden" else wrong + differences(outcome, golden)

@@ -6,6 +6,7 @@ What they may be is asked of the hardware's modules only when one is given: othe
 from argparse import ArgumentTypeError
 from importlib import import_module
 
+from ..arguments import between
 from ..hdl.build import SIMULATORS
 
 __all__ = ["configure_rtl"]
@@ -22,24 +23,14 @@ def configure_rtl(parser):
 def _preset(text):
     presets = import_module("tilewright.hw.tmau.params").TMAU_PRESETS
     if text not in presets:
-        raise ArgumentTypeError(f"preset must be one of {', '.join(presets)}, not {text!r}")
+        raise ArgumentTypeError(f"must be one of {', '.join(presets)}, not {text!r}")
     return text
 
 
 def _latency(text):
     sides = import_module("tilewright.sim.harness.memory_sides")
-    return _between(text, int, sides.MIN_LATENCY, sides.MAX_LATENCY, "latency")
+    return between(text, int, sides.MIN_LATENCY, sides.MAX_LATENCY)
 
 
 def _stall(text):
-    return _between(text, float, 0.0, 0.99, "stall")
-
-
-def _between(text, kind, low, high, what):
-    try:
-        value = kind(text)
-    except ValueError:
-        value = None
-    if value is None or not low <= value <= high:
-        raise ArgumentTypeError(f"{what} must be {low} to {high}, not {text!r}")
-    return value
+    return between(text, float, 0.0, 0.99)

@@ -133,10 +133,7 @@ def build(name):
     texts = [source.read_text(), *(header.read_text() for header in sorted(_SOURCES.glob("*.h"))), version, *_OPTIONS]
     key = hashlib.sha256("\0".join(texts).encode()).hexdigest()[:24]
     folder = CACHE.resolve() / key
-    try:
-        built_once(folder, lambda draft: _build(nvcc, source, draft))
-    except RuntimeError as error:  # nothing can be written there
-        raise UsageError(str(error)) from None
+    built_once(folder, lambda draft: _build(nvcc, source, draft))
     return folder / name
 
 

@@ -5,12 +5,13 @@ import os
 import signal
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
 from threading import Thread
 
+from ..processes import held_back
 from ..progress import shown
 
 __all__ = ["build_side_by_side"]
@@ -28,7 +29,7 @@ def build_side_by_side(jobs, display):
     Raises
     ------
     RuntimeError
-        With the sentence of the first one that cannot be built; the others are given up.
+        That of the first one that cannot be built; the others are given up.
     """
     # Not forked: numpy has started threads.
     context = multiprocessing.get_context("spawn")
@@ -37,9 +38,9 @@ def build_side_by_side(jobs, display):
         for name, (make, options) in jobs.items():
             receiver, sender = context.Pipe(duplex=False)
             worker = context.Process(target=_build, args=(sender, make, options))
-            with _deaf():
+            with held_back(), _deaf():
                 worker.start()
-            workers.append(worker)
+                workers.append(worker)
             sender.close()
             names[receiver] = name
         while names:
@@ -71,7 +72,7 @@ def _pass_on(receiver, names, display):
         display.end(names.pop(receiver))
         return
     if stage is None:
-        raise RuntimeError(*far)
+        raise far[0]
     display.update(names[receiver], stage, *far)
 
 
@@ -95,14 +96,17 @@ def _build(pipe, make, options):
     """What a worker does: a session begins and ends. Its waveform is none that anybody wants."""
     signal.signal(signal.SIGTERM, _end)
     Thread(target=_end_with_parent, daemon=True).start()
-    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+    with ExitStack() as stack:
+        # Python tries the place with a file, which an end at that moment would leave there.
+        with held_back():
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tilewright-"))
         if options.get("waves") is not None:
             options = options | {"waves": Path(folder) / Path(options["waves"]).name}
         try:
             with shown(_Sender(pipe)), make(**options):
                 pass
         except RuntimeError as error:
-            pipe.send((None, str(error)))
+            pipe.send((None, error))
 
 
 def _end(number, frame):

@@ -1,12 +1,11 @@
 """The simulators that a run of workloads needs."""
 
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..session import PeSession, TmauSession
-from ..usage import UsageError
 from . import ENGINE_THREADS, MOVING
 from .builders import build_side_by_side
 
@@ -38,23 +37,21 @@ class Machines:
         self._stack.close()
 
     def prepare(self, names, display):
-        """Builds what the workloads ``names`` need, side by side; UsageError if a tool is missing."""
+        """Builds what the workloads ``names`` need, side by side; HostError if a tool is missing."""
         jobs = {}
         for make, options in map(self._job, names):
             params = options["params"]
             jobs[f"pe of {params.threads} threads" if make is PeSession else "tmau"] = make, options
         # One alone is built when its session begins.
         if len(jobs) > 1:
-            with _usage():
-                build_side_by_side(jobs, display)
+            build_side_by_side(jobs, display)
 
     def session(self, name):
-        """The session for the workload ``name``; UsageError if a tool is missing."""
+        """The session for the workload ``name``; HostError if a tool is missing."""
         make, options = self._job(name)
         key = (make, options["params"])
         if key not in self._sessions:
-            with _usage():
-                self._sessions[key] = self._stack.enter_context(make(**options))
+            self._sessions[key] = self._stack.enter_context(make(**options))
         return self._sessions[key]
 
     def _job(self, name):
@@ -66,11 +63,3 @@ class Machines:
             if not self._small:
                 params = params.replace(threads=ENGINE_THREADS.get(name, params.threads))
         return make, {"params": params, "simulator": self._simulator, "waves": self._waves.get(machine)}
-
-
-@contextmanager
-def _usage():
-    try:
-        yield
-    except RuntimeError as error:  # a tool is missing, or nothing can be built
-        raise UsageError(str(error)) from None

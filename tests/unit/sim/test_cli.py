@@ -45,9 +45,9 @@ WRONG = [
     ("mutate --count 0", "argument --count: must be 1 to 4095, not '0'"),
     ("mutate --count 4096", "argument --count: must be 1 to 4095, not '4096'"),
     ("mutate --seed -1", "argument --seed: must be 0 to 2147483647, not '-1'"),
-    ("replay x --on rtl --latency 5000", "argument --latency: latency must be 2 to 1023, not '5000'"),
-    ("replay x --on rtl --stall -0.1", "argument --stall: stall must be 0.0 to 0.99, not '-0.1'"),
-    ("replay x --on rtl --stall nan", "argument --stall: stall must be 0.0 to 0.99, not 'nan'"),
+    ("replay x --on rtl --latency 5000", "argument --latency: must be 2 to 1023, not '5000'"),
+    ("replay x --on rtl --stall -0.1", "argument --stall: must be 0.0 to 0.99, not '-0.1'"),
+    ("replay x --on rtl --stall nan", "argument --stall: must be 0.0 to 0.99, not 'nan'"),
     ("replay --on golden", "the following arguments are required: CASES.json"),
     ("sim --workload nope",
      "argument --workload: invalid choice: 'nope' (choose from 'photo', 'swizzle', 'video', 'borders', 'convolution', "
@@ -181,6 +181,41 @@ def test_a_failure_is_one_sentence(command, capsys, error, sentence, status):
     assert capsys.readouterr() == ("", f"tilewright stages: {sentence}\n")
 
 
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [("bench --engine pe --out x.json", "/sim/designs"), ("sim --workload gemm", ""), ("sim", "")],
+)
+def test_what_the_machine_lacks_is_one_sentence(line, place, tmp_path):
+    """A tool, or a place for what is built; whether this process finds it out, or those that build side by side."""
+    words = [*line.split(), "--preset", "unit", "--sim", "icarus"]
+    for variables, sentence in (
+        ({"PATH": "/nowhere"}, "the simulator icarus needs iverilog, which is not installed"),
+        ({"TILEWRIGHT_BUILD": "/proc/x"}, f"nothing can be built in /proc/x{place}: No such file or directory; "
+                                          "TILEWRIGHT_BUILD names another build folder"),
+    ):  # fmt: skip
+        done = subprocess.run(
+            [PROGRAM, *words], cwd=tmp_path, env=os.environ | variables, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 2
+        assert done.stderr.splitlines()[-1] == f"tilewright {words[0]}: {sentence}"
+
+
+@pytest.mark.parametrize(
+    ("line", "end"),
+    [
+        (["asm", "a\nb\x1b[1m"], "tilewright asm: a\\nb\\x1b[1m: cannot be read: No such file or directory\n"),
+        (["asm", "c", "a\nb"], "tilewright: unrecognized arguments: a\\nb\n"),
+        (["asm", "c", "--out", "file\nx/y"],
+         "tilewright asm: argument --out: file\\nx/y cannot be made: file\\nx is no folder\n"),
+    ],
+    ids=["file", "argument", "folder"],
+)  # fmt: skip
+def test_a_name_of_several_lines_is_one(line, end, tmp_path):
+    (tmp_path / "file\nx").touch()
+    done = subprocess.run([PROGRAM, *line], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, end)
+
+
 @pytest.mark.parametrize("error", [NotImplementedError("x"), RecursionError("x"), ValueError("x"), KeyError("x")])
 def test_a_bug_is_not_hidden(command, error):
     with pytest.raises(type(error)):
@@ -207,6 +242,23 @@ def test_output_that_cannot_be_written(words):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, "tilewright asm: No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    ("closed", "status", "said"),
+    [(">&-", 2, "tilewright asm: the standard output is closed\n"), ("2>&-", 0, ""), (">&- 2>&-", 2, "")],
+)
+def test_closed_streams(words, closed, status, said):
+    command = ["sh", "-c", f'exec "$@" {closed}', "sh", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (status, said)
+    assert bool(done.stdout) == (status == 0)
+
+
+def test_a_mistake_is_a_status_where_the_error_output_is_closed(words):
+    command = ["sh", "-c", 'exec "$@" 2>&-', "sh", *words, "--pe", "--nope"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
 
 
 @pytest.mark.parametrize("name", ["header", "asm"])

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tilewright.sim.files import built_once, write_atomically
+from tilewright.sim.usage import HostError
 
 
 def test_made_once_and_whole(tmp_path):
@@ -77,7 +78,7 @@ def test_folder_that_takes_nothing_is_one_sentence(tmp_path):
     (tmp_path / "file").touch()
     parent = tmp_path / "file" / "sim"
     sentence = f"nothing can be built in {parent}: Not a directory; TILEWRIGHT_BUILD names another build folder"
-    with pytest.raises(RuntimeError, match=f"^{re.escape(sentence)}$"):
+    with pytest.raises(HostError, match=f"^{re.escape(sentence)}$"):
         built_once(parent / "key", lambda draft: pytest.fail("nothing may be begun"))
 
 
@@ -86,7 +87,7 @@ def test_full_disk_is_one_sentence(tmp_path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     sentence = f"nothing can be built in {tmp_path}: No space left on device; TILEWRIGHT_BUILD names another"
-    with pytest.raises(RuntimeError, match=f"^{re.escape(sentence)} build folder$"):
+    with pytest.raises(HostError, match=f"^{re.escape(sentence)} build folder$"):
         built_once(tmp_path / "key", fills)
     assert list(tmp_path.iterdir()) == []
 

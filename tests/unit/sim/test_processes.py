@@ -5,10 +5,14 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
+from threading import main_thread
 
 import pytest
 
+from tilewright.sim import processes
 from tilewright.sim.processes import Interrupted, end_with_signals, run_process
 
 #: A command with two children, one of them a child of the other, and one in a thread; it says when they run.
@@ -33,26 +37,13 @@ sys.exit(cli.main(["stages"]))
 """
 
 
-def with_mark(mark):
-    """Numbers of the processes that have inherited a mark."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"TILEWRIGHT_MARK={mark}".encode() in (path / "environ").read_bytes().split(b"\0"):
-                found.append(int(path.name))
-        except OSError:  # it has ended, or is of somebody else
-            pass
-    return found
-
-
 def interrupted(command, mark, children, number=signal.SIGINT, **options):
     """Status and standard error of a command that gets a signal, it alone, when it has so many children."""
     process = subprocess.Popen(
-        command, env=os.environ | {"TILEWRIGHT_MARK": mark}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        text=True, **options,
-    )  # fmt: skip
+        command, env=mark.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **options
+    )
     with process, process.stderr as errors:
-        while len(with_mark(mark)) <= children:
+        while len(mark.lines()) <= children:
             assert process.poll() is None, errors.read()
             time.sleep(0.05)
         process.send_signal(number)
@@ -60,20 +51,18 @@ def interrupted(command, mark, children, number=signal.SIGINT, **options):
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_command_leaves_no_child(tmp_path, number, status):
-    mark = str(tmp_path)
+def test_an_interrupted_command_leaves_no_child(mark, number, status):
     ended, said = interrupted([sys.executable, "-c", FAKE], mark, 4, number)
     assert (ended, said) == (status, "tilewright stages: interrupted\n")
-    assert with_mark(mark) == []
+    assert mark.lines() == []
 
 
-def test_an_interrupted_area_leaves_no_yosys(tmp_path):
+def test_an_interrupted_area_leaves_no_yosys(tmp_path, mark):
     """Several threads, each with an elaboration and then a Yosys of its own."""
-    mark = str(tmp_path)
     command = [str(Path(sys.executable).with_name("tilewright")), "area", "--preset", "unit", "--engine", "pe"]
     ended, said = interrupted(command, mark, 1, cwd=tmp_path)
     assert (ended, said) == (130, "tilewright area: interrupted\n")
-    assert with_mark(mark) == []
+    assert mark.lines() == []
     assert not (tmp_path / "build").exists()
 
 
@@ -103,3 +92,65 @@ def test_an_interruption_that_became_another_exception():
     with pytest.raises(Interrupted) as caught, end_with_signals():
         broken_import()
     assert caught.value.status == 130
+
+
+def children_begun_with(monkeypatch, meanwhile):
+    """Numbers of the children from now on; ``meanwhile`` is called when one runs and nobody has its number yet."""
+    begun = []
+
+    class Popen(subprocess.Popen):
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            begun.append(self.pid)
+            meanwhile()
+
+    monkeypatch.setattr(processes.subprocess, "Popen", Popen)
+    return begun
+
+
+def is_there(number):
+    """Whether a child is there, at least to be waited for."""
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("number", "handled", "raised"),
+    [
+        (signal.SIGINT, end_with_signals, Interrupted),
+        (signal.SIGTERM, end_with_signals, Interrupted),
+        (signal.SIGINT, nullcontext, KeyboardInterrupt),  # as of who simulates in Python
+    ],
+    ids=["ctrl-c", "kill", "ctrl-c-in-python"],
+)
+def test_a_signal_while_a_child_is_started_ends_it(monkeypatch, number, handled, raised):
+    begun = children_begun_with(monkeypatch, lambda: signal.raise_signal(number))
+    with pytest.raises(raised), handled():
+        run_process(["sleep", "100"])
+    assert [is_there(child) for child in begun] == [False]
+    assert not processes._groups
+
+
+def test_a_signal_while_another_thread_starts_a_child_ends_it(monkeypatch):
+    def interrupt():
+        signal.pthread_kill(main_thread().ident, signal.SIGTERM)
+        processes._ending.wait()
+
+    begun = children_begun_with(monkeypatch, interrupt)
+    with pytest.raises(Interrupted) as caught, end_with_signals(), ThreadPoolExecutor(1) as pool:
+        pool.submit(run_process, ["sleep", "100"]).result()
+    assert caught.value.status == 143
+    assert [is_there(child) for child in begun] == [False]
+
+
+def test_a_signal_while_a_program_is_not_found_is_not_lost(monkeypatch):
+    def popen(*args, **options):
+        signal.raise_signal(signal.SIGINT)
+        raise FileNotFoundError
+
+    monkeypatch.setattr(processes.subprocess, "Popen", popen)
+    with pytest.raises(Interrupted), end_with_signals():
+        run_process(["nowhere"])

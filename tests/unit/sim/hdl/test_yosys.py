@@ -12,5 +12,13 @@ def test_files_of_the_folder(tmp_path):
 
 
 def test_refusal(tmp_path):
-    with pytest.raises(RuntimeError, match=r"(?s)^Yosys could not read it: .*missing\.v"):
+    sentence = "Yosys could not read it: ERROR: File `missing.v' not found or is a directory"
+    with pytest.raises(RuntimeError, match=f"^{sentence}$"):
         run_yosys(tmp_path, "read_verilog missing.v", "read it")
+
+
+def test_a_temporary_folder_that_is_not_there(tmp_path, monkeypatch):
+    """Mapping to gates writes files; Python's other temporary files lie in another place then, too."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
+    (tmp_path / "in.v").write_text("module top(input a, input c, output b); assign b = ~a & c; endmodule\n")
+    run_yosys(tmp_path, "read_verilog in.v\nsynth -top top\nabc", "map it")

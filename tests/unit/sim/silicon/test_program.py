@@ -143,6 +143,7 @@ def workplace(tmp_path, monkeypatch):
     monkeypatch.setenv("VERSION", "release 1")
     monkeypatch.setenv("REFUSE", "")
     monkeypatch.setattr(program, "_CUDA", tmp_path / "local")
+    monkeypatch.setattr(program, "CACHE", Path("build/silicon"))
     return tmp_path
 
 

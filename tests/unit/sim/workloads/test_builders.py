@@ -7,19 +7,19 @@ import subprocess
 import sys
 import time
 from multiprocessing import Pipe
-from pathlib import Path
 
 import pytest
 
 from tilewright.sim.progress import Lines, report, shown, work
 from tilewright.sim.session import PeSession
+from tilewright.sim.usage import HostError
 from tilewright.sim.workloads.builders import _pass_on, _Sender, build_side_by_side
 
 
 def test_missing_tool_of_a_worker_is_an_error_here(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     jobs = {"pe": (PeSession, {"preset": "unit", "simulator": "icarus"})}
-    with pytest.raises(RuntimeError, match=r"^the simulator icarus needs iverilog, which is not installed$"):
+    with pytest.raises(HostError, match=r"^the simulator icarus needs iverilog, which is not installed$"):
         build_side_by_side(jobs, Lines(io.StringIO()))
 
 
@@ -34,10 +34,12 @@ def test_what_a_worker_reports_is_shown_under_the_name_of_its_job():
     assert stream.getvalue() == "pe of 64 threads: compilation, 3 of 17\n"
 
 
-#: A command that builds two things, each by a program that takes long; it is imported by its workers too.
+#: A command that builds two things, each by a program that takes long, and leaves a file where nobody ends it; it is
+#: imported by its workers too.
 FAKE = """
 import io
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from tilewright.sim import cli
 from tilewright.sim.processes import run_process
@@ -45,7 +47,7 @@ from tilewright.sim.progress import Lines
 from tilewright.sim.workloads.builders import build_side_by_side
 
 def session():
-    run_process(["sleep", "100"])
+    run_process(["sh", "-c", 'sleep 20; echo > "$0"', Path(__file__).with_name("left behind")])
 
 def run(args):
     build_side_by_side({"a": (session, {}), "b": (session, {})}, Lines(io.StringIO()))
@@ -56,19 +58,7 @@ if __name__ == "__main__":
 """
 
 
-def with_mark(mark):
-    """Command lines of the processes that have inherited a mark."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"TILEWRIGHT_MARK={mark}".encode() in (path / "environ").read_bytes().split(b"\0"):
-                found.append((path / "cmdline").read_bytes())
-        except OSError:  # it has ended, or is of somebody else
-            pass
-    return found
-
-
-@pytest.mark.parametrize("begun", [b"spawn_main", b"sleep"], ids=["importing", "building"])
+@pytest.mark.parametrize("begun", [b"spawn_main", b"sleep\0"], ids=["importing", "building"])
 @pytest.mark.parametrize(
     ("number", "whole", "status", "said"),
     [
@@ -78,16 +68,16 @@ def with_mark(mark):
     ],
     ids=["ctrl-c", "kill", "kill-9"],
 )
-def test_a_signal_ends_all_and_is_one_line(tmp_path, begun, number, whole, status, said):
+def test_a_signal_ends_all_and_is_one_line(tmp_path, mark, begun, number, whole, status, said):
     """Ctrl-C goes to the whole group, as the terminal sends it, and ``kill`` to the one that waits."""
-    script, mark = tmp_path / "fake.py", str(tmp_path)
+    script = tmp_path / "fake.py"
     script.write_text(FAKE)
     process = subprocess.Popen(
-        [sys.executable, str(script)], env=os.environ | {"TILEWRIGHT_MARK": mark, "TMPDIR": str(tmp_path)},
+        [sys.executable, str(script)], env=mark.environment | {"TMPDIR": str(tmp_path)},
         stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     with process, process.stderr as errors:
-        while sum(begun in line for line in with_mark(mark)) < 2:
+        while sum(begun in line for line in mark.lines()) < 2:
             assert process.poll() is None, errors.read()
             time.sleep(0.05)
         (os.killpg if whole else os.kill)(process.pid, number)
@@ -96,6 +86,6 @@ def test_a_signal_ends_all_and_is_one_line(tmp_path, begun, number, whole, statu
         assert process.wait() == status
         # Python itself may complain in a worker whose parent was killed before it had told what to do.
         assert text == said or (number, begun) == (signal.SIGKILL, b"spawn_main")
-    while with_mark(mark):
+    while mark.lines():
         time.sleep(0.05)
     assert list(tmp_path.iterdir()) == [script]

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.sim.usage import UsageError
 from tilewright.sim.workloads import WORKLOADS, machines
 from tilewright.sim.workloads.machines import Machines
 
@@ -49,12 +48,3 @@ def test_each_machine_has_its_waveform():
     with Machines("unit", "verilator", True, {"tmau": Path("one"), "pe": Path("two")}) as opened:
         waves = [opened.session(name).options["waves"] for name in ("photo", "threads")]
     assert waves == [Path("one"), Path("two")]
-
-
-def test_missing_tool_is_one_sentence(monkeypatch):
-    def missing(*args, **options):
-        raise RuntimeError("the simulator icarus needs vvp, which is not installed")
-
-    monkeypatch.setattr(machines, "PeSession", missing)
-    with Machines("unit", "icarus") as opened, pytest.raises(UsageError, match=r"^the simulator icarus needs vvp"):
-        opened.session("gemm")
