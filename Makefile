@@ -46,7 +46,7 @@ verilog: $(PLAIN) ## write Verilog, and files for other tools [PRESET= TOP= NAME
 bench: $(SIMULATION) ## measure every speed figure, beside its limit [PRESET= SIM=icarus ENGINE=tmau]
 	@$(TILEWRIGHT) bench $(preset) $(sim) $(if $(ENGINE),--engine "$(ENGINE)")
 
-fpga: $(FPGA) ## place and route on a Lattice ECP5, up to an hour [PRESET= TOP= DEVICE=45k]
+fpga: $(FPGA) ## place and route on a Lattice ECP5, slow [PRESET= TOP= DEVICE=45k]
 	@$(TILEWRIGHT) fpga $(preset) $(if $(TOP),--top "$(TOP)") $(if $(DEVICE),--device "$(DEVICE)")
 
 waves: $(DEVELOPMENT) ## run one test and leave its waveforms in build/waves/ [T=path or path::test]

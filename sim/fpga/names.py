@@ -76,9 +76,11 @@ class Names:
 def arrows(blocks):
     """Blocks in the order of a path as one line, ``store.tracker → walk.requests``: each run of the same one once.
 
-    What all names but that of the top begin with is left out.
+    What all names begin with is left out, and the top where it is no end of the path: it has hardly any logic of its own,
+    but its ports have short names, and tables are called after the shortest.
     """
-    crossed = [block for i, block in enumerate(blocks) if i == 0 or block != blocks[i - 1]]
+    inner = [block for i, block in enumerate(blocks) if block or i in (0, len(blocks) - 1)]
+    crossed = [block for i, block in enumerate(inner) if i == 0 or block != inner[i - 1]]
     around = [block.split(".")[:-1] for block in crossed if block]
     shared = sum(1 for _ in takewhile(lambda level: len(set(level)) == 1, zip(*around, strict=False)))
     return " → ".join(".".join(block.split(".")[shared:]) if block else "(top)" for block in crossed)

@@ -85,6 +85,7 @@ def test_what_nextpnr_makes_of_a_cell(module):
         (["a.b", "a.c"], "b → c"),
         (["a.b", "a"], "a.b → a"),
         (["", "a.b.x", "a.b.y"], "(top) → x → y"),
+        (["a.b.x", "", "a.b.x", "", "a.b.y", ""], "x → y → (top)"),
         (["a.b"], "b"),
         ([], ""),
     ],
