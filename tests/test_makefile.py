@@ -57,7 +57,7 @@ NEW = "-m venv --clear .venv"
 @pytest.mark.parametrize(
     ("target", "package"),
     [("sim", ".[sim]"), ("bench", ".[sim]"), ("verilog", "."), ("stages", "."), ("docs", ".[docs]"),
-     ("mutate", ".[dev]")],
+     ("fpga", ".[fpga]"), ("mutate", ".[dev]")],
 )  # fmt: skip
 def test_a_target_sets_up_what_it_needs(make, target, package):
     assert make(target) == [NEW, f"pip {package}", f"[{target}]"]

@@ -76,8 +76,8 @@ class Names:
 def arrows(blocks):
     """Blocks in the order of a path as one line, ``store.tracker → walk.requests``: each run of the same one once.
 
-    What all names begin with is left out, and the top where it is no end of the path: it has hardly any logic of its own,
-    but its ports have short names, and tables are called after the shortest.
+    What all names begin with is left out, and the top where it is no end of the path: it has hardly any logic of its
+    own, but its ports have short names, and tables are called after the shortest.
     """
     inner = [block for i, block in enumerate(blocks) if block or i in (0, len(blocks) - 1)]
     crossed = [block for i, block in enumerate(inner) if i == 0 or block != inner[i - 1]]
