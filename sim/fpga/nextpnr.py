@@ -83,7 +83,7 @@ def run_nextpnr(folder, *, device="85k", speed=8, seed=1, target=100, route=True
     report("nextpnr")
     lines = []
     with (
-        (folder / _LOG).open("w") as log,
+        (folder / _LOG).open("w", buffering=1) as log,  # a line at a time, for whoever waits
         running(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process,
     ):
         arcs = None
