@@ -9,7 +9,7 @@ unexport MAKEFLAGS MFLAGS
 
 BIN := .venv/bin
 TILEWRIGHT := $(BIN)/tilewright
-# What is installed: the package alone, with what simulation needs, with what the documentation needs, or with everything.
+# What is installed: the package alone, with what simulation, the documentation or FPGAs need, or with everything.
 # Named after the contents of pyproject.toml and this folder: another list of packages is another name, and so is a copy of
 # .venv/, whose programs run the Python of the folder that it was made in.
 PLACE := $(shell pwd -P | cksum | cut -d ' ' -f 1)
@@ -17,6 +17,7 @@ SUM := $(shell cksum < pyproject.toml | cut -d ' ' -f 1)
 PLAIN := .venv/plain-$(PLACE)-$(SUM)
 SIMULATION := .venv/sim-$(PLACE)-$(SUM)
 DOCUMENTATION := .venv/docs-$(PLACE)-$(SUM)
+FPGA := .venv/fpga-$(PLACE)-$(SUM)
 DEVELOPMENT := .venv/dev-$(PLACE)-$(SUM)
 # One whose Python has gone is none.
 $(shell [ -x $(BIN)/python ] || rm -f .venv/*-[0-9]*)
@@ -31,7 +32,7 @@ taken := $(foreach goal,$(goals),$(shell sed -n 's/^$(goal):.*\[\(.*\)\]$$/\1/p'
 given := $(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firstword $(subst =, ,$(word)))))
 $(foreach name,$(filter-out PYTHON,$(given)),$(if $(filter $(name)=%,$(taken)),,$(error $(goals) takes no $(name))))
 
-.PHONY: help sim test verilog bench waves mutate docs stages lint format clean
+.PHONY: help sim test verilog bench fpga waves mutate docs stages lint format clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; \
@@ -48,6 +49,9 @@ verilog: $(PLAIN) ## write Verilog, and files for other tools [PRESET= TOP= NAME
 
 bench: $(SIMULATION) ## measure every speed figure, beside its limit [PRESET= SIM=icarus ENGINE=tmau]
 	@$(TILEWRIGHT) bench $(preset) $(sim) $(if $(ENGINE),--engine "$(ENGINE)")
+
+fpga: $(FPGA) ## place and route on a Lattice ECP5, slow [PRESET= TOP= DEVICE=45k]
+	@$(TILEWRIGHT) fpga $(preset) $(if $(TOP),--top "$(TOP)") $(if $(DEVICE),--device "$(DEVICE)")
 
 waves: $(DEVELOPMENT) ## run one test and leave its waveforms in build/waves/ [T=path or path::test]
 	@$(if $(T),,echo "make waves needs the test to run, as in: make waves T=tests/unit/lib/test_stream.py"; exit 2;) \
@@ -83,5 +87,5 @@ clean: ## remove everything that was built; .venv/ stays
 		rm -f .venv/*-[0-9]*; \
 		$(BIN)/pip install --disable-pip-version-check --no-warn-script-location --no-compile \
 			--editable '.$(if $(filter plain,$*),,[$*])'; \
-		touch $(patsubst %,.venv/%-$(PLACE)-$(SUM),plain $* $(if $(filter dev,$*),sim docs)) \
+		touch $(patsubst %,.venv/%-$(PLACE)-$(SUM),plain $* $(if $(filter dev,$*),sim docs fpga)) \
 			$$(grep -e '-$(SUM)$$' <<< "$$before" || true)

@@ -39,6 +39,7 @@ COMMANDS = {
     "asm": Command("tilewright.sim.asm.command", "assemble commands or instructions, or write the text of words"),
     "bench": Command("tilewright.sim.bench.command", "measure latencies and utilisation against their targets", "sim"),
     "docs": Command("tilewright.sim.dev.docs", "build the documentation", "docs"),
+    "fpga": Command("tilewright.sim.fpga.command", "place and route a top on a Lattice ECP5: its clock", "fpga"),
     "header": Command("tilewright.sim.dev.header", "write the C header for drivers"),
     "mutate": Command("tilewright.sim.dev.mutate", "count which small changes tests and proofs notice", "dev"),
     "verilog": Command("tilewright.sim.package.command", "write the Verilog of the tops, and files for other tools"),

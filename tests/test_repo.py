@@ -50,7 +50,7 @@ ROOMS = {
     "hw/pe": ("state", "issue", "address", "memory", "compute"),
     "golden": ("spec", "smem", "tmau", "pe"),
     "sim": (
-        "hdl", "package", "harness", "session", "asm", "replay", "report", "workloads", "bench",  # what users run
+        "hdl", "package", "harness", "session", "asm", "replay", "report", "workloads", "bench", "fpga",  # for users
         "pysim", "random", "compare", "coverage", "silicon", "dev",  # what tests and contributors run
     ),
 }  # fmt: skip

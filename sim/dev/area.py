@@ -2,8 +2,8 @@
 
 Yosys maps every block by itself, for two kinds of device: six-input tables (Xilinx UltraScale+) for size, four-input
 tables (Lattice ECP5) for depth. Nothing is placed or routed. The sum of the blocks leaves out what Yosys would save by
-looking across their edges. Of the processing engine's MAC array four threads are mapped and counted for all; a few
-registers between its blocks on the computing side are left out.
+looking across their edges: ``--flat`` maps a whole top, as its users do (``flat.py``). Of the processing engine's MAC
+array four threads are mapped and counted for all; a few registers between its blocks, where it computes, are left out.
 """
 
 import json
@@ -20,12 +20,16 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..arguments import integer, output_file
 from ..files import BUILD, write_atomically
+from ..fpga.cells import tables_of
+from ..fpga.depth import longest_path
+from ..fpga.mapping import FAMILIES
+from ..hdl.export import TOPS
 from ..hdl.verilog import conventional_ports
 from ..hdl.yosys import run_yosys
 from ..results import record
 from ..usage import UsageError
 from .blocks import NEIGHBOURS, REDUCTIONS, pe_blocks, tmau_blocks
-from .depth import longest_path
+from .flat import measure_flat
 
 __all__ = ["Cost", "configure", "cost", "run"]
 
@@ -41,7 +45,7 @@ design -reset
 read_rtlil top.il
 proc
 opt_clean -purge
-synth_ecp5 -noabc9 -top top
+synth_ecp5 -top top
 write_json ecp5.json
 """
 
@@ -79,18 +83,26 @@ _SUMMED = ("luts", "flip_flops", "memories", "multipliers")
 def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("--preset", choices=list(TMAU_PRESETS), default="default", help="configuration (%(default)s)")
+    parser.add_argument("--flat", action="store_true", help="map a whole top as one, with its deepest path")
+    parser.add_argument("--top", choices=list(TOPS), help="which one, with --flat (tmau)")
+    parser.add_argument("--family", choices=list(FAMILIES), help="device that --flat maps for (ecp5)")
     parser.add_argument("--engine", choices=("tmau", "pe"), help="one engine; both if left out")
     parser.add_argument("--block", action="append", help="one block, may be given several times; all if left out")
     parser.add_argument(
         "--outstanding", type=integer(1, 1 << 16), help="reads of the TMAU in flight, and a quarter as many commands"
     )
-    parser.add_argument("--jobs", type=integer(1, 256), default=2, help="blocks at a time (%(default)s)")
+    parser.add_argument("--jobs", type=integer(1, 256), help="blocks at a time (2)")
     parser.add_argument("--out", metavar="FILE.json", type=output_file, default=str(BUILD / "area.json"),
                         help="where figures go (%(default)s)")  # fmt: skip
 
 
 def run(args):
-    """Prints a table for each engine and leaves them as JSON."""
+    """Prints a table for each engine, or of a whole top, and leaves them as JSON."""
+    for name in ("engine", "block", "outstanding", "jobs") if args.flat else ("top", "family"):
+        if getattr(args, name):
+            raise UsageError(f"--{name} goes {'without' if args.flat else 'with'} --flat")
+    if args.flat:
+        return measure_flat(args.top or "tmau", args.preset, args.family or "ecp5", args.out)
     tables, blocks = {}, {}
     if args.engine != "pe":
         blocks["tmau"] = tmau_blocks(_tmau_params(args))
@@ -133,7 +145,7 @@ def _measured(engine, makes, times, args):
     chosen = {name: make for name, make in makes.items() if not args.block or name in args.block}
     print(f"{engine}, preset {args.preset}\n{'block':<34} {'LUT6':>7} {'FF':>7} {'RAM':>4} {'DSP':>4} {'levels':>6}")
     costs = {}
-    with ThreadPoolExecutor(args.jobs) as pool:
+    with ThreadPoolExecutor(args.jobs or 2) as pool:
         try:
             for name, each in zip(chosen, pool.map(lambda make: cost(make()), chosen.values()), strict=True):
                 costs[name] = each.times(times.get(name, 1))
@@ -162,10 +174,10 @@ def cost(component):
         (folder / "top.il").write_text(rtlil.convert(component, name="top", ports=ports, emit_src=False))
         run_yosys(folder, _SCRIPT, f"map {type(component).__name__}")
         cells = _cells(folder / "xilinx.json")
-        levels = longest_path(json.loads((folder / "ecp5.json").read_text())["modules"]["top"])
+        levels = longest_path(json.loads((folder / "ecp5.json").read_text())["modules"]["top"]).levels
     kinds = [cell["type"] for cell in cells.values()]
     return Cost(
-        luts=sum(map(_tables, kinds)),
+        luts=sum(map(tables_of, kinds)),
         flip_flops=sum(kind.startswith("FD") for kind in kinds),
         memories=sum(kind.startswith("RAMB") for kind in kinds),
         multipliers=sum(kind.startswith("DSP") for kind in kinds),
@@ -175,12 +187,3 @@ def cost(component):
 
 def _cells(path):
     return json.loads(path.read_text())["modules"]["top"]["cells"]
-
-
-def _tables(kind):
-    """Six-input tables that a cell takes."""
-    if kind.startswith("LUT") or kind == "INV":
-        return 1
-    # Distributed memory: 32 × 8 or 64 × 4 … in a slice, that is one table for two bits or one.
-    return {"RAM32M": 4, "RAM32M16": 8, "RAM64M": 4, "RAM64M8": 8, "RAM32X1D": 2, "RAM64X1D": 2, "RAM128X1D": 4,
-            "RAM256X1D": 8, "SRL16E": 1, "SRLC32E": 1}.get(kind, 0)  # fmt: skip

