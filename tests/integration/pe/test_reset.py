@@ -4,6 +4,7 @@ import pytest
 
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.sim.compare.pe_program_run import ProgramRun
+from tilewright.sim.package.regions import reset_values
 from tilewright.sim.random.pe.programs import random_programs
 from tilewright.sim.replay.pe.golden import run_on_golden
 from tilewright.sim.replay.pe.rtl import run_on_session
@@ -28,6 +29,17 @@ def test_a_reset_in_any_cycle_leaves_nothing_behind(session):
         session.shared_memory.write(0, cut.smem)
         session.run(cut.words, segments=cut.segments, pages=cut.pages, limit=cycles)
         assert run.run(whole) == [], f"after {cycles} cycles, seed {SEED}"
+
+
+def test_registers_read_what_documents_say_after_a_reset(session):
+    """Something is in all of them before."""
+    run_on_session(next(random_programs(SEED, PE_PRESETS["unit"], 1)), session)
+    before = session.registers()
+    session.reset()
+    after, documented = session.registers(), reset_values("pe", session.params)
+    assert len(after) > 8
+    assert after == {name: documented[name] for name in after}
+    assert before != after
 
 
 def test_the_record_is_of_the_first_instruction_in_program_order(session):

@@ -8,7 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from threading import main_thread
+from threading import Event, main_thread
 
 import pytest
 
@@ -145,13 +145,22 @@ def test_a_signal_while_a_child_is_started_ends_it(monkeypatch, number, handled,
 
 
 def test_a_signal_while_another_thread_starts_a_child_ends_it(monkeypatch):
+    submitted = Event()  # a pool that is interrupted earlier may not have noted its thread
+
     def interrupt():
+        submitted.wait()
         signal.pthread_kill(main_thread().ident, signal.SIGTERM)
         processes._ending.wait()
 
+    def wait_for_another():
+        with ThreadPoolExecutor(1) as pool:
+            future = pool.submit(run_process, ["sleep", "100"])
+            submitted.set()
+            future.result()
+
     begun = children_begun_with(monkeypatch, interrupt)
-    with pytest.raises(Interrupted) as caught, end_with_signals(), ThreadPoolExecutor(1) as pool:
-        pool.submit(run_process, ["sleep", "100"]).result()
+    with pytest.raises(Interrupted) as caught, end_with_signals():
+        wait_for_another()
     assert caught.value.status == 143
     assert [is_there(child) for child in begun] == [False]
 
