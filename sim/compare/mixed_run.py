@@ -7,6 +7,7 @@ from tilewright.golden.spec import Opcode
 
 from .differences import bus_differences, ending_differences, memory_differences
 from .mixed_golden import BATCH_BYTES, run_golden
+from .order import order_differences
 from .order_case import order_case
 from .shrink import smallest
 
@@ -59,6 +60,7 @@ class MixedRun:
         return [
             *bus_differences(run),
             *ending_differences(run, machine),
+            *order_differences(golden.commands, run.commands),
             *memory_differences("shared memory", run.shared, machine.smem, golden.shared),
             *memory_differences("global memory", run.memory, machine.gmem.data, golden.contents),
         ]
