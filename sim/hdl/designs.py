@@ -6,16 +6,17 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from ..files import writable, write_atomically
+from ..files import built_once
 from ..progress import report
 from .build import CACHE
 from .testbench import Array, Design
 
-__all__ = ["cached_design", "content_key"]
+__all__ = ["cached_design", "kept_text"]
 
 #: Packages whose sources decide what a design is.
 _PACKAGES = ("hw", "golden/spec", "sim/harness", "sim/hdl")
 _TOOLS = ("amaranth", "pyosys")
+_TEXT = "text"
 
 
 def cached_design(make, *key):
@@ -33,19 +34,37 @@ def cached_design(make, *key):
     HostError
         If it cannot be kept; one sentence.
     """
-    file = CACHE / "designs" / f"{content_key(*key)}.json"
-    if file.exists():
-        fields = json.loads(file.read_text())
-        fields["arrays"] = {name: Array(**array) for name, array in fields["arrays"].items()}
-        return Design(**fields)
-    with writable(file.parent):
+
+    def text():
         report("elaboration")
-        design = make()
-        write_atomically(file, json.dumps(asdict(design)))
-    return design
+        return json.dumps(asdict(make()))
+
+    fields = json.loads(kept_text(text, "design", *key))
+    fields["arrays"] = {name: Array(**array) for name, array in fields["arrays"].items()}
+    return Design(**fields)
 
 
-def content_key(*key):
+def kept_text(make, *key):
+    """The text that ``make()`` returns, or has returned in an earlier call; who needs it at the same time waits.
+
+    Parameters
+    ----------
+    make : callable
+        Returns a text that depends on ``key``, the sources of the hardware and the tools that make Verilog alone.
+    *key
+        Values whose ``repr`` says all.
+
+    Raises
+    ------
+    HostError
+        If it cannot be kept; one sentence.
+    """
+    folder = CACHE.resolve() / "designs" / _content_key(*key)
+    built_once(folder, lambda draft: (draft / _TEXT).write_text(make()))
+    return (folder / _TEXT).read_text()
+
+
+def _content_key(*key):
     """A word that is another one when ``key``, the sources of the hardware or a tool that makes Verilog is."""
     digest = hashlib.sha256(repr([*key, *map(importlib.metadata.version, _TOOLS)]).encode())
     for path in sorted(_sources()):

@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from amaranth.hdl import UnusedElaboratable
@@ -16,9 +16,8 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.subsystem import TmauSubsystem
 from tilewright.hw.tmau.top import Tmau
 
-from ..files import write_atomically
-from .build import CACHE
-from .designs import content_key
+from ..usage import HostError
+from .designs import kept_text
 from .verilog import to_verilog
 
 __all__ = ["TOPS", "Top", "module_name", "top_component", "top_verilog"]
@@ -81,10 +80,8 @@ def top_component(top, preset):
 def top_verilog(top, preset, prefix=None):
     """Verilog of a top, as :func:`to_verilog` makes it; kept, because elaboration takes up to a minute."""
     name = module_name(top, preset, prefix)
-    file = CACHE / "designs" / f"{content_key('top', top, preset, name)}.v"
-    if file.exists():
-        return file.read_text()
-    text = to_verilog(top_component(top, preset), name)
-    with suppress(OSError):  # it is as good without having been kept
-        write_atomically(file, text)
-    return text
+    make = partial(to_verilog, top_component(top, preset), name)
+    try:
+        return kept_text(make, "top", top, preset, name)
+    except HostError:  # it is as good without having been kept
+        return make()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilewright.sim.hdl import export
+from tilewright.sim.hdl import designs, export
 from tilewright.sim.hdl.export import TOPS, module_name, top_component, top_verilog
 
 
@@ -23,7 +23,7 @@ def test_components():
 
 def test_verilog_is_made_once(tmp_path, monkeypatch):
     made = []
-    monkeypatch.setattr(export, "CACHE", tmp_path)
+    monkeypatch.setattr(designs, "CACHE", tmp_path)
     monkeypatch.setattr(export, "to_verilog", lambda component, name: made.append(name) or f"module {name};")
     assert top_verilog("pe", "unit") == top_verilog("pe", "unit") == "module tw_unit_pe;"
     assert top_verilog("pe", "unit", "chip") == "module chip_pe;"
@@ -32,6 +32,6 @@ def test_verilog_is_made_once(tmp_path, monkeypatch):
 
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
-    monkeypatch.setattr(export, "CACHE", tmp_path / "file")
+    monkeypatch.setattr(designs, "CACHE", tmp_path / "file")
     monkeypatch.setattr(export, "to_verilog", lambda component, name: "text")
     assert top_verilog("pe", "unit") == "text"
