@@ -5,7 +5,7 @@ Commands around it are not harmed, and the next ones work without a reset.
 
 import pytest
 
-from tilewright.golden.spec import DESCRIPTOR, Element, Error, Reduction
+from tilewright.golden.spec import DESCRIPTOR, Element, Error, LaneLayout, Reduction
 from tilewright.hw.bus.axi4 import Response
 from tilewright.sim.compare.scoreboard import Scoreboard
 from tilewright.sim.harness.records import READ_IDS
@@ -31,6 +31,8 @@ COMMANDS = {
     "copy SG, adding": ("copy SG", ADDED),
     "to lanes": ("to lanes", {}),
     "from lanes": ("from lanes", {}),
+    "to lanes, rows": ("to lanes", {"destination_layout": LaneLayout.ROW_ALIGNED}),
+    "from lanes, rows": ("from lanes", {"source_layout": LaneLayout.ROW_ALIGNED}),
     "replace": ("replace", {}),
 }
 
@@ -43,9 +45,13 @@ def destination(scoreboard, name):
         "im2col load": [(0x400, 0x680)],
         "copy GS": [(0xC00, 0xD00)],
         "to lanes": [(lane * number + 0x100, lane * number + 0x140) for number in range(4)],
+        "to lanes, rows": [(lane * number + 0x100, lane * number + 0x160) for number in range(4)],
     }
     kind = COMMANDS[name][0]
-    return {"loose_shared": shared.get(kind, ()), "loose_memory": [(0x3800, 0x3900)] if kind == "copy GG" else ()}
+    return {
+        "loose_shared": shared.get(name, shared.get(kind, ())),
+        "loose_memory": [(0x3800, 0x3900)] if kind == "copy GG" else (),
+    }
 
 
 def bursts(run, phase):
@@ -103,9 +109,10 @@ def begin(scoreboard, phase, word, burst, response):
 def test_phases(faults):
     """Every command meets errors where it must."""
     met = {(name, phase) for name, phase, _, _ in faults}
-    reads = {"load", "im2col load", "copy GG", "copy GS", "copy GG, adding", "copy GS, adding", "to lanes"}
+    reads = {"load", "im2col load", "copy GG", "copy GS", "copy GG, adding", "copy GS, adding", "to lanes",
+             "to lanes, rows"}  # fmt: skip
     reduces = {"reduce", "im2col reduce", "copy GG, adding", "copy SG, adding", "replace"}
-    writes = reduces | {"store", "im2col store", "copy GG", "copy SG", "from lanes"}
+    writes = reduces | {"store", "im2col store", "copy GG", "copy SG", "from lanes", "from lanes, rows"}
     assert met == {
         (name, phase) for phase, names in (("data", reads), ("reducer", reduces), ("write", writes)) for name in names
     }
