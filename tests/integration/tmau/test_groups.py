@@ -121,6 +121,20 @@ def test_a_wait_lets_so_many_groups_be_unfinished(session, allowed):
     assert sum(end > done(run, 12) for end in ends) == allowed
 
 
+@pytest.mark.parametrize(
+    ("space", "end"),
+    [(Space.GLOBAL, (COMMIT, wait(0))), (Space.GLOBAL, (WAIT_ALL,)), (Space.SHARED, (WAIT_ALL,))],
+    ids=["global, group", "global, all", "shared, all"],
+)
+def test_a_copy_within_one_memory_is_waited_for(session, space, end):
+    """It goes in pieces, most of which are still to be issued when the commit or the wait comes."""
+    copy = {"opcode": Opcode.COPY_BLOCK, "size": 8 * session.params.exchange_bytes, "source_space": space,
+            "destination_space": space, "source": 0, "destination": 8 * session.params.exchange_bytes}  # fmt: skip
+    session.configure(latency=20)
+    run = compare(session, [copy, *end])
+    assert done(run, len(end)) >= done(run, 0)
+
+
 def test_what_is_not_committed_is_in_no_group(session):
     run = compare(session, [store(0, 256), COMMIT, store(1, 1024), wait(0)])
     assert done(run, 0) <= done(run, 3) < done(run, 2)
