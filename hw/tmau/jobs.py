@@ -28,8 +28,8 @@ class WalkLayout(data.StructLayout):
             {
                 "store": unsigned(1),  # the runs are for the store path
                 "loop": unsigned(1),  # the load path gets its words from the store path
-                "origin": unsigned(params.addr_width),  # global address of the box's first element, inside or not
-                "data_start": unsigned(length),  # bytes of a run before its part inside the tensor
+                # Global address of the part of the first run that is inside the tensor, or would be.
+                "origin": unsigned(params.addr_width),
                 "data_bytes": unsigned(length),  # bytes of that part
                 "strides": data.ArrayLayout(params.addr_width, 5),  # bytes from index to index: stride times traversal
                 "lasts": data.ArrayLayout(8, 5),  # last index of each level
@@ -43,7 +43,7 @@ class PixelWalkLayout(data.StructLayout):
     """A walk over the pixels of an im2col transfer (docs/tmau.md, "Im2col mode").
 
     Dimensions are W, H, D, N; a spatial dimension that the tensor does not have has one position, 0. Positions are
-    coordinates with the offset added: ``cur + offset``, and so are ``low`` and ``high``.
+    coordinates with the offset added: ``cur + offset``, and so is ``low``.
     """
 
     def __init__(self, params):
@@ -51,15 +51,15 @@ class PixelWalkLayout(data.StructLayout):
         super().__init__(
             {
                 "store": unsigned(1),  # the runs are for the store path
-                "data_start": unsigned(length),  # bytes of a pixel before its part inside the tensor
-                "data_bytes": unsigned(length),  # bytes of that part
+                "data_bytes": unsigned(length),  # bytes of a pixel's part inside the tensor
                 "outside": unsigned(1),  # no channel is inside
-                # Global address of the first channel of the pixel at the start, with dimensions below d at ``low``.
+                # Global address of that part of the pixel at the start, with dimensions below d at ``low``.
                 "origins": data.ArrayLayout(params.addr_width, 4),
                 "strides": data.ArrayLayout(params.addr_width, 4),  # bytes a step: stride times traversal; N: stride
                 "starts": data.ArrayLayout(signed(34), 4),  # position of the first pixel; N: its coordinate
                 "lows": data.ArrayLayout(signed(18), 3),  # first position of a round
-                "highs": data.ArrayLayout(signed(35), 3),  # end of a round, exclusive
+                # A position from here on is the last one of its round: the end of the round less a step.
+                "turns": data.ArrayLayout(signed(36), 3),
                 "steps": data.ArrayLayout(3, 3),  # traversal minus one
                 "sizes": data.ArrayLayout(32, 4),  # elements of the tensor minus one
                 "last": unsigned(10),  # pixels minus one

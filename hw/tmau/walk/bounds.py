@@ -30,19 +30,29 @@ class BoundsDistance(wiring.Component):
         Elements from c up to coordinate 0: ``-c``, limited to 0 … 256.
     above : Out(unsigned(9))
         Elements from c up to the tensor's end: ``size - c``, limited to 0 … 256.
+    count : In(unsigned(9))
+    start, end : Out(unsigned(9))
+        The same two, limited to 0 … ``count``.
     """
 
     coord: In(signed(32))
     size: In(unsigned(32))
+    count: In(unsigned(9))
     below: Out(unsigned(9))
     above: Out(unsigned(9))
+    start: Out(unsigned(9))
+    end: Out(unsigned(9))
 
     def elaborate(self, platform):
         m = Module()
         negated, rest = Signal(signed(33)), Signal(signed(34))
         m.d.comb += [negated.eq(-self.coord), rest.eq(self.size - self.coord + 1)]
-        for distance, limited in ((negated, self.below), (rest, self.above)):
-            m.d.comb += limited.eq(Mux(distance < 0, 0, Mux(distance[8:-1].any(), 256, distance[:8])))
+        for distance, limited, within in ((negated, self.below, self.start), (rest, self.above, self.end)):
+            far = distance[8:-1].any()
+            m.d.comb += [
+                limited.eq(Mux(distance < 0, 0, Mux(far, 256, distance[:8]))),
+                within.eq(Mux(distance < 0, 0, Mux(far | (distance[:8] >= self.count), self.count, distance[:8]))),
+            ]
         return m
 
 
