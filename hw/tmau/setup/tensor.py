@@ -44,6 +44,7 @@ class _SecondLayout(data.StructLayout):
             {
                 "moves": unsigned(1),
                 "fault": FaultLayout(),
+                "descriptor": unsigned(params.addr_width),  # its address
                 "job": JobLayout(params),
                 "counts": data.ArrayLayout(9, 5),
                 "intervals": data.ArrayLayout(IntervalLayout(), 5),
@@ -79,7 +80,7 @@ class Setup(wiring.Component):
                 "i": In(stream.Signature(LookupLayout(params))),
                 "windows": In(WindowsLayout(params)),
                 "jobs": Out(stream.Signature(JobLayout(params))),
-                "finished": Out(stream.Signature(ErrorLayout())),
+                "finished": Out(stream.Signature(ErrorLayout(params))),
                 "busy": Out(1),
             }
         )
@@ -157,6 +158,7 @@ class Setup(wiring.Component):
         m.d.comb += [
             second.moves.eq((fault.code == Error.NONE) & (store | (command.opcode == Opcode.LOAD))),
             second.fault.eq(fault),
+            second.descriptor.eq(command.descriptor),
             second.counts.eq(checked.counts),
             second.gather.eq(checked.gather),
             second.gapless.eq(checked.gapless),
@@ -256,5 +258,5 @@ class Setup(wiring.Component):
             self.finished.p.code.eq(second.fault.code),
             self.finished.p.tag.eq(second.job.transfer.tag),
             self.finished.p.field.eq(second.fault.field),
-            self.finished.p.value.eq(second.fault.value),
+            self.finished.p.address.eq(Mux(second.fault.code == Error.DESCRIPTOR_READ, second.descriptor, 0)),
         ]

@@ -56,37 +56,35 @@ class CommandRules(wiring.Component):
         on_tensor = Cat(opcode == member for member in TENSOR_OPCODES).any()
         broken, lowest = Signal(len(rules)), Signal(len(rules))
         with m.If(self.load):
-            m.d.sync += broken.eq(Mux(on_tensor, Cat(condition for _, _, condition, _ in rules), 0))
+            m.d.sync += broken.eq(Mux(on_tensor, Cat(condition for _, _, condition in rules), 0))
 
         m.d.comb += lowest.eq(broken & -broken)
         with m.If(self.held.fault.code != Error.NONE):
             m.d.comb += self.fault.eq(self.held.fault)
         with m.Else(), m.Switch(lowest):
-            for index, (code, field, _, value) in enumerate(rules):
+            for index, (code, field, _) in enumerate(rules):
                 with m.Case(1 << index):
-                    m.d.comb += [self.fault.code.eq(code), self.fault.field.eq(field), self.fault.value.eq(value)]
+                    m.d.comb += [self.fault.code.eq(code), self.fault.field.eq(field)]
         return m
 
-    # Every rule is (code, field number, broken by ``i``, value of ``held``), in order of code and then of field number.
+    # Every rule is (code, field number, broken by ``i``), in order of code and then of field number.
 
     def _coordinate_rules(self):
-        checked, held = self.i.checked, self.held
-        corner, held_corner = checked.store_corner, held.checked.store_corner.value
+        checked = self.i.checked
+        corner = checked.store_corner
         bad_corner = self._writes & checked.im2col & corner.broken
         rules = [
-            (Error.CORNER, DESCRIPTOR.index("lower"), bad_corner & ~corner.upper, held_corner),
-            (Error.CORNER, DESCRIPTOR.index("upper"), bad_corner & corner.upper, held_corner),
+            (Error.CORNER, DESCRIPTOR.index("lower"), bad_corner & ~corner.upper),
+            (Error.CORNER, DESCRIPTOR.index("upper"), bad_corner & corner.upper),
         ]
         for d in range(5):
             coord = self.i.command.coords[d]
             wrong = Mux(checked.rank > d, self._writes & (coord < 0), coord.any())
-            rules.append((Error.COORDS, _field("coords"), wrong, held.command.coords[d].as_unsigned()))
-        sliced = held.checked.interleaved
+            rules.append((Error.COORDS, _field("coords"), wrong))
         for k in range(3):  # W is dimension 0 with interleave, and otherwise 1
             coord = self.coords[k + 1]
             outside = (coord < checked.lows[k]) | (coord >= checked.highs[k])
-            value = Mux(sliced, held.command.coords[k], held.command.coords[k + 1])
-            rules.append((Error.START, _field("coords"), checked.im2col & outside, value.as_unsigned()))
+            rules.append((Error.START, _field("coords"), checked.im2col & outside))
         return rules
 
     def _shared_rules(self, m):
@@ -98,20 +96,10 @@ class CommandRules(wiring.Component):
         too_far = start[smem.addr_width :].any() | checked.too_large | (self._end > smem.size_bytes)
         barrier = command.barrier
         return [
-            (Error.SMEM_ALIGNMENT, _field("smem"), start[:7].any(), self.held.command.smem),
-            (Error.SMEM_RANGE, _field("smem"), (self._loads | self._writes) & too_far, self.held.command.smem),
-            (
-                Error.BARRIER_ALIGNMENT,
-                _field("barrier"),
-                self._signals & barrier[:3].any(),
-                self.held.command.barrier,
-            ),
-            (
-                Error.BARRIER_RANGE,
-                _field("barrier"),
-                self._signals & barrier[smem.addr_width :].any(),
-                self.held.command.barrier,
-            ),
+            (Error.SMEM_ALIGNMENT, _field("smem"), start[:7].any()),
+            (Error.SMEM_RANGE, _field("smem"), (self._loads | self._writes) & too_far),
+            (Error.BARRIER_ALIGNMENT, _field("barrier"), self._signals & barrier[:3].any()),
+            (Error.BARRIER_RANGE, _field("barrier"), self._signals & barrier[smem.addr_width :].any()),
         ]
 
     def _other_rules(self, m):
@@ -125,9 +113,9 @@ class CommandRules(wiring.Component):
                     with m.Case(spatial + 2):
                         m.d.comb += allowed.eq((1 << bits) - 1 if k < spatial else 0)
             wrong = (command.offsets[k] & ~allowed).any()
-            rules.append((Error.OFFSETS, _field("offsets"), wrong, self.held.command.offsets[k]))
+            rules.append((Error.OFFSETS, _field("offsets"), wrong))
         impossible = (command.opcode == Opcode.REDUCE) & no_reduction(command.reduction, checked.element)
-        rules.append((Error.REDUCTION, _field("reduction"), impossible, self.held.command.reduction))
+        rules.append((Error.REDUCTION, _field("reduction"), impossible))
         return rules
 
     def _window_rules(self):
@@ -136,19 +124,9 @@ class CommandRules(wiring.Component):
         smem, barrier = command.smem[:width], command.barrier[:width]
         leaves = outside_global(windows, checked.address, Cat(checked.last, checked.beyond))
         return [
-            (Error.WINDOW, DESCRIPTOR.index("address"), leaves, self.held.checked.address),
-            (
-                Error.WINDOW,
-                _field("smem"),
-                self._shared & outside_shared(windows, smem, self._end - 1),
-                self.held.command.smem,
-            ),
-            (
-                Error.WINDOW,
-                _field("barrier"),
-                self._signals & outside_shared(windows, barrier, barrier),
-                self.held.command.barrier,
-            ),
+            (Error.WINDOW, DESCRIPTOR.index("address"), leaves),
+            (Error.WINDOW, _field("smem"), self._shared & outside_shared(windows, smem, self._end - 1)),
+            (Error.WINDOW, _field("barrier"), self._signals & outside_shared(windows, barrier, barrier)),
         ]
 
 

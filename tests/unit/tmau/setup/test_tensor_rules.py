@@ -95,7 +95,7 @@ def simulated(cases):
             ctx.set(dut.load, 1)
             await ctx.tick()
             fault = ctx.get(dut.fault)
-            faults.append((Error(fault.code), fault.field, fault.value))
+            faults.append((Error(fault.code), fault.field))
 
     simulate(dut, check)
     return faults
@@ -119,13 +119,14 @@ def test_broken_rule(case):
     tmap, changes, code, name, value = BROKEN[case]
     field = DESCRIPTOR.index(name) if name == "lower" else COMMAND_FIELD + COMMAND.index(name)
     command = {"opcode": Opcode.LOAD} | changes
-    assert simulated([(command, tmap, Windows())]) == [(code, field, value)]
+    assert simulated([(command, tmap, Windows())]) == [(code, field)]
+    assert golden(command, tmap, Windows()) == (code, field, value)
 
 
 def test_legal_commands():
     cases = [({"opcode": Opcode.LOAD} | changes, tmap, Windows()) for tmap, changes in LEGAL.values()]
     found = dict(zip(LEGAL, simulated(cases), strict=True))
-    assert found == dict.fromkeys(LEGAL, (Error.NONE, 0, 0))
+    assert found == dict.fromkeys(LEGAL, (Error.NONE, 0))
 
 
 #: A tensor of 1 KiB at 64 KiB, its transfer in lines 2 to 5, its barrier in line 8.
@@ -147,14 +148,15 @@ def test_windows(case):
     if name:
         expected = (Error.WINDOW, DESCRIPTOR.index(name) if name == "address" else COMMAND_FIELD + COMMAND.index(name))
         expected = (*expected, value)
-    assert simulated([(WINDOWED, TILE, windows)]) == [expected] == [golden(WINDOWED, TILE, windows)]
+    assert golden(WINDOWED, TILE, windows) == expected
+    assert simulated([(WINDOWED, TILE, windows)]) == [expected[:2]]
 
 
 def test_tensor_that_wraps_is_outside():
     tmap = TensorMap(element="u8", size=(64, 2), stride=((1 << 32) - 16,), box=(16, 1), address=1 << 16)
     windows = Windows((0, (1 << 32) - 1))
     command = {"opcode": Opcode.LOAD}
-    assert simulated([(command, tmap, windows)]) == [golden(command, tmap, windows)]
+    assert simulated([(command, tmap, windows)]) == [golden(command, tmap, windows)[:2]]
     assert golden(command, tmap, windows)[0] == Error.WINDOW
 
 
@@ -186,5 +188,5 @@ def test_random_commands_equal_golden():
     print(f"seed {SEED}")
     found = simulated(cases)
     for case, fault in zip(cases, found, strict=True):
-        assert fault == golden(*case), case
+        assert fault == golden(*case)[:2], case
     assert len({fault[0] for fault in found}) >= 9, "all kinds of refusals"
