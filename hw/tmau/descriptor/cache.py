@@ -99,8 +99,6 @@ class DescriptorCache(wiring.Component):
         self._sequence(m, wanted, free, discard)
         with m.If(check.done):
             m.d.sync += refused.eq(check.fault)
-            with m.If(check.fault.code == Error.DESCRIPTOR_READ):
-                m.d.sync += refused.value.eq(address)
         return m
 
     def _hold(self, m, sound):
@@ -202,13 +200,11 @@ class DescriptorCache(wiring.Component):
             m.d.comb += [
                 fault.code.eq(Error.OPCODE),
                 fault.field.eq(COMMAND_FIELD + COMMAND.index("opcode")),
-                fault.value.eq(command.opcode),
             ]
         with m.Elif((named & misaligned) | (read & self._outside(command.descriptor))):
             m.d.comb += [
                 fault.code.eq(Mux(misaligned, Error.DESCRIPTOR_ALIGNMENT, Error.WINDOW)),
                 fault.field.eq(COMMAND_FIELD + number),
-                fault.value.eq(command.descriptor),
             ]
         return fault
 

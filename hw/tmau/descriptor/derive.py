@@ -197,6 +197,3 @@ class Derivation(wiring.Component):
         broken = Cat(*(low < 0 for low in lows), *(upper > 0 for upper in uppers))
         m.d.comb += corner.broken.eq(broken.any())
         m.d.comb += corner.upper.eq(~broken[:3].any())
-        for index, value in reversed(list(enumerate([*lows, *uppers]))):
-            with m.If(broken[index]):
-                m.d.comb += corner.value.eq(value)

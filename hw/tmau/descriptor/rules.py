@@ -26,8 +26,7 @@ class DescriptorRules(wiring.Component):
     read_error : In(1)
         The bus answered with an error.
     fault : Out(FaultLayout)
-        Lowest code, then lowest field number; the value of an array field is that of its first offending element. Code
-        NONE if every rule holds. A bus error is DESCRIPTOR_READ with value 0: the address is added later.
+        Lowest code, then lowest field number; a bus error is DESCRIPTOR_READ. Code NONE if every rule holds.
     """
 
     raw: In(packed_layout(DESCRIPTOR))
@@ -39,35 +38,30 @@ class DescriptorRules(wiring.Component):
         m = Module()
         rules = [*self._header_rules(), *self._tensor_rules(m), *self._im2col_rules(m)]
         broken, chosen = Signal(len(rules)), Signal(len(rules))
-        m.d.sync += broken.eq(Cat(condition for _, _, condition, _ in rules))
+        m.d.sync += broken.eq(Cat(condition for _, _, condition in rules))
         m.d.sync += chosen.eq(broken & -broken)  # the lowest one
         with m.Switch(chosen):
-            for index, (code, field, _, value) in enumerate(rules):
+            for index, (code, field, _) in enumerate(rules):
                 with m.Case(1 << index):
-                    m.d.comb += [
-                        self.fault.code.eq(code),
-                        self.fault.field.eq(DESCRIPTOR.index(field)),
-                        self.fault.value.eq(value),
-                    ]
+                    m.d.comb += [self.fault.code.eq(code), self.fault.field.eq(DESCRIPTOR.index(field))]
         return m
 
-    # Every rule is (code, field, broken, offending value), in order of code and then of field number.
+    # Every rule is (code, field, broken), in order of code and then of field number.
 
     def _header_rules(self):
         raw = self.raw
         restricted = (raw.interleave != Interleave.NONE) | (raw.mode == Mode.IM2COL)
         return [
-            (Error.DESCRIPTOR_READ, "version", self.read_error, 0),
-            (Error.VERSION, "version", raw.version != DESCRIPTOR_VERSION, raw.version),
-            (Error.RESERVED, "version", self.reserved, 0),
-            (Error.RANK, "rank", (raw.rank == 0) | (raw.rank > 5) | (restricted & (raw.rank < 3)), raw.rank),
-            (Error.ELEMENT, "element", raw.element > max(Element), raw.element),
-            (Error.INTERLEAVE, "interleave", raw.interleave > max(Interleave), raw.interleave),
+            (Error.DESCRIPTOR_READ, "version", self.read_error),
+            (Error.VERSION, "version", raw.version != DESCRIPTOR_VERSION),
+            (Error.RESERVED, "version", self.reserved),
+            (Error.RANK, "rank", (raw.rank == 0) | (raw.rank > 5) | (restricted & (raw.rank < 3))),
+            (Error.ELEMENT, "element", raw.element > max(Element)),
+            (Error.INTERLEAVE, "interleave", raw.interleave > max(Interleave)),
             (
                 Error.FILL,
                 "fill",
                 (raw.fill > max(Fill)) | ((raw.fill == Fill.NAN) & (raw.element < Element.F16)),
-                raw.fill,
             ),
         ]
 
@@ -91,16 +85,13 @@ class DescriptorRules(wiring.Component):
         wrong_span = (raw.interleave == Interleave.B32) & (raw.swizzle != Swizzle.B32)
         ragged = row_bytes[:4].any() & ~interleaved & ~im2col & ~raw.unaligned
         return [
-            (Error.ADDRESS, "address", (raw.address[:5] & low_bits).any(), raw.address),
+            (Error.ADDRESS, "address", (raw.address[:5] & low_bits).any()),
+            *((Error.STRIDE, "stride", used[d] & (raw[f"stride{d - 1}"][:5] & low_bits).any()) for d in dims[1:]),
+            (Error.BOX, "box", ragged),
+            *((Error.TRAVERSAL, "traversal", used[d] & raw[f"traversal{d}"][3]) for d in dims),
+            (Error.SWIZZLE, "swizzle", too_long | wrong_span),
             *(
-                (Error.STRIDE, "stride", used[d] & (raw[f"stride{d - 1}"][:5] & low_bits).any(), raw[f"stride{d - 1}"])
-                for d in dims[1:]
-            ),
-            (Error.BOX, "box", ragged, raw.box0),
-            *((Error.TRAVERSAL, "traversal", used[d] & raw[f"traversal{d}"][3], raw[f"traversal{d}"]) for d in dims),
-            (Error.SWIZZLE, "swizzle", too_long | wrong_span, raw.swizzle),
-            *(
-                (Error.UNUSED, field, ~used[d] & raw[f"{field}{d - first}"].any(), raw[f"{field}{d - first}"])
+                (Error.UNUSED, field, ~used[d] & raw[f"{field}{d - first}"].any())
                 for field, first in (("size", 0), ("box", 0), ("traversal", 0), ("stride", 1))
                 for d in dims[1:]
             ),
@@ -125,12 +116,9 @@ class DescriptorRules(wiring.Component):
         slice_bytes = Mux(raw.interleave == Interleave.B32, 32, 16)
         ragged = Mux(interleaved, channel_bytes != slice_bytes, channel_bytes[:4].any() & ~raw.unaligned)
         return [
-            *((Error.CORNER, "lower", exists[k] & oversized(lowers[k]), lowers[k].as_unsigned()) for k in _SPATIAL),
-            *(
-                (Error.CORNER, "upper", exists[k] & (oversized(uppers[k]) | empty[k]), uppers[k].as_unsigned())
-                for k in _SPATIAL
-            ),
-            (Error.CHANNELS, "channels", im2col & ragged, raw.channels),
+            *((Error.CORNER, "lower", exists[k] & oversized(lowers[k])) for k in _SPATIAL),
+            *((Error.CORNER, "upper", exists[k] & (oversized(uppers[k]) | empty[k])) for k in _SPATIAL),
+            (Error.CHANNELS, "channels", im2col & ragged),
         ]
 
     def _element_bytes(self):

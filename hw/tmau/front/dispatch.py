@@ -38,7 +38,7 @@ class Dispatch(wiring.Component):
         super().__init__(
             {
                 "jobs": In(stream.Signature(JobLayout(params))).array(2),
-                "refused": In(stream.Signature(ErrorLayout())).array(3),
+                "refused": In(stream.Signature(ErrorLayout(params))).array(3),
                 "o": Out(IssueSignature(params)),
                 "store_stb": Out(1),
                 "moving": Out(range(16 + 2 * (params.commands_in_flight + params.max_outstanding))),

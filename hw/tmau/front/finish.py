@@ -39,7 +39,7 @@ class Finisher(wiring.Component):
             {
                 "completions": In(stream.Signature(CompletionLayout(params))),
                 "stores": In(stream.Signature(CompletionLayout(params))),
-                "finished": In(stream.Signature(ErrorLayout())),
+                "finished": In(stream.Signature(ErrorLayout(params))),
                 "landed": Out(stream.Signature(LandedLayout(params.smem))),
                 "done": Out(DoneLayout(params)),
             }
@@ -72,6 +72,6 @@ class Finisher(wiring.Component):
                 record.code.eq(Mux(completion.error, Mux(completion.write, Error.WRITE, Error.READ), Error.NONE)),
                 record.tag.eq(completion.tag),
                 record.field.eq(0),
-                record.value.eq(completion.address),
+                record.address.eq(completion.address),
             ]
         return m

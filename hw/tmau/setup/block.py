@@ -56,7 +56,7 @@ class BlockSetup(wiring.Component):
                 "i": In(stream.Signature(command_layout())),
                 "windows": In(WindowsLayout(params)),
                 "jobs": Out(stream.Signature(JobLayout(params))),
-                "finished": Out(stream.Signature(ErrorLayout())),
+                "finished": Out(stream.Signature(ErrorLayout(params))),
                 "busy": Out(1),
                 "commit": Out(1),
                 "unfinished": In(range(MAX_GROUPS + 1)),
@@ -144,11 +144,7 @@ class BlockSetup(wiring.Component):
         m.d.comb += chosen.eq(second.broken & -second.broken)  # the lowest one
         for index, (code, fmt, field, _) in enumerate(rules):
             with m.If(chosen[index]):
-                m.d.comb += [
-                    fault.code.eq(code),
-                    fault.field.eq(COMMAND_FIELD + fmt.index(field)),
-                    fault.value.eq(command_view(fmt, second.command)[field]),
-                ]
+                m.d.comb += [fault.code.eq(code), fault.field.eq(COMMAND_FIELD + fmt.index(field))]
         replaces = block.opcode == Opcode.REPLACE
         copies = (block.opcode == Opcode.COPY_BLOCK) & (block.size != 0)
         with m.If(load):
@@ -173,7 +169,6 @@ class BlockSetup(wiring.Component):
             self.finished.valid.eq(valid & ~third.moves & self._may_end(m, third)),
             self.finished.p.code.eq(third.fault.code),
             self.finished.p.field.eq(third.fault.field),
-            self.finished.p.value.eq(third.fault.value),
             self.finished.p.tag.eq(block.tag),
             leave.eq((self.jobs.valid & self.jobs.ready & last) | (self.finished.valid & self.finished.ready)),
             self.commit.eq(leave & (block.opcode == Opcode.COMMIT)),

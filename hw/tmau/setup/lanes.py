@@ -47,7 +47,7 @@ class LaneSetup(wiring.Component):
                 "i": In(stream.Signature(command_layout())),
                 "windows": In(WindowsLayout(params)),
                 "jobs": Out(stream.Signature(JobLayout(params))),
-                "finished": Out(stream.Signature(ErrorLayout())),
+                "finished": Out(stream.Signature(ErrorLayout(params))),
                 "busy": Out(1),
             }
         )
@@ -91,7 +91,6 @@ class LaneSetup(wiring.Component):
             self.finished.p.code.eq(fault.code),
             self.finished.p.tag.eq(command.tag),
             self.finished.p.field.eq(fault.field),
-            self.finished.p.value.eq(fault.value),
         ]
         self._measure(m, phase, sides, command)
         self._judge(m, sides, command, fault)
@@ -131,11 +130,7 @@ class LaneSetup(wiring.Component):
         m.d.comb += chosen.eq(broken & -broken)  # the lowest one
         for index, (code, field, _) in enumerate(rules):
             with m.If(chosen[index]):
-                m.d.sync += [
-                    fault.code.eq(code),
-                    fault.field.eq(COMMAND_FIELD + LANES.index(field)),
-                    fault.value.eq(command[field]),
-                ]
+                m.d.sync += [fault.code.eq(code), fault.field.eq(COMMAND_FIELD + LANES.index(field))]
 
     def _move(self, m, moving, start, sides, command):
         """The jobs; returns whether the last one leaves."""

@@ -4,9 +4,8 @@ from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import Element, Error, Opcode
+from tilewright.golden.spec import COMMAND, COMMAND_FIELD, Element, Error, Opcode
 
-from ..descriptor.derive import walk_order
 from ..descriptor.layouts import FaultLayout, LookupLayout
 from ..jobs import JobLayout
 from ..layouts import ErrorLayout, WindowsLayout
@@ -38,6 +37,22 @@ class _MeasuredLayout(data.StructLayout):
                 "bytes": unsigned(params.smem.addr_width + 1),
                 "contiguous": unsigned(1),
                 "stride": unsigned(9),  # bytes of a step of dimension 0
+                "astray": unsigned(1),  # the start is not in the bounding box
+            }
+        )
+
+
+class _EndLayout(data.StructLayout):
+    """How the command at the outputs ends, as far as that is not in its job."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "fault": FaultLayout(),
+                "descriptor": unsigned(params.addr_width),  # its address
+                "moves": unsigned(1),  # it is a job
+                "may_stray": unsigned(1),  # it is refused if its start is not in the bounding box
+                "mergeable": unsigned(1),  # a box without a byte inside is one run
             }
         )
 
@@ -46,10 +61,10 @@ class Setup(wiring.Component):
     """Validates a command on a tensor and derives its walk; refuses a bad one before anything is fetched or written.
 
     One dimension a cycle goes through three stages: it is picked; its products and its distances to the tensor's edges
-    are worked out; sums, intervals and runs come of them. The job grows in the registers at the output. Latency from
-    ``i``: 2 and the number of dimensions, where the spatial ones of im2col mode count twice (``DimensionPicker``); 3 for
-    a command that needs none. A command stays at ``i`` for three cycles at least. The next one follows without a gap,
-    as long as what was there before has left the output when its first dimension comes to the third stage.
+    are worked out; sums, intervals and runs come of them. The job grows in the registers at the output. Latency: 2 and
+    the number of dimensions, of which im2col mode takes the spatial ones twice (``DimensionPicker``); 3 for a command
+    that needs none. A command stays at ``i`` for three cycles at least. The next one follows without a gap, as long as
+    the output is free when its first dimension comes to the third stage.
 
     A load, store or reduction without fault leaves as a job, every other command ends here. Addresses are computed
     modulo 2^addr_width. ``i.ready`` comes from registers, but for what ``i`` holds.
@@ -76,7 +91,7 @@ class Setup(wiring.Component):
                 "i": In(stream.Signature(LookupLayout(params))),
                 "windows": In(WindowsLayout(params)),
                 "jobs": Out(stream.Signature(JobLayout(params))),
-                "finished": Out(stream.Signature(ErrorLayout())),
+                "finished": Out(stream.Signature(ErrorLayout(params))),
                 "busy": Out(1),
             }
         )
@@ -88,8 +103,8 @@ class Setup(wiring.Component):
         m.submodules.origin = origin = OriginSum(addr_width=self.params.addr_width)
         m.submodules.fold = fold = Fold(self.params.smem.addr_width + 1)
         measured = Signal(_MeasuredLayout(self.params))
-        job, fault = Signal(JobLayout(self.params)), Signal(FaultLayout())
-        moves, step, places = Signal(), Signal(), Signal()
+        job, end = Signal(JobLayout(self.params)), Signal(_EndLayout(self.params))
+        step, places = Signal(), Signal()
 
         # The outputs are free for the first dimension that writes them in the cycle after a command has left: so no
         # ready passes through here.
@@ -101,29 +116,32 @@ class Setup(wiring.Component):
             picker.i.valid.eq(self.i.valid),
             self.i.ready.eq(picker.i.ready),
             self.picked.eq(picker.valid),
-            self.jobs.valid.eq(self.offered & moves),
-            self.finished.valid.eq(self.offered & ~moves),
+            self.jobs.valid.eq(self.offered & end.moves),
+            self.finished.valid.eq(self.offered & ~end.moves),
             self.busy.eq(self.picked | self.measured | self.offered),
             rules.i.eq(self.i.p),
             rules.windows.eq(self.windows),
         ]
-        for wanted, coord in zip(rules.coords, walk_order(self.i.p.checked, self.i.p.command.coords, 0), strict=True):
-            m.d.comb += wanted.eq(coord)
         with m.If(step):
             m.d.sync += self.measured.eq(self.picked)
         with m.If(places & measured.last):
             m.d.sync += self.offered.eq(1)
-        with m.Elif(Mux(moves, self.jobs.ready, self.finished.ready)):
+        with m.Elif(Mux(end.moves, self.jobs.ready, self.finished.ready)):
             m.d.sync += self.offered.eq(0)
 
-        mergeable = Signal()  # a box without a byte inside is one run
         stride = self._measure(m, step, picker.o, origin, fold, measured)
         with m.If(places & measured.first):
-            self._take(m, rules.fault, measured, job, fault, moves, mergeable)
+            self._take(m, rules.fault, measured, job, end)
         with m.If(step & self.picked & ~picker.o.first & ~picker.o.again):
             self._keep(m, picker.o, stride, job)
         self._place(m, places, measured, origin, fold, job)
-        self._offer(m, job, fault, fold, mergeable)
+        with m.If(places & measured.astray & ~measured.first & end.may_stray):
+            m.d.sync += [
+                end.moves.eq(0),
+                end.fault.code.eq(Error.START),
+                end.fault.field.eq(COMMAND_FIELD + COMMAND.index("coords")),
+            ]
+        self._offer(m, job, end, fold)
         return m
 
     def _measure(self, m, step, picked, origin, fold, measured):
@@ -149,7 +167,14 @@ class Setup(wiring.Component):
             same = ("number", "again", "first", "last", "count", "traversal", "bytes", "contiguous")
             m.d.sync += [measured[name].eq(picked[name]) for name in same]
             m.d.sync += [measured[name].eq(getattr(distance, name)) for name in ("below", "above", "start", "end")]
-            m.d.sync += measured.stride.eq(stride)
+            m.d.sync += [
+                measured.stride.eq(stride),
+                measured.astray.eq(
+                    ~picked.again
+                    & (picked.number != 4)
+                    & ((picked.position < picked.low) | (picked.position >= picked.high))
+                ),
+            ]
         return stride
 
     def _stride(self, m, picked):
@@ -181,7 +206,7 @@ class Setup(wiring.Component):
                     if d < 4:
                         m.d.sync += [pixels.lows[d - 1].eq(picked.low), pixels.turns[d - 1].eq(turn)]
 
-    def _take(self, m, found, measured, job, fault, moves, mergeable):
+    def _take(self, m, found, measured, job, end):
         """What the job has from the command, which is still at the input; and how dimensions begin."""
         command, checked = self.i.p.command, self.i.p.checked
         walk, pixels, transfer = job.walk, job.pixels, job.transfer
@@ -189,8 +214,12 @@ class Setup(wiring.Component):
         store, load = (opcode == Opcode.STORE) | (opcode == Opcode.REDUCE), opcode == Opcode.LOAD
         immediate = store & command.fill
         m.d.sync += [
-            moves.eq((found.code == Error.NONE) & (store | load)),
-            fault.eq(found),
+            end.fault.eq(found),
+            end.descriptor.eq(command.descriptor),
+            end.moves.eq((found.code == Error.NONE) & (store | load)),
+            end.may_stray.eq(checked.im2col & ((found.code == Error.NONE) | (found.code > Error.START))),
+            # Unless shared memory has gaps that must be left alone: fill at full width, or nothing to store.
+            end.mergeable.eq((checked.gapless | store) & ~checked.im2col),
             job.store.eq(store),
             job.im2col.eq(checked.im2col),
             transfer.tag.eq(command.tag),
@@ -207,8 +236,6 @@ class Setup(wiring.Component):
             transfer.bytes.eq(checked.run_bytes[4]),
             walk.strides[0].eq(measured.stride),
             pixels.last.eq(checked.pixels),
-            # Unless shared memory has gaps that must be left alone: fill at full width, or nothing to store.
-            mergeable.eq((checked.gapless | store) & ~checked.im2col),
         ]
         for d in range(4):
             m.d.sync += pixels.sizes[d].eq(checked.sizes[d + 1])
@@ -242,7 +269,11 @@ class Setup(wiring.Component):
                 for d in range(5):
                     with m.Case(d):
                         with m.If(fold.folded):
-                            m.d.sync += [walk.lasts[d].eq(0), walk.intervals[d].first.eq(0), walk.intervals[d].end.eq(1)]
+                            m.d.sync += [
+                                walk.lasts[d].eq(0),
+                                walk.intervals[d].first.eq(0),
+                                walk.intervals[d].end.eq(1),
+                            ]
                         with m.Else():
                             m.d.sync += [walk.lasts[d].eq(measured.count - 1), walk.intervals[d].eq(part.interval)]
         with m.If(places & measured.again):
@@ -250,11 +281,11 @@ class Setup(wiring.Component):
                 with m.If(measured.number <= k):
                     m.d.sync += pixels.origins[k].eq(origin.sum)
 
-    def _offer(self, m, job, fault, fold, mergeable):
+    def _offer(self, m, job, end, fold):
         """The outputs, and what the two walks have in common."""
         out, merged = self.jobs.p, Signal()
         m.d.comb += [
-            merged.eq(job.walk.outside & mergeable),
+            merged.eq(job.walk.outside & end.mergeable),
             out.eq(job),
             *(last.eq(Mux(merged, 0, kept)) for last, kept in zip(out.walk.lasts, job.walk.lasts, strict=True)),
             out.walk.store.eq(job.store),
@@ -268,8 +299,8 @@ class Setup(wiring.Component):
             out.transfer.data_start.eq(fold.data_start),
             out.transfer.data_end.eq(fold.data_end),
             out.transfer.fill.eq(Cat(job.transfer.fill[:32], job.transfer.fill[:32])),
-            self.finished.p.code.eq(fault.code),
+            self.finished.p.code.eq(end.fault.code),
             self.finished.p.tag.eq(job.transfer.tag),
-            self.finished.p.field.eq(fault.field),
-            self.finished.p.value.eq(fault.value),
+            self.finished.p.field.eq(end.fault.field),
+            self.finished.p.address.eq(Mux(end.fault.code == Error.DESCRIPTOR_READ, end.descriptor, 0)),
         ]

@@ -143,6 +143,6 @@ def test_bus_errors():
         tile(Opcode.LOAD, 0, (0, 3), 1024, signal=1),
     ]
     bench.run(commands, apart=True)
-    assert [(record.code, record.value) for _, record in bench.done[:2]] == [(Error.READ, read), (Error.WRITE, write)]
+    assert [(record.code, record.address) for _, record in bench.done[:2]] == [(Error.READ, read), (Error.WRITE, write)]
     assert bench.done[2][1].code == Error.NONE
     assert len(bench.landed) == 1

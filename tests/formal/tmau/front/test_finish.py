@@ -26,7 +26,7 @@ class FinisherSpec(Elaboratable):
         landed, reports = dut.landed, dut.completions.payload.signal & ~dut.completions.payload.error
         load, store, other = taken = [stream.valid & stream.ready for stream in self.streams]
 
-        ended, expected = Signal(), Signal(ErrorLayout())
+        ended, expected = Signal(), Signal(ErrorLayout(TMAU_PRESETS["unit"]))
         stored, moved = Signal(), Signal.like(dut.done.bytes)
         m.d.sync += [ended.eq(load | store | other), stored.eq(store), moved.eq(0)]
         m.d.sync += expected.eq(dut.finished.payload)
@@ -35,7 +35,7 @@ class FinisherSpec(Elaboratable):
                 m.d.sync += [
                     Value.cast(expected).eq(0),
                     expected.tag.eq(completion.tag),
-                    expected.value.eq(completion.address),
+                    expected.address.eq(completion.address),
                     moved.eq(completion.bytes),
                 ]
                 with m.If(completion.error):

@@ -162,7 +162,7 @@ def test_unknown_operation(opcode):
 
     async def run(ctx):
         (answer,) = await run_commands(ctx, dut, [load(0, opcode=opcode)])
-        assert answer.fault.code == Error.OPCODE and answer.fault.value == opcode
+        assert answer.fault.code == Error.OPCODE
         assert answer.fault.field == COMMAND_FIELD + COMMAND.index("opcode")
 
     simulate(dut, run)
@@ -174,7 +174,7 @@ def test_misaligned_descriptor_is_not_fetched(opcode):
 
     async def run(ctx):
         (answer,) = await run_commands(ctx, dut, [{"opcode": opcode, "descriptor": 96}])
-        assert answer.fault.code == Error.DESCRIPTOR_ALIGNMENT and answer.fault.value == 96
+        assert answer.fault.code == Error.DESCRIPTOR_ALIGNMENT
         assert answer.fault.field == COMMAND_FIELD + FORMATS[opcode].index("descriptor")
 
     simulate(dut, run)
@@ -203,7 +203,7 @@ def test_bus_error_names_the_address():
 
     async def run(ctx):
         (answer,) = await run_commands(ctx, dut, [load(3)])
-        assert (answer.fault.code, answer.fault.value) == (Error.DESCRIPTOR_READ, 192)
+        assert (answer.fault.code, answer.fault.field) == (Error.DESCRIPTOR_READ, 0)
         memory.failing.clear()
         (answer,) = await run_commands(ctx, dut, [load(3)])
         assert answer.fault.code == Error.NONE
@@ -266,7 +266,7 @@ def test_other_commands_pass_whatever_lies_in_the_place_of_a_descriptor(opcode):
     async def run(ctx):
         ctx.set(dut.windows, {"confine_global": 1})
         (answer,) = await run_commands(ctx, dut, [{"opcode": opcode, "descriptor": 99, "tag": 5}])
-        assert answer.command.tag == 5 and not any(answer.fault[name] for name in ("code", "field", "value"))
+        assert answer.command.tag == 5 and not any(answer.fault[name] for name in ("code", "field"))
 
     simulate(dut, run, background=[memory.serve])
     assert memory.fetched == []
@@ -298,7 +298,7 @@ def test_descriptors_lie_in_the_window(opcode, confined):
             if inside or not confined or opcode == Opcode.INVALIDATE:
                 assert answer.fault.code == Error.NONE
             else:
-                assert (answer.fault.code, answer.fault.value) == (Error.WINDOW, address)
+                assert answer.fault.code == Error.WINDOW
                 assert answer.fault.field == COMMAND_FIELD + COMMAND.index("descriptor")
 
     simulate(dut, run, background=[memory.serve])

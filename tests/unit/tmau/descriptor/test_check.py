@@ -105,7 +105,7 @@ def test_words_are_judged_and_derived(preset):
             assert ctx.get(dut.done), "three cycles after the last word"
             fault, refusal = ctx.get(dut.fault), check_word(word)
             if refusal:
-                assert (Error(fault.code), fault.field, fault.value) == refusal, f"{word:#x}"
+                assert (Error(fault.code), fault.field) == refusal[:2], f"{word:#x}"
             else:
                 assert fault.code == Error.NONE, f"{word:#x}"
                 compare(plain(ctx.get(dut.checked)), TensorMap.unpack(word.to_bytes(128, "little")), params)

@@ -34,7 +34,7 @@ def test_every_command_ends_once(mode):
         for tag, write in ((0, 0), (500, 1))
     )
     finished = [
-        {"code": rng.choice([0, Error.RANK]), "tag": 1000 + i, "field": i % 7, "value": rng.getrandbits(64)}
+        {"code": rng.choice([0, Error.RANK]), "tag": 1000 + i, "field": i % 7, "address": rng.getrandbits(32)}
         for i in range(60)
     ]
     signalled = [c for c in completions if c["signal"] and not c["error"]]
@@ -74,7 +74,7 @@ def test_every_command_ends_once(mode):
         error = Error.WRITE if completion["write"] else Error.READ
         assert done.record.code == (error if completion["error"] else Error.NONE)
         if completion["error"]:
-            assert (done.record.field, done.record.value) == (0, completion["address"])
+            assert (done.record.field, done.record.address) == (0, completion["address"])
     for done, record in zip(others, finished, strict=True):
         assert done.record == done.record.shape().const(record)
         assert (done.bytes, done.stored) == (0, 0)
