@@ -1,6 +1,6 @@
 """A command on a tensor, dimension by dimension."""
 
-from amaranth import Array, Module, Mux, Signal, signed
+from amaranth import Array, Cat, Module, Mux, Signal, signed
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -33,6 +33,8 @@ class DimensionPicker(wiring.Component):
 
     def __init__(self, params):
         self.params = params
+        self.number, self.again = Signal(3), Signal()  # of the next dimension
+        self.age, self.picked = Signal(range(_STAY)), Signal()  # steps that the command has been here; all are picked
         super().__init__(
             {
                 "i": In(stream.Signature(LookupLayout(params))),
@@ -45,11 +47,10 @@ class DimensionPicker(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         command, checked = self.i.p.command, self.i.p.checked
-        number, again = Signal(3), Signal()  # of the next dimension
-        age, picked = Signal(range(_STAY)), Signal()  # steps that the command has been here; all are picked
+        number, again, age, picked = self.number, self.again, self.age, self.picked
         needed, outermost = Signal(), Signal(3)
         turn, last, leaves = Signal(), Signal(), Signal()
-        tensor = self._is_one_of(command.opcode, TENSOR_OPCODES)
+        tensor = Cat(command.opcode == member for member in TENSOR_OPCODES).any()
         m.d.comb += [
             needed.eq(tensor & (self.i.p.fault.code == Error.NONE)),
             outermost.eq(checked.rank - 1),
@@ -118,10 +119,3 @@ class DimensionPicker(wiring.Component):
             picked[name] = Array(values)[number]
         with m.If(self.step):
             m.d.sync += [o[name].eq(value) for name, value in picked.items()]
-
-    @staticmethod
-    def _is_one_of(value, members):
-        found = 0
-        for member in members:
-            found |= value == member
-        return found

@@ -83,8 +83,9 @@ class Setup(wiring.Component):
 
     def __init__(self, params):
         self.params = params
-        self.picked = Signal()  # the second stage has a dimension
-        self.measured = Signal()  # the third one
+        self.picker = DimensionPicker(params)
+        self.placing = Signal()  # the third stage has a dimension, which is
+        self.measured = Signal(_MeasuredLayout(params))
         self.offered = Signal()  # there is something at the outputs
         super().__init__(
             {
@@ -99,31 +100,30 @@ class Setup(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.rules = rules = CommandRules(self.params)
-        m.submodules.picker = picker = DimensionPicker(self.params)
+        m.submodules.picker = picker = self.picker
         m.submodules.origin = origin = OriginSum(addr_width=self.params.addr_width)
         m.submodules.fold = fold = Fold(self.params.smem.addr_width + 1)
-        measured = Signal(_MeasuredLayout(self.params))
+        measured = self.measured
         job, end = Signal(JobLayout(self.params)), Signal(_EndLayout(self.params))
         step, places = Signal(), Signal()
 
         # The outputs are free for the first dimension that writes them in the cycle after a command has left: so no
         # ready passes through here.
         m.d.comb += [
-            step.eq(~(self.measured & measured.first & self.offered)),
-            places.eq(step & self.measured),
+            step.eq(~(self.placing & measured.first & self.offered)),
+            places.eq(step & self.placing),
             picker.step.eq(step),
             picker.i.p.eq(self.i.p),
             picker.i.valid.eq(self.i.valid),
             self.i.ready.eq(picker.i.ready),
-            self.picked.eq(picker.valid),
             self.jobs.valid.eq(self.offered & end.moves),
             self.finished.valid.eq(self.offered & ~end.moves),
-            self.busy.eq(self.picked | self.measured | self.offered),
+            self.busy.eq(picker.valid | self.placing | self.offered),
             rules.i.eq(self.i.p),
             rules.windows.eq(self.windows),
         ]
         with m.If(step):
-            m.d.sync += self.measured.eq(self.picked)
+            m.d.sync += self.placing.eq(picker.valid)
         with m.If(places & measured.last):
             m.d.sync += self.offered.eq(1)
         with m.Elif(Mux(end.moves, self.jobs.ready, self.finished.ready)):
@@ -132,9 +132,9 @@ class Setup(wiring.Component):
         stride = self._measure(m, step, picker.o, origin, fold, measured)
         with m.If(places & measured.first):
             self._take(m, rules.fault, measured, job, end)
-        with m.If(step & self.picked & ~picker.o.first & ~picker.o.again):
+        with m.If(step & picker.valid & ~picker.o.first & ~picker.o.again):
             self._keep(m, picker.o, stride, job)
-        self._place(m, places, measured, origin, fold, job)
+        self._place(m, places, measured, origin, fold, job, end)
         with m.If(places & measured.astray & ~measured.first & end.may_stray):
             m.d.sync += [
                 end.moves.eq(0),
@@ -159,7 +159,7 @@ class Setup(wiring.Component):
             origin.position.eq(picked.position),
             origin.stride.eq(picked.stride),
             origin.none.eq(folds & ~picked.again & (picked.position < 0)),
-            origin.start.eq(self.picked & picked.first),
+            origin.start.eq(self.picker.valid & picked.first),
             origin.address.eq(self.i.p.checked.address),
             stride.eq(self._stride(m, picked)),
         ]
@@ -210,16 +210,14 @@ class Setup(wiring.Component):
         """What the job has from the command, which is still at the input; and how dimensions begin."""
         command, checked = self.i.p.command, self.i.p.checked
         walk, pixels, transfer = job.walk, job.pixels, job.transfer
-        opcode = command.opcode
-        store, load = (opcode == Opcode.STORE) | (opcode == Opcode.REDUCE), opcode == Opcode.LOAD
+        opcode, store = command.opcode, self._stores()
         immediate = store & command.fill
         m.d.sync += [
             end.fault.eq(found),
             end.descriptor.eq(command.descriptor),
-            end.moves.eq((found.code == Error.NONE) & (store | load)),
+            end.moves.eq((found.code == Error.NONE) & (store | (opcode == Opcode.LOAD))),
             end.may_stray.eq(checked.im2col & ((found.code == Error.NONE) | (found.code > Error.START))),
-            # Unless shared memory has gaps that must be left alone: fill at full width, or nothing to store.
-            end.mergeable.eq((checked.gapless | store) & ~checked.im2col),
+            end.mergeable.eq(self._mergeable()),
             job.store.eq(store),
             job.im2col.eq(checked.im2col),
             transfer.tag.eq(command.tag),
@@ -241,17 +239,12 @@ class Setup(wiring.Component):
             m.d.sync += pixels.sizes[d].eq(checked.sizes[d + 1])
         for k in range(3):
             m.d.sync += pixels.steps[k].eq(checked.traversals[k + 1])
-        # Dimensions that do not come have one index, and spatial ones one position, 0. W always comes.
-        for d in range(1, 5):
-            m.d.sync += [walk.lasts[d].eq(0), walk.intervals[d].first.eq(0), walk.intervals[d].end.eq(1)]
-        for k in range(1, 3):
-            m.d.sync += [pixels.starts[k].eq(0), pixels.lows[k].eq(0), pixels.turns[k].eq(0)]
 
-    def _place(self, m, places, measured, origin, fold, job):
+    def _place(self, m, places, measured, origin, fold, job, end):
         """Third stage: where the walk starts, which indices are inside, what folds into a run."""
         checked, walk, pixels = self.i.p.checked, job.walk, job.pixels
         m.submodules.interval = part = BoundsInterval()
-        empty, outside = Signal(), Signal()
+        outside = Signal()
         m.d.comb += [
             *(getattr(part, name).eq(measured[name]) for name in ("below", "above", "count", "traversal")),
             *(getattr(fold, name).eq(measured[name]) for name in ("first", "start", "end", "count", "contiguous")),
@@ -259,12 +252,13 @@ class Setup(wiring.Component):
             fold.dimension_bytes.eq(measured.bytes),
             fold.unit_log2.eq(checked.unit_log2),
             fold.gather.eq(checked.gather),
-            empty.eq(part.interval.first >= part.interval.end),
-            # In im2col mode it is the channels that count.
-            outside.eq(Mux(measured.first, empty, walk.outside | (empty & ~job.im2col))),
+            outside.eq(part.empty | (walk.outside & ~measured.first)),
         ]
+        merges = Mux(measured.first, self._mergeable(), end.mergeable)
         with m.If(places & ~measured.again):
-            m.d.sync += [walk.outside.eq(outside), walk.origin.eq(origin.sum)]
+            m.d.sync += walk.origin.eq(origin.sum)
+            with m.If(measured.first | ~job.im2col):  # in im2col mode it is the channels that count
+                m.d.sync += walk.outside.eq(outside)
             with m.Switch(measured.number):
                 for d in range(5):
                     with m.Case(d):
@@ -276,6 +270,14 @@ class Setup(wiring.Component):
                             ]
                         with m.Else():
                             m.d.sync += [walk.lasts[d].eq(measured.count - 1), walk.intervals[d].eq(part.interval)]
+            with m.If(outside & merges):
+                m.d.sync += walk.lasts.eq(0)
+        # Dimensions that do not come have one index, and spatial ones one position, 0. W always comes.
+        with m.If(places & measured.first):
+            for d in range(1, 5):
+                m.d.sync += [walk.lasts[d].eq(0), walk.intervals[d].first.eq(0), walk.intervals[d].end.eq(1)]
+            for k in range(1, 3):
+                m.d.sync += [pixels.starts[k].eq(0), pixels.lows[k].eq(0), pixels.turns[k].eq(0)]
         with m.If(places & measured.again):
             for k in range(1, 4):
                 with m.If(measured.number <= k):
@@ -287,7 +289,6 @@ class Setup(wiring.Component):
         m.d.comb += [
             merged.eq(job.walk.outside & end.mergeable),
             out.eq(job),
-            *(last.eq(Mux(merged, 0, kept)) for last, kept in zip(out.walk.lasts, job.walk.lasts, strict=True)),
             out.walk.store.eq(job.store),
             out.walk.data_bytes.eq(fold.data_bytes),
             out.pixels.store.eq(job.store),
@@ -304,3 +305,12 @@ class Setup(wiring.Component):
             self.finished.p.field.eq(end.fault.field),
             self.finished.p.address.eq(Mux(end.fault.code == Error.DESCRIPTOR_READ, end.descriptor, 0)),
         ]
+
+    def _stores(self):
+        opcode = self.i.p.command.opcode
+        return (opcode == Opcode.STORE) | (opcode == Opcode.REDUCE)
+
+    def _mergeable(self):
+        """Unless shared memory has gaps that must be left alone: fill at full width, or nothing to store."""
+        checked = self.i.p.checked
+        return (checked.gapless | self._stores()) & ~checked.im2col

@@ -68,7 +68,9 @@ class BoundsInterval(wiring.Component):
     count : In(unsigned(9))
         Indices that the command takes.
     interval : Out(IntervalLayout)
-        Both limits at most ``count``.
+        Its limits may be larger than ``count``.
+    empty : Out(1)
+        None of the command's indices is inside.
     """
 
     below: In(unsigned(9))
@@ -76,16 +78,15 @@ class BoundsInterval(wiring.Component):
     traversal: In(unsigned(3))
     count: In(unsigned(9))
     interval: Out(IntervalLayout())
+    empty: Out(1)
 
     def elaborate(self, platform):
         m = Module()
-        for name, distance, limit in (
-            ("first", self.below, self.interval.first),
-            ("end", self.above, self.interval.end),
-        ):
+        first, end = self.interval.first, self.interval.end
+        for name, distance, limit in (("first", self.below, first), ("end", self.above, end)):
             m.submodules[name] = divide = CeilDivider()
-            m.d.comb += [divide.n.eq(distance), divide.t.eq(self.traversal)]
-            m.d.comb += limit.eq(Mux(divide.o < self.count, divide.o, self.count))
+            m.d.comb += [divide.n.eq(distance), divide.t.eq(self.traversal), limit.eq(divide.o)]
+        m.d.comb += self.empty.eq((first >= end) | (first >= self.count))
         return m
 
 
