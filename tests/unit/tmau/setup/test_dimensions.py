@@ -117,7 +117,7 @@ def test_one_dimension_a_cycle_and_three_cycles_at_least():
         assert cycles == [1 + n for n in range(count)] + [1 + stays + n for n in range(count)], "latency 1"
 
 
-@pytest.mark.parametrize("change", ({"opcode": Opcode.INVALIDATE}, {"code": Error.WINDOW}))
+@pytest.mark.parametrize("change", [{"opcode": Opcode.INVALIDATE}, {"code": Error.WINDOW}])
 def test_command_without_a_tensor_has_one_dimension(change):
     rng = random.Random(SEED)
     item = lookup(random_start(rng, first=0, end=1 << 20, most_bytes=4096, stores=False))

@@ -10,8 +10,8 @@ from tilewright.sim.pysim.simulate import elaborated, simulate
 SEED = 20261121
 
 
-@pytest.mark.parametrize("stall", (0.0, 0.4))
-@pytest.mark.parametrize("addr_width", (16, 32, 48, 64))
+@pytest.mark.parametrize("stall", [0.0, 0.4])
+@pytest.mark.parametrize("addr_width", [16, 32, 48, 64])
 def test_sum_of_products(addr_width, stall):
     dut = elaborated(OriginSum, addr_width=addr_width)
     rng = random.Random(SEED)
@@ -21,7 +21,9 @@ def test_sum_of_products(addr_width, stall):
         for index in range(400):
             start = index == 0 or rng.random() < 0.2
             position = rng.choice([rng.randint(-(1 << 33), (1 << 33) - 1), rng.randint(-300, 300), -(1 << 33)])
-            stride = rng.choice([rng.getrandbits(min(40, addr_width)), rng.getrandbits(10), (1 << min(40, addr_width)) - 1])
+            stride = rng.choice(
+                [rng.getrandbits(min(40, addr_width)), rng.getrandbits(10), (1 << min(40, addr_width)) - 1]
+            )
             none, address = rng.random() < 0.2, rng.getrandbits(addr_width)
             for name, value in (("position", position), ("stride", stride), ("none", none), ("start", start),
                                 ("address", address)):  # fmt: skip
