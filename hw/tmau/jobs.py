@@ -5,7 +5,11 @@ from amaranth.lib import data
 
 from .layouts import TransferLayout
 
-__all__ = ["IntervalLayout", "JobLayout", "PixelWalkLayout", "WalkLayout", "block_job"]
+__all__ = ["BlockJobLayout", "IntervalLayout", "JobLayout", "PixelWalkLayout", "WalkLayout", "as_job"]
+
+#: Members of a transfer that a block has. It has no gaps, no swizzle and no rounding.
+_BLOCK = ("tag", "quiet", "signal", "barrier", "smem", "fill", "immediate", "loop", "stage", "reduction", "element",
+          "bytes")  # fmt: skip
 
 
 class IntervalLayout(data.StructLayout):
@@ -75,8 +79,6 @@ class JobLayout(data.StructLayout):
             {
                 "transfer": TransferLayout(params),
                 "store": unsigned(1),  # for the store path, otherwise for the load path
-                # Of a copy within one memory, which Exchange cuts in pieces: address to copy to.
-                "target": unsigned(max(params.addr_width, params.smem.addr_width)),
                 "im2col": unsigned(1),  # walked by ``pixels``, otherwise by ``walk``
                 "walk": WalkLayout(params),
                 "pixels": PixelWalkLayout(params),
@@ -84,35 +86,40 @@ class JobLayout(data.StructLayout):
         )
 
 
-def block_job(job, *, store, address, smem, size, loop=0, stage=0, target=0):
-    """Assignments that make ``job`` (a view, otherwise zero) a contiguous copy of ``size`` bytes.
+class BlockJobLayout(data.StructLayout):
+    """One transfer of adjoining bytes. Its walk is one run that is inside."""
+
+    def __init__(self, params):
+        transfer = TransferLayout(params)
+        super().__init__(
+            {
+                **{name: transfer[name].shape for name in _BLOCK},
+                "store": unsigned(1),  # for the store path, otherwise for the load path
+                "address": unsigned(params.addr_width),  # in global memory; zero with ``loop``
+                "size": unsigned(params.smem.addr_width + 1),  # bytes, at least 1
+                # Of a copy within one memory, which Exchange cuts in pieces: address to copy to.
+                "target": unsigned(max(params.addr_width, params.smem.addr_width)),
+            }
+        )
+
+
+def as_job(job, block):
+    """Assignments that make ``job``, a view of JobLayout that is otherwise zero, what ``block`` says.
 
     Parameters
     ----------
-    store : Value
-        Made by the store path.
-    address : Value
-        In global memory; zero for ``loop``.
-    smem : Value
-        In shared memory; zero for ``stage``.
-    size : Value
-        Bytes, at least 1.
-    loop, stage : Value
-        A copy within shared or global memory: ``smem`` or ``address`` is where it comes from.
-    target : Value
-        And where it goes to.
+    job : View of JobLayout
+    block : View of BlockJobLayout
     """
     walk, transfer = job.walk, job.transfer
     return [
-        job.store.eq(store),
-        job.target.eq(target),
-        walk.store.eq(store),
-        walk.origin.eq(address),
-        walk.data_bytes.eq(size),
+        job.store.eq(block.store),
+        walk.store.eq(block.store),
+        walk.loop.eq(block.loop & ~block.store),
+        walk.origin.eq(block.address),
+        walk.data_bytes.eq(block.size),
         *(interval.end.eq(1) for interval in walk.intervals),
-        transfer.smem.eq(smem),
-        transfer.run_bytes.eq(size),
-        transfer.data_end.eq(size),
-        transfer.loop.eq(loop),
-        transfer.stage.eq(stage),
+        *(transfer[name].eq(block[name]) for name in _BLOCK),
+        transfer.run_bytes.eq(block.size),
+        transfer.data_end.eq(block.size),
     ]

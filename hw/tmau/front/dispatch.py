@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...lib.pick import pick
-from ..jobs import JobLayout
+from ..jobs import BlockJobLayout, JobLayout, as_job
 from ..layouts import ErrorLayout
 from ..signatures import IssueSignature
 
@@ -20,7 +20,9 @@ class Dispatch(wiring.Component):
 
     Members
     -------
-    jobs : In(array of 2 stream of JobLayout)
+    jobs : In(stream of JobLayout)
+    blocks : In(stream of BlockJobLayout)
+        At most one of the two is valid.
     refused : In(array of 3 stream of ErrorLayout)
         Of three blocks, of which one at a time has something to offer.
     o : Out(IssueSignature)
@@ -37,7 +39,8 @@ class Dispatch(wiring.Component):
         self.walk_sent = Signal()
         super().__init__(
             {
-                "jobs": In(stream.Signature(JobLayout(params))).array(2),
+                "jobs": In(stream.Signature(JobLayout(params))),
+                "blocks": In(stream.Signature(BlockJobLayout(params))),
                 "refused": In(stream.Signature(ErrorLayout(params))).array(3),
                 "o": Out(IssueSignature(params)),
                 "store_stb": Out(1),
@@ -49,7 +52,15 @@ class Dispatch(wiring.Component):
         m = Module()
         pick(m, self.refused, self.o.finished.p, self.o.finished.valid, self.o.finished.ready)
         job, valid, ready = Signal(JobLayout(self.params)), Signal(), Signal()
-        pick(m, self.jobs, job, valid, ready)
+        m.d.comb += [
+            self.jobs.ready.eq(ready),
+            self.blocks.ready.eq(ready),
+            valid.eq(self.jobs.valid | self.blocks.valid),
+        ]
+        with m.If(self.blocks.valid):
+            m.d.comb += as_job(job, self.blocks.p)
+        with m.Else():
+            m.d.comb += job.eq(self.jobs.p)
 
         transfer_sent, walk_sent = self.transfer_sent, self.walk_sent
         transfer_taken, walk_taken = Signal(), Signal()

@@ -8,8 +8,7 @@ from tilewright.golden.spec import LINE_BYTES, Reduction
 
 from ...lib.pick import pick
 from ...lib.stream import Queue
-from ..jobs import JobLayout, block_job
-from ..layouts import TransferLayout
+from ..jobs import BlockJobLayout
 from ..signatures import QueueStateSignature
 
 __all__ = ["Exchange"]
@@ -25,13 +24,10 @@ class _PendingLayout(data.StructLayout):
     """A piece whose second job has not left."""
 
     def __init__(self, params):
-        transfer = TransferLayout(params)
+        job = BlockJobLayout(params)
         super().__init__(
             {
-                **{name: transfer[name].shape for name in _KEPT},
-                "quiet": unsigned(1),
-                "target": unsigned(max(params.addr_width, params.smem.addr_width)),
-                "size": transfer["run_bytes"].shape,
+                **{name: job[name].shape for name in (*_KEPT, "quiet", "target", "size")},
                 "reach": range(params.loop_words),  # bus words or lines of the piece, minus one
             }
         )
@@ -51,9 +47,9 @@ class Exchange(wiring.Component):
 
     Members
     -------
-    i : In(array of 2 stream of JobLayout)
+    i : In(array of 2 stream of BlockJobLayout)
         At most one of them is valid. A copy within one memory comes as its first job, of any size, with ``target``.
-    o : Out(stream of JobLayout)
+    o : Out(stream of BlockJobLayout)
     loop : In(QueueStateSignature(params.loop_words))
         Bus words from the store path to the load path.
     stage : In(QueueStateSignature(params.stage_lines))
@@ -67,8 +63,8 @@ class Exchange(wiring.Component):
         self.pending = Queue(_PendingLayout(params), _PENDING)
         super().__init__(
             {
-                "i": In(stream.Signature(JobLayout(params))).array(2),
-                "o": Out(stream.Signature(JobLayout(params))),
+                "i": In(stream.Signature(BlockJobLayout(params))).array(2),
+                "o": Out(stream.Signature(BlockJobLayout(params))),
                 "loop": In(QueueStateSignature(params.loop_words)),
                 "stage": In(QueueStateSignature(params.stage_lines)),
                 "busy": Out(1),
@@ -78,9 +74,9 @@ class Exchange(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.pending = pending = self.pending
-        job, valid, taken = Signal(JobLayout(self.params)), Signal(), Signal()
+        job, valid, taken = Signal(BlockJobLayout(self.params)), Signal(), Signal()
         pick(m, self.i, job, valid, taken)
-        copies = valid & (job.transfer.loop | job.transfer.stage)
+        copies = valid & (job.loop | job.stage)
 
         # A job that waits at the output stays, whatever could leave by now.
         seconds, waits, waiting_second = Signal(), Signal(), Signal()
@@ -131,38 +127,36 @@ class Exchange(wiring.Component):
         """The next piece of the copy at the input, to the output and to the pending ones; whether it is the last."""
         piece_bytes, bus_log2 = self.params.exchange_bytes, self.params.bus_log2
         piece_log2 = piece_bytes.bit_length() - 1
-        transfer, new, o = job.transfer, self.pending.i.p, self.o.p
-        reach = Signal.like(transfer.run_bytes)  # bytes of the copy, minus one
+        new, o = self.pending.i.p, self.o.p
+        reach = Signal.like(job.size)  # bytes of the copy, minus one
         index = Signal(len(reach) - piece_log2)
         last = Signal()
         ends = Signal(piece_log2)  # bytes of the piece, minus one
         offset = index << piece_log2
         m.d.comb += [
-            reach.eq(transfer.run_bytes - 1),
+            reach.eq(job.size - 1),
             last.eq(reach[piece_log2:] == index),
             ends.eq(Mux(last, reach[:piece_log2], piece_bytes - 1)),
-            *(new[name].eq(transfer[name]) for name in _KEPT),
-            new.quiet.eq(transfer.quiet | ~last),
+            *(new[name].eq(job[name]) for name in _KEPT),
+            new.quiet.eq(job.quiet | ~last),
             new.target.eq(job.target + offset),
             new.size.eq(ends + 1),
-            new.reach.eq(Mux(transfer.loop, ends >> bus_log2, ends >> LINE_BYTES.bit_length() - 1)),
+            new.reach.eq(Mux(job.loop, ends >> bus_log2, ends >> LINE_BYTES.bit_length() - 1)),
             o.eq(job),
         ]
         with m.If(leaves):
             m.d.sync += index.eq(Mux(last, 0, index + 1))
-        with m.If(transfer.loop | transfer.stage):
+        with m.If(job.loop | job.stage):
             m.d.comb += [
-                o.walk.data_bytes.eq(new.size),
-                o.transfer.run_bytes.eq(new.size),
-                o.transfer.data_end.eq(new.size),
-                o.transfer.quiet.eq(1),
-                o.transfer.signal.eq(0),
-                o.transfer.reduction.eq(Reduction.NONE),
+                o.size.eq(new.size),
+                o.quiet.eq(1),
+                o.signal.eq(0),
+                o.reduction.eq(Reduction.NONE),
             ]
-        with m.If(transfer.loop):
-            m.d.comb += o.transfer.smem.eq(transfer.smem + offset)
-        with m.If(transfer.stage):
-            m.d.comb += o.walk.origin.eq(job.walk.origin + offset)
+        with m.If(job.loop):
+            m.d.comb += o.smem.eq(job.smem + offset)
+        with m.If(job.stage):
+            m.d.comb += o.address.eq(job.address + offset)
         return last
 
     def _second(self, m):
@@ -170,13 +164,8 @@ class Exchange(wiring.Component):
         old, o = self.pending.o.p, self.o.p
         m.d.comb += [
             o.eq(0),
-            *block_job(
-                o,
-                store=old.stage,
-                address=Mux(old.stage, old.target, 0),
-                smem=Mux(old.loop, old.target, 0),
-                size=old.size,
-            ),
-            *(o.transfer[name].eq(old[name]) for name in (*_KEPT, "quiet")),
-            o.walk.loop.eq(old.loop),
+            *(o[name].eq(old[name]) for name in (*_KEPT, "quiet", "size")),
+            o.store.eq(old.stage),
+            o.address.eq(Mux(old.stage, old.target, 0)),
+            o.smem.eq(Mux(old.loop, old.target, 0)),
         ]

@@ -64,7 +64,7 @@ class Setup(wiring.Component):
     are worked out; sums, intervals and runs come of them. The job grows in the registers at the output. Latency: 2 and
     the number of dimensions, of which im2col mode takes the spatial ones twice (``DimensionPicker``); 3 for a command
     that needs none. A command stays at ``i`` for three cycles at least. The next one follows without a gap, as long as
-    the output is free when its first dimension comes to the third stage.
+    a command leaves the output when the first dimension of the next one comes to the third stage.
 
     A load, store or reduction without fault leaves as a job, every other command ends here. Addresses are computed
     modulo 2^addr_width. ``i.ready`` comes from registers, but for what ``i`` holds.
@@ -105,14 +105,17 @@ class Setup(wiring.Component):
         m.submodules.fold = fold = Fold(self.params.smem.addr_width + 1)
         measured = self.measured
         job, end = Signal(JobLayout(self.params)), Signal(_EndLayout(self.params))
-        step, places = Signal(), Signal()
+        free, step, places = Signal(), Signal(), Signal()
 
-        # The outputs are free for the first dimension that writes them in the cycle after a command has left: so no
-        # ready passes through here.
+        # What is at the outputs may leave as the first dimension of the next command comes. That command is not
+        # accepted in the same cycle, so that no ready passes through here.
+        leaves = Mux(end.moves, self.jobs.ready, self.finished.ready)
         m.d.comb += [
-            step.eq(~(self.placing & measured.first & self.offered)),
+            free.eq(~(self.placing & measured.first & self.offered)),
+            step.eq(free | leaves),
             places.eq(step & self.placing),
             picker.step.eq(step),
+            picker.free.eq(free),
             picker.i.p.eq(self.i.p),
             picker.i.valid.eq(self.i.valid),
             self.i.ready.eq(picker.i.ready),
@@ -126,7 +129,7 @@ class Setup(wiring.Component):
             m.d.sync += self.placing.eq(picker.valid)
         with m.If(places & measured.last):
             m.d.sync += self.offered.eq(1)
-        with m.Elif(Mux(end.moves, self.jobs.ready, self.finished.ready)):
+        with m.Elif(leaves):
             m.d.sync += self.offered.eq(0)
 
         stride = self._measure(m, step, picker.o, origin, fold, measured)
@@ -134,7 +137,7 @@ class Setup(wiring.Component):
             self._take(m, rules.fault, measured, job, end)
         with m.If(step & picker.valid & ~picker.o.first & ~picker.o.again):
             self._keep(m, picker.o, stride, job)
-        self._place(m, places, measured, origin, fold, job, end)
+        self._place(m, places, measured, origin, fold, job)
         with m.If(places & measured.astray & ~measured.first & end.may_stray):
             m.d.sync += [
                 end.moves.eq(0),
@@ -210,14 +213,16 @@ class Setup(wiring.Component):
         """What the job has from the command, which is still at the input; and how dimensions begin."""
         command, checked = self.i.p.command, self.i.p.checked
         walk, pixels, transfer = job.walk, job.pixels, job.transfer
-        opcode, store = command.opcode, self._stores()
+        opcode = command.opcode
+        store = (opcode == Opcode.STORE) | (opcode == Opcode.REDUCE)
         immediate = store & command.fill
         m.d.sync += [
             end.fault.eq(found),
             end.descriptor.eq(command.descriptor),
             end.moves.eq((found.code == Error.NONE) & (store | (opcode == Opcode.LOAD))),
             end.may_stray.eq(checked.im2col & ((found.code == Error.NONE) | (found.code > Error.START))),
-            end.mergeable.eq(self._mergeable()),
+            # Unless shared memory has gaps that must be left alone: fill at full width, or nothing to store.
+            end.mergeable.eq((checked.gapless | store) & ~checked.im2col),
             job.store.eq(store),
             job.im2col.eq(checked.im2col),
             transfer.tag.eq(command.tag),
@@ -240,7 +245,7 @@ class Setup(wiring.Component):
         for k in range(3):
             m.d.sync += pixels.steps[k].eq(checked.traversals[k + 1])
 
-    def _place(self, m, places, measured, origin, fold, job, end):
+    def _place(self, m, places, measured, origin, fold, job):
         """Third stage: where the walk starts, which indices are inside, what folds into a run."""
         checked, walk, pixels = self.i.p.checked, job.walk, job.pixels
         m.submodules.interval = part = BoundsInterval()
@@ -254,7 +259,6 @@ class Setup(wiring.Component):
             fold.gather.eq(checked.gather),
             outside.eq(part.empty | (walk.outside & ~measured.first)),
         ]
-        merges = Mux(measured.first, self._mergeable(), end.mergeable)
         with m.If(places & ~measured.again):
             m.d.sync += walk.origin.eq(origin.sum)
             with m.If(measured.first | ~job.im2col):  # in im2col mode it is the channels that count
@@ -270,8 +274,6 @@ class Setup(wiring.Component):
                             ]
                         with m.Else():
                             m.d.sync += [walk.lasts[d].eq(measured.count - 1), walk.intervals[d].eq(part.interval)]
-            with m.If(outside & merges):
-                m.d.sync += walk.lasts.eq(0)
         # Dimensions that do not come have one index, and spatial ones one position, 0. W always comes.
         with m.If(places & measured.first):
             for d in range(1, 5):
@@ -289,6 +291,7 @@ class Setup(wiring.Component):
         m.d.comb += [
             merged.eq(job.walk.outside & end.mergeable),
             out.eq(job),
+            *(last.eq(Mux(merged, 0, kept)) for last, kept in zip(out.walk.lasts, job.walk.lasts, strict=True)),
             out.walk.store.eq(job.store),
             out.walk.data_bytes.eq(fold.data_bytes),
             out.pixels.store.eq(job.store),
@@ -305,12 +308,3 @@ class Setup(wiring.Component):
             self.finished.p.field.eq(end.fault.field),
             self.finished.p.address.eq(Mux(end.fault.code == Error.DESCRIPTOR_READ, end.descriptor, 0)),
         ]
-
-    def _stores(self):
-        opcode = self.i.p.command.opcode
-        return (opcode == Opcode.STORE) | (opcode == Opcode.REDUCE)
-
-    def _mergeable(self):
-        """Unless shared memory has gaps that must be left alone: fill at full width, or nothing to store."""
-        checked = self.i.p.checked
-        return (checked.gapless | self._stores()) & ~checked.im2col
