@@ -1,6 +1,6 @@
 """Copies within one memory: cut into pieces that pass from one path to the other through a queue."""
 
-from amaranth import Module, Mux, Signal, unsigned
+from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
