@@ -19,16 +19,13 @@ class DimensionPicker(wiring.Component):
 
     In tile mode a command has as many as its rank. In im2col mode those of the rank come, and then the spatial ones
     again. A command that needs none of its dimensions has one. The command stays at the input until its last dimension
-    is picked, and three steps at least, so that nothing else of it has to be kept until two steps behind its first. It
-    is accepted when ``free`` is set as well.
+    is picked, and three steps at least, so that nothing else of it has to be kept until two steps behind its first.
 
     Members
     -------
     i : In(stream of LookupLayout)
     step : In(1)
         Everything moves on.
-    free : In(1)
-        ``i`` may be ready. Implies ``step``.
     valid : Out(1)
         There is a dimension at ``o``, registered.
     o : Out(DimensionLayout)
@@ -42,7 +39,6 @@ class DimensionPicker(wiring.Component):
             {
                 "i": In(stream.Signature(LookupLayout(params))),
                 "step": In(1),
-                "free": In(1),
                 "valid": Out(1),
                 "o": Out(DimensionLayout(params)),
             }
@@ -61,7 +57,7 @@ class DimensionPicker(wiring.Component):
             # In im2col mode N is 4, and the outermost spatial dimension is rank - 2.
             turn.eq(checked.im2col & (number == checked.rank - 2)),
             last.eq(~needed | Mux(checked.im2col, again & turn, number == outermost)),
-            leaves.eq(self.free & (last | picked) & (age == _STAY - 1)),
+            leaves.eq(self.step & (last | picked) & (age == _STAY - 1)),
             self.i.ready.eq(leaves),
         ]
         with m.If(self.step):

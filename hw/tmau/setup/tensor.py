@@ -67,7 +67,7 @@ class Setup(wiring.Component):
     a command leaves the output when the first dimension of the next one comes to the third stage.
 
     A load, store or reduction without fault leaves as a job, every other command ends here. Addresses are computed
-    modulo 2^addr_width. ``i.ready`` comes from registers, but for what ``i`` holds.
+    modulo 2^addr_width.
 
     Members
     -------
@@ -105,17 +105,14 @@ class Setup(wiring.Component):
         m.submodules.fold = fold = Fold(self.params.smem.addr_width + 1)
         measured = self.measured
         job, end = Signal(JobLayout(self.params)), Signal(_EndLayout(self.params))
-        free, step, places = Signal(), Signal(), Signal()
+        step, places = Signal(), Signal()
 
-        # What is at the outputs may leave as the first dimension of the next command comes. That command is not
-        # accepted in the same cycle, so that no ready passes through here.
+        # What is at the outputs may leave as the first dimension of the next command comes.
         leaves = Mux(end.moves, self.jobs.ready, self.finished.ready)
         m.d.comb += [
-            free.eq(~(self.placing & measured.first & self.offered)),
-            step.eq(free | leaves),
+            step.eq(~(self.placing & measured.first & self.offered) | leaves),
             places.eq(step & self.placing),
             picker.step.eq(step),
-            picker.free.eq(free),
             picker.i.p.eq(self.i.p),
             picker.i.valid.eq(self.i.valid),
             self.i.ready.eq(picker.i.ready),

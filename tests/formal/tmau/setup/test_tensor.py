@@ -37,10 +37,9 @@ class SetupSpec(Elaboratable):
         m.d.sync += kept.eq(dut.i.p)
 
         places = [(Signal(), Signal(), Signal()) for _ in range(2)]  # whether there is a dimension, first, last
-        offered, free, step, ends = Signal(), Signal(), Signal(), Signal()
+        offered, step, ends = Signal(), Signal(), Signal()
         m.d.comb += [
-            free.eq(~(places[1][0] & places[1][1] & offered)),
-            step.eq(free | leaves),
+            step.eq(~(places[1][0] & places[1][1] & offered) | leaves),
             ends.eq(slot >= Mux(count > 3, count, 3) - 1),
         ]
         with m.If(step):
@@ -48,14 +47,14 @@ class SetupSpec(Elaboratable):
             for before, place in zip((arriving, places[0]), places, strict=True):
                 m.d.sync += [flag.eq(new) for flag, new in zip(place, before, strict=True)]
         with m.If(step & dut.i.valid):
-            m.d.sync += slot.eq(Mux(ends & free, 0, slot + 1))
+            m.d.sync += slot.eq(Mux(ends, 0, slot + 1))
         with m.If(step & places[1][0] & places[1][2]):
             m.d.sync += offered.eq(1)
         with m.Elif(leaves):
             m.d.sync += offered.eq(0)
 
         m.d.comb += [
-            Assert(dut.i.ready == (free & ends)),
+            Assert(dut.i.ready == (step & ends)),
             Assert(dut.busy == (places[0][0] | places[1][0] | offered)),
             Assert((jobs.valid | finished.valid) == offered),
             Assert(~(jobs.valid & finished.valid)),
@@ -80,7 +79,7 @@ class SetupSpec(Elaboratable):
         m.d.comb += [
             Assert(picker.age == Mux(slot < 2, slot, 2)),
             Assert(picker.picked == (slot >= count)),
-            Assert((slot <= count) | (slot <= 3)),
+            Assert((slot < count) | (slot < 3)),
             Assert((slot >= count) | (picker.number == number)),
             Assert((slot >= count) | (picker.again == (checked.im2col & (slot != 0) & (slot > spatial + 1)))),
             Assert(picker.valid == places[0][0]),

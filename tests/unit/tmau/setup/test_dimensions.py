@@ -67,14 +67,12 @@ async def watch(ctx, dut, count, stall, seen, cycles):
     while len(seen) < count:
         step = rng.random() >= stall
         ctx.set(dut.step, step)
-        ctx.set(dut.free, step and rng.random() >= stall)
         *_, valid, dimension = await ctx.tick().sample(dut.valid, dut.o)
         if valid and step:
             seen.append(dimension)
             cycles.append(cycle)
         cycle += 1
     ctx.set(dut.step, 1)
-    ctx.set(dut.free, 1)
 
 
 def run(items, count, mode="none"):
