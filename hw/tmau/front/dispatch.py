@@ -15,8 +15,10 @@ __all__ = ["Dispatch"]
 class Dispatch(wiring.Component):
     """Splits every job into its transfer, for one of the paths, and its walk, for one of the walkers.
 
-    Combinational, one job a cycle. Both parts leave independently, but the walk no earlier than the transfer. As runs
-    of both walkers meet in one stream, a walk waits while the other walker is walking.
+    Both parts are offered at once and leave independently, but the walk no earlier than the transfer. As runs of both
+    walkers meet in one stream, a walk waits while the other walker is walking. The job is accepted in the cycle after
+    its last part has left: one job every second cycle, and ``ready`` depends on registers only, so that no path from
+    the walkers and the paths goes through here to the setups.
 
     Members
     -------
@@ -78,7 +80,7 @@ class Dispatch(wiring.Component):
             tiles.valid.eq(walkable & ~job.im2col & ~self.o.pixel_busy),
             pixels.valid.eq(walkable & job.im2col & ~self.o.tile_busy),
             walk_taken.eq((tiles.valid & tiles.ready) | (pixels.valid & pixels.ready)),
-            ready.eq((transfer_sent | transfer_taken) & (walk_sent | walk_taken)),
+            ready.eq(transfer_sent & walk_sent),
             self.store_stb.eq(stores.valid & stores.ready),
         ]
         with m.If(valid):

@@ -36,14 +36,15 @@ class _PendingLayout(data.StructLayout):
 class Exchange(wiring.Component):
     """Passes jobs on; those with ``loop`` or ``stage`` leave as pieces of ``exchange_bytes``, two jobs for each.
 
-    The *first* job of a piece fills the queue between the paths, and leaves only when the queue has space for all of
-    it. The *second* one empties it, and leaves only when all of it is there. So neither path ever waits for the other
-    in the middle of a job, and data that come from the bus are always taken: a reduction, whose old words share the
-    read channel with them, cannot be kept waiting by a copy that waits for the reduction. First jobs run ahead of
+    The *first* job of a piece fills the queue between the paths, and leaves only when the queue has space for a whole
+    piece. The *second* one empties it, and leaves only when all of it is there. So neither path ever waits for the
+    other in the middle of a job, and data that come from the bus are always taken: a reduction, whose old words share
+    the read channel with them, cannot be kept waiting by a copy that waits for the reduction. First jobs run ahead of
     second ones, also from copy to copy, while second ones that can leave go first.
 
-    Ordinary jobs pass combinationally, when no piece is pending. All jobs of a copy but the last are quiet, and only
-    its second jobs reduce.
+    Ordinary jobs pass combinationally, when no piece is pending; a first job is offered two cycles after the one before
+    has left, at the earliest, a second one in the cycle after its data are there. All jobs of a copy but the last are
+    quiet, and only its second jobs reduce.
 
     Members
     -------
@@ -81,10 +82,15 @@ class Exchange(wiring.Component):
         # A job that waits at the output stays, whatever could leave by now.
         seconds, waits, waiting_second = Signal(), Signal(), Signal()
         filled, emptied = Signal(), Signal()  # a first, a second job leaves
+        # Found out a cycle ahead. Only a job that leaves makes them untrue, and then they are found out again.
+        may_fill, may_empty = Signal(), Signal()
         has_space, has_come = self._levels(m, filled, emptied)
-        may_fill = copies & pending.i.ready & has_space
+        m.d.sync += [
+            may_fill.eq(copies & pending.i.ready & has_space & ~filled),
+            may_empty.eq(pending.o.valid & has_come & ~emptied),
+        ]
         m.d.comb += [
-            seconds.eq(Mux(waits, waiting_second, pending.o.valid & has_come)),
+            seconds.eq(Mux(waits, waiting_second, may_empty)),
             self.busy.eq(pending.o.valid),
             emptied.eq(seconds & self.o.ready),
             filled.eq(~seconds & may_fill & self.o.ready),
@@ -104,7 +110,7 @@ class Exchange(wiring.Component):
         return m
 
     def _levels(self, m, filled, emptied):
-        """Whether the queue has space for the piece of the next first job, and holds that of the next second one."""
+        """Whether the queue, in which two pieces fit, has space for one, and holds that of the next second job."""
         new, old = self.pending.i.p, self.pending.o.p
         has_space, has_come = Signal(), Signal()
         for name, queue, depth in (
@@ -114,7 +120,7 @@ class Exchange(wiring.Component):
             reserved = Signal(range(depth + 1), name=f"{name}_reserved")  # of first jobs that left, and not taken yet
             leaving = Signal(range(depth + 1), name=f"{name}_leaving")  # of those, whose second jobs left as well
             with m.If(new[name]):
-                m.d.comb += has_space.eq(reserved + new.reach < depth)
+                m.d.comb += has_space.eq(reserved <= depth // 2)
             with m.If(old[name]):
                 m.d.comb += has_come.eq(queue.level > leaving + old.reach)
             m.d.sync += [
@@ -135,7 +141,6 @@ class Exchange(wiring.Component):
         offset = index << piece_log2
         m.d.comb += [
             reach.eq(job.size - 1),
-            last.eq(reach[piece_log2:] == index),
             ends.eq(Mux(last, reach[:piece_log2], piece_bytes - 1)),
             *(new[name].eq(job[name]) for name in _KEPT),
             new.quiet.eq(job.quiet | ~last),
@@ -144,6 +149,7 @@ class Exchange(wiring.Component):
             new.reach.eq(Mux(job.loop, ends >> bus_log2, ends >> LINE_BYTES.bit_length() - 1)),
             o.eq(job),
         ]
+        m.d.sync += last.eq(reach[piece_log2:] == index)  # in time for ``may_fill``
         with m.If(leaves):
             m.d.sync += index.eq(Mux(last, 0, index + 1))
         with m.If(job.loop | job.stage):

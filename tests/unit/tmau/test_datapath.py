@@ -122,14 +122,16 @@ def test_latencies_of_a_single_load():
     data = [cycle for cycle, burst_id, _, _ in bench.memory.requests if burst_id == 0]
     fetch = [cycle for cycle, burst_id, _, _ in bench.memory.requests if burst_id == 1]
     miss, hit = bench.accepted
-    assert fetch == [miss + 3, miss + 4], "a miss asks for the descriptor three cycles later, in bursts of max_burst"
+    assert fetch == [miss + 4, miss + 5], "a miss asks for the descriptor four cycles later, in bursts of max_burst"
     round_trip = 10 + 8 - 1  # latency, and the beats of a descriptor on a 16-byte bus
-    assert min(cycle for cycle in data if cycle > hit) - hit == 9, "a hit asks for data nine cycles after the command"
-    assert data[0] - miss == 6 + round_trip + 4
+    assert data[0] - miss == 11 + round_trip + 21
+    assert min(cycle for cycle in data if cycle > hit) - hit == 11, (
+        "a hit asks for data eleven cycles after the command"
+    )
     last_line = bench.shared.writes[-1][0]
     assert last_line - bench.memory.last_beat == 3, "the last line is written three cycles after the last beat"
-    assert bench.landed[-1][0] == last_line
-    assert bench.done[-1][0] - last_line == 1
+    assert bench.landed[-1][0] - last_line == 1
+    assert bench.done[-1][0] - last_line == 2
 
 
 def test_bus_errors():

@@ -60,7 +60,7 @@ class DispatchSpec(Elaboratable):
             Assert(offered | ~moved),
             Assert(~(tile_busy & pixel_busy)),
             Assert(~(tile | pixel | load | store) | offered),
-            Assert(accepted == (offered & (moved | load | store) & (walked | tile | pixel))),
+            Assert(accepted == (offered & moved & walked)),
             Assert(~((load | store) & moved) & ~((tile | pixel) & walked)),
             Assert(~(load & store) & ~(tile & pixel)),
             Assert(~(tile | pixel) | moved | load | store),

@@ -8,7 +8,7 @@ import pytest
 from tilewright.hw.tmau.front.dispatch import Dispatch
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, send, watch_stream
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
 
@@ -117,16 +117,20 @@ def test_every_part_arrives_once(mode):
     assert all(walks[number] >= cycle for _, number, cycle in log), "a walk before its transfer"
 
 
-def test_one_job_a_cycle_without_latency():
+def test_parts_leave_at_once_and_a_job_every_second_cycle():
     dut = elaborated(Dispatch, TMAU_PRESETS["unit"])
 
     async def run(ctx):
-        for port in (dut.o.walks, dut.o.load_transfers, dut.o.store_transfers):
+        for port in (dut.o.load_transfers, dut.o.store_transfers):
             ctx.set(port.ready, 1)
         cycles = await send(ctx, dut.jobs, [job(n, store=n % 2) for n in range(8)])
-        assert cycles == list(range(8))
+        assert cycles == list(range(1, 16, 2))
 
-    simulate(dut, run)
+    async def walks(ctx):
+        _, cycles = await receive(ctx, dut.o.walks, 8)
+        assert cycles == list(range(0, 16, 2))
+
+    simulate(dut, run, walks)
 
 
 def test_moving_counts_what_is_not_quiet():
@@ -142,8 +146,13 @@ def test_moving_counts_what_is_not_quiet():
         await ctx.tick()
         ctx.set(dut.o.store_completed, 0)
         assert ctx.get(dut.moving) == 1
-        await send(ctx, dut.jobs, [job(5)])
+        ctx.set(dut.jobs.payload, job(5))
+        ctx.set(dut.jobs.valid, 1)
+        await ctx.tick()
+        ctx.set(dut.o.load_completed, 0)
         assert ctx.get(dut.moving) == 1, "one comes while another ends"
+        await ctx.tick()
+        assert ctx.get(dut.moving) == 1, "it is counted once"
 
     simulate(dut, run)
 
