@@ -26,7 +26,7 @@ class BoundsSpec(Elaboratable):
         inside = (coordinate >= 0) & (coordinate <= distance.size)
         taken = (interval.interval.first <= self.index) & (self.index < interval.interval.end)
         m.d.comb += Assert(taken == inside)
-        m.d.comb += Assert(~interval.empty | ~taken)
+        m.d.comb += Assert((interval.empty == 0) | ~taken)
         m.d.comb += distance.count.eq(interval.count)
         for distance_to, limited in (
             (-distance.coord, distance.start),

@@ -106,6 +106,7 @@ class Setup(wiring.Component):
         measured = self.measured
         job, end = Signal(JobLayout(self.params)), Signal(_EndLayout(self.params))
         step, places = Signal(), Signal()
+        outside = Signal()  # nothing of the box is inside
 
         # What is at the outputs may leave as the first dimension of the next command comes.
         leaves = Mux(end.moves, self.jobs.ready, self.finished.ready)
@@ -134,14 +135,14 @@ class Setup(wiring.Component):
             self._take(m, rules.fault, measured, job, end)
         with m.If(step & picker.valid & ~picker.o.first & ~picker.o.again):
             self._keep(m, picker.o, stride, job)
-        self._place(m, places, measured, origin, fold, job)
+        self._place(m, places, measured, origin, fold, job, outside)
         with m.If(places & measured.astray & ~measured.first & end.may_stray):
             m.d.sync += [
                 end.moves.eq(0),
                 end.fault.code.eq(Error.START),
                 end.fault.field.eq(COMMAND_FIELD + COMMAND.index("coords")),
             ]
-        self._offer(m, job, end, fold)
+        self._offer(m, job, end, fold, outside)
         return m
 
     def _measure(self, m, step, picked, origin, fold, measured):
@@ -242,11 +243,11 @@ class Setup(wiring.Component):
         for k in range(3):
             m.d.sync += pixels.steps[k].eq(checked.traversals[k + 1])
 
-    def _place(self, m, places, measured, origin, fold, job):
+    def _place(self, m, places, measured, origin, fold, job, outside):
         """Third stage: where the walk starts, which indices are inside, what folds into a run."""
         checked, walk, pixels = self.i.p.checked, job.walk, job.pixels
         m.submodules.interval = part = BoundsInterval()
-        outside = Signal()
+        empty, before = Signal(2), Signal()  # of the last dimension; one before it is outside
         m.d.comb += [
             *(getattr(part, name).eq(measured[name]) for name in ("below", "above", "count", "traversal")),
             *(getattr(fold, name).eq(measured[name]) for name in ("first", "start", "end", "count", "contiguous")),
@@ -254,12 +255,12 @@ class Setup(wiring.Component):
             fold.dimension_bytes.eq(measured.bytes),
             fold.unit_log2.eq(checked.unit_log2),
             fold.gather.eq(checked.gather),
-            outside.eq(part.empty | (walk.outside & ~measured.first)),
+            outside.eq(Cat(empty, before).any()),
         ]
         with m.If(places & ~measured.again):
             m.d.sync += walk.origin.eq(origin.sum)
             with m.If(measured.first | ~job.im2col):  # in im2col mode it is the channels that count
-                m.d.sync += walk.outside.eq(outside)
+                m.d.sync += [empty.eq(part.empty), before.eq(outside & ~measured.first)]
             with m.Switch(measured.number):
                 for d in range(5):
                     with m.Case(d):
@@ -282,18 +283,19 @@ class Setup(wiring.Component):
                 with m.If(measured.number <= k):
                     m.d.sync += pixels.origins[k].eq(origin.sum)
 
-    def _offer(self, m, job, end, fold):
+    def _offer(self, m, job, end, fold, outside):
         """The outputs, and what the two walks have in common."""
         out, merged = self.jobs.p, Signal()
         m.d.comb += [
-            merged.eq(job.walk.outside & end.mergeable),
+            merged.eq(outside & end.mergeable),
             out.eq(job),
             *(last.eq(Mux(merged, 0, kept)) for last, kept in zip(out.walk.lasts, job.walk.lasts, strict=True)),
             out.walk.store.eq(job.store),
             out.walk.data_bytes.eq(fold.data_bytes),
             out.pixels.store.eq(job.store),
             out.pixels.data_bytes.eq(fold.data_bytes),
-            out.pixels.outside.eq(job.walk.outside),
+            out.walk.outside.eq(outside),
+            out.pixels.outside.eq(outside),
             out.pixels.origins[0].eq(job.walk.origin),
             *(out.pixels.strides[d].eq(job.walk.strides[d + 1]) for d in range(4)),
             out.transfer.run_bytes.eq(Mux(merged, job.transfer.bytes, fold.bytes)),

@@ -5,7 +5,7 @@ indices are one interval ``first <= i < end``. Setup works the interval out once
 nine-bit indices and not 33-bit coordinates in every cycle.
 """
 
-from amaranth import Module, Mux, Signal, signed, unsigned
+from amaranth import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -69,8 +69,8 @@ class BoundsInterval(wiring.Component):
         Indices that the command takes.
     interval : Out(IntervalLayout)
         Its limits may be larger than ``count``.
-    empty : Out(1)
-        None of the command's indices is inside.
+    empty : Out(2)
+        None of the command's indices is inside, if any bit is set.
     """
 
     below: In(unsigned(9))
@@ -78,7 +78,7 @@ class BoundsInterval(wiring.Component):
     traversal: In(unsigned(3))
     count: In(unsigned(9))
     interval: Out(IntervalLayout())
-    empty: Out(1)
+    empty: Out(2)
 
     def elaborate(self, platform):
         m = Module()
@@ -86,7 +86,7 @@ class BoundsInterval(wiring.Component):
         for name, distance, limit in (("first", self.below, first), ("end", self.above, end)):
             m.submodules[name] = divide = CeilDivider()
             m.d.comb += [divide.n.eq(distance), divide.t.eq(self.traversal), limit.eq(divide.o)]
-        m.d.comb += self.empty.eq((first >= end) | (first >= self.count))
+        m.d.comb += self.empty.eq(Cat(first >= end, first >= self.count))
         return m
 
 

@@ -51,7 +51,7 @@ def test_interval_holds_exactly_the_indices_inside():
             inside = [i for i in range(count) if 0 <= coord + i * traversal < size]
             taken = [i for i in range(count) if interval.first <= i < interval.end]
             assert taken == inside, (coord, size, traversal, count)
-            assert ctx.get(dut.interval.empty) == (not inside)
+            assert (ctx.get(dut.interval.empty) != 0) == (not inside)
             limits = (ctx.get(dut.distance.start), ctx.get(dut.distance.end))
             assert limits == (min(max(-coord, 0), count), min(max(size - coord, 0), count))
 
