@@ -275,7 +275,7 @@ class Bench:
 
     async def error_record(self):
         """The error record as the registers show it, and their count of errors; both are cleared."""
-        record = [await self.registers.read(name) for name in ("error", "error_value_lo", "error_value_hi")]
+        record = [await self.registers.read(name) for name in ("error", "error_address_lo", "error_address_hi")]
         count = await self.registers.read("error_count")
         await self.registers.write("control", clear_error=1)
         return ErrorRecord.of_registers(*record), count

@@ -10,29 +10,28 @@ __all__ = ["BusError", "failed_read", "failed_write"]
 
 
 class BusError(NamedTuple):
-    """An error record without the tag. Hardware may report one of ``others`` instead of ``value``."""
+    """An error record without tag and field. Hardware may report one of ``others`` instead of ``address``."""
 
     code: Error
-    field: int
-    value: int
+    address: int
     others: range = range(0)
 
 
 def failed_read(gmem, addresses, bus_bytes):
     """The :class:`BusError` of the first of the byte ``addresses``, in this order, that lies outside ``gmem``; or None.
 
-    Its value is the address of the bus word.
+    Its address is that of the bus word.
     """
     failing = addresses[~gmem.holds(addresses, 1)]
-    return BusError(Error.READ, 0, int(failing[0]) & -bus_bytes) if failing.size else None
+    return BusError(Error.READ, int(failing[0]) & -bus_bytes) if failing.size else None
 
 
 def failed_write(gmem, addresses, bus_bytes):
-    """The same of bytes that are written. The words of the stretch before the failing one are its other values."""
+    """The same of bytes that are written. The words of the stretch before the failing one are its others."""
     failing = np.flatnonzero(~gmem.holds(addresses, 1))
     if not failing.size:
         return None
     written = addresses[: failing[0] + 1]
     starts = np.flatnonzero((np.diff(written) != 1) | (written[1:] % PAGE_BYTES == 0)) + 1
     first, last = (int(written[place]) & -bus_bytes for place in (starts[-1] if starts.size else 0, -1))
-    return BusError(Error.WRITE, 0, last, range(first, last, bus_bytes))
+    return BusError(Error.WRITE, last, range(first, last, bus_bytes))

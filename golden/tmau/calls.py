@@ -36,7 +36,7 @@ class CommandError(ValueError):
     Attributes
     ----------
     refusal : Refusal
-        What hardware reports for it, without the tag.
+        What hardware reports for it, without the tag, and the value.
     code : golden.spec.Error
     field : str
         Name in the command's format or, of a rule about the map, in ``golden.spec.DESCRIPTOR``.

@@ -39,7 +39,7 @@ class Violation(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """An error record without the tag.
+    """What hardware reports of a broken rule, without the tag, and the number that breaks it.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Refusal(NamedTuple):
     field : int
         Number in ``DESCRIPTOR``, or ``COMMAND_FIELD`` plus number in ``COMMAND``.
     value : int
-        The offending number as stored, not sign-extended.
+        The offending number as stored, not sign-extended; records do not have it.
     """
 
     code: Error

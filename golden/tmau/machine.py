@@ -39,24 +39,24 @@ __all__ = ["ErrorRecord", "Machine", "Windows", "command_word"]
 class ErrorRecord(NamedTuple):
     """An error record (docs/tmau.md, "Errors"), as the registers show it.
 
-    ``others`` are values that hardware may report instead of ``value``: of a write error only.
+    ``others`` are addresses that hardware may report instead of ``address``: of a write error only.
     """
 
     code: Error
     tag: int
     field: int
-    value: int
+    address: int
     others: range = range(0)
 
     @classmethod
-    def of_registers(cls, error, value_lo, value_hi):
+    def of_registers(cls, error, address_lo, address_hi):
         """The record that the three registers hold; of ``Error.NONE`` if there is none."""
         fields = _ERROR_REGISTER.unpack(error)
-        return cls(Error(fields["code"]), fields["tag"], fields["field"], value_lo | value_hi << 32)
+        return cls(Error(fields["code"]), fields["tag"], fields["field"], address_lo | address_hi << 32)
 
     def admits(self, record):
         """Whether hardware that reports ``record`` does what the specification says."""
-        return self[:3] == record[:3] and (record.value == self.value or record.value in self.others)
+        return self[:3] == record[:3] and (record.address == self.address or record.address in self.others)
 
 
 _ERROR_REGISTER = next(register.format for register in TMAU_REGISTERS if register.name == "error")
@@ -153,9 +153,12 @@ class Machine:
 
     def _recorded(self, command, outcome):
         """Passes bytes on; keeps a refusal or a bus error as an error record and makes it None."""
-        if not isinstance(outcome, Refusal | BusError):
+        if isinstance(outcome, Refusal):
+            self.errors.append(ErrorRecord(outcome.code, command["tag"], outcome.field, 0))
+        elif isinstance(outcome, BusError):
+            self.errors.append(ErrorRecord(outcome.code, command["tag"], 0, *outcome[1:]))
+        else:
             return outcome
-        self.errors.append(ErrorRecord(outcome.code, command["tag"], *outcome[1:]))
         return None
 
     def _run(self, command):
@@ -176,7 +179,7 @@ class Machine:
     def _fetch_and_transfer(self, command):
         address = command["descriptor"] & (1 << self.addr_width) - 1
         if not self.gmem.holds(address, DESCRIPTOR.bytes).all():
-            return Refusal(Error.DESCRIPTOR_READ, 0, address)
+            return BusError(Error.DESCRIPTOR_READ, address)
         return self._transfer(command, int.from_bytes(self.gmem.read(address, DESCRIPTOR.bytes).tobytes(), "little"))
 
     def _transfer(self, command, descriptor):

@@ -25,8 +25,8 @@ class ReadPort(wiring.Component):
     """Issues read bursts and hands back what they bring.
 
     Data bursts use ARID 0 and come back in the order of the requests; descriptors use ARID 1, go first, and are fetched
-    one at a time. Beats of the two may be interleaved in any way. One register from a request to AR, none from R to the
-    words; one burst and one beat a cycle.
+    one at a time. Beats of the two may be interleaved in any way. One register from a burst to AR, two from a
+    descriptor, none from R to the words; one burst and one beat a cycle.
 
     A data burst holds one of ``max_outstanding`` credits from the cycle in which it is taken from ``bursts`` until its
     last beat. A queue in memory keeps the address of each, for error reports; its level is the count of credits in use.
@@ -45,7 +45,7 @@ class ReadPort(wiring.Component):
     Members
     -------
     bursts : In(stream of BurstLayout)
-        Data to read. ``ready`` depends on registers and on ``descriptors.valid`` only.
+        Data to read. ``ready`` depends on registers only.
     words : Out(stream of ReadWordLayout)
         One for each beat of ``bursts``, in order. ``axi.rready`` depends combinationally on its ``ready``.
     descriptors : In(stream of addr_width)
@@ -75,11 +75,11 @@ class ReadPort(wiring.Component):
         self.in_flight = Queue(word_width, max_outstanding)
         self.splitter = BurstSplitter(
             word_width=word_width,
-            count_width=self._descriptor_words.bit_length(),
+            count_width=(self._descriptor_words - 1).bit_length(),
             bus_bytes=bus_bytes,
             max_burst=max_burst,
         )
-        self.fetching = Signal()  # all of a descriptor has been requested, and not all of it has come
+        self.fetching = Signal()  # a descriptor has been taken, and not all of it has come
         self.received = Signal(range(self._descriptor_words))  # words of the current descriptor that have come
         super().__init__(
             {
@@ -115,7 +115,7 @@ class ReadPort(wiring.Component):
         m.d.comb += [
             splitter.i.valid.eq(self.descriptors.valid & ~self.fetching),
             splitter.i.payload.word.eq(self.descriptors.payload[self._bus_log2 :]),
-            splitter.i.payload.count.eq(self._descriptor_words),
+            splitter.i.payload.beyond.eq(self._descriptor_words - 1),
             splitter.o.ready.eq(requests.ready),
             self.descriptors.ready.eq(splitter.i.ready & ~self.fetching),
         ]

@@ -3,17 +3,21 @@
 from amaranth import unsigned
 from amaranth.lib import data
 
-__all__ = ["BurstLayout", "DescriptorWordLayout", "RangeLayout", "ReadWordLayout"]
+__all__ = ["NO_TAG", "BurstLayout", "DescriptorWordLayout", "RangeLayout", "ReadWordLayout"]
+
+#: The shape of a tag that says nothing.
+NO_TAG = unsigned(0)
 
 
 class RangeLayout(data.StructLayout):
-    """Adjoining bus words."""
+    """Adjoining bus words; ``tag`` is what their bursts take over."""
 
-    def __init__(self, word_width, count_width):
+    def __init__(self, word_width, count_width, tag=NO_TAG):
         super().__init__(
             {
                 "word": unsigned(word_width),  # address of the first, in bus words
-                "count": unsigned(count_width),  # at least 1
+                "beyond": unsigned(count_width),  # words behind the first
+                "tag": tag,
             }
         )
 
@@ -21,11 +25,12 @@ class RangeLayout(data.StructLayout):
 class BurstLayout(data.StructLayout):
     """One legal INCR burst."""
 
-    def __init__(self, word_width):
+    def __init__(self, word_width, tag=NO_TAG):
         super().__init__(
             {
                 "word": unsigned(word_width),  # address of the first beat, in bus words
                 "beats_minus_one": unsigned(8),
+                "tag": tag,  # of the range that it is a part of
             }
         )
 

@@ -1,6 +1,6 @@
 """Associative tags."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -11,9 +11,9 @@ __all__ = ["TagArray"]
 class TagArray(wiring.Component):
     """The tags of a fully associative cache; at most one entry holds a tag.
 
-    Look-up is combinational; changes are seen from the next cycle on. A tag that is not there takes the place of the
-    entry that was filled longest ago; a tag that is there keeps its entry. With ``invalidate`` or ``invalidate_all``
-    in the same cycle nothing is inserted: what is dropped while it is being fetched is not kept.
+    Look-up is combinational; changes are seen from the next cycle on. A tag takes the place of the entry that was
+    filled longest ago, the *victim*. Of several strobes in a cycle the first of ``invalidate_all``, ``invalidate``,
+    ``evict`` and ``insert`` counts.
 
     Parameters
     ----------
@@ -25,16 +25,19 @@ class TagArray(wiring.Component):
     Members
     -------
     tag : In(tag_width)
-        Tag to look up.
+        Tag to look up, to insert or to drop.
     hit : Out(1)
         An entry holds ``tag``.
     index : Out(range(entries))
         The entry that holds ``tag``; zero if none does.
-    insert, invalidate : In(1)
-        Strobes: enter or drop ``update_tag``.
-    update_tag : In(tag_width)
-    insert_index : Out(range(entries))
-        The entry that ``insert`` fills, valid in the same cycle.
+    victim : Out(range(entries))
+        The entry that ``insert`` fills and ``evict`` empties. Registered.
+    insert : In(1)
+        Strobe: enter ``tag``; not if there is a ``hit``.
+    evict : In(1)
+        Strobe: drop the tag of the victim, which stays the victim.
+    invalidate : In(1)
+        Strobe: drop ``tag``.
     invalidate_all : In(1)
         Strobe: drop all tags.
     """
@@ -46,47 +49,40 @@ class TagArray(wiring.Component):
         index_width = ceil_log2(entries)
         self.tags = [Signal(tag_width, name=f"tag{k}") for k in range(entries)]
         self.present = Signal(entries)
-        self.victim = Signal(index_width)
         super().__init__(
             {
                 "tag": In(tag_width),
                 "hit": Out(1),
                 "index": Out(index_width),
+                "victim": Out(index_width),
                 "insert": In(1),
+                "evict": In(1),
                 "invalidate": In(1),
-                "update_tag": In(tag_width),
-                "insert_index": Out(index_width),
                 "invalidate_all": In(1),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        found = Signal(self._entries)
-        held = Signal(self._entries)  # the entry, if any, that holds ``update_tag``
-        held_index = Signal(ceil_log2(self._entries))
+        found, chosen = Signal(self._entries), Signal(self._entries)  # one-hot, or zero
         m.d.comb += [
-            found.eq(self._match(self.tag)),
-            held.eq(self._match(self.update_tag)),
+            found.eq(Cat(self.present[k] & (tag == self.tag) for k, tag in enumerate(self.tags))),
+            chosen.eq(1 << self.victim),
             self.hit.eq(found.any()),
             self.index.eq(self._encoded(found)),
-            held_index.eq(self._encoded(held)),
-            self.insert_index.eq(Mux(held.any(), held_index, self.victim)),
         ]
         with m.If(self.invalidate_all):
             m.d.sync += self.present.eq(0)
         with m.Elif(self.invalidate):
-            m.d.sync += self.present.eq(self.present & ~held)
+            m.d.sync += self.present.eq(self.present & ~found)
+        with m.Elif(self.evict):
+            m.d.sync += self.present.eq(self.present & ~chosen)
         with m.Elif(self.insert):
-            m.d.sync += self.victim.eq(self.victim + (held == 0))
+            m.d.sync += [self.victim.eq(self.victim + 1), self.present.eq(self.present | chosen)]
             for k, tag in enumerate(self.tags):
-                with m.If(self.insert_index == k):
-                    m.d.sync += tag.eq(self.update_tag)
-                    m.d.sync += self.present[k].eq(1)
+                with m.If(chosen[k]):
+                    m.d.sync += tag.eq(self.tag)
         return m
-
-    def _match(self, tag):
-        return Cat(present & (other == tag) for present, other in zip(self.present, self.tags, strict=True))
 
     def _encoded(self, one_hot):
         places = range(self._entries)

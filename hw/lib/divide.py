@@ -1,20 +1,19 @@
 """Division by a traversal stride."""
 
-from amaranth import Module, Mux, Signal, unsigned
+from amaranth import Module, Signal, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 __all__ = ["CeilDivider"]
 
-# floor(m / d) = m * FACTOR >> SHIFT for every m up to 263; tests try them all.
-_RECIPROCALS = {3: (171, 9), 5: (205, 10), 7: (293, 11)}
+_LOW = 4  # bits of the lower half of a dividend
 
 
 class CeilDivider(wiring.Component):
     """Combinational ``ceil(n / t)`` for a traversal stride t of 1 to 8.
 
-    A box has at most 256 elements, which keeps n below nine bits, so that a small constant product does for each odd
-    divisor and shifts do for the rest.
+    A box has at most 256 elements, which keeps n below nine bits: quotient and remainder of its upper half come from a
+    table, and so does the quotient of that remainder with the lower half. No multiplier, and two short additions.
 
     Members
     -------
@@ -32,23 +31,20 @@ class CeilDivider(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        # ceil(n / t) = floor((n + t - 1) / t), and the stored divisor is t - 1.
-        top = Signal(9)
-        m.d.comb += top.eq(self.n + self.t)
-
-        def floor(value, divisor):
-            factor, shift = _RECIPROCALS[divisor]
-            return value * factor >> shift
-
-        third = Signal(9)
-        m.d.comb += third.eq(floor(Mux(self.t[2], top >> 1, top), 3))
+        upper, lower = self.n[_LOW:], self.n[:_LOW]
+        quotient, remainder = Signal(9), Signal(3)
+        rest, last = Signal(5), Signal(4)
+        m.d.comb += [rest.eq(remainder + lower), self.o.eq(quotient + last)]
         with m.Switch(self.t):
-            for shift in range(4):
-                with m.Case((1 << shift) - 1):
-                    m.d.comb += self.o.eq(top >> shift)
-            with m.Case(2, 5):
-                m.d.comb += self.o.eq(third)
-            for divisor in (5, 7):
+            for divisor in range(1, 9):
                 with m.Case(divisor - 1):
-                    m.d.comb += self.o.eq(floor(top, divisor))
+                    with m.Switch(upper):
+                        for value in range((256 >> _LOW) + 1):
+                            whole, part = divmod(value << _LOW, divisor)
+                            with m.Case(value):
+                                m.d.comb += [quotient.eq(whole), remainder.eq(part)]
+                    with m.Switch(rest):
+                        for value in range(divisor + (1 << _LOW) - 1):
+                            with m.Case(value):
+                                m.d.comb += last.eq(-(-value // divisor))
         return m

@@ -69,9 +69,11 @@ class SkidBuffer(wiring.Component):
             m.d.sync += self.o.valid.eq(self.i.valid | self.skidded)
             m.d.sync += self.o.payload.eq(Mux(self.skidded, self.skid, self.i.payload))
             m.d.sync += self.skidded.eq(0)
-        with m.Elif(self.i.valid & self.i.ready):
-            m.d.sync += self.skid.eq(self.i.payload)
+        with m.Elif(self.i.valid):
             m.d.sync += self.skidded.eq(1)
+        # Whatever comes is caught: so the many bits of the payload do not hang on ``o.ready``.
+        with m.If(~self.skidded):
+            m.d.sync += self.skid.eq(self.i.payload)
         return m
 
 
@@ -80,7 +82,8 @@ class Queue(wiring.Component):
 
     Latency 1 when empty, one transfer in each direction in each cycle. The oldest item is in the output register and
     the others in the memory, whose read port always shows the next one. ``i.ready`` and ``o.valid`` depend on the
-    level only: a full queue takes the next item in the cycle after one has left.
+    level only: a full queue takes the next item in the cycle after one has left. ``o.ready`` enables registers and is
+    no part of an address: where to read next is known before.
 
     Parameters
     ----------
@@ -129,7 +132,7 @@ class Queue(wiring.Component):
         refill = Signal()  # the output register is free, or becomes free
         stored = Signal()  # the memory holds an item
         m.d.comb += [
-            self.i.ready.eq(self.level != self.depth),
+            self.i.ready.eq(~self.level[-1]),  # the level is never more than depth, a power of two
             self.o.valid.eq(self.level != 0),
             push.eq(self.i.valid & self.i.ready),
             pop.eq(self.o.valid & self.o.ready),
@@ -139,13 +142,17 @@ class Queue(wiring.Component):
             write.data.eq(self.i.payload),
             # An item that finds none waiting goes to the output at once.
             write.en.eq(push & (stored | ~refill)),
-            read.addr.eq(self.head + (refill & stored)),
+            # Either the item behind the next one, when that leaves, or the one that comes into the empty memory.
+            read.addr.eq(self.head + stored),
+            read.en.eq(refill | ~stored),
         ]
         m.d.sync += [
             self.level.eq(self.level + push - pop),
             self.tail.eq(self.tail + write.en),
-            self.head.eq(read.addr),
         ]
         with m.If(refill):
-            m.d.sync += self.o.payload.eq(Mux(stored, read.data, self.i.payload))
+            m.d.sync += [
+                self.head.eq(read.addr),
+                self.o.payload.eq(Mux(stored, read.data, self.i.payload)),
+            ]
         return m

@@ -8,7 +8,8 @@ from tilewright.golden.spec import Reduction
 
 from ..bus.axi4 import Axi4ReadSignature
 from ..bus.beats import BeatSequencer
-from ..bus.writes import WritesSignature
+from ..bus.writes import WriteBurstLayout, WritesSignature
+from ..lib.stream import SkidBuffer
 from .combine import Combiner
 from .old_words import OldWordReader
 
@@ -30,8 +31,9 @@ class Reducer(wiring.Component):
     own read, and no read for a write. If an old word came with an error, the burst goes on as refused, and its words
     are swallowed.
 
-    A plain burst is taken when all reducing bursts before have gone on. It and its words pass combinationally, one of
-    each in a cycle. The words of reducing bursts pass one a cycle too; each takes the latency of a lane.
+    A burst comes through two registers, whatever it waits for then: ``ready`` of bursts is a register. A plain burst
+    goes on when all reducing bursts before have gone on. Its words pass combinationally, one a cycle. The words of
+    reducing bursts pass one a cycle too; each takes the latency of a lane.
 
     Bursts must not wait for the words of earlier bursts: the old words of up to ``in_flight`` bursts are read ahead.
 
@@ -57,6 +59,7 @@ class Reducer(wiring.Component):
         if bus_bytes not in (16, 32, 64):
             raise ValueError(f"bus_bytes must be 16, 32 or 64, not {bus_bytes!r}")
         self.reader = OldWordReader(addr_width, bus_bytes, max_burst, in_flight)
+        self.arriving = SkidBuffer(WriteBurstLayout(addr_width, bus_bytes))
         self.plain = Signal(11)  # plain bursts under way: more than any write port has in flight
         tag = {"reduction": unsigned(4), "element": unsigned(4), "failed": unsigned(1)}
         self.sequencer = BeatSequencer(data.StructLayout(tag), _AHEAD)
@@ -71,10 +74,12 @@ class Reducer(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        m.submodules.arriving = self.arriving
         m.submodules.reader = reader = self.reader
         m.submodules.sequencer = self.sequencer
         m.submodules.combiner = self.combiner
         connect(m, reader=reader.axi, axi=flipped(self.axi))
+        connect(m, i=flipped(self.i.bursts), arriving=self.arriving.i)
         self._pass_bursts(m)
         self._pass_words(m)
         connect(m, o=flipped(self.o.responses), i=flipped(self.i.responses))
@@ -82,7 +87,7 @@ class Reducer(wiring.Component):
 
     def _pass_bursts(self, m):
         """Reducing bursts take the way through the reader, and go on before any that comes behind them."""
-        burst, reader, noted = self.i.bursts, self.reader, self.sequencer.bursts
+        burst, reader, noted = self.arriving.o, self.reader, self.sequencer.bursts
         reducing, may_read, may_pass = Signal(), Signal(), Signal()
         m.d.comb += [
             reducing.eq((burst.payload.reduction != Reduction.NONE) & ~burst.payload.empty),

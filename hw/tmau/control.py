@@ -98,21 +98,21 @@ class Control(wiring.Component):
     def _record_errors(self, m, registers, failed):
         """Of two errors in the same cycle the command's is the first."""
         record, refused = self.datapath.done.record, self.datapath.refused
-        m.submodules.errors = errors = ErrorRecord(ErrorLayout())
+        m.submodules.errors = errors = ErrorRecord(ErrorLayout(self.params))
         m.d.comb += [errors.errors.eq(failed + refused.valid), errors.record.eq(record)]
         with m.If(~failed):
             m.d.comb += [
                 errors.record.code.eq(Error.BARRIER_OPERATION),
                 errors.record.tag.eq(0),
                 errors.record.field.eq(0),
-                errors.record.value.eq(refused.address),
+                errors.record.address.eq(refused.address),
             ]
         m.d.comb += [
             registers.error.code.eq(errors.kept.code),
             registers.error.field.eq(errors.kept.field),
             registers.error.tag.eq(errors.kept.tag),
-            registers.error_value_lo.value.eq(errors.kept.value[:32]),
-            registers.error_value_hi.value.eq(errors.kept.value[32:]),
+            registers.error_address_lo.address.eq(errors.kept.address[:32]),
+            registers.error_address_hi.address.eq(errors.kept.address[32:]),
         ]
         return errors
 

@@ -5,7 +5,11 @@ from amaranth.lib import data
 
 from .layouts import TransferLayout
 
-__all__ = ["IntervalLayout", "JobLayout", "PixelWalkLayout", "WalkLayout", "block_job"]
+__all__ = ["BlockJobLayout", "IntervalLayout", "JobLayout", "PixelWalkLayout", "WalkLayout", "as_job"]
+
+#: Members of a transfer that a block has. It has no gaps, no swizzle and no rounding.
+_BLOCK = ("tag", "quiet", "signal", "barrier", "smem", "fill", "immediate", "loop", "stage", "reduction", "element",
+          "bytes")  # fmt: skip
 
 
 class IntervalLayout(data.StructLayout):
@@ -28,8 +32,8 @@ class WalkLayout(data.StructLayout):
             {
                 "store": unsigned(1),  # the runs are for the store path
                 "loop": unsigned(1),  # the load path gets its words from the store path
-                "origin": unsigned(params.addr_width),  # global address of the box's first element, inside or not
-                "data_start": unsigned(length),  # bytes of a run before its part inside the tensor
+                # Global address of the part of the first run that is inside the tensor, or would be.
+                "origin": unsigned(params.addr_width),
                 "data_bytes": unsigned(length),  # bytes of that part
                 "strides": data.ArrayLayout(params.addr_width, 5),  # bytes from index to index: stride times traversal
                 "lasts": data.ArrayLayout(8, 5),  # last index of each level
@@ -43,7 +47,7 @@ class PixelWalkLayout(data.StructLayout):
     """A walk over the pixels of an im2col transfer (docs/tmau.md, "Im2col mode").
 
     Dimensions are W, H, D, N; a spatial dimension that the tensor does not have has one position, 0. Positions are
-    coordinates with the offset added: ``cur + offset``, and so are ``low`` and ``high``.
+    coordinates with the offset added: ``cur + offset``, and so is ``low``.
     """
 
     def __init__(self, params):
@@ -51,15 +55,15 @@ class PixelWalkLayout(data.StructLayout):
         super().__init__(
             {
                 "store": unsigned(1),  # the runs are for the store path
-                "data_start": unsigned(length),  # bytes of a pixel before its part inside the tensor
-                "data_bytes": unsigned(length),  # bytes of that part
+                "data_bytes": unsigned(length),  # bytes of a pixel's part inside the tensor
                 "outside": unsigned(1),  # no channel is inside
-                # Global address of the first channel of the pixel at the start, with dimensions below d at ``low``.
+                # Global address of that part of the pixel at the start, with dimensions below d at ``low``.
                 "origins": data.ArrayLayout(params.addr_width, 4),
                 "strides": data.ArrayLayout(params.addr_width, 4),  # bytes a step: stride times traversal; N: stride
                 "starts": data.ArrayLayout(signed(34), 4),  # position of the first pixel; N: its coordinate
                 "lows": data.ArrayLayout(signed(18), 3),  # first position of a round
-                "highs": data.ArrayLayout(signed(35), 3),  # end of a round, exclusive
+                # A position from here on is the last one of its round: the end of the round less a step.
+                "turns": data.ArrayLayout(signed(36), 3),
                 "steps": data.ArrayLayout(3, 3),  # traversal minus one
                 "sizes": data.ArrayLayout(32, 4),  # elements of the tensor minus one
                 "last": unsigned(10),  # pixels minus one
@@ -75,8 +79,6 @@ class JobLayout(data.StructLayout):
             {
                 "transfer": TransferLayout(params),
                 "store": unsigned(1),  # for the store path, otherwise for the load path
-                # Of a copy within one memory, which Exchange cuts in pieces: address to copy to.
-                "target": unsigned(max(params.addr_width, params.smem.addr_width)),
                 "im2col": unsigned(1),  # walked by ``pixels``, otherwise by ``walk``
                 "walk": WalkLayout(params),
                 "pixels": PixelWalkLayout(params),
@@ -84,35 +86,40 @@ class JobLayout(data.StructLayout):
         )
 
 
-def block_job(job, *, store, address, smem, size, loop=0, stage=0, target=0):
-    """Assignments that make ``job`` (a view, otherwise zero) a contiguous copy of ``size`` bytes.
+class BlockJobLayout(data.StructLayout):
+    """One transfer of adjoining bytes. Its walk is one run that is inside."""
+
+    def __init__(self, params):
+        transfer = TransferLayout(params)
+        super().__init__(
+            {
+                **{name: transfer[name].shape for name in _BLOCK},
+                "store": unsigned(1),  # for the store path, otherwise for the load path
+                "address": unsigned(params.addr_width),  # in global memory; zero with ``loop``
+                "size": unsigned(params.smem.addr_width + 1),  # bytes, at least 1
+                # Of a copy within one memory, which Exchange cuts in pieces: address to copy to.
+                "target": unsigned(max(params.addr_width, params.smem.addr_width)),
+            }
+        )
+
+
+def as_job(job, block):
+    """Assignments that make ``job``, a view of JobLayout that is otherwise zero, what ``block`` says.
 
     Parameters
     ----------
-    store : Value
-        Made by the store path.
-    address : Value
-        In global memory; zero for ``loop``.
-    smem : Value
-        In shared memory; zero for ``stage``.
-    size : Value
-        Bytes, at least 1.
-    loop, stage : Value
-        A copy within shared or global memory: ``smem`` or ``address`` is where it comes from.
-    target : Value
-        And where it goes to.
+    job : View of JobLayout
+    block : View of BlockJobLayout
     """
     walk, transfer = job.walk, job.transfer
     return [
-        job.store.eq(store),
-        job.target.eq(target),
-        walk.store.eq(store),
-        walk.origin.eq(address),
-        walk.data_bytes.eq(size),
+        job.store.eq(block.store),
+        walk.store.eq(block.store),
+        walk.loop.eq(block.loop & ~block.store),
+        walk.origin.eq(block.address),
+        walk.data_bytes.eq(block.size),
         *(interval.end.eq(1) for interval in walk.intervals),
-        transfer.smem.eq(smem),
-        transfer.run_bytes.eq(size),
-        transfer.data_end.eq(size),
-        transfer.loop.eq(loop),
-        transfer.stage.eq(stage),
+        *(transfer[name].eq(block[name]) for name in _BLOCK),
+        transfer.run_bytes.eq(block.size),
+        transfer.data_end.eq(block.size),
     ]

@@ -175,13 +175,14 @@ class CompletionLayout(data.StructLayout):
 class ErrorLayout(data.StructLayout):
     """An error record (docs/tmau.md, "Errors")."""
 
-    def __init__(self):
+    def __init__(self, params):
         super().__init__(
             {
                 "code": unsigned(8),  # golden.spec.Error
                 "tag": unsigned(16),  # of the command
                 "field": unsigned(8),  # number in DESCRIPTOR, or COMMAND_FIELD + number in the command's format
-                "value": unsigned(64),  # the offending value as stored, or the address
+                # Of a bus error or a refused barrier operation; otherwise 0.
+                "address": unsigned(max(params.addr_width, params.smem.addr_width)),
             }
         )
 
@@ -213,7 +214,7 @@ class DoneLayout(data.StructLayout):
                 "stored": unsigned(1),  # by the store path: the bytes went to global memory
                 # Of the command, landed or not; 0 for those that end in setup.
                 "bytes": unsigned(params.smem.addr_width + 1),
-                "record": ErrorLayout(),  # tag and code always; field and value with a code other than NONE
+                "record": ErrorLayout(params),  # tag and code always; field and address with a code other than NONE
             }
         )
 

@@ -88,7 +88,7 @@ class IssueSignature(Port):
                 "store_transfers": Out(stream.Signature(TransferLayout(params))),
                 "load_completed": In(1),
                 "store_completed": In(1),
-                "finished": Out(stream.Signature(ErrorLayout())),
+                "finished": Out(stream.Signature(ErrorLayout(params))),
             }
         )
 

@@ -22,7 +22,7 @@ __all__ = ["RandomRun", "expected_words", "requested_words"]
 
 _GMEM_SEED, _SMEM_SEED = 1, 2
 _OFFSETS = {register.name: register.offset for register in TMAU_REGISTERS}
-_READ_AT_END = ("error", "error_value_lo", "error_value_hi", "error_count", "irq_status", "commands", "bytes",
+_READ_AT_END = ("error", "error_address_lo", "error_address_hi", "error_count", "irq_status", "commands", "bytes",
                 "descriptor_hits", "descriptor_misses")  # fmt: skip
 _CLEAR_ALL = 0b101  # of the register control: counters and error record
 _ERROR, _DONE = 0b01, 0b10  # bits of irq_status
@@ -165,7 +165,7 @@ class RandomRun:
     def _register_differences(self, run, machine, batch, landed):
         words = {name: answer.data for name, answer in zip(_READ_AT_END, run.registers, strict=False)}
         errors, bytes_landed = machine.errors, sum(count or 0 for count in landed)
-        record = [words[name] for name in ("error", "error_value_lo", "error_value_hi")]
+        record = [words[name] for name in ("error", "error_address_lo", "error_address_hi")]
         looked_up = sum(load.opcode == Opcode.LOAD and not load.skew for load in batch.loads)
         self.hits += words["descriptor_hits"]
         self.misses += words["descriptor_misses"]

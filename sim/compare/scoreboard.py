@@ -22,7 +22,7 @@ _GMEM_SEED, _SMEM_SEED = 3, 4
 _TRANSACTIONS = 1 << 19  # more than any run lands
 #: Cycles after which the barrier unit has written back what it holds.
 _DRAIN = 32
-_RECORD = ("error", "error_value_lo", "error_value_hi", "error_count", "irq_status")
+_RECORD = ("error", "error_address_lo", "error_address_hi", "error_count", "irq_status")
 _PROBES = ("load", "store", "reduce", "copy SG")
 _ERROR = 0b01  # bit of irq_status and irq_enable
 _TAG = 0xA5C3  # odd

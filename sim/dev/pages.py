@@ -24,9 +24,10 @@ _INSTRUCTIONS = (
 )
 _ERRORS = (
     "A command that breaks a rule is dropped: no byte moves and no barrier moves. An error record says which: "
-    "code, tag of the command, field and value. The field is its number in the [descriptor](descriptor.md), or "
+    "code, tag of the command, and field, which is its number in the [descriptor](descriptor.md), or "
     "{first} + its number in the command's format: {formats}. A command that breaks "
-    "several rules reports the lowest code, then the lowest field."
+    "several rules reports the lowest code, then the lowest field. Records of bus errors and of barrier operations "
+    "have an address."
 )
 _PE_ERRORS = (
     "An [instruction](instructions.md) that meets an error does not stop those behind it. Its record says "

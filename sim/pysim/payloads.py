@@ -74,6 +74,5 @@ def _pixels(tmap, params):
         "store_corner": {
             "broken": bool(broken),
             "upper": not any(corner < 0 for corner in tmap.lower),
-            "value": broken[0] % (1 << 16) if broken else 0,
         },
     }

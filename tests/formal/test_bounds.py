@@ -1,6 +1,6 @@
 """F10: an index is taken for inside exactly if its coordinate is, for every start, size, step and index."""
 
-from amaranth import Module, Signal, signed
+from amaranth import Module, Mux, Signal, signed
 from amaranth.hdl import Assert, Assume, Elaboratable
 
 from tilewright.hw.tmau.walk.bounds import BoundsDistance, BoundsInterval
@@ -20,14 +20,20 @@ class BoundsSpec(Elaboratable):
         m.d.comb += [interval.below.eq(distance.below), interval.above.eq(distance.above)]
         step = interval.traversal + 1
         # No box reaches beyond 256 elements.
-        m.d.comb += Assume((self.index < interval.count) & (self.index * step < 256))
+        m.d.comb += Assume((self.index < interval.count) & (self.index * step < 256) & (interval.count <= 256))
         coordinate = Signal(signed(34))
         m.d.comb += coordinate.eq(distance.coord + self.index * step)
         inside = (coordinate >= 0) & (coordinate <= distance.size)
         taken = (interval.interval.first <= self.index) & (self.index < interval.interval.end)
         m.d.comb += Assert(taken == inside)
-        m.d.comb += Assert(interval.interval.end <= interval.count)
-        m.d.comb += Assert(interval.interval.first <= interval.count)
+        m.d.comb += Assert((interval.empty == 0) | ~taken)
+        m.d.comb += distance.count.eq(interval.count)
+        for distance_to, limited in (
+            (-distance.coord, distance.start),
+            (distance.size - distance.coord + 1, distance.end),
+        ):
+            count = interval.count
+            m.d.comb += Assert(limited == Mux(distance_to < 0, 0, Mux(distance_to < count, distance_to, count)))
         return m
 
     def ports(self):

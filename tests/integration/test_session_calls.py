@@ -132,9 +132,9 @@ def test_the_golden_error_is_the_record_of_the_hardware(session, tmap, coords, o
         golden.load(tmap, coords, smem=shared_of(session), **options)
     session.write_register("control", 4)  # clear_error
     run = session.run([session.command(tmap, coords, **options)], shared=True, drain=50)
-    words = [session.read_register(name) for name in ("error", "error_value_lo", "error_value_hi")]
+    words = [session.read_register(name) for name in ("error", "error_address_lo", "error_address_hi")]
     record = ErrorRecord.of_registers(*words)
-    assert caught.value.refusal == (record.code, record.field, record.value)
+    assert (*caught.value.refusal[:2], 0) == (record.code, record.field, record.address)
     assert run.error == caught.value.code
     assert (run.shared == 205).all()
     if tmap is TILE and "offsets" in options:

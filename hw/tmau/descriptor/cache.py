@@ -1,8 +1,7 @@
 """The descriptor cache: each command meets its checked descriptor, from the cache or from memory."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import COMMAND, COMMAND_FIELD, REPLACE, TENSOR_OPCODES, Error, Opcode
@@ -12,7 +11,8 @@ from ...bus.reads import DescriptorWordLayout
 from ...lib.cam import TagArray
 from ..layouts import WindowsLayout
 from .check import DescriptorCheck
-from .layouts import CheckedLayout, FaultLayout, LookupLayout
+from .layouts import FaultLayout, LookupLayout
+from .store import DescriptorStore
 
 __all__ = ["DescriptorCache"]
 
@@ -22,10 +22,11 @@ _LINE_LOG2 = 6  # descriptors are 64-byte aligned
 class DescriptorCache(wiring.Component):
     """Fully associative cache of checked descriptors, in front of setup.
 
-    Commands leave in order, one a cycle on hits, with a latency of 1. A miss requests the descriptor in the cycle in
-    which the command is offered and hands the command on four cycles after the last word has come. While a command
+    Commands leave in order, one every two cycles on hits, with a latency of 2. A miss requests the descriptor in the
+    cycle after the command is offered, and hands the command on 20 cycles after the last word has come. While a command
     waits for setup behind this block, the next one looks its descriptor up here already, and fetches it if need be:
-    that is the prefetch. Descriptors that break a rule, or came with a bus error, are not kept.
+    that is the prefetch. Descriptors that break a rule, or came with a bus error, are not kept. A miss takes the place
+    of the descriptor that came longest ago.
 
     A REPLACE drops the descriptor that it changes. No command behind it leaves, or is looked up, until the change is in
     memory.
@@ -33,9 +34,9 @@ class DescriptorCache(wiring.Component):
     Members
     -------
     i : In(stream of command_layout())
-        A command is taken when its descriptor is known.
+        A command is taken when its descriptor is known. ``ready`` depends on registers only.
     o : Out(stream of LookupLayout)
-        ``fault`` holds OPCODE, DESCRIPTOR_ALIGNMENT, WINDOW, or what the descriptor check found.
+        Registered. ``fault`` holds OPCODE, DESCRIPTOR_ALIGNMENT, WINDOW, or what the descriptor check found.
     windows : In(WindowsLayout)
         Descriptors outside the global window are neither fetched nor used.
     quiescent : In(1)
@@ -47,20 +48,17 @@ class DescriptorCache(wiring.Component):
     invalidate_all : In(1)
         Strobe: drop every descriptor. One that is being fetched serves its command and is then dropped.
     hit_stb, miss_stb : Out(1)
-        A command found its descriptor, or requested it.
+        A command found its descriptor, or requested it: one of them, once for each command on a tensor that is not
+        refused for itself.
     """
 
     def __init__(self, params):
         self.params = params
         self.check = DescriptorCheck(params)
         self.tags = TagArray(params.cache_entries, params.addr_width - _LINE_LOG2)
-        self.memory = Memory(shape=CheckedLayout(params), depth=params.cache_entries, init=[])
-        self.write = self.memory.write_port()
-        # Transparent, so that a descriptor is handed on in the cycle in which it is written.
-        self.read = self.memory.read_port(transparent_for=(self.write,))
-        self.looking = Signal()  # the command at the input looks its descriptor up
+        self.store = DescriptorStore(params)
+        self.fault = Signal(FaultLayout())  # of the command at the input
         self.leave = Signal()  # it moves to the output
-        self.refusing = Signal()  # and is refused for what is wrong with its descriptor
         super().__init__(
             {
                 "i": In(stream.Signature(command_layout())),
@@ -79,109 +77,86 @@ class DescriptorCache(wiring.Component):
         m = Module()
         m.submodules.check = check = self.check
         m.submodules.tags = tags = self.tags
-        m.submodules.memory = self.memory
+        m.submodules.store = store = self.store
         wiring.connect(m, words=wiring.flipped(self.words), check=check.words)
-
-        address = Signal(self.params.addr_width)
         m.d.comb += [
-            address.eq(self.i.p.descriptor),
-            self.fetch.p.eq(address),
-            tags.tag.eq(address >> _LINE_LOG2),
-            tags.update_tag.eq(tags.tag),
-            self.write.addr.eq(tags.insert_index),
-            self.write.data.eq(check.checked),
+            self.fetch.p.eq(self.i.p.descriptor),
+            tags.tag.eq(self.i.p.descriptor[_LINE_LOG2 : self.params.addr_width]),
+            tags.invalidate_all.eq(self.invalidate_all),
+            store.dimension_stb.eq(check.dimension_stb),
+            store.row_stb.eq(check.row_stb),
+            store.rest_stb.eq(check.done),
+            store.i.eq(check.checked),
         ]
-        fault, refused = self._command_fault(m, self.i.p), Signal(FaultLayout())
-        sound = fault.code == Error.NONE
-        holding = self._hold(m, sound)
-        free = self._hand_on(m, fault, refused, holding)
-        wanted, discard = self._look_up(m, sound, holding)
-        self._sequence(m, wanted, free, discard)
-        with m.If(check.done):
-            m.d.sync += refused.eq(check.fault)
-            with m.If(check.fault.code == Error.DESCRIPTOR_READ):
-                m.d.sync += refused.value.eq(address)
+        holding = self._hold(m)
+        with m.FSM():
+            with m.State("Look up"):
+                self._look_up(m, holding)
+            with m.State("Ask"):
+                m.d.comb += [self.fetch.valid.eq(1), self.miss_stb.eq(self.fetch.ready)]
+                with m.If(self.fetch.ready):
+                    m.next = "Fetch"
+            with m.State("Fetch"):
+                self._fetch(m)
+            with m.State("Answer"):
+                # Not yet when the output is being taken: no ready from behind gets to the enables of so many registers.
+                m.d.comb += self.leave.eq(~self.o.valid)
+                with m.If(self.leave):
+                    m.next = "Look up"
+        self._hand_on(m)
         return m
 
-    def _hold(self, m, sound):
+    def _look_up(self, m, holding):
+        """What the command at the input needs; each passes here for one cycle."""
+        tags, command = self.tags, self.i.p
+        fault, wanted = self._command_fault(m, command), Signal()
+        sound = fault.code == Error.NONE
+        m.d.sync += [self.fault.eq(fault), self.store.place.eq(Mux(tags.hit, tags.index, tags.victim))]
+        m.d.comb += wanted.eq(self._is(command, *TENSOR_OPCODES) & sound)
+        with m.If(self.i.valid & ~holding):
+            with m.If(wanted & ~tags.hit):
+                m.next = "Ask"
+            with m.Else():
+                m.d.comb += [
+                    self.hit_stb.eq(wanted),
+                    tags.invalidate.eq(self._is(command, Opcode.INVALIDATE, Opcode.REPLACE) & sound),
+                ]
+                with m.If(command.opcode == Opcode.INVALIDATE_ALL):
+                    m.d.comb += tags.invalidate_all.eq(1)
+                m.next = "Answer"
+
+    def _fetch(self, m):
+        """A descriptor is on its way into the store, in the place of the victim."""
+        tags, check = self.tags, self.check
+        discard = Signal()  # an invalidation came meanwhile
+        m.d.sync += discard.eq((discard | self.invalidate_all) & ~check.done)
+        with m.If(check.done):
+            keep = (check.fault.code == Error.NONE) & ~discard
+            m.d.comb += [tags.insert.eq(keep), tags.evict.eq(~keep)]
+            m.d.sync += self.fault.eq(check.fault)
+            m.next = "Answer"
+
+    def _hold(self, m):
         """Whether a REPLACE is behind this block."""
         holding = Signal()
-        with m.If(self.leave & (self.i.p.opcode == Opcode.REPLACE) & sound):
+        with m.If(self.leave & self._is(self.i.p, Opcode.REPLACE) & (self.fault.code == Error.NONE)):
             m.d.sync += holding.eq(1)
         with m.Elif(self.quiescent):
             m.d.sync += holding.eq(0)
         return holding
 
-    def _hand_on(self, m, fault, refused, holding):
-        """The output: the command in registers, its descriptor in the read port's; whether they are free."""
-        command, out_fault, valid = Signal(command_layout()), Signal(FaultLayout()), Signal()
-        with m.If(~valid | self.o.ready):
-            m.d.sync += valid.eq(self.leave)
+    def _hand_on(self, m):
+        """The output: the command in registers, its descriptor in the store's."""
+        m.d.comb += [self.i.ready.eq(self.leave), self.store.read.eq(self.leave), self.o.p.checked.eq(self.store.o)]
         with m.If(self.leave):
-            m.d.sync += [command.eq(self.i.p), out_fault.eq(Mux(self.refusing, refused, fault))]
-        m.d.comb += [
-            self.i.ready.eq(self.leave),
-            self.read.en.eq(self.leave),
-            self.o.valid.eq(valid),
-            self.o.p.command.eq(command),
-            self.o.p.checked.eq(self.read.data),
-            self.o.p.fault.eq(out_fault),
-        ]
-        return ~holding & (~valid | self.o.ready)
+            m.d.sync += [self.o.valid.eq(1), self.o.p.command.eq(self.i.p), self.o.p.fault.eq(self.fault)]
+        with m.Elif(self.o.ready):
+            m.d.sync += self.o.valid.eq(0)
 
-    def _look_up(self, m, sound, holding):
-        """Whether the command needs a descriptor, and whether that is dropped as it comes."""
-        tags, leave = self.tags, self.leave
-        wanted, drops, drops_all = Signal(), Signal(), Signal()
-        missed = Signal()  # the command at the input has been counted as a miss
-        discard = Signal()  # an invalidation came while the descriptor was on its way
-        with m.Switch(self.i.p.opcode):
-            with m.Case(*TENSOR_OPCODES):
-                m.d.comb += wanted.eq(sound)
-            with m.Case(Opcode.INVALIDATE, Opcode.REPLACE):
-                m.d.comb += drops.eq(sound)
-            with m.Case(Opcode.INVALIDATE_ALL):
-                m.d.comb += drops_all.eq(1)
-        m.d.comb += [
-            self.fetch.valid.eq(self.looking & self.i.valid & wanted & ~tags.hit & ~holding),
-            self.miss_stb.eq(self.fetch.valid & self.fetch.ready),
-            self.hit_stb.eq(self.looking & leave & wanted & ~missed),
-            tags.invalidate.eq(self.looking & leave & drops),
-            tags.invalidate_all.eq(self.invalidate_all | (self.looking & leave & drops_all)),
-        ]
-        with m.If(self.miss_stb):
-            m.d.sync += [missed.eq(1), discard.eq(self.invalidate_all)]
-        with m.Elif(leave):
-            m.d.sync += missed.eq(0)
-        with m.Elif(self.invalidate_all):
-            m.d.sync += discard.eq(1)
-        return wanted, discard
-
-    def _sequence(self, m, wanted, free, discard):
-        """Look up, fetch, refuse."""
-        tags, check, leave = self.tags, self.check, self.leave
-        with m.FSM():
-            with m.State("Look up"):
-                m.d.comb += [self.looking.eq(1), self.read.addr.eq(tags.index)]
-                m.d.comb += leave.eq(self.i.valid & (tags.hit | ~wanted) & free)
-                with m.If(self.miss_stb):
-                    m.next = "Fetch"
-            with m.State("Fetch"):
-                m.d.comb += self.read.addr.eq(tags.insert_index)
-                with m.If(check.done & (check.fault.code != Error.NONE)):
-                    m.next = "Refuse"
-                with m.Elif(check.done):
-                    # Written even if it is to be dropped: then no entry holds a tag, and none is harmed.
-                    m.d.comb += [
-                        self.write.en.eq(1),
-                        tags.insert.eq(~discard & ~self.invalidate_all),
-                        leave.eq(free),  # otherwise the command looks up again, and hits
-                    ]
-                    m.next = "Look up"
-            with m.State("Refuse"):
-                m.d.comb += [self.refusing.eq(1), leave.eq(free)]
-                with m.If(free):
-                    m.next = "Look up"
+    @staticmethod
+    def _is(command, *opcodes):
+        """Whether the command has one of the opcodes."""
+        return Cat(command.opcode == opcode for opcode in opcodes).any()
 
     def _command_fault(self, m, command):
         """What is wrong with the command before its descriptor is known."""
@@ -202,13 +177,11 @@ class DescriptorCache(wiring.Component):
             m.d.comb += [
                 fault.code.eq(Error.OPCODE),
                 fault.field.eq(COMMAND_FIELD + COMMAND.index("opcode")),
-                fault.value.eq(command.opcode),
             ]
         with m.Elif((named & misaligned) | (read & self._outside(command.descriptor))):
             m.d.comb += [
                 fault.code.eq(Mux(misaligned, Error.DESCRIPTOR_ALIGNMENT, Error.WINDOW)),
                 fault.field.eq(COMMAND_FIELD + number),
-                fault.value.eq(command.descriptor),
             ]
         return fault
 

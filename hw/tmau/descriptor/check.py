@@ -7,9 +7,10 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec import DESCRIPTOR
 
 from ...bus.reads import DescriptorWordLayout
-from ...lib.divide import CeilDivider
 from ...lib.formats import packed_layout
 from .derive import Derivation
+from .dimensions import DimensionReader
+from .extent import Extent
 from .layouts import CheckedLayout, FaultLayout
 from .rules import DescriptorRules
 
@@ -18,9 +19,9 @@ __all__ = ["DescriptorCheck"]
 
 class DescriptorCheck(wiring.Component):
     """Collects the words of a descriptor, checks every rule of docs/tmau.md, "Tensor descriptor", and derives
-    :class:`CheckedLayout`.
+    :class:`CheckedLayout`, one dimension a cycle.
 
-    Latency: ``done`` comes three cycles after the last word, whatever the bus width. One descriptor at a time: words of
+    Latency: ``done`` comes 18 cycles after the last word, whatever the bus width. One descriptor at a time: words of
     the next one may come from the cycle after ``done`` on.
 
     Members
@@ -28,9 +29,11 @@ class DescriptorCheck(wiring.Component):
     words : In(stream of DescriptorWordLayout)
         Always ready.
     done : Out(1)
-        Strobe: ``checked`` and ``fault`` are valid in this cycle, and only in this cycle.
+        Strobe: ``fault`` and what ``checked`` has without a strobe of its own are valid in this cycle.
+    dimension_stb, row_stb : Out(5)
+        Strobes of what ``checked`` lists by dimensions: see ``Derivation``. They come before ``done``.
     checked : Out(CheckedLayout)
-        Meaningful if ``fault.code`` is NONE.
+        Meaningful if ``fault.code`` is NONE at the end.
     fault : Out(FaultLayout)
         As in ``DescriptorRules``.
     """
@@ -41,6 +44,8 @@ class DescriptorCheck(wiring.Component):
             {
                 "words": In(stream.Signature(DescriptorWordLayout(params.bus_bytes))),
                 "done": Out(1),
+                "dimension_stb": Out(5),
+                "row_stb": Out(5),
                 "checked": Out(CheckedLayout(params)),
                 "fault": Out(FaultLayout()),
             }
@@ -48,22 +53,28 @@ class DescriptorCheck(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        m.submodules.dimensions = dimensions = DimensionReader()
         m.submodules.rules = rules = DescriptorRules()
         m.submodules.derivation = derivation = Derivation(self.params)
+        m.submodules.extent = extent = Extent()
         raw = Signal(packed_layout(DESCRIPTOR))
         self._collect(m, raw, rules)
-        self._divide(m, derivation.quotients)
-
-        # The three cycles after the last word. In the first the word is complete, in the last the results are out.
-        phase = Signal(3)
-        start = self.words.valid & self.words.p.last
-        m.d.sync += phase.eq(Cat(start, phase[:2]))
+        seen = dimensions.dimension
+        # The sum of the extent is the last to be known.
+        ending = Signal(2)
+        m.d.sync += ending.eq(Cat(seen.passes[2] & seen.at[4], ending[0]))
         m.d.comb += [
-            self.done.eq(phase[2]),
-            rules.raw.eq(raw),
-            derivation.raw.eq(raw),
-            derivation.step.eq(Cat(start, phase)),
+            *(block.raw.eq(raw) for block in (dimensions, rules, derivation)),
+            *(block.dimension.eq(seen) for block in (rules, derivation, extent)),
+            *(block.unit_log2.eq(derivation.unit_log2) for block in (dimensions, extent)),
+            dimensions.start.eq(self.words.valid & self.words.p.last),
+            extent.address.eq(raw.address),
+            self.done.eq(ending[1]),
+            self.dimension_stb.eq(derivation.dimension_stb),
+            self.row_stb.eq(derivation.row_stb),
             self.checked.eq(derivation.checked),
+            self.checked.last.eq(extent.last),
+            self.checked.beyond.eq(extent.last[self.params.addr_width :].any()),
             self.fault.eq(rules.fault),
         ]
         return m
@@ -72,7 +83,7 @@ class DescriptorCheck(wiring.Component):
         """Keeps the fields of the passing words, and what else is wrong with them."""
         bus_width = self.params.bus_width
         word = self.words.p.data
-        self._beat = beat = Signal(range(DESCRIPTOR.bits // bus_width))
+        beat = Signal(range(DESCRIPTOR.bits // bus_width))
         reserved, read_error = Signal(), Signal()
         m.d.comb += [self.words.ready.eq(1), rules.reserved.eq(reserved), rules.read_error.eq(read_error)]
         with m.If(self.words.valid):
@@ -85,15 +96,3 @@ class DescriptorCheck(wiring.Component):
                         # Reserved bits are looked at as they pass, so that they need no register.
                         mask = DESCRIPTOR.reserved_mask >> index * bus_width & (1 << bus_width) - 1
                         m.d.sync += reserved.eq((reserved if index else 0) | (word & mask).any())
-
-    def _divide(self, m, quotients):
-        """Box over traversal. They lie in one bus word of every width; dividing as it passes saves a cycle."""
-        bus_width = self.params.bus_width
-        word = self.words.p.data
-        index = DESCRIPTOR["box"].lsb // bus_width
-        with m.If(self.words.valid & (self._beat == index)):
-            for d in range(5):
-                m.submodules[f"divide{d}"] = divide = CeilDivider()
-                box, traversal = (DESCRIPTOR[name].lsbs[d] - index * bus_width for name in ("box", "traversal"))
-                m.d.comb += [divide.n.eq(word[box:][:8] + 1), divide.t.eq(word[traversal:][:3])]
-                m.d.sync += quotients[d].eq(divide.o)

@@ -3,18 +3,25 @@
 Specification: docs/tmau.md, "Tensor descriptor" to "Im2col mode".
 """
 
-from amaranth import Cat, Module, Mux, Signal, signed
-from amaranth.lib import data, wiring
+from itertools import pairwise
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import DESCRIPTOR, NAN_FILL, Element, Fill, Interleave, Mode, Swizzle
 
 from ...lib.formats import packed_layout
+from .dimensions import DimensionLayout
 from .layouts import CheckedLayout
 
 __all__ = ["Derivation", "walk_order"]
 
 _ROW_BITS = 14  # the longest row is 256 slices of 32 bytes
+_COUNT_BITS = 11  # 1 to 1024 pixels
+_SHIFT = 11
+#: floor(n / d) = n * factor >> _SHIFT for every n up to 263, and with d = 1 for every count.
+_RECIPROCALS = [-(-(1 << _SHIFT) // divisor) for divisor in range(1, 9)]
 
 
 def walk_order(descriptor, values, absent):
@@ -48,18 +55,25 @@ def walk_order(descriptor, values, absent):
 
 
 class Derivation(wiring.Component):
-    """Works out :class:`CheckedLayout` in four steps: one product for sizes and one for the footprint in each.
+    """Works out :class:`CheckedLayout`, but for ``last`` and ``beyond``, with one multiplier.
+
+    In the first pass it divides boxes by traversals; in the second it multiplies the counts to the bytes of runs, in
+    the third to the footprint. What lists dimensions comes with strobes, and the rest holds at the end.
 
     Members
     -------
     raw : In(packed_layout(DESCRIPTOR))
-        Complete from the second step on; in the first without its upper half.
-    quotients : In(array of 5 9)
-        Box over traversal, rounded up; of all dimensions, whether a traversal counts or not. From the first step on.
-    step : In(4)
-        One-hot; one step a cycle.
+        Must hold from the cycle before the first dimension on.
+    dimension : In(DimensionLayout)
+    unit_log2 : Out(3)
+        Log2 of the bytes of a unit; combinational from ``raw``.
     checked : Out(CheckedLayout)
-        Valid in the last step.
+        Members that list dimensions are valid with their strobes, others from the cycle after the last dimension of the
+        last pass until the next descriptor. Its ``last`` and ``beyond`` are zero.
+    dimension_stb : Out(5)
+        By the order of the walk: ``sizes``, ``strides``, ``traversals``, and of im2col ``lows`` and ``highs``.
+    row_stb : Out(5)
+        By the order of the descriptor: ``counts``, ``run_bytes``.
     """
 
     def __init__(self, params):
@@ -67,9 +81,11 @@ class Derivation(wiring.Component):
         super().__init__(
             {
                 "raw": In(packed_layout(DESCRIPTOR)),
-                "quotients": In(data.ArrayLayout(9, 5)),
-                "step": In(4),
+                "dimension": In(DimensionLayout()),
+                "unit_log2": Out(3),
                 "checked": Out(CheckedLayout(params)),
+                "dimension_stb": Out(5),
+                "row_stb": Out(5),
             }
         )
 
@@ -84,119 +100,111 @@ class Derivation(wiring.Component):
             checked.element.eq(raw.element),
             checked.pixels.eq(raw.pixels),
             checked.swizzle.eq(raw.swizzle),
+            checked.unit_log2.eq(self.unit_log2),
         ]
         with m.Switch(raw.fill):
             with m.Case(Fill.NAN):
                 m.d.comb += checked.fill.eq(NAN_FILL)
             with m.Case(Fill.CONSTANT):
                 m.d.comb += checked.fill.eq(raw.fill_constant)
-        self._dimensions(m)
-        self._row(m)
-        self._extent(m)
-        self._corners(m)
-        return m
-
-    def _dimensions(self, m):
-        """Unit, counts, and everything that is listed in the order of the walk."""
-        raw, checked = self.raw, self.checked
-        with m.Switch(raw.element):
+        with m.If(checked.interleaved):
+            m.d.comb += self.unit_log2.eq(Mux(raw.interleave == Interleave.B32, 5, 4))
+        with m.Else(), m.Switch(raw.element):
             for element in Element:
                 with m.Case(element):
-                    m.d.comb += checked.unit_log2.eq(element.bytes.bit_length() - 1)
-        with m.If(checked.interleaved):
-            m.d.comb += checked.unit_log2.eq(Mux(raw.interleave == Interleave.B32, 5, 4))
-
+                    m.d.comb += self.unit_log2.eq(element.bytes.bit_length() - 1)
         honoured = (raw.gather0 | checked.interleaved) & ~checked.im2col
         m.d.comb += checked.gather.eq(honoured & raw.traversal0.any())
-        channels = Mux(checked.interleaved, 1, raw.channels + 1)
-        m.d.comb += checked.counts[0].eq(Mux(checked.im2col, channels, Mux(honoured, self.quotients[0], raw.box0 + 1)))
-        for d in range(1, 5):  # a command takes one slice of C
-            sliced = checked.interleaved & (raw.rank == d + 2)
-            m.d.comb += checked.counts[d].eq(Mux(sliced, 1, self.quotients[d]))
+        self._dimension(m, honoured)
+        self._rows(m, *self._divide(m, honoured))
+        return m
 
-        unit = Signal(6)
-        m.d.comb += unit.eq(1 << checked.unit_log2)
-        sizes = walk_order(checked, [raw[f"size{d}"] for d in range(5)], 0)
-        strides = walk_order(checked, [unit, *(raw[f"stride{k}"] for k in range(4))], 0)
-        tile = [Mux(honoured, raw.traversal0, 0), *(raw[f"traversal{d}"] for d in range(1, 5))]
-        steps = walk_order(checked, [raw[f"traversal{d}"] for d in range(5)], 0)
-        for d in range(5):
-            m.d.comb += [checked.sizes[d].eq(sizes[d]), checked.strides[d].eq(strides[d])]
-            # Im2col steps in the spatial dimensions only.
-            m.d.comb += checked.traversals[d].eq(Mux(checked.im2col, steps[d] if d in (1, 2, 3) else 0, tile[d]))
-
-    def _row(self, m):
-        """Bytes of runs, of the transfer and of its footprint; what of them adjoins."""
-        raw, checked, step = self.raw, self.checked, self.step
-        length = checked.footprint.shape().width
-        row_bytes, pitch, span = Signal(_ROW_BITS), Signal(_ROW_BITS), Signal(8)
-        row = Signal(_ROW_BITS)  # the same a cycle later, where there is time
+    def _dimension(self, m, honoured):
+        """What a dimension has of itself."""
+        seen, checked = self.dimension, self.checked
+        traversal = Signal(3)
+        # Im2col steps in the spatial dimensions only.
+        steps = Mux(checked.im2col, seen.place[1:4].any(), ~seen.at[0] | honoured)
         m.d.comb += [
-            row_bytes.eq(checked.counts[0] << checked.unit_log2),
+            self.dimension_stb.eq(Mux(seen.passes[0], seen.place, 0)),
+            traversal.eq(Mux(steps, seen.traversal, 0)),
+            *(
+                member.eq(value)
+                for name, value in (("sizes", seen.size), ("strides", seen.stride), ("traversals", traversal))
+                for member in checked[name]
+            ),
+            *(low.eq(seen.lower) for low in checked.lows),
+            *(high.eq(seen.size + seen.upper + 1) for high in checked.highs),
+        ]
+        below, above = Signal(), Signal()  # a lower corner before the tensor, an upper one behind it
+        with m.If(seen.passes[0]):
+            m.d.sync += [
+                below.eq((below & ~seen.at[0]) | (seen.lower < 0)),
+                above.eq((above & ~seen.at[0]) | (seen.upper > 0)),
+            ]
+        m.d.comb += [checked.store_corner.broken.eq(below | above), checked.store_corner.upper.eq(~below)]
+
+    def _divide(self, m, honoured):
+        """Operands of the first pass, a cycle late: a number of indices, and the reciprocal of their step."""
+        raw, seen, checked = self.raw, self.dimension, self.checked
+        minus_one, step = Signal(10), Signal(3)
+        sliced = Cat(checked.interleaved & (raw.rank == d + 2) for d in range(5))
+        with m.If(checked.im2col):  # its rows are pixels
+            with m.If(seen.at[0] & ~checked.interleaved):
+                m.d.comb += minus_one.eq(raw.channels)
+            with m.If(seen.at[1]):
+                m.d.comb += minus_one.eq(raw.pixels)
+        with m.Elif(~(seen.at & sliced).any()):  # a command takes one slice of C
+            m.d.comb += minus_one.eq(seen.box)
+            with m.If(~seen.at[0] | honoured):
+                m.d.comb += step.eq(seen.traversal)
+        dividing, dividend = Signal(), Signal(_COUNT_BITS)
+        factor = Signal(_SHIFT + 1)
+        # ceil(n / t) = floor((n + t - 1) / t); both are stored minus one.
+        m.d.sync += [dividing.eq(seen.passes[0]), dividend.eq(minus_one + 1 + step)]
+        with m.Switch(step):
+            for stored, reciprocal in enumerate(_RECIPROCALS):
+                with m.Case(stored):
+                    m.d.sync += factor.eq(reciprocal)
+        return dividing, dividend, factor
+
+    def _rows(self, m, dividing, dividend, factor):
+        """Counts, bytes of runs, of the transfer and of its footprint; what of them adjoins."""
+        seen, checked, raw = self.dimension, self.checked, self.raw
+        length = len(checked.footprint)
+        first, second, third = seen.at[0], seen.passes[1], seen.passes[2]
+        # The counts go around, a dimension a cycle. In the second and third pass that of the dimension is the second of
+        # them, because the last division comes late by a cycle.
+        counts = [Signal(_COUNT_BITS, name=f"count{n}") for n in range(5)]
+        chain = Signal(max(length, _ROW_BITS))
+        product = Signal(len(chain) + _COUNT_BITS + 1)
+        m.d.comb += product.eq(Mux(dividing, dividend, chain) * Mux(dividing, factor, counts[1]))
+        with m.If(dividing | second | third):
+            m.d.sync += [
+                *(count.eq(after) for count, after in pairwise(counts)),
+                counts[4].eq(Mux(dividing, product >> _SHIFT, counts[0])),
+            ]
+
+        row, span = Signal(_ROW_BITS), Signal(8)
+        m.d.comb += [
+            row.eq(counts[1] << self.unit_log2),
             span.eq(Mux(raw.swizzle == Swizzle.NONE, 0, 16 << raw.swizzle)),
-            pitch.eq(Mux(span > row_bytes, span, row_bytes)),
-            checked.gapless.eq(span <= row),
-            checked.gap.eq(Mux(checked.gapless, 0, span - row)),
+            checked.footprint.eq(chain),
+            self.row_stb.eq(Cat(Mux(second, seen.at[1:], 0), third & first)),
+            *(count.eq(counts[0]) for count in checked.counts),
+            *(run.eq(chain) for run in checked.run_bytes),
         ]
-        m.d.sync += row.eq(row_bytes)
-        # One multiplier each for runs and footprint: one dimension a cycle. The last product is not registered but goes
-        # straight to the cache. The rows of im2col are its pixels.
-        count = Signal(11)
-        for d in range(4):
-            with m.If(step[d]):
-                m.d.comb += count.eq(Mux(checked.im2col, 1 if d else raw.pixels + 1, checked.counts[d + 1]))
-        run, footprint, overflow = Signal(length), Signal(length), Signal()
-        next_run, next_footprint = Signal(length), Signal(max(length, _ROW_BITS) + len(count))
-        m.d.comb += next_run.eq(Mux(step[0], row_bytes, run) * count)
-        m.d.comb += next_footprint.eq(Mux(step[0], pitch, footprint) * count)
-        spilled = next_footprint[length:].any() | (overflow & ~step[0])
-        m.d.sync += [run.eq(next_run), footprint.eq(next_footprint), overflow.eq(spilled)]
-
-        run_bytes = [row, *(Signal(length, name=f"run_bytes{k}") for k in range(1, 4)), next_run]
-        for d in range(3):
-            with m.If(step[d]):
-                m.d.sync += run_bytes[d + 1].eq(next_run)
-        m.d.comb += [checked.footprint.eq(next_footprint), checked.too_large.eq(spilled)]
-        m.d.comb += [checked.run_bytes[d].eq(run_bytes[d]) for d in range(5)]
-        folds = checked.gapless & ~checked.gather & ~checked.im2col
+        gapless, gap = Signal(), Signal(8)
+        with m.If(second & first):
+            m.d.sync += [chain.eq(row), gapless.eq(span <= row), gap.eq(Mux(span <= row, 0, span - row))]
+        with m.Elif(third & first):
+            m.d.sync += [chain.eq(Mux(gapless, row, span)), checked.too_large.eq(0)]
+        with m.Elif(second | third):
+            m.d.sync += chain.eq(product)
+            # The first product is one of the whole row, even where that alone is too long.
+            m.d.sync += checked.too_large.eq(checked.too_large | product[length:].any())
+        folds = gapless & ~checked.gather & ~checked.im2col
         for k in range(4):
-            adjoins = (raw[f"stride{k}"] == run_bytes[k]) & ~raw[f"traversal{k + 1}"].any()
-            m.d.comb += checked.contiguous[k].eq(folds & adjoins)
-
-    def _extent(self, m):
-        """Address of the last byte of the tensor: two products each in the second and third step, then their sum."""
-        raw, checked, step = self.raw, self.checked, self.step
-        dims = ((1, 3), (2, 4))
-        products = [Signal(72, name=f"product{n}") for n in range(len(dims))]
-        for product, (early, late) in zip(products, dims, strict=True):
-            size = Mux(step[1], raw[f"size{early}"], raw[f"size{late}"])
-            m.d.sync += product.eq(size * Mux(step[1], raw[f"stride{early - 1}"], raw[f"stride{late - 1}"]))
-        partial, last = Signal(75), Signal(75)
-        row = raw.size0 + 1 << checked.unit_log2
-        m.d.sync += partial.eq(raw.address + (row - 1) + products[0] + products[1])
-        m.d.comb += [
-            last.eq(partial + products[0] + products[1]),
-            checked.last.eq(last),
-            checked.beyond.eq(last[self.params.addr_width :].any()),
-        ]
-
-    def _corners(self, m):
-        """The bounding box of im2col."""
-        raw, checked = self.raw, self.checked
-        uppers = []
-        for k in range(3):
-            exists = checked.im2col & (raw.rank > k + 2)
-            upper = Signal(signed(16), name=f"upper{k}")
-            with m.If(exists):
-                m.d.comb += [checked.lows[k].eq(raw[f"lower{k}"]), upper.eq(raw[f"upper{k}"])]
-            m.d.comb += checked.highs[k].eq(checked.sizes[k + 1] + upper + 1)
-            uppers.append(upper)
-
-        corner = checked.store_corner
-        lows = [checked.lows[k] for k in range(3)]
-        broken = Cat(*(low < 0 for low in lows), *(upper > 0 for upper in uppers))
-        m.d.comb += corner.broken.eq(broken.any())
-        m.d.comb += corner.upper.eq(~broken[:3].any())
-        for index, value in reversed(list(enumerate([*lows, *uppers]))):
-            with m.If(broken[index]):
-                m.d.comb += corner.value.eq(value)
+            with m.If(second & seen.at[k + 1]):
+                m.d.sync += checked.contiguous[k].eq(folds & (seen.stride == chain) & (seen.traversal == 0))
+        m.d.comb += [checked.gapless.eq(gapless), checked.gap.eq(gap)]

@@ -17,7 +17,7 @@ class CheckedLayout(data.StructLayout):
 
     def __init__(self, params):
         length = params.smem.addr_width + 1
-        corner = data.StructLayout({"broken": unsigned(1), "upper": unsigned(1), "value": unsigned(16)})
+        corner = data.StructLayout({"broken": unsigned(1), "upper": unsigned(1)})
         super().__init__(
             {
                 "address": unsigned(64),
@@ -50,10 +50,10 @@ class CheckedLayout(data.StructLayout):
 
 
 class FaultLayout(data.StructLayout):
-    """Why a command cannot run: an error record without the tag."""
+    """Why a command cannot run: an error record without tag and address."""
 
     def __init__(self):
-        super().__init__({"code": unsigned(8), "field": unsigned(8), "value": unsigned(64)})
+        super().__init__({"code": unsigned(8), "field": unsigned(8)})
 
 
 class LookupLayout(data.StructLayout):

@@ -7,130 +7,119 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Error, Fill, Interleave, Mode, Swizzle
 
 from ...lib.formats import packed_layout
+from .dimensions import DimensionLayout
 from .layouts import FaultLayout
 
 __all__ = ["DescriptorRules"]
 
-_SPATIAL = range(3)  # W, H, D
-
 
 class DescriptorRules(wiring.Component):
-    """Finds the first rule that a descriptor breaks. Latency 2, one descriptor a cycle while ``raw`` holds.
+    """Finds the first rule that a descriptor breaks, as its dimensions pass for the first time.
 
     Members
     -------
     raw : In(packed_layout(DESCRIPTOR))
         Must hold until ``fault`` has been taken.
+    dimension : In(DimensionLayout)
     reserved : In(1)
         A bit that belongs to no field is set.
     read_error : In(1)
         The bus answered with an error.
     fault : Out(FaultLayout)
-        Lowest code, then lowest field number; the value of an array field is that of its first offending element. Code
-        NONE if every rule holds. A bus error is DESCRIPTOR_READ with value 0: the address is added later.
+        Lowest code, then lowest field number; a bus error is DESCRIPTOR_READ. Code NONE if every rule holds. Valid from
+        three cycles after the last dimension of the first pass on.
     """
 
     raw: In(packed_layout(DESCRIPTOR))
+    dimension: In(DimensionLayout())
     reserved: In(1)
     read_error: In(1)
     fault: Out(FaultLayout())
 
     def elaborate(self, platform):
         m = Module()
-        rules = [*self._header_rules(), *self._tensor_rules(m), *self._im2col_rules(m)]
+        interleaved, im2col = self.raw.interleave != Interleave.NONE, self.raw.mode == Mode.IM2COL
+        # Bytes of a row, or in im2col mode of a pixel; the box means nothing there.
+        row_bytes = Signal(12)
+        m.d.comb += row_bytes.eq((Mux(im2col, self.raw.channels, self.raw.box0) + 1) << self._element_log2())
+        rules = [
+            *self._header_rules(interleaved | im2col),
+            *self._tensor_rules(m, interleaved, im2col, row_bytes),
+            *self._im2col_rules(m, interleaved, im2col, row_bytes),
+        ]
         broken, chosen = Signal(len(rules)), Signal(len(rules))
-        m.d.sync += broken.eq(Cat(condition for _, _, condition, _ in rules))
+        m.d.sync += broken.eq(Cat(condition for _, _, condition in rules))
         m.d.sync += chosen.eq(broken & -broken)  # the lowest one
         with m.Switch(chosen):
-            for index, (code, field, _, value) in enumerate(rules):
+            for index, (code, field, _) in enumerate(rules):
                 with m.Case(1 << index):
-                    m.d.comb += [
-                        self.fault.code.eq(code),
-                        self.fault.field.eq(DESCRIPTOR.index(field)),
-                        self.fault.value.eq(value),
-                    ]
+                    m.d.comb += [self.fault.code.eq(code), self.fault.field.eq(DESCRIPTOR.index(field))]
         return m
 
-    # Every rule is (code, field, broken, offending value), in order of code and then of field number.
+    def _in_any(self, m, condition):
+        """Whether the condition holds in any dimension; known once the last one has passed for the first time."""
+        found = Signal()
+        with m.If(self.dimension.passes[0]):
+            m.d.sync += found.eq((found & ~self.dimension.at[0]) | condition)
+        return found
 
-    def _header_rules(self):
+    # Every rule is (code, field, broken), in order of code and then of field number.
+
+    def _header_rules(self, restricted):
         raw = self.raw
-        restricted = (raw.interleave != Interleave.NONE) | (raw.mode == Mode.IM2COL)
+        no_nan = raw.element < Element.F16
         return [
-            (Error.DESCRIPTOR_READ, "version", self.read_error, 0),
-            (Error.VERSION, "version", raw.version != DESCRIPTOR_VERSION, raw.version),
-            (Error.RESERVED, "version", self.reserved, 0),
-            (Error.RANK, "rank", (raw.rank == 0) | (raw.rank > 5) | (restricted & (raw.rank < 3)), raw.rank),
-            (Error.ELEMENT, "element", raw.element > max(Element), raw.element),
-            (Error.INTERLEAVE, "interleave", raw.interleave > max(Interleave), raw.interleave),
-            (
-                Error.FILL,
-                "fill",
-                (raw.fill > max(Fill)) | ((raw.fill == Fill.NAN) & (raw.element < Element.F16)),
-                raw.fill,
-            ),
+            (Error.DESCRIPTOR_READ, "version", self.read_error),
+            (Error.VERSION, "version", raw.version != DESCRIPTOR_VERSION),
+            (Error.RESERVED, "version", self.reserved),
+            (Error.RANK, "rank", (raw.rank == 0) | (raw.rank > 5) | (restricted & (raw.rank < 3))),
+            (Error.ELEMENT, "element", raw.element > max(Element)),
+            (Error.INTERLEAVE, "interleave", raw.interleave > max(Interleave)),
+            (Error.FILL, "fill", (raw.fill > max(Fill)) | ((raw.fill == Fill.NAN) & no_nan)),
         ]
 
-    def _tensor_rules(self, m):
-        raw = self.raw
-        dims = range(5)
-        used = [raw.rank > d for d in dims]
-        interleaved, im2col = raw.interleave != Interleave.NONE, raw.mode == Mode.IM2COL
+    def _tensor_rules(self, m, interleaved, im2col, row_bytes):
+        raw, seen = self.raw, self.dimension
         # Address bits that alignment requires to be zero.
-        low_bits = Signal(5)
-        m.d.comb += low_bits.eq(
-            Mux(raw.unaligned, self._element_bytes() - 1, Mux(raw.interleave == Interleave.B32, 31, 15))
-        )
-        # The box means nothing to im2col: its row is the channels of a pixel.
-        row_bytes, span = Signal(12), Signal(8)
+        low_bits, span = Signal(5), Signal(8)
         m.d.comb += [
-            row_bytes.eq((Mux(im2col, raw.channels, raw.box0) + 1) << self._element_log2()),
+            low_bits.eq(Mux(raw.unaligned, self._element_bytes() - 1, Mux(raw.interleave == Interleave.B32, 31, 15))),
             span.eq(16 << raw.swizzle),
         ]
         too_long = (raw.swizzle != Swizzle.NONE) & ~interleaved & (row_bytes > span)
         wrong_span = (raw.interleave == Interleave.B32) & (raw.swizzle != Swizzle.B32)
         ragged = row_bytes[:4].any() & ~interleaved & ~im2col & ~raw.unaligned
+        # Dimension 0 has no stride, and every tensor has it.
+        misaligned = seen.used & ~seen.at[0] & (seen.stride[:5] & low_bits).any()
+        unused = ~seen.used & ~seen.at[0]
         return [
-            (Error.ADDRESS, "address", (raw.address[:5] & low_bits).any(), raw.address),
+            (Error.ADDRESS, "address", (raw.address[:5] & low_bits).any()),
+            (Error.STRIDE, "stride", self._in_any(m, misaligned)),
+            (Error.BOX, "box", ragged),
+            (Error.TRAVERSAL, "traversal", self._in_any(m, seen.used & seen.traversal[3])),
+            (Error.SWIZZLE, "swizzle", too_long | wrong_span),
             *(
-                (Error.STRIDE, "stride", used[d] & (raw[f"stride{d - 1}"][:5] & low_bits).any(), raw[f"stride{d - 1}"])
-                for d in dims[1:]
-            ),
-            (Error.BOX, "box", ragged, raw.box0),
-            *((Error.TRAVERSAL, "traversal", used[d] & raw[f"traversal{d}"][3], raw[f"traversal{d}"]) for d in dims),
-            (Error.SWIZZLE, "swizzle", too_long | wrong_span, raw.swizzle),
-            *(
-                (Error.UNUSED, field, ~used[d] & raw[f"{field}{d - first}"].any(), raw[f"{field}{d - first}"])
-                for field, first in (("size", 0), ("box", 0), ("traversal", 0), ("stride", 1))
-                for d in dims[1:]
+                (Error.UNUSED, field, self._in_any(m, unused & seen[field].any()))
+                for field in ("size", "box", "traversal", "stride")
             ),
         ]
 
-    def _im2col_rules(self, m):
-        raw = self.raw
-        interleaved, im2col = raw.interleave != Interleave.NONE, raw.mode == Mode.IM2COL
-        exists = [im2col & (raw.rank > k + 2) for k in _SPATIAL]
+    def _im2col_rules(self, m, interleaved, im2col, row_bytes):
+        """Corners are 0 where they count for nothing, which breaks no rule."""
+        raw, seen = self.raw, self.dimension
 
         def oversized(corner):
             """The corner has more than 16, 8 or 5 bits, for one, two or three spatial dimensions."""
             above = Mux(raw.rank == 5, corner >> 4, corner >> 7)
             return (raw.rank > 3) & (above != 0) & (above != -1)
 
-        lowers, uppers = ([raw[f"{name}{k}"] for k in _SPATIAL] for name in ("lower", "upper"))
-        sizes = [Mux(interleaved, raw[f"size{k}"], raw[f"size{k + 1}"]) for k in _SPATIAL]  # minus one
-        empty = [lowers[k] > sizes[k] + uppers[k] for k in _SPATIAL]
-
-        channel_bytes = Signal(12)
-        m.d.comb += channel_bytes.eq((raw.channels + 1) << self._element_log2())
+        empty = seen.lower > seen.size + seen.upper  # the size is stored minus one
         slice_bytes = Mux(raw.interleave == Interleave.B32, 32, 16)
-        ragged = Mux(interleaved, channel_bytes != slice_bytes, channel_bytes[:4].any() & ~raw.unaligned)
+        ragged = Mux(interleaved, row_bytes != slice_bytes, row_bytes[:4].any() & ~raw.unaligned)
         return [
-            *((Error.CORNER, "lower", exists[k] & oversized(lowers[k]), lowers[k].as_unsigned()) for k in _SPATIAL),
-            *(
-                (Error.CORNER, "upper", exists[k] & (oversized(uppers[k]) | empty[k]), uppers[k].as_unsigned())
-                for k in _SPATIAL
-            ),
-            (Error.CHANNELS, "channels", im2col & ragged, raw.channels),
+            (Error.CORNER, "lower", self._in_any(m, oversized(seen.lower))),
+            (Error.CORNER, "upper", self._in_any(m, oversized(seen.upper) | empty)),
+            (Error.CHANNELS, "channels", im2col & ragged),
         ]
 
     def _element_bytes(self):

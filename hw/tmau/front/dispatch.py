@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...lib.pick import pick
-from ..jobs import JobLayout
+from ..jobs import BlockJobLayout, JobLayout, as_job
 from ..layouts import ErrorLayout
 from ..signatures import IssueSignature
 
@@ -15,12 +15,16 @@ __all__ = ["Dispatch"]
 class Dispatch(wiring.Component):
     """Splits every job into its transfer, for one of the paths, and its walk, for one of the walkers.
 
-    Combinational, one job a cycle. Both parts leave independently, but the walk no earlier than the transfer. As runs
-    of both walkers meet in one stream, a walk waits while the other walker is walking.
+    Both parts are offered at once and leave independently, but the walk no earlier than the transfer. As runs of both
+    walkers meet in one stream, a walk waits while the other walker is walking. The job is accepted in the cycle after
+    its last part has left: one job every second cycle, and ``ready`` depends on registers only, so that no path from
+    the walkers and the paths goes through here to the setups.
 
     Members
     -------
-    jobs : In(array of 2 stream of JobLayout)
+    jobs : In(stream of JobLayout)
+    blocks : In(stream of BlockJobLayout)
+        At most one of the two is valid.
     refused : In(array of 3 stream of ErrorLayout)
         Of three blocks, of which one at a time has something to offer.
     o : Out(IssueSignature)
@@ -37,8 +41,9 @@ class Dispatch(wiring.Component):
         self.walk_sent = Signal()
         super().__init__(
             {
-                "jobs": In(stream.Signature(JobLayout(params))).array(2),
-                "refused": In(stream.Signature(ErrorLayout())).array(3),
+                "jobs": In(stream.Signature(JobLayout(params))),
+                "blocks": In(stream.Signature(BlockJobLayout(params))),
+                "refused": In(stream.Signature(ErrorLayout(params))).array(3),
                 "o": Out(IssueSignature(params)),
                 "store_stb": Out(1),
                 "moving": Out(range(16 + 2 * (params.commands_in_flight + params.max_outstanding))),
@@ -49,7 +54,15 @@ class Dispatch(wiring.Component):
         m = Module()
         pick(m, self.refused, self.o.finished.p, self.o.finished.valid, self.o.finished.ready)
         job, valid, ready = Signal(JobLayout(self.params)), Signal(), Signal()
-        pick(m, self.jobs, job, valid, ready)
+        m.d.comb += [
+            self.jobs.ready.eq(ready),
+            self.blocks.ready.eq(ready),
+            valid.eq(self.jobs.valid | self.blocks.valid),
+        ]
+        with m.If(self.blocks.valid):
+            m.d.comb += as_job(job, self.blocks.p)
+        with m.Else():
+            m.d.comb += job.eq(self.jobs.p)
 
         transfer_sent, walk_sent = self.transfer_sent, self.walk_sent
         transfer_taken, walk_taken = Signal(), Signal()
@@ -67,7 +80,7 @@ class Dispatch(wiring.Component):
             tiles.valid.eq(walkable & ~job.im2col & ~self.o.pixel_busy),
             pixels.valid.eq(walkable & job.im2col & ~self.o.tile_busy),
             walk_taken.eq((tiles.valid & tiles.ready) | (pixels.valid & pixels.ready)),
-            ready.eq((transfer_sent | transfer_taken) & (walk_sent | walk_taken)),
+            ready.eq(transfer_sent & walk_sent),
             self.store_stb.eq(stores.valid & stores.ready),
         ]
         with m.If(valid):

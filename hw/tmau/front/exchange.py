@@ -1,6 +1,6 @@
 """Copies within one memory: cut into pieces that pass from one path to the other through a queue."""
 
-from amaranth import Module, Mux, Signal, unsigned
+from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -8,8 +8,7 @@ from tilewright.golden.spec import LINE_BYTES, Reduction
 
 from ...lib.pick import pick
 from ...lib.stream import Queue
-from ..jobs import JobLayout, block_job
-from ..layouts import TransferLayout
+from ..jobs import BlockJobLayout
 from ..signatures import QueueStateSignature
 
 __all__ = ["Exchange"]
@@ -25,13 +24,10 @@ class _PendingLayout(data.StructLayout):
     """A piece whose second job has not left."""
 
     def __init__(self, params):
-        transfer = TransferLayout(params)
+        job = BlockJobLayout(params)
         super().__init__(
             {
-                **{name: transfer[name].shape for name in _KEPT},
-                "quiet": unsigned(1),
-                "target": unsigned(max(params.addr_width, params.smem.addr_width)),
-                "size": transfer["run_bytes"].shape,
+                **{name: job[name].shape for name in (*_KEPT, "quiet", "target", "size")},
                 "reach": range(params.loop_words),  # bus words or lines of the piece, minus one
             }
         )
@@ -40,20 +36,21 @@ class _PendingLayout(data.StructLayout):
 class Exchange(wiring.Component):
     """Passes jobs on; those with ``loop`` or ``stage`` leave as pieces of ``exchange_bytes``, two jobs for each.
 
-    The *first* job of a piece fills the queue between the paths, and leaves only when the queue has space for all of
-    it. The *second* one empties it, and leaves only when all of it is there. So neither path ever waits for the other
-    in the middle of a job, and data that come from the bus are always taken: a reduction, whose old words share the
-    read channel with them, cannot be kept waiting by a copy that waits for the reduction. First jobs run ahead of
+    The *first* job of a piece fills the queue between the paths, and leaves only when the queue has space for a whole
+    piece. The *second* one empties it, and leaves only when all of it is there. So neither path ever waits for the
+    other in the middle of a job, and data that come from the bus are always taken: a reduction, whose old words share
+    the read channel with them, cannot be kept waiting by a copy that waits for the reduction. First jobs run ahead of
     second ones, also from copy to copy, while second ones that can leave go first.
 
-    Ordinary jobs pass combinationally, when no piece is pending. All jobs of a copy but the last are quiet, and only
-    its second jobs reduce.
+    Ordinary jobs pass combinationally, when no piece is pending; a first job is offered two cycles after the one before
+    has left, at the earliest, a second one in the cycle after its data are there. All jobs of a copy but the last are
+    quiet, and only its second jobs reduce.
 
     Members
     -------
-    i : In(array of 2 stream of JobLayout)
+    i : In(array of 2 stream of BlockJobLayout)
         At most one of them is valid. A copy within one memory comes as its first job, of any size, with ``target``.
-    o : Out(stream of JobLayout)
+    o : Out(stream of BlockJobLayout)
     loop : In(QueueStateSignature(params.loop_words))
         Bus words from the store path to the load path.
     stage : In(QueueStateSignature(params.stage_lines))
@@ -67,8 +64,8 @@ class Exchange(wiring.Component):
         self.pending = Queue(_PendingLayout(params), _PENDING)
         super().__init__(
             {
-                "i": In(stream.Signature(JobLayout(params))).array(2),
-                "o": Out(stream.Signature(JobLayout(params))),
+                "i": In(stream.Signature(BlockJobLayout(params))).array(2),
+                "o": Out(stream.Signature(BlockJobLayout(params))),
                 "loop": In(QueueStateSignature(params.loop_words)),
                 "stage": In(QueueStateSignature(params.stage_lines)),
                 "busy": Out(1),
@@ -78,17 +75,22 @@ class Exchange(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.pending = pending = self.pending
-        job, valid, taken = Signal(JobLayout(self.params)), Signal(), Signal()
+        job, valid, taken = Signal(BlockJobLayout(self.params)), Signal(), Signal()
         pick(m, self.i, job, valid, taken)
-        copies = valid & (job.transfer.loop | job.transfer.stage)
+        copies = valid & (job.loop | job.stage)
 
         # A job that waits at the output stays, whatever could leave by now.
         seconds, waits, waiting_second = Signal(), Signal(), Signal()
         filled, emptied = Signal(), Signal()  # a first, a second job leaves
+        # Found out a cycle ahead. Only a job that leaves makes them untrue, and then they are found out again.
+        may_fill, may_empty = Signal(), Signal()
         has_space, has_come = self._levels(m, filled, emptied)
-        may_fill = copies & pending.i.ready & has_space
+        m.d.sync += [
+            may_fill.eq(copies & pending.i.ready & has_space & ~filled),
+            may_empty.eq(pending.o.valid & has_come & ~emptied),
+        ]
         m.d.comb += [
-            seconds.eq(Mux(waits, waiting_second, pending.o.valid & has_come)),
+            seconds.eq(Mux(waits, waiting_second, may_empty)),
             self.busy.eq(pending.o.valid),
             emptied.eq(seconds & self.o.ready),
             filled.eq(~seconds & may_fill & self.o.ready),
@@ -108,7 +110,7 @@ class Exchange(wiring.Component):
         return m
 
     def _levels(self, m, filled, emptied):
-        """Whether the queue has space for the piece of the next first job, and holds that of the next second one."""
+        """Whether the queue, in which two pieces fit, has space for one, and holds that of the next second job."""
         new, old = self.pending.i.p, self.pending.o.p
         has_space, has_come = Signal(), Signal()
         for name, queue, depth in (
@@ -118,7 +120,7 @@ class Exchange(wiring.Component):
             reserved = Signal(range(depth + 1), name=f"{name}_reserved")  # of first jobs that left, and not taken yet
             leaving = Signal(range(depth + 1), name=f"{name}_leaving")  # of those, whose second jobs left as well
             with m.If(new[name]):
-                m.d.comb += has_space.eq(reserved + new.reach < depth)
+                m.d.comb += has_space.eq(reserved <= depth // 2)
             with m.If(old[name]):
                 m.d.comb += has_come.eq(queue.level > leaving + old.reach)
             m.d.sync += [
@@ -131,38 +133,36 @@ class Exchange(wiring.Component):
         """The next piece of the copy at the input, to the output and to the pending ones; whether it is the last."""
         piece_bytes, bus_log2 = self.params.exchange_bytes, self.params.bus_log2
         piece_log2 = piece_bytes.bit_length() - 1
-        transfer, new, o = job.transfer, self.pending.i.p, self.o.p
-        reach = Signal.like(transfer.run_bytes)  # bytes of the copy, minus one
+        new, o = self.pending.i.p, self.o.p
+        reach = Signal.like(job.size)  # bytes of the copy, minus one
         index = Signal(len(reach) - piece_log2)
         last = Signal()
         ends = Signal(piece_log2)  # bytes of the piece, minus one
         offset = index << piece_log2
         m.d.comb += [
-            reach.eq(transfer.run_bytes - 1),
-            last.eq(reach[piece_log2:] == index),
+            reach.eq(job.size - 1),
             ends.eq(Mux(last, reach[:piece_log2], piece_bytes - 1)),
-            *(new[name].eq(transfer[name]) for name in _KEPT),
-            new.quiet.eq(transfer.quiet | ~last),
+            *(new[name].eq(job[name]) for name in _KEPT),
+            new.quiet.eq(job.quiet | ~last),
             new.target.eq(job.target + offset),
             new.size.eq(ends + 1),
-            new.reach.eq(Mux(transfer.loop, ends >> bus_log2, ends >> LINE_BYTES.bit_length() - 1)),
+            new.reach.eq(Mux(job.loop, ends >> bus_log2, ends >> LINE_BYTES.bit_length() - 1)),
             o.eq(job),
         ]
+        m.d.sync += last.eq(reach[piece_log2:] == index)  # in time for ``may_fill``
         with m.If(leaves):
             m.d.sync += index.eq(Mux(last, 0, index + 1))
-        with m.If(transfer.loop | transfer.stage):
+        with m.If(job.loop | job.stage):
             m.d.comb += [
-                o.walk.data_bytes.eq(new.size),
-                o.transfer.run_bytes.eq(new.size),
-                o.transfer.data_end.eq(new.size),
-                o.transfer.quiet.eq(1),
-                o.transfer.signal.eq(0),
-                o.transfer.reduction.eq(Reduction.NONE),
+                o.size.eq(new.size),
+                o.quiet.eq(1),
+                o.signal.eq(0),
+                o.reduction.eq(Reduction.NONE),
             ]
-        with m.If(transfer.loop):
-            m.d.comb += o.transfer.smem.eq(transfer.smem + offset)
-        with m.If(transfer.stage):
-            m.d.comb += o.walk.origin.eq(job.walk.origin + offset)
+        with m.If(job.loop):
+            m.d.comb += o.smem.eq(job.smem + offset)
+        with m.If(job.stage):
+            m.d.comb += o.address.eq(job.address + offset)
         return last
 
     def _second(self, m):
@@ -170,13 +170,8 @@ class Exchange(wiring.Component):
         old, o = self.pending.o.p, self.o.p
         m.d.comb += [
             o.eq(0),
-            *block_job(
-                o,
-                store=old.stage,
-                address=Mux(old.stage, old.target, 0),
-                smem=Mux(old.loop, old.target, 0),
-                size=old.size,
-            ),
-            *(o.transfer[name].eq(old[name]) for name in (*_KEPT, "quiet")),
-            o.walk.loop.eq(old.loop),
+            *(o[name].eq(old[name]) for name in (*_KEPT, "quiet", "size")),
+            o.store.eq(old.stage),
+            o.address.eq(Mux(old.stage, old.target, 0)),
+            o.smem.eq(Mux(old.loop, old.target, 0)),
         ]

@@ -1,12 +1,11 @@
 """The end of a command: its bytes are reported to the barrier, its tag to the processor, its error to the record."""
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import Error
 
-from ...lib.arbiter import RoundRobinArbiter
 from ...smem.layouts import LandedLayout
 from ..layouts import CompletionLayout, DoneLayout, ErrorLayout
 
@@ -14,32 +13,38 @@ __all__ = ["Finisher"]
 
 
 class Finisher(wiring.Component):
-    """Ends commands, at most one a cycle; the three that end them take turns.
+    """Ends commands, at most one a cycle.
 
-    A transfer that came with a bus error does not complete its barrier, and one of the store path has none.
+    The completion of a load lies in a register until its barrier has taken it, and goes before all others. Stores, and
+    commands that ended in the front, take turns in the cycles in which no load is there. So ``ready`` depends on
+    registers only; each stream passes at most one every second cycle. A transfer that came with a bus error does not
+    complete its barrier, and one of the store path has none.
 
     Members
     -------
     completions : In(stream of CompletionLayout)
-        From the load path: transfers whose last line is being written in this cycle or has been. Taken together with
-        ``landed``.
+        From the load path: transfers whose last line is being written in this cycle or has been. ``landed`` is valid
+        from the next cycle on.
     stores : In(stream of CompletionLayout)
         From the store path: transfers whose last burst is acknowledged.
     finished : In(stream of ErrorLayout)
-        Commands that moved nothing.
+        Commands that moved nothing. Behind every load that has been accepted before.
     landed : Out(stream of LandedLayout)
-        For the barrier of a transfer that names one. Combinational from ``completions``.
+        For the barrier of a transfer that names one.
     done : Out(DoneLayout)
-        Registered: one cycle after the command's handshake.
+        Registered: one cycle after the handshake of ``stores`` or ``finished``, or of ``landed``; a load without
+        barrier two cycles after its handshake.
     """
 
     def __init__(self, params):
-        self.arbiter = RoundRobinArbiter(3)
+        self.load = Signal(CompletionLayout(params))  # the completion of a load
+        self.held = Signal()  # there is one
+        self.turn = Signal()  # without one, stores end here; otherwise ``finished``
         super().__init__(
             {
                 "completions": In(stream.Signature(CompletionLayout(params))),
                 "stores": In(stream.Signature(CompletionLayout(params))),
-                "finished": In(stream.Signature(ErrorLayout())),
+                "finished": In(stream.Signature(ErrorLayout(params))),
                 "landed": Out(stream.Signature(LandedLayout(params.smem))),
                 "done": Out(DoneLayout(params)),
             }
@@ -47,31 +52,38 @@ class Finisher(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.arbiter = arbiter = self.arbiter
-        load, store, other = arbiter.grant
-        signals = self.completions.p.signal & ~self.completions.p.error
+        load, held, turn = self.load, self.held, self.turn
+        signals = load.signal & ~load.error
+        loads, stores = Signal(), Signal()  # a load, a store ends
         m.d.comb += [
-            arbiter.requests.eq(Cat(self.completions.valid, self.stores.valid, self.finished.valid)),
-            arbiter.advance.eq(~load | self.completions.ready),
-            self.completions.ready.eq(load & (self.landed.ready | ~signals)),
-            self.stores.ready.eq(store),
-            self.finished.ready.eq(other),
-            self.landed.p.barrier.eq(self.completions.p.barrier),
-            self.landed.p.bytes.eq(self.completions.p.bytes),
-            self.landed.valid.eq(load & signals),
+            self.completions.ready.eq(~held),
+            self.stores.ready.eq(~held & turn),
+            self.finished.ready.eq(~held & ~turn),
+            self.landed.valid.eq(held & signals),
+            self.landed.p.barrier.eq(load.barrier),
+            self.landed.p.bytes.eq(load.bytes),
+            loads.eq(held & (self.landed.ready | ~signals)),
+            stores.eq(self.stores.valid & self.stores.ready),
         ]
-        completion, record = Signal.like(self.completions.p), self.done.record
-        m.d.comb += completion.eq(Mux(store, self.stores.p, self.completions.p))
-        m.d.sync += self.done.valid.eq(arbiter.grant.any() & arbiter.advance)
-        m.d.sync += self.done.stored.eq(store)
-        with m.If(other):
-            m.d.sync += [self.done.bytes.eq(0), record.eq(self.finished.p)]
+        with m.If(held):
+            m.d.sync += held.eq(~loads)
         with m.Else():
+            m.d.sync += [held.eq(self.completions.valid), load.eq(self.completions.p), turn.eq(~turn)]
+
+        completion, record = Signal.like(load), self.done.record
+        m.d.comb += completion.eq(Mux(held, load, self.stores.p))
+        m.d.sync += [
+            self.done.valid.eq(loads | stores | (self.finished.valid & self.finished.ready)),
+            self.done.stored.eq(stores),
+        ]
+        with m.If(held | turn):
             m.d.sync += [
                 self.done.bytes.eq(completion.bytes),
                 record.code.eq(Mux(completion.error, Mux(completion.write, Error.WRITE, Error.READ), Error.NONE)),
                 record.tag.eq(completion.tag),
                 record.field.eq(0),
-                record.value.eq(completion.address),
+                record.address.eq(completion.address),
             ]
+        with m.Else():
+            m.d.sync += [self.done.bytes.eq(0), record.eq(self.finished.p)]
         return m

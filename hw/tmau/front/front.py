@@ -86,7 +86,7 @@ class Front(wiring.Component):
         join(m, words=flipped(self.words), cache=cache.words)
         join(m, cache=cache.o, router=router.i)
         kinds = (
-            (router.tensors, setup, dispatch.jobs[0]),
+            (router.tensors, setup, dispatch.jobs),
             (router.blocks, block, exchange.i[0]),
             (router.lanes, lanes, exchange.i[1]),
         )
@@ -100,7 +100,7 @@ class Front(wiring.Component):
 
         join(m, loop=flipped(self.loop), exchange=exchange.loop)
         join(m, stage=flipped(self.stage), exchange=exchange.stage)
-        join(m, exchange=exchange.o, dispatch=dispatch.jobs[1])
+        join(m, exchange=exchange.o, dispatch=dispatch.blocks)
         join(m, dispatch=dispatch.o, issue=flipped(self.issue))
 
         still = Signal()  # no transfer is under way, or pending

@@ -53,8 +53,8 @@ class StepGenerator(wiring.Component):
         word = ~drained & (started | (run.data_start[7:] == line))
         more = word & (word_end < run.data_end)
         data_end = Mux(more, word_end, run.data_end)
-        # Data reach less than a line past the end of this one: a bit tells whether they do.
-        across = word & (data_end[7] != line[0]) & (data_end[:7] != 0)
+        # The last data reach less than a line past the end of this one: a bit tells whether they do.
+        across = word & (run.data_end[7] != line[0]) & (run.data_end[:7] != 0)
 
         next_cursor = Signal.like(cursor)
         done = Signal()

@@ -11,7 +11,7 @@ from tilewright.golden.spec import BLOCK, COMMAND_FIELD, DESCRIPTOR, GROUP, REPL
 
 from ...bus.commands import command_layout, command_view
 from ..descriptor.layouts import FaultLayout
-from ..jobs import JobLayout, block_job
+from ..jobs import BlockJobLayout
 from ..layouts import ErrorLayout, WindowsLayout
 from ..params import MAX_GROUPS
 from .block_rules import block_rules
@@ -34,7 +34,7 @@ class BlockSetup(wiring.Component):
     i : In(stream of command_layout())
         COPY_BLOCK, PREFETCH_BLOCK, COMMIT, WAIT, WAIT_ALL, or REPLACE with a sound descriptor address.
     windows : In(WindowsLayout)
-    jobs : Out(stream of JobLayout)
+    jobs : Out(stream of BlockJobLayout)
     finished : Out(stream of ErrorLayout)
         Commands that end here: refused ones, and with code NONE those that move nothing.
     busy : Out(1)
@@ -55,8 +55,8 @@ class BlockSetup(wiring.Component):
             {
                 "i": In(stream.Signature(command_layout())),
                 "windows": In(WindowsLayout(params)),
-                "jobs": Out(stream.Signature(JobLayout(params))),
-                "finished": Out(stream.Signature(ErrorLayout())),
+                "jobs": Out(stream.Signature(BlockJobLayout(params))),
+                "finished": Out(stream.Signature(ErrorLayout(params))),
                 "busy": Out(1),
                 "commit": Out(1),
                 "unfinished": In(range(MAX_GROUPS + 1)),
@@ -144,11 +144,7 @@ class BlockSetup(wiring.Component):
         m.d.comb += chosen.eq(second.broken & -second.broken)  # the lowest one
         for index, (code, fmt, field, _) in enumerate(rules):
             with m.If(chosen[index]):
-                m.d.comb += [
-                    fault.code.eq(code),
-                    fault.field.eq(COMMAND_FIELD + fmt.index(field)),
-                    fault.value.eq(command_view(fmt, second.command)[field]),
-                ]
+                m.d.comb += [fault.code.eq(code), fault.field.eq(COMMAND_FIELD + fmt.index(field))]
         replaces = block.opcode == Opcode.REPLACE
         copies = (block.opcode == Opcode.COPY_BLOCK) & (block.size != 0)
         with m.If(load):
@@ -173,7 +169,6 @@ class BlockSetup(wiring.Component):
             self.finished.valid.eq(valid & ~third.moves & self._may_end(m, third)),
             self.finished.p.code.eq(third.fault.code),
             self.finished.p.field.eq(third.fault.field),
-            self.finished.p.value.eq(third.fault.value),
             self.finished.p.tag.eq(block.tag),
             leave.eq((self.jobs.valid & self.jobs.ready & last) | (self.finished.valid & self.finished.ready)),
             self.commit.eq(leave & (block.opcode == Opcode.COMMIT)),
@@ -181,36 +176,34 @@ class BlockSetup(wiring.Component):
         with m.If(self.jobs.valid & self.jobs.ready):
             m.d.sync += later.eq(~last)
 
-        job, transfer = self.jobs.p, self.jobs.p.transfer
-        replaces, to_shared = block.opcode == Opcode.REPLACE, block.destination_space == Space.SHARED
+        job, to_shared = self.jobs.p, block.destination_space == Space.SHARED
         within = block.source_space == block.destination_space
-        with m.If(replaces):
+        with m.If(third.twice):
             m.d.comb += [
-                *block_job(job, store=1, address=third.word, smem=0, size=_FIELD_BYTES),
-                transfer.immediate.eq(1),
-                transfer.fill.eq(Mux(later, third.set, third.kept)),
-                transfer.reduction.eq(Mux(later, Reduction.OR, Reduction.AND)),
-                transfer.element.eq(Element.U64),
+                job.store.eq(1),
+                job.address.eq(third.word),
+                job.size.eq(_FIELD_BYTES),
+                job.immediate.eq(1),
+                job.fill.eq(Mux(later, third.set, third.kept)),
+                job.reduction.eq(Mux(later, Reduction.OR, Reduction.AND)),
+                job.element.eq(Element.U64),
             ]
         with m.Else():
             loop, stage = within & to_shared, within & ~to_shared
             m.d.comb += [
-                *block_job(
-                    job,
-                    store=block.source_space == Space.SHARED,
-                    address=Mux(loop, 0, Mux(to_shared | stage, block.source, block.destination)),
-                    smem=Mux(stage, 0, Mux(to_shared & ~loop, block.destination, block.source)),
-                    size=block.size,
-                    loop=loop,
-                    stage=stage,
-                    target=block.destination,
-                ),
-                transfer.signal.eq(block.signal & to_shared),
-                transfer.reduction.eq(block.reduction),
-                transfer.element.eq(block.element),
-                transfer.bytes.eq(block.size),
+                job.store.eq(block.source_space == Space.SHARED),
+                job.address.eq(Mux(loop, 0, Mux(to_shared | stage, block.source, block.destination))),
+                job.smem.eq(Mux(stage, 0, Mux(to_shared & ~loop, block.destination, block.source))),
+                job.size.eq(block.size),
+                job.loop.eq(loop),
+                job.stage.eq(stage),
+                job.target.eq(block.destination),
+                job.signal.eq(block.signal & to_shared),
+                job.reduction.eq(block.reduction),
+                job.element.eq(block.element),
+                job.bytes.eq(block.size),
             ]
-        m.d.comb += [transfer.tag.eq(block.tag), transfer.quiet.eq(~last), transfer.barrier.eq(block.barrier)]
+        m.d.comb += [job.tag.eq(block.tag), job.quiet.eq(~last), job.barrier.eq(block.barrier)]
 
     def _may_end(self, m, third):
         """Whether the command at the outputs, which moves nothing, has nothing to wait for."""

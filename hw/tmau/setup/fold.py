@@ -1,18 +1,18 @@
 """Folding: rows that adjoin in the tensor and in shared memory become one run."""
 
-from amaranth import Module, Mux, Signal, unsigned
-from amaranth.lib import data, wiring
+from amaranth import Module, Mux, Signal
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 __all__ = ["Fold"]
 
 
 class Fold(wiring.Component):
-    """How many dimensions fold into a run, and which part of a run is inside the tensor. Combinational.
+    """Which dimensions fold into a run, and which part of a run is inside the tensor; one dimension a cycle.
 
     A dimension folds into the run if it continues those below it without a gap and they lie wholly inside. The
-    outermost folded dimension then decides which part is inside. Where dimension 0 is gathered a run is one unit, which
-    is inside or not as a whole.
+    outermost folded dimension then decides which part is inside: it is dimension 0 or has traversal 1, so that its
+    distances need no division. Where dimension 0 is gathered a run is one unit, which is inside or not as a whole.
 
     Parameters
     ----------
@@ -21,64 +21,77 @@ class Fold(wiring.Component):
 
     Members
     -------
-    below, above : In(array of 5 unsigned(9))
-        Distances to the edges, in elements, as ``BoundsDistance`` gives them.
-    counts : In(array of 5 unsigned(9))
-    run_bytes : In(array of 5 length)
-        Bytes of counts[0] … counts[k].
-    contiguous : In(array of 4 1)
-        Dimension k + 1 continues dimension k on both sides without a gap; never with ``gather``.
+    step : In(1)
+        Strobe: the dimension at the inputs is done.
+    first : In(1)
+        It is dimension 0.
     unit_log2 : In(3)
-        Log2 of the bytes of dimension 0's unit.
+        Log2 of the bytes of dimension 0's unit. With ``first`` only.
     gather : In(1)
-    folded : Out(4)
-        Dimensions 1 to 4 that are part of the run.
-    bytes, data_start, data_end : Out(length)
-        Bytes of a run; the part of it that is inside, if any is.
+        With ``first`` only.
+    start, end : In(9)
+        Elements to both edges of the tensor, limited to ``count``, as ``BoundsDistance`` gives them.
+    count : In(9)
+    dimension_bytes : In(length)
+        Bytes of this dimension and those before.
+    contiguous : In(1)
+        It continues the dimension before on both sides without a gap; never with ``gather``.
+    folded, whole : Out(1)
+        It is part of the run; the next one may be. Combinational.
+    bytes, data_start, data_end, data_bytes : Out(length)
+        Registered, of the dimensions so far: bytes of a run; the part of it that is inside, if any is, and its bytes.
     """
 
     def __init__(self, length):
         self._length = length
-        distances = data.ArrayLayout(unsigned(9), 5)
         super().__init__(
             {
-                "below": In(distances),
-                "above": In(distances),
-                "counts": In(distances),
-                "run_bytes": In(data.ArrayLayout(length, 5)),
-                "contiguous": In(data.ArrayLayout(1, 4)),
+                "step": In(1),
+                "first": In(1),
                 "unit_log2": In(3),
                 "gather": In(1),
-                "folded": Out(4),
+                "start": In(9),
+                "end": In(9),
+                "count": In(9),
+                "dimension_bytes": In(length),
+                "contiguous": In(1),
+                "folded": Out(1),
+                "whole": Out(1),
                 "bytes": Out(length),
                 "data_start": Out(length),
                 "data_end": Out(length),
+                "data_bytes": Out(length),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        folded = self.folded
-        for k in range(4):
-            whole = (self.below[k] == 0) & (self.above[k] >= self.counts[k])
-            m.d.comb += folded[k].eq((folded[k - 1] if k else 1) & self.contiguous[k] & whole)
-
-        # One index of the outermost dimension is `piece` bytes. It is dimension 0 or has traversal 1, so that its
-        # distances need no division.
-        unit, piece = Signal(6), Signal(self._length)
-        start, end = Signal(9), Signal(9)
-        m.d.comb += unit.eq(1 << self.unit_log2)
-        with m.If(self.gather):
-            m.d.comb += [piece.eq(unit), self.bytes.eq(unit), end.eq(1)]
-        with m.Else(), m.Switch(sum(folded)):
-            for d in range(5):
-                with m.Case(d):
-                    count = self.counts[d]
-                    m.d.comb += [
-                        piece.eq(self.run_bytes[d - 1] if d else unit),
-                        self.bytes.eq(self.run_bytes[d]),
-                        start.eq(Mux(self.below[d] < count, self.below[d], count)),
-                        end.eq(Mux(self.above[d] < count, self.above[d], count)),
-                    ]
-        m.d.comb += [self.data_start.eq(start * piece), self.data_end.eq(end * piece)]
+        before = Signal()  # all dimensions before are folded, and lie wholly inside
+        unit, piece = Signal(6), Signal(self._length)  # bytes of one index
+        start, end = Signal(self._length), Signal(self._length)
+        gathered = self.first & self.gather
+        m.d.comb += [
+            self.folded.eq(Mux(self.first, ~self.gather, before & self.contiguous)),
+            self.whole.eq(self.folded & (self.start == 0) & (self.end == self.count)),
+            unit.eq(1 << self.unit_log2),
+            piece.eq(Mux(self.first, unit, self.bytes)),
+            start.eq(self.start * piece),
+            end.eq(self.end * piece),
+        ]
+        with m.If(self.step):
+            m.d.sync += before.eq(self.whole)
+            with m.If(gathered):
+                m.d.sync += [
+                    self.bytes.eq(unit),
+                    self.data_start.eq(0),
+                    self.data_end.eq(unit),
+                    self.data_bytes.eq(unit),
+                ]
+            with m.Elif(self.folded):
+                m.d.sync += [
+                    self.bytes.eq(self.dimension_bytes),
+                    self.data_start.eq(start),
+                    self.data_end.eq(end),
+                    self.data_bytes.eq(end - start),
+                ]
         return m

@@ -11,7 +11,7 @@ from tilewright.golden.spec import COMMAND_FIELD, LANES, Error, LaneLayout
 
 from ...bus.commands import command_layout, command_view
 from ..descriptor.layouts import FaultLayout
-from ..jobs import JobLayout, block_job
+from ..jobs import BlockJobLayout
 from ..layouts import ErrorLayout, WindowsLayout
 from .lane_cursor import LaneCursor
 from .lane_rules import element_log2, lane_rules
@@ -33,7 +33,7 @@ class LaneSetup(wiring.Component):
     -------
     i : In(stream of command_layout())
     windows : In(WindowsLayout)
-    jobs : Out(stream of JobLayout)
+    jobs : Out(stream of BlockJobLayout)
     finished : Out(stream of ErrorLayout)
         Commands that are refused.
     busy : Out(1)
@@ -46,8 +46,8 @@ class LaneSetup(wiring.Component):
             {
                 "i": In(stream.Signature(command_layout())),
                 "windows": In(WindowsLayout(params)),
-                "jobs": Out(stream.Signature(JobLayout(params))),
-                "finished": Out(stream.Signature(ErrorLayout())),
+                "jobs": Out(stream.Signature(BlockJobLayout(params))),
+                "finished": Out(stream.Signature(ErrorLayout(params))),
                 "busy": Out(1),
             }
         )
@@ -91,7 +91,6 @@ class LaneSetup(wiring.Component):
             self.finished.p.code.eq(fault.code),
             self.finished.p.tag.eq(command.tag),
             self.finished.p.field.eq(fault.field),
-            self.finished.p.value.eq(fault.value),
         ]
         self._measure(m, phase, sides, command)
         self._judge(m, sides, command, fault)
@@ -131,11 +130,7 @@ class LaneSetup(wiring.Component):
         m.d.comb += chosen.eq(broken & -broken)  # the lowest one
         for index, (code, field, _) in enumerate(rules):
             with m.If(chosen[index]):
-                m.d.sync += [
-                    fault.code.eq(code),
-                    fault.field.eq(COMMAND_FIELD + LANES.index(field)),
-                    fault.value.eq(command[field]),
-                ]
+                m.d.sync += [fault.code.eq(code), fault.field.eq(COMMAND_FIELD + LANES.index(field))]
 
     def _move(self, m, moving, start, sides, command):
         """The jobs; returns whether the last one leaves."""
@@ -179,22 +174,19 @@ class LaneSetup(wiring.Component):
                 m.d.sync += batch.eq(batch + 1)
 
         store = ~from_global
-        transfer = self.jobs.p.transfer
+        job = self.jobs.p
         m.d.comb += [
             self.jobs.valid.eq(moving),
-            *block_job(
-                self.jobs.p,
-                store=store,
-                address=Mux(within, 0, Mux(to_global, command.destination, command.source) + done),
-                smem=Mux(store, *places),
-                size=size,
-                loop=within,
-                target=places[1],
-            ),
-            transfer.tag.eq(command.tag),
-            transfer.quiet.eq(~last),
-            transfer.signal.eq(command.signal & ~to_global),
-            transfer.barrier.eq(command.barrier),
-            transfer.bytes.eq(tensor.bytes),
+            job.store.eq(store),
+            job.address.eq(Mux(within, 0, Mux(to_global, command.destination, command.source) + done)),
+            job.smem.eq(Mux(store, *places)),
+            job.size.eq(size),
+            job.loop.eq(within),
+            job.target.eq(places[1]),
+            job.tag.eq(command.tag),
+            job.quiet.eq(~last),
+            job.signal.eq(command.signal & ~to_global),
+            job.barrier.eq(command.barrier),
+            job.bytes.eq(tensor.bytes),
         ]
         return step & last

@@ -1,55 +1,58 @@
 """Setup: a command and its checked descriptor become a job, or a refusal (docs/tmau.md, "Tile mode" to "Errors")."""
 
-from amaranth import Cat, Module, Mux, Signal, signed, unsigned
+from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import Element, Error, Opcode
+from tilewright.golden.spec import COMMAND, COMMAND_FIELD, Element, Error, Opcode
 
-from ..descriptor.derive import walk_order
 from ..descriptor.layouts import FaultLayout, LookupLayout
-from ..jobs import IntervalLayout, JobLayout
+from ..jobs import JobLayout
 from ..layouts import ErrorLayout, WindowsLayout
 from ..walk.bounds import BoundsDistance, BoundsInterval
+from .dimensions import DimensionPicker
 from .fold import Fold
+from .origin import OriginSum
 from .tensor_rules import CommandRules
 
 __all__ = ["Setup"]
 
 
-class _FirstLayout(data.StructLayout):
-    """After the first stage; dimensions in the order of the walk, so that 1 to 3 are W, H, D in im2col mode."""
+class _MeasuredLayout(data.StructLayout):
+    """A dimension after the second stage."""
 
     def __init__(self, params):
         super().__init__(
             {
-                "lookup": LookupLayout(params),
-                "products": data.ArrayLayout(params.addr_width, 5),  # bytes from coordinate 0 to the start
-                "low_products": data.ArrayLayout(params.addr_width, 3),  # im2col: to the first position of a round
-                "strides": data.ArrayLayout(params.addr_width, 5),  # bytes of a step
-                "below": data.ArrayLayout(9, 5),
-                "above": data.ArrayLayout(9, 5),
-                "starts": data.ArrayLayout(signed(34), 4),  # im2col: see PixelWalkLayout
-                "lows": data.ArrayLayout(signed(18), 3),
-                "highs": data.ArrayLayout(signed(35), 3),
+                "number": unsigned(3),
+                "again": unsigned(1),
+                "first": unsigned(1),
+                "last": unsigned(1),
+                "below": unsigned(9),
+                "above": unsigned(9),
+                "start": unsigned(9),
+                "end": unsigned(9),
+                "count": unsigned(9),
+                "traversal": unsigned(3),
+                "bytes": unsigned(params.smem.addr_width + 1),
+                "contiguous": unsigned(1),
+                "stride": unsigned(9),  # bytes of a step of dimension 0
+                "astray": unsigned(1),  # the start is not in the bounding box
             }
         )
 
 
-class _SecondLayout(data.StructLayout):
-    """After the second stage: the job, but for what depends on whether its box is wholly outside."""
+class _EndLayout(data.StructLayout):
+    """How the command at the outputs ends, as far as that is not in its job."""
 
     def __init__(self, params):
         super().__init__(
             {
-                "moves": unsigned(1),
                 "fault": FaultLayout(),
-                "job": JobLayout(params),
-                "counts": data.ArrayLayout(9, 5),
-                "intervals": data.ArrayLayout(IntervalLayout(), 5),
-                "folded": unsigned(4),
-                "gather": unsigned(1),
-                "gapless": unsigned(1),
+                "descriptor": unsigned(params.addr_width),  # its address
+                "moves": unsigned(1),  # it is a job
+                "may_stray": unsigned(1),  # it is refused if its start is not in the bounding box
+                "mergeable": unsigned(1),  # a box without a byte inside is one run
             }
         )
 
@@ -57,8 +60,14 @@ class _SecondLayout(data.StructLayout):
 class Setup(wiring.Component):
     """Validates a command on a tensor and derives its walk; refuses a bad one before anything is fetched or written.
 
-    Latency 2 from ``i`` to each output, one command a cycle: first products and distances, then sums. A load, store or
-    reduction without fault leaves as a job, every other command ends here. Addresses are computed modulo 2^addr_width.
+    One dimension a cycle goes through three stages: it is picked; its products and its distances to the tensor's edges
+    are worked out; sums, intervals and runs come of them. The job grows in the registers at the output. Latency: 2 and
+    the number of dimensions, of which im2col mode takes the spatial ones twice (``DimensionPicker``); 3 for a command
+    that needs none. A command stays at ``i`` for three cycles at least. The next one follows without a gap, as long as
+    a command leaves the output when the first dimension of the next one comes to the third stage.
+
+    A load, store or reduction without fault leaves as a job, every other command ends here. Addresses are computed
+    modulo 2^addr_width.
 
     Members
     -------
@@ -74,12 +83,16 @@ class Setup(wiring.Component):
 
     def __init__(self, params):
         self.params = params
+        self.picker = DimensionPicker(params)
+        self.placing = Signal()  # the third stage has a dimension, which is
+        self.measured = Signal(_MeasuredLayout(params))
+        self.offered = Signal()  # there is something at the outputs
         super().__init__(
             {
                 "i": In(stream.Signature(LookupLayout(params))),
                 "windows": In(WindowsLayout(params)),
                 "jobs": Out(stream.Signature(JobLayout(params))),
-                "finished": Out(stream.Signature(ErrorLayout())),
+                "finished": Out(stream.Signature(ErrorLayout(params))),
                 "busy": Out(1),
             }
         )
@@ -87,174 +100,210 @@ class Setup(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.rules = rules = CommandRules(self.params)
-        first, second = Signal(_FirstLayout(self.params)), Signal(_SecondLayout(self.params))
-        valid1, valid2, free2 = Signal(), Signal(), Signal()
-        load1, load2 = Signal(), Signal()
+        m.submodules.picker = picker = self.picker
+        m.submodules.origin = origin = OriginSum(addr_width=self.params.addr_width)
+        m.submodules.fold = fold = Fold(self.params.smem.addr_width + 1)
+        measured = self.measured
+        job, end = Signal(JobLayout(self.params)), Signal(_EndLayout(self.params))
+        step, places = Signal(), Signal()
+        outside = Signal()  # nothing of the box is inside
+
+        # What is at the outputs may leave as the first dimension of the next command comes.
+        leaves = Mux(end.moves, self.jobs.ready, self.finished.ready)
         m.d.comb += [
-            self.i.ready.eq(~valid1 | free2),
-            load1.eq(self.i.valid & self.i.ready),
-            load2.eq(valid1 & free2),
-            free2.eq(~valid2 | Mux(second.moves, self.jobs.ready, self.finished.ready)),
-            self.jobs.valid.eq(valid2 & second.moves),
-            self.finished.valid.eq(valid2 & ~second.moves),
-            self.busy.eq(valid1 | valid2),
+            step.eq(~(self.placing & measured.first & self.offered) | leaves),
+            places.eq(step & self.placing),
+            picker.step.eq(step),
+            picker.i.p.eq(self.i.p),
+            picker.i.valid.eq(self.i.valid),
+            self.i.ready.eq(picker.i.ready),
+            self.jobs.valid.eq(self.offered & end.moves),
+            self.finished.valid.eq(self.offered & ~end.moves),
+            self.busy.eq(picker.valid | self.placing | self.offered),
             rules.i.eq(self.i.p),
             rules.windows.eq(self.windows),
-            rules.load.eq(load1),
-            rules.held.eq(first.lookup),
         ]
-        with m.If(self.i.ready):
-            m.d.sync += valid1.eq(self.i.valid)
-        with m.If(free2):
-            m.d.sync += valid2.eq(valid1)
+        with m.If(step):
+            m.d.sync += self.placing.eq(picker.valid)
+        with m.If(places & measured.last):
+            m.d.sync += self.offered.eq(1)
+        with m.Elif(leaves):
+            m.d.sync += self.offered.eq(0)
 
-        coords = Signal(data.ArrayLayout(signed(32), 5))
-        order = walk_order(self.i.p.checked, self.i.p.command.coords, 0)
-        m.d.comb += [rules.coords.eq(coords), *(coords[d].eq(order[d]) for d in range(5))]
-        ahead1, ahead2 = Signal.like(first), Signal.like(second)
-        self._multiply(m, coords, ahead1)
-        self._place(m, first, rules.fault, ahead2)
-        with m.If(load1):
-            m.d.sync += first.eq(ahead1)
-        with m.If(load2):
-            m.d.sync += second.eq(ahead2)
-        self._finish(m, second)
+        stride = self._measure(m, step, picker.o, origin, fold, measured)
+        with m.If(places & measured.first):
+            self._take(m, rules.fault, measured, job, end)
+        with m.If(step & picker.valid & ~picker.o.first & ~picker.o.again):
+            self._keep(m, picker.o, stride, job)
+        self._place(m, places, measured, origin, fold, job, outside)
+        with m.If(places & measured.astray & ~measured.first & end.may_stray):
+            m.d.sync += [
+                end.moves.eq(0),
+                end.fault.code.eq(Error.START),
+                end.fault.field.eq(COMMAND_FIELD + COMMAND.index("coords")),
+            ]
+        self._offer(m, job, end, fold, outside)
         return m
 
-    def _multiply(self, m, coords, first):
-        """First stage: products of coordinates and strides, distances to the tensor's edges."""
-        command, checked = self.i.p.command, self.i.p.checked
-        m.d.comb += first.lookup.eq(self.i.p)
-        for d in range(5):
-            m.submodules[f"distance{d}"] = distance = BoundsDistance()
-            # The offset shifts position and bounding box alike; in tile mode it is zero.
-            spatial = d in (1, 2, 3)
-            position = coords[d] + command.offsets[d - 1] if spatial else coords[d]
-            m.d.comb += [
-                distance.coord.eq(coords[d]),
-                distance.size.eq(checked.sizes[d]),
-                first.below[d].eq(distance.below),
-                first.above[d].eq(distance.above),
-                first.products[d].eq(position * checked.strides[d]),
-                first.strides[d].eq(checked.strides[d] * (checked.traversals[d] + 1)),
-            ]
-            if d:
-                m.d.comb += first.starts[d - 1].eq(position)
-            if spatial:
-                k = d - 1
-                low = checked.lows[k] + command.offsets[k]
-                m.d.comb += [
-                    first.lows[k].eq(low),
-                    first.highs[k].eq(checked.highs[k] + command.offsets[k]),
-                    first.low_products[k].eq(low * checked.strides[d]),
-                ]
-
-    def _place(self, m, first, fault, second):
-        """Second stage: where the walk starts, what of it is inside, and how many dimensions fold into a run."""
-        command, checked, job = first.lookup.command, first.lookup.checked, second.job
-        store = (command.opcode == Opcode.STORE) | (command.opcode == Opcode.REDUCE)
-        m.submodules.fold = fold = Fold(len(job.transfer.bytes))
+    def _measure(self, m, step, picked, origin, fold, measured):
+        """Second stage: distances to the tensor's edges, and the products of limbs."""
+        m.submodules.distance = distance = BoundsDistance()
+        folds, stride = Signal(), Signal(self.params.addr_width)
         m.d.comb += [
-            second.moves.eq((fault.code == Error.NONE) & (store | (command.opcode == Opcode.LOAD))),
-            second.fault.eq(fault),
-            second.counts.eq(checked.counts),
-            second.gather.eq(checked.gather),
-            second.gapless.eq(checked.gapless),
-            second.folded.eq(fold.folded),
+            # In tile mode, which uses the distances of all dimensions, offsets are zero.
+            distance.coord.eq(picked.position),
+            distance.size.eq(picked.size),
+            distance.count.eq(picked.count),
+            # The walk begins at the first byte inside the tensor: a run does not begin before the tensor.
+            folds.eq(Mux(picked.first, ~self.i.p.checked.gather, fold.whole & picked.contiguous)),
+            origin.step.eq(step),
+            origin.position.eq(picked.position),
+            origin.stride.eq(picked.stride),
+            origin.none.eq(folds & ~picked.again & (picked.position < 0)),
+            origin.start.eq(self.picker.valid & picked.first),
+            origin.address.eq(self.i.p.checked.address),
+            stride.eq(self._stride(m, picked)),
+        ]
+        with m.If(step):
+            same = ("number", "again", "first", "last", "count", "traversal", "bytes", "contiguous")
+            m.d.sync += [measured[name].eq(picked[name]) for name in same]
+            m.d.sync += [measured[name].eq(getattr(distance, name)) for name in ("below", "above", "start", "end")]
+            m.d.sync += [
+                measured.stride.eq(stride),
+                measured.astray.eq(
+                    ~picked.again
+                    & (picked.number != 4)
+                    & ((picked.position < picked.low) | (picked.position >= picked.high))
+                ),
+            ]
+        return stride
+
+    def _stride(self, m, picked):
+        """Bytes of a step, stride times traversal, as one sum: 3 = 2 + 1, 5 = 4 + 1, 6 = 4 + 2, 7 = 8 - 1."""
+        step, stride = picked.traversal, Signal(self.params.addr_width)
+        log2, other, less = Signal(2), Signal(self.params.addr_width), Signal()
+        m.d.comb += [
+            stride.eq(picked.stride),
+            log2.eq(Cat((step == 1) | (step == 2) | (step >= 6), step >= 3)),
+            less.eq(step == 6),
+        ]
+        with m.Switch(step):
+            with m.Case(2, 4):
+                m.d.comb += other.eq(stride)
+            with m.Case(5):
+                m.d.comb += other.eq(stride << 1)
+            with m.Case(6):
+                m.d.comb += other.eq(~stride)
+        return (stride << log2) + other + less
+
+    def _keep(self, m, picked, stride, job):
+        """What the second stage has for the job: dimension 0 has been there before, or comes to the third stage now."""
+        walk, pixels = job.walk, job.pixels
+        turn = picked.high - picked.traversal - 1
+        with m.Switch(picked.number):
+            for d in range(1, 5):
+                with m.Case(d):
+                    m.d.sync += [walk.strides[d].eq(stride), pixels.starts[d - 1].eq(picked.position)]
+                    if d < 4:
+                        m.d.sync += [pixels.lows[d - 1].eq(picked.low), pixels.turns[d - 1].eq(turn)]
+
+    def _take(self, m, found, measured, job, end):
+        """What the job has from the command, which is still at the input; and how dimensions begin."""
+        command, checked = self.i.p.command, self.i.p.checked
+        walk, pixels, transfer = job.walk, job.pixels, job.transfer
+        opcode = command.opcode
+        store = (opcode == Opcode.STORE) | (opcode == Opcode.REDUCE)
+        immediate = store & command.fill
+        m.d.sync += [
+            end.fault.eq(found),
+            end.descriptor.eq(command.descriptor),
+            end.moves.eq((found.code == Error.NONE) & (store | (opcode == Opcode.LOAD))),
+            end.may_stray.eq(checked.im2col & ((found.code == Error.NONE) | (found.code > Error.START))),
+            # Unless shared memory has gaps that must be left alone: fill at full width, or nothing to store.
+            end.mergeable.eq((checked.gapless | store) & ~checked.im2col),
             job.store.eq(store),
             job.im2col.eq(checked.im2col),
-            *(getattr(fold, name).eq(first[name]) for name in ("below", "above")),
-            *(
-                getattr(fold, name).eq(checked[name])
-                for name in ("counts", "run_bytes", "contiguous", "unit_log2", "gather")
-            ),
-        ]
-        for d in range(5):
-            m.submodules[f"interval{d}"] = part = BoundsInterval()
-            m.d.comb += [
-                part.below.eq(first.below[d]),
-                part.above.eq(first.above[d]),
-                part.count.eq(checked.counts[d]),
-                part.traversal.eq(checked.traversals[d]),
-                second.intervals[d].eq(part.interval),
-            ]
-        self._transfer(m, first, fold, store, job.transfer)
-        self._walks(m, first, fold, store, job)
-
-    def _transfer(self, m, first, fold, store, transfer):
-        """What the path that makes the transfer needs."""
-        command, checked = first.lookup.command, first.lookup.checked
-        immediate = store & command.fill
-        m.d.comb += [
             transfer.tag.eq(command.tag),
             transfer.signal.eq(command.signal & ~store),
             transfer.barrier.eq(command.barrier),
             transfer.smem.eq(Mux(immediate, 0, command.smem)),
-            transfer.run_bytes.eq(fold.bytes),
-            transfer.data_start.eq(fold.data_start),
-            transfer.data_end.eq(fold.data_end),
             transfer.gap.eq(checked.gap),
             transfer.swizzle.eq(checked.swizzle),
-            transfer.fill.eq(Cat(checked.fill, checked.fill)),
+            transfer.fill.eq(checked.fill),
             transfer.immediate.eq(immediate),
             transfer.tf32.eq(~store & (checked.element == Element.TF32)),
+            transfer.reduction.eq(Mux(opcode == Opcode.REDUCE, command.reduction, 0)),
             transfer.element.eq(checked.element),
             transfer.bytes.eq(checked.run_bytes[4]),
-        ]
-        with m.If(command.opcode == Opcode.REDUCE):
-            m.d.comb += transfer.reduction.eq(command.reduction)
-
-    def _walks(self, m, first, fold, store, job):
-        """Where the walk starts: sums, of which both modes share the largest."""
-        checked, walk, pixels = first.lookup.checked, job.walk, job.pixels
-        images = checked.address[: self.params.addr_width] + first.products[0] + first.products[4]
-        for d in range(4):
-            # In dimensions below d a round begins at ``low``.
-            spatial = [(first.low_products[k] if k < d else first.products[k + 1]) for k in range(3)]
-            m.d.comb += pixels.origins[d].eq(images + sum(spatial))
-        m.d.comb += [
-            walk.store.eq(store),
-            walk.origin.eq(pixels.origins[0]),
-            walk.data_start.eq(fold.data_start),
-            walk.data_bytes.eq(fold.data_end - fold.data_start),
-            walk.strides.eq(first.strides),
-            pixels.store.eq(store),
-            pixels.data_start.eq(fold.data_start),
-            pixels.data_bytes.eq(fold.data_end - fold.data_start),
-            pixels.starts.eq(first.starts),
-            pixels.lows.eq(first.lows),
-            pixels.highs.eq(first.highs),
+            walk.strides[0].eq(measured.stride),
             pixels.last.eq(checked.pixels),
         ]
         for d in range(4):
-            m.d.comb += [pixels.strides[d].eq(first.strides[d + 1]), pixels.sizes[d].eq(checked.sizes[d + 1])]
+            m.d.sync += pixels.sizes[d].eq(checked.sizes[d + 1])
         for k in range(3):
-            m.d.comb += pixels.steps[k].eq(checked.traversals[k + 1])
+            m.d.sync += pixels.steps[k].eq(checked.traversals[k + 1])
 
-    def _finish(self, m, second):
-        """The outputs: levels of the walk, and what ends here."""
-        job, walk = self.jobs.p, self.jobs.p.walk
-        empty = Cat(interval.first >= interval.end for interval in second.intervals)
-        merged = Signal()
-        # A box without a byte inside is one run, unless shared memory has gaps that must be left alone: fill at full
-        # width, or nothing to store.
+    def _place(self, m, places, measured, origin, fold, job, outside):
+        """Third stage: where the walk starts, which indices are inside, what folds into a run."""
+        checked, walk, pixels = self.i.p.checked, job.walk, job.pixels
+        m.submodules.interval = part = BoundsInterval()
+        empty, before = Signal(2), Signal()  # of the last dimension; one before it is outside
         m.d.comb += [
-            merged.eq(empty.any() & (second.gapless | second.job.store)),
-            job.eq(second.job),
-            walk.outside.eq(empty.any()),
-            job.pixels.outside.eq(empty[0]),
+            *(getattr(part, name).eq(measured[name]) for name in ("below", "above", "count", "traversal")),
+            *(getattr(fold, name).eq(measured[name]) for name in ("first", "start", "end", "count", "contiguous")),
+            fold.step.eq(places & ~measured.again),
+            fold.dimension_bytes.eq(measured.bytes),
+            fold.unit_log2.eq(checked.unit_log2),
+            fold.gather.eq(checked.gather),
+            outside.eq(Cat(empty, before).any()),
         ]
-        with m.If(merged & ~second.job.im2col):
-            m.d.comb += job.transfer.run_bytes.eq(second.job.transfer.bytes)
-        for d in range(5):
-            inner = second.folded[d - 1] if d else ~second.gather
-            with m.If(inner | merged):
-                m.d.comb += [walk.intervals[d].first.eq(0), walk.intervals[d].end.eq(1)]
-            with m.Else():
-                m.d.comb += [walk.lasts[d].eq(second.counts[d] - 1), walk.intervals[d].eq(second.intervals[d])]
+        with m.If(places & ~measured.again):
+            m.d.sync += walk.origin.eq(origin.sum)
+            with m.If(measured.first | ~job.im2col):  # in im2col mode it is the channels that count
+                m.d.sync += [empty.eq(part.empty), before.eq(outside & ~measured.first)]
+            with m.Switch(measured.number):
+                for d in range(5):
+                    with m.Case(d):
+                        with m.If(fold.folded):
+                            m.d.sync += [
+                                walk.lasts[d].eq(0),
+                                walk.intervals[d].first.eq(0),
+                                walk.intervals[d].end.eq(1),
+                            ]
+                        with m.Else():
+                            m.d.sync += [walk.lasts[d].eq(measured.count - 1), walk.intervals[d].eq(part.interval)]
+        # Dimensions that do not come have one index, and spatial ones one position, 0. W always comes.
+        with m.If(places & measured.first):
+            for d in range(1, 5):
+                m.d.sync += [walk.lasts[d].eq(0), walk.intervals[d].first.eq(0), walk.intervals[d].end.eq(1)]
+            for k in range(1, 3):
+                m.d.sync += [pixels.starts[k].eq(0), pixels.lows[k].eq(0), pixels.turns[k].eq(0)]
+        with m.If(places & measured.again):
+            for k in range(1, 4):
+                with m.If(measured.number <= k):
+                    m.d.sync += pixels.origins[k].eq(origin.sum)
+
+    def _offer(self, m, job, end, fold, outside):
+        """The outputs, and what the two walks have in common."""
+        out, merged = self.jobs.p, Signal()
         m.d.comb += [
-            self.finished.p.code.eq(second.fault.code),
-            self.finished.p.tag.eq(second.job.transfer.tag),
-            self.finished.p.field.eq(second.fault.field),
-            self.finished.p.value.eq(second.fault.value),
+            merged.eq(outside & end.mergeable),
+            out.eq(job),
+            *(last.eq(Mux(merged, 0, kept)) for last, kept in zip(out.walk.lasts, job.walk.lasts, strict=True)),
+            out.walk.store.eq(job.store),
+            out.walk.data_bytes.eq(fold.data_bytes),
+            out.pixels.store.eq(job.store),
+            out.pixels.data_bytes.eq(fold.data_bytes),
+            out.walk.outside.eq(outside),
+            out.pixels.outside.eq(outside),
+            out.pixels.origins[0].eq(job.walk.origin),
+            *(out.pixels.strides[d].eq(job.walk.strides[d + 1]) for d in range(4)),
+            out.transfer.run_bytes.eq(Mux(merged, job.transfer.bytes, fold.bytes)),
+            out.transfer.data_start.eq(fold.data_start),
+            out.transfer.data_end.eq(fold.data_end),
+            out.transfer.fill.eq(Cat(job.transfer.fill[:32], job.transfer.fill[:32])),
+            self.finished.p.code.eq(end.fault.code),
+            self.finished.p.tag.eq(job.transfer.tag),
+            self.finished.p.field.eq(end.fault.field),
+            self.finished.p.address.eq(Mux(end.fault.code == Error.DESCRIPTOR_READ, end.descriptor, 0)),
         ]

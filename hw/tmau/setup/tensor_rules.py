@@ -1,6 +1,6 @@
 """The rules of a command on a descriptor, in hardware (docs/tmau.md, "Errors")."""
 
-from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -14,21 +14,15 @@ __all__ = ["CommandRules"]
 
 
 class CommandRules(wiring.Component):
-    """Finds the first rule that a command breaks. Latency 1, one command a cycle.
+    """Finds the first rule that a command breaks, but for ``START``, which Setup looks at dimension by dimension.
 
     Members
     -------
     i : In(LookupLayout)
-    coords : In(array of 5 signed(32))
-        Its coordinates in the order of the walk.
     windows : In(WindowsLayout)
-    load : In(1)
-        Strobe: the command moves on.
-    held : In(LookupLayout)
-        The command that moved on last.
     fault : Out(FaultLayout)
-        Of the command that is held: what was known, otherwise lowest code, then lowest field number, then lowest
-        dimension. Code NONE if it can run, and for commands without a tensor.
+        Of the command that was there a cycle ago and still is: what was known, otherwise lowest code, then lowest field
+        number. Code NONE if it can run, and for commands without a tensor.
     """
 
     def __init__(self, params):
@@ -36,10 +30,7 @@ class CommandRules(wiring.Component):
         super().__init__(
             {
                 "i": In(LookupLayout(params)),
-                "coords": In(data.ArrayLayout(signed(32), 5)),
                 "windows": In(WindowsLayout(params)),
-                "load": In(1),
-                "held": In(LookupLayout(params)),
                 "fault": Out(FaultLayout()),
             }
         )
@@ -55,39 +46,32 @@ class CommandRules(wiring.Component):
         rules = [*self._coordinate_rules(), *self._shared_rules(m), *self._other_rules(m), *self._window_rules()]
         on_tensor = Cat(opcode == member for member in TENSOR_OPCODES).any()
         broken, lowest = Signal(len(rules)), Signal(len(rules))
-        with m.If(self.load):
-            m.d.sync += broken.eq(Mux(on_tensor, Cat(condition for _, _, condition, _ in rules), 0))
+        m.d.sync += broken.eq(Mux(on_tensor, Cat(condition for _, _, condition in rules), 0))
 
         m.d.comb += lowest.eq(broken & -broken)
-        with m.If(self.held.fault.code != Error.NONE):
-            m.d.comb += self.fault.eq(self.held.fault)
+        with m.If(self.i.fault.code != Error.NONE):
+            m.d.comb += self.fault.eq(self.i.fault)
         with m.Else(), m.Switch(lowest):
-            for index, (code, field, _, value) in enumerate(rules):
+            for index, (code, field, _) in enumerate(rules):
                 with m.Case(1 << index):
-                    m.d.comb += [self.fault.code.eq(code), self.fault.field.eq(field), self.fault.value.eq(value)]
+                    m.d.comb += [self.fault.code.eq(code), self.fault.field.eq(field)]
         return m
 
-    # Every rule is (code, field number, broken by ``i``, value of ``held``), in order of code and then of field number.
+    # Every rule is (code, field number, broken by ``i``), in order of code and then of field number.
 
     def _coordinate_rules(self):
-        checked, held = self.i.checked, self.held
-        corner, held_corner = checked.store_corner, held.checked.store_corner.value
+        checked = self.i.checked
+        corner = checked.store_corner
         bad_corner = self._writes & checked.im2col & corner.broken
-        rules = [
-            (Error.CORNER, DESCRIPTOR.index("lower"), bad_corner & ~corner.upper, held_corner),
-            (Error.CORNER, DESCRIPTOR.index("upper"), bad_corner & corner.upper, held_corner),
+        wrong = Cat(
+            Mux(checked.rank > d, self._writes & (coord < 0), coord.any())
+            for d, coord in enumerate(self.i.command.coords)
+        )
+        return [
+            (Error.CORNER, DESCRIPTOR.index("lower"), bad_corner & ~corner.upper),
+            (Error.CORNER, DESCRIPTOR.index("upper"), bad_corner & corner.upper),
+            (Error.COORDS, _field("coords"), wrong.any()),
         ]
-        for d in range(5):
-            coord = self.i.command.coords[d]
-            wrong = Mux(checked.rank > d, self._writes & (coord < 0), coord.any())
-            rules.append((Error.COORDS, _field("coords"), wrong, held.command.coords[d].as_unsigned()))
-        sliced = held.checked.interleaved
-        for k in range(3):  # W is dimension 0 with interleave, and otherwise 1
-            coord = self.coords[k + 1]
-            outside = (coord < checked.lows[k]) | (coord >= checked.highs[k])
-            value = Mux(sliced, held.command.coords[k], held.command.coords[k + 1])
-            rules.append((Error.START, _field("coords"), checked.im2col & outside, value.as_unsigned()))
-        return rules
 
     def _shared_rules(self, m):
         command, checked, smem = self.i.command, self.i.checked, self.params.smem
@@ -98,37 +82,25 @@ class CommandRules(wiring.Component):
         too_far = start[smem.addr_width :].any() | checked.too_large | (self._end > smem.size_bytes)
         barrier = command.barrier
         return [
-            (Error.SMEM_ALIGNMENT, _field("smem"), start[:7].any(), self.held.command.smem),
-            (Error.SMEM_RANGE, _field("smem"), (self._loads | self._writes) & too_far, self.held.command.smem),
-            (
-                Error.BARRIER_ALIGNMENT,
-                _field("barrier"),
-                self._signals & barrier[:3].any(),
-                self.held.command.barrier,
-            ),
-            (
-                Error.BARRIER_RANGE,
-                _field("barrier"),
-                self._signals & barrier[smem.addr_width :].any(),
-                self.held.command.barrier,
-            ),
+            (Error.SMEM_ALIGNMENT, _field("smem"), start[:7].any()),
+            (Error.SMEM_RANGE, _field("smem"), (self._loads | self._writes) & too_far),
+            (Error.BARRIER_ALIGNMENT, _field("barrier"), self._signals & barrier[:3].any()),
+            (Error.BARRIER_RANGE, _field("barrier"), self._signals & barrier[smem.addr_width :].any()),
         ]
 
     def _other_rules(self, m):
         command, checked = self.i.command, self.i.checked
-        rules = []
-        for k in range(3):
-            # 16, 8 or 5 bits, as there are one, two or three spatial dimensions.
-            allowed = Signal(16, name=f"allowed{k}")
-            with m.If(checked.im2col & ~self._writes), m.Switch(checked.rank):
-                for spatial, bits in enumerate((16, 8, 5), 1):
-                    with m.Case(spatial + 2):
-                        m.d.comb += allowed.eq((1 << bits) - 1 if k < spatial else 0)
-            wrong = (command.offsets[k] & ~allowed).any()
-            rules.append((Error.OFFSETS, _field("offsets"), wrong, self.held.command.offsets[k]))
+        allowed = Signal(data.ArrayLayout(16, 3))
+        with m.If(checked.im2col & ~self._writes), m.Switch(checked.rank):
+            for spatial, bits in enumerate((16, 8, 5), 1):  # as there are one, two or three spatial dimensions
+                with m.Case(spatial + 2):
+                    m.d.comb += [allowed[k].eq((1 << bits) - 1) for k in range(spatial)]
+        too_far = Cat(command.offsets[k] & ~allowed[k] for k in range(3)).any()
         impossible = (command.opcode == Opcode.REDUCE) & no_reduction(command.reduction, checked.element)
-        rules.append((Error.REDUCTION, _field("reduction"), impossible, self.held.command.reduction))
-        return rules
+        return [
+            (Error.OFFSETS, _field("offsets"), too_far),
+            (Error.REDUCTION, _field("reduction"), impossible),
+        ]
 
     def _window_rules(self):
         command, checked, windows = self.i.command, self.i.checked, self.windows
@@ -136,19 +108,9 @@ class CommandRules(wiring.Component):
         smem, barrier = command.smem[:width], command.barrier[:width]
         leaves = outside_global(windows, checked.address, Cat(checked.last, checked.beyond))
         return [
-            (Error.WINDOW, DESCRIPTOR.index("address"), leaves, self.held.checked.address),
-            (
-                Error.WINDOW,
-                _field("smem"),
-                self._shared & outside_shared(windows, smem, self._end - 1),
-                self.held.command.smem,
-            ),
-            (
-                Error.WINDOW,
-                _field("barrier"),
-                self._signals & outside_shared(windows, barrier, barrier),
-                self.held.command.barrier,
-            ),
+            (Error.WINDOW, DESCRIPTOR.index("address"), leaves),
+            (Error.WINDOW, _field("smem"), self._shared & outside_shared(windows, smem, self._end - 1)),
+            (Error.WINDOW, _field("barrier"), self._signals & outside_shared(windows, barrier, barrier)),
         ]
 
 

@@ -1,38 +1,27 @@
 """The write generator: legal bursts for the runs of a store."""
 
 from amaranth import unsigned
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...bus.burst import BurstSplitter
-from ...bus.reads import RangeLayout
 from ...bus.writes import WriteBurstLayout
 from .layouts import StoredRunLayout
 
 __all__ = ["WriteGenerator"]
 
 
-class _AskedLayout(data.StructLayout):
-    """The bus words of a run."""
-
-    def __init__(self, word_width, count_width):
-        super().__init__(
-            {
-                "range": RangeLayout(word_width, count_width),
-                "empty": unsigned(1),
-                "last": unsigned(1),
-                "reduction": unsigned(4),
-                "element": unsigned(4),
-            }
-        )
+#: What the bursts of a run take over from it.
+_TAG = data.StructLayout({"empty": unsigned(1), "last": unsigned(1), "reduction": unsigned(4), "element": unsigned(4)})
 
 
 class WriteGenerator(wiring.Component):
     """Requests every bus word that a run touches, in as few bursts as page boundary and ``max_burst`` allow.
 
     Exactly one burst of a transfer has ``last``: the last one of its last run, or, if that is empty, an empty one.
-    Runs with ``loop`` request nothing. Latency: one cycle from a run to its first burst. Throughput: one burst a cycle.
+    Runs with ``loop`` request nothing. Latency: one cycle from a run to its first burst. Throughput: one burst a cycle,
+    one run a cycle. ``i.ready`` depends on registers only.
 
     Members
     -------
@@ -48,8 +37,8 @@ class WriteGenerator(wiring.Component):
             count_width=count_width,
             bus_bytes=params.bus_bytes,
             max_burst=params.max_burst,
+            tag=_TAG,
         )
-        self.asked = Signal(_AskedLayout(params.word_width, count_width))
         super().__init__(
             {
                 "i": In(stream.Signature(StoredRunLayout(params))),
@@ -61,36 +50,29 @@ class WriteGenerator(wiring.Component):
         m = Module()
         bus_log2 = self.params.bus_log2
         m.submodules.splitter = splitter = self.splitter
-        run, burst = self.i.p, self.bursts.p
-
-        asked = self.asked
-        valid = Signal()
-        final = Signal()  # no burst of the run follows the one that is offered
-        m.d.comb += [
-            splitter.i.p.eq(asked.range),
-            splitter.i.valid.eq(valid & ~asked.empty),
-            splitter.o.ready.eq(self.bursts.ready),
-            final.eq(asked.empty | splitter.last),
-            self.bursts.valid.eq(valid),
-            burst.word.eq(splitter.o.p.word),
-            burst.beats_minus_one.eq(splitter.o.p.beats_minus_one),
-            burst.empty.eq(asked.empty),
-            burst.last.eq(asked.last & final),
-            burst.reduction.eq(asked.reduction),
-            burst.element.eq(asked.element),
-            self.i.ready.eq(~valid | (self.bursts.ready & final)),
-        ]
+        run, asked, burst = self.i.p, splitter.i.p, self.bursts.p
 
         beyond = Signal(len(run.bytes) + 1)  # bytes from the start of the first word to the end of the run, minus one
-        m.d.comb += beyond.eq(run.address[:bus_log2] + run.bytes - 1)
-        with m.If(self.i.ready):
-            m.d.sync += [
-                valid.eq(self.i.valid & ~run.context.loop),
-                asked.range.word.eq(run.address[bus_log2:]),
-                asked.range.count.eq((beyond >> bus_log2) + 1),
-                asked.empty.eq(run.empty),
-                asked.last.eq(run.last),
-                asked.reduction.eq(run.context.reduction),
-                asked.element.eq(run.context.element),
-            ]
+        m.d.comb += [
+            beyond.eq(run.address[:bus_log2] + run.bytes - 1),
+            asked.word.eq(run.address[bus_log2:]),
+            asked.beyond.eq(Mux(run.empty, 0, beyond >> bus_log2)),
+            asked.tag.empty.eq(run.empty),
+            asked.tag.last.eq(run.last),
+            asked.tag.reduction.eq(run.context.reduction),
+            asked.tag.element.eq(run.context.element),
+            splitter.i.valid.eq(self.i.valid & ~run.context.loop),
+            self.i.ready.eq(splitter.i.ready),
+        ]
+        made = splitter.o.p
+        m.d.comb += [
+            self.bursts.valid.eq(splitter.o.valid),
+            splitter.o.ready.eq(self.bursts.ready),
+            burst.word.eq(made.word),
+            burst.beats_minus_one.eq(made.beats_minus_one),
+            burst.empty.eq(made.tag.empty),
+            burst.last.eq(made.tag.last & splitter.last),
+            burst.reduction.eq(made.tag.reduction),
+            burst.element.eq(made.tag.element),
+        ]
         return m

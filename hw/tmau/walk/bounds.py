@@ -5,7 +5,7 @@ indices are one interval ``first <= i < end``. Setup works the interval out once
 nine-bit indices and not 33-bit coordinates in every cycle.
 """
 
-from amaranth import Module, Mux, Signal, signed, unsigned
+from amaranth import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -30,19 +30,29 @@ class BoundsDistance(wiring.Component):
         Elements from c up to coordinate 0: ``-c``, limited to 0 … 256.
     above : Out(unsigned(9))
         Elements from c up to the tensor's end: ``size - c``, limited to 0 … 256.
+    count : In(unsigned(9))
+    start, end : Out(unsigned(9))
+        The same two, limited to 0 … ``count``.
     """
 
     coord: In(signed(32))
     size: In(unsigned(32))
+    count: In(unsigned(9))
     below: Out(unsigned(9))
     above: Out(unsigned(9))
+    start: Out(unsigned(9))
+    end: Out(unsigned(9))
 
     def elaborate(self, platform):
         m = Module()
         negated, rest = Signal(signed(33)), Signal(signed(34))
         m.d.comb += [negated.eq(-self.coord), rest.eq(self.size - self.coord + 1)]
-        for distance, limited in ((negated, self.below), (rest, self.above)):
-            m.d.comb += limited.eq(Mux(distance < 0, 0, Mux(distance[8:-1].any(), 256, distance[:8])))
+        for distance, limited, within in ((negated, self.below, self.start), (rest, self.above, self.end)):
+            far = distance[8:-1].any()
+            m.d.comb += [
+                limited.eq(Mux(distance < 0, 0, Mux(far, 256, distance[:8]))),
+                within.eq(Mux(distance < 0, 0, Mux(far | (distance[:8] >= self.count), self.count, distance[:8]))),
+            ]
         return m
 
 
@@ -58,7 +68,9 @@ class BoundsInterval(wiring.Component):
     count : In(unsigned(9))
         Indices that the command takes.
     interval : Out(IntervalLayout)
-        Both limits at most ``count``.
+        Its limits may be larger than ``count``.
+    empty : Out(2)
+        None of the command's indices is inside, if any bit is set.
     """
 
     below: In(unsigned(9))
@@ -66,16 +78,15 @@ class BoundsInterval(wiring.Component):
     traversal: In(unsigned(3))
     count: In(unsigned(9))
     interval: Out(IntervalLayout())
+    empty: Out(2)
 
     def elaborate(self, platform):
         m = Module()
-        for name, distance, limit in (
-            ("first", self.below, self.interval.first),
-            ("end", self.above, self.interval.end),
-        ):
+        first, end = self.interval.first, self.interval.end
+        for name, distance, limit in (("first", self.below, first), ("end", self.above, end)):
             m.submodules[name] = divide = CeilDivider()
-            m.d.comb += [divide.n.eq(distance), divide.t.eq(self.traversal)]
-            m.d.comb += limit.eq(Mux(divide.o < self.count, divide.o, self.count))
+            m.d.comb += [divide.n.eq(distance), divide.t.eq(self.traversal), limit.eq(divide.o)]
+        m.d.comb += self.empty.eq(Cat(first >= end, first >= self.count))
         return m
 
 

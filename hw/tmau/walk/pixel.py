@@ -34,8 +34,6 @@ class PixelWalker(wiring.Component):
         self.address_generator = AddressGenerator(addr_width=params.addr_width, levels=_SPATIAL + 1)
         self.positions = Signal(data.ArrayLayout(signed(34), _SPATIAL + 1))  # of the pixel at the output
         self.walk = Signal(PixelWalkLayout(params))  # of the transfer under way
-        # A position from here on is the last one of its round: the end of the round less a step.
-        self.turns = Signal(data.ArrayLayout(signed(36), _SPATIAL))
         self.left = Signal(10)  # pixels after that at the output
         super().__init__(
             {
@@ -61,7 +59,7 @@ class PixelWalker(wiring.Component):
 
         # x + 1 turns the lowest zero of x into a one: the innermost dimension that is not at its end. N never is.
         turning, advance = Signal(_SPATIAL + 1), Signal(_SPATIAL + 1)
-        m.d.comb += [turning[k].eq(self.positions[k] >= self.turns[k]) for k in range(_SPATIAL)]
+        m.d.comb += [turning[k].eq(self.positions[k] >= walk.turns[k]) for k in range(_SPATIAL)]
         m.d.comb += advance.eq(~turning & (turning + 1))
         with m.If(step):
             m.d.sync += [
@@ -76,13 +74,13 @@ class PixelWalker(wiring.Component):
             m.d.comb += address.advance.eq(advance)
         with m.If(start):
             m.d.sync += [walk.eq(self.i.p), self.positions.eq(self.i.p.starts), self.left.eq(self.i.p.last)]
-            m.d.sync += [self.turns[k].eq(self.i.p.highs[k] - self.i.p.steps[k] - 1) for k in range(_SPATIAL)]
 
         inside = Signal(_SPATIAL + 1)
         for k, position in enumerate(self.positions):
             m.d.comb += inside[k].eq((position >= 0) & (position <= walk.sizes[k]))
         m.d.comb += [
             address.load.eq(start),
+            address.origins.eq(self.i.p.origins),
             address.strides.eq(walk.strides),
             self.o.p.address.eq(address.address),
             self.o.p.bytes.eq(walk.data_bytes),
@@ -91,7 +89,4 @@ class PixelWalker(wiring.Component):
             self.o.p.last.eq(self.left == 0),
             self.o.p.store.eq(walk.store),
         ]
-        # The walk begins at the first byte inside the tensor; strides lead from there to that of the next pixel.
-        for origin, first in zip(address.origins, self.i.p.origins, strict=True):
-            m.d.comb += origin.eq(first + self.i.p.data_start)
         return m

@@ -61,7 +61,7 @@ class RequestGenerator(wiring.Component):
             row.skip.eq(run.skip),
             row.last.eq(run.last),
             request.word.eq(Mux(shared, previous + 1, first_word)),
-            request.count.eq((beyond >> bus_log2) + ~shared),
+            request.beyond.eq((beyond >> bus_log2) - shared),
         ]
 
         # Row and request leave independently, the row first or together with the request.

@@ -1,17 +1,21 @@
 """From the two walkers to the two paths."""
 
-from amaranth import Module, Signal
+from amaranth import Module, Mux
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...lib.pick import pick
+from ...lib.stream import SkidBuffer
 from ..layouts import BoxRunLayout, StoreRunLayout
 
 __all__ = ["RunRouter"]
 
 
 class RunRouter(wiring.Component):
-    """Hands runs of both walkers to the path that they are for. Combinational.
+    """Hands runs of both walkers to the path that they are for.
+
+    Latency 1, one run a cycle. What the walkers see of ``ready`` is a register, so that no path leads from what becomes
+    of a run to which one is next.
 
     Members
     -------
@@ -23,6 +27,7 @@ class RunRouter(wiring.Component):
 
     def __init__(self, params):
         self.params = params
+        self.buffer = SkidBuffer(BoxRunLayout(params))
         super().__init__(
             {
                 "tiles": In(stream.Signature(BoxRunLayout(params))),
@@ -34,16 +39,14 @@ class RunRouter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        run, valid, ready = Signal(BoxRunLayout(self.params)), Signal(), Signal()
-        pick(m, (self.tiles, self.pixels), run, valid, ready)
+        m.submodules.buffer = buffer = self.buffer
+        pick(m, (self.tiles, self.pixels), buffer.i.p, buffer.i.valid, buffer.i.ready)
+        run, valid = buffer.o.p, buffer.o.valid
         m.d.comb += [
             self.loads.p.eq(run),
             self.loads.valid.eq(valid & ~run.store),
             self.stores.valid.eq(valid & run.store),
+            buffer.o.ready.eq(Mux(run.store, self.stores.ready, self.loads.ready)),
         ]
         m.d.comb += [self.stores.p[name].eq(run[name]) for name, _ in StoreRunLayout(self.params)]
-        with m.If(run.store):
-            m.d.comb += ready.eq(self.stores.ready)
-        with m.Else():
-            m.d.comb += ready.eq(self.loads.ready)
         return m

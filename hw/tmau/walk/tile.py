@@ -76,8 +76,7 @@ class TileWalker(wiring.Component):
             self.o.p.store.eq(walk.store),
             self.o.p.loop.eq(walk.loop),
         ]
-        # The walk begins at the first byte inside the tensor; strides lead from there to that of the next run.
-        m.d.comb += [origin.eq(self.i.p.origin + self.i.p.data_start) for origin in address.origins]
+        m.d.comb += [origin.eq(self.i.p.origin) for origin in address.origins]
         with m.If(step):
             m.d.comb += address.advance.eq(loop.advance)
         return m

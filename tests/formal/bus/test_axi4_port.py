@@ -99,6 +99,9 @@ class ReadPortSpec(Elaboratable):
         m.d.comb += Assume(~answer | (owed != 0))
 
         asked = Signal(range(WORDS + 1))  # words of the current descriptor that have been asked for
+        base = Signal(12)  # its first word
+        with m.If(dut.descriptors.valid & dut.descriptors.ready):
+            m.d.sync += base.eq(dut.descriptors.payload[4:])
         with m.If(splitter.o.valid & splitter.o.ready):
             m.d.sync += asked.eq(asked + splitter.o.payload.beats_minus_one + 1)
         last = dut.descriptor_words.payload.last
@@ -107,18 +110,22 @@ class ReadPortSpec(Elaboratable):
         shown = sum(Mux(valid & (request.id == 1), request.burst.beats_minus_one + 1, 0) for valid, request in buffered)
         m.d.comb += [
             Assert(asked == owed + shown + dut.received),
-            Assert(dut.fetching == (asked == WORDS)),
-            Assert(splitter.left == ((asked != 0) & (asked != WORDS))),
+            Assert(~splitter.caught),
+            Assert(splitter.o.valid == (dut.fetching & (asked != WORDS))),
+            Assert(dut.fetching | (asked == 0)),
             Assert(dut.descriptor_words.valid == answer),
             Assert(~(answer & last) | dut.fetching),
             Cover(taken & last),
         ]
-        with m.If(splitter.left):
-            # The rest begins a page: the part asked for ended one.
-            m.d.comb += Assert(dut.descriptors.valid & (splitter.rest.count == WORDS - asked))
-            m.d.comb += Assert(splitter.rest.word == (dut.descriptors.payload[4:] + asked)[:12])
-            m.d.comb += Assert(splitter.rest.word % PAGE_WORDS == 0)
-            m.d.comb += Cover(dut.requests.i.ready)
+        with m.If(splitter.o.valid):
+            m.d.comb += [
+                Assert(base[:2] == 0),
+                Assert(splitter.todo.beyond == WORDS - asked - 1),
+                Assert(splitter.todo.word == (base + asked)[:12]),
+                # The rest begins a page: the part asked for ended one.
+                Assert((asked == 0) | (splitter.todo.word % PAGE_WORDS == 0)),
+                Cover(dut.requests.i.ready & (asked != 0)),
+            ]
 
     def _check_progress(self, m):
         """A burst that has credit waits one cycle for AR to show a request: its own, or one before it."""

@@ -59,7 +59,6 @@ class ManagerSpec(Elaboratable):
             port.bursts.valid.eq(splitter.o.valid),
             splitter.o.ready.eq(port.bursts.ready),
             *monitor.observe(port.axi),
-            Assume(splitter.i.payload.count != 0),
             Assume(port.descriptors.payload[:6] == 0),
             Assume(monitor.found & Rule.mask(Party.SUBORDINATE, READ) == 0),
         ]
@@ -79,7 +78,6 @@ class ManagerSpec(Elaboratable):
             m.d.comb += Assert(
                 ~valid | ((more < MAX_BURST) & (word[: PAGE_WORDS.bit_length() - 1] + more < PAGE_WORDS))
             )
-        m.d.comb += Assert(~self.splitter.left | (self.splitter.rest.count != 0))
 
         # Credits: every burst of data that waits in the port or is in flight holds one.
         data_table, descriptor_table = monitor.tables
@@ -92,10 +90,11 @@ class ManagerSpec(Elaboratable):
         # Descriptors: words come, in flight, held and not yet asked for make one descriptor.
         coming = _beats_in_flight(m, descriptor_table)
         asked = sum(Mux(valid & (request.id == 1), request.burst.beats_minus_one + 1, 0) for valid, request in held)
-        left = port.splitter.left
+        splitter = port.splitter
+        left = Mux(splitter.o.valid, splitter.todo.beyond + 1, 0)
         m.d.comb += [
-            Assert(~left | ((port.splitter.rest.count == 1) & ~port.fetching)),
-            Assert(port.received + coming + asked == Mux(port.fetching, DESCRIPTOR_WORDS, left)),
+            Assert(~splitter.caught & (port.fetching | ~splitter.o.valid)),
+            Assert(port.received + coming + asked + left == Mux(port.fetching, DESCRIPTOR_WORDS, 0)),
         ]
 
     def _covers(self, m):

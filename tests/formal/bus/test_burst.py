@@ -1,7 +1,7 @@
 """F4: bursts never cross a page and are never longer than allowed; together they are the range, each word once."""
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal
+from amaranth.hdl import Assert, Cover, Elaboratable, Module, Mux, Signal, Value
 
 from tilewright.golden.spec import PAGE_BYTES
 from tilewright.hw.bus.burst import BurstSplitter
@@ -9,11 +9,13 @@ from tilewright.sim.formal import StreamRules, prove
 
 
 class BurstSpec(Elaboratable):
+    """Keeps the ranges that have come and are not done: the one at hand, and one behind it."""
+
     def __init__(self, *, word_width, count_width, bus_bytes, max_burst):
         self.page = PAGE_BYTES // bus_bytes
         self.max_burst = max_burst
         self.dut = BurstSplitter(
-            word_width=word_width, count_width=count_width, bus_bytes=bus_bytes, max_burst=max_burst
+            word_width=word_width, count_width=count_width, bus_bytes=bus_bytes, max_burst=max_burst, tag=1
         )
 
     @property
@@ -25,20 +27,30 @@ class BurstSpec(Elaboratable):
         m.submodules.dut = dut = self.dut
         m.submodules.i_rules = StreamRules(dut.i, assume=True)
         m.submodules.o_rules = StreamRules(dut.o)
-        whole, burst = dut.i.payload, dut.o.payload
-        m.d.comb += Assume(whole.count != 0)
+        burst = dut.o.payload
+        comes, goes = dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready
 
+        whole, behind = Signal.like(dut.todo), Signal.like(dut.todo)
+        held = Signal(range(3))
+        words = whole.beyond + 1
         beats = burst.beats_minus_one + 1
-        asked = Signal.like(whole.count)  # words of the range that earlier bursts have asked for
+        asked = Signal(len(whole.beyond) + 1)  # words of the range at hand that earlier bursts have asked for
         word = Signal.like(whole.word)
+        final = asked + beats == words
+        leaves = goes & final
         m.d.comb += word.eq(whole.word + asked)
-        with m.If(dut.o.valid & dut.o.ready):
-            m.d.sync += asked.eq(asked + beats)
-            with m.If(dut.i.ready):
-                m.d.sync += asked.eq(0)
+        m.d.sync += held.eq(held + comes - leaves)
+        with m.If(goes):
+            m.d.sync += asked.eq(Mux(final, 0, asked + beats))
+        with m.If(leaves):
+            m.d.sync += whole.eq(behind)
+        with m.If(comes):
+            with m.If(held == leaves):
+                m.d.sync += whole.eq(dut.i.payload)
+            with m.Else():
+                m.d.sync += behind.eq(dut.i.payload)
 
         end = burst.word % self.page + beats
-        final = asked + beats == whole.count
         with m.If(dut.o.valid):
             m.d.comb += [
                 Assert(end <= self.page),
@@ -46,20 +58,30 @@ class BurstSpec(Elaboratable):
                 # As few as possible: each is cut short by one of three reasons only.
                 Assert((beats == self.max_burst) | (end == self.page) | final),
                 Assert(burst.word == word),
-                Assert(asked + beats <= whole.count),
-                Assert(dut.i.ready == (dut.o.ready & final)),
+                Assert(burst.tag == whole.tag),
+                Assert(asked + beats <= words),
                 Assert(dut.last == final),
             ]
-        m.d.comb += Assert(dut.o.valid == dut.i.valid)
-
-        # Invariant: the register holds the rest of the range that waits at the input.
-        m.d.comb += Assert(dut.left == (asked != 0))
-        with m.If(dut.left):
-            m.d.comb += Assert(dut.i.valid & (dut.rest.word == word) & (dut.rest.count == whole.count - asked))
-        m.d.comb += Assert((asked < whole.count) | ~dut.left)
+        m.d.comb += [
+            Assert(held <= 2),
+            Assert(dut.o.valid == (held != 0), "none idles"),
+            Assert(dut.i.ready == (held != 2)),
+            # What the registers hold.
+            Assert(dut.caught == (held == 2)),
+            Assert((held != 0) | (asked == 0)),
+            Assert((held != 2) | (Value.cast(dut.following) == Value.cast(behind))),
+        ]
+        with m.If(held != 0):
+            m.d.comb += [
+                Assert(asked <= whole.beyond),
+                Assert(dut.todo.word == word),
+                Assert(dut.todo.beyond == whole.beyond - asked),
+                Assert(dut.todo.tag == whole.tag),
+            ]
 
         m.d.comb += Cover(dut.o.valid & (asked != 0) & (burst.word % self.page == 0))
-        m.d.comb += Cover(dut.i.valid & dut.i.ready & (asked == 2 * self.max_burst))
+        m.d.comb += Cover(leaves & (asked == 2 * self.max_burst))
+        m.d.comb += Cover(leaves & (held == 2))
         return m
 
 

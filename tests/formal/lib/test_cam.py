@@ -1,6 +1,6 @@
 """The tag array: at most one entry holds a tag; what was inserted is there, what was invalidated is not."""
 
-from amaranth.hdl import Array, Assert, Cover, Elaboratable, Module, Signal
+from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Module, Signal
 
 from tilewright.hw.lib.cam import TagArray
 from tilewright.sim.formal import prove
@@ -13,11 +13,12 @@ class TagArraySpec(Elaboratable):
     @property
     def ports(self):
         dut = self.dut
-        return [dut.tag, dut.insert, dut.invalidate, dut.update_tag, dut.invalidate_all]
+        return [dut.tag, dut.insert, dut.evict, dut.invalidate, dut.invalidate_all]
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.dut = dut = self.dut
+        m.d.comb += Assume(~(dut.insert & dut.hit))
         holds = [present & (tag == dut.tag) for present, tag in zip(dut.present, dut.tags, strict=True)]
         for j, tag in enumerate(dut.tags):
             for k in range(j):
@@ -29,27 +30,29 @@ class TagArraySpec(Elaboratable):
             m.d.comb += Assert(dut.index == 0)
 
         # What the cycle before did to the tag that is looked up now.
-        inserted, dropped, dropped_all = Signal(), Signal(), Signal()
+        inserted, dropped, evicted, dropped_all = Signal(), Signal(), Signal(), Signal()
         updated = Signal.like(dut.tag)
-        index = Signal.like(dut.insert_index)
+        victim = Signal.like(dut.victim)
         dropping = dut.invalidate | dut.invalidate_all
         m.d.sync += [
-            inserted.eq(dut.insert & ~dropping),
+            inserted.eq(dut.insert & ~dut.evict & ~dropping),
             dropped.eq(dut.invalidate),
+            evicted.eq(dut.evict & ~dropping),
             dropped_all.eq(dut.invalidate_all),
-            updated.eq(dut.update_tag),
-            index.eq(dut.insert_index),
+            updated.eq(dut.tag),
+            victim.eq(dut.victim),
         ]
         with m.If(inserted & (dut.tag == updated)):
-            m.d.comb += Assert(dut.hit & (dut.index == index))
+            m.d.comb += Assert(dut.hit & (dut.index == victim))
         with m.If((dropped & (dut.tag == updated)) | dropped_all):
             m.d.comb += Assert(~dut.hit)
-        # Whatever else happens, a tag that is not dropped and whose entry is not filled stays.
-        hit, tag, place = Signal(), Signal.like(dut.tag), Signal.like(dut.index)
-        m.d.sync += [hit.eq(dut.hit), tag.eq(dut.tag), place.eq(dut.index)]
-        with m.If(
-            hit & (dut.tag == tag) & ~dropped_all & ~(dropped & (updated == tag)) & ~(inserted & (index == place))
-        ):
+        with m.If(evicted):
+            m.d.comb += Assert(~(dut.hit & (dut.index == victim)) & (dut.victim == victim))
+        # Whatever else happens, a tag that is not dropped and whose entry is not filled or emptied stays.
+        held, tag, place = Signal(), Signal.like(dut.tag), Signal.like(dut.index)
+        m.d.sync += [held.eq(dut.hit), tag.eq(dut.tag), place.eq(dut.index)]
+        touched = dropped_all | dropped | ((inserted | evicted) & (victim == place))
+        with m.If(held & (dut.tag == tag) & ~touched):
             m.d.comb += Assert(dut.hit & (dut.index == place))
         m.d.comb += Cover(dut.present.all() & inserted)
         return m

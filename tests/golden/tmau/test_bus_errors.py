@@ -33,15 +33,15 @@ WRITES = {
 @pytest.mark.parametrize("name", WRITES)
 def test_write_error(name):
     written, first, last = WRITES[name]
-    code, field, value, others = failed_write(Memory(END), written, BUS_BYTES)
-    assert (code, field, value) == (Error.WRITE, 0, last)
-    assert [*others, value] == list(range(first, last + 1, BUS_BYTES))
+    code, address, others = failed_write(Memory(END), written, BUS_BYTES)
+    assert (code, address) == (Error.WRITE, last)
+    assert [*others, address] == list(range(first, last + 1, BUS_BYTES))
 
 
 @pytest.mark.parametrize("name", WRITES)
 def test_read_error_is_exact(name):
     read, _, last = WRITES[name]
-    assert failed_read(Memory(END), read, BUS_BYTES) == (Error.READ, 0, last, range(0))
+    assert failed_read(Memory(END), read, BUS_BYTES) == (Error.READ, last, range(0))
 
 
 @pytest.mark.parametrize("failed", [failed_read, failed_write])

@@ -58,8 +58,8 @@ def test_a_refusal_is_the_machines_error_record(call, tmap, coords, options, cod
     machine = Machine(Memory(4096), np.zeros(SMEM_BYTES, np.uint8))
     assert machine.execute_on(int.from_bytes(tmap.pack(), "little"), opcode, coords=coords, **fields) is None
     record = machine.errors[0]
-    assert error.refusal == (record.code, record.field, record.value)
-    assert error.value == record.value
+    assert (*error.refusal[:2], 0) == (record.code, record.field, record.address)
+    assert error.value == error.refusal.value
     number = record.field
     fmt = COMMAND if number >= COMMAND_FIELD else DESCRIPTOR
     assert error.field == fmt.fields[number % COMMAND_FIELD].name

@@ -12,29 +12,29 @@ WORD_WIDTH = 20
 
 
 def expected(ranges, *, bus_bytes, max_burst):
-    """The bursts of ``ranges``: each as long as the page and ``max_burst`` let it be."""
+    """The bursts of ``ranges``: each as long as the page and ``max_burst`` let it be, with the number of its range."""
     page = 4096 // bus_bytes
     bursts = []
-    for word, count in ranges:
+    for number, (word, count) in enumerate(ranges):
         while count:
             beats = min(count, max_burst, page - word % page)
-            bursts.append((word % (1 << WORD_WIDTH), beats))
+            bursts.append((word % (1 << WORD_WIDTH), beats, number & 7))
             word, count = word + beats, count - beats
     return bursts
 
 
 def split(ranges, mode, *, bus_bytes, max_burst):
-    dut = BurstSplitter(word_width=WORD_WIDTH, count_width=11, bus_bytes=bus_bytes, max_burst=max_burst)
+    dut = BurstSplitter(word_width=WORD_WIDTH, count_width=11, bus_bytes=bus_bytes, max_burst=max_burst, tag=3)
     bursts = expected(ranges, bus_bytes=bus_bytes, max_burst=max_burst)
     result = {}
 
     async def source(ctx):
-        items = [{"word": word, "count": count} for word, count in ranges]
+        items = [{"word": word, "beyond": count - 1, "tag": n & 7} for n, (word, count) in enumerate(ranges)]
         await send(ctx, dut.i, items, idle=STALL_MODES[mode]["idle"], seed=7)
 
     async def sink(ctx):
         payloads, result["cycles"] = await receive(ctx, dut.o, len(bursts), stall=STALL_MODES[mode]["stall"], seed=7)
-        result["bursts"] = [(payload.word, payload.beats_minus_one + 1) for payload in payloads]
+        result["bursts"] = [(payload.word, payload.beats_minus_one + 1, payload.tag) for payload in payloads]
 
     simulate(dut, source, sink, background=[watch_stream(dut.o)])
     assert result["bursts"] == bursts
@@ -56,7 +56,7 @@ def test_bursts(bus_bytes, max_burst, mode):
     ranges = ranges_at_edges(4096 // bus_bytes, max_burst)
     cycles = split(ranges, mode, bus_bytes=bus_bytes, max_burst=max_burst)
     if mode == "none":
-        assert cycles == list(range(len(cycles))), "combinational, and one burst a cycle"
+        assert cycles == list(range(1, len(cycles) + 1)), "one cycle later, and one burst a cycle"
 
 
 @pytest.mark.parametrize(("bus_bytes", "max_burst"), [(16, 1), (64, 64), (16, 256)])

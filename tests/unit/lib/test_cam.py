@@ -15,19 +15,16 @@ class Model:
         self.tags = [None] * entries
         self.victim = 0
 
-    def insert_index(self, tag):
-        return self.tags.index(tag) if tag in self.tags else self.victim
-
-    def update(self, tag, *, insert, invalidate, invalidate_all):
+    def update(self, tag, *, insert, evict, invalidate, invalidate_all):
         if invalidate_all:
             self.tags = [None] * len(self.tags)
         elif invalidate:
             self.tags = [None if other == tag else other for other in self.tags]
+        elif evict:
+            self.tags[self.victim] = None
         elif insert:
-            index = self.insert_index(tag)
-            if tag not in self.tags:
-                self.victim = (self.victim + 1) % len(self.tags)
-            self.tags[index] = tag
+            self.tags[self.victim] = tag
+            self.victim = (self.victim + 1) % len(self.tags)
 
 
 @pytest.mark.parametrize("entries", [1, 2, 8])
@@ -40,23 +37,23 @@ def test_random_operations(entries):
 
     async def testbench(ctx):
         for _ in range(600):
-            tag, update_tag = rng.randrange(2 * entries + 1), rng.randrange(2 * entries + 1)
+            tag = rng.randrange(2 * entries + 1)
+            hit = tag in model.tags
             strobes = {
-                "insert": int(rng.random() < 0.4),
+                "insert": int(not hit and rng.random() < 0.6),
+                "evict": int(rng.random() < 0.05),
                 "invalidate": int(rng.random() < 0.1),
                 "invalidate_all": int(rng.random() < 0.02),
             }
             ctx.set(dut.tag, tag)
-            ctx.set(dut.update_tag, update_tag)
             for name, value in strobes.items():
                 ctx.set(getattr(dut, name), value)
-            hit = tag in model.tags
             assert ctx.get(dut.hit) == hit
             assert ctx.get(dut.index) == (model.tags.index(tag) if hit else 0)
-            assert ctx.get(dut.insert_index) == model.insert_index(update_tag)
+            assert ctx.get(dut.victim) == model.victim
             hits.append(hit)
             await ctx.tick()
-            model.update(update_tag, **strobes)
+            model.update(tag, **strobes)
 
     simulate(dut, testbench)
     assert 100 < sum(hits) < 500

@@ -149,7 +149,7 @@ def test_plain_bursts_pass_at_full_rate():
     bursts = [({"word": n % 200, "beats_minus_one": 0, "reduction": 0}, [{"data": n, "strobe": 1}]) for n in range(100)]
     dut = elaborated(Chain, 8)
     result = run(dut, [(burst | {"last": 0}, words) for burst, words in bursts], some_contents(), latency=2)
-    assert [cycle for cycle, *_ in result["writes"]] == list(range(1, 101))
+    assert [cycle for cycle, *_ in result["writes"]] == list(range(2, 102))
     assert np.diff(result["cycles"]).tolist() == 99 * [1]
 
 

@@ -30,9 +30,9 @@ class Driver:
     async def write(self, name, data):
         await self._access(address=OFFSETS[name], write=1, data=data, strobe=0b1111)
 
-    async def done(self, code=0, *, field=0, tag=0, value=0, landed=0, stored=0):
+    async def done(self, code=0, *, field=0, tag=0, address=0, landed=0, stored=0):
         """One command ends, after ``landed`` bytes, which with ``stored`` went to global memory."""
-        record = {"code": code, "field": field, "tag": tag, "value": value}
+        record = {"code": code, "field": field, "tag": tag, "address": address}
         self.ctx.set(self.dut.datapath.done, {"valid": 1, "stored": stored, "bytes": landed, "record": record})
         await self.ctx.tick()
         self.ctx.set(self.dut.datapath.done.valid, 0)
@@ -68,19 +68,20 @@ def test_first_error_is_kept_and_all_are_counted():
         await driver.done(tag=1)
         assert await driver.read("status") == 1
         assert (await driver.read("error"), await driver.read("error_count")) == (0, 0)
-        await driver.done(13, field=9, tag=0x1234, value=0x0123_4567_89AB_CDEF)
-        await driver.done(26, tag=0x5678, value=7)
+        await driver.done(13, field=9, tag=0x1234, address=0x0123_4567_89AB_CDEF)
+        await driver.done(26, tag=0x5678, address=7)
         assert await driver.read("error") == 0x1234_09_0D
-        assert await driver.read("error_value_lo") == 0x89AB_CDEF
-        assert await driver.read("error_value_hi") == 0x0123_4567
+        assert await driver.read("error_address_lo") == 0x89AB_CDEF
+        assert await driver.read("error_address_hi") == 0x0123_4567
         assert await driver.read("error_count") == 2
         assert await driver.read("status") == 3
         await driver.write("control", 0b100)
-        assert [await driver.read(f"error{part}") for part in ("", "_value_lo", "_value_hi", "_count")] == [0, 0, 0, 0]
+        for name in ("error", "error_address_lo", "error_address_hi", "error_count"):
+            assert await driver.read(name) == 0, name
         await driver.done(1, tag=3)
         assert await driver.read("error") == 0x0003_0001
 
-    run(script)
+    run(script, "full")
 
 
 def test_refused_barrier_operation():
@@ -93,14 +94,14 @@ def test_refused_barrier_operation():
         await ctx.tick()
         ctx.set(dut.datapath.refused.valid, 0)
         assert await driver.read("error") == 27
-        assert await driver.read("error_value_lo") == 0x128
+        assert await driver.read("error_address_lo") == 0x128
         assert await driver.read("irq_status") == 0b01
         await driver.write("control", 0b100)
         ctx.set(dut.datapath.refused.valid, 1)
-        await driver.done(3, tag=5, value=0x40)
+        await driver.done(3, tag=5, address=0x40)
         ctx.set(dut.datapath.refused.valid, 0)
         assert await driver.read("error") == 0x0005_0003
-        assert await driver.read("error_value_lo") == 0x40
+        assert await driver.read("error_address_lo") == 0x40
         assert await driver.read("error_count") == 2
 
     run(script)

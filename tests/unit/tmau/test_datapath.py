@@ -122,14 +122,16 @@ def test_latencies_of_a_single_load():
     data = [cycle for cycle, burst_id, _, _ in bench.memory.requests if burst_id == 0]
     fetch = [cycle for cycle, burst_id, _, _ in bench.memory.requests if burst_id == 1]
     miss, hit = bench.accepted
-    assert fetch == [miss + 2, miss + 3], "a miss asks for the descriptor two cycles later, in bursts of max_burst"
+    assert fetch == [miss + 4, miss + 5], "a miss asks for the descriptor four cycles later, in bursts of max_burst"
     round_trip = 10 + 8 - 1  # latency, and the beats of a descriptor on a 16-byte bus
-    assert data[0] - miss == 6 + round_trip + 4
-    assert min(cycle for cycle in data if cycle > hit) - hit == 6, "a hit asks for data six cycles after the command"
+    assert data[0] - miss == 11 + round_trip + 21
+    assert min(cycle for cycle in data if cycle > hit) - hit == 11, (
+        "a hit asks for data eleven cycles after the command"
+    )
     last_line = bench.shared.writes[-1][0]
     assert last_line - bench.memory.last_beat == 3, "the last line is written three cycles after the last beat"
-    assert bench.landed[-1][0] == last_line
-    assert bench.done[-1][0] - last_line == 1
+    assert bench.landed[-1][0] - last_line == 1
+    assert bench.done[-1][0] - last_line == 2
 
 
 def test_bus_errors():
@@ -143,6 +145,6 @@ def test_bus_errors():
         tile(Opcode.LOAD, 0, (0, 3), 1024, signal=1),
     ]
     bench.run(commands, apart=True)
-    assert [(record.code, record.value) for _, record in bench.done[:2]] == [(Error.READ, read), (Error.WRITE, write)]
+    assert [(record.code, record.address) for _, record in bench.done[:2]] == [(Error.READ, read), (Error.WRITE, write)]
     assert bench.done[2][1].code == Error.NONE
     assert len(bench.landed) == 1

@@ -47,7 +47,7 @@ def test_reports_of_command_and_shared_memory():
         assert ctx.get(dut.irq)
         field = COMMAND_FIELD + COMMAND.index("descriptor")
         assert await read(ctx, axi, "error") == Error.DESCRIPTOR_ALIGNMENT | field << 8 | 9 << 16
-        assert await read(ctx, axi, "error_value_lo") == 32
+        assert await read(ctx, axi, "error_address_lo") == 0
         assert not ctx.get(dut.m_axi.arvalid) and not ctx.get(dut.m_axi.awvalid)
 
         ctx.set(dut.smem.refused.valid, 1)

@@ -71,7 +71,7 @@ def test_commands_registers_and_windows():
         assert ctx.get(dut.irq)
         field = COMMAND_FIELD + BLOCK.index("destination")
         assert await access(ctx, "error") == Error.WINDOW | field << 8 | 7 << 16
-        assert await access(ctx, "error_value_lo") == 0x400
+        assert await access(ctx, "error_address_lo") == 0
 
         ctx.set(dut.smem.bank_conflict, 1)
         ctx.set(dut.smem.refused.valid, 1)

@@ -6,6 +6,7 @@ from amaranth import Module, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
 
 from tilewright.hw.tmau.front.dispatch import Dispatch
+from tilewright.hw.tmau.jobs import as_job
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.formal import StreamRules, prove
 
@@ -20,25 +21,24 @@ class DispatchSpec(Elaboratable):
     def elaborate(self, platform):
         m = Module()
         m.submodules.dut = dut = self.dut
-        for number, port in enumerate((*dut.jobs, *dut.refused)):
+        for number, port in enumerate((dut.jobs, dut.blocks, *dut.refused)):
             m.submodules[f"i_rules{number}"] = StreamRules(port, assume=True)
         outputs = (dut.o.walks, dut.o.pixel_walks, dut.o.load_transfers, dut.o.store_transfers, dut.o.finished)
         for number, port in enumerate(outputs):
             m.submodules[f"o_rules{number}"] = StreamRules(port)
-        offers = [port.valid for port in dut.jobs]
-        for ports in (dut.jobs, dut.refused):
+        jobs = (dut.jobs, dut.blocks)
+        for ports in (jobs, dut.refused):
             for one, two in combinations(ports, 2):
                 m.d.comb += Assume(~(one.valid & two.valid))
 
         tile, pixel, load, store, _ = (port.valid & port.ready for port in outputs)
-        job = Signal.like(dut.jobs[0].p)
-        for port in dut.jobs:
-            with m.If(port.valid):
-                m.d.comb += job.eq(port.p)
-        offered = offers[0] | offers[1]
-        accepted = 0
-        for port in dut.jobs:
-            accepted |= port.valid & port.ready
+        job = Signal.like(dut.jobs.p)
+        with m.If(dut.blocks.valid):
+            m.d.comb += as_job(job, dut.blocks.p)
+        with m.Else():
+            m.d.comb += job.eq(dut.jobs.p)
+        offered = dut.jobs.valid | dut.blocks.valid
+        accepted = (dut.jobs.valid & dut.jobs.ready) | (dut.blocks.valid & dut.blocks.ready)
         moved, walked = Signal(), Signal()  # the transfer has left, the walk has left
         m.d.sync += [
             moved.eq((moved | load | store) & ~accepted),
@@ -60,7 +60,7 @@ class DispatchSpec(Elaboratable):
             Assert(offered | ~moved),
             Assert(~(tile_busy & pixel_busy)),
             Assert(~(tile | pixel | load | store) | offered),
-            Assert(accepted == (offered & (moved | load | store) & (walked | tile | pixel))),
+            Assert(accepted == (offered & moved & walked)),
             Assert(~((load | store) & moved) & ~((tile | pixel) & walked)),
             Assert(~(load & store) & ~(tile & pixel)),
             Assert(~(tile | pixel) | moved | load | store),
@@ -89,7 +89,7 @@ class DispatchSpec(Elaboratable):
 
     def ports(self):
         dut = self.dut
-        inputs = [signal for port in (*dut.jobs, *dut.refused) for signal in (port.valid, port.payload)]
+        inputs = [signal for port in (dut.jobs, dut.blocks, *dut.refused) for signal in (port.valid, port.payload)]
         outputs = (dut.o.walks, dut.o.pixel_walks, dut.o.load_transfers, dut.o.store_transfers, dut.o.finished)
         ready = [port.ready for port in outputs]
         return [*inputs, *ready, dut.o.load_completed, dut.o.store_completed, self.tile_ends, self.pixel_ends]

@@ -12,7 +12,7 @@ PARAMS = TMAU_PRESETS["unit"]
 
 
 class BurstsSpec(Elaboratable):
-    """Counts the beats of the run that is being asked for."""
+    """Keeps the runs whose bursts have not all left, two at most, and counts the beats of the older one."""
 
     def __init__(self):
         self.dut = WriteGenerator(PARAMS)
@@ -31,21 +31,28 @@ class BurstsSpec(Elaboratable):
             Assume(given.last | ~given.empty),
         ]
 
-        run, busy = Signal(StoredRunLayout(PARAMS)), Signal()
+        run, behind = Signal(StoredRunLayout(PARAMS)), Signal(StoredRunLayout(PARAMS))
+        held = Signal(range(3))
         asked = Signal(len(run.bytes))  # words of the run in bursts before the one that is offered
-        words = Signal(len(run.bytes))
+        words = self.words(run)
         beats = burst.beats_minus_one + 1
-        offset = run.address[: PARAMS.bus_log2]
         final = Mux(run.empty, 1, asked + beats == words)
+        comes = dut.i.valid & dut.i.ready & ~given.context.loop
         goes = dut.bursts.valid & dut.bursts.ready
-        m.d.comb += words.eq(((offset + run.bytes - 1) >> PARAMS.bus_log2) + 1)
-        with m.If(dut.i.ready):
-            m.d.sync += [busy.eq(dut.i.valid & ~given.context.loop), run.eq(given), asked.eq(0)]
-        with m.Elif(goes):
-            m.d.sync += asked.eq(asked + beats)
+        leaves = goes & final
+        m.d.sync += held.eq(held + comes - leaves)
+        with m.If(goes):
+            m.d.sync += asked.eq(Mux(final, 0, asked + beats))
+        with m.If(leaves):
+            m.d.sync += run.eq(behind)
+        with m.If(comes):
+            with m.If(held == leaves):
+                m.d.sync += run.eq(given)
+            with m.Else():
+                m.d.sync += behind.eq(given)
 
-        m.d.comb += [Assert(dut.bursts.valid == busy), Assert(dut.i.ready == (~busy | (goes & final)))]
-        with m.If(busy):
+        m.d.comb += [Assert(held <= 2), Assert(dut.bursts.valid == (held != 0)), Assert(dut.i.ready == (held != 2))]
+        with m.If(held != 0):
             m.d.comb += [
                 Assert(burst.empty == run.empty),
                 Assert(burst.last == (run.last & final)),
@@ -58,32 +65,39 @@ class BurstsSpec(Elaboratable):
                     Assert(asked + beats <= words),
                     Assert(beats <= PARAMS.max_burst),
                 ]
-        self.tie(m, run, busy, asked, words)
+        self.tie(m, held, run, behind, asked)
         m.d.comb += Cover(goes & final & run.last & (asked == 2 * PARAMS.max_burst))
         m.d.comb += Cover(goes & run.empty)
         return m
 
-    def tie(self, m, run, busy, asked, words):
+    @staticmethod
+    def words(run):
+        offset = run.address[: PARAMS.bus_log2]
+        return (((offset + run.bytes - 1) >> PARAMS.bus_log2) + 1)[: len(run.bytes)]
+
+    def tie(self, m, held, run, behind, asked):
         """What the registers of the device hold: makes the induction close."""
-        dut = self.dut
-        splitter, asks = dut.splitter, dut.asked
-        with m.If(busy):
-            m.d.comb += [
-                Assert((run.bytes != 0) & (run.bytes <= PARAMS.smem.size_bytes) & (run.last | ~run.empty)),
-                Assert((asks.empty == run.empty) & (asks.last == run.last)),
-                Assert(asks.reduction == run.context.reduction),
-                Assert(asks.element == run.context.element),
-                Assert(asks.range.word == run.address[PARAMS.bus_log2 :]),
-                Assert(asks.range.count == words),
-                Assert(splitter.left == (asked != 0)),
-                Assert(~run.empty | (asked == 0)),
-                Assert(run.empty | (asked < words)),
-            ]
-            with m.If(splitter.left):
-                m.d.comb += Assert(splitter.rest.word == (run.address[PARAMS.bus_log2 :] + asked)[: PARAMS.word_width])
-                m.d.comb += Assert(splitter.rest.count == words - asked)
-        with m.Else():
-            m.d.comb += Assert(~splitter.left)
+        splitter = self.dut.splitter
+        m.d.comb += [Assert(splitter.caught == (held == 2)), Assert((held != 0) | (asked == 0))]
+        for there, range_, of, done in (
+            (held != 0, splitter.todo, run, asked),
+            (held == 2, splitter.following, behind, 0),
+        ):
+            with m.If(there):
+                m.d.comb += [
+                    Assert((of.bytes != 0) & (of.bytes <= PARAMS.smem.size_bytes) & (of.last | ~of.empty)),
+                    Assert((range_.tag.empty == of.empty) & (range_.tag.last == of.last)),
+                    Assert(range_.tag.reduction == of.context.reduction),
+                    Assert(range_.tag.element == of.context.element),
+                ]
+                with m.If(of.empty):
+                    m.d.comb += [Assert(range_.beyond == 0), Assert(done == 0)]
+                with m.Else():
+                    m.d.comb += [
+                        Assert(done < self.words(of)),
+                        Assert(range_.word == (of.address[PARAMS.bus_log2 :] + done)[: PARAMS.word_width]),
+                        Assert(range_.beyond == self.words(of) - done - 1),
+                    ]
 
 
 def test_bursts_hold_the_words_of_the_run():

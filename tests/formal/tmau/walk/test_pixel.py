@@ -42,7 +42,7 @@ class PixelsSpec(Elaboratable):
             goes_on = 1  # "else": all dimensions so far have come to their end
             for k in range(3):
                 moved = cur[k] + walk.steps[k] + 1
-                breaks = moved < walk.highs[k]
+                breaks = moved < self.high(walk, k)
                 with m.If(goes_on):
                     m.d.sync += cur[k].eq(Mux(breaks, moved, walk.lows[k]))
                     m.d.sync += terms[k].eq(Mux(breaks, terms[k] + walk.strides[k], 0))
@@ -53,11 +53,11 @@ class PixelsSpec(Elaboratable):
             m.d.sync += walking.eq(accepted)
         with m.If(accepted):
             m.d.sync += [walk.eq(arriving), left.eq(arriving.last + 1), n.eq(arriving.starts[3]), terms[3].eq(0)]
-            m.d.sync += base.eq(arriving.origins[3] + arriving.data_start)
+            m.d.sync += base.eq(arriving.origins[3])
             for k in range(3):
                 m.d.sync += [cur[k].eq(arriving.starts[k]), terms[k].eq(self.starts[k])]
                 # Where the command's coordinates and the descriptor's sizes can lead.
-                m.d.comb += Assume(arriving.highs[k] < 1 << 33)
+                m.d.comb += Assume(self.high(arriving, k) < 1 << 33)
             m.d.comb += Assume((arriving.starts[3] >= -(1 << 31)) & (arriving.starts[3] < 1 << 31))
 
         m.d.comb += [
@@ -80,6 +80,11 @@ class PixelsSpec(Elaboratable):
         m.d.comb += Cover(walking & run.inside & (walk.last == 3) & (terms[1] != 0) & (n == 2) & (left == 1))
         return m
 
+    @staticmethod
+    def high(walk, k):
+        """End of a round."""
+        return walk.turns[k] + walk.steps[k] + 1
+
     def tie(self, m, walk, left, cur, n, base, terms):
         """What the registers of the device hold: makes the induction close."""
         dut = self.dut
@@ -95,8 +100,7 @@ class PixelsSpec(Elaboratable):
         for k in range(3):
             m.d.comb += [
                 Assert(dut.positions[k] == cur[k]),
-                Assert(walk.highs[k] < 1 << 33),
-                Assert(dut.turns[k] == walk.highs[k] - walk.steps[k] - 1),
+                Assert(self.high(walk, k) < 1 << 33),
             ]
         for d, accumulator in enumerate(dut.address_generator.rounds):
             m.d.comb += Assert(accumulator == (base + sum(terms[d:]))[:_WIDTH])

@@ -34,7 +34,7 @@ class RequestsSpec(Elaboratable):
 
         has_row = Signal()
         m.d.sync += has_row.eq((has_row | sends_row) & ~leaves)
-        words = Signal(len(request.count) + 1)
+        words = Signal(len(request.beyond) + 1)
         offset = run.address[: PARAMS.bus_log2]
         m.d.comb += words.eq(((offset + run.bytes - 1) >> PARAMS.bus_log2) + 1)
         needed = run.inside & ~run.loop & (words != row.shared)
@@ -50,11 +50,11 @@ class RequestsSpec(Elaboratable):
         ]
         with m.If(dut.requests.valid):
             m.d.comb += Assert(request.word == (run.address[PARAMS.bus_log2 :] + row.shared)[: PARAMS.word_width])
-            m.d.comb += Assert(request.count == words - row.shared)
+            m.d.comb += Assert(request.beyond == words - row.shared - 1)
             # Bytes of the run from its first to the first of the word, if it is asked for and not the run's first.
             ahead = Signal(PARAMS.addr_width)
             m.d.comb += ahead.eq((self.word << PARAMS.bus_log2) - run.address)
-            asked = (self.word - request.word)[: PARAMS.word_width] < request.count
+            asked = (self.word - request.word)[: PARAMS.word_width] <= request.beyond
             holds = (self.word == run.address[PARAMS.bus_log2 :]) | (ahead < run.bytes)
             m.d.comb += Assert(~asked | (run.inside & ~run.loop & holds))
         m.d.comb += Cover(leaves & row.shared & ~needed)

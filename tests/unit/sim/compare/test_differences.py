@@ -12,8 +12,8 @@ READ, WRITE = (
 )
 
 
-def words(value, code=Error.WRITE, tag=7, field=0):
-    return code | field << 8 | tag << 16, value & 0xFFFF_FFFF, value >> 32
+def words(address, code=Error.WRITE, tag=7, field=0):
+    return code | field << 8 | tag << 16, address & 0xFFFF_FFFF, address >> 32
 
 
 @pytest.mark.parametrize("offset", range(0x200, 0x401, 64))

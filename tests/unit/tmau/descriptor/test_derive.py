@@ -1,31 +1,60 @@
 """Derived constants that can be read here; random descriptors are compared in the test of the descriptor check."""
 
 import pytest
+from amaranth.hdl import Elaboratable, Module
 
 from tilewright.golden import TensorMap
 from tilewright.hw.tmau.descriptor.derive import Derivation
+from tilewright.hw.tmau.descriptor.dimensions import DimensionReader
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.pysim.simulate import elaborated, simulate
 
 PARAMS = TMAU_PRESETS["unit"]
+DIMENSIONS, ROWS = ("sizes", "strides", "traversals"), ("counts", "run_bytes")
+
+
+class Bench(Elaboratable):
+    """The derivation behind the reader that shows it a descriptor's dimensions."""
+
+    def __init__(self):
+        self.reader, self.derivation = DimensionReader(), Derivation(PARAMS)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.reader, m.submodules.derivation = reader, derivation = self.reader, self.derivation
+        m.d.comb += [
+            reader.raw.eq(derivation.raw),
+            reader.unit_log2.eq(derivation.unit_log2),
+            derivation.dimension.eq(reader.dimension),
+        ]
+        return m
 
 
 def derived(tmap):
-    """Members of ``checked`` as a dictionary of constants, after the four steps."""
-    dut = elaborated(Derivation, PARAMS)
-    out = {}
+    """Members of ``checked`` as a dictionary of constants, after three passes; lists as their strobes brought them."""
+    bench = elaborated(Bench)
+    dut, out = bench.derivation, {}
+    listed = {name: [None] * 5 for name in DIMENSIONS + ROWS} | {"lows": [None] * 3, "highs": [None] * 3}
 
     async def check(ctx):
         ctx.set(dut.raw.as_value(), int.from_bytes(tmap.pack(), "little"))
-        boxes = zip(tmap.box, tmap.traversal, strict=False)
-        ctx.set(dut.quotients, ([-(-box // step) for box, step in boxes] + [1] * 5)[:5])
-        for step in range(4):
-            ctx.set(dut.step, 1 << step)
-            checked = ctx.get(dut.checked)
+        ctx.set(bench.reader.start, 1)
+        await ctx.tick()
+        ctx.set(bench.reader.start, 0)
+        for _ in range(17):
+            for names, strobes in (
+                (DIMENSIONS, dut.dimension_stb),
+                (("lows", "highs"), dut.dimension_stb[1:4]),
+                (ROWS, dut.row_stb),
+            ):
+                for place in range(len(strobes)):
+                    for name in names if ctx.get(strobes[place]) else ():
+                        listed[name][place] = ctx.get(dut.checked[name][place])
             await ctx.tick()
-        out.update({name: checked[name] for name in dict(checked.shape())})
+        checked = ctx.get(dut.checked)
+        out.update({name: checked[name] for name in dict(checked.shape())} | listed)
 
-    simulate(dut, check)
+    simulate(bench, check)
     return out
 
 
@@ -35,7 +64,7 @@ def test_tile():
     assert list(got["run_bytes"]) == [32, 320, 960, 960, 960]
     assert list(got["contiguous"])[:2] == [1, 0] and got["gap"] == 0
     assert list(got["traversals"]) == [0, 0, 1, 0, 0] and not got["gather"]
-    assert got["footprint"] == 960 and got["last"] == 6 * 1280 + 9 * 32 + 127
+    assert got["footprint"] == 960
 
 
 def test_rows_shorter_than_the_span_leave_gaps():
@@ -85,25 +114,9 @@ def test_dimensions_of_a_convolution(tmap, sizes, strides):
     assert list(got["lows"]) == [-1, 0, 0] and list(got["highs"]) == [7, 1, 1], "what is not there has one position"
     assert got["counts"][0] << got["unit_log2"] == 16 and got["run_bytes"][4] == got["footprint"] == 160
     corner = got["store_corner"]
-    assert (corner.broken, corner.upper, corner.value) == (1, 0, 0xFFFF)
+    assert (corner.broken, corner.upper) == (1, 0)
 
 
 def test_footprint_larger_than_shared_memory():
     got = derived(TensorMap(element="f64", size=(256,) * 5, stride=(2048,) * 4, box=(256,) * 5))
     assert got["too_large"]
-
-
-@pytest.mark.parametrize(("last", "beyond"), [((1 << 32) - 1, 0), ((1 << 32) + 127, 1)])
-def test_end_of_the_tensor(last, beyond):
-    tmap = TensorMap(element="u8", size=(64, 3), stride=(1 << 16,), box=(16, 1), address=last - 63 - (2 << 16))
-    got = derived(tmap)
-    assert (got["last"], got["beyond"]) == (last % (1 << 32), beyond)
-
-
-def test_extent_that_needs_all_its_bits():
-    most = TensorMap(
-        element="f64", size=(1 << 32,) * 5, stride=((1 << 40) - 16,) * 4, box=(2,) * 5, address=(1 << 64) - 16
-    )
-    got = derived(most)
-    last = (1 << 64) - 16 + 4 * ((1 << 32) - 1) * ((1 << 40) - 16) + (1 << 35) - 1
-    assert got["last"] == last % (1 << 32) and got["beyond"]

@@ -8,7 +8,7 @@ import pytest
 from tilewright.hw.tmau.front.dispatch import Dispatch
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, send, watch_stream
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
 
@@ -22,6 +22,11 @@ def job(number, *, store=0, im2col=0, quiet=0):
         "walk": {"origin": number},
         "pixels": {"last": number},
     }
+
+
+def block(tag, *, store=0, quiet=0):
+    """The same of a block."""
+    return {"tag": tag, "quiet": quiet, "store": store, "address": tag, "size": 1}
 
 
 class Walker:
@@ -77,7 +82,10 @@ def test_every_part_arrives_once(mode):
         index = 0
         while index < len(jobs):
             count = rng.randint(1, 6)
-            await send(ctx, dut.jobs[rng.randrange(2)], jobs[index : index + count], idle=stall["idle"], seed=index)
+            port, items = dut.jobs, jobs[index : index + count]
+            if rng.randrange(2) and not any(item["im2col"] for item in items):
+                port, items = dut.blocks, [block(store=item["store"], **item["transfer"]) for item in items]
+            await send(ctx, port, items, idle=stall["idle"], seed=index)
             index += count
         await ctx.tick().repeat(10)
 
@@ -109,16 +117,20 @@ def test_every_part_arrives_once(mode):
     assert all(walks[number] >= cycle for _, number, cycle in log), "a walk before its transfer"
 
 
-def test_one_job_a_cycle_without_latency():
+def test_parts_leave_at_once_and_a_job_every_second_cycle():
     dut = elaborated(Dispatch, TMAU_PRESETS["unit"])
 
     async def run(ctx):
-        for port in (dut.o.walks, dut.o.load_transfers, dut.o.store_transfers):
+        for port in (dut.o.load_transfers, dut.o.store_transfers):
             ctx.set(port.ready, 1)
-        cycles = await send(ctx, dut.jobs[0], [job(n, store=n % 2) for n in range(8)])
-        assert cycles == list(range(8))
+        cycles = await send(ctx, dut.jobs, [job(n, store=n % 2) for n in range(8)])
+        assert cycles == list(range(1, 16, 2))
 
-    simulate(dut, run)
+    async def walks(ctx):
+        _, cycles = await receive(ctx, dut.o.walks, 8)
+        assert cycles == list(range(0, 16, 2))
+
+    simulate(dut, run, walks)
 
 
 def test_moving_counts_what_is_not_quiet():
@@ -127,15 +139,20 @@ def test_moving_counts_what_is_not_quiet():
     async def run(ctx):
         for port in (dut.o.walks, dut.o.pixel_walks, dut.o.load_transfers, dut.o.store_transfers):
             ctx.set(port.ready, 1)
-        await send(ctx, dut.jobs[1], [job(1, quiet=1), job(2, store=1), job(3), job(4, im2col=1)])
+        await send(ctx, dut.jobs, [job(1, quiet=1), job(2, store=1), job(3), job(4, im2col=1)])
         assert ctx.get(dut.moving) == 3
         ctx.set(dut.o.load_completed, 1)
         ctx.set(dut.o.store_completed, 1)
         await ctx.tick()
         ctx.set(dut.o.store_completed, 0)
         assert ctx.get(dut.moving) == 1
-        await send(ctx, dut.jobs[1], [job(5)])
+        ctx.set(dut.jobs.payload, job(5))
+        ctx.set(dut.jobs.valid, 1)
+        await ctx.tick()
+        ctx.set(dut.o.load_completed, 0)
         assert ctx.get(dut.moving) == 1, "one comes while another ends"
+        await ctx.tick()
+        assert ctx.get(dut.moving) == 1, "it is counted once"
 
     simulate(dut, run)
 

@@ -28,6 +28,23 @@ def expected(below, above, counts, contiguous, unit):
     return folded, len(next(iter(runs.values()))), parts[0] if parts else None
 
 
+async def fold(ctx, dut, below, above, counts, run_bytes, contiguous, log2, gather=0):
+    """Sends the dimensions; which of them fold."""
+    folded = []
+    for d, count in enumerate(counts):
+        for name, value in (("first", d == 0), ("unit_log2", log2), ("gather", gather), ("count", count),
+                            ("start", min(below[d], count)), ("end", min(above[d], count)), ("step", 1),
+                            ("dimension_bytes", run_bytes[d]), ("contiguous", d and contiguous[d - 1])):  # fmt: skip
+            ctx.set(getattr(dut, name), value)
+        folded.append(ctx.get(dut.folded))
+        continues = ctx.get(dut.folded) and below[d] == 0 and above[d] >= count
+        assert ctx.get(dut.whole) == continues
+        await ctx.tick()
+        ctx.set(dut.step, 0)
+        await ctx.tick()
+    return folded
+
+
 def test_runs_and_their_inside():
     dut = elaborated(Fold, 13)
     rng = random.Random(SEED)
@@ -40,13 +57,12 @@ def test_runs_and_their_inside():
             above = [rng.choice([256, n, rng.randint(0, 5)]) for n in counts]
             contiguous = [rng.random() < 0.8 for _ in range(4)]
             run_bytes = list(itertools.accumulate(counts[1:], int.__mul__, initial=counts[0] << log2))
-            for name, value in (("below", below), ("above", above), ("counts", counts), ("run_bytes", run_bytes),
-                                ("contiguous", contiguous), ("unit_log2", log2)):  # fmt: skip
-                ctx.set(getattr(dut, name), value)
+            found = await fold(ctx, dut, below, above, counts, run_bytes, contiguous, log2)
             folded, length, part = expected(below, above, counts, contiguous, 1 << log2)
-            assert ctx.get(dut.folded) == (1 << folded) - 1 and ctx.get(dut.bytes) == length
+            assert found == [1] * (1 + folded) + [0] * (4 - folded) and ctx.get(dut.bytes) == length
             if part:
                 assert range(ctx.get(dut.data_start), ctx.get(dut.data_end)) == range(part[0], part[-1] + 1)
+                assert ctx.get(dut.data_bytes) == len(part)
 
     print(f"seed {SEED}")
     simulate(dut, check)
@@ -56,12 +72,9 @@ def test_gathered_dimension_makes_runs_of_one_unit():
     dut = elaborated(Fold, 13)
 
     async def check(ctx):
-        ctx.set(dut.gather, 1)
-        ctx.set(dut.unit_log2, 5)
-        ctx.set(dut.counts, [7] * 5)
-        ctx.set(dut.below, [3, 0, 0, 0, 0])
-        ctx.set(dut.run_bytes, [7 * 32] * 5)
-        assert (ctx.get(dut.bytes), ctx.get(dut.data_start), ctx.get(dut.data_end)) == (32, 0, 32)
-        assert ctx.get(dut.folded) == 0
+        folded = await fold(ctx, dut, [3, 0, 0, 0, 0], [256] * 5, [7] * 5, [7 * 32] * 5, [0] * 4, log2=5, gather=1)
+        assert folded == [0] * 5
+        part = (ctx.get(dut.data_start), ctx.get(dut.data_end), ctx.get(dut.data_bytes))
+        assert (ctx.get(dut.bytes), *part) == (32, 0, 32, 32)
 
     simulate(dut, check)

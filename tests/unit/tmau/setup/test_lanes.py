@@ -66,9 +66,9 @@ def random_fields(rng):
 
 def apply(job, gmem, smem):
     """What a job does: moves bytes between memories."""
-    count, place, address = job.transfer.run_bytes, job.transfer.smem, job.walk.origin
+    count, place, address = job.size, job.smem, job.address
     assert place + count <= len(smem)
-    if job.transfer.loop:
+    if job.loop:
         assert job.target + count <= len(smem)
         smem[job.target : job.target + count] = smem[place : place + count]
     elif job.store:
@@ -100,7 +100,7 @@ def test_bytes_and_refusals(mode, confined):
             assert ctx.get(dut.busy) and not ctx.get(dut.i.ready)
             if refusal:
                 (record,), _ = await receive(ctx, dut.finished, 1)
-                assert (record.code, record.field, record.value) == tuple(refusal), fields
+                assert (record.code, record.field, record.address) == (refusal.code, refusal.field, 0), fields
                 assert record.tag == fields["tag"]
                 codes.add(refusal.code)
                 continue
@@ -109,12 +109,11 @@ def test_bytes_and_refusals(mode, confined):
             while quiet:
                 (job,), _ = await receive(ctx, dut.jobs, 1, stall=stall["stall"], seed=trial)
                 apply(job, gmem, smem)
-                quiet = job.transfer.quiet
+                quiet = job.quiet
             to_lanes = fields["destination_layout"] != LaneLayout.GLOBAL
-            transfer = job.transfer
             from_lanes = fields["source_layout"] != LaneLayout.GLOBAL
-            assert (transfer.tag, transfer.bytes, job.store) == (fields["tag"], total, from_lanes)
-            assert (transfer.signal, transfer.barrier) == (fields["signal"] and to_lanes, fields["barrier"] % SMEM)
+            assert (job.tag, job.bytes, job.store) == (fields["tag"], total, from_lanes)
+            assert (job.signal, job.barrier) == (fields["signal"] and to_lanes, fields["barrier"] % SMEM)
             assert (smem == wanted_smem).all() and (gmem.data == wanted_gmem.data).all(), fields
             assert not ctx.get(dut.busy)
             codes.add(Error.NONE)
@@ -187,6 +186,6 @@ def test_one_job_a_cycle(layout, count):
         jobs, cycles = await receive(ctx, dut.jobs, count)
         assert [cycle - cycles[0] for cycle in cycles] == list(range(count))
         assert cycles[0] == LATENCY
-        assert [job.transfer.quiet for job in jobs] == [1] * (count - 1) + [0]
+        assert [job.quiet for job in jobs] == [1] * (count - 1) + [0]
 
     simulate(dut, source, sink)

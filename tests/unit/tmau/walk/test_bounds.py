@@ -46,10 +46,14 @@ def test_interval_holds_exactly_the_indices_inside():
             ctx.set(dut.distance.size, size - 1)
             ctx.set(dut.interval.traversal, traversal - 1)
             ctx.set(dut.interval.count, count)
+            ctx.set(dut.distance.count, count)
             interval = ctx.get(dut.interval.interval)
             inside = [i for i in range(count) if 0 <= coord + i * traversal < size]
-            assert list(range(interval.first, interval.end)) == inside, (coord, size, traversal, count)
-            assert interval.first <= count and interval.end <= count
+            taken = [i for i in range(count) if interval.first <= i < interval.end]
+            assert taken == inside, (coord, size, traversal, count)
+            assert (ctx.get(dut.interval.empty) != 0) == (not inside)
+            limits = (ctx.get(dut.distance.start), ctx.get(dut.distance.end))
+            assert limits == (min(max(-coord, 0), count), min(max(size - coord, 0), count))
 
     print(f"seed {SEED}")
     simulate(dut, check)

@@ -61,14 +61,13 @@ class Walk:
         )
         return {
             "store": self.store,
-            "data_start": self.data_start,
             "data_bytes": self.data_bytes,
             "outside": self.outside,
-            "origins": [self.at(lows[:d] + starts[d:], self.n) for d in range(4)],
+            "origins": [(self.at(lows[:d] + starts[d:], self.n) + self.data_start) % (1 << 32) for d in range(4)],
             "strides": [s * t % (1 << 32) for s, t in zip(self.strides, [*self.traversal, 1], strict=True)],
             "starts": [*starts, self.n],
             "lows": lows,
-            "highs": highs,
+            "turns": [high - step for high, step in zip(highs, self.traversal, strict=True)],
             "steps": [t - 1 for t in self.traversal],
             "sizes": [s - 1 for s in [*self.size, self.images]],
             "last": self.pixels - 1,

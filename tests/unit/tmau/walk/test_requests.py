@@ -64,7 +64,7 @@ def test_rows_and_requests(mode):
 
     async def request_sink(ctx):
         got, taken["requests"] = await receive(ctx, dut.requests, len(requests), stall=stall["stall"], seed=3)
-        assert [(request.word, request.count) for request in got] == requests
+        assert [(request.word, request.beyond + 1) for request in got] == requests
 
     print(f"seed {SEED}")
     watchers = [watch_stream(dut.rows, "rows"), watch_stream(dut.requests, "requests")]

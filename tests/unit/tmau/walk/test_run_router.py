@@ -50,13 +50,26 @@ def test_every_run_reaches_its_path(mode):
     ]
 
 
-def test_one_a_cycle_without_latency():
+def test_one_a_cycle_one_cycle_later():
     dut = elaborated(RunRouter, PARAMS)
 
     async def run(ctx):
-        ctx.set(dut.loads.ready, 1)
-        ctx.set(dut.stores.ready, 1)
         for port in (dut.tiles, dut.pixels):
-            assert await send(ctx, port, [{"store": number % 2} for number in range(6)]) == list(range(6))
+            assert await send(ctx, port, [{"store": 1, "skip": number % 2} for number in range(6)]) == list(range(6))
+
+    async def take(ctx):
+        _, cycles = await receive(ctx, dut.stores, 12)
+        assert cycles == list(range(1, 13))
+
+    simulate(dut, run, take)
+
+
+def test_ready_does_not_wait_for_what_follows():
+    dut = elaborated(RunRouter, PARAMS)
+
+    async def run(ctx):
+        assert await send(ctx, dut.tiles, [{"store": 0}] * 2) == [0, 1], "neither path is ready"
+        ctx.set(dut.loads.ready, 1)
+        assert not ctx.get(dut.tiles.ready)
 
     simulate(dut, run)

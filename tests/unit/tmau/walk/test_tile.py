@@ -20,7 +20,6 @@ def random_walk(rng):
         "store": rng.getrandbits(1),
         "loop": rng.getrandbits(1),
         "origin": rng.getrandbits(32),
-        "data_start": rng.randint(0, 200),
         "data_bytes": rng.randint(1, 4096),
         "strides": [rng.getrandbits(32) for _ in range(5)],
         "lasts": lasts,
@@ -37,7 +36,7 @@ def visits(walk):
         inside = not walk["outside"] and all(
             interval["first"] <= i < interval["end"] for i, interval in zip(index, walk["intervals"], strict=True)
         )
-        address = walk["origin"] + walk["data_start"] + sum(map(int.__mul__, index, walk["strides"]))
+        address = walk["origin"] + sum(map(int.__mul__, index, walk["strides"]))
         flags = {
             "inside": inside,
             "skip": index[0] == walk["lasts"][0],

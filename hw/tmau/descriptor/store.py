@@ -1,0 +1,78 @@
+"""Where checked descriptors are kept: memories that are written piece by piece and read at once."""
+
+from amaranth import Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from .layouts import CheckedLayout
+
+__all__ = ["DescriptorStore"]
+
+#: Members of a checked descriptor that list dimensions.
+_BOUNDS, _ROWS = ("lows", "highs"), ("counts", "run_bytes")
+_LISTED = ("sizes", "strides", "traversals", *_BOUNDS)
+
+
+class DescriptorStore(wiring.Component):
+    """As many descriptors as the cache has entries.
+
+    Members
+    -------
+    place : In(range(params.cache_entries))
+        Where is written and read.
+    i : In(CheckedLayout)
+        To be written: only what a strobe names.
+    dimension_stb : In(5)
+        Bit p: element p of ``sizes``, ``strides`` and ``traversals``; of 1 to 3 also ``lows`` and ``highs`` p - 1.
+    row_stb : In(5)
+        Bit d: element d of ``counts`` and ``run_bytes``.
+    rest_stb : In(1)
+        All other members.
+    read : In(1)
+        Strobe: read what was written before this cycle.
+    o : Out(CheckedLayout)
+        From the cycle after ``read`` until the next one.
+    """
+
+    def __init__(self, params):
+        self._checked = layout = CheckedLayout(params)
+        self._depth = params.cache_entries
+        super().__init__(
+            {
+                "place": In(ceil_log2(params.cache_entries)),
+                "i": In(layout),
+                "dimension_stb": In(5),
+                "row_stb": In(5),
+                "rest_stb": In(1),
+                "read": In(1),
+                "o": Out(layout),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        rest = {name: shape for name, shape in self._checked.members.items() if name not in (*_LISTED, *_ROWS)}
+        written, kept = (Signal(data.StructLayout(rest)) for _ in range(2))
+        self._keep(m, "rest", written, self.rest_stb, kept)
+        for name in rest:
+            m.d.comb += [written[name].eq(self.i[name]), self.o[name].eq(kept[name])]
+        for name in (*_LISTED, *_ROWS):
+            strobes = self.row_stb if name in _ROWS else self.dimension_stb
+            self._keep(m, name, self.i[name], strobes[1:4] if name in _BOUNDS else strobes, self.o[name])
+        return m
+
+    def _keep(self, m, name, written, strobes, kept):
+        """A memory for one member, with a strobe for each of its elements, or for several without one."""
+        shape = written.shape()
+        m.submodules[name] = memory = Memory(shape=shape, depth=self._depth, init=[])
+        write, read = memory.write_port(granularity=1 if len(strobes) > 1 else None), memory.read_port()
+        m.d.comb += [
+            write.addr.eq(self.place),
+            write.data.eq(written),
+            write.en.eq(strobes),
+            read.addr.eq(self.place),
+            read.en.eq(self.read),
+            kept.eq(read.data),
+        ]

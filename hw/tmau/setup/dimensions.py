@@ -1,0 +1,121 @@
+"""A command on a tensor, dimension by dimension."""
+
+from amaranth import Array, Cat, Module, Mux, Signal, signed
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec import TENSOR_OPCODES, Error
+
+from ..descriptor.layouts import LookupLayout
+from .layouts import DimensionLayout
+
+__all__ = ["DimensionPicker"]
+
+_STAY = 3  # cycles that a command stays at the input at least
+
+
+class DimensionPicker(wiring.Component):
+    """Picks a command's dimensions out of it, one a cycle, innermost first. Latency 1 from ``i`` to the first one.
+
+    In tile mode a command has as many as its rank. In im2col mode those of the rank come, and then the spatial ones
+    again. A command that needs none of its dimensions has one. The command stays at the input until its last dimension
+    is picked, and three steps at least, so that nothing else of it has to be kept until two steps behind its first.
+
+    Members
+    -------
+    i : In(stream of LookupLayout)
+    step : In(1)
+        Everything moves on.
+    valid : Out(1)
+        There is a dimension at ``o``, registered.
+    o : Out(DimensionLayout)
+    """
+
+    def __init__(self, params):
+        self.params = params
+        self.number, self.again = Signal(3), Signal()  # of the next dimension
+        self.age, self.picked = Signal(range(_STAY)), Signal()  # steps that the command has been here; all are picked
+        super().__init__(
+            {
+                "i": In(stream.Signature(LookupLayout(params))),
+                "step": In(1),
+                "valid": Out(1),
+                "o": Out(DimensionLayout(params)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        command, checked = self.i.p.command, self.i.p.checked
+        number, again, age, picked = self.number, self.again, self.age, self.picked
+        needed, outermost = Signal(), Signal(3)
+        turn, last, leaves = Signal(), Signal(), Signal()
+        tensor = Cat(command.opcode == member for member in TENSOR_OPCODES).any()
+        m.d.comb += [
+            needed.eq(tensor & (self.i.p.fault.code == Error.NONE)),
+            outermost.eq(checked.rank - 1),
+            # In im2col mode N is 4, and the outermost spatial dimension is rank - 2.
+            turn.eq(checked.im2col & (number == checked.rank - 2)),
+            last.eq(~needed | Mux(checked.im2col, again & turn, number == outermost)),
+            leaves.eq(self.step & (last | picked) & (age == _STAY - 1)),
+            self.i.ready.eq(leaves),
+        ]
+        with m.If(self.step):
+            m.d.sync += self.valid.eq(self.i.valid & ~picked)
+        with m.If(self.step & self.i.valid):
+            with m.If(leaves):
+                m.d.sync += [number.eq(0), again.eq(0), age.eq(0), picked.eq(0)]
+            with m.Else():
+                m.d.sync += [picked.eq(picked | last), age.eq(Mux(age == _STAY - 1, age, age + 1))]
+                with m.If(checked.im2col & (number == 4)):
+                    m.d.sync += [number.eq(1), again.eq(1)]
+                with m.Else():
+                    m.d.sync += number.eq(Mux(turn & ~again, 4, number + 1))
+            m.d.sync += [
+                self.o.number.eq(number),
+                self.o.again.eq(again),
+                self.o.first.eq((number == 0) & ~again),
+                self.o.last.eq(last),
+            ]
+            self._pick(m, number, again, outermost)
+        return m
+
+    def _pick(self, m, number, again, outermost):
+        """What belongs to the dimension."""
+        command, checked, o = self.i.p.command, self.i.p.checked, self.o
+        # The dimension of the descriptor that has this number in the walk.
+        place = Signal(3)
+        with m.If(~checked.im2col):
+            m.d.comb += place.eq(number)
+        with m.Elif(number == 4):
+            m.d.comb += place.eq(outermost)
+        with m.Elif(number == 0):
+            m.d.comb += place.eq(Mux(checked.interleaved, checked.rank - 2, 0))
+        with m.Else():
+            m.d.comb += place.eq(number - checked.interleaved)
+
+        coord, moved = Signal(signed(32)), Signal(signed(18))
+        offset, low, high = Signal(16), Signal(signed(16)), Signal(signed(34))
+        m.d.comb += coord.eq(Array(command.coords)[place])
+        with m.Switch(number):
+            for k in range(3):
+                with m.Case(k + 1):
+                    m.d.comb += [offset.eq(command.offsets[k]), low.eq(checked.lows[k]), high.eq(checked.highs[k])]
+        # The bounding box moves with the offset, and does so in front of what it is compared with.
+        m.d.comb += moved.eq(Mux(again, low, offset))
+        picked = {
+            "position": moved + (coord ^ again.replicate(32).as_signed()) + again,
+            "low": low + offset,
+            "high": high + offset,
+        }
+        for name, values in (
+            ("stride", checked.strides),
+            ("size", checked.sizes),
+            ("traversal", checked.traversals),
+            ("count", checked.counts),
+            ("bytes", checked.run_bytes),
+            ("contiguous", [0, *checked.contiguous]),
+        ):
+            picked[name] = Array(values)[number]
+        with m.If(self.step):
+            m.d.sync += [o[name].eq(value) for name, value in picked.items()]

@@ -1,0 +1,19 @@
+"""The depth of a whole top, flattened: a chain of ready and valid through several blocks shows nowhere else."""
+
+import pytest
+
+from tilewright.sim.dev.flat import flat_figures, flat_lines
+from tilewright.sim.fpga.mapping import map_flat
+from tilewright.sim.hdl.export import top_component
+from tilewright.sim.results import record
+
+#: Four-input tables that follow one another at most, for the presets that are meant for an FPGA.
+LEVELS = {("tmau", "ecp5"): 10}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("top", "preset"), LEVELS)
+def test_flattened_depth(top, preset, tmp_path):
+    figures = flat_figures(map_flat(top_component(top, preset), "ecp5", tmp_path).module, "ecp5")
+    record(f"flat-{top}-{preset}-ecp5", **figures["cells"], levels=figures["levels"])
+    assert figures["levels"] <= LEVELS[top, preset], "\n".join(flat_lines(figures))
