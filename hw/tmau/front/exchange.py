@@ -140,6 +140,7 @@ class Exchange(wiring.Component):
         transfer, new, o = job.transfer, self.pending.i.p, self.o.p
         reach = Signal.like(transfer.run_bytes)  # bytes of the copy, minus one
         index = Signal(len(reach) - piece_log2)
+        rest = transfer.run_bytes[:piece_log2]  # what is left for the last piece, if that is not a whole one
         last = Signal()
         ends = Signal(piece_log2)  # bytes of the piece, minus one
         offset = index << piece_log2
@@ -149,7 +150,8 @@ class Exchange(wiring.Component):
             *(new[name].eq(transfer[name]) for name in _KEPT),
             new.quiet.eq(transfer.quiet | ~last),
             new.target.eq(job.target + offset),
-            new.size.eq(ends + 1),
+            # The size once more, for it has a longer way to go.
+            new.size.eq(Mux(last & rest.any(), rest, piece_bytes)),
             new.reach.eq(Mux(transfer.loop, ends >> bus_log2, ends >> LINE_BYTES.bit_length() - 1)),
             o.eq(job),
         ]
