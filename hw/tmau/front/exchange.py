@@ -136,6 +136,7 @@ class Exchange(wiring.Component):
         new, o = self.pending.i.p, self.o.p
         reach = Signal.like(job.size)  # bytes of the copy, minus one
         index = Signal(len(reach) - piece_log2)
+        rest = job.size[:piece_log2]  # what is left for the last piece, if that is not a whole one
         last = Signal()
         ends = Signal(piece_log2)  # bytes of the piece, minus one
         offset = index << piece_log2
@@ -145,7 +146,8 @@ class Exchange(wiring.Component):
             *(new[name].eq(job[name]) for name in _KEPT),
             new.quiet.eq(job.quiet | ~last),
             new.target.eq(job.target + offset),
-            new.size.eq(ends + 1),
+            # The size once more, for it has a longer way to go.
+            new.size.eq(Mux(last & rest.any(), rest, piece_bytes)),
             new.reach.eq(Mux(job.loop, ends >> bus_log2, ends >> LINE_BYTES.bit_length() - 1)),
             o.eq(job),
         ]
