@@ -122,10 +122,10 @@ def test_latencies_of_a_single_load():
     data = [cycle for cycle, burst_id, _, _ in bench.memory.requests if burst_id == 0]
     fetch = [cycle for cycle, burst_id, _, _ in bench.memory.requests if burst_id == 1]
     miss, hit = bench.accepted
-    assert fetch == [miss + 2, miss + 3], "a miss asks for the descriptor two cycles later, in bursts of max_burst"
+    assert fetch == [miss + 3, miss + 4], "a miss asks for the descriptor three cycles later, in bursts of max_burst"
     round_trip = 10 + 8 - 1  # latency, and the beats of a descriptor on a 16-byte bus
-    assert data[0] - miss == 6 + round_trip + 4
-    assert min(cycle for cycle in data if cycle > hit) - hit == 6, "a hit asks for data six cycles after the command"
+    assert data[0] - miss == 7 + round_trip + 20
+    assert min(cycle for cycle in data if cycle > hit) - hit == 7, "a hit asks for data seven cycles after the command"
     last_line = bench.shared.writes[-1][0]
     assert last_line - bench.memory.last_beat == 3, "the last line is written three cycles after the last beat"
     assert bench.landed[-1][0] == last_line
