@@ -59,9 +59,9 @@ def _latencies(session, preset, latency):
     answer = trace.beat_cycle[trace.beat_id == 1]
     round_trip = int(answer[-1] - fetch[0])
     for name, got, limit in (
-        ("command to first address, descriptor cached", hit.first_request(), 11),
-        ("command to first address, descriptor missed", miss.first_request(), 11 + round_trip + 21),
-        ("last data beat to barrier flip", int(hit.flips[-1][0] - hit.trace.beat_cycle[-1]), 6),
+        ("command to first address, descriptor cached", hit.first_request(), 10),
+        ("command to first address, descriptor missed", miss.first_request(), 10 + round_trip + 30),
+        ("last data beat to barrier flip", int(hit.flips[-1][0] - hit.trace.beat_cycle[-1]), 7),
     ):
         yield Line(preset, name, latency, limit, got, f"{got} cycles", f"<= {limit}", got <= limit)
 

@@ -1,0 +1,97 @@
+"""The descriptor cache: each command is looked up, counted and handed on once, and none uses what was invalidated."""
+
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.lib import wiring
+
+from tilewright.golden.spec import TENSOR_OPCODES, Error, Opcode
+from tilewright.hw.tmau.descriptor.cache import DescriptorCache
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.formal import StreamRules, prove
+
+PARAMS = TMAU_PRESETS["unit"]  # two entries
+
+
+class AnyCheck(wiring.Component):
+    """A descriptor check that may find anything, whenever it likes."""
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.words.ready.eq(1)
+        return m
+
+
+class NoStore(wiring.Component):
+    """Descriptors are not looked at here."""
+
+    def elaborate(self, platform):
+        return Module()
+
+
+class CacheSpec(Elaboratable):
+    def __init__(self):
+        self.dut = DescriptorCache(PARAMS)
+        self.check = self.dut.check = AnyCheck(self.dut.check.signature)
+        self.dut.store = NoStore(self.dut.store.signature)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.i_rules = StreamRules(dut.i, assume=True)
+        m.submodules.o_rules = StreamRules(dut.o)
+        m.submodules.fetch_rules = StreamRules(dut.fetch)
+        done, good = self.check.done, self.check.fault.code == Error.NONE
+        asked, taken = dut.fetch.valid & dut.fetch.ready, dut.i.valid & dut.i.ready
+
+        fetching, fresh = Signal(), Signal()  # a descriptor is on its way, and was not invalidated since
+        stored = Signal()  # one may be there
+        dropped = dut.invalidate_all
+        m.d.sync += [
+            fetching.eq((fetching | asked) & ~done),
+            fresh.eq(asked | (fresh & ~dropped)),
+            stored.eq((stored | (done & good & fresh)) & ~dropped),
+        ]
+        m.d.comb += [Assume(~done | fetching), Assume(~dut.windows.confine_global)]
+        m.d.comb += Assert(~dut.hit_stb | stored)
+
+        counted = Signal()
+        command = dut.i.p
+        named = sum(command.opcode == opcode for opcode in TENSOR_OPCODES)
+        wanted = named & ~command.descriptor[:6].any()
+        strobes = dut.hit_stb | dut.miss_stb
+        m.d.sync += counted.eq((counted | strobes) & ~taken)
+        m.d.comb += [
+            Assert(~(dut.hit_stb & dut.miss_stb) & ~(strobes & counted)),
+            Assert(~taken | (counted == wanted)),
+            Assert(dut.miss_stb == asked),
+        ]
+        # What leaves the input is at the output in the next cycle, and nothing else comes there.
+        moved, filled = Signal(), Signal()
+        m.d.sync += [moved.eq(taken), filled.eq(dut.o.valid & ~dut.o.ready)]
+        m.d.comb += Assert(dut.o.valid == (moved | filled))
+
+        # Behind a REPLACE nothing is looked up until all is quiet.
+        holding = Signal()
+        replaced = taken & (command.opcode == Opcode.REPLACE) & ~command.descriptor[:6].any()
+        m.d.sync += holding.eq(Mux(replaced, 1, holding & ~dut.quiescent))
+        m.d.comb += Assert(~(holding & (taken | strobes)))
+
+        hits = Signal(2)
+        m.d.sync += hits.eq(hits + (dut.hit_stb & (hits != 3)))
+        m.d.comb += [Cover(hits == 2), Cover(done & good & ~fresh), Cover(holding & dut.i.valid & stored)]
+        return m
+
+    def ports(self):
+        dut, check = self.dut, self.check
+        found = [check.done, check.fault]
+        return [dut.i.valid, dut.i.payload, dut.o.ready, dut.fetch.ready, dut.windows, dut.quiescent,
+                dut.invalidate_all, *found]  # fmt: skip
+
+
+def test_commands_and_invalidations():
+    spec = CacheSpec()
+    prove(spec, spec.ports(), name="descriptor-cache", mode="bmc", depth=10)
+
+
+def test_hits_and_dropped_descriptors_are_reached():
+    spec = CacheSpec()
+    prove(spec, spec.ports(), name="descriptor-cache-cover", mode="cover", depth=12)
