@@ -5,7 +5,34 @@ from amaranth.lib import data
 
 from ...bus.commands import command_layout
 
-__all__ = ["MeasuredLayout", "PlaceLayout", "ShapeLayout", "SidesLayout", "StridesLayout"]
+__all__ = ["DimensionLayout", "MeasuredLayout", "PlaceLayout", "ShapeLayout", "SidesLayout", "StridesLayout"]
+
+
+class DimensionLayout(data.StructLayout):
+    """One dimension of a command on a tensor.
+
+    Numbers are those of the walk, so that 1 to 3 are W, H, D in im2col mode. There the spatial dimensions come again,
+    after all of them have come once, for the way from the start to the lower corner.
+    """
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "number": unsigned(3),  # 0 to 4
+                "again": unsigned(1),
+                "first": unsigned(1),  # of the command
+                "last": unsigned(1),
+                "position": signed(34),  # coordinate plus offset; ``again``: lower corner minus coordinate
+                "stride": unsigned(min(40, params.addr_width)),  # bytes
+                "size": unsigned(32),  # elements of the tensor minus one
+                "traversal": unsigned(3),  # step minus one
+                "count": unsigned(9),  # indices
+                "bytes": unsigned(params.smem.addr_width + 1),  # of a run of this dimension and those inside it
+                "contiguous": unsigned(1),  # continues the dimension before without a gap
+                "low": signed(18),  # im2col: corners of the bounding box, with the offset
+                "high": signed(35),
+            }
+        )
 
 
 class SidesLayout(data.StructLayout):
