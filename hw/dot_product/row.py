@@ -11,10 +11,18 @@ from .normalize import Normalizer
 from .products import AccumulatorTerm, LaneProduct
 from .terms import INTEGER_TOP, SpecialLayout, is_integer
 
-__all__ = ["DotRow"]
+__all__ = ["DotRow", "check_units"]
 
 _MAXIMUM_CYCLES = 2
 _SUM_CYCLES = 3
+
+
+def check_units(unit_bytes, sizes):
+    """ValueError if units of so many bytes cannot make groups of these sizes."""
+    if unit_bytes % 2 or unit_bytes < 2:
+        raise ValueError(f"unit_bytes must be even and 2 or more, not {unit_bytes!r}")
+    if max(sizes) * unit_bytes > 64:
+        raise ValueError(f"a group must have at most 64 bytes, not {max(sizes) * unit_bytes!r}")
 
 
 class DotRow(wiring.Component):
@@ -61,10 +69,7 @@ class DotRow(wiring.Component):
     LATENCY = 13
 
     def __init__(self, *, count, unit_bytes, sizes):
-        if unit_bytes % 2 or unit_bytes < 2:
-            raise ValueError(f"unit_bytes must be even and 2 or more, not {unit_bytes!r}")
-        if max(sizes) * unit_bytes > 64:
-            raise ValueError(f"a group must have at most 64 bytes, not {max(sizes) * unit_bytes!r}")
+        check_units(unit_bytes, sizes)
         self._unit_bytes = unit_bytes
         self._groups = Groups(count, sizes)
         super().__init__(
