@@ -38,7 +38,7 @@ class IntegerProduct(wiring.Component):
 
     LATENCY = 2
 
-    def __init__(self, *, wide):
+    def __init__(self, *, wide=True):
         self._wide = wide
         super().__init__(
             {"type": In(4), "a": In(16), "b": In(16), "lower": Out(signed(_BITS)), "upper": Out(signed(18))}
