@@ -30,6 +30,8 @@ def refusal(values, pe):
     The code is ``PeError.NONE`` if the instruction can be executed.
     """
     operation, sizes = values["opcode"], pe.sizes
+    if operation == Operation.MM and MmType(values["type"]).family not in sizes.types:
+        return PeError.UNSUPPORTED, values["type"]
     if operation == Operation.MM and values["ka"] * values["kb"] > sizes.threads:
         return PeError.MERGE, 0
     if operation in MEMORY_OPERATIONS:

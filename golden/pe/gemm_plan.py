@@ -128,6 +128,9 @@ class Plan:
 
     def __init__(self, gemm, sizes):
         self.gemm, self.sizes = gemm, sizes
+        if gemm.type.family not in sizes.types:
+            name = gemm.type.name.lower()
+            raise ValueError(f"type {name} is none that the machine takes: its types are {', '.join(sizes.types)}")
         if gemm.ka * gemm.kb > sizes.threads:
             raise ValueError(f"ka {gemm.ka} times kb {gemm.kb} is more than {sizes.threads} threads")
         self.unit = 4 * sizes.factor_regs // gemm.type.bytes

@@ -10,7 +10,7 @@ from ..dot_product import dot
 from ..memory import check_shared
 from ..smem.barrier import Barrier
 from ..spec.pe.errors import PeError
-from ..spec.pe.instruction import INSTRUCTIONS, Compare, MmType, Operation, Source
+from ..spec.pe.instruction import INSTRUCTIONS, MM_FAMILIES, Compare, MmType, Operation, Source, families
 from .access import lowest, read_columns, read_words, write_words
 from .checks import decode, refusal
 from .pages import PageTable
@@ -50,10 +50,13 @@ class PeSizes:
     uniform_regs: int = 8
     segments: int = 16
     pages: int = 256
+    types: tuple = MM_FAMILIES
 
     def __post_init__(self):
         for name in self.__dataclass_fields__:
-            integer(name, getattr(self, name), 1)
+            if name != "types":
+                integer(name, getattr(self, name), 1)
+        object.__setattr__(self, "types", families(self.types))
 
 
 def sizes_or_usual(sizes):

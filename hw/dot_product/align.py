@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from ..lib.delay import delay
 from .terms import TERM, TOP
 
 __all__ = ["ALIGNED", "Aligner"]
@@ -11,7 +12,7 @@ __all__ = ["ALIGNED", "Aligner"]
 #: W + 1 places and a sign: bit 48 is the highest place of the largest term, bit 0 the one below the window.
 ALIGNED = signed(50)
 
-_COARSE = 4  # log2 of the step of the first shifter
+_FINE = 4  # log2 of the step of the second shifter
 
 
 class Aligner(wiring.Component):
@@ -20,11 +21,21 @@ class Aligner(wiring.Component):
     The shift is arithmetic, and bit 0 also takes the OR of all that falls off. That is the cut of step 3 for negative
     terms too: rounding down takes one from the places above, a one in the place below gives a half of it back.
 
+    A float has few places: the first shift, by less than sixteen, has room for all of it, and the second one, by
+    multiples of sixteen, joins it with an integer, which is not moved. One of the two is zero.
+
     Latency: ``LATENCY`` cycles. Throughput: one a cycle.
+
+    Parameters
+    ----------
+    places : int
+        Those that M has at most, counted from the highest one of TERM; lower ones of a float are zero.
 
     Members
     -------
     term : In(TERM)
+    integer : In(1)
+        ``o`` is the term.
     top : In(TOP)
         Its own; no larger than ``highest``.
     highest : In(TOP)
@@ -34,42 +45,38 @@ class Aligner(wiring.Component):
 
     LATENCY = 2
 
-    term: In(TERM)
-    top: In(TOP)
-    highest: In(TOP)
-    o: Out(ALIGNED)
+    def __init__(self, places):
+        self._places = places
+        super().__init__({"term": In(TERM), "integer": In(1), "top": In(TOP), "highest": In(TOP), "o": Out(ALIGNED)})
 
     def elaborate(self, platform):
         m = Module()
-        distance = Signal(TOP)
-        whole = Signal(ALIGNED)
+        distance, steps = Signal(TOP), Signal(6)
         m.d.comb += [
             distance.eq(self.highest - self.top),
-            whole.eq(Cat(Const(0, ALIGNED.width - TERM.width), self.term)),
+            # 63 places are as far as any distance beyond.
+            steps.eq(distance[:6] | distance[6:].any().replicate(6)),
         ]
-        # 63 places are as far as any distance beyond.
-        places = Signal(6)
-        m.d.comb += places.eq(distance[:6] | distance[6:].any().replicate(6))
-
-        moved, lost = self._down(m, whole, places[_COARSE:], 1 << _COARSE, "coarse")
-        fine = Signal(_COARSE, reset_less=True)
-        coarse, coarse_lost = Signal(ALIGNED, reset_less=True), Signal(reset_less=True)
-        m.d.sync += [fine.eq(places[:_COARSE]), coarse.eq(moved), coarse_lost.eq(lost)]
-
-        moved, lost = self._down(m, coarse, fine, 1, "fine")
-        aligned = Signal(ALIGNED, reset_less=True)
-        m.d.sync += aligned.eq(Cat(moved[0] | lost | coarse_lost, moved[1:]))
-        m.d.comb += self.o.eq(aligned)
-        return m
-
-    @staticmethod
-    def _down(m, value, places, step, name):
-        """``value`` shifted right by ``places`` times ``step``, and whether any one was lost."""
-        losses = []
-        for bit in reversed(range(len(places))):
-            distance = step << bit
-            losses.append(places[bit] & value[:distance].any())
-            moved = Signal(ALIGNED, name=f"{name}_{distance}")
-            m.d.comb += moved.eq(Mux(places[bit], value >> distance, value))
+        value = Cat(Const(0, (1 << _FINE) - 1), self.term[-1 - self._places :]).as_signed()
+        for bit in range(_FINE):
+            moved = Signal(signed(len(value)), name=f"fine_{1 << bit}")
+            m.d.comb += moved.eq(Mux(steps[bit], value >> (1 << bit), value))
             value = moved
-        return value, Cat(losses).any()
+
+        number = Signal(signed(len(value)), reset_less=True)
+        integer = Signal(TERM, reset_less=True)
+        m.d.sync += [number.eq(value), integer.eq(self.term)]
+        with m.If(self.integer):
+            m.d.sync += number.eq(0)
+        with m.Else():
+            m.d.sync += integer.eq(0)
+        coarse = delay(m, steps[_FINE:], 1, name="coarse")
+
+        whole = Cat(Const(0, ALIGNED.width - len(number)), number).as_signed()
+        moved, lost = Signal(ALIGNED), Signal()
+        with m.Switch(coarse):
+            for step in range(4):
+                with m.Case(step):
+                    m.d.comb += [moved.eq(whole >> (step << _FINE)), lost.eq(whole[: step << _FINE].any())]
+        m.d.comb += self.o.eq(delay(m, (moved | lost | integer).as_signed(), 1, name="aligned"))
+        return m

@@ -16,7 +16,7 @@ def _element(m, bits, kind, is_signed, name):
     """What 16 bits mean, as signals.
 
     ``factor`` (17 bits, two's complement) is an integer, the lower of two, or a significand without its sign;
-    ``upper`` (9 bits) the upper of two integers, or 0. The others are those of a float.
+    ``upper`` (9 bits) the upper of two integers. The others are those of a float.
     """
     brain, floating, wide = kind[0], kind[3], kind[2]
     exponent = Mux(brain, bits[7:15], bits[10:15])
@@ -33,7 +33,7 @@ def _element(m, bits, kind, is_signed, name):
         "infinite": ones & ~some,
         "nan": ones & some,
         "factor": Mux(floating, significand, integer),
-        "upper": Mux(floating | wide, 0, Cat(bits[8:], is_signed & bits[15])),
+        "upper": Cat(bits[8:], is_signed & bits[15]),
     }
     signals = {part: Signal.like(value, name=f"{name}_{part}") for part, value in values.items()}
     m.d.comb += [signals[part].eq(value) for part, value in values.items()]
@@ -79,22 +79,25 @@ class LaneProduct(wiring.Component):
         m.d.comb += minus.eq((a.negative ^ b.negative) & floating)
         self._classify(m, a, b, floating, minus)
 
-        # Cycle 1: factors. A float's sign goes into one of them.
+        # Cycle 1: factors. One of the upper pair is zero, if there is no such pair.
         factors = [Signal(signed(17), name=f"factor_{name}", reset_less=True) for name in "ab"]
         uppers = [Signal(signed(9), name=f"upper_{name}", reset_less=True) for name in "ab"]
         m.d.sync += [
-            factors[0].eq((a.factor ^ minus.replicate(17)) + minus),
+            factors[0].eq(a.factor),
             factors[1].eq(b.factor),
             uppers[0].eq(a.upper),
             uppers[1].eq(b.upper),
         ]
+        with m.If(floating | self.type[2]):
+            m.d.sync += uppers[0].eq(0)
         # Cycle 2: products.
         product = Signal(signed(34), reset_less=True)
         upper_product = Signal(signed(18), reset_less=True)
         m.d.sync += [product.eq(factors[0] * factors[1]), upper_product.eq(uppers[0] * uppers[1])]
-        # Cycle 3: the pair together.
+        # Cycle 3: the pair together, or a float with its sign; the other product is zero then.
         term = Signal(TERM, reset_less=True)
-        m.d.sync += term.eq(product + upper_product)
+        negate = delay(m, minus, 2, name="minus")
+        m.d.sync += term.eq((product ^ negate.replicate(34).as_signed()) + (upper_product | negate))
         m.d.comb += self.term.eq(term)
         return m
 

@@ -9,19 +9,27 @@ from .align import Aligner
 from .groups import Groups, add, either, larger
 from .normalize import Normalizer
 from .products import AccumulatorTerm, LaneProduct
-from .terms import INTEGER_TOP, SpecialLayout, is_integer
+from .terms import ACCUMULATOR_PLACES, PRODUCT_PLACES, SpecialLayout, is_integer
 
-__all__ = ["DotRow"]
+__all__ = ["DotRow", "check_units"]
 
 _MAXIMUM_CYCLES = 2
 _SUM_CYCLES = 3
 
 
+def check_units(unit_bytes, sizes):
+    """ValueError if units of so many bytes cannot make groups of these sizes."""
+    if unit_bytes % 2 or unit_bytes < 2:
+        raise ValueError(f"unit_bytes must be even and 2 or more, not {unit_bytes!r}")
+    if max(sizes) * unit_bytes > 64:
+        raise ValueError(f"a group must have at most 64 bytes, not {max(sizes) * unit_bytes!r}")
+
+
 class DotRow(wiring.Component):
     """``count`` units, of which ``sizes[select]`` neighbours make one sum, rounded once (docs/pe.md, "Numbers").
 
-    One data path serves all types: integers are terms that are aligned by a fixed distance and not rounded. Terms are
-    in two's complement from the multiplier on. The path is
+    One data path serves all types: integers are terms that are not aligned and not rounded. Terms are in two's
+    complement behind the multiplier. The path is
 
     ====== =======================================================
     cycles
@@ -61,10 +69,7 @@ class DotRow(wiring.Component):
     LATENCY = 13
 
     def __init__(self, *, count, unit_bytes, sizes):
-        if unit_bytes % 2 or unit_bytes < 2:
-            raise ValueError(f"unit_bytes must be even and 2 or more, not {unit_bytes!r}")
-        if max(sizes) * unit_bytes > 64:
-            raise ValueError(f"a group must have at most 64 bytes, not {max(sizes) * unit_bytes!r}")
+        check_units(unit_bytes, sizes)
         self._unit_bytes = unit_bytes
         self._groups = Groups(count, sizes)
         super().__init__(
@@ -89,11 +94,12 @@ class DotRow(wiring.Component):
 
         terms = [self._terms(m, unit) for unit in range(self._groups.count)]
         maximum_selects = selects[1 : 1 + _MAXIMUM_CYCLES]
-        highest = self._highest(m, terms, maximum_selects, selects[LaneProduct.LATENCY], integers[LaneProduct.LATENCY])
+        highest = self._highest(m, terms, maximum_selects, selects[LaneProduct.LATENCY])
         flags = self._groups.reduce(
             m, [[term.flags.as_value() for term in row] for row in terms], maximum_selects, either, name="flags"
         )
-        aligned = [self._aligned(m, row, highest[unit], unit) for unit, row in enumerate(terms)]
+        integer = integers[LaneProduct.LATENCY]
+        aligned = [self._aligned(m, row, integer, highest[unit], unit) for unit, row in enumerate(terms)]
         totals = self._groups.reduce(m, aligned, selects[sums_at:normalized_at], add, name="total")
         for unit, total in enumerate(totals):
             m.submodules[f"normalizer_{unit}"] = normalizer = Normalizer(len(total))
@@ -127,23 +133,20 @@ class DotRow(wiring.Component):
         ]
         return [*terms, accumulator]
 
-    def _highest(self, m, terms, selects, select, integer):
+    def _highest(self, m, terms, selects, select):
         """The largest top of each unit's group."""
         tops = self._groups.reduce(m, [[term.top for term in row] for row in terms], selects, larger, name="highest")
-        chosen = []
-        for unit, top in enumerate(self._groups.spread(m, tops, select, name="spread")):
-            signal = Signal.like(top, name=f"highest_{unit}")
-            m.d.comb += signal.eq(Mux(integer, INTEGER_TOP, top))
-            chosen.append(signal)
-        return chosen
+        return self._groups.spread(m, tops, select, name="spread")
 
     @staticmethod
-    def _aligned(m, terms, highest, unit):
+    def _aligned(m, terms, integer, highest, unit):
         aligned = []
         for number, term in enumerate(terms):
-            m.submodules[f"aligner_{unit}_{number}"] = aligner = Aligner()
+            places = PRODUCT_PLACES if isinstance(term, LaneProduct) else ACCUMULATOR_PLACES
+            m.submodules[f"aligner_{unit}_{number}"] = aligner = Aligner(places)
             m.d.comb += [
                 aligner.term.eq(term.term),
+                aligner.integer.eq(integer),
                 aligner.top.eq(delay(m, term.top, LaneProduct.LATENCY - 1, name=f"top_{unit}_{number}")),
                 aligner.highest.eq(highest),
             ]

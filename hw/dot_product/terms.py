@@ -3,7 +3,7 @@
 from amaranth.hdl import signed, unsigned
 from amaranth.lib import data
 
-__all__ = ["INTEGER_TOP", "TERM", "TOP", "FlagsLayout", "SpecialLayout", "is_integer"]
+__all__ = ["ACCUMULATOR_PLACES", "PRODUCT_PLACES", "TERM", "TOP", "FlagsLayout", "SpecialLayout", "is_integer"]
 
 #: A term in two's complement. Of a float the highest place of M is bit 31; places that M does not have are zero.
 TERM = signed(33)
@@ -11,8 +11,8 @@ TERM = signed(33)
 #: Weight of a term's highest place, log2 plus 255. 0: the term is zero; it is least, as maxima need it.
 TOP = unsigned(9)
 
-#: The largest top, as integers pretend it, whose own is 0: aligned by it their bit 0 is bit 0 of the sum.
-INTEGER_TOP = 17
+#: Places of M of a float, counted from the highest one: of a product (of fp16; bf16 has 16), of an accumulator.
+PRODUCT_PLACES, ACCUMULATOR_PLACES = 22, 24
 
 
 class FlagsLayout(data.StructLayout):

@@ -5,6 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from .integer_row import IntegerRow
 from .row import DotRow
 
 __all__ = ["DotUnit"]
@@ -21,6 +22,8 @@ class DotUnit(wiring.Component):
         Bytes of a row, at most 64.
     segments : int
         Parts of a row, at most; a power of two. A part of the smallest size has at least two bytes.
+    floats : bool
+        Without them there are only integers.
 
     Members
     -------
@@ -36,17 +39,16 @@ class DotUnit(wiring.Component):
         The accumulators with the products added, in the same places; what is in the others means nothing.
     """
 
-    LATENCY = DotRow.LATENCY
-
-    def __init__(self, width_bytes, segments=1):
+    def __init__(self, width_bytes, segments=1, *, floats=True):
         if width_bytes % segments:
             raise ValueError(f"the width must be a multiple of {segments} bytes, not {width_bytes!r}")
         self._splits = exact_log2(segments)
-        self._row = DotRow(
+        self._row = (DotRow if floats else IntegerRow)(
             count=segments,
             unit_bytes=width_bytes // segments,
             sizes=[segments >> split for split in range(self._splits + 1)],
         )
+        self.LATENCY = self._row.LATENCY
         members = {
             "type": In(4),
             "a": In(8 * width_bytes),

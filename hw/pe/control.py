@@ -5,6 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from tilewright.golden.spec.pe.errors import PeError
+from tilewright.golden.spec.pe.instruction import MM_FAMILIES
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
 
 from ..bus.axi4_lite import AccessSignature
@@ -26,6 +27,7 @@ def built_with(params):
             "factor_regs": params.factor_regs,
             "uniform_regs": params.uniform_regs,
             "mm_in_flight": params.mm_in_flight,
+            "types": sum(1 << bit for bit, family in enumerate(MM_FAMILIES) if family in params.types),
         },
         "params2": {"segments": params.segments, "pages": params.pages},
         "params3": {"smem_bytes": params.smem.size_bytes},

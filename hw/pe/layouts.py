@@ -153,6 +153,7 @@ def access_fields(params):
         "group": unsigned(params.group_width),  # LOAD
         "slot": 1,  # FILL, PICK: block of the line cache
         "octet": 2,  # FILL: which eight of its up to 32 rows
+        "place": 4,  # PICK: byte of column 0 in the rows, modulo 16; column c is c elements further on
         "wide": 1,  # elements have 16 bits
         "ka": 2,  # as stored
         "kb": 2,  # as stored
@@ -172,7 +173,7 @@ class AccessLayout(data.StructLayout):
             {
                 "enable": 1,  # this lane reads or writes its chunk
                 "chunk": unsigned(params.chunk_width),
-                "byte": unsigned(4),  # of the unit, or the word, in its chunk; PICK: of the column in its block's rows
+                "byte": unsigned(4),  # of the unit, or the word, in its chunk
                 "keep": unsigned(8),  # bytes of the unit, or the word, that are inside; FILL: unused
             }
         )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from tilewright.golden.spec import BANKS
+from tilewright.golden.spec.pe.instruction import MM_FAMILIES, families
 
 from ..lib.sizes import check_sizes
 from ..smem.params import SmemParams
@@ -45,6 +46,9 @@ class PeParams:
     mm_in_flight : int
         MM instructions that have been issued to memory and not ended, 2 to 16, a power of two. One lives for about 50
         cycles; with sixteen of them, four steps each suffice to keep the array busy.
+    types : tuple of str
+        What MM multiplies, one or more of ``i8``, ``i16`` (integers of 8 and of 16 bits), ``f16`` and ``bf16``. Without
+        floats there are no sums with one rounding, by far the largest part of an engine.
     smem : SmemParams
         The shared memory that operands are in.
     """
@@ -56,18 +60,25 @@ class PeParams:
     segments: int = 16
     pages: int = 256
     mm_in_flight: int = 16
+    types: tuple[str, ...] = MM_FAMILIES
     smem: SmemParams = field(default_factory=SmemParams)
 
     def __post_init__(self):
         check_sizes(self, _RANGES, _POWERS)
         if self.regs % 2:
             raise ValueError(f"regs must be even, not {self.regs!r}")
+        object.__setattr__(self, "types", families(self.types))
         if not isinstance(self.smem, SmemParams):
             raise TypeError(f"smem must be SmemParams, not {self.smem!r}")
 
     def replace(self, **changes):
         """The same parameters with some changed."""
         return replace(self, **changes)
+
+    @property
+    def floats(self):
+        """Whether MM multiplies floats of any type."""
+        return "f16" in self.types or "bf16" in self.types
 
     @property
     def groups(self):
@@ -116,7 +127,7 @@ class PeParams:
 
 PE_PRESETS = {
     "unit": PeParams(threads=4, regs=32, segments=8, pages=32, mm_in_flight=2, smem=SmemParams(16 * 1024)),
-    "ecp5": PeParams(threads=8, regs=128, segments=8, pages=64, smem=SmemParams(32 * 1024)),
+    "ecp5": PeParams(threads=8, regs=128, segments=8, pages=64, types=("i8", "i16"), smem=SmemParams(32 * 1024)),
     "default": PeParams(),
     "full": PeParams(threads=256, segments=32, pages=1024, smem=SmemParams(256 * 1024)),
 }

@@ -28,7 +28,7 @@ def measure(preset, *, simulator="verilator"):
 
 def _lines(session, preset):
     params = session.params
-    cycles = MacArray.LATENCY
+    cycles = MacArray(params).LATENCY
     yield Line(preset, "MAC array: operands to results", None, cycles, cycles, f"{cycles} cycles", "none", True)
     for product in products(preset, params):
         span, counters = _run(session, product)

@@ -62,8 +62,9 @@ class Product:
 
 
 def products(preset, params):
-    """All products that are measured with ``params``, those of the preset's name."""
-    return [*_shared(preset, params), *_types(preset, params), *_small(params)]
+    """All products that are measured with ``params``, those of the preset's name, of types that they have."""
+    every = [*_shared(preset, params), *_types(preset, params), *_small(params)]
+    return [product for product in every if product.kind.family in params.types]
 
 
 def _large(preset, params, kind, transpose, ka=1, kb=1):

@@ -1,7 +1,7 @@
 """Which combinations of features random programs of the processing engine have shown."""
 
 from tilewright.golden.spec.pe.errors import PeError
-from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, MEMORY_OPERATIONS, MmType, Operation
+from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, MEMORY_OPERATIONS, MM_FAMILIES, MmType, Operation
 from tilewright.golden.spec.pe.segment import SegmentElement
 from tilewright.golden.spec.swizzle import Swizzle
 
@@ -57,6 +57,14 @@ def pe_coverage(params):
         _CROSSES,
         [
             cannot("more members of a group than threads", lambda ka, kb, **_: ka and kb and ka * kb > threads),
+            cannot(
+                "all types are there",
+                lambda error, **_: error == "UNSUPPORTED" and params.types == MM_FAMILIES,
+            ),
+            cannot(
+                "there is no such type",
+                lambda **found: found["type"] is not None and MmType[found["type"]].family not in params.types,
+            ),
             cannot("never more members than threads", lambda error, **_: error == "MERGE" and threads >= 16),
             cannot("mm has no elements of 32 bits", lambda memory, element, **_: memory == "MM" and element in _WIDE),
             cannot("programs end with it", lambda operation, **_: operation == "HALT"),

@@ -187,7 +187,7 @@ def _flat(params, prefix=""):
         if dataclasses.is_dataclass(value):
             yield from _flat(value, f"{prefix}{field.name}.")
         else:
-            yield prefix + field.name, value
+            yield prefix + field.name, ", ".join(value) if isinstance(value, tuple) else value
 
 
 def parameters_page(presets, *classes, title="Parameters and presets"):

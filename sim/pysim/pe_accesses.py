@@ -148,7 +148,7 @@ def expected(params, threads, segment, job, directory):
     return kept
 
 
-def _lane(segment, elements, limit_bytes, code=0, byte=0):
+def _lane(segment, elements, limit_bytes, code=0):
     """A lane that accesses these elements, of which the first ones are inside."""
     inside = [element for element in elements if segment.inside(element)]
     if code or not inside:
@@ -156,7 +156,7 @@ def _lane(segment, elements, limit_bytes, code=0, byte=0):
     entry, offset = segment.place(inside[0])
     keep = (1 << (len(inside) << segment.element_log2)) - 1
     assert keep < 1 << limit_bytes
-    return {"enable": 1, "code": 0, "entry": entry, "offset": offset, "keep": keep, "byte": byte}
+    return {"enable": 1, "code": 0, "entry": entry, "offset": offset, "keep": keep}
 
 
 def _items(threads, ka, kb):
@@ -199,13 +199,12 @@ def _multiply(params, threads, segment, job, directory):
             for column, element in part.items():
                 for q in range(kb):
                     elements = [_along(element, along, q * unit + e) for e in range(unit)]
-                    byte = (element[0] << segment.element_log2) % 16 if picks else 0
-                    lanes[column * kb + q] = _lane(segment, elements, params.unit_bytes + 1, codes.get(column, 0), byte)
+                    lanes[column * kb + q] = _lane(segment, elements, params.unit_bytes + 1, codes.get(column, 0))
             access = {**access, "on": sum(1 << column for column in part), "lanes": lanes}
             if not picks:
                 yield {**access, "kind": AccessKind.COLUMNS}
                 continue
-            leader = next(iter(part.values()))
+            number, leader = next(iter(part.items()))
             chunk = 16 >> segment.element_log2
             corner = (leader[0] // chunk * chunk, *leader[1:])
             slot, fills = directory.find((segment.number, kb, corner))
@@ -213,15 +212,16 @@ def _multiply(params, threads, segment, job, directory):
                 yield from _fills(segment, corner, kb * unit, slot)
             for lane in lanes:  # the rows of the block have pages, not the columns
                 lane.pop("entry", None), lane.pop("offset", None)
-            yield {**access, "kind": AccessKind.PICK, "slot": slot}
+            place = (leader[0] - number << segment.element_log2) % 16
+            yield {**access, "kind": AccessKind.PICK, "slot": slot, "place": place}
 
 
 def _parts(segment, wanted, codes):
-    """Columns by block; those with an error together. In the order of the first column of each."""
+    """Columns side by side in a block; those with an error together. In the order of the first column of each."""
     parts = {}
     for column, element in wanted.items():
         chunk = (element[0] << segment.element_log2) // 16
-        key = "error" if column in codes else (chunk, element[1:])
+        key = "error" if column in codes else (chunk, element[1:], (element[0] - column) % 16)
         parts.setdefault(key, {})[column] = element
     return list(parts.values())
 
@@ -240,7 +240,7 @@ def _fills(segment, corner, rows, slot):
                 entry, offset = segment.place(element)
                 lane = {"enable": 1, "code": 0, "entry": entry, "offset": offset}
             lanes.append(lane)
-        yield {"kind": AccessKind.FILL, "slot": slot, "octet": octet, "lanes": lanes}
+        yield {"kind": AccessKind.FILL, "slot": slot, "octet": octet, "wide": segment.element_log2, "lanes": lanes}
 
 
 def _words(params, threads, segment, job):
@@ -272,8 +272,8 @@ _PLACES = ("paged", "swizzle", "base", "fault_register")
 _OF_COLUMNS = ("thread", "on", "register", "first_member", "wide", "ka", "kb")
 _FIELDS = {
     AccessKind.COLUMNS: (*_ALWAYS, *_PLACES, *_OF_COLUMNS),
-    AccessKind.FILL: (*_ALWAYS, *_PLACES, "slot", "octet"),
-    AccessKind.PICK: (*_ALWAYS, *_PLACES, *_OF_COLUMNS, "slot"),
+    AccessKind.FILL: (*_ALWAYS, *_PLACES, "slot", "octet", "wide"),
+    AccessKind.PICK: (*_ALWAYS, *_PLACES, *_OF_COLUMNS, "slot", "place"),
     AccessKind.LOAD: (*_ALWAYS, *_PLACES, "thread", "on", "register", "group"),
     AccessKind.STORE: (*_ALWAYS, *_PLACES, "thread", "on"),
     AccessKind.NOTHING: _ALWAYS,
@@ -300,5 +300,5 @@ def _observed_lane(lane, kind, paged):
         seen |= {"entry": lane["entry"] if paged else 0}
         seen |= {"offset": lane["offset"] & ~0xF if kind == AccessKind.FILL else lane["offset"]}
     if kind != AccessKind.FILL:
-        seen |= {"keep": lane["keep"], "byte": lane["byte"] if kind == AccessKind.PICK else 0}
+        seen |= {"keep": lane["keep"]}
     return seen

@@ -34,8 +34,13 @@ def program_parts(program, segments, pages, params):
     if isinstance(program, Program):
         for name in PeSizes.__dataclass_fields__:
             made, has = getattr(program.sizes, name), getattr(params, name)
-            if made != has:
+            if name != "types" and made != has:
                 raise ValueError(f"the program is made for {made} {name}, and the hardware has {has}: give it sizes")
+        kind = program.gemm.type
+        if kind.family not in params.types:
+            raise ValueError(
+                f"the program multiplies {kind.name.lower()}, and the hardware takes {', '.join(params.types)}"
+            )
         if segments is not None or pages is not None:
             raise ValueError("a Program brings its segments and pages: they must be left out")
         whole = PeProgram.of_product(program)

@@ -28,10 +28,14 @@ def play(multiplier, photographs):
     m, n, k = _SMALL_SHAPE if multiplier.small else _SHAPE
     generator = np.random.default_rng(1)
     for name, (first, second) in TYPES.items():
+        if not multiplier.takes(first, second):
+            continue
         a, b = _matrix(generator, (m, k), first), _matrix(generator, (k, n), second)
         multiplier.product(a, b, case=name)
     programs = ", ".join(f"{name} {totals.parts}" for name, totals in multiplier.cases.items())
-    return Findings(facts=(f"{m} x {n} x {k} in each type; programs: {programs}",), cases=multiplier.cases)
+    return Findings(
+        facts=(f"{m} x {n} x {k} in each type that there is; programs: {programs}",), cases=multiplier.cases
+    )
 
 
 def _matrix(generator, shape, dtype):

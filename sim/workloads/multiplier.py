@@ -60,6 +60,10 @@ class Multiplier:
         self._session = session
         self._progress = progress
 
+    def takes(self, a, b):
+        """Whether the engine multiplies elements of these numpy types."""
+        return _KINDS[a, b].family in self.params.types
+
     def product(self, a, b, c=None, *, case=None, **options):
         """A × B, or C + A × B, as it lies in shared memory at the end: raw 32 bits.
 

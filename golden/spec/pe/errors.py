@@ -15,13 +15,14 @@ class PeError(IntEnum):
 
     NONE = 0
     OPCODE = 1  #: unknown operation, an enumeration's unknown value, a bit of no field, or a count of 0
-    MERGE = 2  #: ka times kb is more than there are threads
-    UNIFORM = 3  #: a uniform register that does not exist or is not set; register: its number
-    SEGMENT = 4  #: it names no segment, a wrong one, or one that does not fit the instruction; register: its number
-    REGISTER = 5  #: a register past the end of the file; register: the first of its group (factor, then offset)
-    BARRIER = 6  #: a barrier's address that is not a multiple of 8 or not in shared memory
-    PRODUCT = 7  #: columns whose accumulator is past the end of the file; register: rc
-    ALIGNMENT = 8  #: an innermost offset that does not begin a whole issue, or a whole register; register: rc, rd or rs
-    UNMAPPED = 9  #: a page whose entry is not valid; register: rc, rd or rs
-    OFF_CHIP = 10  #: a loaded page that is not in shared memory; register: rc, rd or rs
-    MEMORY = 11  #: an address past the end of shared memory; register: rc, rd or rs
+    UNSUPPORTED = 2  #: elements of a type that the hardware was built without; register: number of the type
+    MERGE = 3  #: ka times kb is more than there are threads
+    UNIFORM = 4  #: a uniform register that does not exist or is not set; register: its number
+    SEGMENT = 5  #: it names no segment, a wrong one, or one that does not fit the instruction; register: its number
+    REGISTER = 6  #: a register past the end of the file; register: the first of its group (factor, then offset)
+    BARRIER = 7  #: a barrier's address that is not a multiple of 8 or not in shared memory
+    PRODUCT = 8  #: columns whose accumulator is past the end of the file; register: rc
+    ALIGNMENT = 9  #: an innermost offset that does not begin a whole issue, or a whole register; register: rc, rd or rs
+    UNMAPPED = 10  #: a page whose entry is not valid; register: rc, rd or rs
+    OFF_CHIP = 11  #: a loaded page that is not in shared memory; register: rc, rd or rs
+    MEMORY = 12  #: an address past the end of shared memory; register: rc, rd or rs

@@ -4,7 +4,17 @@ from enum import IntEnum
 
 from ..fields import Field, Format
 
-__all__ = ["GUARDED", "INSTRUCTIONS", "MEMORY_OPERATIONS", "Compare", "MmType", "Operation", "Source"]
+__all__ = [
+    "GUARDED",
+    "INSTRUCTIONS",
+    "MEMORY_OPERATIONS",
+    "MM_FAMILIES",
+    "Compare",
+    "MmType",
+    "Operation",
+    "Source",
+    "families",
+]
 
 
 class Operation(IntEnum):
@@ -47,6 +57,24 @@ class MmType(IntEnum):
     def is_float(self):
         """Products and sums are floating-point numbers."""
         return self >= MmType.F16
+
+    @property
+    def family(self):
+        """The one of ``MM_FAMILIES`` that it belongs to: a machine takes all types of a family, or none."""
+        return self.name.lower() if self.is_float else f"i{8 * self.bytes}"
+
+
+#: Families of types, in the order of their bits in register ``params1``.
+MM_FAMILIES = ("i8", "i16", "f16", "bf16")
+
+
+def families(types):
+    """``types``, a list of ``MM_FAMILIES``, as a tuple in their order; TypeError or ValueError if it is none."""
+    if not isinstance(types, list | tuple):
+        raise TypeError(f"types must be a list or tuple, not {types!r}")
+    if not types or any(family not in MM_FAMILIES for family in types):
+        raise ValueError(f"types must be one or more of {', '.join(MM_FAMILIES)}, not {types!r}")
+    return tuple(family for family in MM_FAMILIES if family in types)
 
 
 class Compare(IntEnum):

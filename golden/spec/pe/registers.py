@@ -39,6 +39,7 @@ PE_REGISTERS = (
         Field("factor_regs", 0, 8, "Registers of A that one issue multiplies."),
         Field("uniform_regs", 8, 8, "Uniform registers."),
         Field("mm_in_flight", 16, 8, "Multiplies under way at most."),
+        Field("types", 24, 4, "Elements that mm takes, a bit each: 8-bit integers, 16-bit integers, fp16, bf16."),
     )),
     Register("params2", 0x10, Access.RO, "Parameters that the hardware was built with.", (
         Field("segments", 0, 16, "Entries of the segment table."),

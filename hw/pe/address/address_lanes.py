@@ -107,6 +107,7 @@ class AddressLanes(wiring.Component):
                 linear.group.eq(item.thread >> 3),
                 linear.slot.eq(request.slot),
                 linear.octet.eq(request.octet),
+                linear.place.eq(part.origin << segment.element_log2[0]),
                 linear.wide.eq(segment.element_log2[0]),
                 linear.ka.eq(job.ka),
                 linear.kb.eq(job.kb),
@@ -177,7 +178,6 @@ class AddressLanes(wiring.Component):
                 coordinate.eq(Mux(by_rows, base.outer, base.inner) + distance),
                 target.entry.eq(base.page),
                 target.offset.eq(base.offset),
-                target.byte.eq(base.inner << job.segment.element_log2[0]),
                 target.code.eq(Mux(on & ~fills, column.code, 0)),
                 target.enable.eq(Mux(fills, distance < rows, on & column.inside & (column.code == 0))),
             ]

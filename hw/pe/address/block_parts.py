@@ -29,13 +29,15 @@ class BlockPartLayout(data.StructLayout):
                 "columns": data.ArrayLayout(ColumnLayout(params), LANES),
                 "on": unsigned(LANES),  # columns that are on, and of this part
                 "leader": ColumnLayout(params),  # the first of them; of transposed mm, all lie in its block
+                "origin": 4,  # of transposed mm: where column 0 is in dimension 0, or would be beside them; modulo 16
             }
         )
 
 
 class BlockParts(wiring.Component):
-    """Cuts items of transposed mm into parts whose columns lie in one chunk of the same rows; others are one part.
+    """Cuts items of transposed mm into parts whose columns lie side by side in one chunk of the same rows.
 
+    Side by side means that numbers of columns and their coordinates differ alike. Other items are one part.
     Columns with an error of their own make a part of their own. An item without any column is one part too. Latency 1,
     one part a cycle.
 
@@ -61,7 +63,7 @@ class BlockParts(wiring.Component):
         item, columns = self.i.p.item, self.i.p.columns
         done = Signal(LANES)  # columns of parts before
         left, first, joins, rest = Signal(LANES), Signal(LANES), Signal(LANES), Signal(LANES)
-        leader = Signal(ColumnLayout(self._params))
+        leader, origin = Signal(ColumnLayout(self._params)), Signal(4)
         moves = Signal()
         m.d.comb += [
             left.eq(Cat(column.on for column in columns) & ~done),
@@ -70,15 +72,17 @@ class BlockParts(wiring.Component):
             moves.eq(~self.o.valid | self.o.ready),
             self.i.ready.eq(moves & (rest == 0)),
         ]
+        origins = [Signal(4, name=f"origin{number}") for number in range(LANES)]
+        m.d.comb += [origins[number].eq(column.inner - number) for number, column in enumerate(columns)]
         chosen = 0
-        for column, is_first in zip(columns, first, strict=True):
-            bits = column.as_value()
+        for column, beside, is_first in zip(columns, origins, first, strict=True):
+            bits = Cat(column, beside)
             chosen = chosen | (bits & is_first.replicate(len(bits)))
-        m.d.comb += leader.eq(chosen)
+        m.d.comb += Cat(leader, origin).eq(chosen)
         for number, column in enumerate(columns):
             same = Signal(name=f"same{number}")
             m.d.comb += [
-                same.eq(self._same_block(column, leader)),
+                same.eq(self._same_block(column, leader) & (origins[number] == origin)),
                 joins[number].eq(
                     ~item.job.transpose | ((column.code == leader.code) & ((column.code != 0) | same))
                 ),
@@ -92,6 +96,7 @@ class BlockParts(wiring.Component):
                 self.o.p.columns.eq(columns),
                 self.o.p.on.eq(left & joins),
                 self.o.p.leader.eq(leader),
+                self.o.p.origin.eq(origin),
             ]
         with m.If(moves & self.i.valid):
             # All but the rest; nothing, once that is empty.

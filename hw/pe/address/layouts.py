@@ -18,7 +18,6 @@ class LinearLayout(data.StructLayout):
                 "enable": 1,  # has an element inside
                 "entry": unsigned(params.page_width),  # page entry, if paged
                 "offset": unsigned(20),  # byte offset in the page, of the unit, the word, or the row's chunk
-                "byte": unsigned(4),  # PICK only; otherwise it follows from the offset
                 "keep": unsigned(8),
                 "code": unsigned(4),  # PeError that is known already: PRODUCT, ALIGNMENT
             }

@@ -178,6 +178,6 @@ class Translator(wiring.Component):
                     out.codes[number].eq(code),
                     target.enable.eq(lane.enable),
                     target.chunk.eq(chunk ^ chunk_flips(held.swizzle, chunk[3:])),
-                    target.byte.eq(Mux(held.kind == AccessKind.PICK, lane.byte, lane.offset[:4])),
+                    target.byte.eq(lane.offset[:4]),
                     target.keep.eq(lane.keep),
                 ]

@@ -1,14 +1,19 @@
 """The multipliers of all threads."""
 
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+
+from ...dot_product.integer_row import IntegerRow
 from ...dot_product.row import DotRow
 
 __all__ = ["MacArray"]
 
 
-class MacArray(DotRow):
+class MacArray(wiring.Component):
     """A dot-product unit for each thread; kb neighbours share an accumulator (docs/pe.md, "mm" and "Numbers").
 
-    Latency: ``LATENCY`` cycles, for all types and kb. Throughput: one step a cycle; nothing stalls it.
+    Latency: ``LATENCY`` cycles, for all types and kb; without floats it is shorter. Throughput: one step a cycle;
+    nothing stalls it.
 
     Parameters
     ----------
@@ -17,7 +22,7 @@ class MacArray(DotRow):
     Members
     -------
     type : In(4)
-        ``MmType``.
+        ``MmType``, one of ``params.types``.
     select : In(2)
         kb, as stored.
     a, b : In(array of params.threads params.unit_bits)
@@ -29,4 +34,16 @@ class MacArray(DotRow):
     """
 
     def __init__(self, params):
-        super().__init__(count=params.threads, unit_bytes=params.unit_bytes, sizes=(1, 2, 3, 4))
+        sizes = {"count": params.threads, "unit_bytes": params.unit_bytes, "sizes": (1, 2, 3, 4)}
+        if params.floats:
+            self._row = DotRow(**sizes)
+        else:
+            self._row = IntegerRow(**sizes, wide="i16" in params.types)
+        self.LATENCY = self._row.LATENCY
+        super().__init__(dict(self._row.signature.members))
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.row = self._row
+        wiring.connect(m, wiring.flipped(self), self._row)
+        return m

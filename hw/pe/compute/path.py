@@ -43,7 +43,7 @@ class ComputePath(wiring.Component):
 
     === ===========================================================================
      1  it is in a register, before it fans out
-     2  units are spread in two stages; accumulators are read
+     2  the unit of each thread is found, then taken; accumulators are read
      3  the array is fed
      …  ``array.LATENCY`` cycles
      n  results are written to the register file; ``mm_done`` with the last of an mm

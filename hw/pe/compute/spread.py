@@ -1,9 +1,6 @@
 """Spread: gives every thread its unit of a step, and says which threads the step's results are for."""
 
-from functools import reduce
-from operator import or_
-
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -18,9 +15,8 @@ class Spread(wiring.Component):
 
     Latency: ``LATENCY`` cycles. Throughput: one step a cycle; nothing stalls it.
 
-    Not every thread has a multiplexer of its own. If ka·kb is a power of two, threads i and i + 16 take the same unit;
-    otherwise it is a multiple of 3, and threads i and i + 36 do. So the first stage makes what threads 0 to 15 take in
-    the one case, and 0 to 35 in the other; the second stage is a choice of two for every thread.
+    Few units are ever for a thread: thread 15 takes one of 0, 1, 3, 6, 7 and 15. Which one is found in the first
+    cycle, and taken in the second.
 
     Members
     -------
@@ -46,31 +42,29 @@ class Spread(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        params = self._params
-        counts = {ka * kb for ka, kb in SHARINGS}
         code = sharing_code(self.ka, self.kb)
-        is_count = {count: _has_count(code, count) for count in counts}
-
-        def slots(family, period):
-            """What the first ``period`` threads take, for the numbers of units in ``family``."""
-            taken = []
-            for slot in range(min(period, params.threads)):
-                chosen = {}  # unit -> conditions
-                for count in family:
-                    chosen.setdefault(slot % count, []).append(is_count[count])
-                value = Signal(params.unit_bits, name=f"slot{slot}_of_{period}")
-                choices = [Mux(Cat(when).any(), self.units[unit], 0) for unit, when in chosen.items()]
-                m.d.sync += value.eq(reduce(or_, choices))
-                taken.append(value)
-            return taken
-
-        twos = slots([count for count in counts if count % 3], 16)
-        threes = slots([count for count in counts if count % 3 == 0], 36)
-        three = Signal()
-        m.d.sync += three.eq(Cat(is_count[count] for count in counts if count % 3 == 0).any())
-        for thread in range(params.threads):
-            m.d.sync += self.o[thread].eq(Mux(three, threes[thread % len(threes)], twos[thread % len(twos)]))
+        units = Signal.like(self.units)
+        m.d.sync += units.eq(self.units)
+        choices = {}  # units of a thread by sharing -> which of them it is now
+        for thread in range(self._params.threads):
+            taken = tuple(thread % (ka * kb) for ka, kb in SHARINGS)
+            if taken not in choices:
+                choices[taken] = self._choice(m, code, taken, f"choice{thread}")
+            with m.Switch(choices[taken]):
+                for number, unit in enumerate(sorted(set(taken))):
+                    with m.Case(number):
+                        m.d.sync += self.o[thread].eq(units[unit])
         return m
+
+    @staticmethod
+    def _choice(m, code, taken, name):
+        """The number of the unit that is taken among those that ever are, for the sharing of the cycle before."""
+        numbers = {unit: number for number, unit in enumerate(sorted(set(taken)))}
+        choice = Signal(range(len(numbers)), name=name)
+        for bit in range(len(choice)):
+            has_bit = {sharing for sharing, unit in zip(SHARINGS, taken, strict=True) if numbers[unit] >> bit & 1}
+            m.d.sync += choice[bit].eq(of_sharing(code, lambda ka, kb, has_bit=has_bit: (ka, kb) in has_bit))
+        return choice
 
 
 def writers(code, on, threads):
@@ -93,10 +87,6 @@ def writers(code, on, threads):
         Cat(_writes(code, thread, threads, member) & on[member] for member in range(4)).any()
         for thread in range(threads)
     )
-
-
-def _has_count(code, count):
-    return of_sharing(code, lambda ka, kb: ka * kb == count)
 
 
 def _writes(code, thread, threads, member):

@@ -71,6 +71,7 @@ class Decoder(wiring.Component):
         checked = Signal(DecodedLayout())
         refusals = (
             (PeError.OPCODE, self._illegal(m, word), 0),
+            (PeError.UNSUPPORTED, (opcode == Operation.MM) & self._unsupported(m, mm), mm.type),
             (PeError.MERGE, (opcode == Operation.MM) & self._too_wide(m, mm), 0),
             (PeError.UNIFORM, self._no_uniform(opcode, mm.ur), mm.ur),
             (PeError.REGISTER, self._no_register(opcode, mm.rc), mm.rc),
@@ -111,6 +112,16 @@ class Decoder(wiring.Component):
                 with m.Case(operation):
                     m.d.comb += illegal.eq((word & fmt.reserved_mask).any() | more.get(operation, 0))
         return illegal
+
+    def _unsupported(self, m, mm):
+        """UNSUPPORTED: there are no multipliers for the type."""
+        unsupported = Signal()
+        with m.Switch(mm.type):
+            for kind in MmType:
+                if kind.family not in self.params.types:
+                    with m.Case(kind):
+                        m.d.comb += unsupported.eq(1)
+        return unsupported
 
     def _too_wide(self, m, mm):
         """MERGE: ka times kb is more than there are threads."""

@@ -1,6 +1,6 @@
 """Scoreboard: which registers instructions under way have still to read or to write."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
@@ -14,48 +14,46 @@ __all__ = ["LOADS", "Scoreboard"]
 LOADS = 4
 
 
-class _Pending(wiring.Component):
-    """Items under way, oldest first, all of which can be looked at.
-
-    Registers that move up when the oldest item leaves; an item may come in the same cycle.
+class _Ring(wiring.Component):
+    """Items under way, all of which can be looked at. They stay where they are; others come round behind them.
 
     Members
     -------
     i : In(stream of shape)
-        The youngest from the next cycle on. ``ready`` depends on the number of items only.
+        Put at ``place``.
     remove : In(1)
         Strobe, only while there is an item: the oldest leaves.
     items : Out(array of depth shape)
-        Valid below ``count``.
-    count : Out(range(depth + 1))
+    held : Out(depth)
+        Items that are under way.
+    place, oldest : Out(range(depth))
     """
 
     def __init__(self, shape, depth):
-        self.depth = depth
         super().__init__(
             {
                 "i": In(stream.Signature(shape)),
                 "remove": In(1),
                 "items": Out(shape).array(depth),
-                "count": Out(range(depth + 1)),
+                "held": Out(depth),
+                "place": Out(range(depth)),
+                "oldest": Out(range(depth)),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        place, added = Signal.like(self.count), Signal()  # where an item that comes is put
+        added = Signal()
         m.d.comb += [
-            self.i.ready.eq(self.count != self.depth),
+            self.i.ready.eq(~self.held.bit_select(self.place, 1)),
             added.eq(self.i.valid & self.i.ready),
-            place.eq(self.count - self.remove),
         ]
-        m.d.sync += self.count.eq(place + added)
+        m.d.sync += [self.place.eq(self.place + added), self.oldest.eq(self.oldest + self.remove)]
         for index, item in enumerate(self.items):
-            if index + 1 < self.depth:
-                with m.If(self.remove):
-                    m.d.sync += item.eq(self.items[index + 1])
-            with m.If(added & (place == index)):
-                m.d.sync += item.eq(self.i.p)
+            with m.If(added & (self.place == index)):
+                m.d.sync += [item.eq(self.i.p), self.held[index].eq(1)]
+            with m.Elif(self.remove & (self.oldest == index)):
+                m.d.sync += self.held[index].eq(0)
         return m
 
 
@@ -85,9 +83,10 @@ class Scoreboard(wiring.Component):
 
     def __init__(self, params):
         self._params = params
-        self.mms = _Pending(MultiplyRegistersLayout(params), params.mm_in_flight)
-        self.loads = _Pending(RangeLayout(params), LOADS)
-        self.taken = Signal(range(params.mm_in_flight + 1))  # of the oldest mm, so many have taken their factors
+        self.mms = _Ring(MultiplyRegistersLayout(params), params.mm_in_flight)
+        self.loads = _Ring(RangeLayout(params), LOADS)
+        self.untaken = Signal(params.mm_in_flight)  # mm under way whose factors are still to be taken
+        self.next = Signal(range(params.mm_in_flight))  # the oldest of them
         super().__init__(
             {
                 "access": In(ClearanceSignature(params)),
@@ -109,27 +108,27 @@ class Scoreboard(wiring.Component):
         m.d.comb += [
             mms.remove.eq(compute.mm_done),
             loads.remove.eq(self.load_done),
-            self.empty.eq((mms.count == 0) & (loads.count == 0)),
+            self.empty.eq(~mms.held.any() & ~loads.held.any()),
         ]
-        m.d.sync += self.taken.eq(self.taken + compute.factors_taken - compute.mm_done)
+        m.d.sync += self.next.eq(self.next + compute.factors_taken)
+        for index, bit in enumerate(self.untaken):
+            with m.If(mms.i.valid & mms.i.ready & (mms.place == index)):
+                m.d.sync += bit.eq(1)
+            with m.Elif(compute.factors_taken & (self.next == index)):
+                m.d.sync += bit.eq(0)
 
         # An access waits for all mm and loads: each was issued before it.
-        reads, writes = Signal(mms.depth + loads.depth), Signal(2 * mms.depth + loads.depth)
-        for index, mm in enumerate(mms.items):
-            m.d.comb += [
-                reads[index].eq((index < mms.count) & _overlap(access.reads, mm.accumulators)),
-                writes[2 * index].eq((index < mms.count) & _overlap(access.writes, mm.accumulators)),
-                writes[2 * index + 1].eq(
-                    (index < mms.count) & (index >= self.taken) & _overlap(access.writes, mm.factors)
-                ),
-            ]
-        for index, load in enumerate(loads.items):
-            pending = index < loads.count
-            m.d.comb += [
-                reads[mms.depth + index].eq(pending & _overlap(access.reads, load)),
-                writes[2 * mms.depth + index].eq(pending & _overlap(access.writes, load)),
-            ]
-        m.d.comb += access.clear.eq(~(access.reads_valid & reads.any()) & ~(access.writes_valid & writes.any()))
+        reads, writes = [], []
+        for mm, held, untaken in zip(mms.items, mms.held, self.untaken, strict=True):
+            reads.append(held & _overlap(access.reads, mm.accumulators))
+            writes.append(held & _overlap(access.writes, mm.accumulators))
+            writes.append(untaken & _overlap(access.writes, mm.factors))
+        for load, held in zip(loads.items, loads.held, strict=True):
+            reads.append(held & _overlap(access.reads, load))
+            writes.append(held & _overlap(access.writes, load))
+        m.d.comb += access.clear.eq(
+            ~(access.reads_valid & Cat(reads).any()) & ~(access.writes_valid & Cat(writes).any())
+        )
         self._release(m)
         return m
 
@@ -140,20 +139,19 @@ class Scoreboard(wiring.Component):
         """
         mms, loads = self.mms, self.loads
         following = Signal.like(mms.items[0])
-        m.d.comb += following.eq(mms.items[0])
-        for index in range(1, mms.depth):
-            with m.If(self.taken == index):
-                m.d.comb += following.eq(mms.items[index])
-        waits = Signal(mms.depth - 1 + 2 * loads.depth)
-        for index in range(mms.depth - 1):
-            clashes = _overlap(following.factors, mms.items[index].accumulators)
-            m.d.comb += waits[index].eq((index < self.taken) & clashes)
-        for index, load in enumerate(loads.items):
-            clashes = _overlap(following.factors, load) | _overlap(following.accumulators, load)
-            m.d.comb += waits[mms.depth - 1 + index].eq((index < loads.count) & clashes)
+        with m.Switch(self.next):
+            for index, item in enumerate(mms.items):
+                with m.Case(index):
+                    m.d.comb += following.eq(item)
+        waits = [
+            held & ~untaken & _overlap(following.factors, mm.accumulators)
+            for mm, held, untaken in zip(mms.items, mms.held, self.untaken, strict=True)
+        ]
+        for load, held in zip(loads.items, loads.held, strict=True):
+            waits.append(held & (_overlap(following.factors, load) | _overlap(following.accumulators, load)))
         # Once clear it stays so, until the factors are taken.
         compute = self.compute
-        m.d.sync += compute.factors_ready.eq(Mux(compute.factors_taken, 0, (self.taken != mms.count) & ~waits.any()))
+        m.d.sync += compute.factors_ready.eq(Mux(compute.factors_taken, 0, self.untaken.any() & ~Cat(waits).any()))
 
 
 def _overlap(one, other):

@@ -73,12 +73,13 @@ class ReadReturn(wiring.Component):
             self.fill.valid.eq(moves & (tag.kind == AccessKind.FILL)),
             self.fill.payload.slot.eq(tag.slot),
             self.fill.payload.octet.eq(tag.octet),
+            self.fill.payload.wide.eq(tag.wide),
             self.fill.payload.enable.eq(Cat(lane.enable for lane in tag.lanes)),
             self.fill.payload.rows.eq(self.read_data.payload),
             self.pick.slot.eq(tag.slot),
             self.pick.kb.eq(tag.kb),
             self.pick.wide.eq(tag.wide),
-            self.pick.bytes.eq(Cat(lane.byte for lane in tag.lanes)),
+            self.pick.place.eq(tag.place),
         ]
         return m
 

@@ -27,7 +27,7 @@ class RegisterFile(wiring.Component):
     Members
     -------
     compute : In(ComputeRegistersSignature)
-        ``starved`` when a write of lanes has waited for ``PATIENCE`` cycles.
+        ``starved`` in the cycle after a write of lanes has waited for ``PATIENCE`` cycles: registered.
     lane_reads, issue_reads : In(LaneReadSignature)
         They share ``data``.
     loads, moves : In(stream of LaneWriteLayout)
@@ -112,6 +112,7 @@ class RegisterFile(wiring.Component):
     def _write(self, m):
         params, compute, loads, moves = self._params, self.compute, self.loads, self.moves
         lanes, waiting, free = Signal(LaneWriteLayout(params)), Signal(), Signal()
+        due = Signal()  # it has waited long enough
         with m.If(loads.valid):
             m.d.comb += lanes.eq(loads.p)
         with m.Else():
@@ -121,10 +122,11 @@ class RegisterFile(wiring.Component):
             free.eq(~(compute.results_valid & (compute.results_register[0] == lanes.register[0]))),
             loads.ready.eq(free),
             moves.ready.eq(free & ~loads.valid),
-            compute.starved.eq(waiting & ~free & (self.waited == PATIENCE - 1)),
+            due.eq(waiting & ~free & (self.waited == PATIENCE - 1)),
         ]
+        m.d.sync += compute.starved.eq(due)
         with m.If(waiting & ~free):
-            m.d.sync += self.waited.eq(Mux(compute.starved, 0, self.waited + 1))
+            m.d.sync += self.waited.eq(Mux(due, 0, self.waited + 1))
         with m.Else():
             m.d.sync += self.waited.eq(0)
 

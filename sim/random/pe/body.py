@@ -57,7 +57,8 @@ class RandomBody:
         rng, params = self._rng, self._params
         uniform = self._choose(lambda plan: plan.element.bytes < 4)
         plan = self._plan(uniform)
-        kinds = [kind for kind in MmType if plan is None or kind.bytes == plan.element.bytes]
+        kinds = [kind for kind in MmType if kind.family in params.types]
+        kinds = [kind for kind in kinds if plan is None or kind.bytes == plan.element.bytes]
         kind = rng.choice(list(MmType) if not kinds or self._slip(0.1) else kinds)
         ka, kb = rng.choice([(ka, kb) for ka in range(1, 5) for kb in range(1, 5)
                              if ka * kb <= params.threads or self._slip(0.2)])  # fmt: skip

@@ -28,14 +28,16 @@ def read_params(fields, smem_bytes=None):
     """The member ``pe``: a preset, and sizes that are others than its own; ``smem_bytes``: as the case says."""
     given = fields.inner("pe", None) or Fields({}, fields.case, "pe")
     params = PE_PRESETS[given.choice("preset", list(PE_PRESETS), "default")]
-    names = [field.name for field in dataclass_fields(params) if field.name != "smem"]
+    names = [field.name for field in dataclass_fields(params) if field.name not in ("smem", "types")]
     changes = {name: given.integer(name, 1, 1 << 16) for name in names if name in given}
+    if "types" in given:
+        changes["types"] = given.raw("types")
     given.end()
     try:
         if smem_bytes is not None:
             changes["smem"] = SmemParams(smem_bytes)
         return params.replace(**changes)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise given.wrong("", f"cannot be: {error}") from None
 
 

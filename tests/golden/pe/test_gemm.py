@@ -260,6 +260,9 @@ def test_blocks_are_as_wide_as_registers_allow():
 
 
 def test_refusals():
+    only = PeSizes(types=("i8", "bf16"))
+    with pytest.raises(ValueError, match=r"^type u16s16 is none that the machine takes: its types are i8, bf16$"):
+        gemm_program(np.ones((1, 1), np.uint16), np.ones((1, 1), np.int16), "u16s16", sizes=only)
     with pytest.raises(ValueError, match="ka 3 times kb 2 is more than 4 threads"):
         Plan(Gemm((1,), (1,), 1, MmType.S8S8, ka=3, kb=2), UNIT)
     with pytest.raises(ValueError, match="12 registers are too few"):

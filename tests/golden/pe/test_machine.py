@@ -67,6 +67,17 @@ def test_opcode(pe):
     refused_word(pe, PeError.OPCODE, 0, instruction_word(Operation.MOVU, imm=1) | 1 << 8)
 
 
+def test_types_that_the_machine_does_not_take(pe):
+    pe.sizes = PeSizes(**vars(SIZES) | {"types": ("i16", "f16")})
+    for kind in (MmType.S8S8, MmType.U8U8, MmType.BF16):
+        refused(pe, PeError.UNSUPPORTED, kind, Operation.MM, type=kind, ka=3, kb=3, ur=UNSET)
+    for kind in (MmType.U16S16, MmType.F16):
+        refused(pe, PeError.MERGE, 0, Operation.MM, type=kind, ka=3, kb=3, ur=UNSET)
+    refused_word(pe, PeError.OPCODE, 0, instruction_word(Operation.MM) | 10 << 24)
+    with pytest.raises(ValueError, match=r"^types must be one or more of i8, i16, f16, bf16, not \('s8',\)$"):
+        PeSizes(types=("s8",))
+
+
 def test_merge_comes_before_uniform(pe):
     refused(pe, PeError.MERGE, 0, Operation.MM, ka=3, kb=3, ur=UNSET)
 

@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 from tilewright import golden
+from tilewright.golden.pe.machine import instruction_word
+from tilewright.golden.spec.pe.errors import PeError
+from tilewright.golden.spec.pe.instruction import MmType, Operation
 from tilewright.golden.spec.pe.registers import PE_ID_VALUE
+from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.sim.session import PeSession
 
 SEED = 11
@@ -59,6 +63,27 @@ def test_a_program_runs_as_it_is(session):
     shown = f"PeRun: finished after {run.cycles} cycles; 1 halts, 0 faults; product of shape (3, 2, 2) and int32"
     assert repr(run) == shown
     assert session.run(program.words[-1:]).product is None
+
+
+def test_hardware_without_floats():
+    """Products are refused before they begin, instructions when they come."""
+    params = PE_PRESETS["unit"].replace(types=("i8", "i16"))
+    a, b = operands(np.int16, 5, 12), operands(np.int16, 12, 3)
+    halves = a.astype(np.float16), b.astype(np.float16)
+    with PeSession(params=params) as session:
+        assert (session.multiply(a, b, "s16").product == (a.astype(np.int64) @ b).astype(np.int32)).all()
+        assert session.registers()["params1"] >> 24 == 0b0011
+        with pytest.raises(ValueError, match=r"^type f16 is none that the machine takes: its types are i8, i16$"):
+            session.multiply(*halves, "f16")
+        size = len(session.shared_memory)
+        program = golden.gemm_program(*halves, "f16", sizes=PE_PRESETS["unit"], size_bytes=size)
+        with pytest.raises(ValueError, match=r"^the program multiplies f16, and the hardware takes i8, i16$"):
+            session.run(program)
+        run = session.run([instruction_word(Operation.MM, type=MmType.BF16), instruction_word(Operation.HALT)])
+        assert [(fault.code, fault.register, fault.last) for fault in run.faults] == [
+            (PeError.UNSUPPORTED, MmType.BF16, params.threads - 1)
+        ]
+        assert run.halts == 1
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,13 @@ from tilewright.sim.session.pe import PeSession
 SEED = 1
 
 #: Parameters by name: the presets, and sizes that divide by nothing: threads left over, a last group that is not full.
-SIZES = PE_PRESETS | {"odd": PE_PRESETS["unit"].replace(threads=11, regs=38, factor_regs=1, mm_in_flight=4)}
+SIZES = PE_PRESETS | {
+    "odd": PE_PRESETS["unit"].replace(threads=11, regs=38, factor_regs=1, mm_in_flight=4),
+    "integers": PE_PRESETS["unit"].replace(types=("i8", "i16")),
+    "bytes": PE_PRESETS["unit"].replace(types=("i8",)),
+}
 #: Programs of each run in Icarus Verilog.
-ON_ICARUS = {"unit": 6, "odd": 12}
+ON_ICARUS = {"unit": 6, "odd": 12, "integers": 12}
 
 
 def compare(name, simulator, count, *, late=False, coverage=None, **surroundings):
@@ -39,7 +43,8 @@ def compare(name, simulator, count, *, late=False, coverage=None, **surroundings
 
 
 @pytest.mark.parametrize(
-    ("name", "count"), [("unit", 500), ("default", 150), pytest.param("unit", 2000, marks=pytest.mark.long)]
+    ("name", "count"),
+    [("unit", 500), ("integers", 500), ("default", 150), pytest.param("unit", 2000, marks=pytest.mark.long)],
 )
 def test_random_programs_on_verilator(name, count):
     """And they show every combination of features."""
@@ -52,9 +57,14 @@ def test_random_programs_on_verilator(name, count):
 
 
 @pytest.mark.skipif(not shutil.which("iverilog"), reason="Icarus Verilog is not installed")
-@pytest.mark.parametrize("name", ["unit", pytest.param("odd", marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", ["unit", "integers", pytest.param("odd", marks=pytest.mark.long)])
 def test_random_programs_on_icarus(name):
     compare(name, "icarus", ON_ICARUS[name])
+
+
+def test_bytes_alone():
+    """Multipliers without a type of 16 bits."""
+    compare("bytes", "verilator", 100)
 
 
 def test_pages_that_come_while_programs_wait_for_them():

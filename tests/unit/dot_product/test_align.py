@@ -2,8 +2,10 @@
 
 import random
 
+import pytest
+
 from tilewright.hw.dot_product.align import Aligner
-from tilewright.hw.dot_product.terms import INTEGER_TOP
+from tilewright.hw.dot_product.terms import ACCUMULATOR_PLACES, PRODUCT_PLACES
 from tilewright.sim.pysim.pipelines import run_pipeline
 
 #: Bits of M, and W.
@@ -18,22 +20,26 @@ def cut(term, distance):
     return -places if term < 0 else places
 
 
-def test_cut():
+@pytest.mark.parametrize("places", [PRODUCT_PLACES, ACCUMULATOR_PLACES])
+def test_cut(places):
     rng = random.Random(3)
-    terms = [1 << 31, (1 << 32) - 1, 1 << 10, 3 << 10, 1]
-    terms += [rng.getrandbits(TERM_BITS) & -1 << rng.choice([0, 10, 16, 25]) for _ in range(6)]
+    lowest = TERM_BITS - places
+    terms = [1 << 31, (1 << 32) - (1 << lowest), 1 << lowest, 3 << lowest]
+    terms += [rng.getrandbits(TERM_BITS) & -1 << rng.choice([lowest, 12, 16, 25]) for _ in range(7)]
     distances = [*range(70), 127, 128, 255, 256, 506]
     work = [(sign * term, distance) for term in terms for sign in (1, -1) for distance in distances]
     rng.shuffle(work)
     rows = []
     for term, distance in work:
         top = rng.randrange(1, 511 - distance)
-        rows.append({"term": term, "top": top, "highest": top + distance})
-    results = run_pipeline(Aligner(), rows)
+        rows.append({"term": term, "integer": 0, "top": top, "highest": top + distance})
+    results = run_pipeline(Aligner(places), rows)
     assert [result["o"] for result in results] == [cut(*each) for each in work]
 
 
 def test_integers_come_to_bit_0():
-    terms = [0, 1, -1, (1 << 32) - 1, -(1 << 31), 12345]
-    results = run_pipeline(Aligner(), [{"term": term, "top": 0, "highest": INTEGER_TOP} for term in terms])
+    rng = random.Random(4)
+    terms = [0, 1, -1, (1 << 32) - 1, -(1 << 31), 12345, *(rng.getrandbits(33) - (1 << 32) for _ in range(100))]
+    rows = [{"term": term, "integer": 1, "top": 0, "highest": rng.randrange(512)} for term in terms]
+    results = run_pipeline(Aligner(PRODUCT_PLACES), rows)
     assert [result["o"] for result in results] == terms

@@ -8,6 +8,7 @@ import pytest
 
 from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.hw.dot_product.products import AccumulatorTerm, LaneProduct
+from tilewright.hw.dot_product.terms import PRODUCT_PLACES
 from tilewright.sim.pysim.dot_rows import dot_rows
 from tilewright.sim.pysim.pipelines import run_pipeline
 
@@ -70,6 +71,7 @@ def test_float_products(kind):
     for x, y, product, result in zip(a[:, 0], b[:, 0], products, results, strict=True):
         negative = bool((x ^ y) >> 15)
         assert_flags(result["flags"], flags_of(negative, bool(np.isinf(product)), bool(np.isnan(product))))
+        assert result["term"] % (1 << PLACE + 1 - PRODUCT_PLACES) == 0
         if np.isfinite(product):
             assert exact(result) == Fraction(product), f"{x:#x} times {y:#x}"
             assert bool(result["top"]) == bool(product)

@@ -6,8 +6,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec.pe.instruction import MmType
-from tilewright.hw.dot_product.align import ALIGNED
-from tilewright.hw.dot_product.terms import INTEGER_TOP, TERM, is_integer
+from tilewright.hw.dot_product.terms import ACCUMULATOR_PLACES, PRODUCT_PLACES, is_integer
 from tilewright.sim.pysim.simulate import elaborated, simulate
 
 
@@ -32,5 +31,7 @@ def test_is_integer(kind):
     simulate(dut, testbench)
 
 
-def test_integers_are_moved_to_bit_0():
-    assert ALIGNED.width - TERM.width == INTEGER_TOP
+def test_places_are_those_of_significands():
+    """fp16 has 11 bits, bf16 8, fp32 24, each with the hidden one."""
+    assert 2 * max(11, 8) == PRODUCT_PLACES
+    assert ACCUMULATOR_PLACES == 24

@@ -68,7 +68,8 @@ def test_identification_and_parameters(preset):
     async def script(driver):
         assert (await driver.read("id")).to_bytes(4, "big") == b"TWPE"
         assert await driver.read("params0") == params.threads | params.regs << 16
-        expected = [params.factor_regs, params.uniform_regs, params.mm_in_flight, 0]
+        types = 0b1111 if params.floats else 0b0011
+        expected = [params.factor_regs, params.uniform_regs, params.mm_in_flight, types]
         assert list((await driver.read("params1")).to_bytes(4, "little")) == expected
         assert await driver.read("params2") == params.segments | params.pages << 16
         assert await driver.read("params3") == params.smem.size_bytes

@@ -40,17 +40,26 @@ class ScoreboardSpec(Elaboratable):
             Assert(mms <= PARAMS.mm_in_flight),
             Assert(loads <= LOADS),
             Assert(untaken <= mms),
-            Assert(dut.mms.count == mms),
-            Assert(dut.taken == mms - untaken),
-            Assert(dut.loads.count == loads),
             Assert(dut.empty == ((mms == 0) & (loads == 0))),
             Assert(~compute.factors_ready | (untaken != 0)),
         ]
         for ranges in (access.reads, access.writes, dut.mm_registers.p.accumulators, dut.mm_registers.p.factors):
             m.d.comb += Assume(ranges.first <= ranges.last)
+        self._count(m, mms, untaken, loads)
         self._follow_mm(m, mms, untaken)
         self._follow_load(m, loads)
         return m
+
+    def _count(self, m, mms, untaken, loads):
+        """What is under way lies behind one another, from the oldest on."""
+        dut = self.dut
+        for ring, count in ((dut.mms, mms), (dut.loads, loads)):
+            m.d.comb += Assert(ring.place == (ring.oldest + count)[: len(ring.place)])
+            for index, held in enumerate(ring.held):
+                m.d.comb += Assert(held == ((index - ring.oldest)[: len(ring.oldest)] < count))
+        m.d.comb += Assert(dut.next == (dut.mms.oldest + mms - untaken)[: len(dut.next)])
+        for index, bit in enumerate(dut.untaken):
+            m.d.comb += Assert(bit == ((index - dut.next)[: len(dut.next)] < untaken))
 
     def _follow_mm(self, m, mms, untaken):
         dut, access, compute = self.dut, self.dut.access, self.dut.compute
@@ -78,14 +87,14 @@ class ScoreboardSpec(Elaboratable):
         with m.If(pending):
             m.d.comb += [
                 Assert(ahead < mms),
-                Assert(fetches == (dut.taken <= ahead)),
-                Assert(~fetches | (ahead_untaken == ahead - dut.taken)),
+                Assert(fetches == (mms - untaken <= ahead)),
+                Assert(~fetches | (ahead_untaken == ahead - (mms - untaken))),
                 Assert(~(access.reads_valid & overlap(access.reads, accumulators)) | ~access.clear),
                 Assert(~(access.writes_valid & overlap(access.writes, accumulators)) | ~access.clear),
                 Assert(~(fetches & access.writes_valid & overlap(access.writes, factors)) | ~access.clear),
             ]
             for index, mm in enumerate(dut.mms.items):
-                with m.If(ahead == index):
+                with m.If((dut.mms.oldest + ahead)[: len(dut.mms.oldest)] == index):
                     m.d.comb += Assert((mm.accumulators == accumulators) & (mm.factors == factors))
             # A younger one that may read its factors does not read what this one writes.
             with m.If(compute.factors_ready & ~fetches):
@@ -109,7 +118,7 @@ class ScoreboardSpec(Elaboratable):
                 Assert(~(access.writes_valid & overlap(access.writes, written)) | ~access.clear),
             ]
             for index, load in enumerate(dut.loads.items):
-                with m.If(ahead == index):
+                with m.If((dut.loads.oldest + ahead)[: len(dut.loads.oldest)] == index):
                     m.d.comb += Assert(load == written)
             following = self._following()
             with m.If(compute.factors_ready):
@@ -121,7 +130,7 @@ class ScoreboardSpec(Elaboratable):
 
     def _following(self):
         """The oldest mm whose factors are not taken."""
-        return Array(self.dut.mms.items)[self.dut.taken]
+        return Array(self.dut.mms.items)[self.dut.next]
 
     def ports(self):
         dut, access, compute = self.dut, self.dut.access, self.dut.compute

@@ -49,6 +49,7 @@ class Request:
         if self.kind == AccessKind.FILL:
             self.on = 1
         self.words = [rng.getrandbits(32) for _ in range(LANES)]
+        self.origin = rng.randrange(16)
 
     def given(self):
         segment = self.segment
@@ -65,11 +66,11 @@ class Request:
         job = {"kind": JOB_KIND.get(self.kind, JobKind.MULTIPLY), "segment": segment.entry(), "kb": self.kb - 1}
         job |= {"flush": self.flush, "register": 40000, "number": 7}
         item = {"job": job, "register": 9, "thread": 8, "last": self.last}
-        part = {"item": item, "columns": columns, "on": self.on, "leader": columns[0]}
+        part = {"item": item, "columns": columns, "on": self.on, "leader": columns[0], "origin": self.origin}
         return {"part": part, "kind": self.kind, "octet": self.octet, "slot": 1}
 
     def lane(self, number):
-        """enable, code, entry, offset, keep, byte; None: it does not matter."""
+        """enable, code, entry, offset, keep; None: it does not matter."""
         segment = self.segment
         elements_of_unit = self.bytes >> segment.element_log2
         if self.kind == AccessKind.FILL:
@@ -78,11 +79,11 @@ class Request:
             first = self.elements[0]
             element = (first[0] // chunk * chunk, first[1] + row, *first[2:])
             if row >= self.kb * elements_of_unit or not segment.inside(element):
-                return 0, 0, None, None, None, None
-            return 1, 0, *segment.place(element), None, None
+                return 0, 0, None, None, None
+            return 1, 0, *segment.place(element), None
         column, unit = divmod(number, self.kb)
         if not self.on >> column & 1:
-            return 0, 0, None, None, None, None
+            return 0, 0, None, None, None
         along = 1 if self.kind == AccessKind.PICK else 0
         first = self.elements[column]
         elements = [
@@ -91,11 +92,11 @@ class Request:
         ]
         count = sum(map(segment.inside, elements))
         if self.codes[column] or not count or not self.inside[column]:
-            return 0, self.codes[column], None, None, None, None
+            return 0, self.codes[column], None, None, None
         keep = (1 << (count << segment.element_log2)) - 1
         if self.kind == AccessKind.PICK:
-            return 1, 0, None, None, keep, (first[0] << segment.element_log2) % 16
-        return 1, 0, *segment.place(elements[0]), keep, None
+            return 1, 0, None, None, keep
+        return 1, 0, *segment.place(elements[0]), keep
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
@@ -122,12 +123,14 @@ def test_lanes(mode):
             assert (access.last, access.on, access.fault_register) == (request.last, request.on, 40000)
             for number in range(LANES):
                 lane = access.lanes[number]
-                enable, code, entry, offset, keep, byte = request.lane(number)
+                enable, code, entry, offset, keep = request.lane(number)
                 assert (lane.enable, lane.code) == (enable, code)
                 if entry is not None and request.segment.paged:
                     assert lane.entry == entry
-                for seen, wanted in ((lane.offset, offset), (lane.keep, keep), (lane.byte, byte)):
+                for seen, wanted in ((lane.offset, offset), (lane.keep, keep)):
                     assert wanted is None or seen == wanted
+            if access.kind == AccessKind.PICK:
+                assert access.place == (request.origin << request.segment.element_log2) % 16
             if access.kind == AccessKind.STORE:
                 assert list(access.data) == request.words
         # What is left out hands its flush on.

@@ -18,14 +18,14 @@ def random_item(rng):
     inner = rng.randrange(1 << 16)
     columns = [
         {
-            "inner": (inner + rng.choice([0, 1, 2, 15])) % (1 << 16),
+            "inner": (inner + rng.choice([0, number, number, number, 15])) % (1 << 16),
             "outer": int(rng.random() < 0.1),
             "page": int(rng.random() < 0.1),
             "offset": int(rng.random() < 0.1),
             "on": int(rng.random() < 0.7),
             "inside": 1,
         }
-        for _ in range(LANES)
+        for number in range(LANES)
     ]
     for column in columns:
         column["code"] = PeError.PRODUCT if column["on"] and rng.random() < 0.1 else PeError.NONE
@@ -41,7 +41,7 @@ def parts_of(given):
     for number, column in enumerate(given["columns"]):
         if column["on"]:
             chunk = (column["inner"] << item["job"]["segment"]["element_log2"]) // 16
-            block = (chunk, column["outer"], column["page"], column["offset"])
+            block = (chunk, column["outer"], column["page"], column["offset"], (column["inner"] - number) % 16)
             key = None if not item["job"]["transpose"] else column["code"] or block
             groups.setdefault(key, []).append(number)
     parts = list(groups.values()) or [[]]
@@ -75,6 +75,7 @@ def test_parts(mode):
             assert [column.inner for column in part.columns] == [column["inner"] for column in given["columns"]]
             if leader is not None:
                 assert all(part.leader[name] == value for name, value in given["columns"][leader].items())
+                assert part.origin == (given["columns"][leader]["inner"] - leader) % 16
         if mode == "none":
             assert taken == list(range(1, 1 + len(wanted)))
 

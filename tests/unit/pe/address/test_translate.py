@@ -55,7 +55,7 @@ def random_table(rng):
 
 def access(kind, lanes, **others):
     """An access with the same for each lane, but for what ``lanes`` says."""
-    lanes = [{"enable": 1, "entry": 0, "offset": 0, "byte": 0, "keep": 255, "code": 0} | lane for lane in lanes]
+    lanes = [{"enable": 1, "entry": 0, "offset": 0, "keep": 255, "code": 0} | lane for lane in lanes]
     return {"kind": kind, "flush": 0, "lanes": lanes, "paged": 1, "swizzle": 0, "base": 0, "number": 0, "thread": 0,
             "fault_register": 0, "data": [0] * LANES} | dict.fromkeys(SAME, 0) | others  # fmt: skip
 
@@ -69,7 +69,6 @@ def random_accesses(rng, count):
                 "enable": rng.random() < 0.9,
                 "entry": rng.choice(near),
                 "offset": rng.choice([rng.randrange(1024), rng.getrandbits(20)]),
-                "byte": rng.randrange(16),
                 "keep": rng.getrandbits(8),
                 "code": rng.choice([PeError.PRODUCT, PeError.ALIGNMENT]) if rng.random() < 0.05 else 0,
             }
@@ -122,8 +121,6 @@ def check(came, item, table):
         assert (target.enable, target.keep) == (lane["enable"], lane["keep"])
         if address is not None:
             assert target.chunk << 4 | target.byte == address
-        elif item["kind"] == AccessKind.PICK:
-            assert target.byte == lane["byte"]
 
 
 def run(items, table, mode="none", later=()):

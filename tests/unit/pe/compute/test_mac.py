@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tilewright.golden.dot_product import dot
-from tilewright.golden.spec.pe.instruction import MmType
+from tilewright.golden.spec.pe.instruction import MM_FAMILIES, MmType
 from tilewright.hw.pe.compute.mac import MacArray
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.sim.pysim.dot_rows import dot_rows, join_elements
@@ -13,13 +13,17 @@ from tilewright.sim.pysim.pipelines import run_pipeline
 SEED = 23
 
 
-@pytest.mark.parametrize(("threads", "factor_regs", "steps"), [(4, 2, 160), (7, 1, 160)])
-def test_merge(threads, factor_regs, steps):
-    params = PE_PRESETS["unit"].replace(threads=threads, factor_regs=factor_regs)
+@pytest.mark.parametrize(
+    ("threads", "factor_regs", "types"),
+    [(4, 2, MM_FAMILIES), (7, 1, MM_FAMILIES), (7, 2, ("i8", "i16")), (5, 1, ("i8",))],
+)
+def test_merge(threads, factor_regs, types):
+    params = PE_PRESETS["unit"].replace(threads=threads, factor_regs=factor_regs, types=types)
+    kinds = [kind for kind in MmType if kind.family in types]
     rng = np.random.default_rng(SEED)
     rows, expected = [], []
-    for number in range(steps):
-        kind, kb = MmType(number % len(MmType)), int(rng.integers(1, 5))
+    for number in range(160):
+        kind, kb = kinds[number % len(kinds)], int(rng.integers(1, 5))
         groups = threads // kb
         accumulators, a, b = dot_rows(rng, kind, groups, kb * params.unit_bytes // kind.bytes)
         # Threads left over, and those that only multiply, hold anything in their accumulators.

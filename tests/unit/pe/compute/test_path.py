@@ -166,8 +166,8 @@ def run(params, array, program, table, *, idle=0.0):
                 ctx.set(access.writes, written)
                 while not (ctx.get(access.clear) and ctx.get(scoreboard.load_registers.ready)):
                     await ctx.tick()
-                loading.append(one)
                 await send(ctx, scoreboard.load_registers, [written])
+                loading.append(one)  # a load is done when it is under way, and not before
                 continue
             while not ctx.get(scoreboard.mm_registers.ready):
                 await ctx.tick()

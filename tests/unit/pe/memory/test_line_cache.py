@@ -17,24 +17,11 @@ def picked(blocks, pick, unit_bytes):
     kb, size = pick["kb"] + 1, 2 if pick["wide"] else 1
     k, units = unit_bytes // size, []
     for lane in range(8 // kb * kb):
-        first = lane % kb * k
-        place = pick["bytes"][lane]
-        rows = blocks[pick["slot"]][first : first + k]
+        column, unit = divmod(lane, kb)
+        place = (pick["place"] + column * size) % 16
+        rows = blocks[pick["slot"]][unit * k : unit * k + k]
         units.append(int.from_bytes(b"".join(row[place : place + size] for row in rows), "little"))
     return units
-
-
-def random_pick(rng):
-    wide = rng.randrange(2)
-    kb = rng.randrange(4)
-    places = [rng.randrange(0, 16, wide + 1) for _ in range(8)]
-    # Lanes of one column name one place.
-    return {
-        "slot": rng.randrange(2),
-        "kb": kb,
-        "wide": wide,
-        "bytes": [places[lane // (kb + 1)] for lane in range(8)],
-    }
 
 
 @pytest.mark.parametrize("factor_regs", [1, 2])
@@ -42,39 +29,45 @@ def test_random(factor_regs):
     rng = random.Random(SEED)
     params = PeParams(factor_regs=factor_regs, smem=SmemParams(1024))
     dut = elaborated(LineCache, params)
-    octets = params.unit_bytes // 2
-    blocks = [[bytes(16)] * 32 for _ in range(2)]
+    blocks, wide = [[bytes(16)] * 32 for _ in range(2)], [0, 0]
+
+    def fills():
+        """Blocks of one element size after the other, and now and then an octet of a block again."""
+        for _ in range(16):
+            slot, size = rng.randrange(2), rng.randrange(2)
+            wide[slot] = size
+            octets = range(params.unit_bytes // (2 << size) or 1)
+            for octet in [*octets, rng.choice(octets)]:
+                yield slot, octet
 
     async def drive(ctx):
+        filled = [set(), set()]
         # One octet comes in each cycle; in the next one it can be picked.
-        for step in range(120):
-            slot, octet = rng.randrange(2), rng.choice([0, *range(octets)])
-            if step < 2 * octets:
-                slot, octet = divmod(step, octets)
+        for slot, octet in fills():
             rows = [rng.randbytes(16) for _ in range(8)]
             enable = rng.choice([0xFF, 0x0F, rng.getrandbits(8)])
-            filled = rng.random() < 0.8 or step < 2 * octets
-            ctx.set(
-                dut.fill.payload,
-                {
-                    "slot": slot,
-                    "octet": octet,
-                    "enable": enable,
-                    "rows": [int.from_bytes(row, "little") for row in rows],
-                },
-            )
-            ctx.set(dut.fill.valid, filled)
+            fill = {"slot": slot, "octet": octet, "wide": wide[slot], "enable": enable}
+            ctx.set(dut.fill.p, fill | {"rows": [int.from_bytes(row, "little") for row in rows]})
+            ctx.set(dut.fill.valid, 1)
             await ctx.tick()
-            if filled and octet == 0:
-                blocks[slot] = [bytes(16)] * 32
-            if filled:
-                blocks[slot][8 * octet : 8 * octet + 8] = [
-                    row if enable >> n & 1 else bytes(16) for n, row in enumerate(rows)
-                ]
-            for _ in range(3):
-                pick = random_pick(rng)
+            blocks[slot][8 * octet : 8 * octet + 8] = [
+                row if enable >> n & 1 else bytes(16) for n, row in enumerate(rows)
+            ]
+            filled[slot] = filled[slot] | {octet} if octet else {0}
+            # What comes without being valid changes nothing.
+            if rng.random() < 0.3:
+                ctx.set(dut.fill.valid, 0)
+                ctx.set(dut.fill.p.rows, [0] * 8)
+                await ctx.tick()
+            for _ in range(12):
+                place = rng.randrange(0, 16, wide[slot] + 1)
+                pick = {"slot": slot, "kb": rng.randrange(4), "wide": wide[slot], "place": place}
+                rows_needed = (pick["kb"] + 1) * params.unit_bytes >> wide[slot]
+                if (rows_needed - 1) // 8 > max(filled[slot]):
+                    continue
                 ctx.set(dut.pick, pick)
                 for lane, unit in enumerate(picked(blocks, pick, params.unit_bytes)):
                     assert ctx.get(dut.units[lane]) == unit, f"lane {lane} of {pick}"
+                slot = rng.choice([s for s in range(2) if filled[s]])
 
     simulate(dut, drive)

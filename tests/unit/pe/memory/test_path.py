@@ -77,8 +77,9 @@ class Reference:
 
     def pick(self, access, number):
         size = 2 if access["wide"] else 1
-        k, place = self.unit_bytes // size, access["lanes"][number]["byte"]
-        first = number % (access["kb"] + 1) * k
+        column, unit = divmod(number, access["kb"] + 1)
+        k, place = self.unit_bytes // size, (access["place"] + column * size) % 16
+        first = unit * k
         rows = self.blocks[access["slot"]][first : first + k]
         return int.from_bytes(b"".join(row[place : place + size] for row in rows), "little")
 
@@ -88,7 +89,7 @@ class Reference:
 
 
 def access(kind, lanes, **fields):
-    zero = {"last": 0, "on": 0, "register": 0, "group": 0, "slot": 0, "octet": 0, "wide": 0, "kb": 0}
+    zero = {"last": 0, "on": 0, "register": 0, "group": 0, "slot": 0, "octet": 0, "place": 0, "wide": 0, "kb": 0}
     return {"kind": int(kind), "lanes": lanes, "data": [0] * 8, **zero, **fields}
 
 
@@ -114,12 +115,11 @@ class Program:
         kb, wide, slot = self.rng.randrange(4), self.rng.randrange(2), self.rng.randrange(2)
         rows = (kb + 1) * self.unit_bytes >> wide
         for octet in range(-(-rows // 8)):
-            yield access(AccessKind.FILL, [self.lane(16) for _ in range(8)], slot=slot, octet=octet)
+            yield access(AccessKind.FILL, [self.lane(16) for _ in range(8)], slot=slot, octet=octet, wide=wide)
         for n in range(4):
-            places = [self.rng.randrange(0, 16, wide + 1) for _ in range(8)]
-            lanes = [{**OFF, "byte": places[lane // (kb + 1)]} for lane in range(8)]
-            fields = {"slot": slot, "wide": wide, "kb": kb, "register": n, "last": n == 3}
-            yield access(AccessKind.PICK, lanes, on=self.rng.getrandbits(8), **fields)
+            place = self.rng.randrange(0, 16, wide + 1)
+            fields = {"slot": slot, "wide": wide, "kb": kb, "register": n, "last": n == 3, "place": place}
+            yield access(AccessKind.PICK, [OFF] * 8, on=self.rng.getrandbits(8), **fields)
 
     def load(self):
         count = self.rng.randrange(4)
@@ -226,13 +226,12 @@ def test_blocks_are_filled_and_picked_without_a_bubble():
     """mm8, kb = 1: an octet holds sixteen columns, two items of eight; three accesses, three cycles."""
     dut, counts, count = elaborated(OnSharedMemory, PARAMS), Counter(), 12
     rows = [{"enable": 1, "chunk": 8 * row + row, "byte": 0, "keep": 0} for row in range(8)]
-    parts = [[{**OFF, "byte": 8 * part + lane} for lane in range(8)] for part in range(2)]
     accesses = [
         item
         for block in range(count)
         for item in (
             access(AccessKind.FILL, rows, slot=block % 2),
-            *(access(AccessKind.PICK, part, slot=block % 2, on=0xFF) for part in parts),
+            *(access(AccessKind.PICK, [OFF] * 8, slot=block % 2, place=8 * part, on=0xFF) for part in range(2)),
         )
     ]
 

@@ -42,6 +42,7 @@ def random_tag(rng, params, kind=None):
         "slot": rng.randrange(2),
         "octet": rng.randrange(4),
         "wide": rng.randrange(2),
+        "place": rng.randrange(16),
         "kb": rng.randrange(4),
     }
 
@@ -63,7 +64,7 @@ def expected(tags, answers, unit_bytes):
             columns.append((tag["on"], tag["register"], tag["first_member"], tag["last"], units))
         elif tag["kind"] == AccessKind.FILL:
             enable = sum(lane["enable"] << n for n, lane in enumerate(tag["lanes"]))
-            fills.append((tag["slot"], tag["octet"], enable, chunks if tag["reads"] else None))
+            fills.append((tag["slot"], tag["octet"], tag["wide"], enable, chunks if tag["reads"] else None))
         else:
             ends += tag["last"]
             if tag["kind"] == AccessKind.LOAD and tag["on"]:
@@ -108,9 +109,9 @@ def test_random(mode, factor_regs):
             *signals, dut.load_done, dut.loads.valid & dut.loads.ready
         ):
             if valid:
-                fills.append((fill.slot, fill.octet, fill.enable, list(fill.rows) if tag.reads else None))
+                fills.append((fill.slot, fill.octet, fill.wide, fill.enable, list(fill.rows) if tag.reads else None))
             if landed and tag.kind == AccessKind.PICK:
-                picks.append((pick.slot, pick.kb, pick.wide, list(pick.bytes)))
+                picks.append((pick.slot, pick.kb, pick.wide, pick.place))
             loaded += loads
             if done:
                 ends.append(loaded)
@@ -119,9 +120,7 @@ def test_random(mode, factor_regs):
     simulate(dut, source, shared_memory, columns, registers, background=background)
     assert fills == want_fills
     assert picks == [
-        (tag["slot"], tag["kb"], tag["wide"], [lane["byte"] for lane in tag["lanes"]])
-        for tag in tags
-        if tag["kind"] == AccessKind.PICK
+        (tag["slot"], tag["kb"], tag["wide"], tag["place"]) for tag in tags if tag["kind"] == AccessKind.PICK
     ]
     # Each load ends when as many words have been taken as precede its end.
     assert len(ends) == want_ends

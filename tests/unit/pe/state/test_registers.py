@@ -157,7 +157,7 @@ def test_a_write_that_starves_is_let_in(name):
     write = {"register": 4, "group": 0, "lanes": 15, "data": [7] * LANES}
 
     async def writes(ctx):
-        gap = PATIENCE + 3  # asked for after PATIENCE cycles, granted three later
+        gap = PATIENCE + 4  # asked for a cycle after PATIENCE cycles, granted three later
         assert await send(ctx, getattr(dut, name), [write] * 3) == [gap - 1, 2 * gap - 1, 3 * gap - 1]
 
     async def results(ctx):

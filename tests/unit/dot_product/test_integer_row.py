@@ -1,0 +1,86 @@
+"""Rows without floats: products and sums of all integer types, groups, units left over; wrong sizes."""
+
+import re
+
+import numpy as np
+import pytest
+
+from tilewright.golden.dot_product import dot
+from tilewright.golden.spec.pe.instruction import MmType
+from tilewright.hw.dot_product.integer_row import IntegerProduct, IntegerRow
+from tilewright.hw.dot_product.unit import DotUnit
+from tilewright.sim.pysim.dot_rows import dot_rows, join_elements
+from tilewright.sim.pysim.pipelines import run_pipeline
+
+SEED = 3
+COUNT, UNIT_BYTES, SIZES = 5, 4, (1, 3, 5)
+INTEGERS = [kind for kind in MmType if not kind.is_float]
+
+
+def kinds_of(wide):
+    return [kind for kind in INTEGERS if wide or kind.bytes == 1]
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_products(wide):
+    dut, rows, expected = IntegerProduct(wide=wide), [], []
+    rng = np.random.default_rng(SEED)
+    for kind in kinds_of(wide):
+        _, a, b = dot_rows(rng, kind, 300, 2 // kind.bytes)
+        numbers = [x if kind & bit else x.view(f"i{kind.bytes}") for x, bit in ((a, 2), (b, 1))]
+        products = numbers[0].astype(int) * numbers[1].astype(int)
+        for x, y, product in zip(a, b, products, strict=True):
+            rows.append({"type": kind} | {n: int.from_bytes(v.tobytes(), "little") for n, v in (("a", x), ("b", y))})
+            expected.append((int(product[0]) & 0xFFFFFFFF, int(product[1]) if kind.bytes == 1 else 0))
+    results = run_pipeline(dut, rows, lower=dut.LATENCY, upper=dut.LATENCY)
+    assert [(result["lower"] & 0xFFFFFFFF, result["upper"]) for result in results] == expected
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_groups(wide):
+    rng = np.random.default_rng(SEED)
+    rows, expected, kinds = [], [], kinds_of(wide)
+    for _ in range(400):
+        kind, select = kinds[rng.integers(len(kinds))], int(rng.integers(len(SIZES)))
+        size = SIZES[select]
+        groups = COUNT // size
+        accumulators, a, b = dot_rows(rng, kind, groups, size * UNIT_BYTES // kind.bytes)
+        # Units left over, and accumulators of those that begin no group, hold anything.
+        words = rng.integers(0, 1 << 32, COUNT)
+        words[: groups * size : size] = accumulators
+        units = []
+        for elements in (a, b):
+            values = rng.integers(0, 1 << 8 * UNIT_BYTES, COUNT)
+            values[: groups * size] = join_elements(elements).reshape(-1).view("<u4")
+            units.append(values.tolist())
+        rows.append({"type": kind, "select": select, "a": units[0], "b": units[1], "accumulators": words.tolist()})
+        expected.append(dot(accumulators, a, b, kind).tolist())
+    dut = IntegerRow(count=COUNT, unit_bytes=UNIT_BYTES, sizes=SIZES, wide=wide)
+    for row, result, sums in zip(rows, run_pipeline(dut, rows), expected, strict=True):
+        size = SIZES[row["select"]]
+        assert [result["o"][size * group] for group in range(len(sums))] == sums, row
+
+
+def test_dot_unit():
+    """A unit without floats is one of these rows."""
+    rng, kind = np.random.default_rng(SEED), MmType.S16U16
+    accumulators, a, b = dot_rows(rng, kind, 100, 4)
+    rows = [
+        {"type": kind, "a": int.from_bytes(x, "little"), "b": int.from_bytes(y, "little"), "accumulators": [int(word)]}
+        for x, y, word in zip(join_elements(a), join_elements(b), accumulators, strict=True)
+    ]
+    dut = DotUnit(8, floats=False)
+    assert dut.LATENCY == IntegerRow.LATENCY
+    assert [result["o"][0] for result in run_pipeline(dut, rows)] == dot(accumulators, a, b, kind).tolist()
+
+
+@pytest.mark.parametrize(
+    ("unit_bytes", "sizes", "message"),
+    [
+        (3, (1,), "unit_bytes must be even and 2 or more, not 3"),
+        (8, (1, 9), "a group must have at most 64 bytes, not 72"),
+    ],
+)
+def test_wrong_sizes(unit_bytes, sizes, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        IntegerRow(count=16, unit_bytes=unit_bytes, sizes=sizes)
