@@ -61,7 +61,7 @@ def _latencies(session, preset, latency):
     for name, got, limit in (
         ("command to first address, descriptor cached", hit.first_request(), 6),
         ("command to first address, descriptor missed", miss.first_request(), 6 + round_trip + 4),
-        ("last data beat to barrier flip", int(hit.flips[-1][0] - hit.trace.beat_cycle[-1]), 5),
+        ("last data beat to barrier flip", int(hit.flips[-1][0] - hit.trace.beat_cycle[-1]), 6),
     ):
         yield Line(preset, name, latency, limit, got, f"{got} cycles", f"<= {limit}", got <= limit)
 

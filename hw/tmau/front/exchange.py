@@ -4,7 +4,7 @@ from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import LINE_BYTES, Reduction
+from tilewright.golden.spec import Reduction
 
 from ...lib.pick import pick
 from ...lib.stream import Queue
@@ -32,7 +32,7 @@ class _PendingLayout(data.StructLayout):
                 "quiet": unsigned(1),
                 "target": unsigned(max(params.addr_width, params.smem.addr_width)),
                 "size": transfer["run_bytes"].shape,
-                "reach": range(params.loop_words),  # bus words or lines of the piece, minus one
+                "reach": range(params.loop_words),  # bus words of the piece, minus one
             }
         )
 
@@ -56,8 +56,8 @@ class Exchange(wiring.Component):
     o : Out(stream of JobLayout)
     loop : In(QueueStateSignature(params.loop_words))
         Bus words from the store path to the load path.
-    stage : In(QueueStateSignature(params.stage_lines))
-        Lines from the load path to the store path.
+    stage : In(QueueStateSignature(params.stage_words))
+        Bus-aligned words from the load path to the store path.
     busy : Out(1)
         The second job of a piece has not left.
     """
@@ -70,7 +70,7 @@ class Exchange(wiring.Component):
                 "i": In(stream.Signature(JobLayout(params))).array(2),
                 "o": Out(stream.Signature(JobLayout(params))),
                 "loop": In(QueueStateSignature(params.loop_words)),
-                "stage": In(QueueStateSignature(params.stage_lines)),
+                "stage": In(QueueStateSignature(params.stage_words)),
                 "busy": Out(1),
             }
         )
@@ -113,7 +113,7 @@ class Exchange(wiring.Component):
         has_space, has_come = Signal(), Signal()
         for name, queue, depth in (
             ("loop", self.loop, self.params.loop_words),
-            ("stage", self.stage, self.params.stage_lines),
+            ("stage", self.stage, self.params.stage_words),
         ):
             reserved = Signal(range(depth + 1), name=f"{name}_reserved")  # of first jobs that left, and not taken yet
             leaving = Signal(range(depth + 1), name=f"{name}_leaving")  # of those, whose second jobs left as well
@@ -145,7 +145,7 @@ class Exchange(wiring.Component):
             new.quiet.eq(transfer.quiet | ~last),
             new.target.eq(job.target + offset),
             new.size.eq(ends + 1),
-            new.reach.eq(Mux(transfer.loop, ends >> bus_log2, ends >> LINE_BYTES.bit_length() - 1)),
+            new.reach.eq(ends >> bus_log2),
             o.eq(job),
         ]
         with m.If(leaves):

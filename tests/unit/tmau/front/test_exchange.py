@@ -49,8 +49,7 @@ def test_jobs_in_order_and_never_too_early(mode):
         {"transfer": {"tag": tag, "run_bytes": size}} if kind == "plain" else copy(tag, size, loop=kind == "loop")
         for kind, tag, size in plan
     ]
-    units = {"loop": PARAMS.bus_bytes, "stage": 128}
-    depths = {"loop": PARAMS.loop_words, "stage": PARAMS.stage_lines}
+    depths = {"loop": PARAMS.loop_words, "stage": PARAMS.stage_words}
     level, arriving, leaving = ({"loop": 0, "stage": 0} for _ in range(3))
     seen = []
 
@@ -70,7 +69,7 @@ def test_jobs_in_order_and_never_too_early(mode):
             *_, valid, ready, job = await ctx.tick().sample(dut.o.valid, dut.o.ready, dut.o.payload)
             if valid and ready and (job.transfer.loop or job.transfer.stage):
                 kind = "loop" if job.transfer.loop else "stage"
-                need = -(-job.transfer.run_bytes // units[kind])
+                need = -(-job.transfer.run_bytes // PARAMS.bus_bytes)
                 if job.store == job.transfer.loop:  # a first job
                     arriving[kind] += need
                     assert level[kind] + arriving[kind] <= depths[kind]
