@@ -5,14 +5,14 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Buffer", "Queue", "SkidBuffer"]
+__all__ = ["Buffer", "Queue", "ReadyBuffer", "SkidBuffer"]
 
 
 class Buffer(wiring.Component):
     """One register for payload and valid.
 
     Latency 1, one transfer a cycle. ``i.ready`` depends combinationally on ``o.ready``; where that path is too long,
-    use :class:`SkidBuffer`.
+    use :class:`SkidBuffer` or, in front of another register, :class:`ReadyBuffer`.
 
     Parameters
     ----------
@@ -35,6 +35,44 @@ class Buffer(wiring.Component):
         with m.If(self.i.ready):
             m.d.sync += self.o.valid.eq(self.i.valid)
             m.d.sync += self.o.payload.eq(self.i.payload)
+        return m
+
+
+class ReadyBuffer(wiring.Component):
+    """One register that cuts the path of ``ready``; payload and valid pass.
+
+    Latency 0, one transfer a cycle. Holds one item, which catches what comes in the cycle in which the sink stalls. Its
+    clock enable is its own state.
+
+    Parameters
+    ----------
+    shape : shape-like
+        Of the payload.
+
+    Members
+    -------
+    i : In(stream of shape)
+        ``ready`` is a register.
+    o : Out(stream of shape)
+        Combinational from ``i``.
+    full : Out(1)
+        An item is held.
+    """
+
+    def __init__(self, shape):
+        self.held = Signal(shape)
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape)), "full": Out(1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += [
+            self.i.ready.eq(~self.full),
+            self.o.valid.eq(self.i.valid | self.full),
+            self.o.payload.eq(Mux(self.full, self.held, self.i.payload)),
+        ]
+        m.d.sync += self.full.eq(self.o.valid & ~self.o.ready)
+        with m.If(~self.full):
+            m.d.sync += self.held.eq(self.i.payload)
         return m
 
 

@@ -15,10 +15,11 @@ from ..lib.arbiter import StreamArbiter
 from ..lib.join import join
 from ..lib.stream import Queue
 from ..reduce.unit import Reducer
+from ..smem.layouts import LandedLayout
 from ..smem.signatures import MoverSignature
 from .front.finish import Finisher
 from .front.front import Front
-from .layouts import StagedLineLayout, WordLayout
+from .layouts import StagedWordLayout, WordLayout
 from .load.path import LoadPath
 from .load.shared_guard import SharedGuard
 from .signatures import ControlSignature
@@ -77,7 +78,7 @@ class TmauDatapath(wiring.Component):
         m.submodules.load = load = LoadPath(params)
         m.submodules.store = store = StorePath(params)
         m.submodules.loop = loop = Queue(WordLayout(params), params.loop_words)
-        m.submodules.staged = staged = Queue(StagedLineLayout(params), params.stage_lines)
+        m.submodules.staged = staged = Queue(StagedWordLayout(params), params.stage_words)
         m.submodules.finish = finish = Finisher(params)
 
         # The request path.
@@ -150,17 +151,18 @@ class TmauDatapath(wiring.Component):
         return write_port
 
     def _shared_memory(self, m, load, store, finish):
-        m.submodules.shared_guard = guard = SharedGuard(self.params)
+        landed = LandedLayout(self.params.smem)
+        m.submodules.shared_guard = guard = SharedGuard(self.params, landed, row=lambda landed: landed.barrier[7:])
         m.submodules.fetch_arbiter = arbiter = StreamArbiter(unsigned(self.params.smem.row_width), 2)
-        join(m, load=load.writes, guard=guard.writes)
-        join(m, finish=finish.landed, guard=guard.landed)
-        join(m, guard=guard.guarded_writes, writes=flipped(self.smem.writes))
-        join(m, guard=guard.guarded_landed, landed=flipped(self.smem.landed))
+        join(m, load=load.writes, writes=flipped(self.smem.writes))
+        join(m, finish=finish.landed, guard=guard.i)
+        join(m, guard=guard.o, landed=flipped(self.smem.landed))
         join(m, load=load.fetch.rows, arbiter=arbiter.i[0])
         join(m, store=store.fetch.rows, arbiter=arbiter.i[1])
         join(m, refused=flipped(self.smem.refused), control=flipped(self.control.refused))
         join(m, arbiter=arbiter.o, rows=flipped(self.smem.fetch.rows))
         m.d.comb += [
+            load.windows.eq(self.control.windows),
             guard.windows.eq(self.control.windows),
             load.fetch.line.eq(self.smem.fetch.line),
             store.fetch.line.eq(self.smem.fetch.line),

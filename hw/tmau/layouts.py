@@ -3,10 +3,6 @@
 from amaranth import unsigned
 from amaranth.lib import data
 
-from tilewright.golden.spec import LINE_BYTES
-
-from ..smem.layouts import LineLayout
-
 __all__ = [
     "BoxRunLayout",
     "CompletionLayout",
@@ -14,12 +10,11 @@ __all__ = [
     "ErrorLayout",
     "EventsLayout",
     "RowLayout",
-    "StagedLineLayout",
+    "StagedWordLayout",
     "StoreRunLayout",
     "TransferLayout",
     "WindowsLayout",
     "WordLayout",
-    "WrittenLineLayout",
 ]
 
 
@@ -32,7 +27,8 @@ class TransferLayout(data.StructLayout):
     they are inside the tensor at all, the same part inside. Runs begin at any byte.
 
     Copies within one memory take both paths, one after the other: with ``loop`` the store path hands its bus words to
-    the load path (shared to shared), with ``stage`` the load path hands its lines to the store path (global to global).
+    the load path (shared to shared), with ``stage`` the load path hands aligned words to the store path (global to
+    global).
     """
 
     def __init__(self, params):
@@ -55,7 +51,7 @@ class TransferLayout(data.StructLayout):
                 "immediate": unsigned(1),  # store path: the source is ``fill``
                 "tf32": unsigned(1),  # load path: round every 32-bit word that comes from the tensor
                 "loop": unsigned(1),  # the words pass from the store path to the load path
-                "stage": unsigned(1),  # the lines pass from the load path to the store path
+                "stage": unsigned(1),  # aligned words pass from the load path to the store path
                 "reduction": unsigned(4),  # golden.spec.Reduction; NONE in the path that does not write memory
                 "element": unsigned(4),  # golden.spec.Element, for the reduction
                 "bytes": unsigned(length),  # of the whole command, fill included, gaps not
@@ -122,29 +118,13 @@ class WordLayout(data.StructLayout):
         )
 
 
-class WrittenLineLayout(data.StructLayout):
-    """A line that leaves the load path."""
+class StagedWordLayout(data.StructLayout):
+    """``bus_bytes`` aligned bytes from the load path to the store path, in order from shared address 0 on."""
 
     def __init__(self, params):
         super().__init__(
             {
-                "line": LineLayout(params.smem),
-                "stage": unsigned(1),  # for the store path, not for shared memory
-                "reduction": unsigned(4),  # golden.spec.Reduction
-                "element": unsigned(4),  # golden.spec.Element
-                "error": unsigned(1),  # a word of the transfer so far came with an error
-                "address": unsigned(params.addr_width),  # of the first such word
-            }
-        )
-
-
-class StagedLineLayout(data.StructLayout):
-    """A line from the load path to the store path."""
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "data": unsigned(8 * LINE_BYTES),
+                "data": unsigned(params.bus_width),
                 "error": unsigned(1),  # a word of the transfer so far came with an error: nothing more may be written
                 "address": unsigned(params.addr_width),  # of the first such word
             }
@@ -154,7 +134,7 @@ class StagedLineLayout(data.StructLayout):
 class CompletionLayout(data.StructLayout):
     """The end of a transfer that is not quiet.
 
-    The load path presents it when the last byte is being written, so that the line can be read when the barrier flips;
+    The load path presents it when the last byte has been written, so that the line can be read when the barrier flips;
     the store path when the bus has acknowledged the last burst.
     """
 

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass, field, replace
 
-from tilewright.golden.spec import LINE_BYTES
-
 from ..lib.sizes import check_sizes
 from ..smem.params import SmemParams
 
@@ -92,9 +90,9 @@ class TmauParams:
         return 2 * self.exchange_bytes // self.bus_bytes
 
     @property
-    def stage_lines(self):
-        """Lines between the paths in copies from global to global memory."""
-        return 2 * self.exchange_bytes // LINE_BYTES
+    def stage_words(self):
+        """Bus-aligned words between the paths in copies from global to global memory."""
+        return 2 * self.exchange_bytes // self.bus_bytes
 
     @property
     def word_width(self):

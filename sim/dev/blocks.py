@@ -15,8 +15,8 @@ _TMAU = """
 descriptor.cache.DescriptorCache setup.tensor.Setup setup.block.BlockSetup setup.lanes.LaneSetup
 front.groups.GroupTracker front.exchange.Exchange front.dispatch.Dispatch walk.tile.TileWalker walk.pixel.PixelWalker
 walk.run_router.RunRouter walk.requests.RequestGenerator load.tracker.ResponseTracker load.steps.StepGenerator
-load.realign.Realigner load.fill.LineAssembler load.swizzle.Swizzler load.shared_reduce.SharedReducer
-store.tracker.StoreTracker store.bursts.WriteGenerator store.word_steps.WordStepGenerator store.line_fetch.LineFetcher
+load.realign.Realigner load.shared_reduce.SharedReducer load.place.WordPlacer store.tracker.StoreTracker
+store.bursts.WriteGenerator store.word_steps.WordStepGenerator store.line_fetch.LineFetcher
 store.word_assembler.WordAssembler store.finish.StoreFinisher front.finish.Finisher control.Control
 """
 _PE = """

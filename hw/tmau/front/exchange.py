@@ -4,7 +4,7 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import LINE_BYTES, Reduction
+from tilewright.golden.spec import Reduction
 
 from ...lib.pick import pick
 from ...lib.stream import Queue
@@ -28,7 +28,7 @@ class _PendingLayout(data.StructLayout):
         super().__init__(
             {
                 **{name: job[name].shape for name in (*_KEPT, "quiet", "target", "size")},
-                "reach": range(params.loop_words),  # bus words or lines of the piece, minus one
+                "reach": range(params.loop_words),  # bus words of the piece, minus one
             }
         )
 
@@ -53,8 +53,8 @@ class Exchange(wiring.Component):
     o : Out(stream of BlockJobLayout)
     loop : In(QueueStateSignature(params.loop_words))
         Bus words from the store path to the load path.
-    stage : In(QueueStateSignature(params.stage_lines))
-        Lines from the load path to the store path.
+    stage : In(QueueStateSignature(params.stage_words))
+        Bus-aligned words from the load path to the store path.
     busy : Out(1)
         The second job of a piece has not left.
     """
@@ -67,7 +67,7 @@ class Exchange(wiring.Component):
                 "i": In(stream.Signature(BlockJobLayout(params))).array(2),
                 "o": Out(stream.Signature(BlockJobLayout(params))),
                 "loop": In(QueueStateSignature(params.loop_words)),
-                "stage": In(QueueStateSignature(params.stage_lines)),
+                "stage": In(QueueStateSignature(params.stage_words)),
                 "busy": Out(1),
             }
         )
@@ -115,7 +115,7 @@ class Exchange(wiring.Component):
         has_space, has_come = Signal(), Signal()
         for name, queue, depth in (
             ("loop", self.loop, self.params.loop_words),
-            ("stage", self.stage, self.params.stage_lines),
+            ("stage", self.stage, self.params.stage_words),
         ):
             reserved = Signal(range(depth + 1), name=f"{name}_reserved")  # of first jobs that left, and not taken yet
             leaving = Signal(range(depth + 1), name=f"{name}_leaving")  # of those, whose second jobs left as well
@@ -148,7 +148,7 @@ class Exchange(wiring.Component):
             new.target.eq(job.target + offset),
             # The size once more, for it has a longer way to go.
             new.size.eq(Mux(last & rest.any(), rest, piece_bytes)),
-            new.reach.eq(Mux(job.loop, ends >> bus_log2, ends >> LINE_BYTES.bit_length() - 1)),
+            new.reach.eq(ends >> bus_log2),
             o.eq(job),
         ]
         m.d.sync += last.eq(reach[piece_log2:] == index)  # in time for ``may_fill``

@@ -3,10 +3,9 @@
 from amaranth import unsigned
 from amaranth.lib import data
 
-from ...smem.layouts import LineLayout
 from ..layouts import TransferLayout
 
-__all__ = ["AlignedLayout", "AssembledLayout", "ContextLayout", "PieceLayout", "RunLayout", "StepLayout"]
+__all__ = ["AlignedLayout", "ContextLayout", "PieceLayout", "RunLayout", "StepLayout"]
 
 
 class ContextLayout(data.StructLayout):
@@ -59,8 +58,7 @@ class PieceLayout(data.StructLayout):
                 "end": unsigned(8),
                 "data_first": unsigned(7),
                 "data_end": unsigned(8),
-                "emit": unsigned(1),  # the line is complete with this step
-                "last": unsigned(1),  # and so is the transfer
+                "last": unsigned(1),  # the transfer is complete with this step
             }
         )
 
@@ -92,21 +90,6 @@ class AlignedLayout(data.StructLayout):
                 "word": unsigned(params.bus_width),  # byte p belongs to every destination address of p modulo the bus
                 "context": ContextLayout(params),
                 "error": unsigned(1),  # a word that the piece answers for came with an error
-                "address": unsigned(params.addr_width),  # of the first such word
-            }
-        )
-
-
-class AssembledLayout(data.StructLayout):
-    """A line of a transfer that is complete."""
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "line": LineLayout(params.smem),  # not swizzled yet
-                "last": unsigned(1),  # of the transfer
-                "context": ContextLayout(params),
-                "error": unsigned(1),  # a word that the line answers for came with an error
                 "address": unsigned(params.addr_width),  # of the first such word
             }
         )

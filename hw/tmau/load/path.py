@@ -1,18 +1,20 @@
-"""The load path: from bus words to lines of shared memory; connections only."""
+"""The load path: from bus words to shared memory; connections only."""
 
-from amaranth import Module
+from amaranth import Module, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from ...lib.join import join
+from ...lib.stream import ReadyBuffer
 from ...smem.layouts import LineLayout
 from ...smem.signatures import LineReadSignature
-from ..layouts import CompletionLayout, RowLayout, StagedLineLayout, TransferLayout, WordLayout
-from .fill import LineAssembler
+from ..layouts import CompletionLayout, RowLayout, StagedWordLayout, TransferLayout, WindowsLayout, WordLayout
+from .layouts import AlignedLayout
+from .place import WordPlacer
 from .realign import Realigner
+from .shared_guard import SharedGuard
 from .shared_reduce import SharedReducer
 from .steps import StepGenerator
-from .swizzle import Swizzler
 from .tracker import ResponseTracker
 
 __all__ = ["LoadPath"]
@@ -30,13 +32,17 @@ class LoadPath(wiring.Component):
         From the bus, in the order of the requests.
     loop : In(stream of WordLayout)
         From the store path, for transfers with ``loop``.
+    windows : In(WindowsLayout)
+        Nothing outside the shared window is written.
     writes : Out(stream of LineLayout)
-    staged : Out(stream of StagedLineLayout)
+        Registered, but for the choice between word and fill. Nothing inside the path depends on ``ready`` further back
+        than the last stage.
+    staged : Out(stream of StagedWordLayout)
         To the store path, of transfers with ``stage``.
     fetch : Out(LineReadSignature(params.smem))
         Lines of shared memory that a reduction changes: read in the cycle of the handshake.
     completions : Out(stream of CompletionLayout)
-        Of transfers that are not quiet, with the write of their last line or later.
+        Of transfers that are not quiet, from the cycle after their last write on.
     stall_data : Out(1)
         A step waits for its word.
     """
@@ -49,8 +55,9 @@ class LoadPath(wiring.Component):
                 "rows": In(stream.Signature(RowLayout(params))),
                 "words": In(stream.Signature(WordLayout(params))),
                 "loop": In(stream.Signature(WordLayout(params))),
+                "windows": In(WindowsLayout(params)),
                 "writes": Out(stream.Signature(LineLayout(params.smem))),
-                "staged": Out(stream.Signature(StagedLineLayout(params))),
+                "staged": Out(stream.Signature(StagedWordLayout(params))),
                 "fetch": Out(LineReadSignature(params.smem)),
                 "completions": Out(stream.Signature(CompletionLayout(params))),
                 "stall_data": Out(1),
@@ -63,9 +70,10 @@ class LoadPath(wiring.Component):
         m.submodules.tracker = tracker = ResponseTracker(params)
         m.submodules.steps = steps = StepGenerator(params)
         m.submodules.realign = realign = Realigner(params)
-        m.submodules.fill = fill = LineAssembler(params)
-        m.submodules.swizzle = swizzle = Swizzler(params)
         m.submodules.reduce = reduce = SharedReducer(params)
+        m.submodules.buffer = buffer = ReadyBuffer(AlignedLayout(params))
+        m.submodules.place = place = WordPlacer(params)
+        m.submodules.guard = guard = SharedGuard(params, unsigned(params.smem.row_width), row=lambda row: row)
 
         join(m, transfers=flipped(self.transfers), tracker=tracker.transfers)
         join(m, rows=flipped(self.rows), tracker=tracker.rows)
@@ -73,12 +81,21 @@ class LoadPath(wiring.Component):
         join(m, steps=steps.steps, realign=realign.steps)
         join(m, words=flipped(self.words), realign=realign.words)
         join(m, loop=flipped(self.loop), realign=realign.loop)
-        join(m, realign=realign.aligned, fill=fill.aligned)
-        join(m, fill=fill.lines, swizzle=swizzle.lines)
-        join(m, swizzle=swizzle.writes, reduce=reduce.i)
-        join(m, swizzle=swizzle.completions, completions=flipped(self.completions))
-        join(m, reduce=reduce.writes, writes=flipped(self.writes))
-        join(m, reduce=reduce.staged, staged=flipped(self.staged))
+        join(m, realign=realign.aligned, reduce=reduce.i)
         join(m, reduce=reduce.fetch, fetch=flipped(self.fetch))
-        m.d.comb += self.stall_data.eq(realign.stall_data)
+        join(m, reduce=reduce.o, buffer=buffer.i)
+        join(m, buffer=buffer.o, place=place.i)
+        join(m, place=place.staged, staged=flipped(self.staged))
+        join(m, place=place.completions, completions=flipped(self.completions))
+        join(m, place=place.rows, guard=guard.i)
+        m.d.comb += [
+            guard.windows.eq(self.windows),
+            self.writes.valid.eq(guard.o.valid),
+            self.writes.p.row.eq(guard.o.p),
+            self.writes.p.data.eq(place.data),
+            self.writes.p.strobe.eq(place.strobe),
+            guard.o.ready.eq(self.writes.ready),
+            reduce.written.eq(~buffer.full & ~guard.o.valid),
+            self.stall_data.eq(realign.stall_data),
+        ]
         return m

@@ -10,13 +10,12 @@ __all__ = ["StepGenerator"]
 
 
 class StepGenerator(wiring.Component):
-    """Cuts runs into steps: each takes at most one bus word, completes at most one line and reaches at most into the
-    next.
+    """Cuts runs into steps: each takes at most one bus word, begins in one line and reaches at most into the next.
 
     A step with a word ends where the word's data end. If the run has no more data, the fill behind them goes along, to
     the end of the line, or, where the data reach over it, to the end of the run if that lies in the next line. A step
-    without a word ends with the line or the run. A run that leaves a started line to which nothing follows ends with an
-    empty step that completes it.
+    without a word ends with the line or the run. A run that ends behind the end of such a line, and to which nothing
+    follows in the next, ends with an empty step there.
 
     Latency: two cycles from a run to its first step. Throughput: one step a cycle, without a pause between runs.
 
@@ -61,7 +60,7 @@ class StepGenerator(wiring.Component):
         with m.If(more):
             m.d.comb += next_cursor.eq(word_end)
         with m.Elif(across):
-            # With close, the rest of the line that is begun here takes an empty step.
+            # With close, what reaches into the next line takes an empty step there.
             m.d.comb += next_cursor.eq(Mux(ends_next, run.end, run.data_end))
             m.d.comb += done.eq(ends_next & ~run.close)
         with m.Else():
@@ -81,7 +80,6 @@ class StepGenerator(wiring.Component):
             piece.end.eq(relative(next_cursor)),
             piece.data_first.eq(Mux(started, 0, run.data_start[:7])),
             piece.data_end.eq(Mux(word, relative(data_end), 0)),
-            piece.emit.eq(piece.end[7] | (done & run.close)),
             piece.last.eq(done & run.last),
             step.pull.eq(word & ~reuse),
             step.reuse.eq(word & reuse),

@@ -10,8 +10,8 @@ from ...lib.crossbar import LaneCrossbar
 from ...smem.layouts import CHUNK_BITS
 from ...smem.signatures import LineReadSignature
 from ...smem.swizzle import chunk_flips
-from ..layouts import StagedLineLayout
 from .layouts import FetchedLayout, WordStepLayout
+from .staged_lines import StagedLineLayout
 
 __all__ = ["ENTRIES", "LineFetcher"]
 

@@ -8,11 +8,12 @@ from ...bus.writes import WritesSignature
 from ...lib.fork import Fork
 from ...lib.join import join
 from ...smem.signatures import LineReadSignature
-from ..layouts import CompletionLayout, StagedLineLayout, StoreRunLayout, TransferLayout, WordLayout
+from ..layouts import CompletionLayout, StagedWordLayout, StoreRunLayout, TransferLayout, WordLayout
 from .bursts import WriteGenerator
 from .finish import StoreFinisher
 from .layouts import StoredRunLayout
 from .line_fetch import LineFetcher
+from .staged_lines import StagedLines
 from .tracker import StoreTracker
 from .word_assembler import WordAssembler
 from .word_steps import WordStepGenerator
@@ -32,7 +33,7 @@ class StorePath(wiring.Component):
         Of the transfers, in order; ``max_outstanding`` of them fit.
     fetch : Out(LineReadSignature(params.smem))
         Lines of shared memory, read in the cycle of the handshake.
-    staged : In(stream of StagedLineLayout)
+    staged : In(stream of StagedWordLayout)
         From the load path, for transfers with ``stage``.
     writes : Out(WritesSignature(params.addr_width, params.bus_bytes))
     loop : Out(stream of WordLayout)
@@ -51,7 +52,7 @@ class StorePath(wiring.Component):
                 "transfers": In(stream.Signature(TransferLayout(params))),
                 "runs": In(stream.Signature(StoreRunLayout(params))),
                 "fetch": Out(LineReadSignature(params.smem)),
-                "staged": In(stream.Signature(StagedLineLayout(params))),
+                "staged": In(stream.Signature(StagedWordLayout(params))),
                 "writes": Out(WritesSignature(params.addr_width, params.bus_bytes)),
                 "loop": Out(stream.Signature(WordLayout(params))),
                 "completions": Out(stream.Signature(CompletionLayout(params))),
@@ -64,9 +65,10 @@ class StorePath(wiring.Component):
         m = Module()
         params = self.params
         m.submodules.tracker = tracker = StoreTracker(params)
-        m.submodules.fork = fork = Fork(StoredRunLayout(params), 2)
+        m.submodules.fork = fork = Fork(StoredRunLayout(params), 3)
         m.submodules.generator = generator = WriteGenerator(params)
         m.submodules.steps = steps = WordStepGenerator(params)
+        m.submodules.staged_lines = staged_lines = StagedLines(params)
         m.submodules.fetcher = fetcher = LineFetcher(params)
         m.submodules.assembler = assembler = WordAssembler(params)
         m.submodules.finish = finish = StoreFinisher(params)
@@ -79,7 +81,9 @@ class StorePath(wiring.Component):
         join(m, fork=fork.o[1], steps=steps.i)
         join(m, steps=steps.steps, fetcher=fetcher.steps)
         join(m, fetcher=fetcher.fetch, fetch=flipped(self.fetch))
-        join(m, staged=flipped(self.staged), fetcher=fetcher.staged)
+        join(m, fork=fork.o[2], staged_lines=staged_lines.runs)
+        join(m, staged=flipped(self.staged), staged_lines=staged_lines.i)
+        join(m, staged_lines=staged_lines.o, fetcher=fetcher.staged)
         join(m, fetcher=fetcher.o, assembler=assembler.i)
         join(m, assembler=assembler.words, words=flipped(self.writes.words))
         join(m, assembler=assembler.loop, loop=flipped(self.loop))

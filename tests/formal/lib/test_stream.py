@@ -7,7 +7,7 @@ counts the items ahead of it; when there are none, the output must be it.
 import pytest
 from amaranth.hdl import Assert, Cover, Elaboratable, Module, Mux, Signal
 
-from tilewright.hw.lib.stream import Buffer, Queue, SkidBuffer
+from tilewright.hw.lib.stream import Buffer, Queue, ReadyBuffer, SkidBuffer
 from tilewright.sim.formal import StreamRules, prove
 
 WIDTH = 4
@@ -61,6 +61,43 @@ class StageSpec(Elaboratable):
 
     def add_invariants(self, m):
         pass
+
+
+class ReadyBufferSpec(Elaboratable):
+    """What is held is what came last; otherwise the input shows at the output."""
+
+    def __init__(self):
+        self.dut = ReadyBuffer(WIDTH)
+
+    @property
+    def ports(self):
+        return [self.dut.i.valid, self.dut.i.payload, self.dut.o.ready]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.i_rules = StreamRules(dut.i, assume=True)
+        m.submodules.o_rules = StreamRules(dut.o)
+        push, pop = dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready
+        held, item = Signal(), Signal(WIDTH)
+        m.d.sync += held.eq(held + push - pop)
+        with m.If(push):
+            m.d.sync += item.eq(dut.i.payload)
+        m.d.comb += [
+            Assert(dut.full == held),
+            Assert(dut.i.ready == ~held),
+            Assert(dut.o.valid == (held | dut.i.valid)),
+            Assert(~dut.o.valid | (dut.o.payload == Mux(held, item, dut.i.payload))),
+            Assert(~held | (dut.held == item)),
+            Cover(held & pop & item.all()),
+        ]
+        return m
+
+
+def test_ready_buffer():
+    spec = ReadyBufferSpec()
+    prove(spec, spec.ports, name="ready-buffer", depth=2, proves="F1")
+    prove(spec, spec.ports, name="ready-buffer-cover", mode="cover", depth=4)
 
 
 class SkidSpec(StageSpec):

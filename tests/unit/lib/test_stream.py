@@ -3,7 +3,7 @@
 import pytest
 from amaranth.lib import data
 
-from tilewright.hw.lib.stream import Buffer, Queue, SkidBuffer
+from tilewright.hw.lib.stream import Buffer, Queue, ReadyBuffer, SkidBuffer
 from tilewright.sim.pysim.simulate import simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
@@ -62,6 +62,21 @@ def test_full_rate_after_a_long_stall(stage, capacity):
     assert sent[capacity - 1] == capacity - 1, "it fills at once"
     assert sent[capacity] >= 40, "and then holds no more"
     assert sent[-1] <= 138, "the source is not the one that waits longer"
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_ready_buffer_keeps_the_order(mode):
+    items = [(37 * n + 11) % 256 for n in range(150)]
+    payloads, _, _ = transport(ReadyBuffer(8), items, mode)
+    assert payloads == items
+
+
+def test_ready_buffer_takes_no_time_and_holds_one_item():
+    _, sent, taken = transport(ReadyBuffer(8), range(100), "none")
+    assert sent == taken == list(range(100))
+    _, sent, taken = transport(ReadyBuffer(8), range(100), "none", wait=40)
+    assert taken == list(range(40, 140))
+    assert sent == [0, *range(41, 140)]
 
 
 def test_queue_level_counts_what_it_holds():

@@ -47,8 +47,7 @@ def test_jobs_in_order_and_never_too_early(mode):
         {"tag": tag, "size": size} if kind == "plain" else copy(tag, size, loop=kind == "loop")
         for kind, tag, size in plan
     ]
-    units = {"loop": PARAMS.bus_bytes, "stage": 128}
-    depths = {"loop": PARAMS.loop_words, "stage": PARAMS.stage_lines}
+    depths = {"loop": PARAMS.loop_words, "stage": PARAMS.stage_words}
     level, arriving, leaving = ({"loop": 0, "stage": 0} for _ in range(3))
     seen = []
 
@@ -68,7 +67,7 @@ def test_jobs_in_order_and_never_too_early(mode):
             *_, valid, ready, job = await ctx.tick().sample(dut.o.valid, dut.o.ready, dut.o.payload)
             if valid and ready and (job.loop or job.stage):
                 kind = "loop" if job.loop else "stage"
-                need = -(-job.size // units[kind])
+                need = -(-job.size // PARAMS.bus_bytes)
                 if job.store == job.loop:  # a first job
                     arriving[kind] += need
                     assert level[kind] + arriving[kind] <= depths[kind]

@@ -3,8 +3,9 @@
 import random
 
 import pytest
+from amaranth import unsigned
 
-from tilewright.hw.smem.layouts import LandedLayout, LineLayout
+from tilewright.hw.smem.layouts import LandedLayout
 from tilewright.hw.tmau.load.shared_guard import SharedGuard
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.pysim.simulate import elaborated, simulate
@@ -12,6 +13,12 @@ from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_strea
 
 SEED = 20261121
 PARAMS = TMAU_PRESETS["unit"]
+
+#: Shape of an item, and its row.
+KINDS = {
+    "rows": (unsigned(PARAMS.smem.row_width), lambda row: row),
+    "landed": (LandedLayout(PARAMS.smem), lambda landed: landed.barrier[7:]),
+}
 
 #: confine, first and last line.
 WINDOWS = {
@@ -23,63 +30,63 @@ WINDOWS = {
 }
 
 
-def random_payloads(rng, layout, count):
+def random_items(kind, rng, count):
+    if kind == "rows":
+        return [rng.randrange(PARAMS.smem.rows) for _ in range(count)]
+    layout = LandedLayout(PARAMS.smem)
     return [layout.from_bits(rng.getrandbits(layout.as_shape().width)) for _ in range(count)]
 
 
-@pytest.mark.parametrize("mode", ["none", "both"])
+@pytest.mark.parametrize("mode", STALL_MODES)
 @pytest.mark.parametrize("window", WINDOWS)
-def test_window(window, mode):
-    dut = elaborated(SharedGuard, PARAMS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_window(kind, window, mode):
+    dut = elaborated(SharedGuard, PARAMS, *KINDS[kind])
     confine, first, last = WINDOWS[window]
-    rng = random.Random(SEED)
-    writes, landed = (random_payloads(rng, shape(PARAMS.smem), 120) for shape in (LineLayout, LandedLayout))
+    items = random_items(kind, random.Random(SEED), 120)
 
-    def passes(row):
+    def passes(item):
+        row = item if kind == "rows" else item.barrier // 128
         return not confine or first <= row <= last
 
-    expected = {
-        "writes": [line for line in writes if passes(line.row)],
-        "landed": [item for item in landed if passes(item.barrier // 128)],
-    }
-    came = {}
+    expected = [item for item in items if passes(item)]
+    came = []
 
-    async def windows(ctx):
+    async def source(ctx):
         ctx.set(dut.windows, {"confine_shared": confine, "shared_first": first, "shared_last": last})
+        await send(ctx, dut.i, items, idle=STALL_MODES[mode]["idle"], seed=1)
 
-    def source(port, items):
-        async def drive(ctx):
-            await send(ctx, port, items, idle=STALL_MODES[mode]["idle"], seed=1)
-
-        return drive
-
-    def sink(name, port):
-        async def take(ctx):
-            came[name], _ = await receive(ctx, port, len(expected[name]), stall=STALL_MODES[mode]["stall"], seed=2)
-
-        return take
+    async def sink(ctx):
+        came.extend((await receive(ctx, dut.o, len(expected), stall=STALL_MODES[mode]["stall"], seed=2))[0])
 
     print(f"seed {SEED}")
-    simulate(
-        dut,
-        windows,
-        source(dut.writes, writes),
-        source(dut.landed, landed),
-        sink("writes", dut.guarded_writes),
-        sink("landed", dut.guarded_landed),
-        background=[watch_stream(dut.guarded_writes, "writes"), watch_stream(dut.guarded_landed, "landed")],
-    )
+    simulate(dut, source, sink, background=[watch_stream(dut.o)])
     assert came == expected
 
 
+def test_latency_one_and_full_rate():
+    dut = elaborated(SharedGuard, PARAMS, *KINDS["rows"])
+    result = {}
+
+    async def source(ctx):
+        result["sent"] = await send(ctx, dut.i, range(30))
+
+    async def sink(ctx):
+        result["came"] = await receive(ctx, dut.o, 30)
+
+    simulate(dut, source, sink)
+    assert result["sent"] == list(range(30))
+    assert result["came"] == (list(range(30)), list(range(1, 31)))
+
+
 def test_what_is_swallowed_does_not_wait():
-    dut = elaborated(SharedGuard, PARAMS)
+    dut = elaborated(SharedGuard, PARAMS, *KINDS["rows"])
 
     async def run(ctx):
         ctx.set(dut.windows, {"confine_shared": 1, "shared_first": 3, "shared_last": 8})
-        assert await send(ctx, dut.writes, [{"row": 2}, {"row": 9}]) == [0, 1]
-        ctx.set(dut.writes.payload, {"row": 3})
-        ctx.set(dut.writes.valid, 1)
-        assert ctx.get(dut.guarded_writes.valid) and not ctx.get(dut.writes.ready)
+        assert await send(ctx, dut.i, [2, 9, 3]) == [0, 1, 2]
+        ctx.set(dut.i.payload, 4)
+        ctx.set(dut.i.valid, 1)
+        assert ctx.get(dut.o.valid) and not ctx.get(dut.i.ready)
 
     simulate(dut, run)

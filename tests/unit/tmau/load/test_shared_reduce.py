@@ -1,6 +1,7 @@
-"""Reductions into shared memory: random lines against the golden model in every stall mode; order, strobes, rate."""
+"""Reductions into shared memory: random transfers against the golden model in every stall mode; latency, rate."""
 
 import random
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -8,110 +9,159 @@ import pytest
 from tilewright.golden.spec import Element, Reduction
 from tilewright.golden.tmau.reduce import is_legal, reduce
 from tilewright.hw.reduce.lane import ReduceLane
+from tilewright.hw.tmau.load.layouts import AlignedLayout
 from tilewright.hw.tmau.load.shared_reduce import SharedReducer
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.sim.pysim.streams import STALL_MODES, send, watch_stream
 
-PARAMS = TMAU_PRESETS["unit"]
 SEED = 29
 ROWS = 3  # few, so that reductions meet what was written just before
 LEGAL = [(op, element) for op in Reduction for element in Element if is_legal(op, element)]
 PLAIN = (Reduction.NONE, Element.U8)
+ADD = (Reduction.ADD, Element.U32)
+#: Cycles that a write takes behind the reducer.
+WRITE = 2
 
 
-def random_lines(count):
-    rng = random.Random(SEED)
-    return [
-        make_line(rng, *(rng.choice(LEGAL) if rng.random() < 0.5 else PLAIN), rng.random() < 0.2) for _ in range(count)
-    ]
+def make_transfer(rng, bus_bytes, op, element, *, start=None, length=None, stage=False):
+    """The pieces of a block: words that begin and end at chunks, each at its place modulo the bus."""
+    length = length or 16 * rng.randint(1, 12)
+    start = 16 * rng.randint(0, (128 * ROWS - length) // 16) if start is None else start
+    context = {"reduction": op, "element": element, "stage": stage, "tag": rng.getrandbits(16), "fill": 7}
+    ends = {"error": rng.random() < 0.5, "address": rng.getrandbits(32)}
+    pieces, cursor, over = [], start, False
+    word_end = start + 16 * rng.randint(1, bus_bytes // 16)
+    while cursor < start + length:
+        end = min(word_end, start + length)
+        line = cursor // 128
+        first, stop = cursor - 128 * line, end - 128 * line
+        over = stop > 128 and end == start + length
+        piece = {"line": line, "first": first, "end": stop, "data_first": first, "data_end": stop,
+                 "last": end == start + length and not over}  # fmt: skip
+        pieces.append({"piece": piece, "word": rng.getrandbits(8 * bus_bytes), "context": context} | ends)
+        cursor, word_end = end, word_end + bus_bytes
+    if over:
+        piece = {"line": cursor // 128, "first": cursor % 128, "end": cursor % 128, "last": 1}
+        pieces.append(pieces[-1] | {"piece": piece})
+    return pieces
 
 
-def make_line(rng, op, element, stage=False):
-    return {
-        "line": {
-            "row": rng.randrange(ROWS),
-            "data": rng.getrandbits(1024),
-            "strobe": rng.choice([rng.getrandbits(128), (1 << 128) - 1]),
-        },
-        "stage": stage,
-        "reduction": op,
-        "element": element,
-        "error": stage and rng.random() < 0.5,
-        "address": rng.getrandbits(PARAMS.addr_width),
-    }
+def bytes_of(payload, bus_bytes):
+    """Address and value of each byte of a piece."""
+    piece, word = payload["piece"], payload["word"].to_bytes(bus_bytes, "little")
+    return {128 * piece["line"] + k: word[k % bus_bytes] for k in range(piece["first"], piece["end"])}
 
 
-def run(lines, mode="none"):
-    """Sends ``lines``; returns what memory holds in the end, and what was written and staged, with the cycles."""
-    dut = elaborated(SharedReducer, PARAMS)
-    stall = STALL_MODES[mode]["stall"]
-    memory = np.zeros((ROWS, 128), np.uint8)
-    staged = sum(line["stage"] for line in lines)
-    result = {"memory": memory}
+def run(bus_bytes, transfers, mode="none"):
+    """Sends the pieces; what memory holds in the end, and what left, with the cycles."""
+    dut = elaborated(SharedReducer, TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
+    idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
+    pieces = [piece for transfer in transfers for piece in transfer]
+    memory = np.zeros(128 * ROWS, np.uint8)
+    result = {"memory": memory, "left": []}
+    lasts = len(transfers)
 
     async def source(ctx):
-        result["sent"] = await send(ctx, dut.i, lines, idle=STALL_MODES[mode]["idle"], seed=SEED)
+        result["sent"] = await send(ctx, dut.i, pieces, idle=idle, seed=SEED)
 
-    async def writes(ctx):
-        result["writes"] = await receive(ctx, dut.writes, len(lines) - staged, stall=stall, seed=SEED)
-
-    async def stages(ctx):
-        result["staged"] = await receive(ctx, dut.staged, staged, stall=stall, seed=SEED + 1)
+    async def end(ctx):
+        while sum(payload.piece.last for _, payload in result["left"]) < lasts:
+            await ctx.tick()
+        await ctx.tick().repeat(WRITE + 1)
 
     async def shared_memory(ctx):
-        """Reads and writes at the edge of the handshake; between reads the line shows anything."""
-        rng = random.Random(SEED)
-        fetch, write = dut.fetch.rows, dut.writes
+        """What leaves is written some cycles later; between reads the line shows anything."""
+        rng, cycle, waiting = random.Random(SEED), 0, []
+        fetch, o = dut.fetch.rows, dut.o
         ctx.set(fetch.ready, 1)
-        async for _, _, fetching, row, writing, line in ctx.tick().sample(
-            fetch.valid & fetch.ready, fetch.payload, write.valid & write.ready, write.payload
+        ctx.set(o.ready, 1)
+        ctx.set(dut.written, 1)
+        async for _, _, fetching, row, leaving, payload in ctx.tick().sample(
+            fetch.valid & fetch.ready, fetch.payload, o.valid & o.ready, o.payload
         ):
-            shown = int.from_bytes(memory[row].tobytes(), "little") if fetching else rng.getrandbits(1024)
-            ctx.set(dut.fetch.line, shown)
+            while waiting and waiting[0][0] <= cycle:
+                for address, byte in waiting.pop(0)[1].items():
+                    memory[address] = byte
+            line = memory[128 * row :][:128].tobytes() if fetching and row < ROWS else rng.randbytes(128)
+            ctx.set(dut.fetch.line, int.from_bytes(line, "little"))
             ctx.set(fetch.ready, rng.random() >= stall)
-            if writing:
-                strobes = np.array([line.strobe >> byte & 1 for byte in range(128)], bool)
-                data = np.frombuffer(line.data.to_bytes(128, "little"), np.uint8)
-                memory[line.row][strobes] = data[strobes]
+            ctx.set(o.ready, rng.random() >= stall)
+            if leaving:
+                result["left"].append((cycle, payload))
+                piece = {name: payload.piece[name] for name in ("line", "first", "end")}
+                if not payload.context.stage:
+                    waiting.append((cycle + WRITE, bytes_of({"piece": piece, "word": payload.word}, bus_bytes)))
+            ctx.set(dut.written, not waiting)
+            cycle += 1
 
-    rules = [watch_stream(port) for port in (dut.writes, dut.staged, dut.fetch.rows)]
-    simulate(dut, source, writes, stages, background=[shared_memory, *rules], deadline=100 * len(lines))
+    rules = [watch_stream(port) for port in (dut.o, dut.fetch.rows)]
+    simulate(dut, source, end, background=[shared_memory, *rules], deadline=200 * len(pieces))
     return result
 
 
-def expected_memory(lines):
-    memory = np.zeros((ROWS, 128), np.uint8)
-    for each in lines:
-        if each["stage"]:
+def expected_memory(bus_bytes, transfers):
+    memory = np.zeros(128 * ROWS, np.uint8)
+    for transfer in transfers:
+        context, new = transfer[0]["context"], {}
+        for payload in transfer:
+            new |= bytes_of(payload, bus_bytes)
+        if context["stage"]:
             continue
-        row = memory[each["line"]["row"]]
-        data = np.frombuffer(each["line"]["data"].to_bytes(128, "little"), np.uint8)
-        new = data if each["reduction"] == Reduction.NONE else reduce(each["reduction"], each["element"], row, data)
-        strobes = np.array([each["line"]["strobe"] >> byte & 1 for byte in range(128)], bool)
-        row[strobes] = new[strobes]
+        place = list(new)
+        source = np.array(list(new.values()), np.uint8)
+        plain = context["reduction"] == Reduction.NONE
+        memory[place] = source if plain else reduce(context["reduction"], context["element"], memory[place], source)
     return memory
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_lines_of_all_kinds(mode):
-    lines = random_lines(120)
-    result = run(lines, mode)
-    assert (result["memory"] == expected_memory(lines)).all()
-    written = [each for each in lines if not each["stage"]]
-    for came, each in zip(result["writes"][0], written, strict=True):
-        assert (came.row, came.strobe) == (each["line"]["row"], each["line"]["strobe"])
-    for came, each in zip(result["staged"][0], [each for each in lines if each["stage"]], strict=True):
-        assert (came.data, came.error, came.address) == (each["line"]["data"], each["error"], each["address"])
-    # A line is accepted in the very cycle in which it is written: completions count on that.
-    assert result["writes"][1] == [
-        cycle for cycle, each in zip(result["sent"], lines, strict=True) if not each["stage"]
-    ]
-
-
-def test_plain_lines_pass_at_once_and_reductions_take_their_time():
+@pytest.mark.parametrize("bus_bytes", [16, 32, 64])
+def test_transfers_of_all_kinds(bus_bytes, mode):
     rng = random.Random(SEED)
-    kinds = [PLAIN, PLAIN, (Reduction.ADD, Element.F32), (Reduction.OR, Element.U32), PLAIN]
-    cycles = run([make_line(rng, *kind) for kind in kinds])["writes"][1]
-    cost = 11 + ReduceLane.LATENCY
-    assert cycles == [0, 1, 1 + cost, 1 + 2 * cost, 2 + 2 * cost]
+    transfers = [
+        make_transfer(rng, bus_bytes, *(rng.choice(LEGAL) if rng.random() < 0.6 else PLAIN), stage=rng.random() < 0.2)
+        for _ in range(30)
+    ]
+    result = run(bus_bytes, transfers, mode)
+    assert (result["memory"] == expected_memory(bus_bytes, transfers)).all()
+    left = iter(payload for _, payload in result["left"])
+    for transfer in transfers:
+        context = transfer[0]["context"]
+        if context["reduction"] == Reduction.NONE or context["stage"]:
+            assert [next(left) for _ in transfer] == [payload_of(payload, bus_bytes) for payload in transfer]
+            continue
+        while not (came := next(left)).piece.last:
+            assert came.piece.end - came.piece.first == 16, "a chunk at a time"
+        assert came.piece.first == came.piece.end, "the end comes by itself"
+        assert came.context.tag == context["tag"]
+        assert (came.error, came.address) == (transfer[-1]["error"], transfer[-1]["address"])
+
+
+def payload_of(payload, bus_bytes):
+    return AlignedLayout(TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes)).const(payload)
+
+
+def test_plain_pieces_pass_at_once():
+    rng = random.Random(SEED)
+    result = run(16, [make_transfer(rng, 16, *PLAIN, start=0, length=384)])
+    assert result["sent"] == [cycle for cycle, _ in result["left"]] == list(range(24))
+
+
+@pytest.mark.parametrize("bus_bytes", [16, 64])
+def test_latency_and_a_chunk_a_cycle(bus_bytes):
+    rng = random.Random(SEED)
+    result = run(bus_bytes, [make_transfer(rng, bus_bytes, *ADD, start=0, length=384)])
+    cycles = [cycle for cycle, _ in result["left"]]
+    # The first chunk is fetched in the cycle after its piece came.
+    start = 1 + ReduceLane.LATENCY + 3
+    assert cycles == [*range(start, start + 24), start + 24]
+
+
+def test_next_transfer_waits_until_this_one_is_written():
+    rng = random.Random(SEED)
+    result = run(16, [make_transfer(rng, 16, *ADD, start=0, length=16) for _ in range(3)])
+    ends = [cycle for cycle, payload in result["left"] if payload.piece.last]
+    latency = ReduceLane.LATENCY + 3
+    # What is still to be written, a cycle each until that is seen and until the chunk is fetched, the chunk, the end.
+    assert {after - before for before, after in pairwise(ends)} == {WRITE + 2 + latency + 1}

@@ -1,0 +1,191 @@
+"""Word placer: rounds, swizzles and fills, and writes each word to its place in shared memory."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec import CHUNK_BYTES, LINE_BYTES
+
+from ...smem.swizzle import chunk_flips
+from ..layouts import CompletionLayout, StagedWordLayout
+from .fill import below, round_tf32
+from .layouts import AlignedLayout
+
+__all__ = ["WordPlacer"]
+
+_CHUNK_BITS = 8 * CHUNK_BYTES
+_CHUNK_LOG2 = CHUNK_BYTES.bit_length() - 1
+_FLIPS = (LINE_BYTES // CHUNK_BYTES).bit_length() - 1
+
+
+def _permuted(word, flips):
+    """The chunks of a word, each at its place XOR ``flips``."""
+    for bit, on in enumerate(flips):
+        chunks = [word.word_select(k, _CHUNK_BITS) for k in range(len(word) // _CHUNK_BITS)]
+        word = Mux(on, Cat(chunks[k ^ 1 << bit] for k in range(len(chunks))), word)
+    return word
+
+
+class WordPlacer(wiring.Component):
+    """Writes pieces to shared memory, or hands them to the store path, and completes transfers.
+
+    A *segment* is as many aligned bytes of shared memory as a bus word has. Byte p of an aligned word belongs to byte p
+    of every segment. So the word is put into all segments of the line, and each byte of the line is chosen from it or
+    from the fill; a swizzle permutes the chunks of the word and, for the rest, the choices. What a word has of the next
+    line waits: the word before is still in its register, and the bytes that it has of this line make the *first word*,
+    which takes the place of the word in the first segment of the line.
+
+    Pieces with ``stage`` are joined in the same way, but segment by segment: a segment is staged when it is complete,
+    or the transfer is, and one that remains takes a cycle more.
+
+    The completion of a transfer that is not quiet is valid from the cycle after its last write is accepted; the last
+    write of the next such transfer waits for it.
+
+    Latency: one cycle. Throughput: one piece a cycle.
+
+    Members
+    -------
+    i : In(stream of AlignedLayout)
+        ``ready`` depends combinationally on ``rows.ready`` and ``staged.ready``. Pieces with ``stage`` have data only,
+        from shared address 0 on, and no swizzle or rounding.
+    rows : Out(stream of unsigned(params.smem.row_width))
+        The row of the next write. ``ready`` is high when the write before it is done, and until a row is taken.
+    data : Out(8 * LINE_BYTES)
+        What is written to the row that was taken last.
+    strobe : Out(LINE_BYTES)
+        Which bytes of it.
+    staged : Out(stream of StagedWordLayout)
+    completions : Out(stream of CompletionLayout)
+    """
+
+    def __init__(self, params):
+        self._params = params
+        self.word = Signal(params.bus_width)  # of the write, and the one before of the next
+        self.first_word = Signal(params.bus_width)  # in its place in the first segment of a line
+        self.rest = Signal(7)  # bytes of the line that are still to be written
+        self.rest_data = Signal(params.bus_log2)  # bytes of the line, with stage of the segment, that are in ``word``
+        self.flips = Signal(params.bus_log2 - _CHUNK_LOG2)  # how the chunks of ``word`` are permuted
+        self.ending = Signal()  # the write completes a transfer that is not quiet
+        self.ended = Signal(CompletionLayout(params))  # that completion
+        self.flushing = Signal()  # the rest of the last piece is being staged
+        super().__init__(
+            {
+                "i": In(stream.Signature(AlignedLayout(params))),
+                "rows": Out(stream.Signature(unsigned(params.smem.row_width))),
+                "data": Out(8 * LINE_BYTES),
+                "strobe": Out(LINE_BYTES),
+                "staged": Out(stream.Signature(StagedWordLayout(params))),
+                "completions": Out(stream.Signature(CompletionLayout(params))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        piece, stage = self.i.p.piece, self.i.p.context.stage
+
+        free = Signal()  # the write before is done, and its completion is on its way
+        load = Signal()  # the piece goes into the registers
+        m.d.comb += free.eq(self.rows.ready & ~(self.ending & self.completions.valid))
+        stages, flushes = self._stage(m, free)
+        m.d.comb += [
+            self.rows.valid.eq(
+                self.i.valid & ~stage & ((piece.first != piece.end) | self.rest.any())
+                & ~(self.ending & self.completions.valid)
+            ),
+            self.rows.p.eq(piece.line),
+            load.eq(self.i.valid & free & (~stages | self.staged.ready)),
+            self.i.ready.eq(free & (~stages | self.staged.ready) & ~flushes),
+        ]  # fmt: skip
+        self._write(m, load)
+        self._complete(m, free)
+        return m
+
+    def _stage(self, m, free):
+        """Whether the piece at the input fills a segment for the store path, and whether another one remains of it."""
+        bus_log2 = self._params.bus_log2
+        piece = self.i.p.piece
+        stages, over, flushes = Signal(), Signal(), Signal()
+        m.d.comb += [
+            over.eq(piece.first[bus_log2:] != piece.end[bus_log2:]),
+            stages.eq(self.i.p.context.stage & (over | piece.last)),
+            flushes.eq(stages & over & piece.last & piece.end[:bus_log2].any() & ~self.flushing),
+            self.staged.valid.eq(self.i.valid & free & stages),
+            self.staged.p.error.eq(self.i.p.error),
+            self.staged.p.address.eq(self.i.p.address),
+        ]
+        with m.If(self.staged.valid & self.staged.ready):
+            m.d.sync += self.flushing.eq(flushes)
+        return stages, flushes
+
+    def _write(self, m, load):
+        """The registers of the write, and the line made of them."""
+        params, context, piece = self._params, self.i.p.context, self.i.p.piece
+        segment = params.bus_bytes
+        inner = len(self.flips)  # flips inside a segment; the others are of segments
+        flips, flips_before = Signal(_FLIPS), self.flips
+        m.d.comb += flips.eq(chunk_flips(context.swizzle, piece.line))
+
+        lanes = [self.i.p.word.word_select(lane, 32) for lane in range(segment // 4)]
+        rounded, word, before, first_word = (Signal.like(self.word, name=name) for name in
+                                             ("rounded", "permuted", "before", "joined"))  # fmt: skip
+        from_before = below(m, self.rest_data, flips[:inner], "from_before")
+        m.d.comb += [
+            rounded.eq(Cat(Mux(context.tf32, round_tf32(lane), lane) for lane in lanes)),
+            word.eq(_permuted(rounded, flips[:inner])),
+            # The word before lies as its own line is swizzled.
+            before.eq(_permuted(self.word, flips[:inner] ^ flips_before)),
+            first_word.eq(_chosen(from_before, before, word)),
+            self.staged.p.data.eq(first_word),
+        ]
+
+        def line_below(limit, name):
+            return below(m, limit, flips, name)
+
+        end, data_end = (Mux(bound[7], LINE_BYTES, bound) for bound in (piece.end, piece.data_end))
+        written = line_below(self.rest, "rest") | (line_below(end, "end") & ~line_below(piece.first, "first"))
+        is_data = line_below(self.rest_data, "rest_data") | (
+            line_below(data_end, "data_end") & ~line_below(piece.data_first, "data_first")
+        )
+        chosen = Signal(LINE_BYTES)  # bytes that are data
+        leading = Signal(LINE_BYTES // segment)  # the place of the line's first segment
+        fill = Signal(32)
+        with m.If(load):
+            m.d.sync += [
+                self.word.eq(word),
+                self.first_word.eq(first_word),
+                flips_before.eq(flips[:inner]),
+                fill.eq(context.fill),
+                chosen.eq(is_data),
+                self.strobe.eq(written),
+                leading.eq(Cat(place == flips[inner:] for place in range(len(leading)))),
+                self.rest.eq(Mux(piece.end[7], piece.end[:7], 0)),
+                self.rest_data.eq(
+                    Mux((piece.data_end[7] | context.stage) & ~piece.last, piece.data_end[: params.bus_log2], 0)
+                ),
+            ]
+        for place, is_first in enumerate(leading):
+            m.d.comb += self.data.word_select(place, params.bus_width).eq(
+                _chosen(
+                    chosen.word_select(place, segment),
+                    Mux(is_first, self.first_word, self.word),
+                    fill.replicate(segment // 4),
+                )
+            )
+
+    def _complete(self, m, free):
+        """A transfer that is not quiet completes in the cycle after its last write."""
+        context, completions = self.i.p.context, self.completions
+        ended = self.ended
+        with m.If(completions.ready):
+            m.d.sync += completions.valid.eq(0)
+        with m.If(free):
+            m.d.sync += self.ending.eq(self.i.valid & self.i.ready & self.i.p.piece.last & ~context.quiet)
+            m.d.sync += [ended[name].eq(context[name]) for name in ("tag", "signal", "barrier", "bytes")]
+            m.d.sync += [ended.error.eq(self.i.p.error), ended.write.eq(0), ended.address.eq(self.i.p.address)]
+            with m.If(self.ending):
+                m.d.sync += [completions.valid.eq(1), completions.p.eq(ended)]
+
+
+def _chosen(mask, data, other):
+    """Byte by byte ``data`` where ``mask`` is set, and ``other`` elsewhere."""
+    return Cat(Mux(mask[k], data.word_select(k, 8), other.word_select(k, 8)) for k in range(len(mask)))

@@ -1,0 +1,197 @@
+"""F9: chunks are permuted inside their line, each byte is what its piece says; F6: completions follow their writes."""
+
+import pytest
+from amaranth import Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable
+
+from tilewright.golden.spec import CHUNK_BYTES, Swizzle
+from tilewright.hw.smem.swizzle import chunk_flips
+from tilewright.hw.tmau.layouts import CompletionLayout
+from tilewright.hw.tmau.load.place import WordPlacer
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.formal import StreamRules, prove
+
+PARAMS = TMAU_PRESETS["unit"]
+
+
+class PermutationSpec(Elaboratable):
+    """Any two places of any line."""
+
+    def __init__(self):
+        self.row, self.swizzle = Signal(PARAMS.smem.row_width), Signal(2)
+        self.places = [Signal(3, name="place0"), Signal(3, name="place1")]
+
+    def elaborate(self, platform):
+        m = Module()
+        flips = chunk_flips(self.swizzle, self.row)
+        first, second = ((place ^ flips)[:3] for place in self.places)
+        chunks = Mux(self.swizzle == Swizzle.NONE, 1, 1 << self.swizzle)  # 16-byte chunks of the span
+        m.d.comb += [
+            Assert((first == second) == (self.places[0] == self.places[1])),
+            Assert(first == (self.places[0] ^ (self.row & (chunks - 1)))[:3]),
+        ]
+        return m
+
+
+def well_formed(piece, bus_bytes):
+    """What PieceLayout promises of a piece alone."""
+    data = (piece.first <= piece.data_first) & (piece.data_first < piece.data_end) & (piece.data_end <= piece.end)
+    reach = piece.data_end <= piece.data_first + bus_bytes
+    return (piece.first <= piece.end) & ((piece.data_end == 0) | (data & reach)) & ((piece.end <= 128) | ~piece.last)
+
+
+class ColumnSpec(Elaboratable):
+    """Follows the byte at ``column`` of this line and of the next. Rounding is left to simulation, and staging."""
+
+    def __init__(self, column, bus_bytes):
+        self.params = PARAMS.replace(bus_bytes=bus_bytes)
+        self.dut = WordPlacer(self.params)
+        self.column = column
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.i_rules = StreamRules(dut.i, assume=True)
+        m.submodules.rows_rules = StreamRules(dut.rows)
+        payload, column, bus_bytes = dut.i.payload, self.column, self.params.bus_bytes
+        piece, context = payload.piece, payload.context
+        fill_byte = context.fill.word_select(column % 4, 8)
+        m.d.comb += Assume(~context.tf32 & ~context.stage & well_formed(piece, bus_bytes))
+
+        def byte_at(place):
+            """Whether the piece writes the byte, and what."""
+            is_data = (place >= piece.data_first) & (place < piece.data_end)
+            data = payload.word.word_select(column % bus_bytes, 8)
+            return (place >= piece.first) & (place < piece.end), Mux(is_data, data, fill_byte)
+
+        def chunk_of(swizzle, line, chunks):
+            """Where the chunk of the column lies among so many."""
+            return (column // CHUNK_BYTES ^ chunk_flips(swizzle, line)) & (chunks - 1)
+
+        written, value = byte_at(column)
+        next_written, next_value = byte_at(128 + column)
+        held, held_value = Signal(), Signal(8)
+        rest = Signal(7)  # bytes of the next line that were written
+        before = Signal.like(payload)
+        out, out_value, waiting = Signal(), Signal(8), Signal()
+        taken = dut.i.valid & dut.i.ready
+        writes = (piece.first != piece.end) | (rest != 0)
+        # What goes on in the next line is of the same transfer.
+        follows = (piece.line == (before.piece.line + 1)[: len(piece.line)]) & (piece.first >= rest)
+        same = (context.fill == before.context.fill) & (context.swizzle == before.context.swizzle)
+        m.d.comb += Assume((rest == 0) | ~dut.i.valid | (follows & same))
+        with m.If(dut.rows.ready):
+            m.d.sync += waiting.eq(0)
+        with m.If(taken):
+            m.d.sync += [
+                waiting.eq(writes),
+                out.eq(held | written),
+                out_value.eq(Mux(written, value, held_value)),
+                held.eq(next_written),
+                held_value.eq(next_value),
+                rest.eq(Mux(piece.end > 128, piece.end - 128, 0)),
+                before.eq(payload),
+            ]
+
+        chunks = bus_bytes // CHUNK_BYTES
+        flips_before = chunk_flips(before.context.swizzle, before.piece.line)[: len(dut.flips)]
+        own = chunk_of(before.context.swizzle, before.piece.line, chunks) * CHUNK_BYTES + column % CHUNK_BYTES
+        m.d.comb += [
+            Assert(dut.rest == rest),
+            Assert(held == (column < rest)),
+            Assert(dut.rest_data <= rest),
+            Assert((rest == 0) | (dut.flips == flips_before)),
+            Assert((dut.rows.valid & dut.rows.ready) == (taken & writes)),
+            Assert(~dut.rows.valid | (dut.rows.payload == piece.line)),
+        ]
+        with m.If(held):
+            expected = before.context.fill.word_select(column % 4, 8)
+            if column < bus_bytes:
+                expected = Mux(column < dut.rest_data, dut.word.word_select(own, 8), expected)
+            m.d.comb += Assert(held_value == expected)
+        with m.If(waiting):
+            place = chunk_of(before.context.swizzle, before.piece.line, 8) * CHUNK_BYTES + column % CHUNK_BYTES
+            m.d.comb += Assert(dut.strobe.bit_select(place, 1) == out)
+            m.d.comb += Assert(~out | (dut.data.word_select(place, 8) == out_value))
+        m.d.comb += Cover(waiting & out & held)
+        return m
+
+
+class CompletionSpec(Elaboratable):
+    """A transfer that is not quiet completes once, in order, and when its last write is done."""
+
+    def __init__(self):
+        self.dut = WordPlacer(PARAMS)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.i_rules = StreamRules(dut.i, assume=True)
+        m.submodules.completions_rules = StreamRules(dut.completions)
+        m.submodules.staged_rules = StreamRules(dut.staged)
+        payload, context = dut.i.payload, dut.i.payload.context
+        taken, row_taken = dut.i.valid & dut.i.ready, dut.rows.valid & dut.rows.ready
+        # The guard is ready until it takes a row, and again when that is written.
+        idle = Signal(init=1)
+        with m.If(row_taken):
+            m.d.sync += idle.eq(0)
+        with m.Elif(dut.rows.ready):
+            m.d.sync += idle.eq(1)
+        m.d.comb += Assume(~idle | dut.rows.ready)
+
+        ended, offered = Signal(CompletionLayout(PARAMS)), Signal(CompletionLayout(PARAMS))
+        ending, offering = Signal(), Signal()
+        done = ending & dut.rows.ready & ~offering
+        with m.If(dut.completions.valid & dut.completions.ready):
+            m.d.sync += offering.eq(0)
+        with m.If(done):
+            m.d.sync += [ending.eq(0), offering.eq(1), offered.eq(ended)]
+        with m.If(taken):
+            m.d.comb += Assert(~ending | done, "nothing comes before the last write is done")
+            m.d.sync += ending.eq(payload.piece.last & ~context.quiet)
+            m.d.sync += [ended[name].eq(context[name]) for name in ("tag", "signal", "barrier", "bytes")]
+            m.d.sync += [ended.error.eq(payload.error), ended.address.eq(payload.address), ended.write.eq(0)]
+        m.d.comb += [
+            Assert(dut.ending == ending),
+            Assert(dut.completions.valid == offering),
+            Assert(~offering | (dut.completions.payload.as_value() == offered.as_value())),
+            Assert(~ending | (dut.ended.as_value() == ended.as_value())),
+            Assert(~dut.staged.valid | (context.stage & ~dut.rows.valid)),
+            Cover(offering & ending & ~dut.rows.ready),
+        ]
+        return m
+
+
+def ports(dut):
+    return [
+        *(dut.i.valid, dut.i.payload, dut.rows.ready, dut.staged.ready, dut.completions.ready),
+    ]
+
+
+def test_swizzle_is_a_permutation():
+    spec = PermutationSpec()
+    prove(spec, [spec.row, spec.swizzle, *spec.places], name="swizzle_permutation", depth=1, proves="F9")
+
+
+@pytest.mark.parametrize(
+    ("column", "bus_bytes"),
+    [(0, 16), pytest.param(127, 16, marks=pytest.mark.long), pytest.param(20, 32, marks=pytest.mark.long), (38, 64)],
+)
+def test_column(column, bus_bytes):
+    spec = ColumnSpec(column, bus_bytes)
+    prove(spec, ports(spec.dut), name=f"place_{column}_{bus_bytes}", depth=2, proves="F9")
+
+
+def test_column_spec_reaches_a_byte_in_both_lines():
+    spec = ColumnSpec(0, 16)
+    prove(spec, ports(spec.dut), name="place_cover", mode="cover", depth=6)
+
+
+def test_completions():
+    spec = CompletionSpec()
+    prove(spec, ports(spec.dut), name="placer_completions", depth=2, proves="F6")
+
+
+def test_completion_spec_reaches_two_at_a_time():
+    spec = CompletionSpec()
+    prove(spec, ports(spec.dut), name="placer_completions_cover", mode="cover", depth=8)
