@@ -15,6 +15,7 @@ __all__ = [
     "EventsLayout",
     "RowLayout",
     "StagedLineLayout",
+    "StagedWordLayout",
     "StoreRunLayout",
     "TransferLayout",
     "WindowsLayout",
@@ -145,6 +146,19 @@ class StagedLineLayout(data.StructLayout):
         super().__init__(
             {
                 "data": unsigned(8 * LINE_BYTES),
+                "error": unsigned(1),  # a word of the transfer so far came with an error: nothing more may be written
+                "address": unsigned(params.addr_width),  # of the first such word
+            }
+        )
+
+
+class StagedWordLayout(data.StructLayout):
+    """A bus word, or a part of one, from the load path to the store path: one for each ``bus_bytes`` of a transfer."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "data": unsigned(params.bus_width),
                 "error": unsigned(1),  # a word of the transfer so far came with an error: nothing more may be written
                 "address": unsigned(params.addr_width),  # of the first such word
             }

@@ -1,4 +1,4 @@
-"""The store path: from lines of shared memory to bus words; connections only."""
+"""The store path: from shared memory to bus words; connections only."""
 
 from amaranth import Module
 from amaranth.lib import stream, wiring
@@ -8,11 +8,11 @@ from ...bus.writes import WritesSignature
 from ...lib.fork import Fork
 from ...lib.join import join
 from ...smem.signatures import LineReadSignature
-from ..layouts import CompletionLayout, StagedLineLayout, StoreRunLayout, TransferLayout, WordLayout
+from ..layouts import CompletionLayout, StagedWordLayout, StoreRunLayout, TransferLayout, WordLayout
 from .bursts import WriteGenerator
 from .finish import StoreFinisher
 from .layouts import StoredRunLayout
-from .line_fetch import LineFetcher
+from .segment_fetch import SegmentFetcher
 from .tracker import StoreTracker
 from .word_assembler import WordAssembler
 from .word_steps import WordStepGenerator
@@ -32,8 +32,8 @@ class StorePath(wiring.Component):
         Of the transfers, in order; ``max_outstanding`` of them fit.
     fetch : Out(LineReadSignature(params.smem))
         Lines of shared memory, read in the cycle of the handshake.
-    staged : In(stream of StagedLineLayout)
-        From the load path, for transfers with ``stage``.
+    staged : In(stream of StagedWordLayout)
+        From the load path, for transfers with ``stage``: all segments of one are there before the transfer comes.
     writes : Out(WritesSignature(params.addr_width, params.bus_bytes))
     loop : Out(stream of WordLayout)
         To the load path, of transfers with ``loop``.
@@ -51,7 +51,7 @@ class StorePath(wiring.Component):
                 "transfers": In(stream.Signature(TransferLayout(params))),
                 "runs": In(stream.Signature(StoreRunLayout(params))),
                 "fetch": Out(LineReadSignature(params.smem)),
-                "staged": In(stream.Signature(StagedLineLayout(params))),
+                "staged": In(stream.Signature(StagedWordLayout(params))),
                 "writes": Out(WritesSignature(params.addr_width, params.bus_bytes)),
                 "loop": Out(stream.Signature(WordLayout(params))),
                 "completions": Out(stream.Signature(CompletionLayout(params))),
@@ -67,7 +67,7 @@ class StorePath(wiring.Component):
         m.submodules.fork = fork = Fork(StoredRunLayout(params), 2)
         m.submodules.generator = generator = WriteGenerator(params)
         m.submodules.steps = steps = WordStepGenerator(params)
-        m.submodules.fetcher = fetcher = LineFetcher(params)
+        m.submodules.fetcher = fetcher = SegmentFetcher(params)
         m.submodules.assembler = assembler = WordAssembler(params)
         m.submodules.finish = finish = StoreFinisher(params)
 
