@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out, flipped
 from ...bus.writes import WritesSignature
 from ...lib.fork import Fork
 from ...lib.join import join
+from ...lib.stream import ShallowQueue
 from ...smem.signatures import LineReadSignature
 from ..layouts import CompletionLayout, StagedWordLayout, StoreRunLayout, TransferLayout, WordLayout
 from .bursts import WriteGenerator
@@ -66,6 +67,7 @@ class StorePath(wiring.Component):
         m.submodules.tracker = tracker = StoreTracker(params)
         m.submodules.fork = fork = Fork(StoredRunLayout(params), 2)
         m.submodules.generator = generator = WriteGenerator(params)
+        m.submodules.waiting = waiting = ShallowQueue(StoredRunLayout(params), 2)
         m.submodules.steps = steps = WordStepGenerator(params)
         m.submodules.fetcher = fetcher = SegmentFetcher(params)
         m.submodules.assembler = assembler = WordAssembler(params)
@@ -76,7 +78,8 @@ class StorePath(wiring.Component):
         join(m, tracker=tracker.o, fork=fork.i)
         join(m, fork=fork.o[0], generator=generator.i)
         join(m, generator=generator.bursts, bursts=flipped(self.writes.bursts))
-        join(m, fork=fork.o[1], steps=steps.i)
+        join(m, fork=fork.o[1], waiting=waiting.i)
+        join(m, waiting=waiting.o, steps=steps.i)
         join(m, steps=steps.steps, fetcher=fetcher.steps)
         join(m, fetcher=fetcher.fetch, fetch=flipped(self.fetch))
         join(m, staged=flipped(self.staged), fetcher=fetcher.staged)

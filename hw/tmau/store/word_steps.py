@@ -18,19 +18,20 @@ class WordStepGenerator(wiring.Component):
     Segments are taken in the order of their use, each once as long as the runs of a transfer go on in it. A word that
     lies in two segments takes the second one; if the first one is not there yet, a step without a word takes it before.
 
-    Latency: one cycle from a run to its first step. Throughput: one step a cycle, without a pause between runs.
+    Combinational from ``i`` to ``steps``, and back: a run waits at the input until its last step has been taken. One
+    step a cycle, without a pause between runs.
 
     Members
     -------
     i : In(stream of StoredRunLayout)
     steps : Out(stream of WordStepLayout)
-        Combinational from the registers.
     """
 
     def __init__(self, params):
         self.params = params
-        self.busy = Signal()
-        self.run = Signal(StoredRunLayout(params))  # what is left of the run
+        self.begun = Signal()  # a word of the run has left: the two below are what is left of it
+        self.source = Signal(params.smem.addr_width)
+        self.bytes = Signal(params.smem.addr_width + 1)
         self.held = Signal()  # a segment of the transfer is there
         self.held_segment = Signal(params.smem.addr_width - params.bus_log2)  # its address >> bus_log2
         super().__init__(
@@ -39,20 +40,25 @@ class WordStepGenerator(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        run, step, cut = self.run, self.steps.p, self.steps.p.cut
+        run, step, cut = self.i.p, self.steps.p, self.steps.p.cut
         bus_bytes, bus_log2 = self.params.bus_bytes, self.params.bus_log2
-        segment, start = run.source[bus_log2:], run.source[:bus_log2]
-        first = run.address[:bus_log2]
+        source, bytes_left, first = Signal.like(self.source), Signal.like(self.bytes), Signal(bus_log2)
+        m.d.comb += [
+            source.eq(Mux(self.begun, self.source, run.source)),
+            bytes_left.eq(Mux(self.begun, self.bytes, run.bytes)),
+            first.eq(Mux(self.begun, 0, run.address[:bus_log2])),
+        ]
+        segment, start = source[bus_log2:], source[:bus_log2]
 
         here = Signal()  # the segment of the next byte is there
         space = Signal(bus_log2 + 1)  # bytes of the word
-        left = run.bytes[: bus_log2 + 1]  # bytes of the run, if it ends in the word
+        left = bytes_left[: bus_log2 + 1]  # bytes of the run, if it ends in the word
         beyond = Signal(bus_log2 + 2)  # from the start of the segment to the end of the run, if that ends in the word
         ends, done = Signal(), Signal()
         m.d.comb += [
             here.eq(self.held & (self.held_segment == segment)),
             space.eq(bus_bytes - first),
-            ends.eq(run.bytes <= space),
+            ends.eq(bytes_left <= space),
             beyond.eq(start + left),
             cut.straddle.eq(Mux(ends, beyond > bus_bytes, start > first)),
             cut.word.eq(~run.empty & (here | ~cut.straddle)),
@@ -75,18 +81,11 @@ class WordStepGenerator(wiring.Component):
         ]
         m.d.comb += [step[name].eq(run.context[name]) for name in ("stage", "immediate", "fill")]
 
-        m.d.comb += [self.steps.valid.eq(self.busy), self.i.ready.eq(~self.busy | (self.steps.ready & done))]
-        with m.If(self.busy & self.steps.ready):
-            m.d.sync += self.held.eq(~cut.last)
+        m.d.comb += [self.steps.valid.eq(self.i.valid), self.i.ready.eq(self.steps.ready & done)]
+        with m.If(self.i.valid & self.steps.ready):
+            m.d.sync += [self.held.eq(~cut.last), self.begun.eq(~done & (self.begun | cut.word))]
             with m.If(cut.fetch):
                 m.d.sync += self.held_segment.eq(taken)
             with m.If(cut.word):
-                # Of no account where the run ends.
-                m.d.sync += [
-                    run.source.eq(run.source + space),
-                    run.address.eq(run.address + space),
-                    run.bytes.eq(run.bytes - space),
-                ]
-        with m.If(self.i.ready):
-            m.d.sync += [self.busy.eq(self.i.valid), run.eq(self.i.p)]
+                m.d.sync += [self.source.eq(source + space), self.bytes.eq(bytes_left - space)]
         return m

@@ -1,12 +1,11 @@
 """F8: steps cover each byte of a run once, in order, each from the segment that holds it, and take each once."""
 
 import pytest
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.hw.tmau.store.layouts import StoredRunLayout
 from tilewright.hw.tmau.store.word_steps import WordStepGenerator
 from tilewright.sim.formal import StreamRules, prove
 
@@ -29,9 +28,9 @@ class WordStepsSpec(Elaboratable):
         m.submodules.steps_rules = StreamRules(dut.steps)
         m.d.comb += Assume(~dut.i.valid | well_formed(dut.i.payload))
 
-        # The run that steps are cut from; bytes and words of it in the steps before the one at the output, which is
-        # judged; the segment that was taken last in the transfer, if one was.
-        run, busy = Signal(StoredRunLayout(self.params)), Signal()
+        # Bytes and words of the run in the steps before the one at the output, which is judged; the segment that was
+        # taken last in the transfer, if one was.
+        run = dut.i.payload
         covered, words = Signal.like(run.bytes), Signal.like(run.bytes)
         had, had_segment = Signal(), Signal.like(dut.held_segment)
 
@@ -54,11 +53,12 @@ class WordStepsSpec(Elaboratable):
             m.d.sync += had.eq((had | cut.fetch) & ~cut.last)
             with m.If(cut.fetch):
                 m.d.sync += had_segment.eq(taken)
-        with m.If(dut.i.ready):
-            m.d.sync += [busy.eq(dut.i.valid), run.eq(dut.i.payload), covered.eq(0), words.eq(0)]
+        with m.If(dut.i.valid & dut.i.ready):
+            m.d.sync += [covered.eq(0), words.eq(0)]
 
-        m.d.comb += [Assert(dut.steps.valid == busy), Assert(dut.i.ready == (~busy | (goes & final)))]
-        with m.If(busy):
+        m.d.comb += Assert(dut.steps.valid == dut.i.valid)
+        with m.If(dut.i.valid):
+            m.d.comb += Assert(dut.i.ready == (goes & final))
             m.d.comb += [
                 *(Assert(cut[name] == run.context[name]) for name in ("tag", "quiet", "bytes", "loop")),
                 *(Assert(step[name] == run.context[name]) for name in ("stage", "immediate", "fill")),
@@ -84,7 +84,7 @@ class WordStepsSpec(Elaboratable):
                 m.d.comb += [Assert(~final), Assert(cut.fetch & ~here & cut.straddle)]
             with m.If(cut.fetch):
                 self.check_place(m, step, taken, run.context.swizzle)
-        self.tie(m, run, busy, covered, words, had, had_segment)
+        self.tie(m, run, covered, words, had, had_segment)
 
         seen = Signal(3)
         with m.If(goes):
@@ -111,26 +111,24 @@ class WordStepsSpec(Elaboratable):
                         m.d.comb += place.eq(chunk[:3] ^ chunk[3 : 3 + bits])
             m.d.comb += [Assert(step.row == chunk[3:]), Assert(step.bank ^ number == place)]
 
-    def tie(self, m, run, busy, covered, words, had, had_segment):
+    def tie(self, m, run, covered, words, had, had_segment):
         """What the registers of the device hold in terms of the steps so far: makes the induction close."""
         dut, bus_log2 = self.dut, self.params.bus_log2
         reached = Signal(len(run.bytes) + 1)
         m.d.comb += [
             reached.eq(run.address[:bus_log2] + covered),
-            Assert(busy == dut.busy),
             Assert(had == dut.held),
             Assert(~had | (had_segment == dut.held_segment)),
+            Assert(dut.begun == (covered != 0)),
+            Assert((words == 0) == (covered == 0)),
         ]
-        with m.If(busy):
+        with m.If(dut.begun):
             m.d.comb += [
-                Assert(well_formed(run)),
-                Assert(Value.cast(run.context) == Value.cast(dut.run.context)),
-                Assert((run.empty == dut.run.empty) & (run.last == dut.run.last)),
-                Assert(dut.run.source == (run.source + covered)[: len(run.source)]),
-                Assert(dut.run.address == (run.address + covered)[: len(run.address)]),
-                Assert(run.empty | ((covered < run.bytes) & (dut.run.bytes == run.bytes - covered))),
-                Assert((covered == 0) | (reached[:bus_log2] == 0)),
-                Assert(words == Mux(covered == 0, 0, reached >> bus_log2)),
+                Assert(dut.i.valid & ~run.empty & (covered < run.bytes)),
+                Assert(dut.source == (run.source + covered)[: len(run.source)]),
+                Assert(dut.bytes == run.bytes - covered),
+                Assert(reached[:bus_log2] == 0),
+                Assert(words == reached >> bus_log2),
             ]
 
 
