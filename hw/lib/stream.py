@@ -1,11 +1,11 @@
-"""Stream stages: registers and a queue between two blocks. All keep the order and lose nothing."""
+"""Stream stages: registers and queues between two blocks. All keep the order and lose nothing."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Buffer", "Queue", "ReadyBuffer", "SkidBuffer"]
+__all__ = ["Buffer", "Queue", "ReadyBuffer", "ShallowQueue", "SkidBuffer"]
 
 
 class Buffer(wiring.Component):
@@ -193,4 +193,58 @@ class Queue(wiring.Component):
                 self.head.eq(read.addr),
                 self.o.payload.eq(Mux(stored, read.data, self.i.payload)),
             ]
+        return m
+
+
+class ShallowQueue(wiring.Component):
+    """First in, first out, in a memory that is read combinationally: for a few wide items, which cost no registers.
+
+    Latency 1, one transfer in each direction in each cycle. ``i.ready`` and ``o.valid`` depend on the level only: a
+    full queue takes the next item in the cycle after one has left. Both sides are cut from each other as by a
+    :class:`SkidBuffer`, for fewer tables; the memory lies in the path of the payload.
+
+    Parameters
+    ----------
+    shape : shape-like
+        Of the payload.
+    depth : int
+        Items it holds, 2 to 32, a power of two.
+
+    Members
+    -------
+    i : In(stream of shape)
+    o : Out(stream of shape)
+    """
+
+    def __init__(self, shape, depth):
+        if not isinstance(depth, int) or not 2 <= depth <= 32 or depth & (depth - 1):
+            raise ValueError(f"depth must be a power of two from 2 to 32, not {depth!r}")
+        self.depth = depth
+        self.memory = Memory(shape=shape, depth=depth, init=[])
+        self.head = Signal(range(depth))  # place of the oldest item
+        self.tail = Signal(range(depth))  # next free place
+        self.level = Signal(range(depth + 1))
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.memory = self.memory
+        write, read = self.memory.write_port(), self.memory.read_port(domain="comb")
+        push, pop = Signal(), Signal()
+        m.d.comb += [
+            self.i.ready.eq(self.level != self.depth),
+            self.o.valid.eq(self.level != 0),
+            push.eq(self.i.valid & self.i.ready),
+            pop.eq(self.o.valid & self.o.ready),
+            write.addr.eq(self.tail),
+            write.data.eq(self.i.payload),
+            write.en.eq(push),
+            read.addr.eq(self.head),
+            self.o.payload.eq(read.data),
+        ]
+        m.d.sync += [
+            self.level.eq(self.level + push - pop),
+            self.tail.eq(self.tail + push),
+            self.head.eq(self.head + pop),
+        ]
         return m

@@ -16,7 +16,7 @@ descriptor.cache.DescriptorCache setup.tensor.Setup setup.block.BlockSetup setup
 front.groups.GroupTracker front.exchange.Exchange front.dispatch.Dispatch walk.tile.TileWalker walk.pixel.PixelWalker
 walk.run_router.RunRouter walk.requests.RequestGenerator load.tracker.ResponseTracker load.steps.StepGenerator
 load.realign.Realigner load.shared_reduce.SharedReducer load.place.WordPlacer store.tracker.StoreTracker
-store.bursts.WriteGenerator store.word_steps.WordStepGenerator store.line_fetch.LineFetcher
+store.bursts.WriteGenerator store.word_steps.WordStepGenerator store.segment_fetch.SegmentFetcher
 store.word_assembler.WordAssembler store.finish.StoreFinisher front.finish.Finisher control.Control
 """
 _PE = """

@@ -2,21 +2,30 @@
 
 from amaranth import unsigned
 from amaranth.lib import data
+from amaranth.utils import exact_log2
 
-from tilewright.golden.spec import LINE_BYTES
+from tilewright.golden.spec import BANKS
 
 from ..layouts import TransferLayout
 
-__all__ = ["EndLayout", "FetchedLayout", "StoreContextLayout", "StoredRunLayout", "WordStepLayout"]
+__all__ = ["CutLayout", "EndLayout", "FetchedLayout", "StoreContextLayout", "StoredRunLayout", "WordStepLayout"]
+
+#: What an end says of its transfer.
+_ENDING = ("tag", "quiet", "bytes", "loop")
+
+
+def _members(params, *names):
+    """Members of ``TransferLayout``, which mean the same there."""
+    transfer = TransferLayout(params)
+    return {name: transfer[name].shape for name in names}
 
 
 class StoreContextLayout(data.StructLayout):
     """What the stages after the tracker need of a transfer; each member means the same as in ``TransferLayout``."""
 
     def __init__(self, params):
-        members = ("tag", "quiet", "bytes", "swizzle", "fill", "immediate", "loop", "stage", "reduction", "element")
-        transfer = TransferLayout(params)
-        super().__init__({name: transfer[name].shape for name in members})
+        moving = ("swizzle", "fill", "immediate", "stage", "reduction", "element")
+        super().__init__(_members(params, *_ENDING, *moving))
 
 
 class StoredRunLayout(data.StructLayout):
@@ -36,39 +45,59 @@ class StoredRunLayout(data.StructLayout):
         )
 
 
-class WordStepLayout(data.StructLayout):
-    """One step: at most one bus word, and at most one line for it.
+class CutLayout(data.StructLayout):
+    """How a bus word is cut out of segments, and what ends with it.
 
-    Bytes ``first … end - 1`` of the word come from shared memory, from byte ``source`` of the line on, and where they
-    reach over its end, from the next line.
+    A *segment* is ``bus_bytes`` bytes of the source, at a multiple of as many. Byte ``p`` of the word, ``first <= p <
+    end``, is byte ``(p + turn) % bus_bytes`` of the segment that was taken last. If the word straddles two segments,
+    the bytes of a segment from ``turn`` on are those of the one before that.
     """
 
     def __init__(self, params):
         super().__init__(
             {
-                "word": unsigned(1),  # makes a bus word; without, it only fetches a line, or ends an empty transfer
+                "word": unsigned(1),  # makes a bus word; without, it only takes a segment, or ends an empty transfer
+                "fetch": unsigned(1),  # takes a segment
                 "first": unsigned(params.bus_log2),
                 "end": unsigned(params.bus_log2 + 1),
-                "source": unsigned(7),  # byte in the line from which byte ``first`` comes
-                "straddle": unsigned(1),  # made of the line before the fetched one, and then of the fetched one
-                "fetch": unsigned(1),  # takes a line, which stays until the next one is taken
-                "row": unsigned(params.smem.row_width),  # that line: byte address >> 7
+                "turn": unsigned(params.bus_log2),
+                "straddle": unsigned(1),  # only with ``fetch``
                 "last": unsigned(1),  # last step of the transfer
-                "context": StoreContextLayout(params),
+                **_members(params, *_ENDING),
+            }
+        )
+
+
+class WordStepLayout(data.StructLayout):
+    """One step: at most one bus word, and at most one segment for it."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "cut": CutLayout(params),
+                # Where the segment comes from, in shared memory: 16 bytes ``n`` of it from bank ``bank ^ n``.
+                "row": unsigned(params.smem.row_width),  # byte address >> 7
+                "bank": unsigned(exact_log2(BANKS)),
+                # Or else: each means the same as in ``TransferLayout``.
+                **_members(params, "stage", "immediate", "fill"),
             }
         )
 
 
 class FetchedLayout(data.StructLayout):
-    """A step with its line."""
+    """A step with its segment; ``word``, ``fetch``, ``turn`` and ``last`` as in ``CutLayout``."""
 
     def __init__(self, params):
         super().__init__(
             {
-                "step": WordStepLayout(params),
-                "line": unsigned(8 * LINE_BYTES),  # meaningful with ``step.fetch``
-                "error": unsigned(1),  # a staged line of the transfer so far came with an error
-                "address": unsigned(params.addr_width),  # of the first such line's word
+                **{name: unsigned(1) for name in ("word", "fetch", "last")},
+                "turn": unsigned(params.bus_log2),
+                "before": unsigned(params.bus_bytes),  # bytes of the segment that are those of the one before it
+                "strobe": unsigned(params.bus_bytes),  # bytes of the word
+                **_members(params, *_ENDING),
+                "segment": unsigned(params.bus_width),  # the one that was taken last
+                "error": unsigned(1),  # a staged segment of the transfer so far came with an error
+                "address": unsigned(params.addr_width),  # of the first such segment's word
             }
         )
 
@@ -77,11 +106,10 @@ class EndLayout(data.StructLayout):
     """The end of a transfer whose words have all been handed over."""
 
     def __init__(self, params):
-        transfer = TransferLayout(params)
         super().__init__(
             {
-                **{name: transfer[name].shape for name in ("tag", "quiet", "bytes", "loop")},
-                "error": unsigned(1),  # a staged line came with an error
+                **_members(params, *_ENDING),
+                "error": unsigned(1),  # a staged segment came with an error
                 "address": unsigned(params.addr_width),  # of the word that it came from
             }
         )

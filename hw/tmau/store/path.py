@@ -1,4 +1,4 @@
-"""The store path: from lines of shared memory to bus words; connections only."""
+"""The store path: from shared memory to bus words; connections only."""
 
 from amaranth import Module
 from amaranth.lib import stream, wiring
@@ -7,13 +7,13 @@ from amaranth.lib.wiring import In, Out, flipped
 from ...bus.writes import WritesSignature
 from ...lib.fork import Fork
 from ...lib.join import join
+from ...lib.stream import ShallowQueue
 from ...smem.signatures import LineReadSignature
 from ..layouts import CompletionLayout, StagedWordLayout, StoreRunLayout, TransferLayout, WordLayout
 from .bursts import WriteGenerator
 from .finish import StoreFinisher
 from .layouts import StoredRunLayout
-from .line_fetch import LineFetcher
-from .staged_lines import StagedLines
+from .segment_fetch import SegmentFetcher
 from .tracker import StoreTracker
 from .word_assembler import WordAssembler
 from .word_steps import WordStepGenerator
@@ -34,7 +34,7 @@ class StorePath(wiring.Component):
     fetch : Out(LineReadSignature(params.smem))
         Lines of shared memory, read in the cycle of the handshake.
     staged : In(stream of StagedWordLayout)
-        From the load path, for transfers with ``stage``.
+        From the load path, for transfers with ``stage``: all segments of one are there before the transfer comes.
     writes : Out(WritesSignature(params.addr_width, params.bus_bytes))
     loop : Out(stream of WordLayout)
         To the load path, of transfers with ``loop``.
@@ -65,11 +65,11 @@ class StorePath(wiring.Component):
         m = Module()
         params = self.params
         m.submodules.tracker = tracker = StoreTracker(params)
-        m.submodules.fork = fork = Fork(StoredRunLayout(params), 3)
+        m.submodules.fork = fork = Fork(StoredRunLayout(params), 2)
         m.submodules.generator = generator = WriteGenerator(params)
+        m.submodules.waiting = waiting = ShallowQueue(StoredRunLayout(params), 2)
         m.submodules.steps = steps = WordStepGenerator(params)
-        m.submodules.staged_lines = staged_lines = StagedLines(params)
-        m.submodules.fetcher = fetcher = LineFetcher(params)
+        m.submodules.fetcher = fetcher = SegmentFetcher(params)
         m.submodules.assembler = assembler = WordAssembler(params)
         m.submodules.finish = finish = StoreFinisher(params)
 
@@ -78,12 +78,11 @@ class StorePath(wiring.Component):
         join(m, tracker=tracker.o, fork=fork.i)
         join(m, fork=fork.o[0], generator=generator.i)
         join(m, generator=generator.bursts, bursts=flipped(self.writes.bursts))
-        join(m, fork=fork.o[1], steps=steps.i)
+        join(m, fork=fork.o[1], waiting=waiting.i)
+        join(m, waiting=waiting.o, steps=steps.i)
         join(m, steps=steps.steps, fetcher=fetcher.steps)
         join(m, fetcher=fetcher.fetch, fetch=flipped(self.fetch))
-        join(m, fork=fork.o[2], staged_lines=staged_lines.runs)
-        join(m, staged=flipped(self.staged), staged_lines=staged_lines.i)
-        join(m, staged_lines=staged_lines.o, fetcher=fetcher.staged)
+        join(m, staged=flipped(self.staged), fetcher=fetcher.staged)
         join(m, fetcher=fetcher.o, assembler=assembler.i)
         join(m, assembler=assembler.words, words=flipped(self.writes.words))
         join(m, assembler=assembler.loop, loop=flipped(self.loop))

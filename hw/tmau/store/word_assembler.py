@@ -1,18 +1,16 @@
-"""Word assembler: cuts bus words out of lines."""
+"""Word assembler: cuts bus words out of segments."""
 
 from amaranth import unsigned
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import LINE_BYTES
-
 from ...bus.writes import WriteWordLayout
 from ...lib.rotate import rotate_bytes
-from ...lib.stream import Queue
+from ...lib.stream import ShallowQueue
 from ..layouts import WordLayout
 from .layouts import EndLayout, FetchedLayout
-from .line_fetch import ENTRIES
+from .segment_fetch import ENTRIES
 
 __all__ = ["WordAssembler"]
 
@@ -33,10 +31,10 @@ class _EntryLayout(data.StructLayout):
 
 
 class WordAssembler(wiring.Component):
-    """Makes the word of each step from the line that was there before and the one that comes with it.
+    """Makes the word of each step from the segment that comes with it, or from that and the one before.
 
-    After an error of a staged line no byte of the transfer is written: its strobes are zero. Words wait in a queue of
-    ``ENTRIES`` places, which never overflows, because the line fetcher counts them.
+    After an error of a staged segment no byte of the transfer is written: its strobes are zero. Words wait in a queue
+    of ``ENTRIES`` places, which never overflows, because the segment fetcher counts them.
 
     Latency: one cycle from the step to its word. Throughput: one word a cycle.
 
@@ -55,7 +53,7 @@ class WordAssembler(wiring.Component):
 
     def __init__(self, params):
         self.params = params
-        self.queue = Queue(_EntryLayout(params), ENTRIES)
+        self.queue = ShallowQueue(_EntryLayout(params), ENTRIES)
         super().__init__(
             {
                 "i": In(stream.Signature(FetchedLayout(params), always_ready=True)),
@@ -69,19 +67,17 @@ class WordAssembler(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.queue = queue = self.queue
-        fetched, step, entry = self.i.p, self.i.p.step, queue.i.p
+        step, entry = self.i.p, queue.i.p
 
         m.d.comb += [
             queue.i.valid.eq(self.i.valid & (step.word | step.last)),
-            entry.bus.eq(step.word & ~step.context.loop),
-            entry.loop.eq(step.word & step.context.loop),
+            entry.bus.eq(step.word & ~step.loop),
+            entry.loop.eq(step.word & step.loop),
             entry.word.data.eq(self._word(m)),
-            entry.word.strobe.eq(self._strobe(m)),
+            entry.word.strobe.eq(Mux(step.error, 0, step.strobe)),
             entry.last.eq(step.last),
-            entry.end.error.eq(fetched.error),
-            entry.end.address.eq(fetched.address),
         ]
-        m.d.comb += [entry.end[name].eq(step.context[name]) for name in ("tag", "quiet", "bytes", "loop")]
+        m.d.comb += [entry.end[name].eq(step[name]) for name, _ in EndLayout(self.params)]
 
         # The last word waits until its end has a place; nothing else takes that place away.
         out, queued = queue.o.p, queue.o.valid
@@ -100,44 +96,16 @@ class WordAssembler(wiring.Component):
         return m
 
     def _word(self, m):
-        """The bus word of the step, each byte from the line register or from the line that comes."""
-        bus_bytes, step = self.params.bus_bytes, self.i.p.step
-        held = Signal(8 * LINE_BYTES)  # the line before the one that comes
+        """The bus word of the step."""
+        step = self.i.p
+        before = Signal.like(step.segment)  # the segment that was taken before
         with m.If(self.i.valid & step.fetch):
-            m.d.sync += held.eq(self.i.p.line)
-
-        # In which of the two lines a byte lies is told by its place alone: the first line ends with the last byte.
-        from_held = Signal(LINE_BYTES)
-        with m.If(~step.fetch):
-            m.d.comb += from_held.eq(~0)
-        with m.Elif(step.straddle):
-            m.d.comb += from_held.eq(Const(-1, LINE_BYTES) << step.source)
-        both = Signal(8 * LINE_BYTES)
+            m.d.sync += before.eq(step.segment)
+        both = Signal.like(before)
         m.d.comb += both.eq(
             Cat(
-                Mux(from_held[byte], held.word_select(byte, 8), self.i.p.line.word_select(byte, 8))
-                for byte in range(LINE_BYTES)
+                Mux(is_before, before.word_select(byte, 8), step.segment.word_select(byte, 8))
+                for byte, is_before in enumerate(step.before)
             )
         )
-
-        # Byte p of the word comes from byte p + turn of the two lines, modulo a line. All bytes that lie at one place
-        # modulo the word compete for one lane: where the lanes begin ``turn`` modulo the word, segment by segment.
-        turn = Signal(7)
-        m.d.comb += turn.eq(step.source - step.first)
-        segment, shift = turn[self.params.bus_log2 :], turn[: self.params.bus_log2]
-        word = Signal(8 * bus_bytes)
-        lanes = []
-        for lane in range(bus_bytes):
-            bytes_ = [both.word_select(n, 8 * bus_bytes).word_select(lane, 8) for n in range(LINE_BYTES // bus_bytes)]
-            place = Signal(len(segment), name=f"segment_{lane}")
-            m.d.comb += place.eq(segment + (shift > lane))
-            lanes.append(data.View(data.ArrayLayout(8, len(bytes_)), Cat(bytes_))[place])
-        m.d.comb += word.eq(rotate_bytes(m, Cat(lanes), shift, left=False))
-        return word
-
-    def _strobe(self, m):
-        step, ones = self.i.p.step, Const(-1, self.params.bus_bytes)
-        strobe = Signal(self.params.bus_bytes)
-        with m.If(~self.i.p.error):
-            m.d.comb += strobe.eq((ones << step.first) & ~(ones << step.end))
-        return strobe
+        return rotate_bytes(m, both, step.turn, left=False)

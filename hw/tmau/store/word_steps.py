@@ -1,9 +1,12 @@
-"""Word step generator: walks the bus words of a run, and the lines of shared memory that they are made of."""
+"""Word step generator: walks the bus words of a run, and the segments of its source that they are made of."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tilewright.golden.spec import CHUNK_BYTES, LINE_BYTES
+
+from ...smem.swizzle import chunk_flips
 from .layouts import StoredRunLayout, WordStepLayout
 
 __all__ = ["WordStepGenerator"]
@@ -12,10 +15,11 @@ __all__ = ["WordStepGenerator"]
 class WordStepGenerator(wiring.Component):
     """Cuts runs into steps: a bus word each.
 
-    Lines are taken in the order of their use, each once as long as the runs of a transfer go on in it. A word that lies
-    in two lines takes the second one; if the first one is not there yet, a step without a word takes it before.
+    Segments are taken in the order of their use, each once as long as the runs of a transfer go on in it. A word that
+    lies in two segments takes the second one; if the first one is not there yet, a step without a word takes it before.
 
-    Latency: two cycles from a run to its first step. Throughput: one step a cycle, without a pause between runs.
+    Combinational from ``i`` to ``steps``, and back: a run waits at the input until its last step has been taken. One
+    step a cycle, without a pause between runs.
 
     Members
     -------
@@ -25,65 +29,63 @@ class WordStepGenerator(wiring.Component):
 
     def __init__(self, params):
         self.params = params
-        self.busy = Signal()
-        self.run = Signal(StoredRunLayout(params))  # what is left of the run
-        self.held = Signal()  # a line of the transfer is there
-        self.held_row = Signal(params.smem.row_width)
+        self.begun = Signal()  # a word of the run has left: the two below are what is left of it
+        self.source = Signal(params.smem.addr_width)
+        self.bytes = Signal(params.smem.addr_width + 1)
+        self.held = Signal()  # a segment of the transfer is there
+        self.held_segment = Signal(params.smem.addr_width - params.bus_log2)  # its address >> bus_log2
         super().__init__(
             {"i": In(stream.Signature(StoredRunLayout(params))), "steps": Out(stream.Signature(WordStepLayout(params)))}
         )
 
     def elaborate(self, platform):
         m = Module()
-        params, run = self.params, self.run
-        row = run.source[7:]
-        next_row = (row + 1)[: len(row)]
-        first = run.address[: params.bus_log2]
-
-        here = Signal()  # the line of the next byte is there
-        space = Signal(params.bus_log2 + 1)
-        taken = Signal.like(space)  # bytes of the next word
-        beyond = Signal(8)  # from the start of the line to the end of the word
-        straddle, ends, done = Signal(), Signal(), Signal()
+        run, step, cut = self.i.p, self.steps.p, self.steps.p.cut
+        bus_bytes, bus_log2 = self.params.bus_bytes, self.params.bus_log2
+        source, bytes_left, first = Signal.like(self.source), Signal.like(self.bytes), Signal(bus_log2)
         m.d.comb += [
-            here.eq(self.held & (self.held_row == row)),
-            space.eq(params.bus_bytes - first),
-            ends.eq(run.bytes <= space),
-            taken.eq(Mux(ends, run.bytes, space)),
-            beyond.eq(run.source[:7] + taken),
-            straddle.eq(beyond[7] & (beyond[:7] != 0)),
+            source.eq(Mux(self.begun, self.source, run.source)),
+            bytes_left.eq(Mux(self.begun, self.bytes, run.bytes)),
+            first.eq(Mux(self.begun, 0, run.address[:bus_log2])),
         ]
+        segment, start = source[bus_log2:], source[:bus_log2]
 
-        step = Signal(WordStepLayout(params))
+        here = Signal()  # the segment of the next byte is there
+        space = Signal(bus_log2 + 1)  # bytes of the word
+        left = bytes_left[: bus_log2 + 1]  # bytes of the run, if it ends in the word
+        beyond = Signal(bus_log2 + 2)  # from the start of the segment to the end of the run, if that ends in the word
+        ends, done = Signal(), Signal()
         m.d.comb += [
-            step.word.eq(~run.empty & (here | ~straddle)),
-            step.first.eq(first),
-            step.end.eq(first + taken),
-            step.source.eq(run.source[:7]),
-            step.straddle.eq(straddle),
-            step.fetch.eq(~run.empty & (~here | straddle)),
-            step.row.eq(Mux(here, next_row, row)),
-            step.last.eq(done & run.last),
-            step.context.eq(run.context),
-            done.eq(run.empty | (step.word & ends)),
+            here.eq(self.held & (self.held_segment == segment)),
+            space.eq(bus_bytes - first),
+            ends.eq(bytes_left <= space),
+            beyond.eq(start + left),
+            cut.straddle.eq(Mux(ends, beyond > bus_bytes, start > first)),
+            cut.word.eq(~run.empty & (here | ~cut.straddle)),
+            cut.fetch.eq(~run.empty & (~here | cut.straddle)),
+            cut.first.eq(first),
+            cut.end.eq(Mux(ends, first + left, bus_bytes)),
+            cut.turn.eq(start - first),
+            cut.last.eq(done & run.last),
+            done.eq(run.empty | (cut.word & ends)),
         ]
+        m.d.comb += [cut[name].eq(run.context[name]) for name in ("tag", "quiet", "bytes", "loop")]
 
-        advance = ~self.steps.valid | self.steps.ready
-        m.d.comb += self.i.ready.eq(~self.busy | (advance & done))
-        with m.If(advance):
-            m.d.sync += self.steps.valid.eq(self.busy)
-            with m.If(self.busy):
-                m.d.sync += self.steps.p.eq(step)
-                with m.If(step.fetch):
-                    m.d.sync += [self.held.eq(1), self.held_row.eq(step.row)]
-                with m.If(step.word):
-                    m.d.sync += [
-                        run.source.eq(run.source + taken),
-                        run.address.eq(run.address + taken),
-                        run.bytes.eq(run.bytes - taken),
-                    ]
-                with m.If(step.last):
-                    m.d.sync += self.held.eq(0)
-        with m.If(self.i.ready):
-            m.d.sync += [self.busy.eq(self.i.valid), run.eq(self.i.p)]
+        taken = Signal.like(segment)  # the segment of the step
+        in_line = (LINE_BYTES // bus_bytes).bit_length() - 1
+        chunks = Const(0, (bus_bytes // CHUNK_BYTES).bit_length() - 1)
+        m.d.comb += [
+            taken.eq(Mux(here, segment + 1, segment)),
+            step.row.eq(taken[in_line:]),
+            step.bank.eq((taken[:in_line] << len(chunks)) ^ chunk_flips(run.context.swizzle, step.row)),
+        ]
+        m.d.comb += [step[name].eq(run.context[name]) for name in ("stage", "immediate", "fill")]
+
+        m.d.comb += [self.steps.valid.eq(self.i.valid), self.i.ready.eq(self.steps.ready & done)]
+        with m.If(self.i.valid & self.steps.ready):
+            m.d.sync += [self.held.eq(~cut.last), self.begun.eq(~done & (self.begun | cut.word))]
+            with m.If(cut.fetch):
+                m.d.sync += self.held_segment.eq(taken)
+            with m.If(cut.word):
+                m.d.sync += [self.source.eq(source + space), self.bytes.eq(bytes_left - space)]
         return m

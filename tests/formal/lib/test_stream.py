@@ -7,7 +7,7 @@ counts the items ahead of it; when there are none, the output must be it.
 import pytest
 from amaranth.hdl import Assert, Cover, Elaboratable, Module, Mux, Signal
 
-from tilewright.hw.lib.stream import Buffer, Queue, ReadyBuffer, SkidBuffer
+from tilewright.hw.lib.stream import Buffer, Queue, ReadyBuffer, ShallowQueue, SkidBuffer
 from tilewright.sim.formal import StreamRules, prove
 
 WIDTH = 4
@@ -121,12 +121,25 @@ class QueueSpec(StageSpec):
             m.d.comb += Assert(dut.read.data == self.item)
 
 
+class ShallowQueueSpec(StageSpec):
+    def add_invariants(self, m):
+        dut = self.dut
+        m.d.comb += Assert(dut.level == self.count)
+        m.d.comb += Assert(dut.tail == (dut.head + self.count)[: len(dut.head)])
+        # Where the tracked item lies.
+        probe = dut.memory.read_port(domain="comb")
+        m.d.comb += probe.addr.eq(dut.head + self.ahead)
+        with m.If(self.tracking):
+            m.d.comb += Assert(probe.data == self.item)
+
+
 SPECS = {
     "buffer": lambda: StageSpec(Buffer(WIDTH), 1),
     "skid": lambda: SkidSpec(SkidBuffer(WIDTH), 2),
     "queue2": lambda: QueueSpec(Queue(WIDTH, 2), 2),
     "queue8": lambda: QueueSpec(Queue(WIDTH, 8), 8),
     "queue64": lambda: QueueSpec(Queue(WIDTH, 64), 64),
+    "shallow8": lambda: ShallowQueueSpec(ShallowQueue(WIDTH, 8), 8),
 }
 
 
@@ -136,7 +149,7 @@ def test_order(name):
     prove(spec, spec.ports, name=f"lib-stream-{name}", depth=2, proves="F1")
 
 
-@pytest.mark.parametrize("name", ["buffer", "skid", "queue2", "queue8"])
+@pytest.mark.parametrize("name", ["buffer", "skid", "queue2", "queue8", "shallow8"])
 def test_every_state_is_reached(name):
     spec = SPECS[name]()
     prove(spec, spec.ports, name=f"lib-stream-{name}-cover", mode="cover", depth=20)

@@ -3,7 +3,7 @@
 import pytest
 from amaranth.lib import data
 
-from tilewright.hw.lib.stream import Buffer, Queue, ReadyBuffer, SkidBuffer
+from tilewright.hw.lib.stream import Buffer, Queue, ReadyBuffer, ShallowQueue, SkidBuffer
 from tilewright.sim.pysim.simulate import simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
@@ -12,6 +12,7 @@ STAGES = {
     "skid": lambda shape: SkidBuffer(shape),
     "queue of 2": lambda shape: Queue(shape, 2),
     "queue of 16": lambda shape: Queue(shape, 16),
+    "shallow queue of 8": lambda shape: ShallowQueue(shape, 8),
 }
 
 
@@ -55,7 +56,10 @@ def test_lone_items_take_one_cycle(stage):
     assert taken == [cycle + 1 for cycle in sent]
 
 
-@pytest.mark.parametrize(("stage", "capacity"), [("buffer", 1), ("skid", 2), ("queue of 2", 2), ("queue of 16", 16)])
+@pytest.mark.parametrize(
+    ("stage", "capacity"),
+    [("buffer", 1), ("skid", 2), ("queue of 2", 2), ("queue of 16", 16), ("shallow queue of 8", 8)],
+)
 def test_full_rate_after_a_long_stall(stage, capacity):
     _, sent, taken = transport(STAGES[stage](8), range(100), "none", wait=40)
     assert taken == list(range(40, 140))
@@ -120,3 +124,9 @@ def test_queue_refuses_depth(depth):
 def test_queue_refuses_what_is_no_depth():
     with pytest.raises(TypeError, match=r"^depth must be an int, not 4\.0$"):
         Queue(8, 4.0)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3, 64, 4.0])
+def test_shallow_queue_refuses_depth(depth):
+    with pytest.raises(ValueError, match=rf"^depth must be a power of two from 2 to 32, not {depth}$"):
+        ShallowQueue(8, depth)

@@ -130,7 +130,9 @@ def test_latencies_of_a_single_load():
     )
     last_line = bench.shared.writes[-1][0]
     assert last_line - bench.memory.last_beat == 2, "the last bytes are written two cycles after the last beat"
-    assert bench.landed[-1][0] - last_line == 3, "the completion comes a cycle later, and goes through a buffer and the guard"
+    assert bench.landed[-1][0] - last_line == 3, (
+        "the completion comes a cycle later, and goes through a buffer and the guard"
+    )
     assert bench.done[-1][0] - last_line == 2
 
 

@@ -1,18 +1,17 @@
-"""F8: steps cover each byte of a run once, in order, each from the line that holds it, and take each line once."""
+"""F8: steps cover each byte of a run once, in order, each from the segment that holds it, and take each once."""
 
 import pytest
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.hw.tmau.store.layouts import StoredRunLayout
 from tilewright.hw.tmau.store.word_steps import WordStepGenerator
 from tilewright.sim.formal import StreamRules, prove
 
 
 class WordStepsSpec(Elaboratable):
-    """Follows the run that is being cut, and judges the step at the output by it."""
+    """Follows the run that is being cut, and judges each step by it."""
 
     def __init__(self, bus_bytes):
         self.params = TMAU_PRESETS["unit"].replace(addr_width=16, bus_bytes=bus_bytes, smem=SmemParams(1024))
@@ -29,98 +28,107 @@ class WordStepsSpec(Elaboratable):
         m.submodules.steps_rules = StreamRules(dut.steps)
         m.d.comb += Assume(~dut.i.valid | well_formed(dut.i.payload))
 
-        # The run that steps are cut from, and whether one was.
-        run = Signal(StoredRunLayout(self.params))
-        busy, begun = Signal(), Signal()
-        # The step at the output: its run, bytes and words of that before it, the line that was there; it is the last.
-        its_run, its_covered, its_words = Signal.like(run), Signal.like(run.bytes), Signal.like(run.bytes)
-        had, had_row = Signal(), Signal.like(dut.held_row)
-        final = Signal()
+        # Bytes and words of the run in the steps before the one at the output, which is judged; the segment that was
+        # taken last in the transfer, if one was.
+        run = dut.i.payload
+        covered, words = Signal.like(run.bytes), Signal.like(run.bytes)
+        had, had_segment = Signal(), Signal.like(dut.held_segment)
 
-        step = dut.steps.payload
-        count = Signal.like(step.end)
-        # Bytes and words of the run before the next step.
-        covered, words = Signal.like(its_covered), Signal.like(its_words)
+        step, cut = dut.steps.payload, dut.steps.payload.cut
+        count = Signal.like(cut.end)
+        final = Signal()  # the run's last step
+        goes = dut.steps.valid & dut.steps.ready
         m.d.comb += [
-            count.eq(step.end - step.first),
-            covered.eq(Mux(begun, its_covered + Mux(step.word, count, 0), 0)),
-            words.eq(Mux(begun, its_words + step.word, 0)),
+            count.eq(cut.end - cut.first),
+            final.eq(run.empty | (cut.word & (words + 1 == self.total(m, run)))),
         ]
-        with m.If(busy & (~dut.steps.valid | dut.steps.ready)):
-            m.d.sync += [
-                *(its_run.eq(run), its_covered.eq(covered), its_words.eq(words), final.eq(dut.i.ready), begun.eq(1)),
-                *(had.eq(dut.held), had_row.eq(dut.held_row)),
-            ]
-        with m.If(dut.i.ready):
-            m.d.sync += [busy.eq(dut.i.valid), run.eq(dut.i.payload), begun.eq(0)]
-
         address, source = Signal.like(run.address), Signal.like(run.source)
-        row, next_row = source[7:], (source[7:] + 1)[: len(had_row)]
-        total = Signal.like(words)
-        offset = its_run.address[:bus_log2]
-        m.d.comb += [
-            address.eq(its_run.address + its_covered),
-            source.eq(its_run.source + its_covered),
-            total.eq((offset + its_run.bytes + bus_bytes - 1) >> bus_log2),
-        ]
-        across = source[:7] + count > 128
-        here = had & (had_row == row)
-        with m.If(dut.steps.valid):
+        segment, taken = source[bus_log2:], Signal.like(had_segment)
+        m.d.comb += [address.eq(run.address + covered), source.eq(run.source + covered)]
+        across = source[:bus_log2] + count > bus_bytes
+        here = had & (had_segment == segment)
+        m.d.comb += taken.eq(segment + (cut.word & cut.straddle))
+        with m.If(goes):
+            m.d.sync += [covered.eq(covered + Mux(cut.word, count, 0)), words.eq(words + cut.word)]
+            m.d.sync += had.eq((had | cut.fetch) & ~cut.last)
+            with m.If(cut.fetch):
+                m.d.sync += had_segment.eq(taken)
+        with m.If(dut.i.valid & dut.i.ready):
+            m.d.sync += [covered.eq(0), words.eq(0)]
+
+        m.d.comb += Assert(dut.steps.valid == dut.i.valid)
+        with m.If(dut.i.valid):
+            m.d.comb += Assert(dut.i.ready == (goes & final))
             m.d.comb += [
-                Assert(Value.cast(step.context) == Value.cast(its_run.context)),
-                Assert(step.last == (final & its_run.last)),
+                *(Assert(cut[name] == run.context[name]) for name in ("tag", "quiet", "bytes", "loop")),
+                *(Assert(step[name] == run.context[name]) for name in ("stage", "immediate", "fill")),
+                Assert(cut.last == (final & run.last)),
             ]
-            with m.If(step.word):
+            with m.If(cut.word):
                 m.d.comb += [
-                    Assert(~its_run.empty),
-                    Assert(step.first == address[:bus_log2]),
-                    Assert((step.end > step.first) & (step.end <= bus_bytes)),
-                    Assert(its_covered + count <= its_run.bytes),
-                    Assert(final == (its_covered + count == its_run.bytes)),
-                    Assert(final | (step.end == bus_bytes)),
-                    Assert(final == (its_words + 1 == total)),
-                    Assert(step.source == source[:7]),
-                    Assert(step.straddle == across),
-                    # Both lines are there when they are used; what is there is not taken again.
-                    Assert(here | ~step.straddle),
-                    Assert(step.fetch == (~here | step.straddle)),
-                    Assert(~step.fetch | (step.row == Mux(step.straddle, next_row, row))),
+                    Assert(~run.empty),
+                    Assert(cut.first == address[:bus_log2]),
+                    Assert((cut.end > cut.first) & (cut.end <= bus_bytes)),
+                    Assert(covered + count <= run.bytes),
+                    Assert(final == (covered + count == run.bytes)),
+                    Assert(final | (cut.end == bus_bytes)),
+                    Assert(cut.turn == (source - cut.first)[:bus_log2]),
+                    Assert(cut.straddle == across),
+                    # Both segments are there when they are used; what is there is not taken again.
+                    Assert(here | ~cut.straddle),
+                    Assert(cut.fetch == (~here | cut.straddle)),
                 ]
-            with m.Elif(its_run.empty):
-                m.d.comb += [Assert(final), Assert(~step.fetch)]
+            with m.Elif(run.empty):
+                m.d.comb += [Assert(final), Assert(~cut.fetch)]
             with m.Else():
-                m.d.comb += [Assert(~final), Assert(step.fetch & (step.row == row) & ~here & step.straddle)]
-        self.tie(m, run, busy, begun, covered, words, its_run, final)
-        with m.If(dut.steps.valid):
-            m.d.comb += [
-                Assert(well_formed(its_run)),
-                Assert(dut.held == ((had | step.fetch) & ~step.last)),
-                Assert(~dut.held | (dut.held_row == Mux(step.fetch, step.row, had_row))),
-            ]
+                m.d.comb += [Assert(~final), Assert(cut.fetch & ~here & cut.straddle)]
+            with m.If(cut.fetch):
+                self.check_place(m, step, taken, run.context.swizzle)
+        self.tie(m, run, covered, words, had, had_segment)
 
         seen = Signal(3)
-        with m.If(dut.steps.valid & dut.steps.ready):
-            m.d.sync += seen.eq(seen | Cat(step.word & step.straddle, ~step.word & step.fetch, final & its_run.empty))
+        with m.If(goes):
+            m.d.sync += seen.eq(seen | Cat(cut.word & cut.straddle, ~cut.word & cut.fetch, final & run.empty))
         m.d.comb += Cover(seen.all())
         return m
 
-    def tie(self, m, run, busy, begun, covered, words, its_run, final):
+    def total(self, m, run):
+        """Bus words of the run."""
+        total = Signal.like(run.bytes)
+        offset, bus_log2 = run.address[: self.params.bus_log2], self.params.bus_log2
+        m.d.comb += total.eq((offset + run.bytes + self.params.bus_bytes - 1) >> bus_log2)
+        return total
+
+    def check_place(self, m, step, taken, swizzle):
+        """Every 16 bytes of the segment lie where the swizzle puts them: docs/tmau.md, "Swizzle"."""
+        for number in range(self.params.bus_bytes // 16):
+            chunk = Signal(len(taken) + 3, name=f"chunk{number}")  # byte address >> 4
+            m.d.comb += chunk.eq((taken << (self.params.bus_log2 - 4)) + number)
+            place = Signal(3, name=f"place{number}")
+            with m.Switch(swizzle):
+                for bits in range(4):
+                    with m.Case(bits):
+                        m.d.comb += place.eq(chunk[:3] ^ chunk[3 : 3 + bits])
+            m.d.comb += [Assert(step.row == chunk[3:]), Assert(step.bank ^ number == place)]
+
+    def tie(self, m, run, covered, words, had, had_segment):
         """What the registers of the device hold in terms of the steps so far: makes the induction close."""
         dut, bus_log2 = self.dut, self.params.bus_log2
         reached = Signal(len(run.bytes) + 1)
-        m.d.comb += [reached.eq(run.address[:bus_log2] + covered), Assert(busy == dut.busy), Assert(busy | ~begun)]
-        with m.If(begun):
-            m.d.comb += [Assert(dut.steps.valid & ~final), Assert(Value.cast(run) == Value.cast(its_run))]
-        with m.If(busy):
+        m.d.comb += [
+            reached.eq(run.address[:bus_log2] + covered),
+            Assert(had == dut.held),
+            Assert(~had | (had_segment == dut.held_segment)),
+            Assert(dut.begun == (covered != 0)),
+            Assert((words == 0) == (covered == 0)),
+        ]
+        with m.If(dut.begun):
             m.d.comb += [
-                Assert(well_formed(run)),
-                Assert(Value.cast(run.context) == Value.cast(dut.run.context)),
-                Assert((run.empty == dut.run.empty) & (run.last == dut.run.last)),
-                Assert(dut.run.source == (run.source + covered)[: len(run.source)]),
-                Assert(dut.run.address == (run.address + covered)[: len(run.address)]),
-                Assert(run.empty | ((covered < run.bytes) & (dut.run.bytes == run.bytes - covered))),
-                Assert((covered == 0) | (reached[:bus_log2] == 0)),
-                Assert(words == Mux(covered == 0, 0, reached >> bus_log2)),
+                Assert(dut.i.valid & ~run.empty & (covered < run.bytes)),
+                Assert(dut.source == (run.source + covered)[: len(run.source)]),
+                Assert(dut.bytes == run.bytes - covered),
+                Assert(reached[:bus_log2] == 0),
+                Assert(words == reached >> bus_log2),
             ]
 
 

@@ -50,8 +50,8 @@ class Model:
             return SHARED[offset : offset + count]
         return SHARED[swizzle(transfer["smem"] + offset + np.arange(count), Swizzle(transfer["swizzle"]))]
 
-    def add(self, transfer, runs, bad_line=None):
-        """Makes a transfer; from staged line ``bad_line`` on, nothing is written."""
+    def add(self, transfer, runs, bad=None):
+        """Makes a transfer; from staged segment ``bad`` on, nothing is written."""
         offset, start, count = 0, transfer["data_start"], transfer["data_end"] - transfer["data_start"]
         error = None
         for run in runs:
@@ -60,12 +60,12 @@ class Model:
                 if transfer["loop"]:
                     self.looped.append(data)
                 else:
-                    refused = self.write(run["address"], data, bad_line)
+                    refused = self.write(run["address"], data, bad)
                     error = error or refused
             offset += transfer["run_bytes"] + (transfer["gap"] if run["skip"] else 0)
         if transfer["stage"]:
-            self.stage(count, bad_line)
-            error = (0, 0x5550 + bad_line) if bad_line is not None else error
+            self.stage(count, bad)
+            error = (0, 0x5550 + bad) if bad is not None else error
         self.count += 1
         if not transfer["loop"]:
             # The first one, but those of reading before those of writing.
@@ -74,14 +74,14 @@ class Model:
                 self.completions.append((transfer["tag"], transfer["bytes"], self.passed_on))
                 self.passed_on = None
 
-    def write(self, address, data, bad_line):
+    def write(self, address, data, bad):
         """Writes bytes; the first burst that is refused, if one is."""
         for index, byte in enumerate(data):
-            # A word that has a byte of a bad line is not written at all.
+            # A word that has a byte of a bad segment is not written at all.
             end_of_word = min(
                 (address + index) // self.bus_bytes * self.bus_bytes + self.bus_bytes - address, len(data)
             )
-            if bad_line is None or (end_of_word - 1) // 128 < bad_line:
+            if bad is None or (end_of_word - 1) // self.bus_bytes < bad:
                 self.memory[(address + index) % MEMORY] = byte
         page = next(
             (p for p in range(address >> 12, (address + len(data) - 1 >> 12) + 1) if p % 16 in self.refused), None
@@ -90,15 +90,15 @@ class Model:
             return None
         return (1, max(address // self.bus_bytes * self.bus_bytes, page << 12) % MEMORY)
 
-    def stage(self, count, bad_line):
-        for number in range(-(-count // 128)):
-            line = SHARED[128 * number : 128 * number + 128]
-            bad = bad_line is not None and number >= bad_line
+    def stage(self, count, bad):
+        for number in range(-(-count // self.bus_bytes)):
+            segment = SHARED[self.bus_bytes * number : self.bus_bytes * (number + 1)]
+            error = bad is not None and number >= bad
             self.staged.append(
                 {
-                    "data": int.from_bytes(line.tobytes(), "little"),
-                    "error": int(bad),
-                    "address": 0x5550 + bad_line if bad else number,
+                    "data": int.from_bytes(segment.tobytes(), "little"),
+                    "error": int(error),
+                    "address": 0x5550 + bad if error else number,
                 }
             )
 
@@ -223,7 +223,7 @@ def simulate_transfers(dut, model, transfers, runs, mode="none"):
     strobes = {"read": 0, "done": 0}
     completions = []
 
-    def source(port, items, seed):
+    def source(port, items, seed, idle=idle):
         async def drive(ctx):
             await send(ctx, port, items, idle=idle, seed=seed)
 
@@ -247,7 +247,7 @@ def simulate_transfers(dut, model, transfers, runs, mode="none"):
         dut,
         source(dut.transfers, transfers, SEED),
         source(dut.runs, runs, SEED + 1),
-        source(dut.staged, model.staged, SEED + 2),
+        source(dut.staged, model.staged, SEED + 2, idle=0.0),  # never late: all of a transfer are there before it
         take_completions,
         background=[
             *(bus.shared_memory, bus.take_bursts, bus.take_words, bus.take_loop, bus.respond, bus.clock, count_strobes),
@@ -283,9 +283,9 @@ def test_random_transfers(bus_bytes, mode):
     for tag in range(TRANSFERS):
         kind = rng.choice(KINDS)
         transfer, its_runs = random_transfer(rng, tag, kind)
-        lines = -(-transfer["run_bytes"] // 128)
-        bad_line = rng.randrange(lines) if kind == "stage" and rng.random() < 0.4 else None
-        model.add(transfer, its_runs, bad_line)
+        segments = -(-transfer["run_bytes"] // bus_bytes)
+        bad = rng.randrange(segments) if kind == "stage" and rng.random() < 0.4 else None
+        model.add(transfer, its_runs, bad)
         transfers.append(transfer)
         runs += its_runs
     # Errors of quiet transfers go on to the next one, so the last must not be quiet.
@@ -323,7 +323,7 @@ def cycles_of(bus_bytes, *stores):
 
 @pytest.mark.parametrize(("bus_bytes", "rows"), [(16, [16, 64, 80]), (64, [64, 80])])
 def test_rate(bus_bytes, rows):
-    """One word a cycle, whatever the alignment, from transfer to transfer; each line is fetched once in each."""
+    """One word a cycle, whatever the alignment, from transfer to transfer; each segment is fetched once in each."""
     stores, words, fetched = [], 0, []
     for row in rows:
         transfer = plain_transfer(512, smem=1024, run_bytes=row, data_end=row)
@@ -331,7 +331,7 @@ def test_rate(bus_bytes, rows):
             addresses = range(256 + shift, 256 + shift + 512 - row + 1, row)
             stores.append((transfer, addresses))
             words += sum((address + row - 1) // bus_bytes - address // bus_bytes + 1 for address in addresses)
-            fetched += range(8, 8 + -(-len(addresses) * row // 128))
+            fetched += [8 + bus_bytes * n // 128 for n in range(-(-len(addresses) * row // bus_bytes))]
     bus, cycles = cycles_of(bus_bytes, *stores)
     assert len(bus.words) == cycles == words
     assert bus.fetched == fetched
@@ -344,16 +344,16 @@ def test_rate_of_swizzled_rows():
     assert (len(bus.fetched), cycles) == (16, 16)
 
 
-def test_rate_of_staged_lines():
-    """A line every second cycle is as fast as a bus of 64 bytes brings them."""
+def test_rate_of_staged_segments():
     _, cycles = cycles_of(64, (plain_transfer(2048, stage=1), [4096]))
     assert cycles == 32
 
 
-def test_a_run_whose_first_word_takes_two_new_lines_waits_for_one():
-    """Sixteen runs of one word in the middle of 200 bytes; of those that straddle lines, each takes a cycle more."""
-    transfer = plain_transfer(3200, run_bytes=200, data_start=100, data_end=164)
+def test_a_run_whose_first_word_takes_two_new_segments_waits_for_one():
+    """Sixteen runs of one word in the middle of 208 bytes; of those that straddle segments, each takes a cycle more."""
+    transfer = plain_transfer(3328, run_bytes=208, data_start=112, data_end=176)
     bus, cycles = cycles_of(64, (transfer, range(0, 16 * 64, 64)))
-    straddling = sum((200 * n + 100) % 128 > 64 for n in range(16))
-    assert cycles == 16 + straddling - 1  # the first word's line was taken before the first word came
+    straddling = sum((208 * n + 112) % 64 > 0 for n in range(16))
+    assert straddling == 12
+    assert cycles == 16 + straddling - 1  # the first word's segment was taken before the first word came
     assert len(bus.fetched) == 16 + straddling

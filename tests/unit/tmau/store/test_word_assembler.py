@@ -1,11 +1,11 @@
-"""Word assembler: bytes from the two lines, strobes, the two ways out, ends; latency and rate."""
+"""Word assembler: bytes from two segments, strobes, the two ways out, ends; latency and rate."""
 
 import random
 
 import pytest
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.hw.tmau.store.line_fetch import ENTRIES
+from tilewright.hw.tmau.store.segment_fetch import ENTRIES
 from tilewright.hw.tmau.store.word_assembler import WordAssembler
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, watch_stream
@@ -14,30 +14,30 @@ SEED = 6
 
 
 def random_load(bus_bytes, count):
-    """Steps with lines; the words for the bus (bytes by place, None where nothing is written), for the loop; ends."""
+    """Steps with segments; words for the bus (bytes by place, None where nothing is written), for the loop; ends."""
     rng = random.Random(SEED)
     items, words, looped, ends = [], [], [], []
-    held, tag, loop, error = None, 0, 0, 0
+    before, segment, tag, loop, error = None, None, 0, 0, 0
     for _ in range(count):
-        fetch = held is None or rng.random() < 0.5
-        line = rng.randbytes(128)
+        fetch = segment is None or rng.random() < 0.5
+        if fetch:
+            before, segment = segment, rng.randbytes(bus_bytes)
         last = rng.random() < 0.2
         word = rng.random() < 0.8
         first = rng.randrange(bus_bytes)
         size = rng.randrange(bus_bytes - first) + 1
-        straddle = fetch and held is not None and size > 1 and rng.random() < 0.5
-        source = 128 - rng.randrange(1, size) if straddle else rng.randrange(128 - size + 1)
+        straddle = fetch and before is not None and size > 1 and rng.random() < 0.5
+        source = bus_bytes - rng.randrange(1, size) if straddle else rng.randrange(bus_bytes - size + 1)
         error |= rng.random() < 0.1
-        context = {"tag": tag, "quiet": tag & 1, "bytes": 3 * tag, "loop": loop}
-        step = {"word": word, "first": first, "end": first + size, "source": source, "straddle": straddle}
-        step |= {"fetch": fetch, "last": last, "context": context}
-        data = int.from_bytes(line, "little")
-        items.append({"step": step, "line": data, "error": error, "address": tag})
-        lines = held + line if straddle else line if fetch else held
+        turn = (source - first) % bus_bytes
+        item = {"word": word, "fetch": fetch, "last": last, "turn": turn, "strobe": (1 << size) - 1 << first}
+        item |= {"before": straddle and (1 << bus_bytes) - (1 << turn), "tag": tag, "quiet": tag & 1}
+        item |= {"bytes": 3 * tag, "loop": loop, "error": error, "address": tag}
+        items.append(item | {"segment": int.from_bytes(segment, "little")})
+        data = before + segment if straddle else segment
         if word:
-            placed = [None] * first + [*lines[source : source + size]] + [None] * (bus_bytes - first - size)
+            placed = [None] * first + [*data[source : source + size]] + [None] * (bus_bytes - first - size)
             (looped if loop else words).append((placed, error))
-        held = line if fetch else held
         if last:
             ends.append((tag, tag & 1, 3 * tag, loop, error))
             tag, loop, error = tag + 1, rng.randrange(2), 0
@@ -54,7 +54,7 @@ def run(bus_bytes, items, counts, mode="none"):
     async def source(ctx):
         rng = random.Random(SEED)
         for item in items:
-            takes = item["step"]["word"] or item["step"]["last"]
+            takes = item["word"] or item["last"]
             while rng.random() < idle or (takes and places["used"] == ENTRIES):
                 await ctx.tick()
             ctx.set(dut.i.p, item)
@@ -92,10 +92,10 @@ def run(bus_bytes, items, counts, mode="none"):
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize("bus_bytes", [16, 64])
+@pytest.mark.parametrize("bus_bytes", [16, 32, 64])
 def test_words(bus_bytes, mode):
     items, words, looped, ends = random_load(bus_bytes, 100)
-    items = [*items, {"step": {"word": 0, "last": 1, "context": {"tag": 99}}}]
+    items = [*items, {"word": 0, "last": 1, "tag": 99}]
     counts = {"words": len(words), "loop": len(looped), "ends": len(ends) + 1}
     result = run(bus_bytes, items, counts, mode)
     for came, (placed, error) in zip(result["words"][0], words, strict=True):
@@ -111,7 +111,7 @@ def test_words(bus_bytes, mode):
 
 
 def test_latency_one_and_full_rate():
-    items = [{"step": {"word": 1, "end": 16, "fetch": 1, "last": n == 19}, "line": n} for n in range(20)]
+    items = [{"word": 1, "fetch": 1, "last": n == 19, "segment": n} for n in range(20)]
     result = run(16, items, {"words": 20, "loop": 0, "ends": 1})
     assert [word.data for word in result["words"][0]] == [*range(20)]
     assert result["words"][1] == [*range(1, 21)]

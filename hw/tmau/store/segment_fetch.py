@@ -1,0 +1,155 @@
+"""Segment fetcher: gets the segment of each step, un-swizzled."""
+
+from amaranth import unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec import BANKS
+
+from ...lib.stream import Queue, ShallowQueue
+from ...smem.layouts import CHUNK_BITS
+from ...smem.signatures import LineReadSignature
+from ..layouts import StagedWordLayout
+from .layouts import FetchedLayout, WordStepLayout
+
+__all__ = ["ENTRIES", "SegmentFetcher"]
+
+#: Steps between word steps and bus: enough for one a cycle, from the step to the cycle after its word has left.
+ENTRIES = 8
+
+#: Where a segment comes from: chunks of the line as they are or each with its neighbour's place, or from elsewhere.
+_STRAIGHT, _SWAPPED, _STAGED, _FILL = range(4)
+
+
+class _WaitingLayout(data.StructLayout):
+    """What is left of a step while it waits. One choice of four is a single table for each bit."""
+
+    def __init__(self, params):
+        step = WordStepLayout(params)
+        kept = {name: step[name].shape for name in ("cut", "bank", "fill")}
+        super().__init__(kept | {"choice": unsigned(2)})
+
+
+class SegmentFetcher(wiring.Component):
+    """Takes a segment from shared memory, from the load path, or made of the fill, for each step that needs one.
+
+    A line of shared memory comes in the cycle after its fetch and must be taken then. So each step takes one of
+    ``ENTRIES`` places, until ``left`` gives it back or, if it has neither a word nor an end, it has its segment: what
+    is fetched always has a place to go to. No ready of a neighbour reaches the other ones.
+
+    Latency: three cycles. Throughput: one step a cycle.
+
+    Members
+    -------
+    steps : In(stream of WordStepLayout)
+    fetch : Out(LineReadSignature(params.smem))
+    staged : In(stream of StagedWordLayout)
+        Not waited for: the segments of a transfer are all there before its first step comes.
+    o : Out(stream of FetchedLayout, always ready)
+        Never waits.
+    left : In(1)
+        A place is free again.
+    read_stb : Out(1)
+        The source of a transfer has been read.
+    """
+
+    def __init__(self, params):
+        self.params = params
+        asked = data.StructLayout({"row": unsigned(params.smem.row_width), "shared": unsigned(1)})
+        self.asked = Queue(asked, ENTRIES)  # steps that wait for their turn at shared memory
+        self.waiting = ShallowQueue(_WaitingLayout(params), ENTRIES)  # those, and the one whose turn it was
+        self.used = Signal(range(ENTRIES + 1))  # places that are taken
+        super().__init__(
+            {
+                "steps": In(stream.Signature(WordStepLayout(params))),
+                "fetch": Out(LineReadSignature(params.smem)),
+                "staged": In(stream.Signature(StagedWordLayout(params))),
+                "o": Out(stream.Signature(FetchedLayout(params), always_ready=True)),
+                "left": In(1),
+                "read_stb": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.asked = asked = self.asked
+        m.submodules.waiting = waiting = self.waiting
+
+        # First cycle: a place. All steps take their turn, so that they keep their order.
+        given, step = self.steps.p, waiting.o.p
+        elsewhere = given.stage | given.immediate
+        started, passed = Signal(), Signal()  # a step takes a place; one without a word or an end gives it back
+        m.d.comb += [
+            self.steps.ready.eq(self.used != ENTRIES),
+            started.eq(self.steps.valid & self.steps.ready),
+            waiting.i.valid.eq(started),
+            waiting.i.p.cut.eq(given.cut),
+            waiting.i.p.bank.eq(given.bank),
+            waiting.i.p.fill.eq(given.fill),
+            waiting.i.p.choice.eq(Mux(elsewhere, Cat(given.immediate, 1), given.bank[0])),
+            asked.i.valid.eq(started),
+            asked.i.p.row.eq(given.row),
+            asked.i.p.shared.eq(given.cut.fetch & ~elsewhere),
+        ]
+        m.d.sync += self.used.eq(self.used + started - passed - self.left)
+
+        # Second cycle: the fetch.
+        due = Signal()  # for the step at the output of ``waiting``: its line comes, if it asked for one
+        m.d.comb += [
+            self.fetch.rows.valid.eq(asked.o.valid & asked.o.p.shared),
+            self.fetch.rows.p.eq(asked.o.p.row),
+            asked.o.ready.eq(~asked.o.p.shared | self.fetch.rows.ready),
+        ]
+        m.d.sync += due.eq(asked.o.valid & asked.o.ready)
+
+        # Third cycle: the segment.
+        m.d.comb += [
+            waiting.o.ready.eq(due),
+            passed.eq(due & ~step.cut.word & ~step.cut.last),
+            self.staged.ready.eq(due & step.cut.fetch & (step.choice == _STAGED)),
+            self.read_stb.eq(due & step.cut.last),
+        ]
+        self._collect(m, due, step)
+        return m
+
+    def _collect(self, m, due, step):
+        o, staged, cut = self.o.p, self.staged, step.cut
+        # The error at the output is also where errors are collected: it is never cleared within a transfer.
+        erred = o.error & ~o.last
+        ones = Const(-1, self.params.bus_bytes)
+        m.d.sync += self.o.valid.eq(due)
+        with m.If(due):
+            m.d.sync += [
+                o.before.eq(Mux(cut.straddle, ones << cut.turn, 0)),
+                o.strobe.eq((ones << cut.first) & ~(ones << cut.end)),
+                o.error.eq(erred | (staged.ready & staged.p.error)),
+            ]
+            m.d.sync += [
+                o[name].eq(cut[name]) for name in ("word", "fetch", "turn", "last", "tag", "quiet", "bytes", "loop")
+            ]
+            with m.If(~erred):
+                m.d.sync += o.address.eq(staged.p.address)
+            with m.If(cut.fetch):
+                m.d.sync += o.segment.eq(self._segment(m, step))
+
+    def _segment(self, m, step):
+        """The segment that comes: 16 bytes ``n`` of one in shared memory are those of bank ``bank ^ n``."""
+        count = self.params.bus_width // CHUNK_BITS
+        chunks = [self.fetch.line.word_select(place, CHUNK_BITS) for place in range(BANKS)]
+        for bit in (2, 1):
+            stage = [Signal(CHUNK_BITS, name=f"chunk{bit}_{place}") for place in range(max(1 << bit, count))]
+            for place, chunk in enumerate(stage):
+                m.d.comb += chunk.eq(Mux(step.bank[bit], chunks[place ^ (1 << bit)], chunks[place]))
+            chunks = stage
+        segment = Signal(self.params.bus_width)
+        with m.Switch(step.choice):
+            with m.Case(_STRAIGHT):
+                m.d.comb += segment.eq(Cat(chunks[:count]))
+            with m.Case(_SWAPPED):
+                m.d.comb += segment.eq(Cat(chunks[place ^ 1] for place in range(count)))
+            with m.Case(_STAGED):
+                m.d.comb += segment.eq(self.staged.p.data)
+            with m.Case(_FILL):
+                m.d.comb += segment.eq(step.fill.replicate(self.params.bus_bytes // 8))
+        return segment
