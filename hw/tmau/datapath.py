@@ -4,8 +4,6 @@ from amaranth import Module, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
-from tilewright.golden.spec import LINE_BYTES
-
 from ..bus.axi4 import Axi4Signature, forward_channels
 from ..bus.axi4_port import ReadPort
 from ..bus.burst import BurstSplitter
@@ -105,7 +103,7 @@ class TmauDatapath(wiring.Component):
         join(m, store=store.loop, loop=loop.i)
         join(m, loop=loop.o, load=load.loop)
         join(m, load=load.staged, staged=staged.i)
-        self._staged_words(m, staged.o, store)
+        join(m, staged=staged.o, store=store.staged)
 
         # The end.
         join(m, load=load.completions, finish=finish.completions)
@@ -130,22 +128,6 @@ class TmauDatapath(wiring.Component):
         self._shared_memory(m, load, store, finish)
         self._observe(m, front, port, write_port, load)
         return m
-
-    def _staged_words(self, m, lines, store):
-        # TO BE DELETED with the load path's staged words: lines in parts, the rest of a transfer's last one dropped.
-        words = store.staged
-        part = Signal(range(LINE_BYTES // self.params.bus_bytes))
-        m.d.comb += [
-            words.valid.eq(lines.valid),
-            words.p.data.eq(lines.p.data.word_select(part, self.params.bus_width)),
-            words.p.error.eq(lines.p.error),
-            words.p.address.eq(lines.p.address),
-            lines.ready.eq((words.ready & part.all()) | (store.read_stb & (words.ready | (part != 0)))),
-        ]
-        with m.If(lines.ready):
-            m.d.sync += part.eq(0)
-        with m.Elif(words.ready):
-            m.d.sync += part.eq(part + 1)
 
     def _bus(self, m, port, store):
         """The chain of writes, and the reads; returns the write port."""
