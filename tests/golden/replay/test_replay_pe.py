@@ -219,6 +219,7 @@ REFUSED = [
     (PROGRAM, {"pe": {"preset": "large"}}, "pe.preset must be one of unit, ecp5, default, full, not 'large'"),
     (PROGRAM, {"pe": {"threads": 3}}, "pe cannot be: threads must be 4 to 256, not 3"),
     (PROGRAM, {"pe": {"smem": 3}}, "pe.smem is not a known field"),
+    (PROGRAM, {"pe": {"types": "f16"}}, "pe cannot be: types must be a list or tuple, not 'f16'"),
     (PROGRAM, {"smem": {"bytes": 4095}},
      "pe cannot be: size_bytes must be a power of two from 1024 to 1048576, not 4095"),
     (PROGRAM, {"gmem": {"bytes": 16}}, "gmem is not a known field"),
@@ -238,8 +239,8 @@ REFUSED = [
     (PROGRAM, {"registers": {"r1": -1}}, "registers.r1 must be an integer from 0 to 4294967295, not -1"),
     (PROGRAM, {"expect": {"record": {"instruction": 0}}}, "expect.record.first is missing"),
     (PROGRAM, {"expect": {"error": "stride"}},
-     "expect.error must be one of None, opcode, merge, uniform, segment, register, barrier, product, alignment, "
-     "unmapped, off_chip, memory, not 'stride'"),
+     "expect.error must be one of None, opcode, unsupported, merge, uniform, segment, register, barrier, product, "
+     "alignment, unmapped, off_chip, memory, not 'stride'"),
     (GEMM, {"type": "f32"}, "type must be one of s8, u8, s8u8, u8s8, s16, u16, s16u16, u16s16, f16, bf16, not 'f32'"),
     (GEMM, {"m": 0}, "m must be an integer from 1 to 65535, not 0"),
     (GEMM, {"ka": 5}, "ka must be an integer from 1 to 4, not 5"),
