@@ -62,7 +62,8 @@ class Dispatch(wiring.Component):
         with m.If(self.blocks.valid):
             m.d.comb += as_job(job, self.blocks.p)
         with m.Else():
-            m.d.comb += job.eq(self.jobs.p)
+            m.d.comb += [job[name].eq(self.jobs.p[name]) for name in ("transfer", "store", "im2col", "walk")]
+        m.d.comb += job.pixels.eq(self.jobs.p.pixels)  # blocks have none
 
         transfer_sent, walk_sent = self.transfer_sent, self.walk_sent
         transfer_taken, walk_taken = Signal(), Signal()

@@ -77,7 +77,7 @@ class DimensionPicker(wiring.Component):
                 self.o.first.eq((number == 0) & ~again),
                 self.o.last.eq(last),
             ]
-            self._pick(m, number, again, outermost)
+        self._pick(m, number, again, outermost)
         return m
 
     def _pick(self, m, number, again, outermost):
