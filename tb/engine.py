@@ -7,7 +7,7 @@ from cocotb.triggers import RisingEdge
 from tilewright.golden import Fault, PeSizes, gemm_program
 from tilewright.golden.spec import Swizzle
 from tilewright.golden.spec.pe.errors import PeError
-from tilewright.golden.spec.pe.instruction import MmType
+from tilewright.golden.spec.pe.instruction import MM_FAMILIES, MmType
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
 
 from .axi import Registers
@@ -57,6 +57,7 @@ class Engine:
         values = {}
         for number in range(3):
             values |= await self.registers.fields(f"params{number}")
+        values["types"] = [family for bit, family in enumerate(MM_FAMILIES) if values["types"] >> bit & 1]
         self.sizes = PeSizes(**{name: values[name] for name in PeSizes.__annotations__})
         cocotb.start_soon(self._watch())
 

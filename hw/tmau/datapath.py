@@ -152,7 +152,9 @@ class TmauDatapath(wiring.Component):
 
     def _shared_memory(self, m, load, store, finish):
         landed = LandedLayout(self.params.smem)
-        m.submodules.shared_guard = guard = SharedGuard(self.params, landed, row=lambda landed: landed.barrier[7:])
+        m.submodules.shared_guard = guard = SharedGuard(
+            self.params, landed, lambda landed: landed.barrier[7:], late=True
+        )
         m.submodules.fetch_arbiter = arbiter = StreamArbiter(unsigned(self.params.smem.row_width), 2)
         join(m, load=load.writes, writes=flipped(self.smem.writes))
         join(m, finish=finish.landed, guard=guard.i)

@@ -15,7 +15,8 @@ class SharedGuard(wiring.Component):
     Setup has refused every command that would leave the window, so nothing is swallowed unless a block before this one
     is wrong. Addresses are compared in front of the register.
 
-    Latency: one cycle. Throughput: one item a cycle. ``i.ready`` depends combinationally on ``o.ready``.
+    Latency: one cycle. Throughput: one item a cycle; with ``late`` one every second cycle. ``i.ready`` depends
+    combinationally on ``o.ready``.
 
     Parameters
     ----------
@@ -24,6 +25,8 @@ class SharedGuard(wiring.Component):
         Of an item.
     row : function
         From the payload of ``i`` to the row that it concerns: byte address >> 7.
+    late : bool
+        An item is accepted as it leaves, or as it is swallowed: then its source knows that it has arrived.
 
     Members
     -------
@@ -33,8 +36,10 @@ class SharedGuard(wiring.Component):
         Registered.
     """
 
-    def __init__(self, params, shape, row):
+    def __init__(self, params, shape, row, late=False):
         self._row = row
+        self._late = late
+        self.taken = Signal()  # with ``late``: the item at the input is in the register, or was swallowed
         super().__init__(
             {
                 "windows": In(WindowsLayout(params)),
@@ -47,10 +52,13 @@ class SharedGuard(wiring.Component):
         m = Module()
         windows, row = self.windows, self._row(self.i.p)
         inside = Signal()
-        m.d.comb += [
-            inside.eq(~windows.confine_shared | ((windows.shared_first <= row) & (row <= windows.shared_last))),
-            self.i.ready.eq(~self.o.valid | self.o.ready),
-        ]
-        with m.If(self.i.ready):
-            m.d.sync += [self.o.valid.eq(self.i.valid & inside), self.o.p.eq(self.i.p)]
+        m.d.comb += inside.eq(~windows.confine_shared | ((windows.shared_first <= row) & (row <= windows.shared_last)))
+        done = ~self.o.valid | self.o.ready
+        if self._late:
+            m.d.comb += self.i.ready.eq(self.taken & done)
+            m.d.sync += self.taken.eq(self.i.valid & ~self.i.ready)
+        else:
+            m.d.comb += self.i.ready.eq(done)
+        with m.If(done):
+            m.d.sync += [self.o.valid.eq(self.i.valid & inside & ~self.taken), self.o.p.eq(self.i.p)]
         return m

@@ -133,7 +133,7 @@ def test_latencies_of_a_single_load():
     assert bench.landed[-1][0] - last_line == 3, (
         "the completion comes a cycle later, and goes through a buffer and the guard"
     )
-    assert bench.done[-1][0] - last_line == 3
+    assert bench.done[-1][0] - last_line == 4
 
 
 def test_bus_errors():

@@ -17,7 +17,7 @@ PARAMS = TMAU_PRESETS["full"]
 #: Shape of an item, and its row.
 KINDS = {
     "rows": (unsigned(PARAMS.smem.row_width), lambda row: row),
-    "landed": (LandedLayout(PARAMS.smem), lambda landed: landed.barrier // LINE_BYTES),
+    "landed": (LandedLayout(PARAMS.smem), lambda landed: landed.barrier // LINE_BYTES, True),
 }
 
 
@@ -25,8 +25,9 @@ class GuardSpec(Elaboratable):
     """The guard and what leaves it. If ``narrower`` lines less are allowed than the window has, the proof must fail."""
 
     def __init__(self, kind, narrower=0):
-        shape, self.row = KINDS[kind]
-        self.dut = SharedGuard(PARAMS, shape, self.row)
+        self.row = KINDS[kind][1]
+        self.late = kind == "landed"
+        self.dut = SharedGuard(PARAMS, *KINDS[kind])
         self.narrower = narrower
 
     def elaborate(self, platform):
@@ -46,7 +47,9 @@ class GuardSpec(Elaboratable):
             )
             return ~dut.windows.confine_shared | inside
 
-        came, went = dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready
+        accepted, went = dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready
+        came = Signal()  # an item is looked at
+        m.d.comb += came.eq(dut.i.valid & ~dut.taken if self.late else accepted)
         held, item = Signal(), Signal.like(Value.cast(dut.i.p))
         with m.If(went):
             m.d.sync += held.eq(0)
@@ -58,6 +61,11 @@ class GuardSpec(Elaboratable):
             Assert(dut.o.valid == held),
             Assert(~held | (Value.cast(dut.o.p) == item)),
             Assert(~came | ~held | went),
+            # With ``late`` what passes is accepted as it leaves.
+            Assert(~(accepted & passes(dut.i.p)) | went if self.late else 1),
+            Assert(~(dut.taken & dut.o.valid) | (Value.cast(dut.o.p) == Value.cast(dut.i.p))),
+            Assert(~dut.taken | dut.i.valid),
+            Assert(~dut.o.valid | dut.taken if self.late else 1),
             Cover(went & dut.windows.confine_shared),
             Cover(came & ~passes(dut.i.p)),
         ]

@@ -17,7 +17,7 @@ PARAMS = TMAU_PRESETS["unit"]
 #: Shape of an item, and its row.
 KINDS = {
     "rows": (unsigned(PARAMS.smem.row_width), lambda row: row),
-    "landed": (LandedLayout(PARAMS.smem), lambda landed: landed.barrier[7:]),
+    "landed": (LandedLayout(PARAMS.smem), lambda landed: landed.barrier[7:], True),
 }
 
 #: confine, first and last line.
@@ -77,6 +77,23 @@ def test_latency_one_and_full_rate():
     simulate(dut, source, sink)
     assert result["sent"] == list(range(30))
     assert result["came"] == (list(range(30)), list(range(1, 31)))
+
+
+def test_late_items_are_accepted_as_they_leave():
+    dut = elaborated(SharedGuard, PARAMS, *KINDS["landed"])
+    result = {}
+
+    async def source(ctx):
+        ctx.set(dut.windows, {"confine_shared": 1, "shared_first": 0, "shared_last": 3})
+        result["sent"] = await send(ctx, dut.i, [{"barrier": 128 * row, "bytes": 9} for row in (2, 4, 3)])
+
+    async def sink(ctx):
+        await ctx.tick().repeat(5)
+        result["came"] = (await receive(ctx, dut.o, 2))[1]
+
+    simulate(dut, source, sink)
+    assert result["came"] == [0, 4]
+    assert result["sent"] == [5, 7, 9]
 
 
 def test_what_is_swallowed_does_not_wait():
