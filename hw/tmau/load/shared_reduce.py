@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import BANKS, CHUNK_BYTES, Reduction
 
-from ...lib.stream import Queue, ReadyBuffer
+from ...lib.stream import Queue, SkidBuffer
 from ...reduce.lane import ReduceLane
 from ...smem.layouts import CHUNK_BITS
 from ...smem.signatures import LineReadSignature
@@ -41,7 +41,7 @@ class SharedReducer(wiring.Component):
     that left before has been written, and the transfer ends with an empty piece, when all its chunks have left. Other
     pieces pass combinationally.
 
-    Latency: ``ReduceLane.LATENCY`` + 3 cycles from a chunk to what becomes of it. Throughput: one chunk a cycle.
+    Latency: ``ReduceLane.LATENCY`` + 4 cycles from a chunk to what becomes of it. Throughput: one chunk a cycle.
 
     Members
     -------
@@ -56,7 +56,7 @@ class SharedReducer(wiring.Component):
 
     def __init__(self, params):
         self._params = params
-        self.fetches = ReadyBuffer(_FetchLayout(params))
+        self.fetches = SkidBuffer(_FetchLayout(params))
         self.places = Queue(_chunk(params), IN_FLIGHT)
         self.results = Queue(unsigned(CHUNK_BITS), IN_FLIGHT)
         self.begun = Signal()  # chunks of the transfer may be fetched

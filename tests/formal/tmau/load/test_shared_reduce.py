@@ -77,9 +77,11 @@ class SharedReducerSpec(Elaboratable):
             m.d.sync += clean.eq(1)
 
         total = (i.piece.end - i.piece.first) >> 4
+        asked = dut.fetches.o.valid + dut.fetches.skidded  # fetches that wait for their turn
         chunk_leaves = left & dut.results.o.valid
         m.d.comb += [
-            Assert(dut.in_flight == sum(dut.moving) + dut.fetches.full + dut.results.level),
+            Assert(dut.in_flight == sum(dut.moving) + asked + dut.results.level),
+            Assert(~dut.fetches.skidded | dut.fetches.o.valid),
             Assert(dut.in_flight == dut.places.level),
             Assert(dut.in_flight <= IN_FLIGHT),
             Assert(~dut.results.i.valid | dut.results.i.ready),
