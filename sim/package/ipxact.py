@@ -185,6 +185,8 @@ def _parameters(parent, params, prefix=""):
         if dataclasses.is_dataclass(value):
             _parameters(parent, value, f"{prefix}{field.name}_")
             continue
-        entry = _add(parent, "parameter", type="int", resolve="immediate", parameterId=f"{prefix}{field.name}")
+        names = isinstance(value, tuple)
+        kind, text = ("string", f'"{" ".join(value)}"') if names else ("int", int(value))
+        entry = _add(parent, "parameter", type=kind, resolve="immediate", parameterId=f"{prefix}{field.name}")
         _add(entry, "name", f"{prefix}{field.name}")
-        _add(entry, "value", int(value))
+        _add(entry, "value", text)
