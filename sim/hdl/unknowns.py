@@ -9,15 +9,25 @@ __all__ = ["without_power_on_values"]
 _MODULE = re.compile(r"^module \\harness\.dut.*?^endmodule$", re.MULTILINE | re.DOTALL)
 _REGISTER = re.compile(r"^(  reg (?:\[[^]]*\] )?(?:\\\S+ |\w+)) = [^;]*;", re.MULTILINE)
 _MEMORY = re.compile(r"^  initial begin.*?^  end\n", re.MULTILINE | re.DOTALL)
+# A word of a memory in such a block, and one that is written in operation.
+_WORD = re.compile(r"(\\\S+ |\w+)\[\w+\] = ")
+_WRITTEN = re.compile(r"(\\\S+ |\w+)\[[^\]]*\](?:\[[^\]]*\])? <= ")
 # The monitors take power-on for the end of a reset; here the first reset is yet to come.
 _AFTER_RESET = "reg after_reset = 1'h1;"
 
 
 def without_power_on_values(design):
-    """The ``Design`` with registers and memories unknown until reset or written."""
+    """The ``Design`` with registers and memories unknown until reset or written; a table that is only read stays."""
 
     def forget(match):
-        text, memories = _MEMORY.subn("", match[0])
+        module = match[0]
+        written = {name.strip() for name in _WRITTEN.findall(module)}
+
+        def without(block):
+            return "" if _WORD.search(block[0])[1].strip() in written else block[0]
+
+        text = _MEMORY.sub(without, module)
+        memories = text != module
         text, registers = _REGISTER.subn(r"\1;", text)
         counts[0] += memories + registers
         return text

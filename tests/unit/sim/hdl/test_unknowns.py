@@ -9,7 +9,12 @@ HARDWARE = """module \\harness.dut.core (clk);
   reg [3:0] count{value};
   reg \\a$1 {flag};
   reg [7:0] words [3:0];
-{initial}endmodule
+  reg [7:0] table [3:0];
+{initial}  initial begin
+    table[0] = 8'h07;
+  end
+  always @(posedge clk) words[at] <= table[at];
+endmodule
 """
 AROUND = """module \\harness.monitor (clk);
   reg [3:0] count = 4'h3;
