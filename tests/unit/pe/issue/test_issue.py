@@ -22,7 +22,7 @@ from tilewright.sim.pysim.ports import set_together
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, send, watch_stream
 
-PARAMS = PE_PRESETS["unit"].replace(threads=6, types=("i8", "i16", "f16"))
+PARAMS = PE_PRESETS["unit"].replace(threads=6, types=("i8", "f16"))
 KINDS = {Operation.MM: JobKind.MULTIPLY, Operation.LD: JobKind.LOAD, Operation.ST: JobKind.STORE}
 #: Element and rank of each segment; None: wrong.
 SEGMENTS = [(SegmentElement.S8, 2), (SegmentElement.F16, 3), (SegmentElement.U8, 1), None, (SegmentElement.S32, 1),
