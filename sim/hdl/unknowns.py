@@ -9,9 +9,9 @@ __all__ = ["without_power_on_values"]
 _MODULE = re.compile(r"^module \\harness\.dut.*?^endmodule$", re.MULTILINE | re.DOTALL)
 _REGISTER = re.compile(r"^(  reg (?:\[[^]]*\] )?(?:\\\S+ |\w+)) = [^;]*;", re.MULTILINE)
 _MEMORY = re.compile(r"^  initial begin.*?^  end\n", re.MULTILINE | re.DOTALL)
-# A word of a memory in such a block, and one that is written in operation.
+# A word of a memory in such a block, and one that is written in operation: address and part may be any expression.
 _WORD = re.compile(r"(\\\S+ |\w+)\[\w+\] = ")
-_WRITTEN = re.compile(r"(\\\S+ |\w+)\[[^\]]*\](?:\[[^\]]*\])? <= ")
+_WRITTEN = re.compile(r"^ +(?:if \(.*?\) *|always .*?\) *)*(\\\S+ |\w+)\[.*?\] <= ", re.MULTILINE)
 # The monitors take power-on for the end of a reset; here the first reset is yet to come.
 _AFTER_RESET = "reg after_reset = 1'h1;"
 

@@ -9,11 +9,16 @@ HARDWARE = """module \\harness.dut.core (clk);
   reg [3:0] count{value};
   reg \\a$1 {flag};
   reg [7:0] words [3:0];
+  reg [7:0] \\lane$1 [3:0];
   reg [7:0] table [3:0];
 {initial}  initial begin
     table[0] = 8'h07;
   end
-  always @(posedge clk) words[at] <= table[at];
+  always @(posedge clk) begin
+    if (write[3])
+      words[write[1:0]][7:0] <= table[at];
+  end
+  always @(posedge clk) if (on) \\lane$1 [{{ at[0], \\x$2 [1] }}] <= table[at] <= 3;
 endmodule
 """
 AROUND = """module \\harness.monitor (clk);
@@ -24,7 +29,7 @@ endmodule
 
 
 def test_only_the_hardware_forgets():
-    initial = "  initial begin : zeros\n    words[0] = 8'h00;\n  end\n"
+    initial = "".join(f"  initial begin : zeros\n    {name}[0] = 8'h00;\n  end\n" for name in ("words", "\\lane$1 "))
     before = HARDWARE.format(value=" = 4'h2", flag=" = 1'h0", initial=initial) + AROUND.format(after_reset=1)
     after = HARDWARE.format(value="", flag="", initial="") + AROUND.format(after_reset=0)
     assert without_power_on_values(Design(before, {}, {}, {})).verilog == after
