@@ -5,37 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Buffer", "Queue", "ReadyBuffer", "ShallowQueue", "SkidBuffer"]
-
-
-class Buffer(wiring.Component):
-    """One register for payload and valid.
-
-    Latency 1, one transfer a cycle. ``i.ready`` depends combinationally on ``o.ready``; where that path is too long,
-    use :class:`SkidBuffer` or, in front of another register, :class:`ReadyBuffer`.
-
-    Parameters
-    ----------
-    shape : shape-like
-        Of the payload.
-
-    Members
-    -------
-    i : In(stream of shape)
-    o : Out(stream of shape)
-        Registered.
-    """
-
-    def __init__(self, shape):
-        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
-
-    def elaborate(self, platform):
-        m = Module()
-        m.d.comb += self.i.ready.eq(~self.o.valid | self.o.ready)
-        with m.If(self.i.ready):
-            m.d.sync += self.o.valid.eq(self.i.valid)
-            m.d.sync += self.o.payload.eq(self.i.payload)
-        return m
+__all__ = ["Queue", "ReadyBuffer", "ShallowQueue", "SkidBuffer"]
 
 
 class ReadyBuffer(wiring.Component):

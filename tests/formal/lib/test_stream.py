@@ -7,7 +7,7 @@ counts the items ahead of it; when there are none, the output must be it.
 import pytest
 from amaranth.hdl import Assert, Cover, Elaboratable, Module, Mux, Signal
 
-from tilewright.hw.lib.stream import Buffer, Queue, ReadyBuffer, ShallowQueue, SkidBuffer
+from tilewright.hw.lib.stream import Queue, ReadyBuffer, ShallowQueue, SkidBuffer
 from tilewright.sim.formal import StreamRules, prove
 
 WIDTH = 4
@@ -134,7 +134,6 @@ class ShallowQueueSpec(StageSpec):
 
 
 SPECS = {
-    "buffer": lambda: StageSpec(Buffer(WIDTH), 1),
     "skid": lambda: SkidSpec(SkidBuffer(WIDTH), 2),
     "queue2": lambda: QueueSpec(Queue(WIDTH, 2), 2),
     "queue8": lambda: QueueSpec(Queue(WIDTH, 8), 8),
@@ -149,7 +148,7 @@ def test_order(name):
     prove(spec, spec.ports, name=f"lib-stream-{name}", depth=2, proves="F1")
 
 
-@pytest.mark.parametrize("name", ["buffer", "skid", "queue2", "queue8", "shallow8"])
+@pytest.mark.parametrize("name", ["skid", "queue2", "queue8", "shallow8"])
 def test_every_state_is_reached(name):
     spec = SPECS[name]()
     prove(spec, spec.ports, name=f"lib-stream-{name}-cover", mode="cover", depth=20)

@@ -6,7 +6,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.hw.lib.join import Port, bundle, join
-from tilewright.hw.lib.stream import Buffer
+from tilewright.hw.lib.stream import SkidBuffer
 from tilewright.sim.pysim.simulate import simulate
 
 POINT = data.StructLayout({"x": unsigned(4), "y": unsigned(4)})
@@ -14,7 +14,7 @@ POINT = data.StructLayout({"x": unsigned(4), "y": unsigned(4)})
 
 def test_equal_payloads_join():
     m = Module()
-    first, second = Buffer(POINT), Buffer(POINT)
+    first, second = SkidBuffer(POINT), SkidBuffer(POINT)
     m.submodules += [first, second]
     join(m, first=first.o, second=second.i)
     join(m, outside=stream.Signature(POINT).create(), second=first.i)
@@ -22,7 +22,7 @@ def test_equal_payloads_join():
 
 def test_payloads_of_equal_width_and_other_meaning_do_not_join():
     m = Module()
-    first, second = Buffer(POINT), Buffer(unsigned(8))
+    first, second = SkidBuffer(POINT), SkidBuffer(unsigned(8))
     m.submodules += [first, second]
     with pytest.raises(TypeError, match="first and second must have one signature"):
         join(m, first=first.o, second=second.i)

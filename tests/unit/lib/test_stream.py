@@ -3,12 +3,11 @@
 import pytest
 from amaranth.lib import data
 
-from tilewright.hw.lib.stream import Buffer, Queue, ReadyBuffer, ShallowQueue, SkidBuffer
+from tilewright.hw.lib.stream import Queue, ReadyBuffer, ShallowQueue, SkidBuffer
 from tilewright.sim.pysim.simulate import simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 STAGES = {
-    "buffer": lambda shape: Buffer(shape),
     "skid": lambda shape: SkidBuffer(shape),
     "queue of 2": lambda shape: Queue(shape, 2),
     "queue of 16": lambda shape: Queue(shape, 16),
@@ -58,7 +57,7 @@ def test_lone_items_take_one_cycle(stage):
 
 @pytest.mark.parametrize(
     ("stage", "capacity"),
-    [("buffer", 1), ("skid", 2), ("queue of 2", 2), ("queue of 16", 16), ("shallow queue of 8", 8)],
+    [("skid", 2), ("queue of 2", 2), ("queue of 16", 16), ("shallow queue of 8", 8)],
 )
 def test_full_rate_after_a_long_stall(stage, capacity):
     _, sent, taken = transport(STAGES[stage](8), range(100), "none", wait=40)
