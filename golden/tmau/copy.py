@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ..spec import Element, Error, Opcode, Reduction, Space
+from ..spec import BLOCK, Element, Error, Opcode, Reduction, Space
+from ..spec.tmau.features import FEATURES, FLOAT_SUMS
 from .reduce import is_legal, reduce
 from .setup import barrier_rules, first_refusal
 from .store import combine
@@ -13,12 +14,12 @@ __all__ = ["block_bytes", "check_block", "run_block"]
 _GRANULE = 16
 
 
-def check_block(command, smem_bytes, windows=None, addr_width=64):
+def check_block(command, smem_bytes, windows=None, addr_width=64, features=tuple(FEATURES)):
     """What hardware must report for a COPY_BLOCK or PREFETCH_BLOCK, as ``BLOCK.unpack`` gives it; or None.
 
     Other arguments are those of ``check_command``.
     """
-    return first_refusal(command, _rules(command, smem_bytes, windows or Windows(), addr_width))
+    return first_refusal(command, _rules(command, smem_bytes, windows or Windows(), addr_width, features))
 
 
 def block_bytes(address, size, addr_width):
@@ -43,7 +44,7 @@ def run_block(command, gmem, smem, addr_width):
     target[:] = reduce(reduction, element, target, data) if reduction else data
 
 
-def _rules(command, smem_bytes, windows, addr_width):
+def _rules(command, smem_bytes, windows, addr_width, features):
     """Yields code, field, whether it is broken, and value, in order of code."""
     size = command["size"]
     prefetch = command["opcode"] == Opcode.PREFETCH_BLOCK
@@ -52,6 +53,8 @@ def _rules(command, smem_bytes, windows, addr_width):
     if not prefetch:
         sides.append(("destination", command["destination_space"]))
     signals = not prefetch and command["signal"] and command["destination_space"] == Space.SHARED
+    if not prefetch:
+        yield from _feature_rules(command, features)
     if signals:
         yield from barrier_rules(command, smem_bytes)
     reduction = command["reduction"]
@@ -74,6 +77,26 @@ def _rules(command, smem_bytes, windows, addr_width):
         else:
             held = not size or windows.hold_global(command[name], size, addr_width)
         yield Error.WINDOW, name, not held, command[name]
+
+
+def _feature_rules(command, features):
+    """What a copy asks for, by field."""
+    source, destination = command["source_space"], command["destination_space"]
+    reduction, element = command["reduction"], command["element"]
+    into = "global" if destination == Space.GLOBAL else "shared"
+    missing = (destination == Space.GLOBAL and "stores" not in features) or (
+        source == destination and "local_copies" not in features
+    )
+    asks = {
+        "destination_space": (missing, destination),
+        "reduction": (reduction != Reduction.NONE and f"reductions_{into}" not in features, reduction),
+        "element": (
+            reduction != Reduction.NONE and element in FLOAT_SUMS and "reductions_float" not in features,
+            element,
+        ),
+    }
+    for field in sorted(asks, key=BLOCK.index):
+        yield Error.UNSUPPORTED, field, *asks[field]
 
 
 def _overlaps(command, addr_width):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ..arguments import packed
 from ..spec import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Error, Fill, Interleave, L2Promotion, Mode, Swizzle
 from ..spec.fields import spoken
+from ..spec.tmau.features import FEATURES
 
 __all__ = [
     "SPATIAL_BITS",
@@ -55,9 +56,9 @@ class Refusal(NamedTuple):
     value: int
 
 
-def check_word(word):
+def check_word(word, features=tuple(FEATURES)):
     """What hardware must report for any 1024-bit descriptor word: a :class:`Refusal`, or None if it is good."""
-    broken = next(word_rules(packed("word", word, DESCRIPTOR.bits)), None)
+    broken = next(word_rules(packed("word", word, DESCRIPTOR.bits), features), None)
     if broken is None:
         return None
     if broken.code == Error.RESERVED:
@@ -79,14 +80,21 @@ def word_values(word):
     return values
 
 
-def word_rules(word):
+def word_rules(word, features=tuple(FEATURES)):
     """Yields a :class:`Violation` for every broken rule of a descriptor word, in order of code, then of field.
 
-    The rules of im2col fields are looked at only if all others hold.
+    ``features`` are those that the hardware was built with. The rules of im2col fields are looked at only if all others
+    hold.
     """
     values = word_values(word)
+    rules = (
+        _header_rules(word, values),
+        _feature_rules(DESCRIPTOR.unpack(word), features),
+        descriptor_rules(values),
+        _unused_rules(word, values),
+    )
     good = True
-    for violation in chain(_header_rules(word, values), descriptor_rules(values), _unused_rules(word, values)):
+    for violation in chain(*rules):
         good = False
         yield violation
     if good and values.mode == Mode.IM2COL:
@@ -101,6 +109,25 @@ def _header_rules(word, values):
     if reserved:
         bit = (reserved & -reserved).bit_length() - 1
         yield Violation(Error.RESERVED, "reserved", reserved, f"reserved bit {bit} must be 0, not 1")
+
+
+def _feature_rules(fields, features):
+    """Fields that ask for a feature; those of dimensions that the rank does not reach ask for it too."""
+    tile = fields["mode"] == Mode.TILE
+    steps = fields["traversal"] if fields["interleave"] else fields["traversal"][1:]
+    asks = (
+        ("mode", "im2col", not tile),
+        ("interleave", "interleave", fields["interleave"] != Interleave.NONE),
+        ("swizzle", "swizzle", fields["swizzle"] != Swizzle.NONE),
+        ("unaligned", "unaligned", fields["unaligned"]),
+        ("gather0", "gather", tile and fields["gather0"]),
+        ("traversal", "gather", tile and any(step != 1 for step in steps)),
+    )
+    for field, feature, asked in asks:
+        if asked and feature not in features:
+            value = fields[field] if field != "traversal" else next(step for step in steps if step != 1)
+            sentence = f"{field} must not be {value}: the hardware was built without {feature}"
+            yield Violation(Error.UNSUPPORTED, field, value, sentence)
 
 
 def _unused_rules(word, values):

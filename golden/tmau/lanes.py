@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..spec import Element, Error, LaneLayout
+from ..spec.tmau.features import FEATURES
 from .setup import barrier_rules, first_refusal
 from .strides import lane_strides
 from .windows import Windows
@@ -13,14 +14,21 @@ _MAX_LANES_LOG2, _MAX_EU_LOG2 = 6, 7
 _PADDED = (LaneLayout.ALIGNED, LaneLayout.ROW_ALIGNED)
 
 
-def check_lanes(command, smem_bytes, windows=None, addr_width=64):
+def check_lanes(command, smem_bytes, windows=None, addr_width=64, features=tuple(FEATURES)):
     """What hardware must report for a LANES command, as ``LANES.unpack`` gives it; or None.
 
     Other arguments are those of ``check_command``.
     """
-    if command["element"] > max(Element):
-        return first_refusal(command, [(Error.ELEMENT, "element", True, command["element"])])
-    return first_refusal(command, _rules(command, smem_bytes, windows or Windows(), addr_width))
+    to_global = command["destination_layout"] == LaneLayout.GLOBAL
+    within = not to_global and command["source_layout"] != LaneLayout.GLOBAL
+    missing = (to_global and "stores" not in features) or (within and "local_copies" not in features)
+    first = [
+        (Error.UNSUPPORTED, "destination_layout", missing, command["destination_layout"]),
+        (Error.ELEMENT, "element", command["element"] > max(Element), command["element"]),
+    ]
+    return first_refusal(command, first) or first_refusal(
+        command, _rules(command, smem_bytes, windows or Windows(), addr_width)
+    )
 
 
 def copy_lanes(command, gmem, smem, addr_width):

@@ -21,6 +21,8 @@ from ..spec import (
     Reduction,
     Space,
 )
+from ..spec.tmau.features import FEATURES
+from ..spec.tmau.features import features as known_features
 from ..spec.tmau.registers import TMAU_REGISTERS
 from .bus_errors import BusError, failed_read, failed_write
 from .copy import block_bytes, check_block, run_block
@@ -105,6 +107,8 @@ class Machine:
         Global addresses wrap modulo 2^addr_width.
     windows : Windows or None
         Which confine the commands.
+    features : sequence of str
+        Of ``golden.spec.tmau.features.FEATURES``; commands that need another one are refused.
 
     Attributes
     ----------
@@ -112,7 +116,7 @@ class Machine:
         In order of the commands.
     """
 
-    def __init__(self, gmem, smem, bus_bytes=64, addr_width=64, windows=None):
+    def __init__(self, gmem, smem, bus_bytes=64, addr_width=64, windows=None, features=tuple(FEATURES)):
         check_global(gmem)
         check_shared(smem)
         if not isinstance(windows, Windows | None):
@@ -121,7 +125,10 @@ class Machine:
         self.smem = smem
         self.bus_bytes = power_of_two("bus_bytes", bus_bytes)
         self.addr_width = integer("addr_width", addr_width, 1, 64)
+        self.features = known_features(features)
         self.windows = windows or Windows()
+        if self.windows != Windows() and "windows" not in self.features:
+            raise ValueError(f"windows need the feature windows: {windows!r}")
         self.errors = []
 
     def execute(self, word):
@@ -163,7 +170,7 @@ class Machine:
 
     def _run(self, command):
         opcode = command["opcode"]
-        refusal = check_command(command, None, len(self.smem), self.windows, self.addr_width)
+        refusal = check_command(command, None, *self._limits())
         if refusal:
             return refusal
         if opcode in TENSOR_OPCODES:
@@ -176,6 +183,10 @@ class Machine:
             return self._lanes(command)
         return 0
 
+    def _limits(self):
+        """What rules of commands depend on besides the command."""
+        return len(self.smem), self.windows, self.addr_width, self.features
+
     def _fetch_and_transfer(self, command):
         address = command["descriptor"] & (1 << self.addr_width) - 1
         if not self.gmem.holds(address, DESCRIPTOR.bytes).all():
@@ -183,11 +194,11 @@ class Machine:
         return self._transfer(command, int.from_bytes(self.gmem.read(address, DESCRIPTOR.bytes).tobytes(), "little"))
 
     def _transfer(self, command, descriptor):
-        refusal = check_word(descriptor)
+        refusal = check_word(descriptor, self.features)
         if refusal:
             return refusal
         tmap = TensorMap.unpack(descriptor.to_bytes(DESCRIPTOR.bytes, "little"))
-        refusal = check_command(command, tmap, len(self.smem), self.windows, self.addr_width)
+        refusal = check_command(command, tmap, *self._limits())
         if refusal:
             return refusal
         if command["opcode"] == Opcode.PREFETCH:
@@ -204,7 +215,7 @@ class Machine:
         return self._written(tile.global_bytes(), tx_bytes(tmap))
 
     def _block(self, command):
-        refusal = check_block(command, len(self.smem), self.windows, self.addr_width)
+        refusal = check_block(command, *self._limits())
         if refusal:
             return refusal
         if command["opcode"] == Opcode.PREFETCH_BLOCK or not command["size"]:
@@ -213,7 +224,7 @@ class Machine:
         return self._copy(command, run_block, command["size"], *spaces)
 
     def _lanes(self, command):
-        refusal = check_lanes(command, len(self.smem), self.windows, self.addr_width)
+        refusal = check_lanes(command, *self._limits())
         if refusal:
             return refusal
         size = math.prod(command["shape"]) * Element(command["element"]).bytes

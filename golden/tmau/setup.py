@@ -4,6 +4,7 @@ Specification: docs/tmau.md, "Errors".
 """
 
 from ..spec import COMMAND_FIELD, DESCRIPTOR, FORMATS, TENSOR_OPCODES, Error, Mode, Opcode
+from ..spec.tmau.features import FEATURES, FLOAT_SUMS
 from .descriptor import SPATIAL_BITS, Refusal
 from .im2col import bounding_box, spatial_dimensions
 from .reduce import is_legal
@@ -14,6 +15,14 @@ __all__ = ["barrier_rules", "check_command", "check_opcode", "first_refusal"]
 
 _WRITES = (Opcode.STORE, Opcode.REDUCE)
 
+#: Operations that exist with a feature only.
+_FEATURES = {
+    Opcode.STORE: "stores",
+    Opcode.REDUCE: "reductions_global",
+    Opcode.REPLACE: "reductions_global",
+    Opcode.LANES: "lanes",
+}
+
 
 def check_opcode(command):
     """The first check of all: a :class:`Refusal` if the operation is unknown, otherwise None."""
@@ -23,7 +32,7 @@ def check_opcode(command):
     return Refusal(Error.OPCODE, COMMAND_FIELD, opcode)
 
 
-def check_command(command, tmap, smem_bytes, windows=None, addr_width=64):
+def check_command(command, tmap, smem_bytes, windows=None, addr_width=64, features=tuple(FEATURES)):
     """What hardware must report for a command on a descriptor: a :class:`Refusal`, or None if it can run.
 
     Parameters
@@ -38,15 +47,17 @@ def check_command(command, tmap, smem_bytes, windows=None, addr_width=64):
         Which confine the command.
     addr_width : int
         Bits of global addresses.
+    features : sequence of str
+        Those that the hardware was built with.
     """
     refusal = check_opcode(command)
     if refusal:
         return refusal
     windows = windows or Windows()
     if tmap is None:
-        rules = _fetch_rules(command, windows, addr_width)
+        rules = _fetch_rules(command, windows, addr_width, features)
     else:
-        rules = _tensor_rules(command, tmap, smem_bytes, windows, addr_width)
+        rules = _tensor_rules(command, tmap, smem_bytes, windows, addr_width, features)
     return first_refusal(command, rules)
 
 
@@ -71,13 +82,16 @@ def barrier_rules(command, smem_bytes):
     yield Error.BARRIER_RANGE, "barrier", barrier + 8 > smem_bytes, barrier
 
 
-def _fetch_rules(command, windows, addr_width):
+def _fetch_rules(command, windows, addr_width, features):
     """Rules that need no descriptor, in order of code."""
     opcode = command["opcode"]
+    missing = opcode in _FEATURES and _FEATURES[opcode] not in features
     if "descriptor" not in command:
+        yield Error.UNSUPPORTED, "opcode", missing, opcode
         return
     descriptor = command["descriptor"]
     yield Error.DESCRIPTOR_ALIGNMENT, "descriptor", descriptor % 64 != 0, descriptor
+    yield Error.UNSUPPORTED, "opcode", missing, opcode
     if opcode == Opcode.REPLACE:
         yield from _field_rules(command)
     if opcode != Opcode.INVALIDATE:
@@ -96,7 +110,7 @@ def _field_rules(command):
         yield Error.FIELD, "value", value >> field.width != 0, value
 
 
-def _tensor_rules(command, tmap, smem_bytes, windows, addr_width):
+def _tensor_rules(command, tmap, smem_bytes, windows, addr_width, features):
     """Rules of a command with its descriptor, in order of code."""
     opcode = command["opcode"]
     if opcode not in TENSOR_OPCODES:
@@ -105,6 +119,9 @@ def _tensor_rules(command, tmap, smem_bytes, windows, addr_width):
     uses_shared = opcode != Opcode.PREFETCH and not (writes and command["fill"])
     signals = opcode == Opcode.LOAD and command["signal"]
     smem, barrier, reduction = command["smem"], command["barrier"], command["reduction"]
+    if opcode == Opcode.REDUCE:
+        floats = "reductions_float" not in features and tmap.element in FLOAT_SUMS
+        yield Error.UNSUPPORTED, "DESCRIPTOR.element", floats, tmap.element
     if writes and im2col:
         yield from ((Error.CORNER, "DESCRIPTOR.lower", corner < 0, corner) for corner in tmap.lower)
         yield from ((Error.CORNER, "DESCRIPTOR.upper", corner > 0, corner) for corner in tmap.upper)

@@ -36,6 +36,8 @@ class Combiner(wiring.Component):
     ----------
     bus_bytes : int
         Bytes of a bus word: 16, 32 or 64.
+    floats : bool
+        As of :class:`ReduceLane`.
 
     Members
     -------
@@ -46,9 +48,9 @@ class Combiner(wiring.Component):
         A word is in here.
     """
 
-    def __init__(self, bus_bytes):
+    def __init__(self, bus_bytes, floats):
         self._bus_bytes = bus_bytes
-        self.lanes = [ReduceLane() for _ in range(bus_bytes // _LANE_BYTES)]
+        self.lanes = [ReduceLane(floats) for _ in range(bus_bytes // _LANE_BYTES)]
         super().__init__(
             {
                 "i": In(stream.Signature(OperandsLayout(bus_bytes))),
@@ -77,7 +79,7 @@ class Combiner(wiring.Component):
 
         valid, strobe = self.i.valid & ~operands.swallow, operands.word.strobe
         stages = []
-        for k in range(ReduceLane.LATENCY):
+        for k in range(self.lanes[0].latency):
             stage_valid, stage_strobe = Signal(name=f"valid{k}"), Signal(self._bus_bytes, name=f"strobe{k}")
             with m.If(advance):
                 m.d.sync += [stage_valid.eq(valid), stage_strobe.eq(strobe)]

@@ -29,6 +29,11 @@ class IntegerReducer(wiring.Component):
 
     Specification: docs/tmau.md, "Stores and reductions".
 
+    Parameters
+    ----------
+    floats : bool
+        Elements of 16-bit floats come.
+
     Members
     -------
     old, source : In(64)
@@ -51,6 +56,10 @@ class IntegerReducer(wiring.Component):
     enable: In(1)
     o: Out(64)
 
+    def __init__(self, floats=True):
+        self._floats = floats
+        super().__init__()
+
     def elaborate(self, platform):
         m = Module()
         half, double = Signal(), Signal()
@@ -59,7 +68,7 @@ class IntegerReducer(wiring.Component):
         total, above = Signal(64), Signal(_PARTS)
         old_nan, source_nan = Signal(_PARTS), Signal(_PARTS)
         m.d.comb += [
-            half.eq((self.element == Element.F16) | bfloat),
+            half.eq(((self.element == Element.F16) | bfloat) if self._floats else 0),
             double.eq((self.element == Element.U64) | (self.element == Element.S64)),
         ]
         chain_total, carries = self._chain(m, half, double)

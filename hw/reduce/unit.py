@@ -45,6 +45,8 @@ class Reducer(wiring.Component):
         Bytes of a bus word: 16, 32 or 64.
     max_burst, in_flight : int
         As of :class:`OldWordReader`.
+    floats : bool
+        As of :class:`ReduceLane`.
 
     Members
     -------
@@ -55,7 +57,7 @@ class Reducer(wiring.Component):
         Reads old words, with ID 2.
     """
 
-    def __init__(self, addr_width, bus_bytes, max_burst, in_flight=IN_FLIGHT):
+    def __init__(self, addr_width, bus_bytes, max_burst, in_flight=IN_FLIGHT, floats=True):
         if bus_bytes not in (16, 32, 64):
             raise ValueError(f"bus_bytes must be 16, 32 or 64, not {bus_bytes!r}")
         self.reader = OldWordReader(addr_width, bus_bytes, max_burst, in_flight)
@@ -63,7 +65,7 @@ class Reducer(wiring.Component):
         self.plain = Signal(11)  # plain bursts under way: more than any write port has in flight
         tag = {"reduction": unsigned(4), "element": unsigned(4), "failed": unsigned(1)}
         self.sequencer = BeatSequencer(data.StructLayout(tag), _AHEAD)
-        self.combiner = Combiner(bus_bytes)
+        self.combiner = Combiner(bus_bytes, floats)
         super().__init__(
             {
                 "i": In(WritesSignature(addr_width, bus_bytes)),

@@ -5,7 +5,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from tilewright.golden.spec import Error
-from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
+from tilewright.golden.spec.tmau.features import FEATURES
+from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS, WINDOW_REGISTERS
 
 from ..bus.axi4_lite import AccessSignature
 from ..bus.csr import RegisterFile
@@ -31,11 +32,13 @@ def built_with(params):
             "commands_in_flight": params.commands_in_flight,
         },
         "params2": {"smem_bytes": params.smem.size_bytes},
+        "features": {name: name in params.features for name in FEATURES},
     }
 
 
 class Control(wiring.Component):
-    """Registers of ``golden.spec.tmau.registers``, fed by the data path's events.
+    """Registers of ``golden.spec.tmau.registers``, fed by the data path's events. Without the feature ``windows`` those
+    of ``WINDOW_REGISTERS`` are not there.
 
     Members
     -------
@@ -58,7 +61,9 @@ class Control(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.registers = registers = RegisterFile(TMAU_REGISTERS)
+        confines = self.params.has("windows")
+        table = [register for register in TMAU_REGISTERS if confines or register.name not in WINDOW_REGISTERS]
+        m.submodules.registers = registers = RegisterFile(table)
         join(m, accesses=flipped(self.accesses), registers=registers.accesses)
 
         show_parameters(m, registers, built_with(self.params))
@@ -73,7 +78,8 @@ class Control(wiring.Component):
             datapath.invalidate_descriptors.eq(registers.control.invalidate_descriptors),
         ]
         errors = self._record_errors(m, registers, failed)
-        self._show_windows(m, registers)
+        if confines:
+            self._show_windows(m, registers)
 
         counted = {
             "busy_cycles": ~datapath.idle,

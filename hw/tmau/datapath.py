@@ -60,7 +60,6 @@ class TmauDatapath(wiring.Component):
         params = self.params
         m.submodules.front = front = Front(params)
         m.submodules.tiles = tiles = TileWalker(params)
-        m.submodules.pixels = pixels = PixelWalker(params)
         m.submodules.router = router = RunRouter(params)
         m.submodules.requests = requests = RequestGenerator(params)
         m.submodules.splitter = splitter = BurstSplitter(
@@ -76,79 +75,105 @@ class TmauDatapath(wiring.Component):
             max_burst=params.max_burst,
         )
         m.submodules.load = load = LoadPath(params)
-        m.submodules.store = store = StorePath(params)
-        m.submodules.loop = loop = Queue(WordLayout(params), params.loop_words)
-        m.submodules.staged = staged = Queue(StagedWordLayout(params), params.stage_words)
         m.submodules.finish = finish = Finisher(params)
 
         # The request path.
         issue = front.issue
         join(m, commands=flipped(self.commands), front=front.commands)
         join(m, issue=issue.walks, tiles=tiles.i)
-        join(m, issue=issue.pixel_walks, pixels=pixels.i)
         join(m, tiles=tiles.o, router=router.tiles)
-        join(m, pixels=pixels.o, router=router.pixels)
         join(m, router=router.loads, requests=requests.i)
         join(m, requests=requests.requests, splitter=splitter.i)
         join(m, splitter=splitter.o, port=port.bursts)
         join(m, front=front.fetch, port=port.descriptors)
         join(m, port=port.descriptor_words, front=front.words)
 
-        # The paths, and what passes between them.
+        # The load path, and the end.
         join(m, issue=issue.load_transfers, load=load.transfers)
         join(m, requests=requests.rows, load=load.rows)
         join(m, port=port.words, load=load.words)
-        join(m, issue=issue.store_transfers, store=store.transfers)
-        join(m, router=router.stores, store=store.runs)
-        join(m, store=store.loop, loop=loop.i)
-        join(m, loop=loop.o, load=load.loop)
-        join(m, load=load.staged, staged=staged.i)
-        join(m, staged=staged.o, store=store.staged)
-
-        # The end.
         join(m, load=load.completions, finish=finish.completions)
-        join(m, store=store.completions, finish=finish.stores)
         join(m, issue=issue.finished, finish=finish.finished)
         m.d.comb += [
-            front.loop.level.eq(loop.level),
-            front.loop.taken.eq(loop.o.valid & loop.o.ready),
-            front.stage.level.eq(staged.level),
-            front.stage.taken.eq(staged.o.valid & staged.o.ready),
             issue.tile_busy.eq(tiles.busy),
-            issue.pixel_busy.eq(pixels.busy),
             issue.load_completed.eq(load.completions.valid & load.completions.ready),
-            issue.store_completed.eq(store.completions.valid & store.completions.ready),
-            front.store_read.eq(store.read_stb),
-            front.store_done.eq(store.done_stb),
             front.windows.eq(self.control.windows),
             front.invalidate_descriptors.eq(self.control.invalidate_descriptors),
             self.control.done.eq(finish.done),
         ]
-        write_port = self._bus(m, port, store)
+        if params.has("im2col"):
+            m.submodules.pixels = pixels = PixelWalker(params)
+            join(m, issue=issue.pixel_walks, pixels=pixels.i)
+            join(m, pixels=pixels.o, router=router.pixels)
+            m.d.comb += issue.pixel_busy.eq(pixels.busy)
+
+        m.submodules.read_mux = read_mux = Axi4ReadMux(params.addr_width, params.bus_width)
+        join(m, port=port.axi, read_mux=read_mux.movers)
+        forward_channels(m, self.axi, read_mux.axi)
+        store = None
+        if params.has("stores"):
+            store, writes = self._store(m, front, router, finish)
+            if params.has("reductions_global"):
+                writes = self._reduce(m, writes, read_mux)
+            self._write(m, writes)
+        if params.has("local_copies"):
+            self._exchange(m, front, load, store)
         self._shared_memory(m, load, store, finish)
-        self._observe(m, front, port, write_port, load)
+        self._observe(m, front, port, load)
         return m
 
-    def _bus(self, m, port, store):
-        """The chain of writes, and the reads; returns the write port."""
-        params, bus = self.params, {"addr_width": self.params.addr_width, "bus_bytes": self.params.bus_bytes}
-        m.submodules.reducer = reducer = Reducer(**bus, max_burst=params.max_burst)
-        m.submodules.guard = guard = WriteGuard(**bus)
-        m.submodules.write_port = write_port = WritePort(**bus, max_outstanding=params.max_outstanding, id_width=2)
-        m.submodules.read_mux = read_mux = Axi4ReadMux(params.addr_width, params.bus_width)
-        join(m, store=store.writes, reducer=reducer.i)
-        join(m, reducer=reducer.o, guard=guard.i)
-        join(m, guard=guard.o, write_port=write_port.writes)
-        join(m, port=port.axi, read_mux=read_mux.movers)
-        join(m, reducer=reducer.axi, read_mux=read_mux.reducer)
-        forward_channels(m, self.axi, read_mux.axi)
-        forward_channels(m, self.axi, write_port.axi)
+    def _store(self, m, front, router, finish):
+        """The store path; returns it, and what it writes."""
+        issue = front.issue
+        m.submodules.store = store = StorePath(self.params)
+        join(m, issue=issue.store_transfers, store=store.transfers)
+        join(m, router=router.stores, store=store.runs)
+        join(m, store=store.completions, finish=finish.stores)
         m.d.comb += [
-            guard.confine.eq(self.control.windows.confine_global),
-            guard.first.eq(self.control.windows.global_first),
-            guard.last.eq(self.control.windows.global_last),
+            issue.store_completed.eq(store.completions.valid & store.completions.ready),
+            front.store_read.eq(store.read_stb),
+            front.store_done.eq(store.done_stb),
         ]
-        return write_port
+        return store, store.writes
+
+    def _exchange(self, m, front, load, store):
+        """What passes between the paths."""
+        m.submodules.loop = loop = Queue(WordLayout(self.params), self.params.loop_words)
+        m.submodules.staged = staged = Queue(StagedWordLayout(self.params), self.params.stage_words)
+        join(m, store=store.loop, loop=loop.i)
+        join(m, loop=loop.o, load=load.loop)
+        join(m, load=load.staged, staged=staged.i)
+        join(m, staged=staged.o, store=store.staged)
+        for state, queue in ((front.loop, loop), (front.stage, staged)):
+            m.d.comb += [state.level.eq(queue.level), state.taken.eq(queue.o.valid & queue.o.ready)]
+
+    def _reduce(self, m, writes, read_mux):
+        """Reductions into global memory; returns what they write."""
+        params = self.params
+        m.submodules.reducer = reducer = Reducer(
+            params.addr_width, params.bus_bytes, params.max_burst, floats=params.has("reductions_float")
+        )
+        join(m, store=writes, reducer=reducer.i)
+        join(m, reducer=reducer.axi, read_mux=read_mux.reducer)
+        return reducer.o
+
+    def _write(self, m, writes):
+        """The end of the chain of writes."""
+        params, windows, events = self.params, self.control.windows, self.control.events
+        bus = {"addr_width": params.addr_width, "bus_bytes": params.bus_bytes}
+        m.submodules.write_port = port = WritePort(**bus, max_outstanding=params.max_outstanding, id_width=2)
+        if params.has("windows"):
+            m.submodules.guard = guard = WriteGuard(**bus)
+            join(m, writes=writes, guard=guard.i)
+            writes = guard.o
+            m.d.comb += [
+                guard.confine.eq(windows.confine_global),
+                guard.first.eq(windows.global_first),
+                guard.last.eq(windows.global_last),
+            ]
+        join(m, writes=writes, port=port.writes)
+        forward_channels(m, self.axi, port.axi)
+        m.d.comb += [events.write_request.eq(port.aw_stb), events.write_beat.eq(port.beat_stb)]
 
     def _shared_memory(self, m, load, store, finish):
         landed = LandedLayout(self.params.smem)
@@ -160,17 +185,18 @@ class TmauDatapath(wiring.Component):
         join(m, finish=finish.landed, guard=guard.i)
         join(m, guard=guard.o, landed=flipped(self.smem.landed))
         join(m, load=load.fetch.rows, arbiter=arbiter.i[0])
-        join(m, store=store.fetch.rows, arbiter=arbiter.i[1])
         join(m, refused=flipped(self.smem.refused), control=flipped(self.control.refused))
         join(m, arbiter=arbiter.o, rows=flipped(self.smem.fetch.rows))
         m.d.comb += [
             load.windows.eq(self.control.windows),
             guard.windows.eq(self.control.windows),
             load.fetch.line.eq(self.smem.fetch.line),
-            store.fetch.line.eq(self.smem.fetch.line),
         ]
+        if store:
+            join(m, store=store.fetch.rows, arbiter=arbiter.i[1])
+            m.d.comb += store.fetch.line.eq(self.smem.fetch.line)
 
-    def _observe(self, m, front, port, write_port, load):
+    def _observe(self, m, front, port, load):
         params, control, events = self.params, self.control, self.control.events
         accepted = self.commands.valid & self.commands.ready
         # Commands in the queue, in the blocks of the front, and in the two paths.
@@ -182,8 +208,6 @@ class TmauDatapath(wiring.Component):
             events.command.eq(accepted),
             events.request.eq(port.ar_stb),
             events.beat.eq(port.beat_stb),
-            events.write_request.eq(write_port.aw_stb),
-            events.write_beat.eq(write_port.beat_stb),
             events.descriptor_hit.eq(front.hit_stb),
             events.descriptor_miss.eq(front.miss_stb),
             events.stall_credit.eq(port.stall_credit),

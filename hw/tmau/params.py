@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field, replace
 
+from tilewright.golden.spec.tmau.features import FEATURES, features
+
 from ..lib.sizes import check_sizes
 from ..smem.params import SmemParams
 
@@ -49,6 +51,10 @@ class TmauParams:
     exchange_bytes : int
         Bytes of a piece of a copy within one memory, 128 to 4096, a power of two. Two pieces are kept between the load
         path and the store path, in memory.
+    features : tuple of str
+        What is built, of ``golden.spec.tmau.features.FEATURES``: ``im2col``, ``interleave``, ``unaligned``, ``gather``,
+        ``swizzle``, ``stores``, ``reductions_global``, ``reductions_shared``, ``reductions_float``, ``lanes``,
+        ``local_copies`` and ``windows``. Commands that need another one are refused (docs/tmau.md, "Features").
     smem : SmemParams
         The shared memory that loads write to.
     """
@@ -61,10 +67,12 @@ class TmauParams:
     cache_entries: int = 8
     commands_in_flight: int = 32
     exchange_bytes: int = 4096
+    features: tuple[str, ...] = tuple(FEATURES)
     smem: SmemParams = field(default_factory=SmemParams)
 
     def __post_init__(self):
         check_sizes(self, _RANGES, _POWERS)
+        object.__setattr__(self, "features", features(self.features))
         if not isinstance(self.smem, SmemParams):
             raise TypeError(f"smem must be SmemParams, not {self.smem!r}")
         if self.max_burst * self.bus_bytes > 4096:
@@ -73,6 +81,10 @@ class TmauParams:
     def replace(self, **changes):
         """The same parameters with some changed."""
         return replace(self, **changes)
+
+    def has(self, feature):
+        """Whether a feature is built."""
+        return feature in self.features
 
     @property
     def bus_width(self):
@@ -100,14 +112,21 @@ class TmauParams:
         return self.addr_width - self.bus_log2
 
 
+def _without(*missing):
+    return tuple(name for name in FEATURES if name not in missing)
+
+
 TMAU_PRESETS = {
     #: The smallest legal sizes: quick to simulate, and every queue fills.
     "unit": TmauParams(addr_width=32, bus_bytes=16, max_outstanding=4, max_burst=4, queue_depth=2, cache_entries=2,
                        commands_in_flight=2, exchange_bytes=256, smem=SmemParams(4096)),
     #: A Lattice ECP5-85 beside other logic: one 16-byte DRAM word a cycle.
     "ecp5": TmauParams(addr_width=32, bus_bytes=16, max_outstanding=128, max_burst=16, queue_depth=4, cache_entries=4,
-                       commands_in_flight=32, exchange_bytes=1024, smem=SmemParams(32 * 1024)),
+                       commands_in_flight=32, exchange_bytes=1024, features=_without("reductions_float"),
+                       smem=SmemParams(32 * 1024)),
     "default": TmauParams(),
+    #: A mover of tiles and little else: what compares with an N-D DMA engine.
+    "lean": TmauParams(features=("swizzle", "stores")),
     #: For memories 400 cycles away.
     "full": TmauParams(addr_width=64, max_outstanding=512, queue_depth=16, cache_entries=16, commands_in_flight=128,
                        smem=SmemParams(256 * 1024)),

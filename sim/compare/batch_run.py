@@ -63,8 +63,13 @@ class RandomRun:
         commands = [self._command(batch, number, load) for number, load in enumerate(batch.loads)]
         before = self._shared_memory(batch)
         session.shared_memory.write(0, before)
+        params = self._params
         machine = Machine(
-            Memory(self._contents, base=batch.base), before.copy(), self._params.bus_bytes, self._params.addr_width
+            Memory(self._contents, base=batch.base),
+            before.copy(),
+            params.bus_bytes,
+            params.addr_width,
+            features=params.features,
         )
         landed = [machine.execute(command_word(**command)) for command in commands]
         operations = self._operations(batch, landed)

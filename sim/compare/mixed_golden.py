@@ -53,7 +53,12 @@ def run_golden(batch, params):
     shared = _shared_memory(params.smem.size_bytes)
     windows = batch_windows(batch, params.smem.size_bytes, batch.base)
     machine = Machine(
-        Memory(contents.copy(), base=batch.base), shared.copy(), params.bus_bytes, params.addr_width, windows=windows
+        Memory(contents.copy(), base=batch.base),
+        shared.copy(),
+        params.bus_bytes,
+        params.addr_width,
+        windows,
+        params.features,
     )
     endings = []
     for command in commands:

@@ -122,9 +122,11 @@ class Scoreboard:
             self.params.bus_bytes,
             self.params.addr_width,
             windows,
+            self.params.features,
         )
         self._issued = 0
-        session.run(registers=[*(windows or Windows()).registers().items(), ("irq_enable", _ERROR)])
+        confining = (windows or Windows()).registers().items() if self.params.has("windows") else ()
+        session.run(registers=[*confining, ("irq_enable", _ERROR)])
 
     def heal(self):
         """Words no longer answer with an error."""

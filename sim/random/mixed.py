@@ -16,6 +16,7 @@ from tilewright.golden.tmau.tile import footprint
 from .maps import random_start
 from .odd_orders import perhaps_odd
 from .order import Order, Surroundings
+from .supported import is_unsupported
 
 __all__ = ["BARRIERS", "DESCRIPTOR_SLOTS", "GLOBAL_BYTES", "LAYOUT_PAIRS", "PAGE", "MixedBatch", "random_mixes"]
 
@@ -58,6 +59,8 @@ def random_mixes(seed, params, commands):
     made = count = 0
     while made < commands:
         windows = rng.choice([(False, False), (False, False), (True, False), (False, True), (True, True)])
+        if not params.has("windows"):
+            windows = (False, False)
         batch = MixedBatch(
             name=f"seed {seed}, mix {count}",
             base=rng.choice([0, (1 << params.addr_width) - (32 << 20)]),
@@ -81,6 +84,7 @@ class _Maker:
         self._rng = rng
         self._smem = params.smem.size_bytes
         self._windows = windows
+        self._features = params.features
         self._slots = DESCRIPTOR_SLOTS
 
     def orders(self):
@@ -88,7 +92,10 @@ class _Maker:
         while self._slots > 16 and rng.random() < 0.9:
             # Lanes are all of shared memory, so that a window refuses them.
             lanes = 0.3 if self._windows[1] else 3
-            yield from rng.choices([self._epoch, self._lanes, self._replace], [8, lanes, 1])[0]()
+            for order in rng.choices([self._epoch, self._lanes, self._replace], [8, lanes, 1])[0]():
+                # What the hardware refuses for a missing feature would crowd out the rest.
+                if not is_unsupported(order, self._features) or rng.random() < 0.1:
+                    yield order
             yield Order({"opcode": Opcode.WAIT_ALL})
 
     def _epoch(self):

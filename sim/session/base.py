@@ -170,6 +170,6 @@ class Session:
         return {f"{name}_log": (0, min(count, records.log_depth(name))) for name, count in counts.items()}
 
     def _values(self, table, *where):
-        """Values of all registers of a table, by name; ``where`` comes before the name in an access of a run."""
+        """Values of the registers of a table that are there, by name; ``where`` comes before the name in an access."""
         answers = self.run(registers=[(*where, register.name) for register in table]).registers
-        return {register.name: answer.data for register, answer in zip(table, answers, strict=True)}
+        return {register.name: answer.data for register, answer in zip(table, answers, strict=True) if not answer.error}

@@ -2,7 +2,7 @@
 
 from . import borders, convolution, dct, gemm, photo, roundtrip, swizzle, threads, video
 
-__all__ = ["ENGINE_THREADS", "MOVING", "MULTIPLYING", "SHORT", "WORKLOADS"]
+__all__ = ["ENGINE_THREADS", "MOVING", "MULTIPLYING", "NEEDS", "SHORT", "WORKLOADS"]
 
 #: Modules by name, in the order in which they run. Each has a ``SUMMARY`` and a function ``play(mover, photographs) ->
 #: Findings``, which leaves its figures in the mover.
@@ -13,6 +13,9 @@ MULTIPLYING = {"dct": dct, "gemm": gemm, "threads": threads}
 WORKLOADS = MOVING | MULTIPLYING
 #: What runs if nothing else is asked for, in the order in which it runs.
 SHORT = ("photo", "convolution", "gemm")
+
+#: Features of the mover that a workload needs.
+NEEDS = {"convolution": ("im2col",), "roundtrip": ("interleave", "gather", "stores")}
 
 #: Threads of the engine for a workload that does not take those of the preset, unless simulation is slow.
 ENGINE_THREADS = {"threads": threads.THREADS}

@@ -5,6 +5,7 @@ import time
 from functools import partial
 from typing import NamedTuple
 
+from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..files import BUILD, writable
@@ -12,7 +13,8 @@ from ..progress import Bars, Lines, report, shown, work
 from ..report.page import write_report
 from ..report.timeline import record_transfer
 from ..results import record
-from . import MOVING, SHORT, WORKLOADS
+from ..usage import UsageError
+from . import MOVING, MULTIPLYING, NEEDS, SHORT, WORKLOADS
 from .findings import Findings, Totals
 from .machines import Machines
 from .mover import Mover
@@ -58,7 +60,7 @@ def run(args):
     extent = (
         f"{'crops' if small else 'whole photographs'} of {photographs[0].shape[1]} x {photographs[0].shape[0]} pixels"
     )
-    names = _names(args.workload)
+    names = _names(args.workload, args.preset)
     print(f"preset {args.preset} on {args.sim}; {extent}; memory answers after 100 cycles", flush=True)
     begin = time.perf_counter()
     with (
@@ -125,11 +127,21 @@ def _row(name, totals):
     return " ".join([f"{name:<11}", *(f"{cell:>{width}}" for cell, width in zip(totals.cells, widths, strict=True))])
 
 
-def _names(workload):
-    """The workloads that were asked for."""
-    if workload is None:
-        return list(SHORT)
-    return list(WORKLOADS) if workload == "all" else [workload]
+def _names(workload, preset):
+    """The workloads that were asked for, or of several those that the preset has the hardware for."""
+    lacking = {name: _lacking(name, preset) for name in WORKLOADS}
+    if workload in WORKLOADS:
+        if lacking[workload]:
+            raise UsageError(f"workload {workload} needs {lacking[workload]}, which preset {preset} lacks")
+        return [workload]
+    return [name for name in (SHORT if workload is None else WORKLOADS) if not lacking[name]]
+
+
+def _lacking(name, preset):
+    """What the hardware of a preset lacks for a workload; empty if nothing."""
+    if name in MULTIPLYING:
+        return "" if preset in PE_PRESETS else "a processing engine"
+    return ", ".join(feature for feature in NEEDS.get(name, ()) if not TMAU_PRESETS[preset].has(feature))
 
 
 def _crop(args):

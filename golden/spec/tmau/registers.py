@@ -2,8 +2,9 @@
 
 from ..fields import Field
 from ..registers import Access, Register, counter
+from .features import FEATURE_FIELDS
 
-__all__ = ["TMAU_ID_VALUE", "TMAU_REGISTERS"]
+__all__ = ["TMAU_ID_VALUE", "TMAU_REGISTERS", "WINDOW_REGISTERS"]
 
 #: "TWRT", read as a number.
 TMAU_ID_VALUE = 0x54575254
@@ -28,6 +29,7 @@ TMAU_REGISTERS = (
     )),
     Register("params2", 0x10, Access.RO, "Parameters that the hardware was built with.",
              (Field("smem_bytes", 0, 32, "Bytes of shared memory."),)),
+    Register("features", 0x14, Access.RO, "Features that the hardware was built with.", FEATURE_FIELDS),
     Register("control", 0x20, Access.WO, "Acts once.", (
         Field("clear_counters", 0, 1, "Set all performance counters to zero."),
         Field("invalidate_descriptors", 1, 1, "Drop every descriptor from the cache."),
@@ -87,3 +89,8 @@ TMAU_REGISTERS = (
     counter("write_beats", 0x94, "Bus words written."),
     counter("write_bytes", 0x98, "Bytes of transfers to global memory that are complete."),
 )  # fmt: skip
+
+#: Those that hardware without the feature ``windows`` lacks.
+WINDOW_REGISTERS = frozenset(
+    register.name for register in TMAU_REGISTERS if register.name.startswith(("windows", "global_", "shared_"))
+)

@@ -18,6 +18,14 @@ __all__ = ["DescriptorCache"]
 
 _LINE_LOG2 = 6  # descriptors are 64-byte aligned
 
+#: Operations that exist with a feature only (docs/tmau.md, "Features").
+_FEATURES = {
+    Opcode.STORE: "stores",
+    Opcode.REDUCE: "reductions_global",
+    Opcode.REPLACE: "reductions_global",
+    Opcode.LANES: "lanes",
+}
+
 
 class DescriptorCache(wiring.Component):
     """Fully associative cache of checked descriptors, in front of setup.
@@ -36,7 +44,8 @@ class DescriptorCache(wiring.Component):
     i : In(stream of command_layout())
         A command is taken when its descriptor is known. ``ready`` depends on registers only.
     o : Out(stream of LookupLayout)
-        Registered. ``fault`` holds OPCODE, DESCRIPTOR_ALIGNMENT, WINDOW, or what the descriptor check found.
+        Registered. ``fault`` holds OPCODE, DESCRIPTOR_ALIGNMENT, UNSUPPORTED, WINDOW, or what the descriptor check
+        found.
     windows : In(WindowsLayout)
         Descriptors outside the global window are neither fetched nor used.
     quiescent : In(1)
@@ -161,7 +170,7 @@ class DescriptorCache(wiring.Component):
     def _command_fault(self, m, command):
         """What is wrong with the command before its descriptor is known."""
         fault = Signal(FaultLayout())
-        known = Signal()
+        known, missing = Signal(), Signal()
         named, read = Signal(), Signal()  # the command names a descriptor; and it is read here
         with m.Switch(command.opcode):
             with m.Case(*TENSOR_OPCODES):
@@ -170,7 +179,9 @@ class DescriptorCache(wiring.Component):
                 m.d.comb += [known.eq(1), named.eq(1)]
             with m.Case(*Opcode):
                 m.d.comb += known.eq(1)
-        misaligned = command.descriptor[:_LINE_LOG2].any()
+        missing_opcodes = [opcode for opcode, feature in _FEATURES.items() if not self.params.has(feature)]
+        m.d.comb += missing.eq(self._is(command, *missing_opcodes))
+        misaligned = named & command.descriptor[:_LINE_LOG2].any()
         # The same bits in both formats, but not the same number.
         number = Mux(command.opcode == Opcode.REPLACE, REPLACE.index("descriptor"), COMMAND.index("descriptor"))
         with m.If(~known):
@@ -178,7 +189,12 @@ class DescriptorCache(wiring.Component):
                 fault.code.eq(Error.OPCODE),
                 fault.field.eq(COMMAND_FIELD + COMMAND.index("opcode")),
             ]
-        with m.Elif((named & misaligned) | (read & self._outside(command.descriptor))):
+        with m.Elif(missing & ~misaligned):
+            m.d.comb += [
+                fault.code.eq(Error.UNSUPPORTED),
+                fault.field.eq(COMMAND_FIELD + COMMAND.index("opcode")),
+            ]
+        with m.Elif(misaligned | (read & self._outside(command.descriptor))):
             m.d.comb += [
                 fault.code.eq(Mux(misaligned, Error.DESCRIPTOR_ALIGNMENT, Error.WINDOW)),
                 fault.field.eq(COMMAND_FIELD + number),

@@ -5,7 +5,7 @@ from amaranth.lib import data
 
 from ...bus.commands import command_layout
 
-__all__ = ["CheckedLayout", "FaultLayout", "LookupLayout"]
+__all__ = ["AskedLayout", "CheckedLayout", "FaultLayout", "LookupLayout"]
 
 
 class CheckedLayout(data.StructLayout):
@@ -47,6 +47,14 @@ class CheckedLayout(data.StructLayout):
                 "fill": unsigned(32),  # pattern
             }
         )
+
+
+class AskedLayout(data.StructLayout):
+    """Fields of a descriptor that are not zero, of features that the hardware lacks (docs/tmau.md, "Features")."""
+
+    def __init__(self):
+        names = ("mode", "interleave", "swizzle", "unaligned", "gather0", "traversal0", "traversal")
+        super().__init__({name: unsigned(1) for name in names})
 
 
 class FaultLayout(data.StructLayout):

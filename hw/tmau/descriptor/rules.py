@@ -8,7 +8,7 @@ from tilewright.golden.spec import DESCRIPTOR, DESCRIPTOR_VERSION, Element, Erro
 
 from ...lib.formats import packed_layout
 from .dimensions import DimensionLayout
-from .layouts import FaultLayout
+from .layouts import AskedLayout, FaultLayout
 
 __all__ = ["DescriptorRules"]
 
@@ -23,6 +23,8 @@ class DescriptorRules(wiring.Component):
     dimension : In(DimensionLayout)
     reserved : In(1)
         A bit that belongs to no field is set.
+    asked : In(AskedLayout)
+        What the descriptor asks for, and the hardware lacks.
     read_error : In(1)
         The bus answered with an error.
     fault : Out(FaultLayout)
@@ -33,6 +35,7 @@ class DescriptorRules(wiring.Component):
     raw: In(packed_layout(DESCRIPTOR))
     dimension: In(DimensionLayout())
     reserved: In(1)
+    asked: In(AskedLayout())
     read_error: In(1)
     fault: Out(FaultLayout())
 
@@ -72,10 +75,25 @@ class DescriptorRules(wiring.Component):
             (Error.DESCRIPTOR_READ, "version", self.read_error),
             (Error.VERSION, "version", raw.version != DESCRIPTOR_VERSION),
             (Error.RESERVED, "version", self.reserved),
+            *((Error.UNSUPPORTED, field, condition) for field, condition in self._unsupported()),
             (Error.RANK, "rank", (raw.rank == 0) | (raw.rank > 5) | (restricted & (raw.rank < 3))),
             (Error.ELEMENT, "element", raw.element > max(Element)),
             (Error.INTERLEAVE, "interleave", raw.interleave > max(Interleave)),
             (Error.FILL, "fill", (raw.fill > max(Fill)) | ((raw.fill == Fill.NAN) & no_nan)),
+        ]
+
+    def _unsupported(self):
+        """Fields that ask for what is missing, in their order; traversals count in tile mode only."""
+        raw, asked = self.raw, self.asked
+        tile = raw.mode == Mode.TILE
+        steps = asked.traversal | (asked.traversal0 & (raw.interleave != Interleave.NONE))
+        return [
+            ("mode", asked.mode),
+            ("interleave", asked.interleave),
+            ("swizzle", asked.swizzle),
+            ("unaligned", asked.unaligned),
+            ("gather0", asked.gather0 & tile),
+            ("traversal", steps & tile),
         ]
 
     def _tensor_rules(self, m, interleaved, im2col, row_bytes):

@@ -44,7 +44,7 @@ class Exchange(wiring.Component):
 
     Ordinary jobs pass combinationally, when no piece is pending; a first job is offered two cycles after the one before
     has left, at the earliest, a second one in the cycle after its data are there. All jobs of a copy but the last are
-    quiet, and only its second jobs reduce.
+    quiet, and only its second jobs reduce. Without the feature ``local_copies`` there are ordinary jobs only.
 
     Members
     -------
@@ -61,7 +61,7 @@ class Exchange(wiring.Component):
 
     def __init__(self, params):
         self.params = params
-        self.pending = Queue(_PendingLayout(params), _PENDING)
+        self.pending = Queue(_PendingLayout(params), _PENDING) if params.has("local_copies") else None
         super().__init__(
             {
                 "i": In(stream.Signature(BlockJobLayout(params))).array(2),
@@ -74,9 +74,13 @@ class Exchange(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.pending = pending = self.pending
         job, valid, taken = Signal(BlockJobLayout(self.params)), Signal(), Signal()
         pick(m, self.i, job, valid, taken)
+        if not self.pending:
+            m.d.comb += [self.o.p.eq(job), self.o.valid.eq(valid), taken.eq(self.o.ready)]
+            return m
+
+        m.submodules.pending = pending = self.pending
         copies = valid & (job.loop | job.stage)
 
         # A job that waits at the output stays, whatever could leave by now.

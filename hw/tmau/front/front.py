@@ -75,7 +75,6 @@ class Front(wiring.Component):
         m.submodules.router = router = Router(params)
         m.submodules.setup = setup = Setup(params)
         m.submodules.block = block = BlockSetup(params)
-        m.submodules.lanes = lanes = LaneSetup(params)
         m.submodules.groups = groups = GroupTracker(params)
         m.submodules.exchange = exchange = Exchange(params)
         m.submodules.dispatch = dispatch = Dispatch(params)
@@ -85,18 +84,19 @@ class Front(wiring.Component):
         join(m, cache=cache.fetch, fetch=flipped(self.fetch))
         join(m, words=flipped(self.words), cache=cache.words)
         join(m, cache=cache.o, router=router.i)
-        kinds = (
-            (router.tensors, setup, dispatch.jobs),
-            (router.blocks, block, exchange.i[0]),
-            (router.lanes, lanes, exchange.i[1]),
-        )
+        kinds = [(router.tensors, setup, dispatch.jobs), (router.blocks, block, exchange.i[0])]
+        if params.has("lanes"):
+            m.submodules.lanes = lanes = LaneSetup(params)
+            kinds.append((router.lanes, lanes, exchange.i[1]))
         for number, (commands, kind, jobs) in enumerate(kinds):
             join(m, router=commands, kind=kind.i)
             join(m, kind=kind.jobs, next=jobs)
             join(m, kind=kind.finished, dispatch=dispatch.refused[number])
             m.d.comb += kind.windows.eq(self.windows)
         # What exchange has taken from them is still in front of commands for another kind of setup.
-        m.d.comb += router.busy.eq(Cat(setup.busy, block.busy | exchange.busy, lanes.busy))
+        busy = [kind.busy for _, kind, _ in kinds]
+        busy[1] |= exchange.busy
+        m.d.comb += router.busy.eq(Cat(busy))
 
         join(m, loop=flipped(self.loop), exchange=exchange.loop)
         join(m, stage=flipped(self.stage), exchange=exchange.stage)

@@ -70,7 +70,6 @@ class LoadPath(wiring.Component):
         m.submodules.tracker = tracker = ResponseTracker(params)
         m.submodules.steps = steps = StepGenerator(params)
         m.submodules.realign = realign = Realigner(params)
-        m.submodules.reduce = reduce = SharedReducer(params)
         m.submodules.buffer = buffer = ReadyBuffer(AlignedLayout(params))
         m.submodules.place = place = WordPlacer(params)
         m.submodules.guard = guard = SharedGuard(params, unsigned(params.smem.row_width), row=lambda row: row)
@@ -81,9 +80,14 @@ class LoadPath(wiring.Component):
         join(m, steps=steps.steps, realign=realign.steps)
         join(m, words=flipped(self.words), realign=realign.words)
         join(m, loop=flipped(self.loop), realign=realign.loop)
-        join(m, realign=realign.aligned, reduce=reduce.i)
-        join(m, reduce=reduce.fetch, fetch=flipped(self.fetch))
-        join(m, reduce=reduce.o, buffer=buffer.i)
+        aligned = realign.aligned
+        if params.has("reductions_shared"):
+            m.submodules.reduce = reduce = SharedReducer(params)
+            join(m, realign=aligned, reduce=reduce.i)
+            join(m, reduce=reduce.fetch, fetch=flipped(self.fetch))
+            m.d.comb += reduce.written.eq(~buffer.full & ~guard.o.valid)
+            aligned = reduce.o
+        join(m, aligned=aligned, buffer=buffer.i)
         join(m, buffer=buffer.o, place=place.i)
         join(m, place=place.staged, staged=flipped(self.staged))
         join(m, place=place.completions, completions=flipped(self.completions))
@@ -95,7 +99,6 @@ class LoadPath(wiring.Component):
             self.writes.p.data.eq(place.data),
             self.writes.p.strobe.eq(place.strobe),
             guard.o.ready.eq(self.writes.ready),
-            reduce.written.eq(~buffer.full & ~guard.o.valid),
             self.stall_data.eq(realign.stall_data),
         ]
         return m

@@ -41,7 +41,7 @@ class SharedReducer(wiring.Component):
     that left before has been written, and the transfer ends with an empty piece, when all its chunks have left. Other
     pieces pass combinationally.
 
-    Latency: ``ReduceLane.LATENCY`` + 4 cycles from a chunk to what becomes of it. Throughput: one chunk a cycle.
+    Latency: that of :class:`ReduceLane` and 4 cycles from a chunk to what becomes of it. Throughput: one chunk a cycle.
 
     Members
     -------
@@ -62,7 +62,8 @@ class SharedReducer(wiring.Component):
         self.begun = Signal()  # chunks of the transfer may be fetched
         self.started = Signal()  # a chunk of the piece is on its way
         self.following = Signal(4)  # the chunk behind it, counted from the start of the piece's line
-        self.moving = Signal(2 + ReduceLane.LATENCY)  # stages from the fetch to the end of the lane that hold a chunk
+        self.lane = ReduceLane(params.has("reductions_float"))
+        self.moving = Signal(2 + self.lane.latency)  # stages from the fetch to the end of the lane that hold a chunk
         self.in_flight = Signal(range(IN_FLIGHT + 1))
         super().__init__(
             {
@@ -149,7 +150,7 @@ class SharedReducer(wiring.Component):
     def _combine(self, m):
         """What was fetched, through the lane. Nothing waits: there is space for whatever is in flight."""
         fetches, results = self.fetches, self.results
-        m.submodules.lane = lane = ReduceLane()
+        m.submodules.lane = lane = self.lane
         asked, fetched = Signal.like(fetches.o.p), Signal.like(fetches.o.p)
         old = Signal(CHUNK_BITS)
         chunks = Array(self.fetch.line.word_select(bank, CHUNK_BITS) for bank in range(BANKS))

@@ -177,7 +177,7 @@ class BlockSetup(wiring.Component):
             m.d.sync += later.eq(~last)
 
         job, to_shared = self.jobs.p, block.destination_space == Space.SHARED
-        within = block.source_space == block.destination_space
+        within = (block.source_space == block.destination_space) & self.params.has("local_copies")
         with m.If(third.twice):
             m.d.comb += [
                 job.store.eq(1),

@@ -1,9 +1,11 @@
 """The rules that commands on blocks and on descriptor fields must obey (docs/tmau.md, "Block copies", "Errors")."""
 
+from amaranth import Mux
+
 from tilewright.golden.spec import BLOCK, REPLACE, Error, Opcode, Reduction, Space
 
 from ...bus.commands import command_view
-from .rules import no_reduction, outside_global, outside_shared
+from .rules import missing_floats, no_reduction, outside_global, outside_shared
 
 __all__ = ["block_rules"]
 
@@ -38,14 +40,28 @@ def block_rules(params, windows, measured):
         )
 
     barrier = block.barrier[: smem.addr_width]
+    local = params.has("local_copies")
+    missing_space = (to_global & (not params.has("stores"))) | (
+        copies & (block.source_space == block.destination_space) & (not local)
+    )
+    reduces = copies & (block.reduction != Reduction.NONE)
+    missing_reduction = reduces & Mux(
+        to_global, not params.has("reductions_global"), not params.has("reductions_shared")
+    )
+    asks = {
+        "destination_space": missing_space,
+        "reduction": missing_reduction,
+        "element": reduces & missing_floats(params, block.element),
+    }
     return [
+        *((Error.UNSUPPORTED, BLOCK, field, asks[field]) for field in sorted(asks, key=BLOCK.index)),
         (Error.BARRIER_ALIGNMENT, BLOCK, "barrier", signals & block.barrier[:3].any()),
         (Error.BARRIER_RANGE, BLOCK, "barrier", signals & block.barrier[smem.addr_width :].any()),
         (
             Error.REDUCTION,
             BLOCK,
             "reduction",
-            copies & (block.reduction != Reduction.NONE) & no_reduction(block.reduction, block.element),
+            reduces & no_reduction(block.reduction, block.element),
         ),
         (Error.BLOCK_ALIGNMENT, BLOCK, "size", moves & block.size[:4].any()),
         (Error.BLOCK_ALIGNMENT, BLOCK, "source", moves & block.source[:4].any()),

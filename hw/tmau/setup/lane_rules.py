@@ -56,7 +56,9 @@ def lane_rules(params, windows, sides):
             is_global, outside_global(windows, address, end - 1), outside_shared(windows, 0, smem.size_bytes - 1)
         )
 
+    missing = (destination_global & (not params.has("stores"))) | (both_lanes & (not params.has("local_copies")))
     return [
+        (Error.UNSUPPORTED, "destination_layout", missing),
         (Error.ELEMENT, "element", c.element > max(Element)),
         (Error.BARRIER_ALIGNMENT, "barrier", signals & c.barrier[:3].any()),
         (Error.BARRIER_RANGE, "barrier", signals & c.barrier[smem.addr_width :].any()),

@@ -181,7 +181,7 @@ class LaneSetup(wiring.Component):
             job.address.eq(Mux(within, 0, Mux(to_global, command.destination, command.source) + done)),
             job.smem.eq(Mux(store, *places)),
             job.size.eq(size),
-            job.loop.eq(within),
+            job.loop.eq(within & self.params.has("local_copies")),
             job.target.eq(places[1]),
             job.tag.eq(command.tag),
             job.quiet.eq(~last),

@@ -5,11 +5,12 @@ Functions of values, combinational; their users choose where the registers are.
 Specification: docs/tmau.md, "Windows", "Stores and reductions".
 """
 
-from amaranth import Cat
+from amaranth import Cat, Const
 
 from tilewright.golden.spec import Element, Reduction
+from tilewright.golden.spec.tmau.features import FLOAT_SUMS
 
-__all__ = ["no_reduction", "outside_global", "outside_shared"]
+__all__ = ["missing_floats", "no_reduction", "outside_global", "outside_shared"]
 
 _E, _R = Element, Reduction
 _WHOLE = (_E.U32, _E.S32, _E.U64, _E.S64)
@@ -32,6 +33,13 @@ def no_reduction(reduction, element):
     return ~Cat(
         (reduction == op) & Cat(element == member for member in elements).any() for op, elements in _ELEMENTS.items()
     ).any()
+
+
+def missing_floats(params, element):
+    """Whether reductions of the element type need floats, which the hardware lacks."""
+    if params.has("reductions_float"):
+        return Const(0)
+    return Cat(element == member for member in FLOAT_SUMS).any()
 
 
 def outside_global(windows, first, last):

@@ -8,7 +8,7 @@ from tilewright.golden.spec import COMMAND, COMMAND_FIELD, DESCRIPTOR, TENSOR_OP
 
 from ..descriptor.layouts import FaultLayout, LookupLayout
 from ..layouts import WindowsLayout
-from .rules import no_reduction, outside_global, outside_shared
+from .rules import missing_floats, no_reduction, outside_global, outside_shared
 
 __all__ = ["CommandRules"]
 
@@ -67,7 +67,9 @@ class CommandRules(wiring.Component):
             Mux(checked.rank > d, self._writes & (coord < 0), coord.any())
             for d, coord in enumerate(self.i.command.coords)
         )
+        reduces = self.i.command.opcode == Opcode.REDUCE
         return [
+            (Error.UNSUPPORTED, DESCRIPTOR.index("element"), reduces & missing_floats(self.params, checked.element)),
             (Error.CORNER, DESCRIPTOR.index("lower"), bad_corner & ~corner.upper),
             (Error.CORNER, DESCRIPTOR.index("upper"), bad_corner & corner.upper),
             (Error.COORDS, _field("coords"), wrong.any()),

@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.golden.spec import Element, Reduction
 from tilewright.hw.reduce.combine import Combiner
-from tilewright.hw.reduce.lane import ReduceLane
+from tilewright.hw.reduce.float_add import FloatAdder
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
@@ -16,7 +16,7 @@ BUS_BYTES = 32
 @pytest.mark.parametrize("mode", ["none", "both"])
 def test_words(mode):
     rng = random.Random(1)
-    dut, stalls = elaborated(Combiner, BUS_BYTES), STALL_MODES[mode]
+    dut, stalls = elaborated(Combiner, BUS_BYTES, True), STALL_MODES[mode]
     items, expected = [], []
     for _ in range(30):
         old, source = (rng.getrandbits(8 * BUS_BYTES) for _ in range(2))
@@ -34,8 +34,8 @@ def test_words(mode):
         words, cycles = await receive(ctx, dut.o, len(expected), stall=stalls["stall"], seed=3)
         assert [(word.data, word.strobe) for word in words] == expected
         if mode == "none":
-            assert cycles == list(range(ReduceLane.LATENCY, ReduceLane.LATENCY + len(expected)))
-        await ctx.tick().repeat(ReduceLane.LATENCY)
+            assert cycles == list(range(FloatAdder.LATENCY, FloatAdder.LATENCY + len(expected)))
+        await ctx.tick().repeat(FloatAdder.LATENCY)
         assert not ctx.get(dut.busy)
 
     async def busy_with_words(ctx):

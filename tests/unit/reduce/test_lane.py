@@ -40,14 +40,14 @@ def operands(element, lines, rng):
     return (np.array([pair[side] for pair in pairs], kind).view(np.uint8).reshape(-1, 16) for side in (0, 1))
 
 
-def run(work, pause=0.1):
+def run(work, pause=0.1, floats=True):
     """Sends ``work``, (reduction, element, old, source), one an enabled cycle; returns what comes out."""
-    dut = elaborated(ReduceLane)
+    dut = elaborated(ReduceLane, floats)
     rng = random.Random(SEED)
     results = []
 
     async def testbench(ctx):
-        for op, element, old, source in (*work, *[(0, 0, 0, 0)] * dut.LATENCY):
+        for op, element, old, source in (*work, *[(0, 0, 0, 0)] * dut.latency):
             while rng.random() < pause:
                 set_together(ctx, (dut.enable, 0), (dut.old, rng.getrandbits(128)))
                 await ctx.tick()
@@ -57,16 +57,16 @@ def run(work, pause=0.1):
             results.append(ctx.get(dut.o))
 
     simulate(dut, testbench, deadline=2 * len(work) + 100)
-    return results[dut.LATENCY - 1 :][: len(work)]
+    return results[dut.latency - 1 :][: len(work)]
 
 
 def number(row):
     return int.from_bytes(row.tobytes(), "little")
 
 
-def check(work):
+def check(work, floats=True):
     """``work`` has rows of bytes."""
-    came = run([(op, element, number(old), number(source)) for op, element, old, source in work])
+    came = run([(op, element, number(old), number(source)) for op, element, old, source in work], floats=floats)
     for (op, element, old, source), result in zip(work, came, strict=True):
         expected = number(reduce(op, element, old, source))
         assert result == expected, f"{op.name} {element.name} {number(old):032x} {number(source):032x}: {result:032x}"
@@ -77,6 +77,16 @@ def test_every_reduction_of_every_type():
     work = [(op, element, *pair) for op, element in LEGAL for pair in zip(*operands(element, 25, rng), strict=True)]
     rng.shuffle(work)
     check(work)
+
+
+def test_integers_alone():
+    """A lane without floats, which takes two cycles."""
+    rng = random.Random(SEED)
+    legal = [(op, element) for op, element in LEGAL if not element.is_float]
+    work = [(op, element, *pair) for op, element in legal for pair in zip(*operands(element, 25, rng), strict=True)]
+    rng.shuffle(work)
+    check(work, floats=False)
+    assert elaborated(ReduceLane, False).latency == 2
 
 
 def test_none_gives_the_source():

@@ -7,6 +7,7 @@ from amaranth.lib import data
 
 from tilewright.golden import TensorMap, check_word
 from tilewright.golden.spec import DESCRIPTOR, Element, Error, Fill, Mode, Swizzle
+from tilewright.golden.spec.tmau.features import FEATURES
 from tilewright.golden.tmau.tile import footprint
 from tilewright.hw.tmau.descriptor.check import DescriptorCheck
 from tilewright.hw.tmau.params import TMAU_PRESETS
@@ -110,9 +111,31 @@ async def until_done(ctx, dut):
     return kept
 
 
+#: Features that hardware may lack, together.
+MISSING = [
+    ("im2col",),
+    ("interleave",),
+    ("unaligned",),
+    ("gather",),
+    ("swizzle",),
+    ("im2col", "gather"),
+    tuple(FEATURES),
+]
+
+
+@pytest.mark.parametrize("missing", MISSING, ids="-".join)
+def test_words_for_fewer_features(missing):
+    """Refusals of what is missing, and constants of the rest."""
+    judge(TMAU_PRESETS["unit"].replace(features=[name for name in FEATURES if name not in missing]), 5)
+
+
 @pytest.mark.parametrize("preset", ["unit", "ecp5", "default", "full"])
 def test_words_are_judged_and_derived(preset):
-    params = TMAU_PRESETS[preset]
+    judge(TMAU_PRESETS[preset], 100)
+
+
+def judge(params, least):
+    """Compares 300 words, of which so many must be good."""
     dut = elaborated(DescriptorCheck, params)
     rng = random.Random(SEED)
     beats = DESCRIPTOR.bits // params.bus_width
@@ -124,7 +147,7 @@ def test_words_are_judged_and_derived(preset):
             items = [{"data": part, "error": 0, "last": i == beats - 1} for i, part in enumerate(parts)]
             await send(ctx, dut.words, items, idle=0.2, seed=rng.getrandbits(32))
             kept = await until_done(ctx, dut)
-            fault, refusal = ctx.get(dut.fault), check_word(word)
+            fault, refusal = ctx.get(dut.fault), check_word(word, params.features)
             if refusal:
                 assert (Error(fault.code), fault.field) == refusal[:2], f"{word:#x}"
             else:
@@ -135,7 +158,7 @@ def test_words_are_judged_and_derived(preset):
 
     print(f"seed {SEED}")
     simulate(dut, check, deadline=20_000)
-    assert len(good) >= 100
+    assert len(good) >= least
 
 
 def test_bus_error_is_reported_before_anything_else():

@@ -8,7 +8,7 @@ import pytest
 
 from tilewright.golden.spec import Element, Reduction
 from tilewright.golden.tmau.reduce import is_legal, reduce
-from tilewright.hw.reduce.lane import ReduceLane
+from tilewright.hw.reduce.float_add import FloatAdder
 from tilewright.hw.tmau.load.layouts import AlignedLayout
 from tilewright.hw.tmau.load.shared_reduce import SharedReducer
 from tilewright.hw.tmau.params import TMAU_PRESETS
@@ -154,7 +154,7 @@ def test_latency_and_a_chunk_a_cycle(bus_bytes):
     result = run(bus_bytes, [make_transfer(rng, bus_bytes, *ADD, start=0, length=384)])
     cycles = [cycle for cycle, _ in result["left"]]
     # The first chunk is fetched in the cycle after its piece came.
-    start = 1 + ReduceLane.LATENCY + 4
+    start = 1 + FloatAdder.LATENCY + 4
     assert cycles == [*range(start, start + 24), start + 24]
 
 
@@ -162,6 +162,6 @@ def test_next_transfer_waits_until_this_one_is_written():
     rng = random.Random(SEED)
     result = run(16, [make_transfer(rng, 16, *ADD, start=0, length=16) for _ in range(3)])
     ends = [cycle for cycle, payload in result["left"] if payload.piece.last]
-    latency = ReduceLane.LATENCY + 4
+    latency = FloatAdder.LATENCY + 4
     # What is still to be written, a cycle each until that is seen and until the chunk is fetched, the chunk, the end.
     assert {after - before for before, after in pairwise(ends)} == {WRITE + 2 + latency + 1}

@@ -6,6 +6,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
 from tilewright.golden.spec import BLOCK, REPLACE, Element, Error, Opcode, Reduction, Space
+from tilewright.golden.spec.tmau.features import FEATURES
 from tilewright.hw.bus.commands import command_layout
 from tilewright.hw.tmau.layouts import WindowsLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
@@ -55,10 +56,10 @@ class Rules(wiring.Component):
     measured: In(MeasuredLayout(PARAMS))
     windows: In(WindowsLayout(PARAMS))
 
-    def __init__(self):
+    def __init__(self, params=PARAMS):
         # Conditions are built here so that the testbench knows their names and number.
         super().__init__()
-        self.rules = block_rules(PARAMS, self.windows, self.measured)
+        self.rules = block_rules(params, self.windows, self.measured)
         self.broken = Signal(len(self.rules))
 
     def elaborate(self, platform):
@@ -79,8 +80,8 @@ def measured(**changes):
     }
 
 
-def broken_rules(payload, windows=WINDOWS):
-    dut = elaborated(Rules)
+def broken_rules(payload, windows=WINDOWS, params=PARAMS):
+    dut = elaborated(Rules, params)
     found = []
 
     async def run(ctx):
@@ -102,6 +103,38 @@ def test_sound_commands():
 def test_one_rule(case):
     changes, code, field = CASES[case]
     assert broken_rules(measured(**changes)) == [(Error[code], field)]
+
+
+GLOBAL, ADD = {"destination_space": Space.GLOBAL, "destination": 8192}, {"reduction": Reduction.ADD}
+#: Features that are missing, a copy, and the field that asks for them, or None.
+FEATURE_CASES = {
+    "copy within global memory": (("local_copies",), GLOBAL, "destination_space"),
+    "copy within shared memory": (("local_copies",), {**SHARED, "source": 1024}, "destination_space"),
+    "copy to global memory": (
+        ("stores", "reductions_global", "local_copies"),
+        {**GLOBAL, "source_space": Space.SHARED, "source": 1024},
+        "destination_space",
+    ),
+    "sum in shared memory": (("reductions_shared",), {**ADD, "element": Element.U32}, "reduction"),
+    "sum in global memory": (
+        ("reductions_global",),
+        {**GLOBAL, **ADD, "source_space": Space.SHARED, "source": 1024, "element": Element.U32},
+        "reduction",
+    ),
+    "sum of floats": (("reductions_float",), {**ADD, "element": Element.F32}, "element"),
+    "sum of integers": (("reductions_float",), {**ADD, "element": Element.U32}, None),
+    "a copy of floats": (("reductions_float",), {"element": Element.F32}, None),
+    "sum in the other memory": (("reductions_global",), {**ADD, "element": Element.F16}, None),
+}
+
+
+@pytest.mark.parametrize("case", FEATURE_CASES)
+def test_missing_features(case):
+    missing, changes, field = FEATURE_CASES[case]
+    params = PARAMS.replace(features=[name for name in FEATURES if name not in missing])
+    expected = [(Error.UNSUPPORTED, field)] if field else []
+    assert broken_rules(measured(**changes), {}, params) == expected
+    assert broken_rules(measured(**changes), {}) == []
 
 
 def test_size_larger_than_shared_memory():

@@ -6,6 +6,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
 from tilewright.golden.spec import LANES, Element, Error, LaneLayout, Opcode
+from tilewright.golden.spec.tmau.features import FEATURES
 from tilewright.hw.bus.commands import command_layout
 from tilewright.hw.tmau.layouts import WindowsLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
@@ -41,9 +42,9 @@ class Rules(wiring.Component):
     sides: In(SidesLayout(PARAMS))
     windows: In(WindowsLayout(PARAMS))
 
-    def __init__(self):
+    def __init__(self, params=PARAMS):
         super().__init__()
-        self.rules = lane_rules(PARAMS, self.windows, self.sides)
+        self.rules = lane_rules(params, self.windows, self.sides)
         self.broken = Signal(len(self.rules))
 
     def elaborate(self, platform):
@@ -52,11 +53,11 @@ class Rules(wiring.Component):
         return m
 
 
-def broken_rules(windows=WINDOWS, **changes):
+def broken_rules(windows=WINDOWS, params=PARAMS, **changes):
     fields = {"element": Element.F16, "lanes_log2": 2, "eu_log2": 5, "signal": 1, "source": 4096, "bytes": 64}
     fields |= {"destination": 32, "destination_layout": LaneLayout.ALIGNED, **changes}
     count = fields.pop("bytes")
-    dut, found = elaborated(Rules), []
+    dut, found = elaborated(Rules, params), []
 
     async def run(ctx):
         ctx.set(dut.windows, windows)
@@ -90,6 +91,27 @@ def test_overlap_of_lanes():
     assert broken_rules(**both, source=512 - 64) == broken_rules(**both, source=512 + 64) == []
     assert broken_rules(**both, source=512 - 62) == [(Error.OVERLAP, "destination")]
     assert broken_rules(**both, source=512 + 62) == [(Error.OVERLAP, "destination")]
+
+
+@pytest.mark.parametrize(
+    ("missing", "layouts", "field"),
+    [
+        (("local_copies",), (LaneLayout.COMPACT, LaneLayout.ALIGNED), "destination_layout"),
+        (("local_copies",), (LaneLayout.COMPACT, LaneLayout.GLOBAL), None),
+        (
+            ("stores", "reductions_global", "local_copies"),
+            (LaneLayout.COMPACT, LaneLayout.GLOBAL),
+            "destination_layout",
+        ),
+        (("stores", "reductions_global", "local_copies"), (LaneLayout.GLOBAL, LaneLayout.ALIGNED), None),
+    ],
+)
+def test_missing_features(missing, layouts, field):
+    params = PARAMS.replace(features=[name for name in FEATURES if name not in missing])
+    changes = {"source_layout": layouts[0], "destination_layout": layouts[1], "source": 512, "destination": 32}
+    expected = [(Error.UNSUPPORTED, field)] if field else []
+    assert broken_rules({}, params, **changes) == expected
+    assert broken_rules({}, **changes) == []
 
 
 def test_lanes_need_all_of_shared_memory():

@@ -1,0 +1,55 @@
+"""Hardware without some features beside golden without them: random mixes of every command."""
+
+import pytest
+
+from tilewright.golden.spec import Error
+from tilewright.golden.spec.tmau.features import FEATURES
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.compare.mixed_run import MixedRun
+from tilewright.sim.random.garbage import garbage_mixes
+from tilewright.sim.random.mixed import random_mixes
+from tilewright.sim.session.tmau import TmauSession
+
+SEED = 12
+MEMORY_BYTES = 1 << 18
+UNIT = TMAU_PRESETS["unit"]
+
+
+def without(*missing):
+    return tuple(name for name in FEATURES if name not in missing)
+
+
+#: What is built, by name.
+BUILT = {
+    "lean": TMAU_PRESETS["lean"].features,
+    "integers": without("reductions_float", "unaligned", "interleave"),
+}
+LONG = {
+    "nothing": (),
+    "loads": without("stores", "reductions_global", "local_copies"),
+    **{name: without(name) for name in FEATURES if name not in ("stores", "reductions_float")},
+}
+
+
+@pytest.mark.parametrize("name", [*BUILT, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)])
+def test_mixed_commands(name):
+    params = UNIT.replace(features=(BUILT | LONG)[name])
+    print(f"{name}: seed {SEED}")
+    with TmauSession(params=params, memory_bytes=MEMORY_BYTES) as session:
+        run = MixedRun(session)
+        batches = list(random_mixes(SEED, params, 400))
+        if params.has("windows"):  # without them garbage goes anywhere
+            batches += garbage_mixes(SEED, params, 256)
+        for batch in batches:
+            if run.run(batch):
+                pytest.fail(run.report(batch), pytrace=False)
+    assert run.endings[Error.NONE] > 100 and run.endings[Error.UNSUPPORTED] > 5, run.endings
+
+
+def test_registers():
+    """Register ``features`` shows what there is; registers of windows are there with the feature only."""
+    with TmauSession(params=UNIT.replace(features=BUILT["lean"])) as session:
+        bits = session.read_register("features")
+        assert [name for k, name in enumerate(FEATURES) if bits >> k & 1] == ["swizzle", "stores"]
+        answers = session.run(registers=[("windows", 3), ("global_base_lo",), ("irq_enable", 1)]).registers
+        assert [bool(answer.error) for answer in answers] == [True, True, False]
