@@ -1,5 +1,7 @@
 """Measures the TMAU: latencies of a transfer by itself, and the use of the bus by many, in exact cycles.
 
+What the hardware was built without is left out.
+
 Specification: docs/tmau.md, "Speed".
 """
 
@@ -7,6 +9,7 @@ import numpy as np
 
 from tilewright.golden import TensorMap, limits
 from tilewright.golden.spec import BarrierOp, Opcode
+from tilewright.golden.tmau.features import is_unsupported
 from tilewright.golden.tmau.tile import footprint
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
@@ -77,6 +80,8 @@ def _steady(session, preset, latency):
     """Boxes back to back: from the end of the first to the end of the last."""
     session.configure(latency=latency)
     for case in steady_cases():
+        if is_unsupported({"opcode": Opcode.LOAD} | case.fields, case.tmap.pack(), session.params.features):
+            continue
         places = session.params.smem.size_bytes // footprint(case.tmap)
         pitch = -(-footprint(case.tmap) // 128) * 128
         commands = [
@@ -111,6 +116,8 @@ def _copies(session, preset, latency):
     places = session.params.smem.size_bytes // (2 * BLOCK_BYTES)
     for case in copy_cases():
         command = {"opcode": Opcode.COPY_BLOCK, "size": BLOCK_BYTES} | case.fields
+        if is_unsupported(command, None, session.params.features):
+            continue
         commands = []
         for number in range(BOXES):
             source = BLOCK_BYTES * (number % places)

@@ -9,6 +9,7 @@ import random
 from dataclasses import dataclass, replace
 
 from tilewright.golden.spec import DESCRIPTOR, Element, LaneLayout, Opcode, Reduction, Space
+from tilewright.golden.tmau.features import is_unsupported
 from tilewright.golden.tmau.reduce import is_legal
 from tilewright.golden.tmau.strides import lane_strides
 from tilewright.golden.tmau.tile import footprint
@@ -16,7 +17,6 @@ from tilewright.golden.tmau.tile import footprint
 from .maps import random_start
 from .odd_orders import perhaps_odd
 from .order import Order, Surroundings
-from .supported import is_unsupported
 
 __all__ = ["BARRIERS", "DESCRIPTOR_SLOTS", "GLOBAL_BYTES", "LAYOUT_PAIRS", "PAGE", "MixedBatch", "random_mixes"]
 
@@ -94,7 +94,7 @@ class _Maker:
             lanes = 0.3 if self._windows[1] else 3
             for order in rng.choices([self._epoch, self._lanes, self._replace], [8, lanes, 1])[0]():
                 # What the hardware refuses for a missing feature would crowd out the rest.
-                if not is_unsupported(order, self._features) or rng.random() < 0.1:
+                if not is_unsupported(order.fields, order.descriptor(0), self._features) or rng.random() < 0.1:
                     yield order
             yield Order({"opcode": Opcode.WAIT_ALL})
 
