@@ -24,6 +24,7 @@ $(shell [ -x $(BIN)/python ] || rm -f .venv/*-[0-9]*)
 
 # Variables that are passed on as options where they are set.
 preset = $(if $(PRESET),--preset "$(PRESET)")
+without = $(if $(WITHOUT),--without "$(WITHOUT)")
 sim = $(if $(SIM),--sim "$(SIM)")
 
 # A variable that the target does not take, by its line in `make help`, would have no effect, and nobody would notice.
@@ -44,14 +45,14 @@ sim: $(SIMULATION) ## run workloads on the RTL and compare every byte [W=all or 
 test: lint ## lint, golden checks, unit tests, formal proofs, cocotb tests [T=path LONG=1]
 	@$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(LONG),,-m "not long") $(T)
 
-verilog: $(PLAIN) ## write Verilog, and files for other tools [PRESET= TOP= NAME=prefix OUT=folder]
-	@$(TILEWRIGHT) verilog $(preset) $(if $(TOP),--top "$(TOP)") $(if $(NAME),--name "$(NAME)") $(if $(OUT),--out "$(OUT)")
+verilog: $(PLAIN) ## write Verilog, and files for other tools [PRESET= TOP= WITHOUT=lanes,im2col NAME=prefix OUT=folder]
+	@$(TILEWRIGHT) verilog $(preset) $(without) $(if $(TOP),--top "$(TOP)") $(if $(NAME),--name "$(NAME)") $(if $(OUT),--out "$(OUT)")
 
 bench: $(SIMULATION) ## measure every speed figure, beside its limit [PRESET= SIM=icarus ENGINE=tmau]
 	@$(TILEWRIGHT) bench $(preset) $(sim) $(if $(ENGINE),--engine "$(ENGINE)")
 
-fpga: $(FPGA) ## place and route on a Lattice ECP5, slow [PRESET= TOP= DEVICE=45k]
-	@$(TILEWRIGHT) fpga $(preset) $(if $(TOP),--top "$(TOP)") $(if $(DEVICE),--device "$(DEVICE)")
+fpga: $(FPGA) ## place and route on a Lattice ECP5, slow [PRESET= TOP= WITHOUT=lanes DEVICE=45k]
+	@$(TILEWRIGHT) fpga $(preset) $(without) $(if $(TOP),--top "$(TOP)") $(if $(DEVICE),--device "$(DEVICE)")
 
 waves: $(DEVELOPMENT) ## run one test and leave its waveforms in build/waves/ [T=path or path::test]
 	@$(if $(T),,echo "make waves needs the test to run, as in: make waves T=tests/unit/lib/test_stream.py"; exit 2;) \

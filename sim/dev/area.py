@@ -23,7 +23,7 @@ from ..files import BUILD, write_atomically
 from ..fpga.cells import tables_of
 from ..fpga.depth import longest_path
 from ..fpga.mapping import FAMILIES
-from ..hdl.export import TOPS
+from ..hdl.export import TOPS, feature_list
 from ..hdl.verilog import conventional_ports
 from ..hdl.yosys import run_yosys
 from ..results import record
@@ -86,6 +86,8 @@ def configure(parser):
     parser.add_argument("--flat", action="store_true", help="map a whole top as one, with its deepest path")
     parser.add_argument("--top", choices=list(TOPS), help="which one, with --flat (tmau)")
     parser.add_argument("--family", choices=list(FAMILIES), help="device that --flat maps for (ecp5)")
+    parser.add_argument("--without", metavar="FEATURE,...", type=feature_list, default=(),
+                        help="features of the access unit that are not built, with --flat")  # fmt: skip
     parser.add_argument("--engine", choices=("tmau", "pe"), help="one engine; both if left out")
     parser.add_argument("--block", action="append", help="one block, may be given several times; all if left out")
     parser.add_argument(
@@ -98,11 +100,11 @@ def configure(parser):
 
 def run(args):
     """Prints a table for each engine, or of a whole top, and leaves them as JSON."""
-    for name in ("engine", "block", "outstanding", "jobs") if args.flat else ("top", "family"):
+    for name in ("engine", "block", "outstanding", "jobs") if args.flat else ("top", "family", "without"):
         if getattr(args, name):
             raise UsageError(f"--{name} goes {'without' if args.flat else 'with'} --flat")
     if args.flat:
-        return measure_flat(args.top or "tmau", args.preset, args.family or "ecp5", args.out)
+        return measure_flat(args.top or "tmau", args.preset, args.without, args.family or "ecp5", args.out)
     tables, blocks = {}, {}
     if args.engine != "pe":
         blocks["tmau"] = tmau_blocks(_tmau_params(args))

@@ -18,7 +18,7 @@ __all__ = ["flat_figures", "flat_lines", "measure_flat"]
 _REDUCTIONS = ("reducer", "shared_reduce")
 
 
-def measure_flat(top, preset, family, out):
+def measure_flat(top, preset, without, family, out):
     """Maps a top, prints what came out and leaves it as JSON; returns the exit status."""
     # Bars would need another package.
     with (
@@ -26,16 +26,20 @@ def measure_flat(top, preset, family, out):
         work(f"{top}, {preset}"),
         tempfile.TemporaryDirectory(prefix="tilewright-") as folder,
     ):
-        mapped = map_flat(top_component(top, preset), family, folder)
+        mapped = map_flat(top_component(top, preset, without), family, folder)
     figures = flat_figures(mapped.module, family) | {
         "elaboration_seconds": round(mapped.elaboration, 1), "mapping_seconds": round(mapped.mapping, 1)}  # fmt: skip
-    print(f"{top}, preset {preset}, flattened, {family}")
+    lacking = f" without {', '.join(without)}" if without else ""
+    print(f"{top}, preset {preset}{lacking}, flattened, {family}")
     print("\n".join(flat_lines(figures)))
     print(f"{figures['elaboration_seconds']} s of processor time to elaborate, {figures['mapping_seconds']} s to map")
-    write_atomically(out, json.dumps({"top": top, "preset": preset, "family": family} | figures, indent=1))
+    write_atomically(
+        out, json.dumps({"top": top, "preset": preset, "without": without, "family": family} | figures, indent=1)
+    )
     # A path and a table by blocks are for readers; whoever compares needs numbers.
     levels = {"levels": figures["levels"]} if "levels" in figures else {}
-    record(f"flat-{top.replace('_', '-')}-{preset}-{family}", **figures["cells"], **levels)
+    if not without:
+        record(f"flat-{top.replace('_', '-')}-{preset}-{family}", **figures["cells"], **levels)
     print(out)
     return 0
 

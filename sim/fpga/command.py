@@ -8,7 +8,7 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..arguments import integer, output_folder
 from ..files import BUILD, writable, write_atomically
-from ..hdl.export import TOPS, top_component
+from ..hdl.export import TOPS, feature_list, top_component
 from ..progress import Bars, Lines, shown, work
 from ..results import record
 from .cells import block_table, by_block, cell_counts
@@ -26,6 +26,8 @@ def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("--preset", choices=list(TMAU_PRESETS), default="ecp5", help="configuration (%(default)s)")
     parser.add_argument("--top", choices=list(TOPS), default="tmau", help="what to place (%(default)s)")
+    parser.add_argument("--without", metavar="FEATURE,...", type=feature_list, default=(),
+                        help="features of the access unit that are not built")  # fmt: skip
     parser.add_argument("--device", choices=list(DEVICES), default="85k", help="size of the ECP5 (%(default)s)")
     parser.add_argument("--speed", type=integer(6, 8), default=8, help="its speed grade (%(default)s)")
     parser.add_argument("--seed", type=integer(0, (1 << 31) - 1), default=1, help="of the placement (%(default)s)")
@@ -38,17 +40,18 @@ def configure(parser):
 def run(args):
     """Prints the report and leaves it as ``result.json`` beside the files of both tools."""
     options = {"device": args.device, "speed": args.speed, "seed": args.seed, "target": args.freq}
-    folder = args.out / f"{args.top}-{args.preset}"
+    folder = args.out / "-".join([args.top, args.preset, *(["without", *args.without] if args.without else [])])
     display = Bars() if sys.stderr.isatty() else Lines(sys.stderr)
     with shown(display), work(f"{args.top}, {args.preset}"), writable(folder):
         # Where this run ends early, no result of an earlier one lies beside its files.
         (folder / _RESULT).unlink(missing_ok=True)
-        found = measure(top_component(args.top, args.preset), folder, route=not args.placed, **options)
-    found = {"top": args.top, "preset": args.preset} | found
+        found = measure(top_component(args.top, args.preset, args.without), folder, route=not args.placed, **options)
+    found = {"top": args.top, "preset": args.preset, "without": args.without} | found
     print("\n".join(_lines(found)))
     write_atomically(folder / _RESULT, json.dumps(found, indent=1))
-    record(f"fpga-{args.top.replace('_', '-')}-{args.preset}", clock_mhz=found["timing"]["clock_mhz"],
-           routed=found["routed"], **found["cells"])  # fmt: skip
+    if not args.without:
+        record(f"fpga-{args.top.replace('_', '-')}-{args.preset}", clock_mhz=found["timing"]["clock_mhz"],
+               routed=found["routed"], **found["cells"])  # fmt: skip
     print(folder / _RESULT)
     return 0
 

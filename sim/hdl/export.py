@@ -2,25 +2,27 @@
 
 import re
 import warnings
+from argparse import ArgumentTypeError
 from functools import partial
 from typing import NamedTuple
 
 from amaranth.hdl import UnusedElaboratable
 
-from tilewright.hw.core.params import CORE_PRESETS
+from tilewright.golden.spec.tmau.features import FEATURES
+from tilewright.hw.core.params import CORE_PRESETS, CoreParams
 from tilewright.hw.core.top import Core
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.pe.subsystem import PeSubsystem
 from tilewright.hw.pe.top import Pe
-from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.hw.tmau.params import TMAU_PRESETS, TmauParams
 from tilewright.hw.tmau.subsystem import TmauSubsystem
 from tilewright.hw.tmau.top import Tmau
 
-from ..usage import HostError
+from ..usage import HostError, UsageError
 from .designs import kept_text
 from .verilog import to_verilog
 
-__all__ = ["TOPS", "Top", "module_name", "top_component", "top_verilog"]
+__all__ = ["TOPS", "Top", "feature_list", "module_name", "top_component", "top_verilog"]
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -69,19 +71,48 @@ def module_name(top, preset, prefix=None):
     return f"{prefix}_{top}"
 
 
-def top_component(top, preset):
-    """The component of a top. Amaranth no longer complains of components that are not elaborated."""
+def feature_list(text):
+    """Features of the access unit by name, with commas between them, for the ``type`` of an argument."""
+    names = tuple(text.split(","))
+    unknown = next((name for name in names if name not in FEATURES), None)
+    if unknown is not None:
+        raise ArgumentTypeError(f"must be of {', '.join(FEATURES)}, not {unknown!r}")
+    return names
+
+
+def top_component(top, preset, without=()):
+    """The component of a top. Amaranth no longer complains of components that are not elaborated.
+
+    Parameters
+    ----------
+    top, preset : str
+    without : sequence of str
+        Features of the access unit that are not built; UsageError if the others need them.
+    """
     # Ports and registers are read from components that nobody builds.
     warnings.filterwarnings("ignore", category=UnusedElaboratable)
     component, presets = TOPS[top]
-    return component(presets[preset])
+    params = presets[preset]
+    return component(_lacking(top, params, without) if without else params)
 
 
-def top_verilog(top, preset, prefix=None):
+def _lacking(top, params, names):
+    """The parameters of a top without some features."""
+    if isinstance(params, CoreParams):
+        return params.replace(tmau=_lacking(top, params.tmau, names))
+    if not isinstance(params, TmauParams):
+        raise UsageError(f"{', '.join(names)} cannot be left out of {top}: it has no access unit")
+    try:
+        return params.replace(features=[name for name in params.features if name not in names])
+    except ValueError as error:
+        raise UsageError(f"{', '.join(names)} cannot be left out: {error}") from None
+
+
+def top_verilog(top, preset, prefix=None, without=()):
     """Verilog of a top, as :func:`to_verilog` makes it; kept, because elaboration takes up to a minute."""
     name = module_name(top, preset, prefix)
-    make = partial(to_verilog, top_component(top, preset), name)
+    make = partial(to_verilog, top_component(top, preset, without), name)
     try:
-        return kept_text(make, "top", top, preset, name)
+        return kept_text(make, "top", top, preset, name, without)
     except HostError:  # it is as good without having been kept
         return make()

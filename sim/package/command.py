@@ -9,7 +9,7 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..arguments import output_folder
 from ..files import BUILD, write_atomically
-from ..hdl.export import TOPS, module_name, top_component, top_verilog
+from ..hdl.export import TOPS, feature_list, module_name, top_component, top_verilog
 from ..usage import UsageError
 from .fusesoc import core_file
 from .ipxact import component_file
@@ -22,6 +22,8 @@ def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("--preset", choices=list(TMAU_PRESETS), default="default", help="configuration of the hardware")
     parser.add_argument("--top", choices=list(TOPS), help="one top; all if left out")
+    parser.add_argument("--without", metavar="FEATURE,...", type=feature_list, default=(),
+                        help="features of the access unit that are not built")  # fmt: skip
     parser.add_argument("--name", metavar="PREFIX", help="what names of modules and files begin with (tw_<preset>)")
     parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "verilog"),
                         help="where to write (%(default)s)")  # fmt: skip
@@ -38,18 +40,18 @@ def run(args):
         if path.is_dir():
             raise UsageError(f"{path} cannot be written: it is a folder")
     # All are made before the first is written.
-    texts = _texts(tops, args.preset, args.name)
+    texts = _texts(tops, args.preset, args.name, args.without)
     for top, text in zip(tops, texts, strict=True):
         name = names[top]
-        for kind, contents in {"v": text, **_companions(top, args.preset, name)}.items():
+        for kind, contents in {"v": text, **_companions(top, args.preset, name, args.without)}.items():
             write_atomically(args.out / f"{name}.{kind}", contents)
         print(f"wrote {args.out / name}.v: {len(text.splitlines())} lines, preset {args.preset}; .vlt, .core, .xml")
     return 0
 
 
-def _companions(top, preset, name):
+def _companions(top, preset, name, without):
     """What lies beside the Verilog, by the kind of file."""
-    component, version = top_component(top, preset), importlib.metadata.version("tilewright")
+    component, version = top_component(top, preset, without), importlib.metadata.version("tilewright")
     description = f"Tilewright's {type(component).__name__}, preset {preset}"
     return {
         "vlt": waivers(name),
@@ -58,9 +60,9 @@ def _companions(top, preset, name):
     }
 
 
-def _texts(tops, preset, prefix):
+def _texts(tops, preset, prefix, without):
     """Verilog of each of ``tops``; several are made at the same time."""
-    make = partial(top_verilog, preset=preset, prefix=prefix)
+    make = partial(top_verilog, preset=preset, prefix=prefix, without=without)
     if len(tops) == 1:
         return [make(tops[0])]
     # The largest one is the last in the table, and should not be the last to begin.

@@ -5,7 +5,6 @@ import time
 from functools import partial
 from typing import NamedTuple
 
-from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..files import BUILD, writable
@@ -14,7 +13,7 @@ from ..report.page import write_report
 from ..report.timeline import record_transfer
 from ..results import record
 from ..usage import UsageError
-from . import MOVING, MULTIPLYING, NEEDS, SHORT, WORKLOADS
+from . import MOVING, NEEDS, SHORT, WORKLOADS
 from .findings import Findings, Totals
 from .machines import Machines
 from .mover import Mover
@@ -138,9 +137,7 @@ def _names(workload, preset):
 
 
 def _lacking(name, preset):
-    """What the hardware of a preset lacks for a workload; empty if nothing."""
-    if name in MULTIPLYING:
-        return "" if preset in PE_PRESETS else "a processing engine"
+    """What the mover of a preset lacks for a workload; empty if nothing."""
     return ", ".join(feature for feature in NEEDS.get(name, ()) if not TMAU_PRESETS[preset].has(feature))
 
 

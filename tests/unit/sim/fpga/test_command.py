@@ -67,7 +67,7 @@ def test_what_it_takes(routed):
 
 
 def test_the_command(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(command, "top_component", lambda top, preset: Around())
+    monkeypatch.setattr(command, "top_component", lambda top, preset, without: Around())
     monkeypatch.setattr(command, "record", lambda name, **figures: recorded.append((name, figures["routed"])))
     recorded = []
     assert main(["fpga", "--preset", "unit", "--placed", "--device", "25k", "--out", str(tmp_path)]) == 0
@@ -97,7 +97,7 @@ class Wide(wiring.Component):
 
 
 def test_what_does_not_fit(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(command, "top_component", lambda top, preset: Wide())
+    monkeypatch.setattr(command, "top_component", lambda top, preset, without: Wide())
     folder = tmp_path / "pe-unit"
     folder.mkdir()
     (folder / "result.json").write_text("an earlier one")
