@@ -8,7 +8,7 @@ from tilewright.golden.spec import BLOCK, COMMAND, COMMAND_FIELD, DESCRIPTOR, LA
 from tilewright.golden.spec.tmau.features import FEATURES, features
 
 PLAIN = {"element": "f16", "size": (16, 8, 4), "stride": (32, 256), "box": (8, 4, 1), "address": 4096}
-IM2COL = PLAIN | {"mode": "im2col", "lower": (0,), "upper": (0,), "channels": 8, "pixels": 4}
+IM2COL = PLAIN | {"mode": "im2col", "box": (), "lower": (0,), "upper": (0,), "channels": 8, "pixels": 4}
 INTERLEAVED = PLAIN | {"interleave": "16B", "box": (4, 1, 1), "stride": (256, 256)}
 LOAD, STORE = {"opcode": "load"}, {"opcode": "store"}
 ADD = {"opcode": "reduce", "reduction": "add"}
