@@ -4,7 +4,6 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from tilewright.hw.reduce.unit import IN_FLIGHT
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.subsystem import TmauSubsystem
@@ -38,7 +37,7 @@ class MonitoredSubsystem(wiring.Component):
         # does what the reducer reads, one burst for each write.
         self.monitor = Axi4Monitor(
             self.subsystem.m_axi,
-            reads=params.max_outstanding + 2 + IN_FLIGHT,
+            reads=params.max_outstanding + 2 + params.old_words // 2,
             writes=params.max_outstanding,
             max_burst=params.max_burst,
         )

@@ -1,7 +1,7 @@
 """What memory holds where a reduction will write: read early, but never too early."""
 
-from amaranth.hdl import Cat, Const, Module, Signal, unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
@@ -9,24 +9,22 @@ from ..bus.axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4ReadSignature, B
 from ..bus.reads import BurstLayout
 from ..bus.writes import WriteBurstLayout
 from ..lib.stream import Queue, SkidBuffer
-from .hazards import WriteTable
+from .hazards import HazardGate
 
 __all__ = ["OldWordReader"]
 
 _READ_ID = 2
 
-#: Old words that wait at most.
-_MOST_WORDS = 1024
-
 
 class OldWordReader(wiring.Component):
     """Reads the words of each burst before it goes on.
 
-    A burst is taken, and its words are requested, when all earlier ones that share a word with it have been written,
-    and when there is space for its words, which are therefore always taken from the bus. It goes on when all have come.
-    If one came with an error, it goes on as empty and refused, and its words come all the same.
+    The words of a burst are requested when all earlier bursts that share a word with it have been written, and when
+    there is space for its words, which are therefore always taken from the bus. It goes on when all have come. If one
+    came with an error, it goes on as empty and refused, and its words come all the same.
 
-    Latency: one cycle from a burst to AR, and two from the last word to the burst. One burst and one word a cycle.
+    Latency: from a burst to AR one cycle more than it has words, and two from the last word to the burst. One word a
+    cycle.
 
     Parameters
     ----------
@@ -36,14 +34,14 @@ class OldWordReader(wiring.Component):
         Bytes of a bus word, a power of two.
     max_burst : int
         Bus words of a burst at most, a power of two up to 256.
-    in_flight : int
-        Bursts between their read and their response at most, 2 to 64, a power of two; fewer if their words were more
-        than 1024.
+    words : int
+        Old words that are on their way or wait at most, a power of two from ``max_burst`` to 1024. Half as many bursts
+        may wait for theirs, and twice as many may be between their read and their response.
 
     Members
     -------
     i : In(stream of WriteBurstLayout)
-        None is empty. ``ready`` depends combinationally on the payload.
+        None is empty.
     o : Out(stream of WriteBurstLayout)
     words : Out(stream of 8 * bus_bytes)
         Those of the bursts at ``o``, in order; there before their burst is.
@@ -52,30 +50,23 @@ class OldWordReader(wiring.Component):
     waiting : Out(1)
         A burst has been taken and has not gone on.
     empty : Out(1)
-        No burst is between ``i`` and ``written``.
+        No burst is between its read and ``written``.
     axi : Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 2))
         Reads with ID 2.
     """
 
-    def __init__(self, addr_width, bus_bytes, max_burst, in_flight):
+    def __init__(self, addr_width, bus_bytes, max_burst, words):
         if not isinstance(max_burst, int) or not 1 <= max_burst <= 256 or max_burst & (max_burst - 1):
             raise ValueError(f"max_burst must be a power of two from 1 to 256, not {max_burst!r}")
-        if not isinstance(in_flight, int) or not 2 <= in_flight <= 64 or in_flight & (in_flight - 1):
-            raise ValueError(f"in_flight must be a power of two from 2 to 64, not {in_flight!r}")
+        if not isinstance(words, int) or not max(max_burst, 4) <= words <= 1024 or words & (words - 1):
+            raise ValueError(f"words must be a power of two from {max(max_burst, 4)} to 1024, not {words!r}")
         self._bus_log2 = exact_log2(bus_bytes)
-        entries = min(in_flight, _MOST_WORDS // max_burst)
-        self._entries = entries
-        # A place in the table stands for one in the queues of bursts.
-        self.table = WriteTable(addr_width, bus_bytes, entries)
+        self.gate = HazardGate(addr_width, bus_bytes, places=4 * words, bursts=2 * words)
         self.requests = SkidBuffer(BurstLayout(addr_width - self._bus_log2))
-        self.pending = Queue(WriteBurstLayout(addr_width, bus_bytes), entries)  # bursts that wait for their words
-        self.outcomes = Queue(1, entries)  # of the reads that have ended: whether a word came with an error
-        self.old_words = Queue(
-            data.StructLayout({"word": unsigned(8 * bus_bytes), "last": unsigned(1)}), entries * max_burst
-        )
-        # Bursts whose words have not all been used. Not the same as those in the table: a refused burst can have its
-        # response before.
-        self.held = Signal(range(entries + 1))
+        self.pending = Queue(WriteBurstLayout(addr_width, bus_bytes), words // 2)  # bursts that wait for their words
+        self.outcomes = Queue(1, words // 2)  # of the reads that have ended: whether a word came with an error
+        self.old_words = Queue(8 * bus_bytes, words)
+        self.free = Signal(range(words + 1), init=words)  # places in it that no word has been asked for
         self.failing = Signal()  # a word of the read that is coming came with an error
         super().__init__(
             {
@@ -91,7 +82,7 @@ class OldWordReader(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        for name in ("table", "requests", "pending", "outcomes", "old_words"):
+        for name in ("gate", "requests", "pending", "outcomes", "old_words"):
             m.submodules[name] = getattr(self, name)
         self._ask(m)
         self._drive_ar(m)
@@ -101,18 +92,19 @@ class OldWordReader(wiring.Component):
         return m
 
     def _ask(self, m):
-        burst, table, request, pending = self.i, self.table, self.requests.i, self.pending.i
+        gate, request, pending = self.gate, self.requests.i, self.pending.i
+        wiring.connect(m, i=wiring.flipped(self.i), gate=gate.i)
+        burst = gate.o
         m.d.comb += [
-            table.burst.word.eq(burst.payload.word),
-            table.burst.beats_minus_one.eq(burst.payload.beats_minus_one),
-            burst.ready.eq(~table.full & ~table.clash & (self.held != self._entries) & request.ready),
-            table.push.eq(burst.valid & burst.ready),
-            request.valid.eq(table.push),
-            request.payload.eq(table.burst),
-            pending.valid.eq(table.push),
+            gate.space.eq(self.free != 0),
+            gate.written.eq(self.written),
+            request.valid.eq(burst.valid & pending.ready),
+            request.payload.word.eq(burst.payload.word),
+            request.payload.beats_minus_one.eq(burst.payload.beats_minus_one),
+            pending.valid.eq(burst.valid & request.ready),
             pending.payload.eq(burst.payload),
-            table.pop.eq(self.written),
-            self.empty.eq(table.empty),
+            burst.ready.eq(request.ready & pending.ready),
+            self.empty.eq(gate.empty),
         ]
 
     def _drive_ar(self, m):
@@ -134,8 +126,7 @@ class OldWordReader(wiring.Component):
         failed = Signal()
         m.d.comb += [
             word.valid.eq(axi.rvalid),
-            word.payload.word.eq(axi.rdata),
-            word.payload.last.eq(axi.rlast),
+            word.payload.eq(axi.rdata),
             axi.rready.eq(word.ready),
             failed.eq(self.failing | axi.rresp.as_value()[1]),
             outcome.valid.eq(axi.rvalid & axi.rready & axi.rlast),
@@ -147,19 +138,18 @@ class OldWordReader(wiring.Component):
     def _give_words(self, m):
         word = self.old_words.o
         m.d.comb += [
-            self.words.payload.eq(word.payload.word),
+            self.words.payload.eq(word.payload),
             self.words.valid.eq(word.valid),
             word.ready.eq(self.words.ready),
         ]
-        used = word.valid & word.ready & word.payload.last
-        m.d.sync += self.held.eq(self.held + self.table.push - used)
+        m.d.sync += self.free.eq(self.free - self.gate.word_stb + (word.valid & word.ready))
 
     def _go_on(self, m):
         pending, outcome = self.pending.o, self.outcomes.o
         m.d.comb += [
             self.o.payload.eq(pending.payload),
             self.o.valid.eq(outcome.valid),
-            self.waiting.eq(pending.valid),
+            self.waiting.eq(pending.valid | self.gate.busy),
             outcome.ready.eq(self.o.ready),
             pending.ready.eq(outcome.valid & self.o.ready),
         ]

@@ -13,10 +13,7 @@ from ..lib.stream import SkidBuffer
 from .combine import Combiner
 from .old_words import OldWordReader
 
-__all__ = ["IN_FLIGHT", "Reducer"]
-
-#: Reducing bursts under way at most, whose old words are being read.
-IN_FLIGHT = 8
+__all__ = ["Reducer"]
 
 #: Bursts that may be ahead of their words.
 _AHEAD = 16
@@ -35,7 +32,7 @@ class Reducer(wiring.Component):
     goes on when all reducing bursts before have gone on. Its words pass combinationally, one a cycle. The words of
     reducing bursts pass one a cycle too; each takes the latency of a lane.
 
-    Bursts must not wait for the words of earlier bursts: the old words of up to ``in_flight`` bursts are read ahead.
+    Bursts must not wait for the words of earlier bursts: up to ``words`` old words are read ahead.
 
     Parameters
     ----------
@@ -43,7 +40,7 @@ class Reducer(wiring.Component):
         Bits of a byte address.
     bus_bytes : int
         Bytes of a bus word: 16, 32 or 64.
-    max_burst, in_flight : int
+    max_burst, words : int
         As of :class:`OldWordReader`.
     floats : bool
         As of :class:`ReduceLane`.
@@ -57,10 +54,10 @@ class Reducer(wiring.Component):
         Reads old words, with ID 2.
     """
 
-    def __init__(self, addr_width, bus_bytes, max_burst, in_flight=IN_FLIGHT, floats=True):
+    def __init__(self, addr_width, bus_bytes, max_burst, words, floats=True):
         if bus_bytes not in (16, 32, 64):
             raise ValueError(f"bus_bytes must be 16, 32 or 64, not {bus_bytes!r}")
-        self.reader = OldWordReader(addr_width, bus_bytes, max_burst, in_flight)
+        self.reader = OldWordReader(addr_width, bus_bytes, max_burst, words)
         self.arriving = SkidBuffer(WriteBurstLayout(addr_width, bus_bytes))
         self.plain = Signal(11)  # plain bursts under way: more than any write port has in flight
         tag = {"reduction": unsigned(4), "element": unsigned(4), "failed": unsigned(1)}

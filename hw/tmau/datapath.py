@@ -151,7 +151,11 @@ class TmauDatapath(wiring.Component):
         """Reductions into global memory; returns what they write."""
         params = self.params
         m.submodules.reducer = reducer = Reducer(
-            params.addr_width, params.bus_bytes, params.max_burst, floats=params.has("reductions_float")
+            params.addr_width,
+            params.bus_bytes,
+            params.max_burst,
+            params.old_words,
+            floats=params.has("reductions_float"),
         )
         join(m, store=writes, reducer=reducer.i)
         join(m, reducer=reducer.axi, read_mux=read_mux.reducer)

@@ -107,6 +107,11 @@ class TmauParams:
         return 2 * self.exchange_bytes // self.bus_bytes
 
     @property
+    def old_words(self):
+        """Words that reductions into global memory have read, or asked for, and not used yet: at most so many."""
+        return min(max(2 * self.max_outstanding, self.max_burst), 1024)
+
+    @property
     def word_width(self):
         """Bits of a bus-word address."""
         return self.addr_width - self.bus_log2

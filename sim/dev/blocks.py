@@ -54,7 +54,13 @@ def tmau_blocks(params):
         "BurstSplitter": splitter,
         "ReadPort": partial(_class("bus.axi4_port.ReadPort"), **bus, **flight, **burst),
         "Axi4ReadMux": partial(_class("bus.read_mux.Axi4ReadMux"), params.addr_width, params.bus_width),
-        "Reducer": partial(_class("reduce.unit.Reducer"), **bus, **burst),
+        "Reducer": partial(
+            _class("reduce.unit.Reducer"),
+            **bus,
+            **burst,
+            words=params.old_words,
+            floats=params.has("reductions_float"),
+        ),
         "WriteGuard": partial(_class("bus.write_guard.WriteGuard"), **bus),
         "WritePort": partial(_class("bus.write_port.WritePort"), **bus, **flight, id_width=2),
     }

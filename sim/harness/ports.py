@@ -5,7 +5,6 @@ from amaranth.hdl import Cat, Mux
 from amaranth.lib.wiring import In, Out, connect
 
 from tilewright.golden.spec import BANKS, CHUNK_BYTES
-from tilewright.hw.reduce.unit import IN_FLIGHT
 
 from ..hdl.testbench import Array
 from .axi_monitor import Axi4Monitor
@@ -74,7 +73,7 @@ def serve_bus(harness, m, axi, params, words):
     m.submodules.monitor = monitor = Axi4Monitor(
         axi,
         # Descriptor fetches come on top of the data, and what the reducer reads for the writes in flight.
-        reads=params.max_outstanding + params.cache_entries + IN_FLIGHT,
+        reads=params.max_outstanding + params.cache_entries + params.old_words // 2,
         writes=params.max_outstanding,
         max_burst=params.max_burst,
     )

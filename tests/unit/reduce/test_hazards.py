@@ -1,48 +1,147 @@
-"""The table of writes against a list of bursts."""
+"""The gate against a list of bursts: none passes while one before it has still to write one of its words."""
 
 import random
 
 import pytest
+from amaranth.hdl import ResetInserter, Signal
 
-from tilewright.hw.reduce.hazards import WriteTable
+from tilewright.hw.reduce.hazards import HazardGate
 from tilewright.sim.pysim.simulate import elaborated, simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 BUS_BYTES = 64
 PAGE_WORDS = 4096 // BUS_BYTES
+ADDR_WIDTH = 24
 
 
 def words_of(burst):
     return {burst["word"] + beat for beat in range(burst["beats_minus_one"] + 1)}
 
 
-@pytest.mark.parametrize("entries", [2, 4])
-def test_clashes(entries):
-    """Random bursts to two pages enter and leave; a clash is a word in common."""
-    dut = elaborated(WriteTable, 20, BUS_BYTES, entries)
-    rng = random.Random(entries)
+def some_bursts(rng, count, pages):
+    for _ in range(count):
+        beats = rng.randrange(1, 5)
+        word = PAGE_WORDS * rng.choice(pages) + rng.choice([0, 1, 2, 3, 4, PAGE_WORDS - beats])
+        yield {"word": word, "beats_minus_one": beats - 1}
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize("number_bits", [4, 16])
+def test_no_burst_passes_too_early(mode, number_bits):
+    """Random bursts, of which many share words or places; with few numbers these come again and again."""
+    dut, stalls = elaborated(HazardGate, ADDR_WIDTH, BUS_BYTES, 64, 4, number_bits), STALL_MODES[mode]
+    rng = random.Random(number_bits)
+    bursts = list(some_bursts(rng, 200, pages=(0, 1, 8, 4095)))
+    passed, looked = [], 0  # bursts without response; words
+
+    async def source(ctx):
+        await send(ctx, dut.i, bursts, idle=stalls["idle"], seed=1)
+
+    async def space(ctx):
+        nonlocal looked
+        while True:
+            ctx.set(dut.space, 1)
+            while not ctx.get(dut.word_stb):
+                await ctx.tick()
+            looked += 1
+            await ctx.tick()
+            while stalls["stall"] and rng.random() < 0.5:
+                ctx.set(dut.space, 0)
+                await ctx.tick()
+
+    async def responses(ctx):
+        while True:
+            answered = bool(passed) and rng.random() < 0.2
+            ctx.set(dut.written, answered)
+            assert ctx.get(dut.empty) == (not passed)
+            await ctx.tick()
+            del passed[:answered]
+
+    async def sink(ctx):
+        for n, burst in enumerate(bursts):
+            (out,), _ = await receive(ctx, dut.o, 1, stall=stalls["stall"], seed=n)
+            assert (out.word, out.beats_minus_one) == (burst["word"], burst["beats_minus_one"])
+            assert not any(words_of(burst) & words_of(other) for other in passed)
+            passed.append(burst)
+            assert len(passed) <= 4
+        assert looked in (sum(burst["beats_minus_one"] + 1 for burst in bursts) + extra for extra in (-1, 0))
+
+    background = [space, responses, watch_stream(dut.o, "o")]
+    simulate(dut, source, sink, background=background, deadline=30_000)
+
+
+def test_a_word_a_cycle():
+    """Rows side by side, one behind the other, and rows of two words whole tables apart."""
+    dut = elaborated(HazardGate, ADDR_WIDTH, BUS_BYTES, 64, 64)
+    rows = [{"word": 4 * n, "beats_minus_one": 3} for n in range(8)]
+    apart = [{"word": 64 * (n + 1) + 48, "beats_minus_one": 1} for n in range(2)]
+
+    async def source(ctx):
+        ctx.set(dut.space, 1)
+        await send(ctx, dut.i, rows + apart)
+
+    async def sink(ctx):
+        _, cycles = await receive(ctx, dut.o, len(rows + apart))
+        assert cycles == [
+            64 + cycle for cycle in (*range(4, 4 + 4 * len(rows), 4), 4 * len(rows) + 2, 4 * len(rows) + 4)
+        ]
+
+    simulate(dut, source, sink)
+
+
+def test_the_burst_right_behind_waits():
+    """The word that has just been noted is read in the same cycle."""
+    dut = elaborated(HazardGate, ADDR_WIDTH, BUS_BYTES, 64, 4)
 
     async def testbench(ctx):
-        held, clashes = [], 0
-        for _ in range(500):
-            beats = rng.randrange(1, 5)
-            word = PAGE_WORDS * rng.randrange(2) + rng.choice([0, 1, 2, 3, 4, PAGE_WORDS - beats])
-            burst = {"word": word, "beats_minus_one": beats - 1}
-            push = len(held) < entries and rng.random() < 0.6
-            pop = bool(held) and rng.random() < 0.5
-            ctx.set(dut.burst, burst)
-            ctx.set(dut.push, push)
-            ctx.set(dut.pop, pop)
-            clash = any(words_of(burst) & words_of(other) for other in held)
-            clashes += clash
-            assert ctx.get(dut.clash) == clash
-            assert (ctx.get(dut.empty), ctx.get(dut.full)) == (not held, len(held) == entries)
+        ctx.set(dut.space, 1)
+        ctx.set(dut.o.ready, 1)
+        ctx.set(dut.i.payload, {"word": 7})
+        ctx.set(dut.i.valid, 1)
+        await ctx.tick().until(dut.i.ready)
+        assert ctx.get(dut.o.valid & dut.i.ready)
+        await ctx.tick()
+        for _ in range(10):
+            assert not ctx.get(dut.o.valid)
             await ctx.tick()
-            held = held[pop:] + [burst] * push
-        assert clashes > 50
+        ctx.set(dut.written, 1)
+        await ctx.tick()
+        ctx.set(dut.written, 0)
+        assert ctx.get(dut.o.valid)
 
     simulate(dut, testbench)
 
 
-def test_refused_parameters():
-    with pytest.raises(ValueError, match=r"^entries must be a power of two of at least 2, not 3$"):
-        WriteTable(20, BUS_BYTES, 3)
+def test_reset_forgets():
+    """What was under way before a reset holds nothing up; the first burst comes in when every place is cleared."""
+    dut, reset = HazardGate(ADDR_WIDTH, BUS_BYTES, 64, 4), Signal()
+
+    async def testbench(ctx):
+        for _ in range(2):
+            for _ in range(64):
+                assert not ctx.get(dut.i.ready)
+                await ctx.tick()
+            ctx.set(dut.space, 1)
+            ctx.set(dut.o.ready, 1)
+            for word in (3, 5):
+                await send(ctx, dut.i, [{"word": word, "beats_minus_one": 1}])
+            await ctx.tick().repeat(4)
+            assert not ctx.get(dut.empty) and not ctx.get(dut.busy)
+            ctx.set(reset, 1)
+            await ctx.tick()
+            ctx.set(reset, 0)
+            assert ctx.get(dut.empty)
+
+    simulate(ResetInserter(reset)(dut), testbench)
+
+
+@pytest.mark.parametrize(
+    ("places", "bursts", "message"),
+    [
+        (48, 4, r"^places must be a power of two of at least 2, not 48$"),
+        (64, 3, r"^bursts must be a power of two of at least 2, not 3$"),
+    ],
+)
+def test_refused_parameters(places, bursts, message):
+    with pytest.raises(ValueError, match=message):
+        HazardGate(ADDR_WIDTH, BUS_BYTES, places, bursts)

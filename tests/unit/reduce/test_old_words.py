@@ -20,7 +20,7 @@ def word_at(word):
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_bursts_and_words(mode):
     """Bursts to different words: each goes on when its words are here, refused if one of them failed."""
-    dut, stalls = elaborated(OldWordReader, 20, BUS_BYTES, 4, 4), STALL_MODES[mode]
+    dut, stalls = elaborated(OldWordReader, 20, BUS_BYTES, 4, 16), STALL_MODES[mode]
     memory = AxiMemory(dut.axi, CONTENTS, latency=6, stall=stalls["stall"])
     memory.failing = {BUS_BYTES * 9}
     bursts = [{"word": 4 * n, "beats_minus_one": n % 4, "reduction": Reduction.ADD, "last": n % 2} for n in range(40)]
@@ -48,42 +48,48 @@ def test_bursts_and_words(mode):
 
 
 def test_an_overlapping_burst_waits_for_the_write():
-    dut = elaborated(OldWordReader, 20, BUS_BYTES, 4, 4)
+    dut = elaborated(OldWordReader, 20, BUS_BYTES, 4, 16)
     memory = AxiMemory(dut.axi, CONTENTS, latency=1)
 
     async def testbench(ctx):
         await send(ctx, dut.i, [{"word": 2, "beats_minus_one": 1}])
-        ctx.set(dut.i.payload, {"word": 3})
-        ctx.set(dut.i.valid, 1)
+        await send(ctx, dut.i, [{"word": 3}])
         await receive(ctx, dut.o, 1)
         for _ in range(10):
-            assert not ctx.get(dut.i.ready)
+            assert ctx.get(dut.waiting) and len(memory.requests) == 1
             await ctx.tick()
         ctx.set(dut.written, 1)
         await ctx.tick()
-        assert ctx.get(dut.i.ready)
+        ctx.set(dut.written, 0)
         assert ctx.get(dut.empty)
+        await receive(ctx, dut.o, 1)
+        assert len(memory.requests) == 2
 
     simulate(dut, testbench, background=[memory.serve])
 
 
 def test_room_is_kept_until_the_words_are_used():
     """Bursts whose words are not taken are not followed by more than there is space for, though they are written."""
-    dut = elaborated(OldWordReader, 20, BUS_BYTES, 4, 2)
+    dut = elaborated(OldWordReader, 20, BUS_BYTES, 4, 8)
     memory = AxiMemory(dut.axi, CONTENTS, latency=1)
 
     async def testbench(ctx):
         ctx.set(dut.written, 0)
-        for n in range(2):
+        for n in range(3):
             await send(ctx, dut.i, [{"word": 4 * n, "beats_minus_one": 3}])
         await receive(ctx, dut.o, 2)
         ctx.set(dut.written, 1)
         await ctx.tick().repeat(2)
         ctx.set(dut.written, 0)
         assert ctx.get(dut.empty)
-        assert not ctx.get(dut.i.ready)
-        await receive(ctx, dut.words, 4)
-        assert ctx.get(dut.i.ready)
+        await ctx.tick().repeat(20)
+        assert len(memory.requests) == 2
+        await receive(ctx, dut.words, 3)
+        await ctx.tick().repeat(20)
+        assert len(memory.requests) == 2, "a place is missing"
+        await receive(ctx, dut.words, 1)
+        await receive(ctx, dut.o, 1)
+        assert len(memory.requests) == 3
 
     simulate(dut, testbench, background=[memory.serve])
 
@@ -92,7 +98,8 @@ def test_room_is_kept_until_the_words_are_used():
     ("arguments", "message"),
     [
         ((20, 16, 3, 4), r"^max_burst must be a power of two from 1 to 256, not 3$"),
-        ((20, 16, 4, 3), r"^in_flight must be a power of two from 2 to 64, not 3$"),
+        ((20, 16, 4, 12), r"^words must be a power of two from 4 to 1024, not 12$"),
+        ((20, 16, 16, 8), r"^words must be a power of two from 16 to 1024, not 8$"),
     ],
 )
 def test_refused_parameters(arguments, message):

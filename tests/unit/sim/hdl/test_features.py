@@ -12,7 +12,7 @@ from tilewright.sim.usage import UsageError
 def test_lists():
     assert feature_list("lanes") == ("lanes",)
     assert feature_list("lanes,im2col") == ("lanes", "im2col")
-    with pytest.raises(ArgumentTypeError, match="must be of im2col, .*, not 'lane'"):
+    with pytest.raises(ArgumentTypeError, match=r"must be of im2col, .*, not 'lane'"):
         feature_list("lane")
     with pytest.raises(ArgumentTypeError, match="not ''"):
         feature_list("")
