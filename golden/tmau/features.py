@@ -1,6 +1,6 @@
 """Which commands hardware without some features refuses for that (docs/tmau.md, "Features")."""
 
-from ..spec import COMMAND, FORMATS, LANES, Error, Opcode
+from ..spec import FORMATS, LANES, Error, Opcode
 from .copy import check_block
 from .descriptor import check_word
 from .lanes import check_lanes
@@ -24,7 +24,9 @@ def is_unsupported(fields, descriptor, features):
     features : sequence of str
         Of ``golden.spec.tmau.features.FEATURES``.
     """
-    fmt = FORMATS.get(fields["opcode"], COMMAND)
+    fmt = FORMATS.get(fields["opcode"])
+    if fmt is None:
+        return False
     refusals = _refusals(fmt.unpack(fmt.pack(**fields)), fmt, descriptor, {"features": features})
     return any(refusal and refusal.code == Error.UNSUPPORTED for refusal in refusals)
 

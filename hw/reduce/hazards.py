@@ -35,7 +35,7 @@ class HazardGate(wiring.Component):
     bus_bytes : int
         Bytes of a bus word, a power of two.
     places : int
-        Words that the memory tells apart, a power of two, at least the words of a page of 4 KiB or of all memory.
+        Words that the memory tells apart, a power of two.
     bursts : int
         That may have passed and have no response, a power of two below half of the numbers.
     number_bits : int
@@ -71,7 +71,8 @@ class HazardGate(wiring.Component):
         self.last = Signal(number_bits)  # number of the burst that passed last; memory begins with zeros
         self.passed = Signal(range(bursts + 1))  # bursts without response: those with the numbers before
         self.cleared = Signal(self._place_log2 + 1)  # places
-        self.looked = Signal()  # what is read is of the next word, and was not written meanwhile
+        self.found = Signal(number_bits)  # what is read
+        self.looked = Signal()  # it is of the next word, and was not written meanwhile
         super().__init__(
             {
                 "i": In(stream.Signature(WriteBurstLayout(addr_width, bus_bytes))),
@@ -98,7 +99,8 @@ class HazardGate(wiring.Component):
         back = Signal(len(self.last))  # bursts that have passed since
         clash, may, last, ends = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
-            back.eq(self.last - read.data),
+            self.found.eq(read.data),
+            back.eq(self.last - self.found),
             clash.eq(back < self.passed),
             may.eq(self.busy & self.looked & ~clash & self.space & (self.passed != self._bursts)),
             last.eq(beat == burst.beats_minus_one),
