@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out, flipped
 from ...bus.writes import WritesSignature
 from ...lib.fork import Fork
 from ...lib.join import join
-from ...lib.stream import ShallowQueue
+from ...lib.stream import Queue, ShallowQueue
 from ...smem.signatures import LineReadSignature
 from ..layouts import CompletionLayout, StagedWordLayout, StoreRunLayout, TransferLayout, WordLayout
 from .bursts import WriteGenerator
@@ -67,7 +67,9 @@ class StorePath(wiring.Component):
         m.submodules.tracker = tracker = StoreTracker(params)
         m.submodules.fork = fork = Fork(StoredRunLayout(params), 2)
         m.submodules.generator = generator = WriteGenerator(params)
-        m.submodules.waiting = waiting = ShallowQueue(StoredRunLayout(params), 2)
+        # Old words of reductions are asked for by bursts, so many ahead of the words that they are combined with.
+        ahead = max(2, params.old_words // 4 if params.has("reductions_global") else 0)
+        m.submodules.waiting = waiting = (Queue if ahead > 2 else ShallowQueue)(StoredRunLayout(params), ahead)
         m.submodules.steps = steps = WordStepGenerator(params)
         m.submodules.fetcher = fetcher = SegmentFetcher(params)
         m.submodules.assembler = assembler = WordAssembler(params)

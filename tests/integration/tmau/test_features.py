@@ -43,7 +43,9 @@ def test_mixed_commands(name):
         for batch in batches:
             if run.run(batch):
                 pytest.fail(run.report(batch), pytrace=False)
-    assert run.endings[Error.NONE] > 100 and run.endings[Error.UNSUPPORTED] > 5, run.endings
+    # Windows are asked for by registers.
+    refused = run.endings[Error.UNSUPPORTED] > 5 or name == "windows"
+    assert run.endings[Error.NONE] > 100 and refused, run.endings
 
 
 def test_registers():
