@@ -58,6 +58,9 @@ class PieceLayout(data.StructLayout):
                 "end": unsigned(8),
                 "data_first": unsigned(7),
                 "data_end": unsigned(8),
+                # Data of the line's first segment below it come from the word before, as that one was rotated; if there
+                # are any, all data of the step lie there. Otherwise 0.
+                "joint": unsigned(params.bus_log2),
                 "last": unsigned(1),  # the transfer is complete with this step
             }
         )

@@ -128,7 +128,9 @@ class WordPlacer(wiring.Component):
         lanes = [self.i.p.word.word_select(lane, 32) for lane in range(segment // 4)]
         rounded, word, before, first_word = (Signal.like(self.word, name=name) for name in
                                              ("rounded", "permuted", "before", "joined"))  # fmt: skip
-        from_before = below(m, self.rest_data, flips[:inner], "from_before")
+        # With ``joint`` whatever is left of the piece before lies below it.
+        joint = Mux(piece.joint.any(), piece.joint, self.rest_data)
+        from_before = below(m, joint, flips[:inner], "from_before")
         m.d.comb += [
             rounded.eq(Cat(Mux(context.tf32, round_tf32(lane), lane) for lane in lanes)),
             word.eq(_permuted(rounded, flips[:inner])),

@@ -331,6 +331,16 @@ def test_a_word_a_cycle_with_rows_of_odd_length(bus_bytes, length, gap):
 
 
 @pytest.mark.parametrize("bus_bytes", BUSES)
+@pytest.mark.parametrize("swizzle", [0, 3])
+def test_a_word_a_cycle_where_rows_with_gaps_share_words(bus_bytes, swizzle):
+    """Rows as long as a word that adjoin in the tensor, from the middle of a word on."""
+    transfer = simple_transfer(run_bytes=bus_bytes, gap=128 - bus_bytes, swizzle=swizzle, tf32=1)
+    row = INSIDE | {"offset": bus_bytes // 2}
+    rows = [row, *[row | {"shared": 1}] * 20]
+    assert consecutive(run(repeated(deep_params(bus_bytes), 3, transfer, rows))["words"])
+
+
+@pytest.mark.parametrize("bus_bytes", BUSES)
 def test_a_line_of_fill_a_cycle(bus_bytes):
     assert consecutive(run(repeated(deep_params(bus_bytes), 5, simple_transfer(run_bytes=1024), [OUTSIDE]))["writes"])
 
