@@ -97,6 +97,11 @@ class TmauParams:
         return self.bus_bytes.bit_length() - 1
 
     @property
+    def folds_pixels(self):
+        """Whether adjoining pixels are taken together; where each is a bus word, one a cycle is all there can be."""
+        return self.has("im2col") and self.bus_bytes > 16
+
+    @property
     def loop_words(self):
         """Bus words between the paths in copies from shared to shared memory."""
         return 2 * self.exchange_bytes // self.bus_bytes
