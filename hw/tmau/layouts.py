@@ -24,7 +24,8 @@ class TransferLayout(data.StructLayout):
     The *load path* writes shared memory, the *store path* global memory. A *run* is what a path moves without a gap:
     one row of the box, several rows that adjoin both in global and in shared memory and that setup has folded into one,
     or, where dimension 0 is gathered, one element or slice. All runs of a transfer have the same length, and, as far as
-    they are inside the tensor at all, the same part inside. Runs begin at any byte.
+    they are inside the tensor at all, the same part inside; only runs of folded pixels say themselves how long they are
+    (``BoxRunLayout``). Runs begin at any byte.
 
     Copies within one memory take both paths, one after the other: with ``loop`` the store path hands its bus words to
     the load path (shared to shared), with ``stage`` the load path hands aligned words to the store path (global to

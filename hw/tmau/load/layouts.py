@@ -73,7 +73,7 @@ class StepLayout(data.StructLayout):
         super().__init__(
             {
                 "piece": PieceLayout(params),
-                "pull": unsigned(1),  # takes the next bus word
+                "pull": unsigned(1),  # takes the next bus word; with the piece's ``joint`` the one before as well
                 "reuse": unsigned(1),  # takes the word of the step before that took one
                 # To the left, in bytes: puts byte i of the word at i + rotate modulo the bus. A word that is used again
                 # is taken as it was rotated the last time.

@@ -33,7 +33,7 @@ class WordPlacer(wiring.Component):
     of every segment. So the word is put into all segments of the line, and each byte of the line is chosen from it or
     from the fill; a swizzle permutes the chunks of the word and, for the rest, the choices. What a word has of the next
     line waits: the word before is still in its register, and the bytes that it has of this line make the *first word*,
-    which takes the place of the word in the first segment of the line.
+    which takes the place of the word in the first segment of the line. So does a piece with a ``joint``.
 
     Pieces with ``stage`` are joined in the same way, but segment by segment: a segment is staged when it is complete,
     or the transfer is, and one that remains takes a cycle more.
