@@ -43,10 +43,11 @@ class Steady:
 
 @dataclass(frozen=True)
 class Copies:
-    """Blocks of ``BLOCK_BYTES`` from one memory to another, back to back; fields of ``BLOCK``."""
+    """Blocks of ``BLOCK_BYTES`` from one memory to another, back to back; ``fields`` of ``BLOCK``, target as above."""
 
     name: str
     fields: dict
+    target: float | None = None
 
 
 def steady_cases():
@@ -62,7 +63,8 @@ def copy_cases():
     for source in Space:
         for destination in Space:
             fields = {"source_space": source, "destination_space": destination}
-            yield Copies(f"blocks, {source.name.lower()} to {destination.name.lower()}", fields)
+            target = {(Space.SHARED, Space.SHARED): 0.95, (Space.GLOBAL, Space.GLOBAL): 0.90}.get((source, destination))
+            yield Copies(f"blocks, {source.name.lower()} to {destination.name.lower()}", fields, target)
     fields = {"source_space": Space.SHARED, "reduction": Reduction.ADD, "element": Element.F32}
     yield Copies("blocks, shared added to global, f32", fields)
     fields |= {"source_space": Space.GLOBAL, "destination_space": Space.SHARED}
