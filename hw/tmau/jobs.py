@@ -52,8 +52,11 @@ class PixelWalkLayout(data.StructLayout):
 
     def __init__(self, params):
         length = params.smem.addr_width + 1
+        # The pixels of a line adjoin on both sides and are inside with all channels, in less than a bus word.
+        folds = {"folds": unsigned(1)} if params.folds_pixels else {}
         super().__init__(
-            {
+            folds
+            | {
                 "store": unsigned(1),  # the runs are for the store path
                 "data_bytes": unsigned(length),  # bytes of a pixel's part inside the tensor
                 "outside": unsigned(1),  # no channel is inside

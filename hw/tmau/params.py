@@ -49,8 +49,8 @@ class TmauParams:
         Commands whose data are under way, 2 to 1024, a power of two; one memory of this depth. A quarter of
         ``max_outstanding`` keeps the bus busy with boxes of four words.
     exchange_bytes : int
-        Bytes of a piece of a copy within one memory, 128 to 4096, a power of two. Two pieces are kept between the load
-        path and the store path, in memory.
+        Bytes of a piece of a copy within one memory, 128 to 4096, a power of two. Between the load path and the store
+        path two pieces are kept of a copy within shared memory, four of one within global memory.
     features : tuple of str
         What is built, of ``golden.spec.tmau.features.FEATURES``: ``im2col``, ``interleave``, ``unaligned``, ``gather``,
         ``swizzle``, ``stores``, ``reductions_global``, ``reductions_shared``, ``reductions_float``, ``lanes``,
@@ -97,14 +97,22 @@ class TmauParams:
         return self.bus_bytes.bit_length() - 1
 
     @property
+    def folds_pixels(self):
+        """Whether adjoining pixels are taken together; where each is a bus word, one a cycle is all there can be."""
+        return self.has("im2col") and self.bus_bytes > 16
+
+    @property
     def loop_words(self):
         """Bus words between the paths in copies from shared to shared memory."""
         return 2 * self.exchange_bytes // self.bus_bytes
 
     @property
     def stage_words(self):
-        """Bus-aligned words between the paths in copies from global to global memory."""
-        return 2 * self.exchange_bytes // self.bus_bytes
+        """Bus-aligned words between the paths in copies from global to global memory.
+
+        Space is taken when a piece is asked for, so twice as many as in the loop, for the latency of the memory.
+        """
+        return 4 * self.exchange_bytes // self.bus_bytes
 
     @property
     def old_words(self):

@@ -125,4 +125,4 @@ def _copies(session, preset, latency):
         result = _succeed(session, commands)
         measured = result.commands[-1].done - result.commands[0].done
         limit = (BOXES - 1) * BLOCK_BYTES // session.params.bus_bytes
-        yield share(preset, case.name, latency, limit, measured, None)
+        yield share(preset, case.name, latency, limit, measured, case.target)

@@ -43,10 +43,11 @@ class Steady:
 
 @dataclass(frozen=True)
 class Copies:
-    """Blocks of ``BLOCK_BYTES`` from one memory to another, back to back; fields of ``BLOCK``."""
+    """Blocks of ``BLOCK_BYTES`` from one memory to another, back to back; ``fields`` of ``BLOCK``, target as above."""
 
     name: str
     fields: dict
+    target: float | None = None
 
 
 def steady_cases():
@@ -62,9 +63,10 @@ def copy_cases():
     for source in Space:
         for destination in Space:
             fields = {"source_space": source, "destination_space": destination}
-            yield Copies(f"blocks, {source.name.lower()} to {destination.name.lower()}", fields)
+            target = {(Space.SHARED, Space.SHARED): 0.95, (Space.GLOBAL, Space.GLOBAL): 0.90}.get((source, destination))
+            yield Copies(f"blocks, {source.name.lower()} to {destination.name.lower()}", fields, target)
     fields = {"source_space": Space.SHARED, "reduction": Reduction.ADD, "element": Element.F32}
-    yield Copies("blocks, shared added to global, f32", fields)
+    yield Copies("blocks, shared added to global, f32", fields, 0.90)
     fields |= {"source_space": Space.GLOBAL, "destination_space": Space.SHARED}
     yield Copies("blocks, global added to shared, f32", fields)
 
@@ -152,6 +154,10 @@ def _outside():
     yield _steady("half outside to the left, rows of 256 bytes", tmap, None, [[-128, i % 48] for i in range(BOXES)])
     yield _steady("half outside to the right, rows of 256 bytes", tmap, None, [[384, i % 48] for i in range(BOXES)])
     yield _steady("half outside below, rows of 256 bytes", tmap, None, [[0, 56] for _ in range(BOXES)])
+    tmap = _tensor((64, 32), (256,), size=(64, 64))
+    for place, target, row in (("half outside above", None, -16), ("half outside below", None, 48)):
+        yield _steady(f"{place}, rows of 64 bytes", tmap, target, [[0, row] for _ in range(BOXES)])
+    yield _steady("three rows of 32 outside above, rows of 64 bytes", tmap, 0.90, [[0, -3] for _ in range(BOXES)])
 
 
 def _images(depth, sizes, **options):
@@ -175,6 +181,11 @@ def _pixels():
         tmap = _images(max(channels, 64), (32, 32), channels=channels)
         target = 0.98 if channels < 32 else 0.99
         yield _walking(tmap, f"im2col, pixels of {2 * channels} bytes", target, 2, offsets=(1, 1))
+    # Pixels that adjoin: two lines of the image in each box, and the same with the first pixel of each line outside.
+    tmap = _images(8, (64, 64), channels=8, pixels=128)
+    coords = [[0, -1, 2 * (i % 31) - 1, i % 60] for i in range(BOXES)]
+    for name, offsets in (("", (1, 1)), (", corner tap", (0, 0))):
+        yield Steady(f"im2col, adjoining pixels of 16 bytes{name}", tmap, coords, 0.90, {"offsets": offsets})
     tmap = _images(64, (32,), channels=64)
     yield _walking(tmap, "im2col, 1-D, pixels of 128 bytes", 0.99, 1, offsets=(1,))
     tmap = _images(64, (8, 8, 8), channels=64)
@@ -225,5 +236,6 @@ def _reductions():
     for element, row in (("u32", 64), ("f32", 64), ("f16", 32), ("bf16", 32)):
         tmap = _tensor((row, 32), (4 * row * Element[element.upper()].bytes + 128,), element=element)
         fields = {"opcode": Opcode.REDUCE, "reduction": Reduction.ADD}
-        yield replace(_steady(f"reduce, add {element}, rows of {row * tmap.element.bytes} bytes", tmap, None),
+        row_bytes = row * tmap.element.bytes
+        yield replace(_steady(f"reduce, add {element}, rows of {row_bytes} bytes", tmap, 0.80 if row_bytes > 64 else None),
                       fields=fields)  # fmt: skip

@@ -114,7 +114,8 @@ class Exchange(wiring.Component):
         return m
 
     def _levels(self, m, filled, emptied):
-        """Whether the queue, in which two pieces fit, has space for one, and holds that of the next second job."""
+        """Whether the queue has space for a piece, and holds that of the next second job."""
+        piece = self.params.exchange_bytes // self.params.bus_bytes
         new, old = self.pending.i.p, self.pending.o.p
         has_space, has_come = Signal(), Signal()
         for name, queue, depth in (
@@ -124,7 +125,7 @@ class Exchange(wiring.Component):
             reserved = Signal(range(depth + 1), name=f"{name}_reserved")  # of first jobs that left, and not taken yet
             leaving = Signal(range(depth + 1), name=f"{name}_leaving")  # of those, whose second jobs left as well
             with m.If(new[name]):
-                m.d.comb += has_space.eq(reserved <= depth // 2)
+                m.d.comb += has_space.eq(reserved <= depth - piece)
             with m.If(old[name]):
                 m.d.comb += has_come.eq(queue.level > leaving + old.reach)
             m.d.sync += [

@@ -58,6 +58,9 @@ class PieceLayout(data.StructLayout):
                 "end": unsigned(8),
                 "data_first": unsigned(7),
                 "data_end": unsigned(8),
+                # Data of the line's first segment below it come from the word before, as that one was rotated; if there
+                # are any, all data of the step lie there. Otherwise 0.
+                "joint": unsigned(params.bus_log2),
                 "last": unsigned(1),  # the transfer is complete with this step
             }
         )
@@ -70,7 +73,7 @@ class StepLayout(data.StructLayout):
         super().__init__(
             {
                 "piece": PieceLayout(params),
-                "pull": unsigned(1),  # takes the next bus word
+                "pull": unsigned(1),  # takes the next bus word; with the piece's ``joint`` the one before as well
                 "reuse": unsigned(1),  # takes the word of the step before that took one
                 # To the left, in bytes: puts byte i of the word at i + rotate modulo the bus. A word that is used again
                 # is taken as it was rotated the last time.

@@ -33,7 +33,7 @@ class WordPlacer(wiring.Component):
     of every segment. So the word is put into all segments of the line, and each byte of the line is chosen from it or
     from the fill; a swizzle permutes the chunks of the word and, for the rest, the choices. What a word has of the next
     line waits: the word before is still in its register, and the bytes that it has of this line make the *first word*,
-    which takes the place of the word in the first segment of the line.
+    which takes the place of the word in the first segment of the line. So does a piece with a ``joint``.
 
     Pieces with ``stage`` are joined in the same way, but segment by segment: a segment is staged when it is complete,
     or the transfer is, and one that remains takes a cycle more.
@@ -128,7 +128,9 @@ class WordPlacer(wiring.Component):
         lanes = [self.i.p.word.word_select(lane, 32) for lane in range(segment // 4)]
         rounded, word, before, first_word = (Signal.like(self.word, name=name) for name in
                                              ("rounded", "permuted", "before", "joined"))  # fmt: skip
-        from_before = below(m, self.rest_data, flips[:inner], "from_before")
+        # With ``joint`` whatever is left of the piece before lies below it.
+        joint = Mux(piece.joint.any(), piece.joint, self.rest_data)
+        from_before = below(m, joint, flips[:inner], "from_before")
         m.d.comb += [
             rounded.eq(Cat(Mux(context.tf32, round_tf32(lane), lane) for lane in lanes)),
             word.eq(_permuted(rounded, flips[:inner])),

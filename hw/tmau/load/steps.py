@@ -4,6 +4,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tilewright.golden.spec import Reduction
+
 from .layouts import RunLayout, StepLayout
 
 __all__ = ["StepGenerator"]
@@ -11,6 +13,9 @@ __all__ = ["StepGenerator"]
 
 class StepGenerator(wiring.Component):
     """Cuts runs into steps: each takes at most one bus word, begins in one line and reaches at most into the next.
+
+    A run that begins in the word before and ends in the next one takes both in one step, if its data lie in a line's
+    first segment and both words are rotated alike: so do rows that adjoin in the tensor, with gaps in shared memory.
 
     A step with a word ends where the word's data end. If the run has no more data, the fill behind them goes along, to
     the end of the line, or, where the data reach over it, to the end of the run if that lies in the next line. A step
@@ -50,7 +55,12 @@ class StepGenerator(wiring.Component):
         ends_next = run.end[7:] == next_line
 
         word = ~drained & (started | (run.data_start[7:] == line))
-        more = word & (word_end < run.data_end)
+        goes_on, joins = Signal(), Signal()
+        m.d.comb += [
+            goes_on.eq(word_end < run.data_end),
+            joins.eq(goes_on & self._joins(line)),
+        ]
+        more = word & goes_on & ~joins
         data_end = Mux(more, word_end, run.data_end)
         # The last data reach less than a line past the end of this one: a bit tells whether they do.
         across = word & (run.data_end[7] != line[0]) & (run.data_end[:7] != 0)
@@ -73,13 +83,14 @@ class StepGenerator(wiring.Component):
 
         step = Signal(StepLayout(self._params))
         piece = step.piece
-        reuse = ~started & run.shared
+        reuse = ~started & run.shared & ~joins
         m.d.comb += [
             piece.line.eq(line),
             piece.first.eq(cursor[:7]),
             piece.end.eq(relative(next_cursor)),
             piece.data_first.eq(Mux(started, 0, run.data_start[:7])),
             piece.data_end.eq(Mux(word, relative(data_end), 0)),
+            piece.joint.eq(Mux(word & joins, word_end, 0)),
             piece.last.eq(done & run.last),
             step.pull.eq(word & ~reuse),
             step.reuse.eq(word & reuse),
@@ -89,6 +100,17 @@ class StepGenerator(wiring.Component):
 
         self._advance(m, step, next_cursor, word, more, done)
         return m
+
+    def _joins(self, line):
+        """Of a run whose data end in its second word: whether one step takes both. A reduction takes single words."""
+        run, bus_log2 = self.run, self._params.bus_log2
+        in_segment = (
+            (run.data_start[bus_log2:7] == 0)
+            & (run.data_end[7:] == line)
+            & ((run.data_end[bus_log2:7] == 0) | ((run.data_end[bus_log2:7] == 1) & (run.data_end[:bus_log2] == 0)))
+        )
+        alike = self.word_end[:bus_log2] == self.held
+        return run.shared & ~self.started & alike & in_segment & (run.context.reduction == Reduction.NONE)
 
     def _advance(self, m, step, next_cursor, word, more, done):
         """The registers: the step leaves, and the next run comes with the last one of this."""

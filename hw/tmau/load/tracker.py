@@ -59,9 +59,14 @@ class ResponseTracker(wiring.Component):
         # The transfer's address is only good for its first run.
         first, following = self.first, self.following
         start, end, gap = Signal.like(following), Signal.like(following), Signal.like(transfer.gap)
+        length, data_end = Signal.like(transfer.run_bytes), Signal.like(transfer.data_end)
+        m.d.comb += [length.eq(transfer.run_bytes), data_end.eq(transfer.data_end)]
+        if params.folds_pixels:
+            with m.If(row.folded):
+                m.d.comb += [length.eq(row.bytes), data_end.eq(row.bytes)]
         m.d.comb += [
             start.eq(Mux(first, transfer.smem, following)),
-            end.eq(start + transfer.run_bytes),
+            end.eq(start + length),
             gap.eq(Mux(row.skip, transfer.gap, 0)),
         ]
         with m.If(taken):
@@ -72,7 +77,7 @@ class ResponseTracker(wiring.Component):
             run.end.eq(end),
             run.inside.eq(row.inside),
             run.data_start.eq(start + transfer.data_start),
-            run.data_end.eq(start + transfer.data_end),
+            run.data_end.eq(start + data_end),
             run.word_end.eq(start + transfer.data_start + (params.bus_bytes - row.offset)),
             run.shared.eq(row.shared),
             run.close.eq(row.last | (end[:7] + gap)[7:].any()),

@@ -134,7 +134,7 @@ class Setup(wiring.Component):
         with m.If(places & measured.first):
             self._take(m, rules.fault, measured, job, end)
         with m.If(step & picker.valid & ~picker.o.first & ~picker.o.again):
-            self._keep(m, picker.o, stride, job)
+            self._keep(m, picker.o, stride, fold, job)
         self._place(m, places, measured, origin, fold, job, outside)
         with m.If(places & measured.astray & ~measured.first & end.may_stray):
             m.d.sync += [
@@ -196,9 +196,12 @@ class Setup(wiring.Component):
                 m.d.comb += other.eq(~stride)
         return (stride << log2) + other + less
 
-    def _keep(self, m, picked, stride, job):
+    def _keep(self, m, picked, stride, fold, job):
         """What the second stage has for the job: dimension 0 has been there before, or comes to the third stage now."""
         walk, pixels = job.walk, job.pixels
+        if self.params.folds_pixels:
+            with m.If(picked.number == 1):
+                m.d.sync += pixels.folds.eq(self._folds(picked, fold))
         turn = picked.high - picked.traversal - 1
         with m.Switch(picked.number):
             for d in range(1, 5):
@@ -206,6 +209,16 @@ class Setup(wiring.Component):
                     m.d.sync += [walk.strides[d].eq(stride), pixels.starts[d - 1].eq(picked.position)]
                     if d < 4:
                         m.d.sync += [pixels.lows[d - 1].eq(picked.low), pixels.turns[d - 1].eq(turn)]
+
+    def _folds(self, picked, fold):
+        """Of W, as dimension 0 comes to the third stage: whether its pixels may be taken together.
+
+        Short lines and short walks are faster pixel by pixel.
+        """
+        command, checked = self.i.p.command, self.i.p.checked
+        adjoin = checked.gapless & (picked.stride == checked.run_bytes[0]) & (picked.traversal == 0)
+        worth_it = (checked.run_bytes[0] < self.params.bus_bytes) & picked.size[2:].any() & checked.pixels[4:].any()
+        return (command.opcode == Opcode.LOAD) & fold.whole & adjoin & worth_it
 
     def _take(self, m, found, measured, job, end):
         """What the job has from the command, which is still at the input; and how dimensions begin."""

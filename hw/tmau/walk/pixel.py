@@ -1,16 +1,26 @@
 """The pixel walker: visits the pixels of an im2col transfer, in the order of its walk (docs/tmau.md, "Im2col mode")."""
 
-from amaranth import Module, Signal, signed
-from amaranth.lib import data, stream, wiring
+from amaranth import Module, Mux, Signal, signed
+from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..jobs import PixelWalkLayout
 from ..layouts import BoxRunLayout
 from .address import AddressGenerator
+from .line_parts import LineParts, PartsLayout
 
 __all__ = ["PixelWalker"]
 
 _SPATIAL = 3  # W, H, D; after them comes N
+
+
+class _Part(enum.Enum, shape=2):
+    """What of a line comes next, with ``folds``."""
+
+    LINE = 0  # where it lies
+    BEFORE = 1
+    INSIDE = 2
+    BEHIND = 3
 
 
 class PixelWalker(wiring.Component):
@@ -19,12 +29,15 @@ class PixelWalker(wiring.Component):
     A step advances W; if that leaves the bounding box, W starts over and H advances, and so on to N, which is not
     bounded. Latency 1 from ``i`` to the first run.
 
+    Of a walk with ``folds`` a run is what a line has before the tensor, inside, or behind it. A line takes a cycle, and
+    one more for each of its runs; latency 9 to the first one, and two more to those of other lines.
+
     Members
     -------
     i : In(stream of PixelWalkLayout)
         Taken while idle, or with the last run of the transfer before.
     o : Out(stream of BoxRunLayout)
-        ``last + 1`` of them.
+        ``last + 1`` of them, or with ``folds`` as many pixels.
     busy : Out(1)
         Registered: a walk is under way.
     """
@@ -35,6 +48,16 @@ class PixelWalker(wiring.Component):
         self.positions = Signal(data.ArrayLayout(signed(34), _SPATIAL + 1))  # of the pixel at the output
         self.walk = Signal(PixelWalkLayout(params))  # of the transfer under way
         self.left = Signal(10)  # pixels after that at the output
+        if params.folds_pixels:
+            self.parts = LineParts(params)
+            self.part = Signal(_Part)
+            self.turned = Signal()  # the line is not the one that the walk began in
+            self.over = Signal()  # the last run has been made
+            self.address = Signal(params.addr_width)  # of the line's first byte inside
+            self.line_inside = Signal()  # as far as the line is
+            self.made = Signal()  # there is a run, which is
+            self.run = Signal(data.StructLayout({"bytes": self.parts.bytes.shape(), "inside": 1, "last": 1}))
+            self.bytes = Signal.like(self.parts.bytes)  # of the walk, after that run
         super().__init__(
             {
                 "i": In(stream.Signature(PixelWalkLayout(params))),
@@ -51,7 +74,7 @@ class PixelWalker(wiring.Component):
         m.d.comb += [
             self.o.valid.eq(self.busy),
             step.eq(self.o.valid & self.o.ready),
-            self.i.ready.eq(~self.busy | (self.o.ready & self.o.p.last)),
+            self.i.ready.eq(~self.busy | (self.o.valid & self.o.ready & self.o.p.last)),
             start.eq(self.i.valid & self.i.ready),
         ]
         with m.If(self.i.ready):
@@ -89,4 +112,73 @@ class PixelWalker(wiring.Component):
             self.o.p.last.eq(self.left == 0),
             self.o.p.store.eq(walk.store),
         ]
+        if self.params.folds_pixels:
+            turns = Signal()
+            self._lines(m, start, turns, inside[1:].all())
+            with m.If(walk.folds):
+                m.d.comb += [
+                    turning[0].eq(1),
+                    step.eq(turns),
+                    self.o.valid.eq(self.made),
+                    self.o.p.address.eq(self.address),
+                    self.o.p.bytes.eq(self.run.bytes),
+                    self.o.p.inside.eq(self.run.inside),
+                    self.o.p.folded.eq(1),
+                    self.o.p.last.eq(self.run.last),
+                ]
         return m
+
+    def _lines(self, m, start, turns, inside):
+        """Runs of a walk with ``folds``: the parts of a line that are not empty, one after the other, line by line."""
+        m.submodules.parts = parts = self.parts
+        walk, part, line, run = self.walk, self.part, Signal(PartsLayout(self.params)), self.run
+        m.d.comb += [
+            parts.start.eq(start),
+            parts.walk.eq(walk),
+            line.eq(Mux(self.turned, parts.others, parts.first)),
+        ]
+        length, following = Signal.like(self.bytes), Signal(_Part)
+        with m.Switch(part):
+            with m.Case(_Part.BEFORE):
+                m.d.comb += length.eq(line.before)
+            with m.Case(_Part.INSIDE):
+                m.d.comb += length.eq(line.inside)
+            with m.Case(_Part.BEHIND):
+                m.d.comb += length.eq(line.behind)
+        with m.If((part == _Part.LINE) & line.before.any()):
+            m.d.comb += following.eq(_Part.BEFORE)
+        with m.Elif(((part == _Part.LINE) | (part == _Part.BEFORE)) & line.inside.any()):
+            m.d.comb += following.eq(_Part.INSIDE)
+        with m.Elif((part != _Part.BEHIND) & line.behind.any()):
+            m.d.comb += following.eq(_Part.BEHIND)
+
+        free, moves, makes, ends = Signal(), Signal(), Signal(), Signal()
+        m.d.comb += [
+            free.eq(~self.made | self.o.ready),
+            moves.eq(free & ~self.over & Mux(self.turned, parts.others_done, parts.first_done)),
+            makes.eq(moves & (part != _Part.LINE)),
+            ends.eq(self.bytes <= length),
+            turns.eq(makes & (following == _Part.LINE)),
+        ]
+        with m.If(free):
+            m.d.sync += self.made.eq(makes)
+        with m.If(moves):
+            m.d.sync += part.eq(following)
+        with m.If(makes):
+            m.d.sync += [
+                self.bytes.eq(self.bytes - length),
+                self.over.eq(ends),
+                self.turned.eq(self.turned | turns),
+                run.bytes.eq(Mux(ends, self.bytes, length)),
+                run.inside.eq((part == _Part.INSIDE) & self.line_inside),
+                run.last.eq(ends),
+            ]
+        with m.Elif(moves):
+            m.d.sync += [
+                self.address.eq(self.address_generator.address + line.before),
+                self.line_inside.eq(inside & ~walk.outside),
+            ]
+            with m.If(~self.turned):
+                m.d.sync += self.bytes.eq(parts.bytes)
+        with m.If(start):
+            m.d.sync += [part.eq(_Part.LINE), self.over.eq(~self.i.p.folds), self.turned.eq(0)]

@@ -36,8 +36,10 @@ class PermutationSpec(Elaboratable):
 def well_formed(piece, bus_bytes):
     """What PieceLayout promises of a piece alone."""
     data = (piece.first <= piece.data_first) & (piece.data_first < piece.data_end) & (piece.data_end <= piece.end)
+    joint = (piece.data_first < piece.joint) & (piece.joint < piece.data_end) & (piece.data_end <= bus_bytes)
     reach = piece.data_end <= piece.data_first + bus_bytes
-    return (piece.first <= piece.end) & ((piece.data_end == 0) | (data & reach)) & ((piece.end <= 128) | ~piece.last)
+    order = (piece.first <= piece.end) & ((piece.end <= 128) | ~piece.last) & (joint | (piece.joint == 0))
+    return order & ((piece.data_end == 0) | (data & reach))
 
 
 class ColumnSpec(Elaboratable):
@@ -58,10 +60,12 @@ class ColumnSpec(Elaboratable):
         fill_byte = context.fill.word_select(column % 4, 8)
         m.d.comb += Assume(~context.tf32 & ~context.stage & well_formed(piece, bus_bytes))
 
+        before, begun = Signal.like(payload), Signal()
+
         def byte_at(place):
             """Whether the piece writes the byte, and what."""
             is_data = (place >= piece.data_first) & (place < piece.data_end)
-            data = payload.word.word_select(column % bus_bytes, 8)
+            data = Mux(place < piece.joint, before.word, payload.word).word_select(column % bus_bytes, 8)
             return (place >= piece.first) & (place < piece.end), Mux(is_data, data, fill_byte)
 
         def chunk_of(swizzle, line, chunks):
@@ -72,7 +76,6 @@ class ColumnSpec(Elaboratable):
         next_written, next_value = byte_at(128 + column)
         held, held_value = Signal(), Signal(8)
         rest = Signal(7)  # bytes of the next line that were written
-        before = Signal.like(payload)
         out, out_value, waiting = Signal(), Signal(8), Signal()
         taken = dut.i.valid & dut.i.ready
         writes = (piece.first != piece.end) | (rest != 0)
@@ -80,6 +83,7 @@ class ColumnSpec(Elaboratable):
         follows = (piece.line == (before.piece.line + 1)[: len(piece.line)]) & (piece.first >= rest)
         same = (context.fill == before.context.fill) & (context.swizzle == before.context.swizzle)
         m.d.comb += Assume((rest == 0) | ~dut.i.valid | (follows & same))
+        m.d.comb += Assume(begun | (piece.joint == 0))
         with m.If(dut.rows.ready):
             m.d.sync += waiting.eq(0)
         with m.If(taken):
@@ -91,6 +95,7 @@ class ColumnSpec(Elaboratable):
                 held_value.eq(next_value),
                 rest.eq(Mux(piece.end > 128, piece.end - 128, 0)),
                 before.eq(payload),
+                begun.eq(1),
             ]
 
         chunks = bus_bytes // CHUNK_BYTES
@@ -100,7 +105,9 @@ class ColumnSpec(Elaboratable):
             Assert(dut.rest == rest),
             Assert(held == (column < rest)),
             Assert(dut.rest_data <= rest),
-            Assert((rest == 0) | (dut.flips == flips_before)),
+            Assert(~begun | (dut.flips == flips_before)),
+            Assert(begun | (rest == 0)),
+            Assert(~begun | (dut.word.word_select(own, 8) == before.word.word_select(column % bus_bytes, 8))),
             Assert((dut.rows.valid & dut.rows.ready) == (taken & writes)),
             Assert(~dut.rows.valid | (dut.rows.payload == piece.line)),
         ]
@@ -114,6 +121,7 @@ class ColumnSpec(Elaboratable):
             m.d.comb += Assert(dut.strobe.bit_select(place, 1) == out)
             m.d.comb += Assert(~out | (dut.data.word_select(place, 8) == out_value))
         m.d.comb += Cover(waiting & out & held)
+        m.d.comb += Cover(taken & (piece.joint > column % bus_bytes) & (rest != 0))
         return m
 
 

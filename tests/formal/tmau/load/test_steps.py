@@ -35,6 +35,7 @@ class StepsSpec(Elaboratable):
         its_run = Signal(RunLayout(self.params))
         its_start, its_words = Signal.like(dut.cursor), Signal.like(dut.cursor)
         its_previous = Signal.like(dut.held)
+        its_joined = Signal()  # one before took two words
         final = Signal()
 
         step, piece = dut.steps.payload, dut.steps.payload.piece
@@ -46,12 +47,14 @@ class StepsSpec(Elaboratable):
         made = busy & (~dut.steps.valid | dut.steps.ready)
         now_words = Mux(begun, its_words + Mux(uses, self.params.bus_bytes, 0), 0)
         now_previous = Mux(uses, its_run.word_end + its_words, its_previous)[: len(dut.held)]
+        now_joined = begun & (its_joined | (piece.joint != 0))
         with m.If(made):
             m.d.sync += [
                 its_run.eq(run),
                 its_start.eq(Mux(begun, end, run.start)),
                 its_words.eq(now_words),
                 its_previous.eq(now_previous),
+                its_joined.eq(now_joined),
                 final.eq(dut.runs.ready),
                 begun.eq(1),
             ]
@@ -61,12 +64,12 @@ class StepsSpec(Elaboratable):
         with m.If(dut.steps.valid):
             self.judge(m, step, its_run, its_start, end, final)
             self.judge_word(m, step, its_run, base, its_start, end, its_words, its_previous)
-        self.tie(m, run, busy, begun, its_run, end, now_words, now_previous, final)
+        self.tie(m, run, busy, begun, its_run, end, now_words, now_previous, now_joined, final)
 
-        covered = Signal(4)
+        covered = Signal(5)
         with m.If(dut.steps.valid & dut.steps.ready):
             m.d.sync += covered.eq(
-                covered | Cat(uses & (end > base + 128), piece.first == piece.end, step.reuse, ~uses)
+                covered | Cat(uses & (end > base + 128), piece.first == piece.end, step.reuse, ~uses, piece.joint != 0)
             )
         m.d.comb += Cover(covered.all())
         return m
@@ -91,21 +94,32 @@ class StepsSpec(Elaboratable):
         piece, byte, bus_bytes = step.piece, self.byte, self.params.bus_bytes
         word_end = run.word_end + words
         is_data = (byte >= base + piece.data_first) & (byte < base + piece.data_end)
-        uses = step.pull | step.reuse
+        uses, joins = step.pull | step.reuse, piece.joint != 0
         with m.If((byte >= start) & (byte < end)):
             m.d.comb += Assert(is_data == (run.inside & (byte >= run.data_start) & (byte < run.data_end)))
             with m.If(is_data):
-                m.d.comb += Assert(uses & (byte < word_end) & (byte + bus_bytes >= word_end))
+                in_word = (byte < word_end) & (byte + bus_bytes >= word_end)
+                in_next = (byte >= word_end) & (byte < word_end + bus_bytes) & joins
+                m.d.comb += Assert(uses & (in_word | in_next))
+        with m.If(joins):
+            # The word before is there as it is rotated, and both lie in the line's first segment.
+            m.d.comb += [
+                Assert(step.pull & run.shared & (words == 0) & (previous == word_end[: len(previous)])),
+                Assert((base + piece.joint == word_end) & (piece.data_end <= bus_bytes)),
+                Assert((piece.data_first < piece.joint) & (piece.joint < piece.data_end)),
+                Assert(run.context.reduction == 0),
+                Assert(run.data_end <= word_end + bus_bytes),
+            ]
         with m.If(uses):
             m.d.comb += [
-                Assert(step.reuse == (run.shared & (words == 0))),
+                Assert(step.reuse == (run.shared & (words == 0) & ~joins)),
                 Assert(~(step.pull & step.reuse)),
                 # A word that has none of the run's data would be one that was never asked for.
                 Assert((word_end > run.data_start) & (word_end < run.data_end + bus_bytes)),
                 Assert(step.rotate == (word_end - Mux(step.reuse, previous, 0))[: len(step.rotate)]),
             ]
 
-    def tie(self, m, run, busy, begun, its_run, end, words, previous, final):
+    def tie(self, m, run, busy, begun, its_run, end, words, previous, joined, final):
         """What the registers of the device hold in terms of the steps so far: makes the induction close."""
         dut, bus_bytes = self.dut, self.params.bus_bytes
         m.d.comb += Assert(busy == dut.busy)
@@ -123,7 +137,7 @@ class StepsSpec(Elaboratable):
             with m.If(run.inside):
                 m.d.comb += [
                     Assert(dut.word_end == run.word_end + words),
-                    Assert(dut.drained == (dut.started & (dut.word_end >= run.data_end + bus_bytes))),
+                    Assert(dut.drained == (joined | (dut.started & (dut.word_end >= run.data_end + bus_bytes)))),
                     Assert(~dut.drained | (dut.cursor >= run.data_end)),
                     Assert(dut.drained | ~dut.started | (dut.cursor == (dut.word_end - bus_bytes)[: len(end)])),
                     Assert(dut.started | (dut.cursor <= run.data_start)),

@@ -1,5 +1,6 @@
 """F6: runs obey the stream rules, and take one row each, and with the last one the transfer; F8: and lie end to end."""
 
+import pytest
 from amaranth import Module, Mux, Signal
 from amaranth.hdl import Assert, Cover, Elaboratable
 
@@ -11,8 +12,9 @@ from tilewright.sim.formal import StreamRules, prove
 class TrackerSpec(Elaboratable):
     """Counts rows and runs on both sides of the queue, and remembers where the run before ended."""
 
-    def __init__(self):
-        self.dut = ResponseTracker(TMAU_PRESETS["unit"])
+    def __init__(self, bus_bytes):
+        self.params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes)
+        self.dut = ResponseTracker(self.params)
 
     def elaborate(self, platform):
         m = Module()
@@ -46,10 +48,13 @@ class TrackerSpec(Elaboratable):
         with m.If(taken):
             m.d.sync += [begun.eq(~run.last), following.eq(behind)]
         m.d.comb += [Assert(dut.first == ~begun), Assert(~begun | (dut.following == following))]
+        folded = row.folded if self.params.folds_pixels else 0
+        length = Mux(folded, row.bytes, transfer.run_bytes) if self.params.folds_pixels else transfer.run_bytes
         with m.If(dut.runs.valid):
             m.d.comb += [
                 Assert(run.start == Mux(begun, following, transfer.smem)),
-                Assert(run.end == (run.start + transfer.run_bytes)[: len(run.end)]),
+                Assert(run.end == (run.start + length)[: len(run.end)]),
+                Assert(run.data_end == Mux(folded, run.end, run.start + transfer.data_end)[: len(run.end)]),
                 Assert(run.close == (run.last | (behind[7:] != run.end[7:]))),
             ]
 
@@ -61,11 +66,12 @@ def ports(dut):
     ]
 
 
-def test_one_row_a_run():
-    spec = TrackerSpec()
-    prove(spec, ports(spec.dut), name="tracker", depth=2, proves="F6 F8")
+@pytest.mark.parametrize("bus_bytes", [16, 32])
+def test_one_row_a_run(bus_bytes):
+    spec = TrackerSpec(bus_bytes)
+    prove(spec, ports(spec.dut), name=f"tracker_{bus_bytes}", depth=2, proves="F6 F8")
 
 
 def test_tracker_spec_reaches_two_transfers():
-    spec = TrackerSpec()
+    spec = TrackerSpec(16)
     prove(spec, ports(spec.dut), name="tracker_cover", mode="cover", depth=8)

@@ -11,7 +11,7 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.walk.requests import RequestGenerator
 from tilewright.sim.formal import StreamRules, prove
 
-PARAMS = TMAU_PRESETS["unit"]
+PARAMS = TMAU_PRESETS["unit"].replace(bus_bytes=32)  # with folded pixels
 
 
 class RequestsSpec(Elaboratable):
@@ -43,6 +43,7 @@ class RequestsSpec(Elaboratable):
             Assert(~has_row | dut.i.valid),
             Assert(~leaves | sends_row | has_row),
             Assert(~asks | leaves),
+            Assert(~dut.rows.valid | ((row.folded == run.folded) & (row.bytes == run.bytes))),
             Assert(~(leaves & needed) | asks),
             Assert(~dut.requests.valid | (dut.i.valid & needed & (sends_row | has_row))),
             # Two neighbours that are ready make nothing wait.

@@ -308,8 +308,10 @@ def test_a_word_a_cycle(bus_bytes, length, offset, runs):
 @pytest.mark.parametrize("swizzle", range(4))
 def test_a_run_a_cycle_with_gaps(bus_bytes, swizzle):
     transfer = simple_transfer(run_bytes=16, gap=(0, 16, 48, 112)[swizzle], swizzle=swizzle)
-    cycles = run(repeated(deep_params(bus_bytes), 4, transfer, [INSIDE] * 16))
-    assert consecutive(cycles["words"])
+    assert consecutive(run(repeated(deep_params(bus_bytes), 4, transfer, [INSIDE] * 16))["words"])
+    adjoining = simple_transfer(run_bytes=bus_bytes, gap=128 - bus_bytes, swizzle=swizzle, tf32=1)  # in two words each
+    rows = [INSIDE | {"offset": bus_bytes // 2, "shared": k > 0} for k in range(20)]
+    assert consecutive(run(repeated(deep_params(bus_bytes), 3, adjoining, rows))["words"])
 
 
 @pytest.mark.parametrize(
@@ -324,10 +326,8 @@ def test_a_run_a_cycle_where_runs_share_words(bus_bytes, size, step):
 
 @pytest.mark.parametrize(("bus_bytes", "length", "gap"), [(16, 100, 28), (32, 37, 27), (64, 201, 0), (64, 100, 28)])
 def test_a_word_a_cycle_with_rows_of_odd_length(bus_bytes, length, gap):
-    rows = [INSIDE | {"offset": 5}] * 8
-    assert consecutive(
-        run(repeated(deep_params(bus_bytes), 1, simple_transfer(run_bytes=length, gap=gap), rows))["words"]
-    )
+    transfer = simple_transfer(run_bytes=length, gap=gap)
+    assert consecutive(run(repeated(deep_params(bus_bytes), 1, transfer, [INSIDE | {"offset": 5}] * 8))["words"])
 
 
 @pytest.mark.parametrize("bus_bytes", BUSES)

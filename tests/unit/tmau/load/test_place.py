@@ -70,7 +70,7 @@ class Load:
     def add_written(self, context):
         """Pieces one behind the other, with gaps; data reach at most a bus word, and then into the next line."""
         rng, fill = self.rng, context["fill"].to_bytes(4, "little")
-        row, position, memory = rng.randrange(ROWS), rng.randrange(128), {}
+        row, position, memory, before = rng.randrange(ROWS), rng.randrange(128), {}, None
         for left in reversed(range(rng.randint(1, 12))):
             first = min(127, position + rng.choice([0, 0, 0, 5]))
             reach = rng.choice([rng.randint(first + 1, 128), 128])
@@ -79,13 +79,21 @@ class Load:
             if data_end and rng.random() < 0.4 and data_first + self.bus_bytes > 128:
                 data_end = rng.randint(129, data_first + self.bus_bytes)
                 reach = rng.choice([data_end, rng.randint(data_end, 255)])
+            joint = 0
+            if before and first < self.bus_bytes - 1 and rng.random() < 0.5:
+                data_first = rng.randint(first, self.bus_bytes - 2)
+                joint = rng.randint(data_first + 1, self.bus_bytes - 1)
+                data_end = rng.randint(joint + 1, self.bus_bytes)
+                reach = rng.randint(data_end, 128)
             end = max(reach, data_end)
             over = end > 128
             word = self.add(context, line=row, first=first, end=end, data_first=data_first, data_end=data_end,
-                            last=left == 0 and not over)  # fmt: skip
+                            joint=joint, last=left == 0 and not over)  # fmt: skip
             for byte in range(first, end):
                 is_data = data_first <= byte < data_end
-                memory[byte] = word[byte % self.bus_bytes] if is_data else fill[byte % 4]
+                source = before if byte < joint else word
+                memory[byte] = source[byte % self.bus_bytes] if is_data else fill[byte % 4]
+            before = word
             self.write(context, row, memory)
             memory = {byte - 128: value for byte, value in memory.items() if byte >= 128}
             position = end % 128

@@ -32,15 +32,22 @@ def make_run(start, length, *, data=None, offset=0, shared=0, close=0, last=0, t
 def random_runs(bus_bytes, count):
     """Runs one behind the other, with gaps; the first of a transfer never shares a word."""
     rng = random.Random(SEED)
-    runs, start, fresh = [], 0, True
+    runs, start, fresh, before = [], 0, True, 0
     for tag in range(count):
         grain = rng.choice([1, 2, 16])
         length = grain * rng.choice([1, 1, 2, 5, 8, 9, rng.randint(1, 40), rng.randint(1, 40 * 16 // grain)])
         pitch = length + grain * rng.choice([0, 0, 0, 1, 3, 7])
+        if rng.random() < 0.3:  # up to a line, where runs of a word and less are frequent
+            pitch += -(start + pitch) % 128
+        if start % 128 == 0 and rng.random() < 0.5:
+            length = min(pitch, rng.randint(2, bus_bytes))
         last = rng.random() < 0.2 or start + pitch > 3000
         data = tuple(sorted(rng.sample(range(length + 1), 2))) if rng.random() < 0.8 else None
         close = last or (start + pitch) >> 7 != (start + length) >> 7
         options = {"offset": rng.randrange(bus_bytes), "shared": rng.getrandbits(1) and not fresh and data is not None}
+        if data and rng.random() < 0.5:  # as the word before
+            options["offset"] = (start + data[0] - before) % bus_bytes
+        before = start + data[0] - options["offset"] if data else before
         runs.append(make_run(start, length, data=data, close=close, last=last, tag=tag, bus_bytes=bus_bytes, **options))
         start = 128 * rng.randint(0, 8) + rng.choice([0, rng.randrange(128)]) if last else start + pitch
         fresh = last or (fresh and data is None)
@@ -81,10 +88,15 @@ def check_run(run, steps, bus_bytes, held):
         assert position == base + piece.first
         assert step.context.tag == run["context"]["tag"]
         word_end = run["word_end"] + words * bus_bytes
+        joins = piece.joint > 0
         for byte in range(position, end):
             is_data = base + piece.data_first <= byte < base + piece.data_end
             assert is_data == (run["inside"] and run["data_start"] <= byte < run["data_end"])
-            assert not is_data or word_end - bus_bytes <= byte < word_end
+            assert not is_data or word_end - bus_bytes <= byte < word_end + bus_bytes * joins
+        if joins:
+            assert run["shared"] and words == 0 and step.pull and (word_end - held) % bus_bytes == 0
+            assert (base + piece.joint, piece.data_end <= bus_bytes) == (word_end, True)
+            word_end, words = word_end + bus_bytes, 1
         if step.pull or step.reuse:
             assert step.reuse == (run["shared"] and words == 0)
             assert step.rotate == (word_end - (held if step.reuse else 0)) % bus_bytes
@@ -100,11 +112,12 @@ def check_run(run, steps, bus_bytes, held):
 @pytest.mark.parametrize("mode", STALL_MODES)
 @pytest.mark.parametrize("bus_bytes", [16, 32, 64])
 def test_random_runs(bus_bytes, mode):
-    runs = random_runs(bus_bytes, 150)
+    runs = random_runs(bus_bytes, 500)
     steps, _, _ = run_steps(bus_bytes, runs, mode)
     held = 0
     for run, its_steps in zip(runs, steps, strict=True):
         held = check_run(run, its_steps, bus_bytes, held)
+    assert any(step.piece.joint for its_steps in steps for step in its_steps)
 
 
 @pytest.mark.parametrize(
@@ -150,3 +163,25 @@ def test_latency_two_and_a_run_a_cycle(make):
     _, taken, cycles = run_steps(16, runs)
     assert taken == list(range(30))
     assert cycles == list(range(2, 32))
+
+
+def test_a_run_of_two_shared_words_is_one_step_if_they_are_rotated_alike():
+    """Rows of a bus word that adjoin in the tensor, at the begin of lines; and what keeps two words apart."""
+    joined = make_run(128, 16, data=(0, 16), offset=8, shared=1, close=1)
+    for changes, expected in (
+        ({}, 1),
+        ({"offset": 9}, 2),
+        ({"shared": 0}, 2),
+        ({"start": 144}, 2),
+        ({"length": 32, "data": (0, 17)}, 2),
+        ({"length": 32, "data": (1, 16), "offset": 9}, 1),  # with fill on both sides
+        ({"reduction": 1}, 2),
+    ):
+        options = {"start": 128, "length": 16, "data": (0, 16), "offset": 8, "shared": 1, "close": 1} | changes
+        reduction = options.pop("reduction", 0)
+        runs = [make_run(0, 8, data=(0, 8), offset=8, close=1), make_run(**options)]
+        runs[1]["context"]["reduction"] = reduction
+        steps, _, _ = run_steps(16, [*runs, joined])
+        assert len(steps[1]) == expected, changes
+    steps, taken, cycles = run_steps(16, [runs[0], *[joined | {"start": 128}] * 20])
+    assert taken == list(range(21)) and cycles == list(range(2, 23))

@@ -23,6 +23,8 @@ def random_load(count, runs):
         number = rng.randint(1, runs)
         start = rng.randint(0, PARAMS.smem.size_bytes - number * (length + gap))
         first, end = sorted(rng.sample(range(length + 1), 2))
+        folds = rng.random() < 0.3
+        first, gap = (0, 0) if folds else (first, gap)
         context = {
             "tag": tag,
             "quiet": tag % 2,
@@ -42,19 +44,21 @@ def random_load(count, runs):
         here = start
         for k in range(number):
             skip, last = rng.getrandbits(1), k == number - 1
-            following = here + length + gap * skip
             inside, offset, shared = rng.getrandbits(1), rng.randrange(PARAMS.bus_bytes), rng.getrandbits(1)
-            rows.append({"inside": inside, "offset": offset, "shared": shared, "skip": skip, "last": last})
+            row = {"inside": inside, "offset": offset, "shared": shared, "skip": skip, "last": last, "folded": folds}
+            run_bytes = rng.randint(1, length) if folds else length  # of pixels that were taken together
+            following = here + run_bytes + gap * skip
+            rows.append(row | {"bytes": run_bytes if folds else rng.getrandbits(13)})
             expected.append(
                 {
                     "start": here,
-                    "end": here + length,
+                    "end": here + run_bytes,
                     "inside": inside,
                     "data_start": here + first,
-                    "data_end": here + end,
+                    "data_end": here + (run_bytes if folds else end),
                     "word_end": here + first - offset + PARAMS.bus_bytes,
                     "shared": shared,
-                    "close": last or following >> 7 != (here + length) >> 7,
+                    "close": last or following >> 7 != (here + run_bytes) >> 7,
                     "last": last,
                     "context": context,
                 }

@@ -18,6 +18,7 @@ from tilewright.sim.random.maps import Start, random_start
 
 SEED = 20261121
 PARAMS = TMAU_PRESETS["unit"]
+WIDE = PARAMS.replace(bus_bytes=64)
 SPACE = 1 << PARAMS.addr_width
 
 
@@ -101,9 +102,9 @@ def starts(count, stores):
     return [random_start(rng, first=0, end=1 << 20, most_bytes=4096, stores=stores) for _ in range(count)]
 
 
-def run(items, mode):
+def run(items, mode, params=PARAMS):
     """The jobs of ``items``, which all move, and the cycles in which they came."""
-    dut = elaborated(Setup, PARAMS)
+    dut = elaborated(Setup, params)
     stall = STALL_MODES[mode]
     results = []
 
@@ -168,6 +169,39 @@ def test_boxes_of_two_and_three_dimensions_follow_each_other_in_three_cycles():
     for tmap, expected in ((tile, [4, 7, 10, 13, 16, 19]), (cube, [5, 8, 11, 14, 17, 20])):
         _, cycles = run([lookup(Start(tmap, (0,) * tmap.rank))] * 6, "none")
         assert cycles == expected
+
+
+IMAGE = {"element": "u8", "size": (16, 8, 8, 2), "stride": (16, 128, 1024), "mode": "im2col", "channels": 16,
+         "pixels": 20, "lower": (-1, 0), "upper": (0, 0), "address": 0}  # fmt: skip
+SLICES = IMAGE | {"size": (8, 8, 2, 2), "stride": (128, 1024, 2048), "interleave": "16B"}
+
+
+@pytest.mark.parametrize(
+    ("folds", "changes"),
+    [
+        (1, {}),
+        (1, {"traversal": (1, 1, 2, 1)}),
+        (1, SLICES),
+        (1, {"size": (48, 5, 8, 2), "stride": (48, 240, 2048), "channels": 48}),
+        (0, {"stride": (32, 256, 2048)}),
+        (0, {"traversal": (1, 2, 1, 1)}),
+        (0, SLICES | {"traversal": (2, 1, 1, 1)}),
+        (0, {"swizzle": "32B"}),
+        (0, {"coords": (-1, 0, 0, 0)}),
+        (0, {"coords": (1, 0, 0, 0)}),
+        (0, {"size": (64, 8, 8, 2), "stride": (64, 512, 4096), "channels": 64}),
+        (0, {"size": (16, 4, 8, 2)}),
+        (0, {"pixels": 16}),
+        (0, {"opcode": Opcode.STORE, "lower": (0, 0)}),
+    ],
+    ids=["chunks", "a step of H", "slices", "three chunks", "apart", "a step of W", "a step of slices", "gaps",
+         "a channel before", "a channel behind", "a bus word", "short lines", "a short walk", "a store"],
+)  # fmt: skip
+def test_pixels_fold_where_they_adjoin(folds, changes):
+    fields = IMAGE | changes
+    coords, opcode = fields.pop("coords", (0, 0, 0, 0)), fields.pop("opcode", Opcode.LOAD)
+    jobs, _ = run([lookup(Start(TensorMap(**fields, check=False), coords), opcode=opcode)], "none", WIDE)
+    assert jobs[0].im2col and jobs[0].pixels.folds == folds
 
 
 def finished(item):

@@ -11,6 +11,7 @@ from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_strea
 
 SEED = 20261121
 PARAMS = TMAU_PRESETS["unit"]
+WIDE = PARAMS.replace(bus_bytes=64)
 
 
 class Walk:
@@ -54,6 +55,25 @@ class Walk:
             inside = 0 <= n < self.images and all(0 <= x < s for x, s in zip(position, self.size, strict=True))
             address = (self.at(position, n) + self.data_start) % (1 << 32)
             yield address, self.data_bytes, inside and not self.outside
+
+    def fold(self):
+        """Makes the pixels of a line adjoin."""
+        self.data_bytes = min(self.data_bytes % 63 + 1, PARAMS.smem.size_bytes // self.pixels)
+        self.traversal[0], self.strides[0] = 1, self.data_bytes
+        self.outside, self.store = False, 0
+        return self
+
+    def folded(self):
+        """Its runs, each what a line has before the tensor, inside or behind it: address, bytes, inside."""
+        runs, before = [], None
+        for (position, n), (address, _, inside) in zip(self.emitted(), self.expected(), strict=True):
+            part = (position[0] >= 0) + (position[0] >= self.size[0])
+            if before == (part, position[0], position[1:], n):
+                runs[-1][1] += self.data_bytes
+            else:
+                runs.append([address, self.data_bytes, inside])
+            before = (part, position[0] + 1, position[1:], n)
+        return runs
 
     def payload(self):
         starts, lows, highs = (
@@ -114,3 +134,56 @@ def test_busy_while_walking():
         assert not ctx.get(dut.busy)
 
     simulate(dut, check)
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_adjoining_pixels_are_taken_together(mode):
+    dut = elaborated(PixelWalker, WIDE)
+    rng = random.Random(SEED)
+    walks, payloads, expected = [], [], []
+    for _ in range(120):
+        walk = Walk(rng, rng.randint(1, 3), rng.choice([1, 2, rng.randint(1, 60), rng.randint(60, 400)]))
+        folds = rng.random() < 0.8
+        runs = walk.fold().folded() if folds else walk.expected()
+        walks.append(walk)
+        payloads.append(walk.payload() | {"folds": folds})
+        for address, count, inside in (runs := list(runs)):
+            expected.append((address, count, inside, folds, walk.store))
+        expected[-len(runs) :] = [(*run, k == len(runs) - 1) for k, run in enumerate(expected[-len(runs) :])]
+    stall = STALL_MODES[mode]
+
+    async def source(ctx):
+        await send(ctx, dut.i, payloads, idle=stall["idle"], seed=1)
+
+    async def sink(ctx):
+        runs, _ = await receive(ctx, dut.o, len(expected), stall=stall["stall"], seed=2)
+        for run, (address, count, inside, folds, store, last) in zip(runs, expected, strict=True):
+            assert (run.inside, run.folded, run.last, run.store) == (inside, folds, last, store)
+            assert (run.skip, run.loop) == (1, 0)
+            assert not inside or run.address == address
+            assert not (inside or folds) or run.bytes == count
+        await ctx.tick()
+        assert not ctx.get(dut.busy)
+
+    print(f"seed {SEED}")
+    simulate(dut, source, sink, background=[watch_stream(dut.o, "runs")], deadline=30_000)
+
+
+def test_a_line_takes_a_cycle_and_one_for_each_run():
+    dut = elaborated(PixelWalker, WIDE)
+    walk = Walk(random.Random(SEED), 1, 100)
+    walk.offset, walk.size, walk.lower, walk.high, walk.start = [0] * 3, [20, 1, 1], [-1, 0, 0], [19, 1, 1], [5, 0, 0]
+    walk.images, walk.n = 1 << 20, 0
+
+    async def source(ctx):
+        await send(ctx, dut.i, [walk.fold().payload() | {"folds": 1}] * 2)
+
+    async def sink(ctx):
+        # A line from its middle, four of a pixel outside and 19 inside, and one that is cut after 5 inside.
+        runs, cycles = await receive(ctx, dut.o, 22)
+        pixels = [14, *[1, 19] * 4, 1, 5]
+        assert [run.bytes for run in runs] == [walk.data_bytes * count for count in pixels * 2]
+        first = [9, *(start + part for start in range(13, 25, 3) for part in (0, 1)), 25, 26]
+        assert cycles == [*first, *(cycle + 26 for cycle in first)]
+
+    simulate(dut, source, sink)

@@ -23,7 +23,7 @@ def random_runs(rng, commands):
         loop = rng.random() < 0.1
         for i in range(count):
             flags = {"inside": rng.random() < 0.8, "skip": rng.getrandbits(1), "last": i == count - 1, "loop": loop}
-            yield {"address": address, "bytes": size} | flags
+            yield {"address": address, "bytes": size, "folded": rng.getrandbits(1)} | flags
             address += pitch
 
 
@@ -34,7 +34,7 @@ def expected(runs):
         words = list(range(run["address"] // BUS, (run["address"] + run["bytes"] - 1) // BUS + 1))
         shared = run["inside"] and words[0] == previous
         offset = run["address"] % BUS if run["inside"] else None
-        rows.append((run["inside"], offset, shared, run["skip"], run["last"]))
+        rows.append((run["inside"], offset, shared, run["skip"], run["last"], run["folded"] and run["bytes"]))
         if run["inside"] and not run["loop"]:
             previous = words[-1]
             if words[shared:]:
@@ -58,7 +58,8 @@ def test_rows_and_requests(mode):
 
     async def row_sink(ctx):
         got, taken["rows"] = await receive(ctx, dut.rows, len(rows), stall=stall["stall"], seed=2)
-        for row, (inside, offset, shared, skip, last) in zip(got, rows, strict=True):
+        for row, (inside, offset, shared, skip, last, folded) in zip(got, rows, strict=True):
+            assert row.folded * row.bytes == folded
             assert (row.inside, row.shared, row.skip, row.last) == (inside, shared, skip, last)
             assert not inside or row.offset == offset
 
