@@ -237,5 +237,5 @@ def _reductions():
         tmap = _tensor((row, 32), (4 * row * Element[element.upper()].bytes + 128,), element=element)
         fields = {"opcode": Opcode.REDUCE, "reduction": Reduction.ADD}
         row_bytes = row * tmap.element.bytes
-        yield replace(_steady(f"reduce, add {element}, rows of {row_bytes} bytes", tmap, 0.80 if row_bytes > 64 else None),
-                      fields=fields)  # fmt: skip
+        case = _steady(f"reduce, add {element}, rows of {row_bytes} bytes", tmap, 0.80 if row_bytes > 64 else None)
+        yield replace(case, fields=fields)
