@@ -50,13 +50,12 @@ PARAMS = {
 
 #: Other arguments by their names, unless they have defaults.
 ARGUMENTS = {
-    "addr_width": 32, "array": lambda: MacArray(PE_PRESETS["unit"]), "bit": 12, "bus_bytes": 16, "count": 4,
-    "count_width": 9, "data_width": 128, "depth": 4, "entries": 4,
-    "formats": (F16, BF16), "id_width": 2,
-    "in_flight": 4, "lanes": 8, "length": 13, "levels": 5, "max_burst": 4,
+    "addr_width": 32, "array": lambda: MacArray(PE_PRESETS["unit"]), "bit": 12, "bursts": 4, "bus_bytes": 16,
+    "count": 4, "count_width": 9, "data_width": 128, "depth": 4, "entries": 4,
+    "floats": True, "formats": (F16, BF16), "id_width": 2, "lanes": 8, "length": 13, "levels": 5, "max_burst": 4,
     "max_outstanding": 4, "n": 3, "places": 22, "row": lambda: lambda item: item, "shape": unsigned(5),
     "sizes": (4, 8), "table": TMAU_REGISTERS, "tag": unsigned(2), "tag_width": 6, "unit_bytes": 4, "width": 56,
-    "width_bytes": 16, "widths": (3, 2), "word_width": 28,
+    "width_bytes": 16, "widths": (3, 2), "words": 8, "word_width": 28,
 }  # fmt: skip
 
 _NAME = r"\**\w[\w ,-]*\**"

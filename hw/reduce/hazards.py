@@ -34,7 +34,7 @@ class HazardGate(wiring.Component):
         Bits of a byte address.
     bus_bytes : int
         Bytes of a bus word, a power of two.
-    places : int
+    entries : int
         Words that the memory tells apart, a power of two.
     bursts : int
         That may have passed and have no response, a power of two below half of the numbers.
@@ -58,14 +58,14 @@ class HazardGate(wiring.Component):
         None has passed and has no response.
     """
 
-    def __init__(self, addr_width, bus_bytes, places, bursts, number_bits=_NUMBER_BITS):
-        for name, value in (("places", places), ("bursts", bursts)):
+    def __init__(self, addr_width, bus_bytes, entries, bursts, number_bits=_NUMBER_BITS):
+        for name, value in (("entries", entries), ("bursts", bursts)):
             if not isinstance(value, int) or value < 2 or value & (value - 1):
                 raise ValueError(f"{name} must be a power of two of at least 2, not {value!r}")
         self._page_log2 = exact_log2(PAGE_BYTES // bus_bytes)
-        self._place_log2 = exact_log2(places)
+        self._place_log2 = exact_log2(entries)
         self._bursts = bursts
-        self.memory = Memory(shape=unsigned(number_bits), depth=places, init=[])
+        self.memory = Memory(shape=unsigned(number_bits), depth=entries, init=[])
         self.burst = Signal(WriteBurstLayout(addr_width, bus_bytes))  # the one in here
         self.beat = Signal(8)  # its next word, counted from zero
         self.last = Signal(number_bits)  # number of the burst that passed last; memory begins with zeros

@@ -61,7 +61,7 @@ class OldWordReader(wiring.Component):
         if not isinstance(words, int) or not max(max_burst, 4) <= words <= 1024 or words & (words - 1):
             raise ValueError(f"words must be a power of two from {max(max_burst, 4)} to 1024, not {words!r}")
         self._bus_log2 = exact_log2(bus_bytes)
-        self.gate = HazardGate(addr_width, bus_bytes, places=4 * words, bursts=2 * words)
+        self.gate = HazardGate(addr_width, bus_bytes, entries=4 * words, bursts=2 * words)
         self.requests = SkidBuffer(BurstLayout(addr_width - self._bus_log2))
         self.pending = Queue(WriteBurstLayout(addr_width, bus_bytes), words // 2)  # bursts that wait for their words
         self.outcomes = Queue(1, words // 2)  # of the reads that have ended: whether a word came with an error

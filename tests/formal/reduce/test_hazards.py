@@ -21,7 +21,7 @@ class GateSpec(Elaboratable):
     """The gate with a tracked burst. With ``clearance`` words more behind each burst the proof must fail."""
 
     def __init__(self, clearance=0):
-        self.dut = HazardGate(ADDR_WIDTH, BUS_BYTES, places=4, bursts=4, number_bits=4)
+        self.dut = HazardGate(ADDR_WIDTH, BUS_BYTES, entries=4, bursts=4, number_bits=4)
         # As if all places had been cleared: memory is zero at the start of a proof.
         self.dut.cleared = Signal(3, init=4)
         self.clearance = clearance

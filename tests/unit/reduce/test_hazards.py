@@ -136,12 +136,12 @@ def test_reset_forgets():
 
 
 @pytest.mark.parametrize(
-    ("places", "bursts", "message"),
+    ("entries", "bursts", "message"),
     [
-        (48, 4, r"^places must be a power of two of at least 2, not 48$"),
+        (48, 4, r"^entries must be a power of two of at least 2, not 48$"),
         (64, 3, r"^bursts must be a power of two of at least 2, not 3$"),
     ],
 )
-def test_refused_parameters(places, bursts, message):
+def test_refused_parameters(entries, bursts, message):
     with pytest.raises(ValueError, match=message):
-        HazardGate(ADDR_WIDTH, BUS_BYTES, places, bursts)
+        HazardGate(ADDR_WIDTH, BUS_BYTES, entries, bursts)
