@@ -72,6 +72,7 @@ SOFTWARE_ONLY = {
     "im2col",  # the pixels of a transfer at once; in hardware setup, pixels, walker and address share the work
     "reduce",  # all operations at once; in hardware a package
     "align",  # makes maps for padded copies, which are plain loads and stores
+    "features",  # which commands hardware with few features refuses; in hardware rules of each stage
     "limits",  # counts the bus words that a perfect machine would move
     "tile",  # all rows of a box at once; in hardware setup, bounds, walker and address share the work
     "calls",  # what a call in Python asks for, and the sentence of its refusal
