@@ -8,7 +8,7 @@ from ..params import LANES
 from .columns import ColumnLayout, ColumnsOfItemLayout
 from .items import ItemLayout
 
-__all__ = ["CHUNK_LOG2", "BlockPartLayout", "BlockParts", "chunk_coordinate"]
+__all__ = ["CHUNK_LOG2", "BlockPartLayout", "BlockParts", "PartColumnLayout", "chunk_coordinate"]
 
 #: Log2 of the bytes of a chunk: a block is as wide.
 CHUNK_LOG2 = 4
@@ -19,6 +19,14 @@ def chunk_coordinate(column, segment):
     return (column.inner << segment.element_log2[0]) >> CHUNK_LOG2
 
 
+class PartColumnLayout(data.StructLayout):
+    """A column, or a word, as far as its lanes are made of it: some fields of ``ColumnLayout``."""
+
+    def __init__(self, params):
+        fields = ColumnLayout(params).members
+        super().__init__({name: fields[name] for name in ("inner", "page", "offset", "inside", "code")})
+
+
 class BlockPartLayout(data.StructLayout):
     """Columns of an item that are accessed together."""
 
@@ -26,7 +34,7 @@ class BlockPartLayout(data.StructLayout):
         super().__init__(
             {
                 "item": ItemLayout(params),  # its ``last`` and ``job.flush`` apply to this part
-                "columns": data.ArrayLayout(ColumnLayout(params), LANES),
+                "columns": data.ArrayLayout(PartColumnLayout(params), LANES),
                 "on": unsigned(LANES),  # columns that are on, and of this part
                 "leader": ColumnLayout(params),  # the first of them; of transposed mm, all lie in its block
                 "origin": 4,  # of transposed mm: where column 0 is in dimension 0, or would be beside them; modulo 16
@@ -93,7 +101,11 @@ class BlockParts(wiring.Component):
                 self.o.p.item.eq(item),
                 self.o.p.item.last.eq(item.last & (rest == 0)),
                 self.o.p.item.job.flush.eq(item.job.flush & (done == 0)),
-                self.o.p.columns.eq(columns),
+                *(
+                    kept[name].eq(column[name])
+                    for kept, column in zip(self.o.p.columns, columns, strict=True)
+                    for name in kept.shape().members
+                ),
                 self.o.p.on.eq(left & joins),
                 self.o.p.leader.eq(leader),
                 self.o.p.origin.eq(origin),

@@ -25,8 +25,8 @@ class ColumnLayout(data.StructLayout):
                 # Coordinate in dimension 0; means something only if inside, like all but the code.
                 "inner": unsigned(16),
                 "outer": unsigned(16),  # in dimension 1
-                "page": unsigned(params.page_width),  # what the outer dimensions add to its page's number
-                "offset": unsigned(MAX_PAGE_LOG2),  # and to its place in that page, in elements
+                "page": unsigned(params.page_width),  # the entry of its page, but for what dimension 0 adds
+                "offset": unsigned(MAX_PAGE_LOG2),  # what the outer dimensions add to its place in that page, in bytes
                 "on": 1,
                 "inside": 1,
                 "code": unsigned(4),  # PRODUCT, ALIGNMENT; 0 if not on
