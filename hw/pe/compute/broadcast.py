@@ -7,7 +7,7 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from ...lib.stream import Queue
+from ...lib.stream import ShallowQueue
 from ..layouts import ColumnsLayout, MultiplyLayout
 from .layouts import STEP_UNITS, StepLayout
 from .parts import OFFSETS, PartCutter, unit_lanes
@@ -15,7 +15,7 @@ from .parts import OFFSETS, PartCutter, unit_lanes
 __all__ = ["ITEMS", "Broadcaster"]
 
 #: Items of columns that wait at most.
-ITEMS = 32
+ITEMS = 16
 
 
 class Broadcaster(wiring.Component):
@@ -41,7 +41,7 @@ class Broadcaster(wiring.Component):
 
     def __init__(self, params):
         self._params = params
-        self.queue = Queue(ColumnsLayout(params), ITEMS)
+        self.queue = ShallowQueue(ColumnsLayout(params), ITEMS)
         self.cutter = PartCutter(params)
         self.full = Signal()  # a step, or what has come of it
         super().__init__(
