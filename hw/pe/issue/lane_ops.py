@@ -73,14 +73,11 @@ class LaneOps(wiring.Component):
             m.d.comb += next_group.eq(Mux(last, 0, group + 1))
         m.d.sync += group.eq(next_group)
 
-        exists, guarded, lanes = Signal(LANES), Signal(LANES), Signal(LANES)
+        exists, lanes = Signal(LANES), Signal(LANES)
         m.d.comb += [
             exists.eq(Mux(last, (1 << params.threads - LANES * (params.groups - 1)) - 1, (1 << LANES) - 1)),
-            *(
-                guarded[lane].eq(row.bit_select(operation.predicate, 1))
-                for lane, row in enumerate(self.predicates.rows)
-            ),
-            lanes.eq(exists & Mux(operation.guard, guarded, -1)),
+            lanes.eq(exists & Mux(operation.guard, self.predicates.values, -1)),
+            self.predicates.predicate.eq(operation.predicate),
             self.predicates.group.eq(next_group),
             self.i.ready.eq(written & last),
         ]

@@ -49,9 +49,10 @@ class Neighbours:
 
     async def answer(self, ctx):
         port = self.dut.predicates
-        async for _, _, group in ctx.tick().sample(port.group):
-            for lane, thread in enumerate(self.threads(group % self.params.groups)):
-                ctx.set(port.rows[lane], self.predicates[thread])
+        async for _, _, group, predicate in ctx.tick().sample(port.group, port.predicate):
+            threads = self.threads(group % self.params.groups)
+            values = [self.predicates[thread] >> predicate & 1 for thread in threads]
+            ctx.set(port.values, sum(value << lane for lane, value in enumerate(values)))
 
     def write(self, writes, store):
         """Does what ``writes`` say, by ``store(thread, item, lane)``, and checks that each thread exists."""
