@@ -87,9 +87,9 @@ class Broadcaster(wiring.Component):
         part, step = self.cutter.parts.p, self.steps.p
         for unit in range(STEP_UNITS):
             on = Cat((part.kb == kb - 1) & part.on[unit // kb] for kb in range(1, 5) if unit < 4 * kb).any()
-            lanes = [
-                Mux(part.offset[OFFSETS.index(offset)], part.units[lane], 0)
-                for offset, lane in unit_lanes(unit).items()
-            ]
+            sources = unit_lanes(unit)
+            lanes = [Mux(part.offset[OFFSETS.index(offset)], part.units[lane], 0) for offset, lane in sources.items()]
+            if len(lanes) == 1:  # if the unit is on, it is this one
+                lanes = [part.units[lane] for lane in sources.values()]
             with m.If(on):
                 m.d.sync += step.units[unit].eq(reduce(or_, lanes))
