@@ -8,10 +8,12 @@ from ..params import LANES
 from .columns import ColumnLayout, ColumnsOfItemLayout
 from .items import ItemLayout
 
-__all__ = ["CHUNK_LOG2", "BlockPartLayout", "BlockParts", "PartColumnLayout", "chunk_coordinate"]
+__all__ = ["CHUNK_BITS", "CHUNK_LOG2", "BlockPartLayout", "BlockParts", "PartColumnLayout", "chunk_coordinate"]
 
 #: Log2 of the bytes of a chunk: a block is as wide.
 CHUNK_LOG2 = 4
+#: Bits of a chunk's place in a row of 65535 elements of 16 bits.
+CHUNK_BITS = 17 - CHUNK_LOG2
 
 
 def chunk_coordinate(column, segment):
@@ -80,17 +82,21 @@ class BlockParts(wiring.Component):
             moves.eq(~self.o.valid | self.o.ready),
             self.i.ready.eq(moves & (rest == 0)),
         ]
-        origins = [Signal(4, name=f"origin{number}") for number in range(LANES)]
-        m.d.comb += [origins[number].eq(column.inner - number) for number, column in enumerate(columns)]
-        chosen = 0
-        for column, beside, is_first in zip(columns, origins, first, strict=True):
-            bits = Cat(column, beside)
-            chosen = chosen | (bits & is_first.replicate(len(bits)))
-        m.d.comb += Cat(leader, origin).eq(chosen)
+        origins, chunks = ([Signal(width, name=f"{name}{number}") for number in range(LANES)]
+                           for name, width in (("origin", 4), ("chunk", CHUNK_BITS)))  # fmt: skip
+        chunk, chosen = Signal(CHUNK_BITS), 0  # of the leader: known as soon as the leader
+        for number, column in enumerate(columns):
+            m.d.comb += [
+                origins[number].eq(column.inner - number),
+                chunks[number].eq(chunk_coordinate(column, item.job.segment)),
+            ]
+            bits = Cat(column, origins[number], chunks[number])
+            chosen = chosen | (bits & first[number].replicate(len(bits)))
+        m.d.comb += Cat(leader, origin, chunk).eq(chosen)
         for number, column in enumerate(columns):
             same = Signal(name=f"same{number}")
             m.d.comb += [
-                same.eq(self._same_block(column, leader) & (origins[number] == origin)),
+                same.eq(_same_rows(column, leader) & (Cat(origins[number], chunks[number]) == Cat(origin, chunk))),
                 joins[number].eq(
                     ~item.job.transpose | ((column.code == leader.code) & ((column.code != 0) | same))
                 ),
@@ -115,11 +121,6 @@ class BlockParts(wiring.Component):
             m.d.sync += done.eq(~rest & (rest != 0).replicate(LANES))
         return m
 
-    def _same_block(self, column, other):
-        segment = self.i.p.item.job.segment
-        return (
-            (chunk_coordinate(column, segment) == chunk_coordinate(other, segment))
-            & (column.outer == other.outer)
-            & (column.page == other.page)
-            & (column.offset == other.offset)
-        )
+
+def _same_rows(column, other):
+    return (column.outer == other.outer) & (column.page == other.page) & (column.offset == other.offset)
