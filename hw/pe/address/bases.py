@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from amaranth import Array, Cat, Module, Mux, Signal, unsigned
+from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -18,9 +18,6 @@ __all__ = ["Bases", "BasisLayout"]
 
 #: Cycles from a coordinate to its share of the address.
 _PLACE_LATENCY = 2
-#: Lanes of an answer that are used at a time: offsets change rarely, and a register is read again for the others.
-_AT_ONCE = 2
-_PAIRS_LOG2 = (LANES // _AT_ONCE).bit_length() - 1
 
 
 class BasisLayout(data.StructLayout):
@@ -38,10 +35,6 @@ class BasisLayout(data.StructLayout):
         )
 
 
-def _pair_width(params):
-    return (-(-params.threads // _AT_ONCE) - 1).bit_length()
-
-
 class _AnswerLayout(data.StructLayout):
     """What is known of a lane read while it is under way."""
 
@@ -50,19 +43,19 @@ class _AnswerLayout(data.StructLayout):
             {
                 "valid": 1,
                 "dimension": unsigned(2),
-                "last": 1,  # of these threads
-                "pair": unsigned(_pair_width(params)),  # these threads: 2 · pair and the one behind it
+                "last": 1,  # the group's last
+                "group": unsigned(params.group_width),
             }
         )
 
 
 class Bases(wiring.Component):
-    """Reads the offset registers of all threads, two by two, and holds what comes out of them in memory.
+    """Reads the offset registers of all threads, group by group, and holds what comes out of them in memory.
 
     There are ``BASES_SETS`` sets of them; a build replaces one, and the others stay as they are.
 
-    One lane read a cycle, ``rank`` of them for two threads; from the last one's answer to ``busy`` low it takes three
-    cycles. Between builds the read port has a latency of one cycle.
+    One lane read a cycle; from the last one's answer to ``busy`` low it takes three cycles. Between builds the read
+    port has a latency of one cycle.
 
     Members
     -------
@@ -79,7 +72,6 @@ class Bases(wiring.Component):
     busy : Out(1)
     lane_reads : Out(LaneReadSignature)
     reads : In(ThreadReadSignature(params, BasisLayout(params)))
-        Of threads that there are not: anything.
     """
 
     def __init__(self, params):
@@ -109,7 +101,7 @@ class Bases(wiring.Component):
         answer, placed = self._under_way[-1], self._placed[-1]
         m.d.sync += self._placed[0].eq(answer)
         m.d.sync += [later.eq(now) for now, later in pairwise(self._placed)]
-        with m.If(placed.valid & placed.last & (placed.pair == (self._params.threads - 1) // _AT_ONCE)):
+        with m.If(placed.valid & placed.last & (placed.group == self._params.groups - 1)):
             m.d.sync += self.busy.eq(0)
 
         segment = self.segment
@@ -129,31 +121,28 @@ class Bases(wiring.Component):
                         pages_below.eq(segment.pages_below[dimension - 1]),
                         shift.eq(segment.shift[dimension - 1]),
                     ]
-        for number in range(_AT_ONCE):
-            m.submodules[f"place{number}"] = place = Place(self._params)
-            coordinate = Signal(32, name=f"coordinate{number}")
-            pairs = [self.lane_reads.data[lane] for lane in range(number, LANES, _AT_ONCE)]
+        for lane in range(LANES):
+            m.submodules[f"place{lane}"] = place = Place(self._params)
             m.d.comb += [
-                coordinate.eq(Array(pairs)[answer.pair[:_PAIRS_LOG2]]),
                 place.enable.eq(1),
-                place.coordinate.eq(Mux(counts, coordinate[:16], 0)),
+                place.coordinate.eq(Mux(counts, self.lane_reads.data[lane][:16], 0)),
                 place.page_log2.eq(page_log2),
                 place.pages_below.eq(pages_below),
                 place.shift.eq(shift),
             ]
-            self._gather(m, number, coordinate, place, size)
+            self._gather(m, lane, place, size)
         return m
 
     def _read(self, m):
-        """The registers of two threads, dimension by dimension, then those of the next two."""
+        """The registers of a group, dimension by dimension, then those of the next."""
         reads, sent = self.lane_reads.requests, self._under_way[0]
-        dimension, last, pair = Signal(2), Signal(), Signal(_pair_width(self._params))
-        m.d.comb += [last.eq(dimension == self.segment.rank), reads.p.group.eq(pair >> _PAIRS_LOG2)]
+        dimension, last = Signal(2), Signal()
+        m.d.comb += last.eq(dimension == self.segment.rank)
         m.d.sync += [
             sent.valid.eq(reads.valid & reads.ready),
             sent.dimension.eq(dimension),
             sent.last.eq(last),
-            sent.pair.eq(pair),
+            sent.group.eq(reads.p.group),
         ]
         m.d.sync += [later.eq(now) for now, later in pairwise(self._under_way)]
         with m.If(self.start):
@@ -161,32 +150,33 @@ class Bases(wiring.Component):
                 self.busy.eq(1),
                 reads.valid.eq(1),
                 reads.p.register.eq(self.first),
-                pair.eq(0),
+                reads.p.group.eq(0),
                 dimension.eq(0),
             ]
         with m.Elif(reads.valid & reads.ready):
             with m.If(last):
                 m.d.sync += [
-                    reads.valid.eq(pair != (self._params.threads - 1) // _AT_ONCE),
+                    reads.valid.eq(reads.p.group != self._params.groups - 1),
                     reads.p.register.eq(self.first),
-                    pair.eq(pair + 1),
+                    reads.p.group.eq(reads.p.group + 1),
                     dimension.eq(0),
                 ]
             with m.Else():
                 m.d.sync += [reads.p.register.eq(reads.p.register + 1), dimension.eq(dimension + 1)]
 
-    def _gather(self, m, number, coordinate, place, size):
-        """Sums what the dimensions of one thread add, and writes it when the last one has come."""
+    def _gather(self, m, lane, place, size):
+        """Sums what the dimensions of one lane's thread add, and writes it when the last one has come."""
         params = self._params
         placed = self._placed[-1]
+        coordinate = self.lane_reads.data[lane]
         # As old as the shares.
-        below = [Signal(name=f"below{number}_{n}") for n in range(_PLACE_LATENCY)]
-        values = [Signal(32, name=f"value{number}_{n}") for n in range(_PLACE_LATENCY)]
+        below = [Signal(name=f"below{lane}_{n}") for n in range(_PLACE_LATENCY)]
+        values = [Signal(32, name=f"value{lane}_{n}") for n in range(_PLACE_LATENCY)]
         m.d.sync += [below[0].eq(coordinate < size), values[0].eq(coordinate)]
         for delays in (below, values):
             m.d.sync += [later.eq(now) for now, later in pairwise(delays)]
-        sums = Signal(BasisLayout(params), name=f"sums{number}")
-        basis = Signal(BasisLayout(params), name=f"basis{number}")  # with what this dimension adds
+        sums = Signal(BasisLayout(params), name=f"sums{lane}")
+        basis = Signal(BasisLayout(params), name=f"basis{lane}")  # with what this dimension adds
         with m.If(placed.dimension == 0):
             m.d.comb += [basis.inner.eq(values[-1]), basis.page.eq(self.segment.first_entry), basis.inside.eq(1)]
         with m.Else():
@@ -200,14 +190,13 @@ class Bases(wiring.Component):
         with m.If(placed.valid):
             m.d.sync += sums.eq(basis)
 
-        for lane in range(number, LANES, _AT_ONCE):
-            m.submodules[f"lane{lane}"] = memory = self._memories[lane]
-            write, read = memory.write_port(), memory.read_port()
-            m.d.comb += [
-                write.addr.eq(Cat(self.set, (placed.pair >> _PAIRS_LOG2)[: params.group_width])),
-                write.data.eq(basis),
-                write.en.eq(placed.valid & placed.last & (placed.pair[:_PAIRS_LOG2] == lane // _AT_ONCE)),
-                read.addr.eq(Cat(self.set, self.reads.groups[lane])),
-                read.en.eq(self.reads.enable),
-                self.reads.rows[lane].eq(read.data),
-            ]
+        m.submodules[f"lane{lane}"] = memory = self._memories[lane]
+        write, read = memory.write_port(), memory.read_port()
+        m.d.comb += [
+            write.addr.eq(Cat(self.set, placed.group)),
+            write.data.eq(basis),
+            write.en.eq(placed.valid & placed.last),
+            read.addr.eq(Cat(self.set, self.reads.groups[lane])),
+            read.en.eq(self.reads.enable),
+            self.reads.rows[lane].eq(read.data),
+        ]

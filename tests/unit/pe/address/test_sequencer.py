@@ -20,7 +20,7 @@ SEED = 20261121
 PARAMS = PE_PRESETS["unit"].replace(threads=13, regs=48, pages=64)
 #: Cycles from the one in which a job is accepted to its first access, if offsets need not be read.
 LATENCY = 11
-#: Cycles that reading offsets takes, besides one for each register of every two threads.
+#: Cycles that reading offsets takes, besides one for each register of each group.
 BUILD_CYCLES = 5
 
 
@@ -208,7 +208,7 @@ def test_one_access_a_cycle(ka, kb, transpose):
     assert len([access for access in wanted if access["kind"] == AccessKind.FILL]) == 6 * kb * transpose
     accepted, taken = Bench(params, state).run(jobs, wanted)
     assert taken[-1] - taken[0] == len(wanted) - 1
-    assert taken[0] - accepted[0] == LATENCY + segment.rank * params.threads // 2 + BUILD_CYCLES
+    assert taken[0] - accepted[0] == LATENCY + segment.rank * params.groups + BUILD_CYCLES
 
 
 @pytest.mark.parametrize("blocks", [2, BASES_SETS])
