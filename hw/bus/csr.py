@@ -85,11 +85,14 @@ class RegisterFile(wiring.Component):
             m.d.sync += answer.data.eq(value)
             m.d.sync += answer.error.eq(~known | (access.write & ~writable))
 
-        mask = Cat(bit.replicate(8) for bit in access.strobe)
         for register in self._table:
-            here = write & (access.address[2:] == register.offset >> 2)
-            written = mask & here.replicate(32) & _field_mask(register)
-            self._update(m, register, written, access.data)
+            here = Signal(name=f"writes_{register.name}")
+            m.d.comb += here.eq(write & (access.address[2:] == register.offset >> 2))
+            if register.access is Access.RW:
+                self._keep(m, register, here)
+            else:
+                mask = Cat(bit.replicate(8) for bit in access.strobe)
+                self._update(m, register, mask & here.replicate(32) & _field_mask(register), access.data)
         return m
 
     def _value(self, register):
@@ -100,14 +103,20 @@ class RegisterFile(wiring.Component):
             return Const(0, 32)
         return getattr(self, register.name).as_value() & _field_mask(register)
 
+    def _keep(self, m, register, here):
+        """Registers of a read-write ``register``; each byte has a clock enable, and a bit nothing else."""
+        access, bits = self.accesses.requests.payload, getattr(self, register.name).as_value()
+        for byte in range(4):
+            fields = [bit for bit in range(8 * byte, 8 * byte + 8) if _field_mask(register) >> bit & 1]
+            with m.If(here & access.strobe[byte]):
+                m.d.sync += [bits[bit].eq(access.data[bit]) for bit in fields]
+
     def _update(self, m, register, written, data):
-        """Registers of ``register``, of which the bits ``written`` are written with ``data``."""
+        """Registers of another ``register``, of which the bits ``written`` are written with ``data``."""
         if register.access in (Access.CONSTANT, Access.RO):
             return
         bits = getattr(self, register.name).as_value()
-        if register.access is Access.RW:
-            m.d.sync += bits.eq((bits & ~written) | (data & written))
-        elif register.access is Access.WO:
+        if register.access is Access.WO:
             m.d.sync += bits.eq(data & written)
         else:
             set_bits = getattr(self, f"{register.name}_set").as_value() & _field_mask(register)

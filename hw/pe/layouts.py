@@ -65,7 +65,7 @@ class SegmentEntryLayout(data.StructLayout):
                 "page_log2": data.ArrayLayout(4, 4),
                 # Derived, for dimensions 1 to 3:
                 "pages_below": data.ArrayLayout(params.page_width + 1, 3),  # pages from one page coordinate to the next
-                "shift": data.ArrayLayout(5, 3),  # log2 of elements from one place to the next
+                "shift": data.ArrayLayout(5, 3),  # log2 of bytes from one place to the next
             }
         )
 
@@ -165,7 +165,8 @@ class AccessLayout(data.StructLayout):
     """Eight lanes of addresses in shared memory, translated, without errors, in program order.
 
     COLUMNS and PICK are one item of ``ColumnsLayout`` each: lane l holds unit l mod kb of column l div kb of the item,
-    for all whole columns that fit eight lanes. ``lanes[l].enable`` says that the unit has an element inside.
+    for all whole columns that fit eight lanes. Of COLUMNS ``lanes[l].enable`` says that the unit has an element inside;
+    of PICK, which reads nothing, it means nothing.
     """
 
     def __init__(self, params):

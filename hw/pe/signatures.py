@@ -19,6 +19,7 @@ from .params import LANES
 
 __all__ = [
     "ComputeRegistersSignature",
+    "GuardReadSignature",
     "LaneReadSignature",
     "MultiplyOrderSignature",
     "PredicateReadSignature",
@@ -144,18 +145,44 @@ class ThreadReadSignature(Port):
         )
 
 
-class PredicateReadSignature(Port):
-    """Reads the predicates of a group of threads, in every cycle.
+class GuardReadSignature(Port):
+    """Reads one predicate of eight threads, each in a group of its own.
 
     Members
     -------
-    group : Out(params.group_width)
-    rows : In(array of LANES PREDICATES)
+    predicate : Out(3)
+    groups : Out(array of LANES params.group_width)
+        Lane l reads thread l of group ``groups[l]``.
+    enable : Out(1)
+        Otherwise ``values`` stay.
+    values : In(LANES)
         In the cycle after.
     """
 
     def __init__(self, params):
-        super().__init__({"group": Out(params.group_width), "rows": In(PREDICATES).array(LANES)})
+        super().__init__(
+            {
+                "predicate": Out(range(PREDICATES)),
+                "groups": Out(params.group_width).array(LANES),
+                "enable": Out(1),
+                "values": In(LANES),
+            }
+        )
+
+
+class PredicateReadSignature(Port):
+    """Reads one predicate of a group of threads, in every cycle.
+
+    Members
+    -------
+    predicate : Out(3)
+    group : Out(params.group_width)
+    values : In(LANES)
+        In the cycle after.
+    """
+
+    def __init__(self, params):
+        super().__init__({"predicate": Out(range(PREDICATES)), "group": Out(params.group_width), "values": In(LANES)})
 
 
 class SegmentReadSignature(Port):

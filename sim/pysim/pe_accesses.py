@@ -34,11 +34,11 @@ class Segment:
         """A constant for ``SegmentEntryLayout``."""
         spare = [0] * (4 - self.rank)
         pages_below, shift = [], []
-        pages, elements_log2 = 1, 0
+        pages, bytes_log2 = 1, self.element_log2
         for count, log2 in zip(self.page_counts[:-1], self.page_log2[:-1], strict=True):
-            pages, elements_log2 = pages * count, elements_log2 + log2
+            pages, bytes_log2 = pages * count, bytes_log2 + log2
             pages_below.append(pages)
-            shift.append(elements_log2)
+            shift.append(bytes_log2)
         return {
             "good": 1,
             "element_log2": self.element_log2,
@@ -210,10 +210,9 @@ def _multiply(params, threads, segment, job, directory):
             slot, fills = directory.find((segment.number, kb, corner))
             if fills:
                 yield from _fills(segment, corner, kb * unit, slot)
-            for lane in lanes:  # the rows of the block have pages, not the columns
-                lane.pop("entry", None), lane.pop("offset", None)
+            codes_alone = [{"code": lane["code"]} for lane in lanes]  # the rows of the block were read, not the columns
             place = (leader[0] - number << segment.element_log2) % 16
-            yield {**access, "kind": AccessKind.PICK, "slot": slot, "place": place}
+            yield {**access, "kind": AccessKind.PICK, "lanes": codes_alone, "slot": slot, "place": place}
 
 
 def _parts(segment, wanted, codes):
@@ -293,12 +292,13 @@ def observed(payload):
 
 
 def _observed_lane(lane, kind, paged):
+    if kind == AccessKind.PICK:
+        return {"code": lane["code"]}
     seen = {"enable": lane["enable"], "code": lane["code"]}
     if not lane["enable"]:
         return seen
-    if kind != AccessKind.PICK:
-        seen |= {"entry": lane["entry"] if paged else 0}
-        seen |= {"offset": lane["offset"] & ~0xF if kind == AccessKind.FILL else lane["offset"]}
+    seen |= {"entry": lane["entry"] if paged else 0}
+    seen |= {"offset": lane["offset"] & ~0xF if kind == AccessKind.FILL else lane["offset"]}
     if kind != AccessKind.FILL:
         seen |= {"keep": lane["keep"]}
     return seen

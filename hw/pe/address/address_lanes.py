@@ -4,10 +4,11 @@ from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tilewright.golden.spec.pe.segment import MAX_PAGE_LOG2
+
 from ..layouts import AccessKind
 from ..params import LANES
-from .block_parts import CHUNK_LOG2
-from .columns import ColumnLayout
+from .block_parts import CHUNK_LOG2, PartColumnLayout
 from .layouts import LinearLayout
 from .line_directory import RequestLayout, block_rows, unit_log2
 from .place import Place
@@ -16,15 +17,16 @@ __all__ = ["AddressLanes"]
 
 
 class _StageLayout(data.StructLayout):
-    """An access on its way: ``linear.lanes`` have what is known so far, ``segment`` what its page is counted from."""
+    """An access on its way: ``linear.lanes`` have what is known so far."""
 
     def __init__(self, params):
         super().__init__(
             {
                 "valid": 1,
                 "linear": LinearLayout(params),
-                "first_entry": unsigned(params.page_width),
                 "element_log2": unsigned(2),
+                "page": unsigned(params.page_width),  # what all lanes add to the number of their page
+                "offset": unsigned(MAX_PAGE_LOG2),  # and to their place in it
             }
         )
 
@@ -62,7 +64,8 @@ class AddressLanes(wiring.Component):
         coordinates, limit, places = self._begin(m)
         self._bound(m, coordinates, limit)
         with m.If(self._moves):
-            m.d.sync += self._stages[2].eq(self._stages[1])
+            now, before = self._stages[2], self._stages[1]
+            m.d.sync += [now[name].eq(before[name]) for name in ("valid", "linear")]
         self._finish(m, places)
         return m
 
@@ -70,17 +73,14 @@ class AddressLanes(wiring.Component):
         """Stage 1: the coordinate that differs from lane to lane. The places take two cycles from here."""
         request = self.i.p
         segment = request.part.item.job.segment
-        fills, by_rows = Signal(), Signal()
-        m.d.comb += [
-            fills.eq(request.kind == AccessKind.FILL),
-            by_rows.eq(fills | (request.kind == AccessKind.PICK)),
-        ]
-        limit = Signal(16)
+        fills, limit = Signal(), Signal(16)
+        m.d.comb += fills.eq(request.kind == AccessKind.FILL)
         with m.If(self._moves):
-            m.d.sync += limit.eq(Mux(by_rows, segment.size[1], segment.size[0]))
+            m.d.sync += limit.eq(Mux(fills, segment.size[1], segment.size[0]))
         self._describe(m)
-        coordinates, places = self._measure_lanes(m, fills, by_rows)
-        return coordinates, limit, (self._measure_chunk(m, fills), places)
+        self._measure_chunk(m, fills)
+        coordinates, places = self._measure_lanes(m, fills)
+        return coordinates, limit, places
 
     def _describe(self, m):
         """Stage 1: what all lanes have in common."""
@@ -90,7 +90,6 @@ class AddressLanes(wiring.Component):
         with m.If(self._moves):
             m.d.sync += [
                 stage.valid.eq(self.i.valid),
-                stage.first_entry.eq(segment.first_entry),
                 stage.element_log2.eq(segment.element_log2),
                 linear.kind.eq(request.kind),
                 linear.last.eq(item.last),
@@ -114,26 +113,24 @@ class AddressLanes(wiring.Component):
             ]
 
     def _measure_chunk(self, m, fills):
-        """The place of the chunk of a block's rows in dimension 0; of other accesses the lanes have it."""
-        part = self.i.p.part
-        segment = part.item.job.segment
-        first, page_log2 = Signal(16), Signal(4)
+        """Stages 1 to 3: what all rows of a FILL add, dimension 1 aside. It is zero of other accesses."""
+        part, (first_stage, second, third) = self.i.p.part, self._stages
+        segment, leader = part.item.job.segment, part.leader
+        chunk, page_log2 = Signal(16), Signal(4)  # coordinate of the rows' first element in dimension 0
+        page, place = Signal(self._params.page_width), Signal(16)  # of that element
         with m.If(self._moves):
             m.d.sync += [
-                first.eq(Mux(fills, part.leader.inner & ~((1 << CHUNK_LOG2 >> segment.element_log2[0]) - 1), 0)),
+                chunk.eq(Mux(fills, leader.inner & ~((1 << CHUNK_LOG2 >> segment.element_log2[0]) - 1), 0)),
                 page_log2.eq(segment.page_log2[0]),
+                first_stage.page.eq(Mux(fills, leader.page, 0)),
+                first_stage.offset.eq(Mux(fills, leader.offset, 0)),
+                page.eq(chunk >> page_log2),
+                place.eq(chunk & ((1 << page_log2) - 1)),
+                third.page.eq(second.page + page),
+                third.offset.eq(second.offset | place << second.element_log2[0]),
             ]
-        m.submodules.common_place = place = Place(self._params)
-        m.d.comb += [
-            place.enable.eq(self._moves),
-            place.coordinate.eq(first),
-            place.page_log2.eq(page_log2),
-            place.pages_below.eq(1),
-            place.shift.eq(0),
-        ]
-        return place
 
-    def _measure_lanes(self, m, fills, by_rows):
+    def _measure_lanes(self, m, fills):
         """The coordinates of the lanes, and their places."""
         params, job = self._params, self.i.p.part.item.job
         unit, rows = Signal(2), Signal(6)  # log2 of the elements of a unit; rows of a block
@@ -143,7 +140,7 @@ class AddressLanes(wiring.Component):
             m.d.sync += [
                 page_log2.eq(Mux(fills, job.segment.page_log2[1], job.segment.page_log2[0])),
                 pages_below.eq(Mux(fills, job.segment.pages_below[0], 1)),
-                shift.eq(Mux(fills, job.segment.shift[0], 0)),
+                shift.eq(Mux(fills, job.segment.shift[0], job.segment.element_log2)),
             ]
         coordinates, places = [], []
         for lane in range(LANES):
@@ -156,28 +153,29 @@ class AddressLanes(wiring.Component):
                 place.pages_below.eq(pages_below),
                 place.shift.eq(shift),
             ]
-            self._select(m, lane, coordinate, fills, by_rows, unit, rows)
+            self._select(m, lane, coordinate, fills, unit, rows)
             coordinates.append(coordinate)
             places.append(place)
         return coordinates, places
 
-    def _select(self, m, lane, coordinate, fills, by_rows, unit, rows):
+    def _select(self, m, lane, coordinate, fills, unit, rows):
         """What one lane does: unit ``lane mod kb`` of column ``lane div kb``, or a row of the leader's block."""
         request, part = self.i.p, self.i.p.part
         job, target = part.item.job, self._stages[0].linear.lanes[lane]
-        column, base = (Signal(ColumnLayout(self._params), name=f"{name}{lane}") for name in ("column", "base"))
+        column = Signal(PartColumnLayout(self._params), name=f"column{lane}")
         on, q, distance = Signal(name=f"on{lane}"), Signal(2, name=f"unit{lane}"), Signal(5, name=f"distance{lane}")
         with m.Switch(job.kb):
             for kb in range(1, 5):
                 with m.Case(kb - 1):
-                    m.d.comb += [column.eq(part.columns[lane // kb]), on.eq(part.on[lane // kb]), q.eq(lane % kb)]
-        m.d.comb += base.eq(Mux(fills, part.leader, column))
+                    # Lanes past the last whole column are never on, and take what they take otherwise.
+                    number = lane // kb if lane < LANES // kb * kb else lane // (kb + 1)
+                    m.d.comb += [column.eq(part.columns[number]), on.eq(part.on[lane // kb]), q.eq(lane % kb)]
         m.d.comb += distance.eq(Mux(fills, request.octet << 3 | lane, q << unit))
         with m.If(self._moves):
             m.d.sync += [
-                coordinate.eq(Mux(by_rows, base.outer, base.inner) + distance),
-                target.entry.eq(base.page),
-                target.offset.eq(base.offset),
+                coordinate.eq(Mux(fills, part.leader.outer, column.inner) + distance),
+                target.entry.eq(Mux(fills, 0, column.page)),
+                target.offset.eq(Mux(fills, 0, column.offset)),
                 target.code.eq(Mux(on & ~fills, column.code, 0)),
                 target.enable.eq(Mux(fills, distance < rows, on & column.inside & (column.code == 0))),
             ]
@@ -209,7 +207,6 @@ class AddressLanes(wiring.Component):
 
     def _finish(self, m, places):
         """Stage 4: the sums, and what is left out."""
-        common, lanes = places
         now, linear = self._stages[2], self._stages[2].linear
         ends, stores, left_out = Signal(), Signal(), Signal()
         flush_due = Signal()  # an access that was left out should have flushed
@@ -230,8 +227,9 @@ class AddressLanes(wiring.Component):
                 m.d.sync += flush_due.eq((linear.flush | flush_due) & left_out)
             with m.If((linear.kind == AccessKind.LOAD) & ends):
                 m.d.sync += self.o.p.kind.eq(AccessKind.NOTHING)
-            for source, place, target in zip(linear.lanes, lanes, self.o.p.lanes, strict=True):
+            for source, place, target in zip(linear.lanes, places, self.o.p.lanes, strict=True):
                 m.d.sync += [
-                    target.entry.eq(now.first_entry + source.entry + place.page + common.page),
-                    target.offset.eq((source.offset + place.offset + common.offset) << now.element_log2),
+                    # Either the lane or all of them add something; offsets have no bit in common.
+                    target.entry.eq((source.entry | now.page) + place.page),
+                    target.offset.eq(source.offset | now.offset | place.offset),
                 ]

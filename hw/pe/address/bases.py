@@ -28,8 +28,8 @@ class BasisLayout(data.StructLayout):
             {
                 "inner": unsigned(32),  # dimension 0
                 "outer": unsigned(16),  # dimension 1; meaningless if not inside
-                "page": unsigned(params.page_width),
-                "offset": unsigned(MAX_PAGE_LOG2),  # elements
+                "page": unsigned(params.page_width),  # from the segment's first entry on
+                "offset": unsigned(MAX_PAGE_LOG2),  # bytes
                 "inside": 1,  # in all dimensions but 0
             }
         )
@@ -178,13 +178,13 @@ class Bases(wiring.Component):
         sums = Signal(BasisLayout(params), name=f"sums{lane}")
         basis = Signal(BasisLayout(params), name=f"basis{lane}")  # with what this dimension adds
         with m.If(placed.dimension == 0):
-            m.d.comb += [basis.inner.eq(values[-1]), basis.inside.eq(1)]
+            m.d.comb += [basis.inner.eq(values[-1]), basis.page.eq(self.segment.first_entry), basis.inside.eq(1)]
         with m.Else():
             m.d.comb += [
                 basis.inner.eq(sums.inner),
                 basis.outer.eq(Mux(placed.dimension == 1, values[-1], sums.outer)),
                 basis.page.eq(sums.page + place.page),
-                basis.offset.eq(sums.offset + place.offset),
+                basis.offset.eq(sums.offset | place.offset),
                 basis.inside.eq(sums.inside & below[-1]),
             ]
         with m.If(placed.valid):

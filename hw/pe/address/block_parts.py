@@ -8,15 +8,25 @@ from ..params import LANES
 from .columns import ColumnLayout, ColumnsOfItemLayout
 from .items import ItemLayout
 
-__all__ = ["CHUNK_LOG2", "BlockPartLayout", "BlockParts", "chunk_coordinate"]
+__all__ = ["CHUNK_BITS", "CHUNK_LOG2", "BlockPartLayout", "BlockParts", "PartColumnLayout", "chunk_coordinate"]
 
 #: Log2 of the bytes of a chunk: a block is as wide.
 CHUNK_LOG2 = 4
+#: Bits of a chunk's place in a row of 65535 elements of 16 bits.
+CHUNK_BITS = 17 - CHUNK_LOG2
 
 
 def chunk_coordinate(column, segment):
     """Which chunk of its row of elements of 8 or 16 bits a column is in."""
     return (column.inner << segment.element_log2[0]) >> CHUNK_LOG2
+
+
+class PartColumnLayout(data.StructLayout):
+    """A column, or a word, as far as its lanes are made of it: some fields of ``ColumnLayout``."""
+
+    def __init__(self, params):
+        fields = ColumnLayout(params).members
+        super().__init__({name: fields[name] for name in ("inner", "page", "offset", "inside", "code")})
 
 
 class BlockPartLayout(data.StructLayout):
@@ -26,7 +36,7 @@ class BlockPartLayout(data.StructLayout):
         super().__init__(
             {
                 "item": ItemLayout(params),  # its ``last`` and ``job.flush`` apply to this part
-                "columns": data.ArrayLayout(ColumnLayout(params), LANES),
+                "columns": data.ArrayLayout(PartColumnLayout(params), LANES),
                 "on": unsigned(LANES),  # columns that are on, and of this part
                 "leader": ColumnLayout(params),  # the first of them; of transposed mm, all lie in its block
                 "origin": 4,  # of transposed mm: where column 0 is in dimension 0, or would be beside them; modulo 16
@@ -72,17 +82,21 @@ class BlockParts(wiring.Component):
             moves.eq(~self.o.valid | self.o.ready),
             self.i.ready.eq(moves & (rest == 0)),
         ]
-        origins = [Signal(4, name=f"origin{number}") for number in range(LANES)]
-        m.d.comb += [origins[number].eq(column.inner - number) for number, column in enumerate(columns)]
-        chosen = 0
-        for column, beside, is_first in zip(columns, origins, first, strict=True):
-            bits = Cat(column, beside)
-            chosen = chosen | (bits & is_first.replicate(len(bits)))
-        m.d.comb += Cat(leader, origin).eq(chosen)
+        origins, chunks = ([Signal(width, name=f"{name}{number}") for number in range(LANES)]
+                           for name, width in (("origin", 4), ("chunk", CHUNK_BITS)))  # fmt: skip
+        chunk, chosen = Signal(CHUNK_BITS), 0  # of the leader: known as soon as the leader
+        for number, column in enumerate(columns):
+            m.d.comb += [
+                origins[number].eq(column.inner - number),
+                chunks[number].eq(chunk_coordinate(column, item.job.segment)),
+            ]
+            bits = Cat(column, origins[number], chunks[number])
+            chosen = chosen | (bits & first[number].replicate(len(bits)))
+        m.d.comb += Cat(leader, origin, chunk).eq(chosen)
         for number, column in enumerate(columns):
             same = Signal(name=f"same{number}")
             m.d.comb += [
-                same.eq(self._same_block(column, leader) & (origins[number] == origin)),
+                same.eq(_same_rows(column, leader) & (Cat(origins[number], chunks[number]) == Cat(origin, chunk))),
                 joins[number].eq(
                     ~item.job.transpose | ((column.code == leader.code) & ((column.code != 0) | same))
                 ),
@@ -93,7 +107,11 @@ class BlockParts(wiring.Component):
                 self.o.p.item.eq(item),
                 self.o.p.item.last.eq(item.last & (rest == 0)),
                 self.o.p.item.job.flush.eq(item.job.flush & (done == 0)),
-                self.o.p.columns.eq(columns),
+                *(
+                    kept[name].eq(column[name])
+                    for kept, column in zip(self.o.p.columns, columns, strict=True)
+                    for name in kept.shape().members
+                ),
                 self.o.p.on.eq(left & joins),
                 self.o.p.leader.eq(leader),
                 self.o.p.origin.eq(origin),
@@ -103,11 +121,6 @@ class BlockParts(wiring.Component):
             m.d.sync += done.eq(~rest & (rest != 0).replicate(LANES))
         return m
 
-    def _same_block(self, column, other):
-        segment = self.i.p.item.job.segment
-        return (
-            (chunk_coordinate(column, segment) == chunk_coordinate(other, segment))
-            & (column.outer == other.outer)
-            & (column.page == other.page)
-            & (column.offset == other.offset)
-        )
+
+def _same_rows(column, other):
+    return (column.outer == other.outer) & (column.page == other.page) & (column.offset == other.offset)

@@ -7,9 +7,9 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec.pe.errors import PeError
 from tilewright.golden.spec.pe.segment import MAX_PAGE_LOG2
 
-from ..layouts import PREDICATES, JobKind
+from ..layouts import JobKind
 from ..params import LANES
-from ..signatures import ThreadReadSignature
+from ..signatures import GuardReadSignature, ThreadReadSignature
 from .bases import BasisLayout
 from .items import ItemLayout
 
@@ -25,8 +25,8 @@ class ColumnLayout(data.StructLayout):
                 # Coordinate in dimension 0; means something only if inside, like all but the code.
                 "inner": unsigned(16),
                 "outer": unsigned(16),  # in dimension 1
-                "page": unsigned(params.page_width),  # what the outer dimensions add to its page's number
-                "offset": unsigned(MAX_PAGE_LOG2),  # and to its place in that page, in elements
+                "page": unsigned(params.page_width),  # the entry of its page, but for what dimension 0 adds
+                "offset": unsigned(MAX_PAGE_LOG2),  # what the outer dimensions add to its place in that page, in bytes
                 "on": 1,
                 "inside": 1,
                 "code": unsigned(4),  # PRODUCT, ALIGNMENT; 0 if not on
@@ -52,7 +52,7 @@ class Columns(wiring.Component):
     -------
     i : In(stream of ItemLayout)
     bases : Out(ThreadReadSignature(params, BasisLayout(params)))
-    predicates : Out(ThreadReadSignature(params, PREDICATES))
+    predicates : Out(GuardReadSignature(params))
         Read together with the bases.
     o : Out(stream of ColumnsOfItemLayout)
         Registered.
@@ -64,7 +64,7 @@ class Columns(wiring.Component):
             {
                 "i": In(stream.Signature(ItemLayout(params))),
                 "bases": Out(ThreadReadSignature(params, BasisLayout(params))),
-                "predicates": Out(ThreadReadSignature(params, PREDICATES)),
+                "predicates": Out(GuardReadSignature(params)),
                 "o": Out(stream.Signature(ColumnsOfItemLayout(params))),
             }
         )
@@ -80,6 +80,7 @@ class Columns(wiring.Component):
             read_moves.eq(~added_valid | adding),
             self.i.ready.eq(~read_valid | read_moves),
         ]
+        m.d.comb += self.predicates.predicate.eq(self.i.p.job.predicate)
         for reads in (self.bases, self.predicates):
             m.d.comb += reads.enable.eq(self.i.valid & self.i.ready)
             for lane, group in enumerate(reads.groups):
@@ -100,7 +101,7 @@ class Columns(wiring.Component):
         """Turns the lanes so that column 0 comes first, and adds the immediate."""
         shape = BasisLayout(self._params)
         rows = list(self.bases.rows)
-        guarded = [~item.job.guard | row.bit_select(item.job.predicate, 1) for row in self.predicates.rows]
+        guarded = [~item.job.guard | value for value in self.predicates.values]
         for bit in range(3):
             turned = [Signal(shape, name=f"turned{bit}_{lane}") for lane in range(LANES)]
             guarded_turned = Signal(LANES, name=f"guarded{bit}")

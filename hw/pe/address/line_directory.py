@@ -7,12 +7,9 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec.pe.segment import MAX_PAGE_LOG2
 
 from ..layouts import AccessKind, JobKind
-from .block_parts import CHUNK_LOG2, BlockPartLayout, chunk_coordinate
+from .block_parts import CHUNK_BITS, BlockPartLayout, chunk_coordinate
 
 __all__ = ["LineDirectory", "RequestLayout", "block_rows", "unit_log2"]
-
-#: Bits of a chunk's place in a row of 65535 elements of 16 bits.
-_CHUNK_BITS = 17 - CHUNK_LOG2
 
 
 def block_rows(params, job):
@@ -47,7 +44,7 @@ class _TagLayout(data.StructLayout):
             {
                 "segment_number": unsigned(params.segment_width),
                 "kb": unsigned(2),
-                "chunk": unsigned(_CHUNK_BITS),
+                "chunk": unsigned(CHUNK_BITS),
                 "outer": unsigned(16),
                 "page": unsigned(params.page_width),
                 "offset": unsigned(MAX_PAGE_LOG2),

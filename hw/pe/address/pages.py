@@ -6,13 +6,17 @@ from amaranth.lib.data import View
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec.pe.segment import PAGE_ENTRY
+from tilewright.golden.spec.pe.segment import MAX_PAGE_LOG2, PAGE_ENTRY
 
 from ...lib.formats import packed_layout
 from ..layouts import PageWriteLayout
 from ..params import LANES
 
-__all__ = ["PageLayout", "PageTable", "TranslationCache", "TranslationLayout"]
+__all__ = ["PageLayout", "PageTable", "TranslationCache", "TranslationLayout", "beginning"]
+
+#: Bits of a chunk's number in 32 bits of address, and in the largest page.
+_CHUNK_BITS = 28
+_OFFSET_BITS = MAX_PAGE_LOG2 - 4
 
 
 class PageLayout(data.StructLayout):
@@ -88,15 +92,40 @@ class PageTable(wiring.Component):
 
 
 class TranslationLayout(data.StructLayout):
-    """What an access makes of a page."""
+    """What an access makes of a page: as much as there is shared memory, and what tells an address beyond it."""
 
-    def __init__(self):
+    def __init__(self, params):
         super().__init__(
             {
-                "chunk": unsigned(28),  # where it begins
+                "chunk": unsigned(params.chunk_width),  # where it begins, modulo the size of memory
+                # How often an address in memory lies past the end of memory, counted from ``chunk`` on.
+                "turns": unsigned(_OFFSET_BITS + 2 - params.chunk_width),
                 "code": unsigned(4),  # PeError: NONE, UNMAPPED or OFF_CHIP
             }
         )
+
+
+def beginning(params, chunk):
+    """Where a page begins.
+
+    An offset reaches past the end of memory from a page within it, and from the end of all addresses around to memory.
+    Either way memory is a certain number of turns away. Where no offset reaches it, that is one that never comes.
+
+    Parameters
+    ----------
+    params : PeParams
+    chunk : Value
+        Address of the page, in chunks, 28 bits.
+
+    Returns
+    -------
+    dict of str to Value
+        ``chunk`` and ``turns`` of a :class:`TranslationLayout`.
+    """
+    width = params.chunk_width
+    turns = (-chunk[width:])[: _CHUNK_BITS - width]
+    most = 1 << (_OFFSET_BITS - width)
+    return {"chunk": chunk[:width], "turns": Mux(turns > most, 4 * most - 1, turns)}
 
 
 class TranslationCache(wiring.Component):
@@ -132,17 +161,17 @@ class TranslationCache(wiring.Component):
             raise ValueError(f"entries must be a power of two, at least 4, not {entries!r}")
         number = params.page_width
         self.tags = [Signal(number, name=f"tag{k}") for k in range(entries)]
-        self.kept = [Signal(TranslationLayout(), name=f"kept{k}") for k in range(entries)]
+        self.kept = [Signal(TranslationLayout(params), name=f"kept{k}") for k in range(entries)]
         self.present = Signal(entries)
         self.victim = Signal(range(entries))
         super().__init__(
             {
                 "numbers": In(data.ArrayLayout(number, LANES)),
                 "hits": Out(LANES),
-                "pages": Out(data.ArrayLayout(TranslationLayout(), LANES)),
+                "pages": Out(data.ArrayLayout(TranslationLayout(params), LANES)),
                 "insert": In(1),
                 "number": In(number),
-                "page": In(TranslationLayout()),
+                "page": In(TranslationLayout(params)),
                 "flush": In(1),
             }
         )

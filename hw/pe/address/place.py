@@ -25,11 +25,11 @@ class Place(wiring.Component):
     pages_below : In(unsigned(params.page_width + 1))
         Pages from one page coordinate to the next; goes with the coordinate.
     shift : In(5)
-        Log2 of elements from one place to the next; goes with the coordinate.
+        Log2 of bytes from one place to the next; goes with the coordinate.
     page : Out(unsigned(params.page_width))
         Share of the page number, two cycles later.
     offset : Out(20)
-        Share of the offset in the page, in elements, two cycles later.
+        Share of the offset in the page, in bytes, two cycles later; dimensions have no bit in common.
     """
 
     def __init__(self, params):

@@ -6,8 +6,8 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ...lib.join import join
 from ...lib.stream import SkidBuffer
-from ..layouts import PREDICATES, JobLayout
-from ..signatures import LaneReadSignature, ThreadReadSignature
+from ..layouts import JobLayout
+from ..signatures import GuardReadSignature, LaneReadSignature
 from .address_lanes import AddressLanes
 from .bases import Bases
 from .block_parts import BlockParts
@@ -33,7 +33,7 @@ class Sequencer(wiring.Component):
     linear : Out(stream of LinearLayout)
         Registered.
     lane_reads : Out(LaneReadSignature)
-    predicates : Out(ThreadReadSignature(params, PREDICATES))
+    predicates : Out(GuardReadSignature(params))
     idle : Out(1)
         There is no job whose registers and predicates are still to be read.
     """
@@ -45,7 +45,7 @@ class Sequencer(wiring.Component):
                 "jobs": In(stream.Signature(JobLayout(params))),
                 "linear": Out(stream.Signature(LinearLayout(params))),
                 "lane_reads": Out(LaneReadSignature(params)),
-                "predicates": Out(ThreadReadSignature(params, PREDICATES)),
+                "predicates": Out(GuardReadSignature(params)),
                 "idle": Out(1),
             }
         )

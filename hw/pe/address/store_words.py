@@ -4,7 +4,7 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...lib.stream import Queue
+from ...lib.stream import ShallowQueue
 from ..layouts import LANE_READ_LATENCY, JobKind
 from ..params import LANES
 from ..signatures import LaneReadSignature
@@ -36,7 +36,7 @@ class StoreWords(wiring.Component):
 
     def __init__(self, params):
         words = data.ArrayLayout(32, LANES)
-        self._queue = Queue(words, WORDS_UNDER_WAY)
+        self._queue = ShallowQueue(words, WORDS_UNDER_WAY)
         super().__init__(
             {
                 "i": In(stream.Signature(ItemLayout(params))),

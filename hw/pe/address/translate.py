@@ -5,12 +5,13 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec.pe.errors import PeError
+from tilewright.golden.spec.pe.segment import MAX_PAGE_LOG2
 
 from ...smem.swizzle import chunk_flips
 from ..layouts import NUMBER_BITS, AccessKind, AccessLayout, access_fields
 from ..params import LANES
 from .layouts import LinearLayout
-from .pages import PageLayout, TranslationCache, TranslationLayout
+from .pages import PageLayout, TranslationCache, TranslationLayout, beginning
 
 __all__ = ["TranslatedLayout", "Translator"]
 
@@ -63,7 +64,7 @@ class Translator(wiring.Component):
         # The stage in the middle: an access, where its pages are, and the lanes of which that is not known yet.
         self.held = Signal(LinearLayout(params))
         self.valid = Signal()
-        self.pages = Signal(data.ArrayLayout(TranslationLayout(), LANES))
+        self.pages = Signal(data.ArrayLayout(TranslationLayout(params), LANES))
         self.missing = Signal(LANES)
         self.requested = Signal(unsigned(params.page_width))
         self.answering = Signal()  # the table shows the page ``requested``
@@ -112,13 +113,12 @@ class Translator(wiring.Component):
         ]
         for number, lane in zip(cache.numbers, access.lanes, strict=True):
             m.d.comb += number.eq(lane.entry)
+        base = Signal(TranslationLayout(self.params))
+        m.d.comb += [base[name].eq(value) for name, value in beginning(self.params, access.base).items()]
         with m.If(accepted):
             m.d.sync += self.missing.eq(missing)
             for page, found in zip(self.pages, cache.pages, strict=True):
-                m.d.sync += [
-                    page.chunk.eq(Mux(access.paged, found.chunk, access.base)),
-                    page.code.eq(Mux(access.paged, found.code, PeError.NONE)),
-                ]
+                m.d.sync += page.eq(Mux(access.paged, found, base))
 
     def _request(self, m):
         """The pages that are missing, from the first lane on; all lanes with the same page get it at once."""
@@ -140,7 +140,7 @@ class Translator(wiring.Component):
             self.miss.eq(known),
             cache.insert.eq(known),
             cache.number.eq(self.requested),
-            cache.page.chunk.eq(page.chunk),
+            *(cache.page[name].eq(value) for name, value in beginning(self.params, page.chunk).items()),
         ]
         with m.If(~page.valid):
             m.d.comb += cache.page.code.eq(PeError.UNMAPPED)
@@ -165,13 +165,14 @@ class Translator(wiring.Component):
         with m.Elif(self.o.ready):
             m.d.sync += self.o.valid.eq(0)
         for number, (lane, page) in enumerate(zip(held.lanes, self.pages, strict=True)):
-            chunk = Signal(28, name=f"chunk{number}")
+            place = Signal(MAX_PAGE_LOG2 - 4 + 1, name=f"place{number}")  # past the beginning of memory
             code = Signal(4, name=f"code{number}")
-            m.d.comb += chunk.eq(page.chunk + lane.offset[4:])
+            chunk = place[:width]
+            m.d.comb += place.eq(page.chunk + lane.offset[4:])
             with m.If(lane.code != 0):
                 m.d.comb += code.eq(lane.code)
             with m.Elif(lane.enable & reads):
-                m.d.comb += code.eq(Mux(page.code != 0, page.code, Mux(chunk[width:].any(), PeError.MEMORY, 0)))
+                m.d.comb += code.eq(Mux(page.code != 0, page.code, Mux(place[width:] != page.turns, PeError.MEMORY, 0)))
             target = out.access.lanes[number]
             with m.If(leaves):
                 m.d.sync += [

@@ -7,7 +7,7 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from ...lib.stream import Queue
+from ...lib.stream import ShallowQueue
 from ..layouts import ColumnsLayout, MultiplyLayout
 from .layouts import STEP_UNITS, StepLayout
 from .parts import OFFSETS, PartCutter, unit_lanes
@@ -15,7 +15,7 @@ from .parts import OFFSETS, PartCutter, unit_lanes
 __all__ = ["ITEMS", "Broadcaster"]
 
 #: Items of columns that wait at most.
-ITEMS = 32
+ITEMS = 16
 
 
 class Broadcaster(wiring.Component):
@@ -41,7 +41,7 @@ class Broadcaster(wiring.Component):
 
     def __init__(self, params):
         self._params = params
-        self.queue = Queue(ColumnsLayout(params), ITEMS)
+        self.queue = ShallowQueue(ColumnsLayout(params), ITEMS)
         self.cutter = PartCutter(params)
         self.full = Signal()  # a step, or what has come of it
         super().__init__(
@@ -87,9 +87,9 @@ class Broadcaster(wiring.Component):
         part, step = self.cutter.parts.p, self.steps.p
         for unit in range(STEP_UNITS):
             on = Cat((part.kb == kb - 1) & part.on[unit // kb] for kb in range(1, 5) if unit < 4 * kb).any()
-            lanes = [
-                Mux(part.offset[OFFSETS.index(offset)], part.units[lane], 0)
-                for offset, lane in unit_lanes(unit).items()
-            ]
+            sources = unit_lanes(unit)
+            lanes = [Mux(part.offset[OFFSETS.index(offset)], part.units[lane], 0) for offset, lane in sources.items()]
+            if len(lanes) == 1:  # if the unit is on, it is this one
+                lanes = [part.units[lane] for lane in sources.values()]
             with m.If(on):
                 m.d.sync += step.units[unit].eq(reduce(or_, lanes))

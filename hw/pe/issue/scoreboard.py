@@ -87,6 +87,8 @@ class Scoreboard(wiring.Component):
         self.loads = _Ring(RangeLayout(params), LOADS)
         self.untaken = Signal(params.mm_in_flight)  # mm under way whose factors are still to be taken
         self.next = Signal(range(params.mm_in_flight))  # the oldest of them
+        self.following = Signal(MultiplyRegistersLayout(params))  # its registers
+        self.found = Signal()  # they are known
         super().__init__(
             {
                 "access": In(ClearanceSignature(params)),
@@ -138,11 +140,13 @@ class Scoreboard(wiring.Component):
         A load that was issued after it does not clash: its writes were not clear then.
         """
         mms, loads = self.mms, self.loads
-        following = Signal.like(mms.items[0])
-        with m.Switch(self.next):
+        # The next mm is looked up before it is the next: choosing and comparing would take too long in one cycle.
+        following, upcoming = self.following, Signal.like(self.next)
+        m.d.comb += upcoming.eq(self.next + self.compute.factors_taken)
+        with m.Switch(upcoming):
             for index, item in enumerate(mms.items):
                 with m.Case(index):
-                    m.d.comb += following.eq(item)
+                    m.d.sync += [following.eq(item), self.found.eq(self.untaken[index])]
         waits = [
             held & ~untaken & _overlap(following.factors, mm.accumulators)
             for mm, held, untaken in zip(mms.items, mms.held, self.untaken, strict=True)
@@ -151,7 +155,7 @@ class Scoreboard(wiring.Component):
             waits.append(held & (_overlap(following.factors, load) | _overlap(following.accumulators, load)))
         # Once clear it stays so, until the factors are taken.
         compute = self.compute
-        m.d.sync += compute.factors_ready.eq(Mux(compute.factors_taken, 0, self.untaken.any() & ~Cat(waits).any()))
+        m.d.sync += compute.factors_ready.eq(Mux(compute.factors_taken, 0, self.found & ~Cat(waits).any()))
 
 
 def _overlap(one, other):

@@ -20,9 +20,6 @@ _PLACES = CHUNK_BITS // 8
 #: 0–1, 4–5, 2–3 and 6–7.
 _AHEAD = (0, 4, 2, 6)
 
-#: A byte, and whether it is inside.
-_CELL_BITS = 9
-
 
 class RowsLayout(data.StructLayout):
     """Eight rows of a block, 16 bytes each."""
@@ -84,7 +81,7 @@ class LineCache(wiring.Component):
         octets = _MAX_KB * params.unit_bytes // LANES
         self._octet_width = (octets - 1).bit_length()
         self.positions = [
-            Memory(shape=unsigned(self._choices * params.unit_bytes * _CELL_BITS), depth=_BLOCKS * octets, init=[])
+            Memory(shape=unsigned(self._choices * params.unit_bits), depth=_BLOCKS * octets, init=[])
             for _ in range(LANES)
         ]
         super().__init__(
@@ -106,24 +103,22 @@ class LineCache(wiring.Component):
             m.submodules[f"position{position}"] = memory
             write, read = memory.write_port(), memory.read_port(domain="comb")
             octet, choice = self._look(m, position, first)
-            cells = Signal(data.ArrayLayout(_CELL_BITS, self._unit_bytes), name=f"cells{position}")
             m.d.comb += [
                 write.addr.eq(Cat(self.fill.p.octet[:width], self.fill.p.slot)),
                 write.data.eq(Cat(bank[LANES * entry + position] for entry in range(self._choices) for bank in banks)),
                 write.en.eq(self.fill.valid),
                 read.addr.eq(Cat(octet[:width], pick.slot)),
-                cells.eq(read.data.word_select(choice, _CELL_BITS * self._unit_bytes)),
-                found[position].eq(Cat(cell[:8] & cell[8].replicate(8) for cell in cells)),
+                found[position].eq(read.data.word_select(choice, 8 * self._unit_bytes)),
             ]
         self._hand_out(m, found, first)
         return m
 
     def _turn(self, m):
-        """The rows that come, as cells, turned by the octet's place."""
+        """The rows that come, turned by the octet's place; those that are outside are zero."""
         fill, turned = self.fill.p, []
         for row in range(LANES):
-            cells = [Cat(fill.rows[row].word_select(place, 8), fill.enable[row]) for place in range(_PLACES)]
-            out = [Signal(_CELL_BITS, name=f"turned{row}_{place}") for place in range(_PLACES)]
+            cells = [fill.rows[row].word_select(place, 8) & fill.enable[row].replicate(8) for place in range(_PLACES)]
+            out = [Signal(8, name=f"turned{row}_{place}") for place in range(_PLACES)]
             with m.Switch(fill.octet):
                 for octet in range(1 << self._octet_width):
                     ahead = _AHEAD[octet << self._units_log2]
@@ -143,7 +138,7 @@ class LineCache(wiring.Component):
                 unit, place = divmod(number, LANES)
                 row, byte = unit * self._unit_bytes // 2 + bank // 2, bank % 2
                 wide = turned[row][(place - _AHEAD[unit]) % LANES * 2 + byte]
-                entry = Signal(_CELL_BITS, name=f"bank{bank}_{number}")
+                entry = Signal(8, name=f"bank{bank}_{number}")
                 m.d.comb += entry.eq(Mux(self.fill.p.wide, wide, narrow))
                 entries.append(entry)
             banks.append(entries)

@@ -39,6 +39,8 @@ class ReadReturn(wiring.Component):
 
     def __init__(self, params):
         self._params = params
+        self._unit_log2 = params.unit_bytes.bit_length() - 1
+        self._units = [Signal(params.unit_bits, name=f"unit{lane}") for lane in range(LANES)]  # out of the chunks
         super().__init__(
             {
                 "tags": In(stream.Signature(TagLayout(params))),
@@ -65,6 +67,9 @@ class ReadReturn(wiring.Component):
         ]
         for_columns = (tag.kind == AccessKind.COLUMNS) | (tag.kind == AccessKind.PICK)
         for_loads = (tag.kind == AccessKind.LOAD) | (tag.kind == AccessKind.NOTHING)
+        for index, unit in enumerate(self._units):
+            place = tag.lanes[index].byte[self._unit_log2 :]
+            m.d.comb += unit.eq(self.read_data.payload[index].word_select(place, self._params.unit_bits))
         columns_free = self._columns(m, moves & for_columns)
         loads_free = self._loads(m, moves & for_loads)
         m.d.comb += free.eq((~for_columns | columns_free) & (~for_loads | loads_free))
@@ -92,9 +97,9 @@ class ReadReturn(wiring.Component):
             m.d.sync += columns.valid.eq(moves)
             for name in ("on", "register", "first_member", "last"):
                 m.d.sync += columns.payload[name].eq(tag[name])
-            for index in range(LANES):
-                unit = self._cut(index, unit_bytes)
-                m.d.sync += columns.payload.units[index].eq(Mux(tag.kind == AccessKind.PICK, self.units[index], unit))
+            for index, unit in enumerate(self._units):
+                kept = unit & self._kept(index, unit_bytes)
+                m.d.sync += columns.payload.units[index].eq(Mux(tag.kind == AccessKind.PICK, self.units[index], kept))
         return free
 
     def _loads(self, m, moves):
@@ -116,13 +121,13 @@ class ReadReturn(wiring.Component):
                 loads.payload.register.eq(tag.register),
                 loads.payload.group.eq(tag.group),
                 loads.payload.lanes.eq(tag.on),
-                loads.payload.data.eq(Cat(self._cut(index, 4) for index in range(LANES))),
             ]
+            for index, (unit, word) in enumerate(zip(self._units, loads.payload.data, strict=True)):
+                place = tag.lanes[index].byte[2 : self._unit_log2]  # of the word in its unit
+                m.d.sync += word.eq(unit.word_select(place, 32) & self._kept(index, 4))
         return free
 
-    def _cut(self, index, size):
-        """So many bytes of the lane's chunk, at its place, without those that are outside."""
+    def _kept(self, index, size):
+        """Ones in those of the first bytes of a lane's unit, or word, that are inside."""
         lane = self.tags.payload.lanes[index]
-        place = lane.byte[size.bit_length() - 1 :]
-        piece = self.read_data.payload[index].word_select(place, 8 * size)
-        return piece & Cat((lane.keep[byte] & lane.enable).replicate(8) for byte in range(size))
+        return Cat((lane.keep[byte] & lane.enable).replicate(8) for byte in range(size))

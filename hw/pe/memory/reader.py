@@ -5,7 +5,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...lib.stream import Queue, SkidBuffer
+from ...lib.stream import ShallowQueue, SkidBuffer
 from ...smem.layouts import ReadLayout
 from ..layouts import AccessKind, AccessLayout, access_fields
 from ..params import LANES
@@ -49,7 +49,7 @@ class Reader(wiring.Component):
     reads : Out(stream of ReadLayout)
         Registered.
     tags : Out(stream of TagLayout)
-        One an access that is no STORE, in order; those with ``reads`` belong to the answers. Registered.
+        One an access that is no STORE, in order; those with ``reads`` belong to the answers. From a memory.
     stores : Out(stream of StoreWordsLayout)
         Combinational from ``accesses``.
     stores_idle : In(1)
@@ -76,7 +76,7 @@ class Reader(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.tags = tags = Queue(TagLayout(self._params), _TAGS)
+        m.submodules.tags = tags = ShallowQueue(TagLayout(self._params), _TAGS)
         m.submodules.reads = reads = SkidBuffer(ReadLayout(self._params.smem))
         wiring.connect(m, queue=tags.o, tags=wiring.flipped(self.tags))
         wiring.connect(m, skid=reads.o, reads=wiring.flipped(self.reads))

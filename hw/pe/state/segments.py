@@ -85,7 +85,7 @@ class SegmentTable(wiring.Component):
             entry.first_entry.eq(segment.first_entry),
             entry.base.eq(segment.base >> _CHUNK_LOG2),
         ]
-        shift = 0
+        shift = entry.element_log2
         for d in range(_DIMENSIONS):
             m.d.comb += [entry.size[d].eq(segment[f"size{d}"]), entry.page_log2[d].eq(segment[f"page_log2{d}"])]
             if d < _DIMENSIONS - 1:

@@ -2,14 +2,14 @@
 but for a page."""
 
 import pytest
-from amaranth import Module, Mux, Signal, unsigned
+from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
 from amaranth.lib.data import View
 
 from tilewright.golden.spec import Swizzle
 from tilewright.golden.spec.pe.errors import PeError
-from tilewright.hw.pe.address.pages import PageLayout
+from tilewright.hw.pe.address.pages import PageLayout, beginning
 from tilewright.hw.pe.address.translate import Translator
 from tilewright.hw.pe.layouts import AccessKind
 from tilewright.hw.pe.params import LANES, PE_PRESETS
@@ -30,9 +30,8 @@ class TranslatorSpec(Elaboratable):
         self.dut = Translator(PARAMS)
         self.number = AnyConst(PARAMS.page_width)
         self.page = AnyConst(len(Value.cast(self.dut.page)))
-        # Of the lane at the output: what was known of its page, and its chunk before the swizzle.
+        # Of the lane at the output: what was known of its page.
         self.known = Signal.like(self.dut.pages[lane])
-        self.address = Signal(28)
 
     def elaborate(self, platform):
         m = Module()
@@ -57,7 +56,6 @@ class TranslatorSpec(Elaboratable):
         with m.If(leaves):
             known = dut.pages[self.lane]
             m.d.sync += [out.eq(middle), at_output.eq(1), self.known.eq(known)]
-            m.d.sync += self.address.eq(known.chunk + (middle.lanes[self.lane].offset >> 4))
         with m.Elif(dut.o.ready):
             m.d.sync += at_output.eq(0)
         m.d.comb += [
@@ -100,7 +98,7 @@ class TranslatorSpec(Elaboratable):
         with m.If(dut.valid & middle.paged):
             m.d.comb += Assert(~ours | self.is_page(page, known))
         with m.Elif(dut.valid):
-            m.d.comb += Assert((known.chunk == middle.base) & (known.code == 0))
+            m.d.comb += Assert(begins(known, middle.base) & (known.code == 0))
 
     @staticmethod
     def wanted(access, lane):
@@ -110,22 +108,23 @@ class TranslatorSpec(Elaboratable):
     @staticmethod
     def is_page(page, known):
         code = Mux(~page.valid, PeError.UNMAPPED, Mux(~page.on_chip, PeError.OFF_CHIP, PeError.NONE))
-        return (~page.valid | page.loaded) & (known.chunk == page.chunk) & (known.code == code)
+        return (~page.valid | page.loaded) & begins(known, page.chunk) & (known.code == code)
 
     def judge_lane(self, m, page, access):
         """The lane at the output: in memory, where the page says, or with the right code."""
         lane, target = access.lanes[self.lane], self.dut.o.payload.access.lanes[self.lane]
-        code, known, address = self.dut.o.payload.codes[self.lane], self.known, self.address
+        code, known, address = self.dut.o.payload.codes[self.lane], self.known, Signal(28)
         wanted = self.wanted(access, lane)
+        m.d.comb += address.eq(Mux(access.paged, page.chunk, access.base) + (lane.offset >> 4))
         m.d.comb += [Assert(target.enable == lane.enable), Assert(wanted | (code == lane.code))]
-        with m.If(wanted):
+        with m.If(wanted & (~access.paged | (lane.entry == self.number))):
             swizzled = address
             for bit in range(Swizzle.B128):
                 swizzled = swizzled ^ (((access.swizzle > bit) & address[3 + bit]) << bit)
             beyond = Mux(address < _CHUNKS, PeError.NONE, PeError.MEMORY)
             m.d.comb += [
-                Assert(~access.paged | (lane.entry != self.number) | self.is_page(page, known)),
-                Assert(access.paged | ((known.chunk == access.base) & (known.code == 0))),
+                Assert(~access.paged | self.is_page(page, known)),
+                Assert(access.paged | (begins(known, access.base) & (known.code == 0))),
                 Assert(code == Mux(known.code != 0, known.code, beyond)),
                 Assert((code != 0) | ((target.chunk == swizzled) & (target.byte == lane.offset[:4]))),
             ]
@@ -133,6 +132,10 @@ class TranslatorSpec(Elaboratable):
     def ports(self):
         dut = self.dut
         return [dut.i.valid, dut.i.payload, dut.o.ready, dut.lookups.ready, dut.page, dut.page_written]
+
+
+def begins(known, chunk):
+    return Cat(known[name] == value for name, value in beginning(PARAMS, chunk).items()).all()
 
 
 # Lanes differ only in the order in which their pages are asked for: one between the others, the first, and the last.

@@ -60,6 +60,10 @@ class ScoreboardSpec(Elaboratable):
         m.d.comb += Assert(dut.next == (dut.mms.oldest + mms - untaken)[: len(dut.next)])
         for index, bit in enumerate(dut.untaken):
             m.d.comb += Assert(bit == ((index - dut.next)[: len(dut.next)] < untaken))
+        following = self._following()
+        for name in ("accumulators", "factors"):
+            m.d.comb += Assert(~dut.found | (dut.following[name].as_value() == following[name].as_value()))
+        m.d.comb += Assert(~dut.found | (untaken != 0))
 
     def _follow_mm(self, m, mms, untaken):
         dut, access, compute = self.dut, self.dut.access, self.dut.compute

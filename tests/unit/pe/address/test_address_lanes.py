@@ -60,17 +60,16 @@ class Request:
             if rows:
                 outer[1] = 0
             page, offset = segment.place(outer)
-            page = page - segment.first_entry if segment.paged else 0
-            column = {"inner": element[0], "outer": element[1] if segment.rank > 1 else 0, "page": page, "on": 1}
-            columns.append(column | {"offset": offset >> segment.element_log2, "code": code, "inside": inside})
+            columns.append({"inner": element[0], "page": page, "offset": offset, "code": code, "inside": inside})
+        leader = columns[0] | {"outer": self.elements[0][1] if segment.rank > 1 else 0}
         job = {"kind": JOB_KIND.get(self.kind, JobKind.MULTIPLY), "segment": segment.entry(), "kb": self.kb - 1}
         job |= {"flush": self.flush, "register": 40000, "number": 7}
         item = {"job": job, "register": 9, "thread": 8, "last": self.last}
-        part = {"item": item, "columns": columns, "on": self.on, "leader": columns[0], "origin": self.origin}
+        part = {"item": item, "columns": columns, "on": self.on, "leader": leader, "origin": self.origin}
         return {"part": part, "kind": self.kind, "octet": self.octet, "slot": 1}
 
     def lane(self, number):
-        """enable, code, entry, offset, keep; None: it does not matter."""
+        """enable, code, entry, offset, keep; None: it does not matter. A PICK reads nothing, and has codes only."""
         segment = self.segment
         elements_of_unit = self.bytes >> segment.element_log2
         if self.kind == AccessKind.FILL:
@@ -82,20 +81,17 @@ class Request:
                 return 0, 0, None, None, None
             return 1, 0, *segment.place(element), None
         column, unit = divmod(number, self.kb)
-        if not self.on >> column & 1:
+        on = self.on >> column & 1
+        if self.kind == AccessKind.PICK:
+            return None, self.codes[column] if on else 0, None, None, None
+        if not on:
             return 0, 0, None, None, None
-        along = 1 if self.kind == AccessKind.PICK else 0
-        first = self.elements[column]
-        elements = [
-            tuple(c + unit * elements_of_unit + e if d == along else c for d, c in enumerate(first))
-            for e in range(elements_of_unit)
-        ]
+        first, *outer = self.elements[column]
+        elements = [(first + unit * elements_of_unit + e, *outer) for e in range(elements_of_unit)]
         count = sum(map(segment.inside, elements))
         if self.codes[column] or not count or not self.inside[column]:
             return 0, self.codes[column], None, None, None
         keep = (1 << (count << segment.element_log2)) - 1
-        if self.kind == AccessKind.PICK:
-            return 1, 0, None, None, keep
         return 1, 0, *segment.place(elements[0]), keep
 
 
@@ -124,10 +120,10 @@ def test_lanes(mode):
             for number in range(LANES):
                 lane = access.lanes[number]
                 enable, code, entry, offset, keep = request.lane(number)
-                assert (lane.enable, lane.code) == (enable, code)
+                assert lane.code == code
                 if entry is not None and request.segment.paged:
                     assert lane.entry == entry
-                for seen, wanted in ((lane.offset, offset), (lane.keep, keep)):
+                for seen, wanted in ((lane.enable, enable), (lane.offset, offset), (lane.keep, keep)):
                     assert wanted is None or seen == wanted
             if access.kind == AccessKind.PICK:
                 assert access.place == (request.origin << request.segment.element_log2) % 16

@@ -71,14 +71,15 @@ def test_columns(mode):
     items = [random_item(rng) for _ in range(150)]
 
     async def memories(ctx):
-        async for _, _, enable, *groups in ctx.tick().sample(dut.bases.enable, *dut.bases.groups):
+        sampled = (dut.bases.enable, dut.predicates.predicate, *dut.bases.groups)
+        async for _, _, enable, predicate, *groups in ctx.tick().sample(*sampled):
             if enable:
-                rows = []
+                rows, values = [], 0
                 for lane, group in enumerate(groups):
                     thread = (LANES * group + lane) % len(bases)
                     rows.append((dut.bases.rows[lane], bases[thread]))
-                    rows.append((dut.predicates.rows[lane], predicates[thread]))
-                set_together(ctx, *rows)
+                    values |= (predicates[thread] >> predicate & 1) << lane
+                set_together(ctx, (dut.predicates.values, values), *rows)
 
     async def source(ctx):
         return await send(ctx, dut.i, items, idle=STALL_MODES[mode]["idle"], seed=SEED)

@@ -89,15 +89,15 @@ def test_cache_keeps_the_pages_that_came_last(entries):
             here = dict(place for place in places if place)
             new = rng.choice([number for number in range(entries + 3) if number not in here])
             insert, flush = rng.random() < 0.3, rng.random() < 0.04
-            page = {"chunk": rng.getrandbits(28), "code": rng.getrandbits(4)}
+            page = {"chunk": rng.getrandbits(8), "turns": rng.getrandbits(4), "code": rng.getrandbits(4)}
             ctx.set(dut.insert, insert)
             ctx.set(dut.flush, flush)
             ctx.set(dut.number, new)
             ctx.set(dut.page, page)
             for lane, number in enumerate(numbers):
                 assert ctx.get(dut.hits[lane]) == (number in here)
-                found = here.get(number, {"chunk": 0, "code": 0})
-                assert (ctx.get(dut.pages[lane].chunk), ctx.get(dut.pages[lane].code)) == tuple(found.values())
+                found = here.get(number, {"chunk": 0, "turns": 0, "code": 0})
+                assert {name: ctx.get(dut.pages[lane][name]) for name in found} == found
                 hits += number in here
             if flush:
                 places[:] = [None] * entries

@@ -49,9 +49,10 @@ class Neighbours:
 
     async def answer(self, ctx):
         port = self.dut.predicates
-        async for _, _, group in ctx.tick().sample(port.group):
-            for lane, thread in enumerate(self.threads(group % self.params.groups)):
-                ctx.set(port.rows[lane], self.predicates[thread])
+        async for _, _, group, predicate in ctx.tick().sample(port.group, port.predicate):
+            threads = self.threads(group % self.params.groups)
+            values = [self.predicates[thread] >> predicate & 1 for thread in threads]
+            ctx.set(port.values, sum(value << lane for lane, value in enumerate(values)))
 
     def write(self, writes, store):
         """Does what ``writes`` say, by ``store(thread, item, lane)``, and checks that each thread exists."""
@@ -116,7 +117,7 @@ def test_operations(preset, mode):
                 neighbours.write(items, store)
             ctx.set(dut.i.valid, 0)
             if mode == "none":
-                assert cycles == 1 + params.groups * (4 if operation["setp"] else 1)
+                assert cycles == 1 + params.groups * (13 if operation["setp"] else 1)
             assert (neighbours.registers, neighbours.predicates) == (registers, predicates), operation
             while rng.random() < idle:
                 await ctx.tick()

@@ -33,7 +33,7 @@ def test_random_traffic(mm_in_flight):
         mms, loads = [], []  # oldest first; mm: accumulators, factors, taken
         was_ready = 0  # what factors_ready must be
         seen = {"clear": 0, "clash": 0, "full": 0, "ready": 0, "waits": 0}
-        for _ in range(3000):
+        for cycle in range(3000):
             # The query, which for a load must be clear.
             reads_valid, writes_valid = rng.random() < 0.7, rng.random() < 0.7
             reads, writes = registers(), registers()
@@ -51,11 +51,11 @@ def test_random_traffic(mm_in_flight):
             seen["clear" if clear else "clash"] += 1
             seen["full"] += len(mms) == mm_in_flight
 
-            # What the next cycle must say of factors, by what is under way in this one.
+            # What the next cycle must say of factors, by what is under way in this one. What just came is unknown.
             following = next((mm for mm in mms if not mm["taken"]), None)
             take = was_ready and rng.random() < 0.5
             ready = 0
-            if following and not take:
+            if following and not take and following["came"] < cycle - 1:
                 earlier = [mm["accumulators"] for mm in mms if mm["taken"]]
                 ready = not any(overlap(following["factors"], other) for other in earlier + loads)
                 ready &= not any(overlap(following["accumulators"], other) for other in loads)
@@ -73,7 +73,7 @@ def test_random_traffic(mm_in_flight):
             if take:
                 following["taken"] = True
             del mms[:done_mm], loads[:done_load]
-            mms += [mm | {"taken": False}] * add_mm
+            mms += [mm | {"taken": False, "came": cycle}] * add_mm
             loads += [writes] * add_load
             was_ready = ready
             await ctx.tick()

@@ -29,20 +29,24 @@ def test_writes_and_reads(threads):
                 "values": rng.getrandbits(LANES),
             }
             valid, enable = rng.randrange(2), rng.randrange(2)
+            predicate, issue_predicate = rng.randrange(PREDICATES), rng.randrange(PREDICATES)
             groups, issue_group = [rng.randrange(params.groups) for _ in range(LANES)], rng.randrange(params.groups)
             ctx.set(dut.writes.payload, write)
             ctx.set(dut.writes.valid, valid)
             ctx.set(dut.reads.enable, enable)
+            ctx.set(dut.reads.predicate, predicate)
             ctx.set(dut.issue_reads.group, issue_group)
+            ctx.set(dut.issue_reads.predicate, issue_predicate)
             for lane in range(LANES):
                 ctx.set(dut.reads.groups[lane], groups[lane])
             assert ctx.get(dut.writes.ready)
             await ctx.tick()
             if enable:
-                shown = [rows[lane][groups[lane]] for lane in range(LANES)]
+                shown = [rows[lane][groups[lane]] >> predicate & 1 for lane in range(LANES)]
             if enable or cycle:
-                assert [ctx.get(row) for row in dut.reads.rows] == shown
-            assert [ctx.get(row) for row in dut.issue_reads.rows] == [row[issue_group] for row in rows]
+                assert [ctx.get(value) for value in dut.reads.values] == shown
+            wanted = [row[issue_group] >> issue_predicate & 1 for row in rows]
+            assert [ctx.get(value) for value in dut.issue_reads.values] == wanted
             for lane in range(LANES):
                 if valid and write["lanes"] >> lane & 1:
                     bit = 1 << write["predicate"]

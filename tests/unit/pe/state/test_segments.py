@@ -109,7 +109,7 @@ def expected(segment):
         "size": segment["size"],
         "page_log2": log2,
         "pages_below": [pages[0], pages[0] * pages[1], pages[0] * pages[1] * pages[2]],
-        "shift": [log2[0], log2[0] + log2[1], log2[0] + log2[1] + log2[2]],
+        "shift": [(segment["element"] & 3) + sum(log2[:d]) for d in (1, 2, 3)],
     }
 
 
