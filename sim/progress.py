@@ -7,13 +7,15 @@ it is shown. Without that there are bars on a terminal, as for a session in a sc
 import sys
 import time
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 __all__ = ["Bars", "Lines", "report", "shown", "work"]
 
 _SECONDS = 5
 
-#: The display, and the name of the work that goes on; None if there is none.
-_display = _name = None
+#: The display, of all threads, and the name of the work that goes on in this one; None if there is none.
+_display = None
+_name = ContextVar("name", default=None)
 
 
 @contextmanager
@@ -31,18 +33,17 @@ def shown(display):
 @contextmanager
 def work(name):
     """What is reported meanwhile is about ``name``."""
-    global _name
     if _display is None and sys.stderr.isatty():
         with shown(Bars()), work(name):
             yield
         return
-    before, _name = _name, name
+    before = _name.set(name)
     try:
         yield
     finally:
         if _display is not None:
             _display.end(name)
-        _name = before
+        _name.reset(before)
 
 
 def report(stage, done=0, total=None):
@@ -55,8 +56,9 @@ def report(stage, done=0, total=None):
     done, total : int
         Parts that are done, and all of them; None if nobody can tell.
     """
-    if _display is not None and _name is not None:
-        _display.update(_name, stage, done, total)
+    name = _name.get()
+    if _display is not None and name is not None:
+        _display.update(name, stage, done, total)
 
 
 class Lines:

@@ -2,6 +2,8 @@
 
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from typing import NamedTuple
 
@@ -20,7 +22,7 @@ from .mover import Mover
 from .multiplier import Multiplier
 from .photographs import load_photographs
 
-__all__ = ["CROP", "SMALL_CROP", "Played", "configure", "play", "run", "table_rows"]
+__all__ = ["CROP", "SMALL_CROP", "Played", "configure", "play", "play_all", "run", "table_rows"]
 
 #: Height and width of the part of each photograph that is moved where simulation is slow, or leaves a waveform.
 CROP = (48, 64)
@@ -64,17 +66,17 @@ def run(args):
     begin = time.perf_counter()
     with (
         shown(Bars() if sys.stderr.isatty() else Lines(sys.stderr)) as display,
+        # Left after the machines, without which what still plays ends at once.
+        ExitStack() as players,
         Machines(args.preset, args.sim, small, _WAVES if args.waves else None) as machines,
     ):
         machines.prepare(names, display)
         sessions = {name: machines.session(name) for name in names}
         print(f"simulators ready after {time.perf_counter() - begin:.0f} s\n\n{_HEAD}", flush=True)
         played = []
-        for number, (name, session) in enumerate(sessions.items(), 1):
-            with work(f"workload {number} of {len(names)}"):
-                report(name)
-                played.append(play(name, session, photographs, small, partial(report, name)))
-            print("\n".join(table_rows(played[-1])), flush=True)
+        for each in play_all(sessions, photographs, small, players):
+            played.append(each)
+            print("\n".join(table_rows(each)), flush=True)
         moved = next((session for name, session in sessions.items() if name in MOVING), None)
         transfer = record_transfer(moved) if moved else None
     problems = [f"{each.name}: {problem}" for each in played for problem in each.totals.problems]
@@ -88,6 +90,37 @@ def run(args):
     setting = f"Preset {args.preset}, simulated on {args.sim}: {extent}."
     print(write_report(_REPORT, setting, [session.params for session in sessions.values()], played, transfer))
     return 1 if problems else 0
+
+
+def play_all(sessions, photographs, small, players):
+    """Runs workloads, those of different machines at the same time; yields each :class:`Played`, in their order.
+
+    Parameters
+    ----------
+    sessions : dict of str to session
+        By the names of the workloads. Those that share a session run one after the other.
+    photographs, small
+        As of :func:`play`.
+    players : ExitStack
+        At whose end the threads are waited for.
+    """
+    threads = {session: players.enter_context(ThreadPoolExecutor(1)) for session in dict.fromkeys(sessions.values())}
+
+    def run_one(number, name, session):
+        with work(f"workload {number} of {len(sessions)}"):
+            report(name)
+            return play(name, session, photographs, small, partial(report, name))
+
+    waiting = [
+        threads[session].submit(run_one, number, name, session)
+        for number, (name, session) in enumerate(sessions.items(), 1)
+    ]
+    try:
+        for each in waiting:
+            yield each.result()
+    finally:
+        for each in waiting:
+            each.cancel()
 
 
 def play(name, session, photographs, small=False, progress=lambda parts: None):

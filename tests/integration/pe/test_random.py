@@ -62,6 +62,7 @@ def test_random_programs_on_icarus(name):
     compare(name, "icarus", ON_ICARUS[name])
 
 
+@pytest.mark.long
 def test_bytes_alone():
     """Multipliers without a type of 16 bits."""
     compare("bytes", "verilator", 100)

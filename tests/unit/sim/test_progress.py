@@ -3,6 +3,8 @@
 import io
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 
@@ -65,3 +67,17 @@ def test_bars_end_with_their_work(monkeypatch):
             report("Verilog")
             assert [task.description for task in bars._bars.tasks] == ["pe: Verilog"]
         assert bars._bars.tasks == []
+
+
+def test_threads_each_have_their_own_work():
+    stream, both = io.StringIO(), Barrier(2)
+
+    def play(name):
+        with work(name):
+            both.wait(10)
+            report(f"{name} goes on")
+            both.wait(10)
+
+    with shown(Lines(stream)), ThreadPoolExecutor(2) as threads:
+        list(threads.map(play, ("photo", "gemm")))
+    assert sorted(stream.getvalue().splitlines()) == ["gemm: gemm goes on", "photo: photo goes on"]

@@ -16,7 +16,7 @@ from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20260
-BUSES = [16, 32, 64]
+BUSES = [16, pytest.param(32, marks=pytest.mark.long), 64]
 
 
 def unit_params(bus_bytes):
@@ -315,7 +315,12 @@ def test_a_run_a_cycle_with_gaps(bus_bytes, swizzle):
 
 
 @pytest.mark.parametrize(
-    ("bus_bytes", "size", "step"), [(32, 16, 16), (64, 16, 16), (16, 1, 2), (32, 1, 2), (64, 1, 2)]
+    ("bus_bytes", "size", "step"),
+    [
+        (64, 16, 16),
+        (16, 1, 2),
+        *(pytest.param(*values, marks=pytest.mark.long) for values in ((32, 16, 16), (32, 1, 2), (64, 1, 2))),
+    ],
 )
 def test_a_run_a_cycle_where_runs_share_words(bus_bytes, size, step):
     """All chunks of a word, and, as with ``gather0``, every second byte of it."""

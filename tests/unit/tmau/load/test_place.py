@@ -13,6 +13,8 @@ from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_strea
 SEED = 14
 ROWS = TMAU_PRESETS["unit"].smem.rows
 BUSES = [16, 32, 64]
+#: Each width and each stall mode.
+QUICK = [(16, "none"), (16, "both"), (32, "idle"), (64, "stall"), (64, "both")]
 
 
 def swizzled(address, span):
@@ -167,8 +169,14 @@ def bytes_of(data, strobe):
     return {byte: data >> 8 * byte & 255 for byte in range(128) if strobe >> byte & 1}
 
 
-@pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize("bus_bytes", BUSES)
+@pytest.mark.parametrize(
+    ("bus_bytes", "mode"),
+    [
+        pytest.param(bus_bytes, mode, marks=[] if (bus_bytes, mode) in QUICK else pytest.mark.long)
+        for bus_bytes in BUSES
+        for mode in STALL_MODES
+    ],
+)
 def test_random_transfers(bus_bytes, mode):
     load = Load(bus_bytes, 40)
     result = run(load, mode)

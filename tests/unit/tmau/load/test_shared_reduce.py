@@ -17,6 +17,8 @@ from tilewright.sim.pysim.streams import STALL_MODES, send, watch_stream
 
 SEED = 29
 ROWS = 3  # few, so that reductions meet what was written just before
+#: Each width and each stall mode.
+QUICK = [(16, "none"), (16, "both"), (32, "idle"), (64, "stall"), (64, "both")]
 LEGAL = [(op, element) for op in Reduction for element in Element if is_legal(op, element)]
 PLAIN = (Reduction.NONE, Element.U8)
 ADD = (Reduction.ADD, Element.U32)
@@ -115,8 +117,14 @@ def expected_memory(bus_bytes, transfers):
     return memory
 
 
-@pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize("bus_bytes", [16, 32, 64])
+@pytest.mark.parametrize(
+    ("bus_bytes", "mode"),
+    [
+        pytest.param(bus_bytes, mode, marks=[] if (bus_bytes, mode) in QUICK else pytest.mark.long)
+        for bus_bytes in (16, 32, 64)
+        for mode in STALL_MODES
+    ],
+)
 def test_transfers_of_all_kinds(bus_bytes, mode):
     rng = random.Random(SEED)
     transfers = [
