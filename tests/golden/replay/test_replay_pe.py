@@ -216,7 +216,7 @@ REFUSED = [
     (PROGRAM, {"program": "mov r0"}, "program line 1: 'r0' must be followed by a number or tid"),
     (PROGRAM, {"program": ["halt", "halt 3"]}, "program line 2: '3' is more than the command takes"),
     (PROGRAM, {"program": 3}, "program must be a string, or a list of strings"),
-    (PROGRAM, {"pe": {"preset": "large"}}, "pe.preset must be one of unit, ecp5, default, full, not 'large'"),
+    (PROGRAM, {"pe": {"preset": "large"}}, "pe.preset must be one of unit, ecp5, default, lean, full, not 'large'"),
     (PROGRAM, {"pe": {"threads": 3}}, "pe cannot be: threads must be 4 to 256, not 3"),
     (PROGRAM, {"pe": {"smem": 3}}, "pe.smem is not a known field"),
     (PROGRAM, {"pe": {"types": "f16"}}, "pe cannot be: types must be a list or tuple, not 'f16'"),

@@ -28,12 +28,13 @@ PLAN = {
     ("unit", "verilator"): (1800, 2048),
     ("ecp5", "verilator"): (800, 384),
     ("default", "verilator"): (1600, 768),
+    ("lean", "verilator"): (300, 0),
     ("full", "verilator"): (150, 128),
     ("unit", "icarus"): (50, 64),
 }
 
 #: Presets whose models nothing else needs.
-LONG = [pytest.param(preset, marks=pytest.mark.long) for preset in ("ecp5", "full")]
+LONG = [pytest.param(preset, marks=pytest.mark.long) for preset in ("ecp5", "lean", "full")]
 
 
 def planned(preset, simulator):

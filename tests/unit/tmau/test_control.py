@@ -2,6 +2,7 @@
 
 import pytest
 
+from tilewright.golden.spec import Error
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.tmau.control import Control
 from tilewright.hw.tmau.params import TMAU_PRESETS
@@ -93,7 +94,7 @@ def test_refused_barrier_operation():
         ctx.set(dut.datapath.refused.valid, 1)
         await ctx.tick()
         ctx.set(dut.datapath.refused.valid, 0)
-        assert await driver.read("error") == 27
+        assert await driver.read("error") == Error.BARRIER_OPERATION
         assert await driver.read("error_address_lo") == 0x128
         assert await driver.read("irq_status") == 0b01
         await driver.write("control", 0b100)

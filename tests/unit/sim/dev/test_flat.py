@@ -45,7 +45,7 @@ def measured(tmp_path, monkeypatch, capsys):
 
     def measure(*options):
         recorded = {}
-        monkeypatch.setattr(flat, "top_component", lambda top, preset: Largest())
+        monkeypatch.setattr(flat, "top_component", lambda top, preset, without: Largest())
         monkeypatch.setattr(flat, "record", lambda name, **figures: recorded.update({name: figures}))
         file = tmp_path / "area.json"
         assert main(["area", "--flat", "--preset", "unit", "--out", str(file), *options]) == 0

@@ -20,10 +20,10 @@ def test_rows_by_hand():
     page = ports_page()
     assert "| `flip_valid` | output | 1 | A barrier's phase is complete. Strobe. |" in page
     assert (
-        "| `barriers_payload` | input | 36 / 39 / 41 / 42 | Barrier operations of processors. "
+        "| `barriers_payload` | input | 36 / 39 / 41 / 41 / 42 | Barrier operations of processors. "
         "[Fields](#tmau_subsystem-barriers_payload). |" in page
     )
-    assert "| `value` | 15–35 / 18–38 / 20–40 / 21–41 | 21 | Arrivals, bytes or parity" in page
+    assert "| `value` | 15–35 / 18–38 / 20–40 / 20–40 / 21–41 | 21 | Arrivals, bytes or parity" in page
     assert "| `op` | 0–2 | 3 | Operation: [BarrierOp](barrier.md#barrierop). |" in page
     assert "| `chunks` × 8 | 8–15, +8 each / 8–18, +11 each" in page
 
@@ -32,4 +32,5 @@ def test_addresses_by_hand():
     core = address_map_page().split("\n## Core\n")[1]
     assert "| `tmau` | 0x0–0xFFF | 0x0–0xFFF |" in core
     assert "| `pe` | 0x1000–0x11FF |" in core
-    assert "| `smem` | 0x4000–0x7FFF | 0x8000–0xFFFF | 0x20000–0x3FFFF | 0x40000–0x7FFFF | Shared memory" in core
+    places = "0x4000–0x7FFF | 0x8000–0xFFFF | 0x20000–0x3FFFF | 0x20000–0x3FFFF | 0x40000–0x7FFFF"
+    assert f"| `smem` | {places} | Shared memory" in core

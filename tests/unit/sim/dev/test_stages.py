@@ -50,7 +50,7 @@ def test_only_unbounded_proofs_count():
 
 
 def test_every_preset_must_be_simulated():
-    for preset in ("unit", "ecp5", "default"):
+    for preset in ("unit", "ecp5", "default", "lean"):
         record(f"preset-{preset}", preset=preset, simulated=True)
     record("preset-full", preset="full", simulated=False)
     assert "| open |" in row(16)

@@ -89,13 +89,13 @@ def test_what_registers_read_after_reset():
     page = registers_page(TMAU_REGISTERS, "tmau", TMAU_PRESETS)
     assert "| 0x24 | `status` | read-only | 0x1 | What the unit does now. |" in page
     assert "| 0x10 | `params2` | read-only | [by preset](#parameters) |" in page
-    assert "| `params2` | 0x1000 | 0x8000 | 0x20000 | 0x40000 |" in page
+    assert "| `params2` | 0x1000 | 0x8000 | 0x20000 | 0x20000 | 0x40000 |" in page
     assert "## params2\n\n| bits | field | meaning |\n| --- | --- | --- |\n| 0–31 | `smem_bytes` |" in page
 
 
 def test_parameters_of_all_presets():
     page = parameters_page(TMAU_PRESETS, TmauParams, SmemParams)
     assert "| `bus_bytes` | 16 | 16 | 64 | 64 |" in page
-    assert "| `smem.size_bytes` | 4096 | 32768 | 131072 | 262144 |" in page
+    assert "| `smem.size_bytes` | 4096 | 32768 | 131072 | 131072 | 262144 |" in page
     for name in (*TmauParams.__dataclass_fields__, *SmemParams.__dataclass_fields__):
-        assert f"| `{name}` | int |" in page or name == "smem"
+        assert f"| `{name}` | {'tuple of str' if name == 'features' else 'int'} |" in page or name == "smem"

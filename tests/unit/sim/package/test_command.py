@@ -26,7 +26,7 @@ def test_a_prefix_that_is_no_identifier(tmp_path, capsys, prefix):
 
 
 def test_another_prefix(tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "top_verilog", lambda top, preset, prefix: f"module {prefix}_{top};")
+    monkeypatch.setattr(command, "top_verilog", lambda top, preset, prefix, without: f"module {prefix}_{top};")
     assert main(["verilog", "--preset", "unit", "--top", "pe", "--name", "chip", "--out", str(tmp_path)]) == 0
     assert {path.name for path in tmp_path.iterdir()} == {"chip_pe.v", "chip_pe.vlt", "chip_pe.core", "chip_pe.xml"}
     assert (tmp_path / "chip_pe.v").read_text() == "module chip_pe;"
