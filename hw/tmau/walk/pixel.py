@@ -30,7 +30,7 @@ class PixelWalker(wiring.Component):
     bounded. Latency 1 from ``i`` to the first run.
 
     Of a walk with ``folds`` a run is what a line has before the tensor, inside, or behind it. A line takes a cycle, and
-    one more for each of its runs; latency 9 to the first one, and two more to those of other lines.
+    one more for each of its runs. Latency 9 to the first run, and 13 at least to that of the second line.
 
     Members
     -------
