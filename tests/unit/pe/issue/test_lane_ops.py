@@ -117,7 +117,7 @@ def test_operations(preset, mode):
                 neighbours.write(items, store)
             ctx.set(dut.i.valid, 0)
             if mode == "none":
-                assert cycles == 1 + params.groups * (13 if operation["setp"] else 1)
+                assert cycles == 1 + params.groups * (4 if operation["setp"] else 1)
             assert (neighbours.registers, neighbours.predicates) == (registers, predicates), operation
             while rng.random() < idle:
                 await ctx.tick()
