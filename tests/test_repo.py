@@ -71,7 +71,7 @@ SOFTWARE_ONLY = {
     "copy",  # a block in one function; in hardware a job of the halves that loads and stores use
     "im2col",  # the pixels of a transfer at once; in hardware setup, pixels, walker and address share the work
     "reduce",  # all operations at once; in hardware a package
-    "align",  # makes maps for padded copies, which are plain loads and stores
+    "align",  # makes maps for padded copies
     "features",  # which commands hardware with few features refuses; in hardware rules of each stage
     "limits",  # counts the bus words that a perfect machine would move
     "tile",  # all rows of a box at once; in hardware setup, bounds, walker and address share the work
@@ -354,8 +354,7 @@ def test_docstring_below_a_nested_class_is_found():
 def test_files_are_small():
     violations = []
     for path in python_files(*FOLDERS, "tests"):
-        lines = len(path.read_text(encoding="utf-8").splitlines())
-        if lines > MAX_LINES:
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > MAX_LINES:
             violations.append(f"{where(path)}: has {lines} lines, more than {MAX_LINES}")
     report(violations)
 

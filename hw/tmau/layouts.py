@@ -15,6 +15,7 @@ __all__ = [
     "TransferLayout",
     "WindowsLayout",
     "WordLayout",
+    "always_zero",
 ]
 
 
@@ -58,6 +59,21 @@ class TransferLayout(data.StructLayout):
                 "bytes": unsigned(length),  # of the whole command, fill included, gaps not
             }
         )
+
+
+def always_zero(params):
+    """Names of members of ``TransferLayout`` that hardware without some features never sets.
+
+    Said where transfers come out of memory, because synthesis does not look through one.
+    """
+    names = []
+    if not params.has("swizzle"):
+        names += ["swizzle"]
+    if not params.has("local_copies"):
+        names += ["loop", "stage"]
+    if not params.has("reductions_global") and not params.has("reductions_shared"):
+        names += ["reduction", "element"]
+    return names
 
 
 class BoxRunLayout(data.StructLayout):

@@ -9,7 +9,7 @@ from ...lib.stream import ReadyBuffer
 from ...smem.layouts import LineLayout
 from ...smem.signatures import LineReadSignature
 from ..layouts import CompletionLayout, RowLayout, StagedWordLayout, TransferLayout, WindowsLayout, WordLayout
-from .layouts import AlignedLayout
+from .layouts import AlignedLayout, StepLayout
 from .place import WordPlacer
 from .realign import Realigner
 from .shared_guard import SharedGuard
@@ -69,6 +69,8 @@ class LoadPath(wiring.Component):
         params = self.params
         m.submodules.tracker = tracker = ResponseTracker(params)
         m.submodules.steps = steps = StepGenerator(params)
+        # No ready from behind gets further than here.
+        m.submodules.cut = cut = ReadyBuffer(StepLayout(params))
         m.submodules.realign = realign = Realigner(params)
         m.submodules.buffer = buffer = ReadyBuffer(AlignedLayout(params))
         m.submodules.place = place = WordPlacer(params)
@@ -77,7 +79,8 @@ class LoadPath(wiring.Component):
         join(m, transfers=flipped(self.transfers), tracker=tracker.transfers)
         join(m, rows=flipped(self.rows), tracker=tracker.rows)
         join(m, tracker=tracker.runs, steps=steps.runs)
-        join(m, steps=steps.steps, realign=realign.steps)
+        join(m, steps=steps.steps, cut=cut.i)
+        join(m, cut=cut.o, realign=realign.steps)
         join(m, words=flipped(self.words), realign=realign.words)
         join(m, loop=flipped(self.loop), realign=realign.loop)
         aligned = realign.aligned

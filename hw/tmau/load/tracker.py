@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ...lib.stream import Queue
-from ..layouts import RowLayout, TransferLayout
+from ..layouts import RowLayout, TransferLayout, always_zero
 from .layouts import ContextLayout, RunLayout
 
 __all__ = ["ResponseTracker"]
@@ -83,7 +83,9 @@ class ResponseTracker(wiring.Component):
             run.close.eq(row.last | (end[:7] + gap)[7:].any()),
             run.last.eq(row.last),
         ]
+        zero = always_zero(params)
         m.d.comb += [
-            run.context[name].eq(transfer[name][: len(run.context[name])]) for name, _ in ContextLayout(params)
+            run.context[name].eq(0 if name in zero else transfer[name][: len(run.context[name])])
+            for name, _ in ContextLayout(params)
         ]
         return m

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out, flipped
 
 from ...lib.join import join
 from ...lib.stream import Queue
-from ..layouts import StoreRunLayout, TransferLayout
+from ..layouts import StoreRunLayout, TransferLayout, always_zero
 from .layouts import StoreContextLayout, StoredRunLayout
 
 __all__ = ["StoreTracker"]
@@ -74,5 +74,9 @@ class StoreTracker(wiring.Component):
             stored.empty.eq(~run.inside),
             stored.last.eq(run.last),
         ]
-        m.d.comb += [stored.context[name].eq(transfer[name]) for name, _ in StoreContextLayout(self.params)]
+        zero = always_zero(self.params)
+        m.d.comb += [
+            stored.context[name].eq(0 if name in zero else transfer[name])
+            for name, _ in StoreContextLayout(self.params)
+        ]
         return m
