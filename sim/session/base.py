@@ -172,4 +172,5 @@ class Session:
     def _values(self, table, *where):
         """Values of the registers of a table that are there, by name; ``where`` comes before the name in an access."""
         answers = self.run(registers=[(*where, register.name) for register in table]).registers
-        return {register.name: answer.data for register, answer in zip(table, answers, strict=True) if not answer.response}
+        pairs = zip(table, answers, strict=True)
+        return {register.name: answer.data for register, answer in pairs if not answer.response}
