@@ -266,7 +266,7 @@ def test_a_refused_barrier_operation_is_in_the_record_of_the_tmau(session):
 
 
 def test_mistakes():
-    with pytest.raises(ValueError, match=r"^the preset must be one of unit, ecp5, default, full, not 'tiny'$"):
+    with pytest.raises(ValueError, match=r"^the preset must be one of unit, ecp5, default, lean, full, not 'tiny'$"):
         CoreSession("tiny")
 
 

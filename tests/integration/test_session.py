@@ -182,7 +182,7 @@ def test_registers(session):
         (lambda s: s.descriptor(b"12"), "a descriptor must be 128 bytes, not 2"),
         (lambda s: s.clear(base=8), "base must be a multiple of the 16-byte bus word, not 8"),
         (lambda s: s.place(bytes(1 << 17)), "global memory has no space for 131072 bytes more"),
-        (lambda s: TmauSession("tiny"), "the preset must be one of unit, ecp5, default, full, not 'tiny'"),
+        (lambda s: TmauSession("tiny"), "the preset must be one of unit, ecp5, default, lean, full, not 'tiny'"),
     ],
 )
 def test_mistakes(session, call, sentence):

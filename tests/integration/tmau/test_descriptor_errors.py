@@ -82,7 +82,14 @@ BAD = [
 ]
 
 #: No descriptor word can break these rules; and the rules of commands.
-ELSEWHERE = {Error.SIZE, Error.PIXELS, Error.OPCODE, Error.DESCRIPTOR_ALIGNMENT, Error.DESCRIPTOR_READ}
+ELSEWHERE = {
+    Error.UNSUPPORTED,
+    Error.SIZE,
+    Error.PIXELS,
+    Error.OPCODE,
+    Error.DESCRIPTOR_ALIGNMENT,
+    Error.DESCRIPTOR_READ,
+}
 
 
 @pytest.fixture(scope="module", params=["unit", "default"])

@@ -16,7 +16,8 @@ PROGRAM = str(Path(sys.executable).with_name("tilewright"))
 
 #: Arguments of each command that must be refused as they are parsed, and the end of the sentence; ``{}`` is a folder.
 WRONG = [
-    ("area --preset huge", "argument --preset: invalid choice: 'huge' (choose from 'unit', 'ecp5', 'default', 'full')"),
+    ("area --preset huge",
+     "argument --preset: invalid choice: 'huge' (choose from 'unit', 'ecp5', 'default', 'lean', 'full')"),
     ("area --engine gpu", "argument --engine: invalid choice: 'gpu' (choose from 'tmau', 'pe')"),
     ("area --jobs 0", "argument --jobs: must be 1 to 256, not '0'"),
     ("area --jobs -1", "argument --jobs: must be 1 to 256, not '-1'"),
@@ -34,7 +35,7 @@ WRONG = [
     ("asm x --out {}", "argument --out: must name a file, not the folder {}"),
     ("asm x --out", "argument --out: expected one argument"),
     ("bench --preset huge",
-     "argument --preset: invalid choice: 'huge' (choose from 'default', 'ecp5', 'full', 'unit')"),
+     "argument --preset: invalid choice: 'huge' (choose from 'default', 'ecp5', 'full', 'lean', 'unit')"),
     ("bench --sim vcs", "argument --sim: invalid choice: 'vcs' (choose from 'verilator', 'icarus')"),
     ("bench --engine x", "argument --engine: invalid choice: 'x' (choose from 'tmau', 'pe')"),
     ("bench --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),
@@ -62,7 +63,7 @@ WRONG = [
     ("stages --out {}", "argument --out: must name a file, not the folder {}"),
     ("stages --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),
     ("verilog --preset huge",
-     "argument --preset: invalid choice: 'huge' (choose from 'unit', 'ecp5', 'default', 'full')"),
+     "argument --preset: invalid choice: 'huge' (choose from 'unit', 'ecp5', 'default', 'lean', 'full')"),
     ("verilog --top nope",
      "argument --top: invalid choice: 'nope' (choose from 'tmau', 'tmau_subsystem', 'pe', 'pe_subsystem', 'core')"),
     ("verilog --out {}/file", "argument --out: {}/file cannot be made: {}/file is no folder"),

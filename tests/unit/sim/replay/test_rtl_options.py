@@ -24,7 +24,7 @@ def test_values_and_defaults():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--preset", "huge"], "argument --preset: must be one of unit, ecp5, default, full, not 'huge'"),
+        (["--preset", "huge"], "argument --preset: must be one of unit, ecp5, default, lean, full, not 'huge'"),
         (["--latency", "1"], "argument --latency: must be 2 to 1023, not '1'"),
         (["--latency", "long"], "argument --latency: must be 2 to 1023, not 'long'"),
         (["--stall", "1"], "argument --stall: must be 0.0 to 0.99, not '1'"),
