@@ -42,21 +42,22 @@ class Exchange(wiring.Component):
     the read channel with them, cannot be kept waiting by a copy that waits for the reduction. First jobs run ahead of
     second ones, also from copy to copy, while second ones that can leave go first.
 
-    Ordinary jobs pass combinationally, when no piece is pending; a first job is offered two cycles after the one before
-    has left, at the earliest, a second one in the cycle after its data are there. All jobs of a copy but the last are
-    quiet, and only its second jobs reduce. Without the feature ``local_copies`` there are ordinary jobs only.
+    Latency 1 for ordinary jobs, which pass when no piece is pending. A first job is offered two cycles after the one
+    before has left, at the earliest, a second one two cycles after its data are there. All jobs of a copy but the last
+    are quiet, and only its second jobs reduce. Without the feature ``local_copies`` there are ordinary jobs only.
 
     Members
     -------
     i : In(array of 2 stream of BlockJobLayout)
         At most one of them is valid. A copy within one memory comes as its first job, of any size, with ``target``.
     o : Out(stream of BlockJobLayout)
+        Registered.
     loop : In(QueueStateSignature(params.loop_words))
         Bus words from the store path to the load path.
     stage : In(QueueStateSignature(params.stage_words))
         Bus-aligned words from the load path to the store path.
     busy : Out(1)
-        The second job of a piece has not left.
+        A job is at the output, or the second job of a piece is to come.
     """
 
     def __init__(self, params):
@@ -76,16 +77,19 @@ class Exchange(wiring.Component):
         m = Module()
         job, valid, taken = Signal(BlockJobLayout(self.params)), Signal(), Signal()
         pick(m, self.i, job, valid, taken)
+        # What the output takes next.
+        chosen, offered, free = Signal(BlockJobLayout(self.params)), Signal(), Signal()
+        m.d.comb += free.eq(~self.o.valid | self.o.ready)
+        with m.If(free):
+            m.d.sync += [self.o.valid.eq(offered), self.o.p.eq(chosen)]
         if not self.pending:
-            m.d.comb += [self.o.p.eq(job), self.o.valid.eq(valid), taken.eq(self.o.ready)]
+            m.d.comb += [chosen.eq(job), offered.eq(valid), taken.eq(free), self.busy.eq(self.o.valid)]
             return m
 
         m.submodules.pending = pending = self.pending
         copies = valid & (job.loop | job.stage)
 
-        # A job that waits at the output stays, whatever could leave by now.
-        seconds, waits, waiting_second = Signal(), Signal(), Signal()
-        filled, emptied = Signal(), Signal()  # a first, a second job leaves
+        filled, emptied = Signal(), Signal()  # a first, a second job goes to the output
         # Found out a cycle ahead. Only a job that leaves makes them untrue, and then they are found out again.
         may_fill, may_empty = Signal(), Signal()
         has_space, has_come = self._levels(m, filled, emptied)
@@ -94,23 +98,20 @@ class Exchange(wiring.Component):
             may_empty.eq(pending.o.valid & has_come & ~emptied),
         ]
         m.d.comb += [
-            seconds.eq(Mux(waits, waiting_second, may_empty)),
-            self.busy.eq(pending.o.valid),
-            emptied.eq(seconds & self.o.ready),
-            filled.eq(~seconds & may_fill & self.o.ready),
+            self.busy.eq(pending.o.valid | self.o.valid),
+            emptied.eq(may_empty & free),
+            filled.eq(~may_empty & may_fill & free),
             pending.i.valid.eq(filled),
             pending.o.ready.eq(emptied),
         ]
-        m.d.sync += [waits.eq(self.o.valid & ~self.o.ready), waiting_second.eq(seconds)]
-
-        last = self._first(m, job, filled)
-        with m.If(seconds):
-            m.d.comb += self.o.valid.eq(1)
-            self._second(m)
+        last = self._first(m, job, chosen, filled)
+        with m.If(may_empty):
+            m.d.comb += offered.eq(1)
+            self._second(m, chosen)
         with m.Elif(copies):
-            m.d.comb += [self.o.valid.eq(may_fill), taken.eq(filled & last)]
+            m.d.comb += [offered.eq(may_fill), taken.eq(filled & last)]
         with m.Else():
-            m.d.comb += [self.o.valid.eq(valid & ~pending.o.valid), taken.eq(self.o.ready & ~pending.o.valid)]
+            m.d.comb += [offered.eq(valid & ~pending.o.valid), taken.eq(free & ~pending.o.valid)]
         return m
 
     def _levels(self, m, filled, emptied):
@@ -134,11 +135,11 @@ class Exchange(wiring.Component):
             ]
         return has_space, has_come
 
-    def _first(self, m, job, leaves):
-        """The next piece of the copy at the input, to the output and to the pending ones; whether it is the last."""
+    def _first(self, m, job, o, leaves):
+        """The next piece of the copy at the input, to ``o`` and to the pending ones; whether it is the last."""
         piece_bytes, bus_log2 = self.params.exchange_bytes, self.params.bus_log2
         piece_log2 = piece_bytes.bit_length() - 1
-        new, o = self.pending.i.p, self.o.p
+        new = self.pending.i.p
         reach = Signal.like(job.size)  # bytes of the copy, minus one
         index = Signal(len(reach) - piece_log2)
         rest = job.size[:piece_log2]  # what is left for the last piece, if that is not a whole one
@@ -172,9 +173,9 @@ class Exchange(wiring.Component):
             m.d.comb += o.address.eq(job.address + offset)
         return last
 
-    def _second(self, m):
-        """The second job of the oldest pending piece."""
-        old, o = self.pending.o.p, self.o.p
+    def _second(self, m, o):
+        """The second job of the oldest pending piece, to ``o``."""
+        old = self.pending.o.p
         m.d.comb += [
             o.eq(0),
             *(o[name].eq(old[name]) for name in (*_KEPT, "quiet", "size")),
