@@ -1,15 +1,32 @@
 """Word step generator: walks the bus words of a run, and the segments of its source that they are made of."""
 
+from amaranth import unsigned
 from amaranth.hdl import Const, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import CHUNK_BYTES, LINE_BYTES
 
 from ...smem.swizzle import chunk_flips
-from .layouts import StoredRunLayout, WordStepLayout
+from .layouts import CutLayout, StoreContextLayout, StoredRunLayout, WordStepLayout
 
 __all__ = ["WordStepGenerator"]
+
+
+class _WordLayout(data.StructLayout):
+    """A bus word of a run, as long as it is not known which segments are there."""
+
+    def __init__(self, params):
+        cut = CutLayout(params)
+        super().__init__(
+            {
+                **{name: cut[name].shape for name in ("first", "end", "turn", "straddle")},
+                "segment": unsigned(params.smem.addr_width - params.bus_log2),  # of its first byte, address >> bus_log2
+                "empty": unsigned(1),  # there is no word: the transfer only ends here
+                "last": unsigned(1),  # of the transfer
+                "context": StoreContextLayout(params),
+            }
+        )
 
 
 class WordStepGenerator(wiring.Component):
@@ -18,20 +35,24 @@ class WordStepGenerator(wiring.Component):
     Segments are taken in the order of their use, each once as long as the runs of a transfer go on in it. A word that
     lies in two segments takes the second one; if the first one is not there yet, a step without a word takes it before.
 
-    Combinational from ``i`` to ``steps``, and back: a run waits at the input until its last step has been taken. One
-    step a cycle, without a pause between runs.
+    Latency 1: where words begin and end is found in one cycle, and which segments they take in the next. One step a
+    cycle, without a pause between runs.
 
     Members
     -------
     i : In(stream of StoredRunLayout)
+        A run is taken with its last word.
     steps : Out(stream of WordStepLayout)
+        Combinational from registers; ``valid`` is one.
     """
 
     def __init__(self, params):
         self.params = params
-        self.begun = Signal()  # a word of the run has left: the two below are what is left of it
+        self.begun = Signal()  # a word of the run has been cut off: the two below are what is left of it
         self.source = Signal(params.smem.addr_width)
         self.bytes = Signal(params.smem.addr_width + 1)
+        self.word = Signal(_WordLayout(params))  # the one that steps are made for
+        self.free = Signal()  # the next one may come
         self.held = Signal()  # a segment of the transfer is there
         self.held_segment = Signal(params.smem.addr_width - params.bus_log2)  # its address >> bus_log2
         super().__init__(
@@ -40,7 +61,13 @@ class WordStepGenerator(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        run, step, cut = self.i.p, self.steps.p, self.steps.p.cut
+        self._cut(m)
+        self._step(m)
+        return m
+
+    def _cut(self, m):
+        """The next word of the run at the input."""
+        run, word = self.i.p, self.word
         bus_bytes, bus_log2 = self.params.bus_bytes, self.params.bus_log2
         source, bytes_left, first = Signal.like(self.source), Signal.like(self.bytes), Signal(bus_log2)
         m.d.comb += [
@@ -49,43 +76,58 @@ class WordStepGenerator(wiring.Component):
             first.eq(Mux(self.begun, 0, run.address[:bus_log2])),
         ]
         segment, start = source[bus_log2:], source[:bus_log2]
-
-        here = Signal()  # the segment of the next byte is there
         space = Signal(bus_log2 + 1)  # bytes of the word
         left = bytes_left[: bus_log2 + 1]  # bytes of the run, if it ends in the word
         beyond = Signal(bus_log2 + 2)  # from the start of the segment to the end of the run, if that ends in the word
-        ends, done = Signal(), Signal()
+        ends = Signal()  # the run ends in the word
         m.d.comb += [
-            here.eq(self.held & (self.held_segment == segment)),
             space.eq(bus_bytes - first),
-            ends.eq(bytes_left <= space),
+            ends.eq(run.empty | (bytes_left <= space)),
             beyond.eq(start + left),
-            cut.straddle.eq(Mux(ends, beyond > bus_bytes, start > first)),
-            cut.word.eq(~run.empty & (here | ~cut.straddle)),
-            cut.fetch.eq(~run.empty & (~here | cut.straddle)),
-            cut.first.eq(first),
-            cut.end.eq(Mux(ends, first + left, bus_bytes)),
-            cut.turn.eq(start - first),
-            cut.last.eq(done & run.last),
-            done.eq(run.empty | (cut.word & ends)),
+            self.i.ready.eq(self.free & ends),
         ]
-        m.d.comb += [cut[name].eq(run.context[name]) for name in ("tag", "quiet", "bytes", "loop")]
+        with m.If(self.free):
+            m.d.sync += [
+                self.steps.valid.eq(self.i.valid),
+                word.segment.eq(segment),
+                word.straddle.eq(Mux(ends, beyond > bus_bytes, start > first)),
+                word.first.eq(first),
+                word.end.eq(Mux(ends, first + left, bus_bytes)),
+                word.turn.eq(start - first),
+                word.empty.eq(run.empty),
+                word.last.eq(ends & run.last),
+                word.context.eq(run.context),
+                self.source.eq(source + space),
+                self.bytes.eq(bytes_left - space),
+            ]
+            with m.If(self.i.valid):
+                m.d.sync += self.begun.eq(~ends)
 
-        taken = Signal.like(segment)  # the segment of the step
+    def _step(self, m):
+        """The step that the word needs now."""
+        word, step, cut, bus_bytes = self.word, self.steps.p, self.steps.p.cut, self.params.bus_bytes
+        here, done = Signal(), Signal()  # the segment of its first byte is there; nothing is left to do for the word
+        m.d.comb += [
+            here.eq(self.held & (self.held_segment == word.segment)),
+            cut.word.eq(~word.empty & (here | ~word.straddle)),
+            cut.fetch.eq(~word.empty & (~here | word.straddle)),
+            done.eq(here | ~word.straddle | word.empty),
+            cut.last.eq(done & word.last),
+            self.free.eq(~self.steps.valid | (self.steps.ready & done)),
+        ]
+        m.d.comb += [cut[name].eq(word[name]) for name in ("first", "end", "turn", "straddle")]
+        m.d.comb += [cut[name].eq(word.context[name]) for name in ("tag", "quiet", "bytes", "loop")]
+        m.d.comb += [step[name].eq(word.context[name]) for name in ("stage", "immediate", "fill")]
+
+        taken = Signal.like(word.segment)  # the segment of the step
         in_line = (LINE_BYTES // bus_bytes).bit_length() - 1
         chunks = Const(0, (bus_bytes // CHUNK_BYTES).bit_length() - 1)
         m.d.comb += [
-            taken.eq(Mux(here, segment + 1, segment)),
+            taken.eq(Mux(here, word.segment + 1, word.segment)),
             step.row.eq(taken[in_line:]),
-            step.bank.eq((taken[:in_line] << len(chunks)) ^ chunk_flips(run.context.swizzle, step.row)),
+            step.bank.eq((taken[:in_line] << len(chunks)) ^ chunk_flips(word.context.swizzle, step.row)),
         ]
-        m.d.comb += [step[name].eq(run.context[name]) for name in ("stage", "immediate", "fill")]
-
-        m.d.comb += [self.steps.valid.eq(self.i.valid), self.i.ready.eq(self.steps.ready & done)]
-        with m.If(self.i.valid & self.steps.ready):
-            m.d.sync += [self.held.eq(~cut.last), self.begun.eq(~done & (self.begun | cut.word))]
+        with m.If(self.steps.valid & self.steps.ready):
+            m.d.sync += self.held.eq(~cut.last)
             with m.If(cut.fetch):
                 m.d.sync += self.held_segment.eq(taken)
-            with m.If(cut.word):
-                m.d.sync += [self.source.eq(source + space), self.bytes.eq(bytes_left - space)]
-        return m

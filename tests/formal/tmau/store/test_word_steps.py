@@ -28,9 +28,12 @@ class WordStepsSpec(Elaboratable):
         m.submodules.steps_rules = StreamRules(dut.steps)
         m.d.comb += Assume(~dut.i.valid | well_formed(dut.i.payload))
 
+        # A run is taken with its last word; what is judged is the word before, and so the run that it is of.
+        run = Signal(dut.i.payload.shape())
+        with m.If(dut.free):
+            m.d.sync += run.eq(dut.i.payload)
         # Bytes and words of the run in the steps before the one at the output, which is judged; the segment that was
         # taken last in the transfer, if one was.
-        run = dut.i.payload
         covered, words = Signal.like(run.bytes), Signal.like(run.bytes)
         had, had_segment = Signal(), Signal.like(dut.held_segment)
 
@@ -53,12 +56,12 @@ class WordStepsSpec(Elaboratable):
             m.d.sync += had.eq((had | cut.fetch) & ~cut.last)
             with m.If(cut.fetch):
                 m.d.sync += had_segment.eq(taken)
-        with m.If(dut.i.valid & dut.i.ready):
-            m.d.sync += [covered.eq(0), words.eq(0)]
+            with m.If(final):
+                m.d.sync += [covered.eq(0), words.eq(0)]
 
-        m.d.comb += Assert(dut.steps.valid == dut.i.valid)
-        with m.If(dut.i.valid):
-            m.d.comb += Assert(dut.i.ready == (goes & final))
+        with m.If(dut.steps.valid):
+            # The next word comes when the last step of this one goes.
+            m.d.comb += Assert(dut.free == (goes & (cut.word | run.empty)))
             m.d.comb += [
                 *(Assert(cut[name] == run.context[name]) for name in ("tag", "quiet", "bytes", "loop")),
                 *(Assert(step[name] == run.context[name]) for name in ("stage", "immediate", "fill")),
@@ -113,22 +116,45 @@ class WordStepsSpec(Elaboratable):
 
     def tie(self, m, run, covered, words, had, had_segment):
         """What the registers of the device hold in terms of the steps so far: makes the induction close."""
-        dut, bus_log2 = self.dut, self.params.bus_log2
-        reached = Signal(len(run.bytes) + 1)
+        dut, word, bus_bytes, bus_log2 = self.dut, self.dut.word, self.params.bus_bytes, self.params.bus_log2
+        reached, end = Signal(len(run.bytes) + 1), Signal(len(run.bytes) + 1)
+        beyond, final = Signal.like(covered), Signal()  # what is left behind the word: nothing
         m.d.comb += [
             reached.eq(run.address[:bus_log2] + covered),
+            end.eq(word.first + run.bytes - covered),
+            beyond.eq(covered + word.end - word.first),
+            final.eq(run.empty | (beyond == run.bytes)),
             Assert(had == dut.held),
             Assert(~had | (had_segment == dut.held_segment)),
-            Assert(dut.begun == (covered != 0)),
             Assert((words == 0) == (covered == 0)),
+            Assert(dut.begun == (dut.steps.valid & ~final)),
         ]
+        with m.If(dut.steps.valid):
+            m.d.comb += [
+                Assert(well_formed(run)),
+                Assert(word.context == run.context),
+                Assert(word.empty == run.empty),
+                Assert(word.last == (run.last & final)),
+                Assert(~run.empty | (covered == 0)),
+            ]
+        with m.Else():
+            m.d.comb += Assert(covered == 0)
+        with m.If(dut.steps.valid & ~run.empty):
+            m.d.comb += [
+                Assert(covered < run.bytes),
+                Assert((covered == 0) | (reached[:bus_log2] == 0)),
+                Assert(words == reached >> bus_log2),
+                Assert(word.first == reached[:bus_log2]),
+                Assert(word.end == Mux(end > bus_bytes, bus_bytes, end)),
+                Assert(word.segment == (run.source + covered)[bus_log2 : len(run.source)]),
+                Assert(word.turn == (run.source + covered - word.first)[:bus_log2]),
+                Assert(word.straddle == ((run.source + covered)[:bus_log2] + word.end - word.first > bus_bytes)),
+            ]
         with m.If(dut.begun):
             m.d.comb += [
-                Assert(dut.i.valid & ~run.empty & (covered < run.bytes)),
-                Assert(dut.source == (run.source + covered)[: len(run.source)]),
-                Assert(dut.bytes == run.bytes - covered),
-                Assert(reached[:bus_log2] == 0),
-                Assert(words == reached >> bus_log2),
+                Assert(dut.i.valid & (dut.i.payload == run)),
+                Assert(dut.source == (run.source + beyond)[: len(run.source)]),
+                Assert(dut.bytes == run.bytes - beyond),
             ]
 
 
