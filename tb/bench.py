@@ -95,10 +95,15 @@ class Bench:
         return self.shared.size + BARRIER
 
     async def start(self):
-        """Starts the clock and resets; then shared memory holds noise and the barrier waits for one arrival."""
+        """Starts the clock and resets; then shared memory holds noise and the barrier waits for one arrival.
+
+        The golden machine has the features that the device says it has.
+        """
         start_clock(self.ports)
         cocotb.start_soon(self._watch())
         await reset(self.ports)
+        built = await self.registers.fields("features")
+        self.machine.features = tuple(name for name in built if built[name])
         await self._fill()
 
     async def restart(self):
