@@ -11,9 +11,10 @@ from ..bus.commands import command_layout
 from ..bus.read_mux import Axi4ReadMux
 from ..bus.write_guard import WriteGuard
 from ..bus.write_port import WritePort
+from ..bus.writes import WriteBurstLayout
 from ..lib.arbiter import StreamArbiter
 from ..lib.join import join
-from ..lib.stream import Queue
+from ..lib.stream import Queue, SkidBuffer
 from ..reduce.unit import Reducer
 from ..smem.layouts import LandedLayout
 from ..smem.signatures import MoverSignature
@@ -167,8 +168,13 @@ class TmauDatapath(wiring.Component):
         bus = {"addr_width": params.addr_width, "bus_bytes": params.bus_bytes}
         m.submodules.write_port = port = WritePort(**bus, max_outstanding=params.max_outstanding, id_width=2)
         if params.has("windows"):
+            # Pages are compared in a cycle of their own.
+            m.submodules.checked = checked = SkidBuffer(WriteBurstLayout(**bus))
             m.submodules.guard = guard = WriteGuard(**bus)
-            join(m, writes=writes, guard=guard.i)
+            join(m, writes=writes.bursts, checked=checked.i)
+            join(m, checked=checked.o, guard=guard.i.bursts)
+            join(m, writes=writes.words, guard=guard.i.words)
+            join(m, guard=guard.i.responses, writes=writes.responses)
             writes = guard.o
             m.d.comb += [
                 guard.confine.eq(windows.confine_global),

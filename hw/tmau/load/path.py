@@ -9,7 +9,7 @@ from ...lib.stream import ReadyBuffer
 from ...smem.layouts import LineLayout
 from ...smem.signatures import LineReadSignature
 from ..layouts import CompletionLayout, RowLayout, StagedWordLayout, TransferLayout, WindowsLayout, WordLayout
-from .layouts import AlignedLayout, StepLayout
+from .layouts import AlignedLayout, RunLayout, StepLayout
 from .place import WordPlacer
 from .realign import Realigner
 from .shared_guard import SharedGuard
@@ -68,6 +68,7 @@ class LoadPath(wiring.Component):
         m = Module()
         params = self.params
         m.submodules.tracker = tracker = ResponseTracker(params)
+        m.submodules.runs = runs = ReadyBuffer(RunLayout(params))
         m.submodules.steps = steps = StepGenerator(params)
         # No ready from behind gets further than here.
         m.submodules.cut = cut = ReadyBuffer(StepLayout(params))
@@ -78,7 +79,8 @@ class LoadPath(wiring.Component):
 
         join(m, transfers=flipped(self.transfers), tracker=tracker.transfers)
         join(m, rows=flipped(self.rows), tracker=tracker.rows)
-        join(m, tracker=tracker.runs, steps=steps.runs)
+        join(m, tracker=tracker.runs, buffer=runs.i)
+        join(m, buffer=runs.o, steps=steps.runs)
         join(m, steps=steps.steps, cut=cut.i)
         join(m, cut=cut.o, realign=realign.steps)
         join(m, words=flipped(self.words), realign=realign.words)

@@ -26,8 +26,8 @@ _FIELD_BYTES = 8  # that a REPLACE changes
 class BlockSetup(wiring.Component):
     """Checks commands of the formats BLOCK, GROUP and REPLACE, makes their jobs, and holds up those that wait.
 
-    Latency 3, one job a cycle. Stages: ends of the ranges and place of the field; rules; the command at the outputs,
-    which leaves as one job, as two of which the first is quiet (REPLACE), or as an end.
+    Latency 3, one job a cycle; an end takes a cycle more. Stages: ends of the ranges and place of the field; rules; the
+    command at the outputs, which leaves as one job, as two of which the first is quiet (REPLACE), or as an end.
 
     Members
     -------
@@ -163,10 +163,13 @@ class BlockSetup(wiring.Component):
         """The command at the outputs: its jobs one after the other, or its end."""
         block = command_view(BLOCK, third.command)
         later = Signal()  # the first of two jobs has left
+        # Found out a cycle ahead: nothing comes up that a command waits for while it is here.
+        may_end = Signal()
+        m.d.sync += may_end.eq(valid & ~leave & self._may_end(m, third))
         last = ~third.twice | later
         m.d.comb += [
             self.jobs.valid.eq(valid & third.moves),
-            self.finished.valid.eq(valid & ~third.moves & self._may_end(m, third)),
+            self.finished.valid.eq(valid & ~third.moves & may_end),
             self.finished.p.code.eq(third.fault.code),
             self.finished.p.field.eq(third.fault.field),
             self.finished.p.tag.eq(block.tag),

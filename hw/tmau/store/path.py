@@ -91,8 +91,8 @@ class StorePath(wiring.Component):
         join(m, assembler=assembler.ends, finish=finish.ends)
         join(m, responses=flipped(self.writes.responses), finish=finish.responses)
         join(m, finish=finish.completions, completions=flipped(self.completions))
+        m.d.sync += fetcher.left.eq(assembler.left)  # a word leaves when whatever is behind the path takes it
         m.d.comb += [
-            fetcher.left.eq(assembler.left),
             self.read_stb.eq(fetcher.read_stb),
             self.done_stb.eq(finish.done_stb),
         ]
