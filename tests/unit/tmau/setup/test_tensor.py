@@ -204,8 +204,8 @@ COLUMN = PLANES | {"box": (64, 1, 8), "size": (64, 1, 64), "stride": (64, 256)}
         (5, COLUMN, (0, 0, -4)),
         (64, ROWS | {"gather0": True, "traversal": (8, 1)}, (0, -16)),
     ],
-    ids=["inside", "above", "below", "on both sides", "a corner", "gaps", "steps", "planes before", "a corner of planes",
-         "a row of a folded dimension", "rows of a folded dimension", "elements"],
+    ids=["inside", "above", "below", "on both sides", "a corner", "gaps", "steps", "planes before",
+         "a corner of planes", "a row of a folded dimension", "rows of a folded dimension", "elements"],
 )  # fmt: skip
 def test_rows_outside_are_one_run(runs, fields, coords):
     start = Start(TensorMap(**fields, check=False), coords)
