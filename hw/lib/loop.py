@@ -36,10 +36,12 @@ class LoopNest(wiring.Component):
         Last index of each level: its count minus one.
     step : In(1)
         Strobe: go to the next combination; after the final one that is the first again.
+    cut : In(len(widths))
+        For each level: its index counts as the last one.
     indices : Out(_levels_layout(widths))
         Registered.
     at_last : Out(len(widths))
-        For each level: its index is the last one.
+        For each level: its index is the last one, or counts as such.
     advance : Out(len(widths))
         One-hot: the level whose index a step increments, those inside it start over; zero if ``final``.
     final : Out(1)
@@ -58,6 +60,7 @@ class LoopNest(wiring.Component):
                 "start": In(1),
                 "lasts": In(layout),
                 "step": In(1),
+                "cut": In(len(widths)),
                 "indices": Out(layout),
                 "at_last": Out(len(widths)),
                 "advance": Out(len(widths)),
@@ -69,7 +72,7 @@ class LoopNest(wiring.Component):
         m = Module()
         levels = range(len(self._widths))
         m.d.comb += [
-            self.at_last.eq(Cat(self.indices[level] == self.bounds[level] for level in levels)),
+            self.at_last.eq(Cat(self.indices[level] == self.bounds[level] for level in levels) | self.cut),
             # x + 1 turns the lowest zero of x into a one: the innermost level that has not come to its end.
             self.advance.eq(~self.at_last & (self.at_last + 1)),
             self.final.eq(self.at_last.all()),

@@ -22,8 +22,11 @@ class IntervalLayout(data.StructLayout):
 class WalkLayout(data.StructLayout):
     """A walk over the runs of a box, for the tile walker.
 
-    There are five levels, one a dimension, innermost first. Level 0 has one index unless dimension 0 is gathered;
-    levels that are folded into the run have one index too.
+    There are five levels, one a dimension, innermost first. Level 0 has one index unless dimension 0 is gathered. The
+    dimensions that are folded into the run have no level of their own; levels at the end have one index.
+
+    With ``folds`` level 1 has one index for all its runs before the tensor, if there are any, and one for all behind
+    it. Their lengths, and that of the whole level, are in shared memory, without gaps.
     """
 
     def __init__(self, params):
@@ -32,9 +35,14 @@ class WalkLayout(data.StructLayout):
             {
                 "store": unsigned(1),  # the runs are for the store path
                 "loop": unsigned(1),  # the load path gets its words from the store path
-                # Global address of the part of the first run that is inside the tensor, or would be.
+                # Global address of the part of the first run that is inside the tensor, or would be; with ``folds`` of
+                # the first one of level 1 that is not before the tensor.
                 "origin": unsigned(params.addr_width),
                 "data_bytes": unsigned(length),  # bytes of that part
+                "folds": unsigned(1),
+                "before": unsigned(length),  # bytes of level 1 before the tensor
+                "behind": unsigned(length),
+                "level_bytes": unsigned(length),  # bytes of all of it
                 "strides": data.ArrayLayout(params.addr_width, 5),  # bytes from index to index: stride times traversal
                 "lasts": data.ArrayLayout(8, 5),  # last index of each level
                 "intervals": data.ArrayLayout(IntervalLayout(), 5),  # indices inside the tensor

@@ -25,8 +25,8 @@ class TransferLayout(data.StructLayout):
     The *load path* writes shared memory, the *store path* global memory. A *run* is what a path moves without a gap:
     one row of the box, several rows that adjoin both in global and in shared memory and that setup has folded into one,
     or, where dimension 0 is gathered, one element or slice. All runs of a transfer have the same length, and, as far as
-    they are inside the tensor at all, the same part inside; only runs of folded pixels say themselves how long they are
-    (``BoxRunLayout``). Runs begin at any byte.
+    they are inside the tensor at all, the same part inside; only runs of folded pixels, and of rows folded because they
+    lie outside, say themselves how long they are (``BoxRunLayout``). Runs begin at any byte.
 
     Copies within one memory take both paths, one after the other: with ``loop`` the store path hands its bus words to
     the load path (shared to shared), with ``stage`` the load path hands aligned words to the store path (global to
@@ -80,11 +80,10 @@ class BoxRunLayout(data.StructLayout):
     """One run on its way from a walker."""
 
     def __init__(self, params):
-        # The run is ``bytes`` long, inside as a whole or not at all, however long those of its transfer are.
-        folded = {"folded": unsigned(1)} if params.folds_pixels else {}
         super().__init__(
-            folded
-            | {
+            {
+                # The run is ``bytes`` long, inside as a whole or not at all, however long those of its transfer are.
+                "folded": unsigned(1),
                 "address": unsigned(params.addr_width),  # global address of its first byte inside
                 "bytes": unsigned(params.smem.addr_width + 1),  # inside the tensor, at least 1
                 # 0: nothing of the run is inside; the address means nothing, and, unless ``folded``, bytes.
@@ -101,12 +100,11 @@ class RowLayout(data.StructLayout):
     """One run of the load path, in order; small, because as many wait as there are reads in flight."""
 
     def __init__(self, params):
-        # As in BoxRunLayout; ``bytes`` mean something with ``folded`` only.
-        length = unsigned(params.smem.addr_width + 1)
-        folded = {"folded": unsigned(1), "bytes": length} if params.folds_pixels else {}
         super().__init__(
-            folded
-            | {
+            {
+                # As in BoxRunLayout; ``bytes`` mean something with ``folded`` only.
+                "folded": unsigned(1),
+                "bytes": unsigned(params.smem.addr_width + 1),
                 "inside": unsigned(1),  # 0: the whole run is fill, nothing was requested
                 "offset": unsigned(params.bus_log2),  # of the run's first inside byte in its bus word
                 "shared": unsigned(1),  # its first bus word is the last one of the inside run before: not read again

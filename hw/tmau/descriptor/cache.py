@@ -30,8 +30,9 @@ _FEATURES = {
 class DescriptorCache(wiring.Component):
     """Fully associative cache of checked descriptors, in front of setup.
 
-    Commands leave in order, one every two cycles on hits, with a latency of 2. A miss requests the descriptor in the
-    cycle after the command is offered, and hands the command on 20 cycles after the last word has come. While a command
+    Commands leave in order, one every two cycles on hits, with a latency of 1: a command is at the output before it is
+    taken. A miss requests the descriptor in the cycle after the command is offered, and hands the command on 20 cycles
+    after the last word has come. While a command
     waits for setup behind this block, the next one looks its descriptor up here already, and fetches it if need be:
     that is the prefetch. Descriptors that break a rule, or came with a bus error, are not kept. A miss takes the place
     of the descriptor that came longest ago.
@@ -66,8 +67,10 @@ class DescriptorCache(wiring.Component):
         self.check = DescriptorCheck(params)
         self.tags = TagArray(params.cache_entries, params.addr_width - _LINE_LOG2)
         self.store = DescriptorStore(params)
-        self.fault = Signal(FaultLayout())  # of the command at the input
-        self.leave = Signal()  # it moves to the output
+        self.place = Signal(self.store.place.shape())  # of its descriptor, once the command at the input is looked up
+        self.fault = Signal(FaultLayout())  # what is wrong with that command
+        self.found = Signal(FaultLayout())  # the same, from the cycle on in which it is looked up
+        self.leave = Signal()  # it goes to the output
         super().__init__(
             {
                 "i": In(stream.Signature(command_layout())),
@@ -96,11 +99,16 @@ class DescriptorCache(wiring.Component):
             store.row_stb.eq(check.row_stb),
             store.rest_stb.eq(check.done),
             store.i.eq(check.checked),
+            store.place.eq(self.place),
+            self.found.eq(self.fault),
         ]
         holding = self._hold(m)
         with m.FSM():
             with m.State("Look up"):
                 self._look_up(m, holding)
+            with m.State("Take"):
+                m.d.comb += self.i.ready.eq(1)
+                m.next = "Look up"
             with m.State("Ask"):
                 m.d.comb += [self.fetch.valid.eq(1), self.miss_stb.eq(self.fetch.ready)]
                 with m.If(self.fetch.ready):
@@ -109,7 +117,7 @@ class DescriptorCache(wiring.Component):
                 self._fetch(m)
             with m.State("Answer"):
                 # Not yet when the output is being taken: no ready from behind gets to the enables of so many registers.
-                m.d.comb += self.leave.eq(~self.o.valid)
+                m.d.comb += [self.leave.eq(~self.o.valid), self.i.ready.eq(~self.o.valid)]
                 with m.If(self.leave):
                     m.next = "Look up"
         self._hand_on(m)
@@ -120,8 +128,12 @@ class DescriptorCache(wiring.Component):
         tags, command = self.tags, self.i.p
         fault, wanted = self._command_fault(m, command), Signal()
         sound = fault.code == Error.NONE
-        m.d.sync += [self.fault.eq(fault), self.store.place.eq(Mux(tags.hit, tags.index, tags.victim))]
-        m.d.comb += wanted.eq(self._is(command, *TENSOR_OPCODES) & sound)
+        m.d.comb += [
+            wanted.eq(self._is(command, *TENSOR_OPCODES) & sound),
+            self.store.place.eq(Mux(tags.hit, tags.index, tags.victim)),
+            self.found.eq(fault),
+        ]
+        m.d.sync += [self.fault.eq(fault), self.place.eq(self.store.place)]
         with m.If(self.i.valid & ~holding):
             with m.If(wanted & ~tags.hit):
                 m.next = "Ask"
@@ -132,7 +144,10 @@ class DescriptorCache(wiring.Component):
                 ]
                 with m.If(command.opcode == Opcode.INVALIDATE_ALL):
                     m.d.comb += tags.invalidate_all.eq(1)
+                m.d.comb += self.leave.eq(~self.o.valid)
                 m.next = "Answer"
+                with m.If(~self.o.valid):
+                    m.next = "Take"
 
     def _fetch(self, m):
         """A descriptor is on its way into the store, in the place of the victim."""
@@ -148,7 +163,8 @@ class DescriptorCache(wiring.Component):
     def _hold(self, m):
         """Whether a REPLACE is behind this block."""
         holding = Signal()
-        with m.If(self.leave & self._is(self.i.p, Opcode.REPLACE) & (self.fault.code == Error.NONE)):
+        taken = self.i.valid & self.i.ready
+        with m.If(taken & self._is(self.i.p, Opcode.REPLACE) & (self.fault.code == Error.NONE)):
             m.d.sync += holding.eq(1)
         with m.Elif(self.quiescent):
             m.d.sync += holding.eq(0)
@@ -156,9 +172,13 @@ class DescriptorCache(wiring.Component):
 
     def _hand_on(self, m):
         """The output: the command in registers, its descriptor in the store's."""
-        m.d.comb += [self.i.ready.eq(self.leave), self.store.read.eq(self.leave), self.o.p.checked.eq(self.store.o)]
+        free = ~self.o.valid
+        m.d.comb += [self.store.read.eq(free), self.o.p.checked.eq(self.store.o)]
+        # What has been looked up is not known in time for the enables of so many registers.
+        with m.If(free):
+            m.d.sync += [self.o.p.command.eq(self.i.p), self.o.p.fault.eq(self.found)]
         with m.If(self.leave):
-            m.d.sync += [self.o.valid.eq(1), self.o.p.command.eq(self.i.p), self.o.p.fault.eq(self.fault)]
+            m.d.sync += self.o.valid.eq(1)
         with m.Elif(self.o.ready):
             m.d.sync += self.o.valid.eq(0)
 

@@ -60,11 +60,9 @@ class ResponseTracker(wiring.Component):
         first, following = self.first, self.following
         start, end, gap = Signal.like(following), Signal.like(following), Signal.like(transfer.gap)
         length, data_end = Signal.like(transfer.run_bytes), Signal.like(transfer.data_end)
-        m.d.comb += [length.eq(transfer.run_bytes), data_end.eq(transfer.data_end)]
-        if params.folds_pixels:
-            with m.If(row.folded):
-                m.d.comb += [length.eq(row.bytes), data_end.eq(row.bytes)]
         m.d.comb += [
+            length.eq(Mux(row.folded, row.bytes, transfer.run_bytes)),
+            data_end.eq(Mux(row.folded, row.bytes, transfer.data_end)),
             start.eq(Mux(first, transfer.smem, following)),
             end.eq(start + length),
             gap.eq(Mux(row.skip, transfer.gap, 0)),

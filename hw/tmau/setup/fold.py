@@ -38,6 +38,8 @@ class Fold(wiring.Component):
         It continues the dimension before on both sides without a gap; never with ``gather``.
     folded, whole : Out(1)
         It is part of the run; the next one may be. Combinational.
+    start_bytes, end_bytes : Out(length)
+        Bytes of the dimension before ``start``, and before ``end``. Combinational; not with ``gather``.
     bytes, data_start, data_end, data_bytes : Out(length)
         Registered, of the dimensions so far: bytes of a run; the part of it that is inside, if any is, and its bytes.
     """
@@ -57,6 +59,8 @@ class Fold(wiring.Component):
                 "contiguous": In(1),
                 "folded": Out(1),
                 "whole": Out(1),
+                "start_bytes": Out(length),
+                "end_bytes": Out(length),
                 "bytes": Out(length),
                 "data_start": Out(length),
                 "data_end": Out(length),
@@ -68,15 +72,14 @@ class Fold(wiring.Component):
         m = Module()
         before = Signal()  # all dimensions before are folded, and lie wholly inside
         unit, piece = Signal(6), Signal(self._length)  # bytes of one index
-        start, end = Signal(self._length), Signal(self._length)
         gathered = self.first & self.gather
         m.d.comb += [
             self.folded.eq(Mux(self.first, ~self.gather, before & self.contiguous)),
             self.whole.eq(self.folded & (self.start == 0) & (self.end == self.count)),
             unit.eq(1 << self.unit_log2),
             piece.eq(Mux(self.first, unit, self.bytes)),
-            start.eq(self.start * piece),
-            end.eq(self.end * piece),
+            self.start_bytes.eq(self.start * piece),
+            self.end_bytes.eq(self.end * piece),
         ]
         with m.If(self.step):
             m.d.sync += before.eq(self.whole)
@@ -90,8 +93,8 @@ class Fold(wiring.Component):
             with m.Elif(self.folded):
                 m.d.sync += [
                     self.bytes.eq(self.dimension_bytes),
-                    self.data_start.eq(start),
-                    self.data_end.eq(end),
-                    self.data_bytes.eq(end - start),
+                    self.data_start.eq(self.start_bytes),
+                    self.data_end.eq(self.end_bytes),
+                    self.data_bytes.eq(self.end_bytes - self.start_bytes),
                 ]
         return m

@@ -36,6 +36,7 @@ class _MeasuredLayout(data.StructLayout):
                 "traversal": unsigned(3),
                 "bytes": unsigned(params.smem.addr_width + 1),
                 "contiguous": unsigned(1),
+                "rows": unsigned(1),  # unless it is part of the run, its runs outside the tensor are taken together
                 "stride": unsigned(9),  # bytes of a step of dimension 0
                 "astray": unsigned(1),  # the start is not in the bounding box
             }
@@ -53,6 +54,7 @@ class _EndLayout(data.StructLayout):
                 "moves": unsigned(1),  # it is a job
                 "may_stray": unsigned(1),  # it is refused if its start is not in the bounding box
                 "mergeable": unsigned(1),  # a box without a byte inside is one run
+                "fills": unsigned(1),  # runs outside that adjoin may be taken together
             }
         )
 
@@ -86,6 +88,7 @@ class Setup(wiring.Component):
         self.picker = DimensionPicker(params)
         self.placing = Signal()  # the third stage has a dimension, which is
         self.measured = Signal(_MeasuredLayout(params))
+        self.level = Signal(3)  # of the walk, for the dimension in the third stage
         self.offered = Signal()  # there is something at the outputs
         super().__init__(
             {
@@ -103,6 +106,7 @@ class Setup(wiring.Component):
         m.submodules.picker = picker = self.picker
         m.submodules.origin = origin = OriginSum(addr_width=self.params.addr_width)
         m.submodules.fold = fold = Fold(self.params.smem.addr_width + 1)
+        next_level = Signal(3)  # for the dimension in the second stage
         measured = self.measured
         job, end = Signal(JobLayout(self.params)), Signal(_EndLayout(self.params))
         step, places = Signal(), Signal()
@@ -130,11 +134,14 @@ class Setup(wiring.Component):
         with m.Elif(leaves):
             m.d.sync += self.offered.eq(0)
 
-        stride = self._measure(m, step, picker.o, origin, fold, measured)
+        m.d.comb += next_level.eq(Mux(measured.first, 1, self.level + ~fold.folded))
+        stride = self._measure(m, step, picker.o, origin, fold, measured, end)
         with m.If(places & measured.first):
             self._take(m, rules.fault, measured, job, end)
         with m.If(step & picker.valid & ~picker.o.first & ~picker.o.again):
-            self._keep(m, picker.o, stride, fold, job)
+            self._keep(m, picker.o, stride, fold, job, next_level)
+        with m.If(step):
+            m.d.sync += self.level.eq(Mux(picker.o.first, 0, next_level))
         self._place(m, places, measured, origin, fold, job, outside)
         with m.If(places & measured.astray & ~measured.first & end.may_stray):
             m.d.sync += [
@@ -145,21 +152,25 @@ class Setup(wiring.Component):
         self._offer(m, job, end, fold, outside)
         return m
 
-    def _measure(self, m, step, picked, origin, fold, measured):
+    def _measure(self, m, step, picked, origin, fold, measured, end):
         """Second stage: distances to the tensor's edges, and the products of limbs."""
         m.submodules.distance = distance = BoundsDistance()
-        folds, stride = Signal(), Signal(self.params.addr_width)
+        folds, fills, rows, stride = Signal(), Signal(), Signal(), Signal(self.params.addr_width)
         m.d.comb += [
+            # Dimension 1 is here as what the command says is being kept.
+            fills.eq(Mux(measured.first, self._fills(), end.fills)),
+            rows.eq(~picked.first & fold.folded & fills & (picked.traversal == 0)),
             # In tile mode, which uses the distances of all dimensions, offsets are zero.
             distance.coord.eq(picked.position),
             distance.size.eq(picked.size),
             distance.count.eq(picked.count),
-            # The walk begins at the first byte inside the tensor: a run does not begin before the tensor.
+            # The walk begins at the first byte inside the tensor: a run does not begin before the tensor, and of runs
+            # that are taken together those inside have the addresses.
             folds.eq(Mux(picked.first, ~self.i.p.checked.gather, fold.whole & picked.contiguous)),
             origin.step.eq(step),
             origin.position.eq(picked.position),
             origin.stride.eq(picked.stride),
-            origin.none.eq(folds & ~picked.again & (picked.position < 0)),
+            origin.none.eq((folds | rows) & ~picked.again & (picked.position < 0)),
             origin.start.eq(self.picker.valid & picked.first),
             origin.address.eq(self.i.p.checked.address),
             stride.eq(self._stride(m, picked)),
@@ -170,6 +181,7 @@ class Setup(wiring.Component):
             m.d.sync += [measured[name].eq(getattr(distance, name)) for name in ("below", "above", "start", "end")]
             m.d.sync += [
                 measured.stride.eq(stride),
+                measured.rows.eq(rows),
                 measured.astray.eq(
                     ~picked.again
                     & (picked.number != 4)
@@ -196,17 +208,26 @@ class Setup(wiring.Component):
                 m.d.comb += other.eq(~stride)
         return (stride << log2) + other + less
 
-    def _keep(self, m, picked, stride, fold, job):
+    def _fills(self):
+        """Whether runs outside the tensor adjoin and are written."""
+        command, checked = self.i.p.command, self.i.p.checked
+        return (command.opcode == Opcode.LOAD) & checked.gapless & ~checked.im2col
+
+    def _keep(self, m, picked, stride, fold, job, level):
         """What the second stage has for the job: dimension 0 has been there before, or comes to the third stage now."""
         walk, pixels = job.walk, job.pixels
         if self.params.folds_pixels:
             with m.If(picked.number == 1):
                 m.d.sync += pixels.folds.eq(self._folds(picked, fold))
+        with m.Switch(Mux(job.im2col, picked.number, level)):  # of dimension 1 both are 1
+            for d in range(1, 5):
+                with m.Case(d):
+                    m.d.sync += walk.strides[d].eq(stride)
         turn = picked.high - picked.traversal - 1
         with m.Switch(picked.number):
             for d in range(1, 5):
                 with m.Case(d):
-                    m.d.sync += [walk.strides[d].eq(stride), pixels.starts[d - 1].eq(picked.position)]
+                    m.d.sync += pixels.starts[d - 1].eq(picked.position)
                     if d < 4:
                         m.d.sync += [pixels.lows[d - 1].eq(picked.low), pixels.turns[d - 1].eq(turn)]
 
@@ -234,6 +255,8 @@ class Setup(wiring.Component):
             end.may_stray.eq(checked.im2col & ((found.code == Error.NONE) | (found.code > Error.START))),
             # Unless shared memory has gaps that must be left alone: fill at full width, or nothing to store.
             end.mergeable.eq((checked.gapless | store) & ~checked.im2col),
+            end.fills.eq(self._fills()),
+            walk.folds.eq(0),
             job.store.eq(store),
             job.im2col.eq(checked.im2col),
             transfer.tag.eq(command.tag),
@@ -274,27 +297,44 @@ class Setup(wiring.Component):
             m.d.sync += walk.origin.eq(origin.sum)
             with m.If(measured.first | ~job.im2col):  # in im2col mode it is the channels that count
                 m.d.sync += [empty.eq(part.empty), before.eq(outside & ~measured.first)]
-            with m.Switch(measured.number):
-                for d in range(5):
-                    with m.Case(d):
-                        with m.If(fold.folded):
-                            m.d.sync += [
-                                walk.lasts[d].eq(0),
-                                walk.intervals[d].first.eq(0),
-                                walk.intervals[d].end.eq(1),
-                            ]
-                        with m.Else():
-                            m.d.sync += [walk.lasts[d].eq(measured.count - 1), walk.intervals[d].eq(part.interval)]
-        # Dimensions that do not come have one index, and spatial ones one position, 0. W always comes.
+            with m.If(~fold.folded):
+                last, interval = self._level(m, measured, fold, part, walk)
+                with m.Switch(self.level):
+                    for d in range(5):
+                        with m.Case(d):
+                            m.d.sync += [walk.lasts[d].eq(last), walk.intervals[d].eq(interval)]
+        # Other levels have one index. Spatial dimensions that do not come have one position, 0; W always comes.
         with m.If(places & measured.first):
-            for d in range(1, 5):
-                m.d.sync += [walk.lasts[d].eq(0), walk.intervals[d].first.eq(0), walk.intervals[d].end.eq(1)]
+            for d in range(5):
+                with m.If((d > 0) | fold.folded):
+                    m.d.sync += [walk.lasts[d].eq(0), walk.intervals[d].first.eq(0), walk.intervals[d].end.eq(1)]
             for k in range(1, 3):
                 m.d.sync += [pixels.starts[k].eq(0), pixels.lows[k].eq(0), pixels.turns[k].eq(0)]
         with m.If(places & measured.again):
             for k in range(1, 4):
                 with m.If(measured.number <= k):
                     m.d.sync += pixels.origins[k].eq(origin.sum)
+
+    def _level(self, m, measured, fold, part, walk):
+        """The last index, and the indices inside, of the level of a dimension that is not part of the run."""
+        last, interval = Signal(8), Signal.like(part.interval)
+        starts, ends = measured.start != 0, measured.end != measured.count
+        with m.If(measured.rows):
+            # One index for the runs before the tensor, and one for those behind it.
+            m.d.comb += [
+                interval.first.eq(starts),
+                interval.end.eq(starts + measured.end - measured.start),
+                last.eq(interval.end - ~ends),
+            ]
+            m.d.sync += [
+                walk.folds.eq(1),
+                walk.before.eq(fold.start_bytes),
+                walk.behind.eq(measured.bytes - fold.end_bytes),
+                walk.level_bytes.eq(measured.bytes),
+            ]
+        with m.Else():
+            m.d.comb += [interval.eq(part.interval), last.eq(measured.count - 1)]
+        return last, interval
 
     def _offer(self, m, job, end, fold, outside):
         """The outputs, and what the two walks have in common."""
@@ -304,6 +344,7 @@ class Setup(wiring.Component):
             out.eq(job),
             *(last.eq(Mux(merged, 0, kept)) for last, kept in zip(out.walk.lasts, job.walk.lasts, strict=True)),
             out.walk.store.eq(job.store),
+            out.walk.folds.eq(job.walk.folds & ~outside),
             out.walk.data_bytes.eq(fold.data_bytes),
             out.pixels.store.eq(job.store),
             out.pixels.data_bytes.eq(fold.data_bytes),

@@ -91,25 +91,23 @@ class BoundsInterval(wiring.Component):
 
 
 class BoundsCheck(wiring.Component):
-    """Whether the run at the walker's indices lies inside the tensor. Combinational.
+    """Which of the walker's indices lie inside the tensor. Combinational.
 
     Members
     -------
     indices : In(array of 5 8)
         One a level of the walk.
     intervals : In(array of 5 IntervalLayout)
-    inside : Out(1)
+    inside : Out(5)
     """
 
     indices: In(data.ArrayLayout(8, 5))
     intervals: In(data.ArrayLayout(IntervalLayout(), 5))
-    inside: Out(1)
+    inside: Out(5)
 
     def elaborate(self, platform):
         m = Module()
-        inside = Signal(5)
         for d in range(5):
             index, interval = self.indices[d], self.intervals[d]
-            m.d.comb += inside[d].eq((interval.first <= index) & (index < interval.end))
-        m.d.comb += self.inside.eq(inside.all())
+            m.d.comb += self.inside[d].eq((interval.first <= index) & (index < interval.end))
         return m

@@ -60,7 +60,8 @@ class RequestGenerator(wiring.Component):
             row.shared.eq(shared),
             row.skip.eq(run.skip),
             row.last.eq(run.last),
-            *(row[name].eq(run[name]) for name in ("folded", "bytes") if self.params.folds_pixels),
+            row.folded.eq(run.folded),
+            row.bytes.eq(run.bytes),
             request.word.eq(Mux(shared, previous + 1, first_word)),
             request.beyond.eq((beyond >> bus_log2) - shared),
         ]

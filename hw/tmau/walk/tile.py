@@ -1,6 +1,6 @@
 """The tile walker: visits every run of a box, in the order dimension 0, 1, 2, 3, 4 (docs/tmau.md, "Tile mode")."""
 
-from amaranth import Module, Signal
+from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -19,14 +19,15 @@ class TileWalker(wiring.Component):
     """Visits the runs of a box one a cycle, without a gap from one transfer to the next.
 
     Latency 1 from ``i`` to the first run. Composed of a loop nest (which index), an address generator (where) and a
-    bounds check (inside or not), all driven by the same steps.
+    bounds check (inside or not), all driven by the same steps. With ``folds`` what of a round of level 1 lies outside
+    is one run before the runs inside and one behind them, and of a level outside of it the round is a run.
 
     Members
     -------
     i : In(stream of WalkLayout)
         Taken while idle, or with the last run of the transfer before.
     o : Out(stream of BoxRunLayout)
-        As many as the product of ``lasts[d] + 1``.
+        As many as the product of ``lasts[d] + 1``, but with ``folds`` one for a round of level 1 that is outside.
     busy : Out(1)
         Registered: a walk is under way.
     """
@@ -47,6 +48,7 @@ class TileWalker(wiring.Component):
         m.submodules.address = address = AddressGenerator(addr_width=self.params.addr_width, levels=_LEVELS)
         m.submodules.bounds = bounds = BoundsCheck()
         start, step = Signal(), Signal()
+        apart, before = Signal(), Signal()  # with ``folds``: the round is outside; the run is the one before the tensor
         walk = Signal(WalkLayout(self.params))  # of the transfer under way
 
         m.d.comb += [
@@ -64,13 +66,23 @@ class TileWalker(wiring.Component):
             loop.start.eq(start),
             loop.lasts.eq(self.i.p.lasts),
             loop.step.eq(step),
+            apart.eq(walk.folds & ~bounds.inside[2:].all()),
+            before.eq(walk.folds & walk.intervals[1].first[0] & ~loop.indices[1].any()),
+            loop.cut[1].eq(apart),
             address.load.eq(start),
             address.strides.eq(walk.strides),
             bounds.indices.eq(loop.indices),
             bounds.intervals.eq(walk.intervals),
             self.o.p.address.eq(address.address),
-            self.o.p.bytes.eq(walk.data_bytes),
-            self.o.p.inside.eq(bounds.inside & ~walk.outside),
+            self.o.p.folded.eq(walk.folds & ~bounds.inside.all()),
+            self.o.p.bytes.eq(
+                Mux(
+                    self.o.p.folded,
+                    Mux(apart, walk.level_bytes, Mux(before, walk.before, walk.behind)),
+                    walk.data_bytes,
+                )
+            ),
+            self.o.p.inside.eq(bounds.inside.all() & ~walk.outside),
             self.o.p.skip.eq(loop.at_last[0]),
             self.o.p.last.eq(loop.final),
             self.o.p.store.eq(walk.store),
@@ -78,5 +90,6 @@ class TileWalker(wiring.Component):
         ]
         m.d.comb += [origin.eq(self.i.p.origin) for origin in address.origins]
         with m.If(step):
-            m.d.comb += address.advance.eq(loop.advance)
+            # The origin is that of the first run that is not before the tensor.
+            m.d.comb += address.advance.eq(loop.advance & ~Cat(Const(0, 1), before, Const(0, _LEVELS - 2)))
         return m

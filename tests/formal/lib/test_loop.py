@@ -1,5 +1,7 @@
 """F8: a loop nest goes from the first combination to the final one, each step to the next in lexicographic order.
 
+A level that is cut goes to its first index, as from its last one.
+
 Every combination comes once then: the successor, said here as an odometer digit by digit, is a strict order.
 """
 
@@ -17,7 +19,7 @@ class LoopSpec(Elaboratable):
 
     @property
     def ports(self):
-        return [self.dut.start, self.dut.lasts, self.dut.step]
+        return [self.dut.start, self.dut.lasts, self.dut.step, self.dut.cut]
 
     def elaborate(self, platform):
         m = Module()
@@ -26,15 +28,16 @@ class LoopSpec(Elaboratable):
         lasts = [Signal(width, name=f"last{level}") for level, width in enumerate(self.widths)]
         expected = [Signal(width, name=f"expected{level}") for level, width in enumerate(self.widths)]
 
+        wraps = [(expected[level] == lasts[level]) | dut.cut[level] for level in levels]
         with m.If(dut.start):
             for level in levels:
                 m.d.sync += [lasts[level].eq(dut.lasts[level]), expected[level].eq(0)]
         with m.Elif(dut.step):
             carry = 1
             for level in levels:
-                wraps = expected[level] == lasts[level]
-                m.d.sync += expected[level].eq(Mux(carry, Mux(wraps, 0, expected[level] + 1), expected[level]))
-                carry = carry & wraps
+                following = Mux(wraps[level], 0, expected[level] + 1)
+                m.d.sync += expected[level].eq(Mux(carry, following, expected[level]))
+                carry = carry & wraps[level]
 
         final, carry = 1, 1
         for level in levels:
@@ -42,11 +45,11 @@ class LoopSpec(Elaboratable):
                 Assert(dut.indices[level] == expected[level]),
                 Assert(dut.bounds[level] == lasts[level]),
                 Assert(expected[level] <= lasts[level]),
-                Assert(dut.at_last[level] == (expected[level] == lasts[level])),
-                Assert(dut.advance[level] == (carry & (expected[level] != lasts[level]))),
+                Assert(dut.at_last[level] == wraps[level]),
+                Assert(dut.advance[level] == (carry & ~wraps[level])),
             ]
-            carry = carry & (expected[level] == lasts[level])
-            final = final & (expected[level] == lasts[level])
+            carry = carry & wraps[level]
+            final = final & wraps[level]
         m.d.comb += Assert(dut.final == final)
 
         gapless = Signal()

@@ -55,6 +55,26 @@ def test_nests_back_to_back(widths, pause):
     assert cycles == sum(len(combinations(lasts)) for lasts in nests)
 
 
+def test_levels_that_are_cut_count_as_ended():
+    dut = LoopNest([4, 4, 4])
+
+    async def testbench(ctx):
+        ctx.set(dut.lasts, {0: 0, 1: 9, 2: 2})
+        ctx.set(dut.start, 1)
+        await ctx.tick()
+        ctx.set(dut.start, 0)
+        ctx.set(dut.step, 1)
+        for outer in range(3):
+            for index in range(3):
+                ctx.set(dut.cut, 0b010 if index == 2 else 0)
+                assert (ctx.get(dut.indices[1]), ctx.get(dut.indices[2])) == (index, outer)
+                assert ctx.get(dut.final) == (index == 2 and outer == 2)
+                assert ctx.get(dut.advance) == (0b010 if index < 2 else 0b100 if outer < 2 else 0)
+                await ctx.tick()
+
+    simulate(dut, testbench)
+
+
 def test_without_a_start_it_begins_again():
     dut = LoopNest([2, 2])
 

@@ -64,10 +64,17 @@ class CacheSpec(Elaboratable):
             Assert(~taken | (counted == wanted)),
             Assert(dut.miss_stb == asked),
         ]
-        # What leaves the input is at the output in the next cycle, and nothing else comes there.
-        moved, filled = Signal(), Signal()
-        m.d.sync += [moved.eq(taken), filled.eq(dut.o.valid & ~dut.o.ready)]
-        m.d.comb += Assert(dut.o.valid == (moved | filled))
+        # What is taken comes to the output in that cycle or in the next one, and nothing else comes there.
+        early, late, filled = Signal(), Signal(), Signal()
+        tag, before = dut.o.p.command.tag, Signal(16)
+        m.d.comb += early.eq(taken & dut.o.valid & ~filled & ~late)
+        m.d.sync += [late.eq(taken & ~early), filled.eq(dut.o.valid & ~dut.o.ready), before.eq(command.tag)]
+        m.d.comb += [
+            Assert(dut.o.valid == (early | late | filled)),
+            Assert(~(late & filled)),
+            Assert(~early | (tag == command.tag)),
+            Assert(~late | (tag == before)),
+        ]
 
         # Behind a REPLACE nothing is looked up until all is quiet.
         holding = Signal()

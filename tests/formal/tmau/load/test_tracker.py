@@ -48,13 +48,12 @@ class TrackerSpec(Elaboratable):
         with m.If(taken):
             m.d.sync += [begun.eq(~run.last), following.eq(behind)]
         m.d.comb += [Assert(dut.first == ~begun), Assert(~begun | (dut.following == following))]
-        folded = row.folded if self.params.folds_pixels else 0
-        length = Mux(folded, row.bytes, transfer.run_bytes) if self.params.folds_pixels else transfer.run_bytes
+        length = Mux(row.folded, row.bytes, transfer.run_bytes)
         with m.If(dut.runs.valid):
             m.d.comb += [
                 Assert(run.start == Mux(begun, following, transfer.smem)),
                 Assert(run.end == (run.start + length)[: len(run.end)]),
-                Assert(run.data_end == Mux(folded, run.end, run.start + transfer.data_end)[: len(run.end)]),
+                Assert(run.data_end == Mux(row.folded, run.end, run.start + transfer.data_end)[: len(run.end)]),
                 Assert(run.close == (run.last | (behind[7:] != run.end[7:]))),
             ]
 

@@ -42,12 +42,23 @@ def golden_places(start):
 
 
 def boxed(walked):
-    """Runs of a WalkLayout: whether inside, address, whether it ends a row."""
+    """Runs of a WalkLayout: whether inside, address, whether it ends a row, bytes if it says them itself."""
+    assert not (walked.folds and walked.outside)
     for outer in itertools.product(*(range(walked.lasts[d] + 1) for d in reversed(range(5)))):
-        index = outer[::-1]
-        inside = all(walked.intervals[d].first <= index[d] < walked.intervals[d].end for d in range(5))
+        index = list(outer[::-1])
+        within = [walked.intervals[d].first <= index[d] < walked.intervals[d].end for d in range(5)]
+        inside, length = all(within) and not walked.outside, 0
+        if walked.folds and not inside:
+            assert walked.lasts[0] == 0
+            length = walked.behind if index[1] else walked.before
+            if not all(within[2:]):
+                if index[1]:
+                    continue
+                length = walked.level_bytes
+        if walked.folds:
+            index[1] -= walked.intervals[1].first
         address = walked.origin + sum(n * walked.strides[d] for d, n in enumerate(index))
-        yield inside and not walked.outside, address, index[0] == walked.lasts[0]
+        yield inside, address, index[0] == walked.lasts[0], length
 
 
 def pixelwise(walked):
@@ -55,7 +66,7 @@ def pixelwise(walked):
     position, rounds = list(walked.starts), list(walked.origins)
     for _ in range(walked.last + 1):
         inside = all(0 <= x <= walked.sizes[k] for k, x in enumerate(position))
-        yield inside and not walked.outside, rounds[0], True
+        yield inside and not walked.outside, rounds[0], True, 0
         turning = [position[k] >= walked.turns[k] for k in range(3)]
         moving = next((k for k in range(3) if not turning[k]), 3)
         position[moving] += walked.steps[moving] + 1 if moving < 3 else 1
@@ -68,13 +79,14 @@ def job_places(job, length):
     transfer, runs, place = job.transfer, [], 0
     walked = job.pixels if job.im2col else job.walk
     assert walked.store == job.store
-    for inside, address, ends_row in (pixelwise if job.im2col else boxed)(walked):
+    for inside, address, ends_row, own in (pixelwise if job.im2col else boxed)(walked):
         part = (transfer.data_start, transfer.data_end) if inside else (0, 0)
         if inside:
             assert transfer.data_end <= transfer.run_bytes
             assert walked.data_bytes == transfer.data_end - transfer.data_start > 0
-        runs.append((place, transfer.run_bytes, *part, address))
-        place += transfer.run_bytes + (transfer.gap if ends_row else 0)
+        run_bytes = own or transfer.run_bytes
+        runs.append((place, run_bytes, *part, address))
+        place += run_bytes + (transfer.gap if ends_row else 0)
     return places(runs, length), len(runs)
 
 
@@ -169,6 +181,37 @@ def test_boxes_of_two_and_three_dimensions_follow_each_other_in_three_cycles():
     for tmap, expected in ((tile, [4, 7, 10, 13, 16, 19]), (cube, [5, 8, 11, 14, 17, 20])):
         _, cycles = run([lookup(Start(tmap, (0,) * tmap.rank))] * 6, "none")
         assert cycles == expected
+
+
+ROWS = {"element": "u8", "size": (64, 64), "stride": (256,), "box": (16, 32), "address": 4096}
+PLANES = ROWS | {"size": (64, 64, 64), "stride": (256, 16384), "box": (16, 4, 4)}
+COLUMN = PLANES | {"box": (64, 1, 8), "size": (64, 1, 64), "stride": (64, 256)}
+
+
+@pytest.mark.parametrize(
+    ("runs", "fields", "coords"),
+    [
+        (32, ROWS, (0, 0)),
+        (17, ROWS, (0, -16)),
+        (17, ROWS, (0, 48)),
+        (3, ROWS | {"size": (64, 1)}, (0, -16)),
+        (17, ROWS, (-8, -16)),
+        (32, ROWS | {"swizzle": "32B"}, (0, -16)),
+        (16, ROWS | {"traversal": (1, 2)}, (0, -16)),
+        (10, PLANES, (0, 0, -2)),
+        (7, PLANES, (0, -3, -1)),
+        (8, COLUMN, (0, 0, -1)),
+        (5, COLUMN, (0, 0, -4)),
+        (64, ROWS | {"gather0": True, "traversal": (8, 1)}, (0, -16)),
+    ],
+    ids=["inside", "above", "below", "on both sides", "a corner", "gaps", "steps", "planes before",
+         "a corner of planes", "a row of a folded dimension", "rows of a folded dimension", "elements"],
+)  # fmt: skip
+def test_rows_outside_are_one_run(runs, fields, coords):
+    start = Start(TensorMap(**fields, check=False), coords)
+    ((job,), _) = run([lookup(start)], "none")
+    got, count = job_places(job, footprint(start.tmap))
+    assert (got == golden_places(start)).all() and count == runs
 
 
 IMAGE = {"element": "u8", "size": (16, 8, 8, 2), "stride": (16, 128, 1024), "mode": "im2col", "channels": 16,

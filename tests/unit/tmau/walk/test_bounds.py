@@ -59,7 +59,7 @@ def test_interval_holds_exactly_the_indices_inside():
     simulate(dut, check)
 
 
-def test_run_is_inside_if_every_level_is():
+def test_which_indices_are_inside():
     dut = elaborated(BoundsCheck)
     rng = random.Random(SEED)
 
@@ -69,8 +69,8 @@ def test_run_is_inside_if_every_level_is():
             indices = [rng.randint(0, 5) for _ in range(5)]
             ctx.set(dut.intervals, intervals)
             ctx.set(dut.indices, indices)
-            expected = all(v["first"] <= i < v["end"] for i, v in zip(indices, intervals, strict=True))
-            assert ctx.get(dut.inside) == expected
+            expected = [v["first"] <= i < v["end"] for i, v in zip(indices, intervals, strict=True)]
+            assert ctx.get(dut.inside) == sum(inside << d for d, inside in enumerate(expected))
 
     print(f"seed {SEED}")
     simulate(dut, check)
