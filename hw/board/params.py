@@ -2,9 +2,13 @@
 
 from dataclasses import dataclass
 
+from ..lib.sizes import check_sizes
 from ..tmau.params import TMAU_PRESETS, TmauParams
 
 __all__ = ["BoardParams"]
+
+
+_RANGES = {"memory_bytes": (4096, 1 << 24), "cycles_per_bit": (4, 1 << 16)}
 
 
 @dataclass(frozen=True)
@@ -16,7 +20,7 @@ class BoardParams:
     tmau : TmauParams
         Of the access unit: tiles, swizzles and stores leave most of an ECP5-85 free.
     memory_bytes : int
-        Bytes of global memory, a power of two, 4096 at least.
+        Bytes of global memory, 4096 to 16 MiB, a power of two.
     cycles_per_bit : int
         Of the serial line, 4 to 65536.
     """
@@ -26,3 +30,8 @@ class BoardParams:
     )
     memory_bytes: int = 128 * 1024
     cycles_per_bit: int = 25
+
+    def __post_init__(self):
+        check_sizes(self, _RANGES, {"memory_bytes"})
+        if not isinstance(self.tmau, TmauParams):
+            raise TypeError(f"tmau must be TmauParams, not {self.tmau!r}")

@@ -19,7 +19,7 @@ def _check(cycles_per_bit):
 
 
 class UartTransmitter(wiring.Component):
-    """Bytes to the line, ``10 * cycles_per_bit`` cycles each.
+    """Bytes to the line, one every ``10 * cycles_per_bit + 1`` cycles.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class UartReceiver(wiring.Component):
     -------
     line : In(1)
     o : Out(stream of 8)
-        Valid from the middle of the stop bit on. A byte that is through while another waits is lost.
+        Valid 3 cycles after the middle of the stop bit. A byte that is through while another waits is lost.
     """
 
     def __init__(self, cycles_per_bit):
