@@ -30,9 +30,7 @@ class CommandWindow(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__(
-            {"accesses": In(AccessSignature()), "commands": Out(stream.Signature(command_layout()))}
-        )
+        super().__init__({"accesses": In(AccessSignature()), "commands": Out(stream.Signature(command_layout()))})
 
     def elaborate(self, platform):
         m = Module()

@@ -45,8 +45,7 @@ class Axi4LiteManager(wiring.Component):
             axi.awvalid.eq(offered & access.write & ~address_taken),
             axi.wvalid.eq(offered & access.write & ~data_taken),
             requests.ready.eq(
-                ~waiting
-                & Mux(access.write, (address_taken | axi.awready) & (data_taken | axi.wready), axi.arready)
+                ~waiting & Mux(access.write, (address_taken | axi.awready) & (data_taken | axi.wready), axi.arready)
             ),
             answers.valid.eq(waiting & Mux(wrote, axi.bvalid, axi.rvalid)),
             answers.payload.data.eq(axi.rdata),

@@ -3,7 +3,7 @@
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
 
 from ..bus.axi4 import Axi4Signature, Response
 from ..bus.axi4_lite import AccessSignature
@@ -39,7 +39,9 @@ class BlockMemory(wiring.Component):
             raise ValueError(f"size_bytes must be a power of two, 4096 at least, not {size_bytes!r}")
         self._size_log2 = size_bytes.bit_length() - 1
         if self._size_log2 > addr_width:
-            raise ValueError(f"size_bytes must be at most {1 << addr_width}, all that can be addressed, not {size_bytes}")
+            raise ValueError(
+                f"size_bytes must be at most {1 << addr_width}, all that can be addressed, not {size_bytes}"
+            )
         self._word_bytes = data_width // 8
         self.memory = Memory(shape=data_width, depth=size_bytes // self._word_bytes, init=[])
         super().__init__(
@@ -119,8 +121,7 @@ class BlockMemory(wiring.Component):
                 port.data.eq(request.payload.data.replicate(lanes)),
                 port.en.eq(
                     Cat(
-                        request.payload.strobe & (writes & (host["lane"] == lane)).replicate(4)
-                        for lane in range(lanes)
+                        request.payload.strobe & (writes & (host["lane"] == lane)).replicate(4) for lane in range(lanes)
                     )
                 ),
             ]

@@ -61,9 +61,7 @@ class BoardHost:
         values = bytes(values)
         for first, words in _frames(address, len(values)):
             start = first - address
-            self._link.write(
-                self._header(Op.WRITE, place, first, words) + values[start : start + words * _WORD_BYTES]
-            )
+            self._link.write(self._header(Op.WRITE, place, first, words) + values[start : start + words * _WORD_BYTES])
             self._check(place, first)
 
     def command(self, word):

@@ -11,12 +11,15 @@ from tilewright.golden.tmau.calls import load_command, store_command
 
 from ..progress import report
 
-__all__ = ["HEIGHT", "TILE", "WIDTH", "Moved", "move_photograph"]
+__all__ = ["FRAME", "HEIGHT", "TILE", "WIDTH", "Moved", "move_photograph"]
 
 #: Pixels of the photograph, three bytes each: a row is three tiles wide.
 WIDTH, HEIGHT = 128, 96
-#: Bytes and rows of a tile. The tiles begin half a tile outside the photograph.
+#: Pixels to the left and right of it, and rows above and below it, that are loaded and stored too.
+FRAME = (16, 8)
+#: Bytes and rows of a tile. The last one of a row reaches over the edge of the picture, which the store cuts off.
 TILE = (128, 16)
+_COLOURS = 3
 _ALIGN = 128
 
 
@@ -26,7 +29,7 @@ class Moved(NamedTuple):
     Attributes
     ----------
     framed : uint8 array
-        The photograph with the frame around it, height × width × 3, as the board has stored it.
+        The photograph with a frame of zeros around it, height × width × 3, as the board has stored it.
     tiles : int
         Loaded, and stored again.
     compared : int
@@ -49,7 +52,7 @@ def move_photograph(host, params, photo):
     host : BoardHost
     params : BoardParams
     photo : uint8 array
-        Height × width × 3, whose rows are a multiple of 128 bytes.
+        Height × width × 3, whose rows, with and without the frame, are multiples of 16 bytes.
 
     Returns
     -------
@@ -62,9 +65,10 @@ def move_photograph(host, params, photo):
     ValueError
         If the photograph and its frame do not fit the memory.
     """
-    rows = photo.reshape(photo.shape[0], -1)
-    starts = [range(-length // 2, size, length) for length, size in zip(TILE, rows.shape[::-1], strict=True)]
-    framed = np.zeros((TILE[1] * len(starts[1]), TILE[0] * len(starts[0])), np.uint8)
+    height, width, _ = photo.shape
+    rows = photo.reshape(height, -1)
+    framed = np.zeros((height + 2 * FRAME[1], (width + 2 * FRAME[0]) * _COLOURS), np.uint8)
+    before = _COLOURS * FRAME[0], FRAME[1]
     gmem, maps, descriptors = _placed(params.memory_bytes, rows, framed)
     smem = np.zeros(params.tmau.smem.size_bytes, np.uint8)
     machine = Machine(
@@ -75,15 +79,13 @@ def move_photograph(host, params, photo):
     host.write("memory", 0, gmem[: descriptors[-1] + DESCRIPTOR.bytes])
 
     tile_bytes = TILE[0] * TILE[1]
-    tiles = [(x, y) for y in starts[1] for x in starts[0]]
+    tiles = [(x, y) for y in range(0, framed.shape[0], TILE[1]) for x in range(0, framed.shape[1], TILE[0])]
     batch, compared = len(smem) // tile_bytes, 0
     for first in range(0, len(tiles), batch):
         report("tiles", first, len(tiles))
         part = list(enumerate(tiles[first : first + batch]))
-        loads = [load_command(maps[0], start, place * tile_bytes) for place, start in part]
-        # Where the first tile begins is the corner of the picture.
-        corner = starts[0][0], starts[1][0]
-        stores = [store_command(maps[1], (x - corner[0], y - corner[1]), place * tile_bytes) for place, (x, y) in part]
+        loads = [load_command(maps[0], (x - before[0], y - before[1]), at * tile_bytes) for at, (x, y) in part]
+        stores = [store_command(maps[1], start, at * tile_bytes) for at, start in part]
         for commands, descriptor in ((loads, descriptors[0]), (stores, descriptors[1])):
             for fields in commands:
                 word = command_word(**fields, descriptor=descriptor)
@@ -93,7 +95,7 @@ def move_photograph(host, params, photo):
         compared += _compare(host, "shared", smem[: len(part) * tile_bytes])
     report("picture from the board")
     compared += _compare(host, "memory", gmem[: descriptors[-1] + DESCRIPTOR.bytes])
-    found = gmem[maps[1].address :][: framed.size].reshape(framed.shape[0], -1, 3)
+    found = gmem[maps[1].address :][: framed.size].reshape(framed.shape[0], -1, _COLOURS)
     return Moved(found, len(tiles), compared, host.register("busy_cycles"))
 
 

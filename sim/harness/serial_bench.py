@@ -71,7 +71,8 @@ class SerialBench(wiring.Component):
             sent.read_address.eq(place),
             more.eq(place != self.send_count),
             transmitter.i.payload.eq(sent.read_data),
-            transmitter.i.valid.eq(read & more),
+            # What is to be sent changes with the start.
+            transmitter.i.valid.eq(read & more & ~self.start),
             taken.eq(transmitter.i.valid & transmitter.i.ready),
             receiver.o.ready.eq(1),
             received.write_enable.eq(receiver.o.valid),

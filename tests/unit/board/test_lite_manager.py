@@ -111,7 +111,7 @@ def test_no_cycle_is_added():
 
 @pytest.mark.parametrize("addr_width", [2, 33])
 def test_wrong_parameters(addr_width):
-    with pytest.raises(ValueError, match=f"^addr_width must be an int from 3 to 32, not {addr_width}$"):
+    with pytest.raises(ValueError, match=rf"^addr_width must be an int from 3 to 32, not {addr_width}$"):
         Axi4LiteManager(addr_width)
 
 

@@ -194,10 +194,12 @@ def test_outside():
 
 @pytest.mark.parametrize("size", [1000, 2048, 6000, "4096"])
 def test_wrong_size(size):
-    with pytest.raises(ValueError, match=f"^size_bytes must be a power of two, 4096 at least, not {size!r}$"):
+    with pytest.raises(ValueError, match=rf"^size_bytes must be a power of two, 4096 at least, not {size!r}$"):
         BlockMemory(**SIZES | {"size_bytes": size})
 
 
 def test_more_than_can_be_addressed():
-    with pytest.raises(ValueError, match=r"^size_bytes must be at most 1048576, all that can be addressed, not 2097152$"):
+    with pytest.raises(
+        ValueError, match=r"^size_bytes must be at most 1048576, all that can be addressed, not 2097152$"
+    ):
         BlockMemory(**SIZES | {"size_bytes": 1 << 21})

@@ -31,10 +31,10 @@ def test_addresses():
     ],
 )
 def test_wrong_parameters(field, value, sentence):
-    with pytest.raises(ValueError, match=f"^{sentence}$"):
+    with pytest.raises(ValueError, match=rf"^{sentence}$"):
         replace(BoardParams(), **{field: value})
 
 
 def test_wrong_access_unit():
-    with pytest.raises(TypeError, match="^tmau must be TmauParams, not 'ecp5'$"):
+    with pytest.raises(TypeError, match=r"^tmau must be TmauParams, not 'ecp5'$"):
         BoardParams(tmau="ecp5")

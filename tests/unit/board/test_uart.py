@@ -121,8 +121,8 @@ def test_a_byte_behind_one_that_waits_is_lost():
 
 @pytest.mark.parametrize("block", [UartReceiver, UartTransmitter])
 def test_wrong_parameters(block):
-    with pytest.raises(TypeError, match="^cycles_per_bit must be an int, not 2.5$"):
+    with pytest.raises(TypeError, match=r"^cycles_per_bit must be an int, not 2.5$"):
         block(2.5)
     for wrong in (3, 65537):
-        with pytest.raises(ValueError, match=f"^cycles_per_bit must be 4 to 65536, not {wrong}$"):
+        with pytest.raises(ValueError, match=rf"^cycles_per_bit must be 4 to 65536, not {wrong}$"):
             block(wrong)
