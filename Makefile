@@ -51,8 +51,8 @@ verilog: $(PLAIN) ## write Verilog, and files for other tools [PRESET= TOP= WITH
 bench: $(SIMULATION) ## measure every speed figure, beside its limit [PRESET= SIM=icarus ENGINE=tmau]
 	@$(TILEWRIGHT) bench $(preset) $(sim) $(if $(ENGINE),--engine "$(ENGINE)")
 
-fpga: $(FPGA) ## place and route on a Lattice ECP5, slow [PRESET= TOP= WITHOUT=lanes DEVICE=45k]
-	@$(TILEWRIGHT) fpga $(preset) $(without) $(if $(TOP),--top "$(TOP)") $(if $(DEVICE),--device "$(DEVICE)")
+fpga: $(FPGA) ## place and route on a Lattice ECP5, slow [PRESET= TOP= WITHOUT=lanes DEVICE=45k BOARD=ulx3s-85f]
+	@$(TILEWRIGHT) fpga $(preset) $(without) $(if $(TOP),--top "$(TOP)") $(if $(DEVICE),--device "$(DEVICE)") $(if $(BOARD),--board "$(BOARD)")
 
 waves: $(DEVELOPMENT) ## run one test and leave its waveforms in build/waves/ [T=path or path::test]
 	@$(if $(T),,echo "make waves needs the test to run, as in: make waves T=tests/unit/lib/test_stream.py"; exit 2;) \

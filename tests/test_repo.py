@@ -45,12 +45,13 @@ FORBIDDEN = {
 #: Subfolders in the order in which one may import another: each imports only itself and those before it.
 #: Modules of the folder itself are shared shapes and parameters, or tops that connect the rooms; any may import them.
 ROOMS = {
-    "hw": ("lib", "bus", "smem", "reduce", "dot_product", "tmau", "pe", "core"),
+    "hw": ("lib", "bus", "smem", "reduce", "dot_product", "tmau", "pe", "core", "board"),
     "hw/tmau": ("descriptor", "walk", "setup", "load", "store", "front"),
     "hw/pe": ("state", "issue", "address", "memory", "compute"),
     "golden": ("spec", "smem", "tmau", "pe"),
     "sim": (
-        "hdl", "package", "harness", "session", "asm", "replay", "report", "workloads", "bench", "fpga",  # for users
+        "hdl", "package", "harness", "session", "asm", "replay", "report", "workloads", "bench",  # for users
+        "fpga", "board",  # the same
         "pysim", "random", "compare", "coverage", "silicon", "dev",  # what tests and contributors run
     ),
 }  # fmt: skip

