@@ -55,6 +55,8 @@ class LoopNest(wiring.Component):
         self._widths = widths
         layout = _levels_layout(widths)
         self.bounds = Signal(layout)  # ``lasts`` of the nest under way
+        # Found out with the index, so that no comparison is on the way from one step to the next.
+        self.ends = Signal(len(widths), init=(1 << len(widths)) - 1)  # for each level: its index is the last one
         super().__init__(
             {
                 "start": In(1),
@@ -72,16 +74,23 @@ class LoopNest(wiring.Component):
         m = Module()
         levels = range(len(self._widths))
         m.d.comb += [
-            self.at_last.eq(Cat(self.indices[level] == self.bounds[level] for level in levels) | self.cut),
+            self.at_last.eq(self.ends | self.cut),
             # x + 1 turns the lowest zero of x into a one: the innermost level that has not come to its end.
             self.advance.eq(~self.at_last & (self.at_last + 1)),
             self.final.eq(self.at_last.all()),
         ]
         with m.If(self.start):
-            m.d.sync += [self.bounds.eq(self.lasts), self.indices.eq(0)]
+            m.d.sync += [
+                self.bounds.eq(self.lasts),
+                self.indices.eq(0),
+                self.ends.eq(Cat(self.lasts[level] == 0 for level in levels)),
+            ]
         with m.Elif(self.step):
             for level in levels:
                 with m.If(self.at_last[:level].all()):
-                    index = self.indices[level]
-                    m.d.sync += index.eq(Mux(self.at_last[level], 0, index + 1))
+                    index, last, over = self.indices[level], self.bounds[level], self.at_last[level]
+                    m.d.sync += [
+                        index.eq(Mux(over, 0, index + 1)),
+                        self.ends[level].eq(Mux(over, last == 0, index + 1 == last)),
+                    ]
         return m

@@ -91,23 +91,44 @@ class BoundsInterval(wiring.Component):
 
 
 class BoundsCheck(wiring.Component):
-    """Which of the walker's indices lie inside the tensor. Combinational.
+    """Which of the walker's indices lie inside the tensor, told of the next ones while the walker is at these.
 
     Members
     -------
+    start : In(1)
+        Strobe: the walk with ``starting`` begins, at indices that are all zero. Wins over ``step``.
+    starting : In(array of 5 IntervalLayout)
+    step : In(1)
+        Strobe: of a :class:`~tilewright.hw.lib.loop.LoopNest`, which goes on from ``indices`` with ``at_last``.
     indices : In(array of 5 8)
         One a level of the walk.
+    at_last : In(5)
     intervals : In(array of 5 IntervalLayout)
+        ``starting`` of the walk under way.
     inside : Out(5)
+        Registered: of the indices after ``start`` or ``step``.
     """
 
+    start: In(1)
+    starting: In(data.ArrayLayout(IntervalLayout(), 5))
+    step: In(1)
     indices: In(data.ArrayLayout(8, 5))
+    at_last: In(5)
     intervals: In(data.ArrayLayout(IntervalLayout(), 5))
     inside: Out(5)
 
     def elaborate(self, platform):
         m = Module()
         for d in range(5):
-            index, interval = self.indices[d], self.intervals[d]
-            m.d.comb += self.inside[d].eq((interval.first <= index) & (index < interval.end))
+            starting, interval, following = self.starting[d], self.intervals[d], self.indices[d] + 1
+            with m.If(self.start):
+                m.d.sync += self.inside[d].eq(_has_first(starting))
+            with m.Elif(self.step & self.at_last[:d].all()):
+                inside = (interval.first <= following) & (following < interval.end)
+                m.d.sync += self.inside[d].eq(Mux(self.at_last[d], _has_first(interval), inside))
         return m
+
+
+def _has_first(interval):
+    """Whether index 0 is inside."""
+    return (interval.first == 0) & (interval.end != 0)

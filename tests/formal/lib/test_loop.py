@@ -44,6 +44,7 @@ class LoopSpec(Elaboratable):
             m.d.comb += [
                 Assert(dut.indices[level] == expected[level]),
                 Assert(dut.bounds[level] == lasts[level]),
+                Assert(dut.ends[level] == (expected[level] == lasts[level])),
                 Assert(expected[level] <= lasts[level]),
                 Assert(dut.at_last[level] == wraps[level]),
                 Assert(dut.advance[level] == (carry & ~wraps[level])),

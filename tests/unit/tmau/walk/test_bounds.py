@@ -64,13 +64,27 @@ def test_which_indices_are_inside():
     rng = random.Random(SEED)
 
     async def check(ctx):
-        for _ in range(500):
+        for _ in range(60):
             intervals = [{"first": rng.randint(0, 3), "end": rng.randint(0, 6)} for _ in range(5)]
-            indices = [rng.randint(0, 5) for _ in range(5)]
+            ctx.set(dut.starting, intervals)
+            ctx.set(dut.start, 1)
+            ctx.set(dut.step, rng.randint(0, 1))  # loses
+            await ctx.tick()
+            ctx.set(dut.start, 0)
+            ctx.set(dut.starting, [{"first": 0, "end": 0}] * 5)
             ctx.set(dut.intervals, intervals)
-            ctx.set(dut.indices, indices)
-            expected = [v["first"] <= i < v["end"] for i, v in zip(indices, intervals, strict=True)]
-            assert ctx.get(dut.inside) == sum(inside << d for d, inside in enumerate(expected))
+            indices = [0] * 5
+            for _ in range(20):
+                expected = [v["first"] <= i < v["end"] for i, v in zip(indices, intervals, strict=True)]
+                assert ctx.get(dut.inside) == sum(inside << d for d, inside in enumerate(expected))
+                step, at_last = rng.randint(0, 3) > 0, [rng.randint(0, 2) > 0 for _ in range(5)]
+                ctx.set(dut.step, step)
+                ctx.set(dut.indices, indices)
+                ctx.set(dut.at_last, sum(last << d for d, last in enumerate(at_last)))
+                await ctx.tick()
+                for d in range(5):
+                    if step and all(at_last[:d]):
+                        indices[d] = 0 if at_last[d] else indices[d] + 1
 
     print(f"seed {SEED}")
     simulate(dut, check)
