@@ -31,11 +31,10 @@ class DescriptorCache(wiring.Component):
     """Fully associative cache of checked descriptors, in front of setup.
 
     Commands leave in order, one every two cycles on hits, with a latency of 1: a command is at the output before it is
-    taken. A miss requests the descriptor in the cycle after the command is offered, and hands the command on 20 cycles
-    after the last word has come. While a command
-    waits for setup behind this block, the next one looks its descriptor up here already, and fetches it if need be:
-    that is the prefetch. Descriptors that break a rule, or came with a bus error, are not kept. A miss takes the place
-    of the descriptor that came longest ago.
+    taken. A miss requests the descriptor in the cycle after the command is offered, and hands the command on 21 cycles
+    after the last word has come. While a command waits for setup behind this block, the next one looks its descriptor
+    up here already, and fetches it if need be: that is the prefetch. Descriptors that break a rule, or came with a bus
+    error, are not kept. A miss takes the place of the descriptor that came longest ago.
 
     A REPLACE drops the descriptor that it changes. No command behind it leaves, or is looked up, until the change is in
     memory.

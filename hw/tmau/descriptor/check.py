@@ -33,7 +33,7 @@ class DescriptorCheck(wiring.Component):
     Fields of features that the hardware lacks are not kept, and so read as 0 everywhere behind: whatever a descriptor
     needs them for is then constant, and not built.
 
-    Latency: ``done`` comes 18 cycles after the last word, whatever the bus width. One descriptor at a time: words of
+    Latency: ``done`` comes 19 cycles after the last word, whatever the bus width. One descriptor at a time: words of
     the next one may come from the cycle after ``done`` on.
 
     Members
@@ -72,22 +72,21 @@ class DescriptorCheck(wiring.Component):
         raw = Signal(packed_layout(DESCRIPTOR))
         self._collect(m, raw, rules)
         seen = dimensions.dimension
-        # The sum of the extent is the last to be known.
-        ending = Signal(2)
-        m.d.sync += ending.eq(Cat(seen.passes[2] & seen.at[4], ending[0]))
+        # The sum of the extent is the last to be known, and which rule comes first is said a cycle later.
+        ending = Signal(3)
+        m.d.sync += [ending.eq(Cat(seen.passes[2] & seen.at[4], ending)), self.fault.eq(rules.fault)]
         m.d.comb += [
             *(block.raw.eq(raw) for block in (dimensions, rules, derivation)),
             *(block.dimension.eq(seen) for block in (rules, derivation, extent)),
             *(block.unit_log2.eq(derivation.unit_log2) for block in (dimensions, extent)),
             dimensions.start.eq(self.words.valid & self.words.p.last),
             extent.address.eq(raw.address),
-            self.done.eq(ending[1]),
+            self.done.eq(ending[2]),
             self.dimension_stb.eq(derivation.dimension_stb),
             self.row_stb.eq(derivation.row_stb),
             self.checked.eq(derivation.checked),
             self.checked.last.eq(extent.last),
             self.checked.beyond.eq(extent.last[self.params.addr_width :].any()),
-            self.fault.eq(rules.fault),
         ]
         return m
 

@@ -113,7 +113,7 @@ def test_hits_leave_every_second_cycle_with_latency_one():
     assert memory.fetched == [3 * 64]
 
 
-def test_miss_asks_in_the_next_cycle_and_leaves_twenty_cycles_after_the_last_word():
+def test_miss_asks_in_the_next_cycle_and_leaves_twenty_one_cycles_after_the_last_word():
     dut = elaborated(DescriptorCache, PARAMS)
 
     async def run(ctx):
@@ -130,7 +130,7 @@ def test_miss_asks_in_the_next_cycle_and_leaves_twenty_cycles_after_the_last_wor
             for i in range(BEATS)
         ]
         await send(ctx, dut.words, items)
-        for _ in range(19):
+        for _ in range(20):
             assert not ctx.get(dut.o.valid)
             await ctx.tick()
         # `send` returns one cycle after the last word's handshake.
@@ -280,7 +280,7 @@ def test_invalidation_around_a_fetch(blocked):
         return again, leaves
 
     leaves = fetched_again(-1)[1]
-    assert leaves == (47 if blocked else 32), "the command leaves the input"
+    assert leaves == (47 if blocked else 33), "the command leaves the input"
     again = [cycle for cycle in range(leaves + 3) if fetched_again(cycle)[0]]
     # It is looked up in cycle 0 and asked for in cycle 1.
     assert again == [*range(2, leaves + 3)]

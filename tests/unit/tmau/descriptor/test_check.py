@@ -91,7 +91,7 @@ DIMENSIONS, BOUNDS, ROWS = ("sizes", "strides", "traversals"), ("lows", "highs")
 
 
 async def until_done(ctx, dut):
-    """Waits 18 cycles after the last word; what came with strobes, each of which comes once."""
+    """Waits 19 cycles after the last word; what came with strobes, each of which comes once."""
     kept = {name: [None] * 5 for name in DIMENSIONS + ROWS} | {name: [None] * 3 for name in BOUNDS}
 
     def keep(names, strobes):
@@ -100,14 +100,14 @@ async def until_done(ctx, dut):
                 assert kept[name][place] is None, name
                 kept[name][place] = ctx.get(dut.checked[name][place])
 
-    for _ in range(17):
+    for _ in range(18):
         assert not ctx.get(dut.done)
         strobes = ctx.get(dut.dimension_stb)
         keep(DIMENSIONS, strobes)
         keep(BOUNDS, strobes >> 1 & 7)
         keep(ROWS, ctx.get(dut.row_stb))
         await ctx.tick()
-    assert ctx.get(dut.done), "18 cycles after the last word"
+    assert ctx.get(dut.done), "19 cycles after the last word"
     return kept
 
 
