@@ -186,8 +186,8 @@ class ColumnsLayout(data.StructLayout):
 
     The columns belong to consecutive loading threads j0, j0 + 1, …; column c is for member qa = (first_member + c) mod
     ka, and for the accumulator ``register`` + (first_member + c) div ka. If ka columns or more fit, first_member
-    is 0 and their number a multiple of ka. Otherwise (ka ≥ 3 with kb ≥ 3, two columns an item) an item holds a part of
-    a step.
+    is 0 and their number a multiple of ka. Otherwise (ka ≥ 3 with kb ≥ 3) a step has two items: one of its first two
+    columns, and one of the others, of first_member 2.
     """
 
     def __init__(self, params):
@@ -196,7 +196,7 @@ class ColumnsLayout(data.StructLayout):
                 "units": data.ArrayLayout(params.unit_bits, LANES),
                 "on": unsigned(LANES),  # by column
                 "register": unsigned(params.reg_width),
-                "first_member": 2,
+                "first_member": 2,  # 0 or SPLIT_COLUMNS
                 "last": 1,  # the instruction's last item; it may have no column that is on
             }
         )

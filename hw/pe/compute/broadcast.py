@@ -1,16 +1,16 @@
 """Broadcaster: makes steps of the multiplication out of the columns that come from memory."""
 
-from functools import reduce
-from operator import or_
-
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ...lib.stream import ShallowQueue
+from ..choice import chosen
 from ..layouts import ColumnsLayout, MultiplyLayout
-from .layouts import STEP_UNITS, StepLayout
-from .parts import OFFSETS, PartCutter, unit_lanes
+from ..params import LANES
+from ..sharing import SPLIT_COLUMNS
+from .layouts import StepLayout
+from .parts import PartCutter, unit_lanes
 
 __all__ = ["ITEMS", "Broadcaster"]
 
@@ -85,11 +85,12 @@ class Broadcaster(wiring.Component):
     def _put_units(self, m):
         """Units of members that are on go to their place; the others stay."""
         part, step = self.cutter.parts.p, self.steps.p
-        for unit in range(STEP_UNITS):
-            on = Cat((part.kb == kb - 1) & part.on[unit // kb] for kb in range(1, 5) if unit < 4 * kb).any()
-            sources = unit_lanes(unit)
-            lanes = [Mux(part.offset[OFFSETS.index(offset)], part.units[lane], 0) for offset, lane in sources.items()]
-            if len(lanes) == 1:  # if the unit is on, it is this one
-                lanes = [part.units[lane] for lane in sources.values()]
-            with m.If(on):
-                m.d.sync += step.units[unit].eq(reduce(or_, lanes))
+        for unit in range(LANES):
+            value = Signal(self._params.unit_bits, name=f"unit{unit}")
+            sources = {offset: part.units[lane] for offset, lane in unit_lanes(unit).items()}
+            m.d.comb += value.eq(chosen(part.offset, sources))
+            for second, place in enumerate((unit, LANES + unit)):
+                on = part.on[SPLIT_COLUMNS * second :]
+                here = Cat((part.kb == kb - 1) & on[unit // kb] for kb in range(1, 5) if unit // kb < len(on)).any()
+                with m.If(here & (part.second == second)):
+                    m.d.sync += step.units[place].eq(value)

@@ -4,54 +4,39 @@ from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...lib.table import is_one_of
 from ..layouts import ColumnsLayout, MultiplyLayout
 from ..params import LANES
-from ..sharing import SHARINGS, columns_per_item
+from ..sharing import SHARINGS, SPLIT_COLUMNS, is_split, of_sharing, sharing_code
 
-__all__ = ["OFFSETS", "PartCutter", "PartLayout", "unit_lanes"]
-
-
-def _parts():
-    """Every part that there can be: (ka, kb, first_member, number of the part in its item)."""
-    for ka, kb in SHARINGS:
-        columns = columns_per_item(ka, kb)
-        for first_member in sorted({columns * item % ka for item in range(ka)}):
-            for number in range((first_member + columns - 1) // ka + 1):
-                yield ka, kb, first_member, number
-
-
-def _offset_of(ka, kb, first_member, number):
-    """Unit u of the step is lane u + offset of the item."""
-    return kb * (number * ka - first_member)
-
-
-#: What unit 0 of a step, or a unit before it, may be for a lane.
-OFFSETS = tuple(sorted({_offset_of(*part) for part in _parts()}))
+__all__ = ["PartCutter", "PartLayout", "unit_lanes"]
 
 
 def unit_lanes(unit):
-    """Where a unit of a step may come from: {offset: lane}."""
+    """Where a unit of a part may be in its item: {lane of the part's first unit: lane of this one}."""
     lanes = {}
-    for ka, kb, first_member, number in _parts():
-        offset = _offset_of(ka, kb, first_member, number)
-        if unit < ka * kb and 0 <= unit + offset < kb * columns_per_item(ka, kb):
-            lanes[offset] = unit + offset
+    for ka, kb in SHARINGS:
+        size = ka * kb
+        if is_split(ka, kb):
+            lanes[0] = unit
+        elif unit < size:
+            lanes |= {first: first + unit for first in range(0, LANES - size + 1, size)}
     return lanes
 
 
 class PartLayout(data.StructLayout):
     """Columns of an item that are for one step.
 
-    Unit u of the step is lane u + offset of ``units``, of the members that are ``on``.
+    Unit u of the part is lane u + offset of ``units``. It is unit u of the step; of a ``second`` part, unit u of what
+    the step has from member ``SPLIT_COLUMNS`` on.
     """
 
     def __init__(self, params):
         super().__init__(
             {
                 "units": data.ArrayLayout(params.unit_bits, LANES),
-                "offset": unsigned(len(OFFSETS)),  # one-hot: which of OFFSETS
-                "on": unsigned(4),  # by member qa
+                "offset": unsigned(3),
+                "second": 1,  # its first member is SPLIT_COLUMNS
+                "on": unsigned(4),  # by member qa of the step
                 "register": unsigned(params.reg_width),
                 "type": unsigned(4),
                 "ka": 2,  # as stored
@@ -140,7 +125,7 @@ class PartCutter(wiring.Component):
             m.d.sync += self.held.eq(taken)
         with m.If(taken):
             m.d.sync += [self.item.eq(columns.p), self.mm.eq(multiplies.p)]
-            code = Cat(multiplies.p.ka, columns.p.first_member)
+            code = sharing_code(multiplies.p.ka, multiplies.p.kb)
             for number in range(LANES):
                 m.d.sync += self.left[number].eq(
                     Cat(columns.p.on[column] & _in_part(code, column, number) for column in range(LANES)).any()
@@ -155,28 +140,30 @@ class PartCutter(wiring.Component):
 
     def _place(self, m, part, number):
         """Where the part's units and columns are in the item, by table."""
-        item, mm = self.item, self.mm
-        code = Cat(mm.kb, mm.ka, item.first_member)
-        cases = {}  # (number, offset of units, offset of columns) -> codes
-        for ka, kb, first_member, place in _parts():
-            key = (place, _offset_of(ka, kb, first_member, place), place * ka - first_member)
-            cases.setdefault(key, []).append((kb - 1) + 4 * (ka - 1) + 16 * first_member)
-        offsets = {offset: [] for offset in OFFSETS}
+        item, ka = self.item, self.mm.ka
+        code = sharing_code(ka, self.mm.kb)
+        for bit, of_offset in enumerate(part.offset):
+            terms = [
+                number[place]
+                & of_sharing(code, lambda ka, kb, place=place: ka * kb * place < LANES and ka * kb * place >> bit & 1)  # noqa: B023
+                for place in range(1, LANES)
+            ]
+            m.d.comb += of_offset.eq(Cat(terms).any())
         members = [[] for _ in range(4)]
-        for index, ((place, offset, column), codes) in enumerate(cases.items()):
-            chosen = Signal(name=f"case{index}")
-            m.d.comb += chosen.eq(number[place] & is_one_of(code, codes))
-            offsets[offset].append(chosen)
-            for member in range(4):
-                if 0 <= member + column < LANES:
-                    members[member].append(chosen & item.on[member + column])
-        m.d.comb += part.offset.eq(Cat(Cat(offsets[offset]).any() for offset in OFFSETS))
+        for column in range(LANES):
+            begins = Signal(name=f"begins{column}")  # it is the part's first
+            cases = [(place, size) for size in range(1, 5) for place in range(LANES) if place * size == column]
+            m.d.comb += begins.eq(Cat(number[place] & (ka == size - 1) for place, size in cases).any())
+            for member, terms in enumerate(members[: LANES - column]):
+                terms.append(begins & item.on[column + member])
         # A member that ka does not have would be a column of the next part.
-        for member, terms in enumerate(members):
-            m.d.comb += part.on[member].eq(Cat(terms).any() & (member <= mm.ka))
+        whole = Cat(Cat(terms).any() & (member <= ka) for member, terms in enumerate(members))
+        m.d.comb += [
+            part.second.eq(item.first_member == SPLIT_COLUMNS),
+            part.on.eq(Mux(part.second, item.on[:2] << SPLIT_COLUMNS, whole)),
+        ]
 
 
 def _in_part(code, column, number):
-    """Whether a column of an item is for the part with this number; a table of ka and first_member."""
-    cases = ((ka, first_member) for ka in range(1, 5) for first_member in range(4))
-    return is_one_of(code, (ka - 1 + 4 * first for ka, first in cases if (first + column) // ka == number))
+    """Whether a column of an item is for the part with this number. An item of a split step is one part."""
+    return of_sharing(code, lambda ka, kb: (0 if is_split(ka, kb) else column // ka) == number)

@@ -4,8 +4,9 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..choice import chosen
 from ..sharing import SHARINGS, of_sharing, sharing_code
-from .layouts import STEP_UNITS
+from .layouts import STEP_UNITS, place_of_unit
 
 __all__ = ["Spread", "writers"]
 
@@ -15,14 +16,15 @@ class Spread(wiring.Component):
 
     Latency: ``LATENCY`` cycles. Throughput: one step a cycle; nothing stalls it.
 
-    Few units are ever for a thread: thread 15 takes one of 0, 1, 3, 6, 7 and 15. Which one is found in the first
-    cycle, and taken in the second.
+    Few places of a step are ever for a thread: thread 15 takes what is at 0, 1, 3, 7, 8 or 15. Which of them is found
+    in the first cycle, and taken in the second.
 
     Members
     -------
     ka, kb : In(2)
         As stored.
     units : In(array of STEP_UNITS params.unit_bits)
+        Each at its ``place_of_unit``.
     o : Out(array of params.threads params.unit_bits)
         Registered.
     """
@@ -47,13 +49,12 @@ class Spread(wiring.Component):
         m.d.sync += units.eq(self.units)
         choices = {}  # units of a thread by sharing -> which of them it is now
         for thread in range(self._params.threads):
-            taken = tuple(thread % (ka * kb) for ka, kb in SHARINGS)
+            taken = tuple(place_of_unit(ka, kb, thread % (ka * kb)) for ka, kb in SHARINGS)
             if taken not in choices:
                 choices[taken] = self._choice(m, code, taken, f"choice{thread}")
-            with m.Switch(choices[taken]):
-                for number, unit in enumerate(sorted(set(taken))):
-                    with m.Case(number):
-                        m.d.sync += self.o[thread].eq(units[unit])
+            m.d.sync += self.o[thread].eq(
+                chosen(choices[taken], dict(enumerate(units[unit] for unit in sorted(set(taken)))))
+            )
         return m
 
     @staticmethod

@@ -1,12 +1,17 @@
 """Line cache: rows of B that lie across memory, out of which columns are picked."""
 
+from functools import reduce
+from itertools import product
+from operator import or_
+
 from amaranth import unsigned
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ...smem.layouts import CHUNK_BITS
+from ..choice import chosen
 from ..params import LANES
 
 __all__ = ["LineCache", "PickLayout", "RowsLayout"]
@@ -50,45 +55,59 @@ class PickLayout(data.StructLayout):
         )
 
 
+class _ShareLayout(data.StructLayout):
+    """What there is to know of a share that is written."""
+
+    def __init__(self):
+        fields = RowsLayout().members
+        super().__init__({name: fields[name] for name in ("slot", "octet", "wide")})
+
+
 class LineCache(wiring.Component):
     """Two blocks of up to four units of rows, of which columns are picked that lie side by side.
 
     Element e of unit q of a column is in row q·k + e, where k is the unit's number of elements. An octet of rows comes
     in at once, and a lane takes a unit. So bytes are kept in banks: bank b has byte b of every unit, and a bank has
-    eight positions, each a memory, of which one read gives what a pick needs there. The units of a column, which come
-    with different octets, lie in different positions of a bank: octets are turned on their way in. What has been read
-    is turned back by one multiplexer for each lane.
+    eight positions, each a memory, of which one read gives what a pick needs there. The units of a column lie in
+    different positions of a bank: bytes are turned on their way in. What has been read is turned back by one choice of
+    eight for each lane.
 
-    Latency: none from ``pick`` to ``units``; rows can be picked in the cycle after they came. Throughput: one pick
-    and one octet a cycle.
+    A position takes one byte of a bank in a cycle, and of an octet it gets several: those of its *shares*. A share is
+    one unit of eight columns. The first one is written when the octet comes, and the others wait in registers.
+
+    Latency: none from ``pick`` to ``units``; what was written can be picked in the next cycle. Throughput: one pick a
+    cycle; one octet in ``16 / params.unit_bytes`` cycles.
 
     Members
     -------
-    fill : In(stream of RowsLayout, always ready)
-        All octets of a block come before it is picked from.
+    fill : In(stream of RowsLayout)
+        All octets of a block come before it is picked from. ``ready`` is a register.
     pick : In(PickLayout)
         ``wide`` as it was in ``fill``.
+    pickable : Out(1)
+        Nothing that may be needed for ``pick`` is still to be written.
     units : Out(array of LANES params.unit_bits)
-        Of lanes that belong to no whole column: anything.
+        Of lanes that belong to no whole column: anything. So are bytes of rows that are outside.
+    inside : Out(array of LANES params.unit_bytes)
+        Bytes of ``units`` whose rows are inside; the others are to be zero.
     """
 
     def __init__(self, params):
         self._unit_bytes = params.unit_bytes
         #: Log2 of the units of 8-bit elements that an octet has; of 16-bit elements it has twice as many.
         self._units_log2 = (LANES // params.unit_bytes).bit_length() - 1
-        #: Entries of a bank that have the same position, those of one place behind each other.
-        self._choices = _PLACES // params.unit_bytes
+        self._shares = _PLACES // params.unit_bytes
         octets = _MAX_KB * params.unit_bytes // LANES
         self._octet_width = (octets - 1).bit_length()
-        self.positions = [
-            Memory(shape=unsigned(self._choices * params.unit_bits), depth=_BLOCKS * octets, init=[])
-            for _ in range(LANES)
-        ]
+        depth = _BLOCKS * octets * self._shares
+        self.positions = [Memory(shape=unsigned(params.unit_bits), depth=depth, init=[]) for _ in range(LANES)]
         super().__init__(
             {
-                "fill": In(stream.Signature(RowsLayout(), always_ready=True)),
+                "fill": In(stream.Signature(RowsLayout())),
                 "pick": In(PickLayout()),
+                "pickable": Out(1),
                 "units": Out(data.ArrayLayout(params.unit_bits, LANES)),
+                "inside": Out(data.ArrayLayout(params.unit_bytes, LANES)),
             }
         )
 
@@ -97,66 +116,78 @@ class LineCache(wiring.Component):
         pick, width = self.pick, self._octet_width
         first = Signal(3)  # position of column 0, unit 0
         m.d.comb += first.eq(Mux(pick.wide, pick.place[1:], pick.place[:3]))
-        banks = self._arrange(m, self._turn(m))
+        share, rows, turned = self._write(m)
         found = Signal(data.ArrayLayout(8 * self._unit_bytes, LANES))  # by position: a byte of every bank
         for position, memory in enumerate(self.positions):
             m.submodules[f"position{position}"] = memory
             write, read = memory.write_port(), memory.read_port(domain="comb")
             octet, choice = self._look(m, position, first)
             m.d.comb += [
-                write.addr.eq(Cat(self.fill.p.octet[:width], self.fill.p.slot)),
-                write.data.eq(Cat(bank[LANES * entry + position] for entry in range(self._choices) for bank in banks)),
-                write.en.eq(self.fill.valid),
-                read.addr.eq(Cat(octet[:width], pick.slot)),
-                found[position].eq(read.data.word_select(choice, 8 * self._unit_bytes)),
+                write.addr.eq(Cat(share, rows.octet[:width], rows.slot)),
+                write.data.eq(Cat(bank[position] for bank in turned)),
+                write.en.eq(self.fill.valid | ~self.fill.ready),
+                read.addr.eq(Cat(choice, octet[:width], pick.slot)),
+                found[position].eq(read.data),
             ]
         self._hand_out(m, found, first)
+        self._cut(m)
         return m
 
-    def _turn(self, m):
-        """The rows that come, turned by the octet's place; those that are outside are zero."""
-        fill, turned = self.fill.p, []
-        for row in range(LANES):
-            cells = [fill.rows[row].word_select(place, 8) & fill.enable[row].replicate(8) for place in range(_PLACES)]
-            out = [Signal(8, name=f"turned{row}_{place}") for place in range(_PLACES)]
-            with m.Switch(fill.octet):
-                for octet in range(1 << self._octet_width):
-                    ahead = _AHEAD[octet << self._units_log2]
-                    with m.Case(octet):
-                        m.d.comb += [out[(place + ahead) % _PLACES].eq(cell) for place, cell in enumerate(cells)]
-            turned.append(out)
-        return turned
+    def _write(self, m):
+        """The share that is written, what there is to know of its octet, and its bytes: by bank, then by position."""
+        fill, log2 = self.fill.p, self._units_log2
+        share = Signal(range(self._shares))
+        accepted = Signal()
+        m.d.comb += [self.fill.ready.eq(share == 0), accepted.eq(self.fill.valid & self.fill.ready)]
+        with m.If(accepted | (share != 0)):
+            m.d.sync += share.eq(share + 1)
+        rows, held = Signal(_ShareLayout()), Signal(_ShareLayout())
+        for name in rows.shape().members:
+            m.d.comb += rows[name].eq(Mux(share == 0, fill[name], held[name]))
+        m.d.sync += held.eq(rows)
 
-    def _arrange(self, m, turned):
-        """The entries of every bank. Entries of one unit are neighbours: sixteen columns, or eight of 16 bits."""
-        banks = []
+        shares = [self._share_of(m, number) for number in range(self._shares)]
+        cells = Signal(data.ArrayLayout(data.ArrayLayout(8, LANES), self._unit_bytes))
+        waiting = [Signal.like(cells, name=f"share{number}") for number in range(1, self._shares)]
+        m.d.comb += cells.eq(chosen(share, dict(enumerate([shares[0], *waiting]))))
+        with m.If(share == 0):
+            m.d.sync += [kept.eq(new) for kept, new in zip(waiting, shares[1:], strict=True)]
+
+        unit = Signal(2)  # of the column
+        narrow = Cat(share[1:], rows.octet)[: log2 + 2] if log2 else rows.octet
+        m.d.comb += unit.eq(Mux(rows.wide, Cat(share, rows.octet), narrow))
+        turned = []
         for bank in range(self._unit_bytes):
-            entries = []
-            for number in range(_PLACES * LANES // self._unit_bytes):
-                unit, place = divmod(number, _PLACES)
-                narrow = turned[unit * self._unit_bytes + bank][(place - _AHEAD[unit]) % _PLACES]
-                unit, place = divmod(number, LANES)
-                row, byte = unit * self._unit_bytes // 2 + bank // 2, bank % 2
-                wide = turned[row][(place - _AHEAD[unit]) % LANES * 2 + byte]
-                entry = Signal(8, name=f"bank{bank}_{number}")
-                m.d.comb += entry.eq(Mux(self.fill.p.wide, wide, narrow))
-                entries.append(entry)
-            banks.append(entries)
-        return banks
+            turned.append([Signal(8, name=f"turned{bank}_{position}") for position in range(LANES)])
+            for position, cell in enumerate(turned[-1]):
+                sources = {number: cells[bank][(position - ahead) % LANES] for number, ahead in enumerate(_AHEAD)}
+                m.d.comb += cell.eq(chosen(unit, sources))
+        return share, rows, turned
+
+    def _share_of(self, m, number):
+        """A share of what comes: by bank, and by column or place modulo 8."""
+        fill, unit_bytes = self.fill.p, self._unit_bytes
+        cells = Signal(data.ArrayLayout(data.ArrayLayout(8, LANES), unit_bytes), name=f"cells{number}")
+        for bank, byte in product(range(unit_bytes), range(LANES)):
+            narrow = fill.rows[number // 2 * unit_bytes + bank].word_select(number % 2 * LANES + byte, 8)
+            wide = fill.rows[number * unit_bytes // 2 + bank // 2].word_select(2 * byte + bank % 2, 8)
+            m.d.comb += cells[bank][byte].eq(Mux(fill.wide, wide, narrow))
+        return cells
 
     def _look(self, m, position, first):
-        """The octet in which the pick finds what it needs in a position, and which of the entries there."""
+        """The octet in which the pick finds what it needs in a position, and which of its shares."""
         pick, log2 = self.pick, self._units_log2
         distance, unit = Signal(3, name=f"distance{position}"), Signal(2, name=f"unit{position}")
+        place = Signal(3, name=f"place{position}")  # of the byte, modulo 8
         m.d.comb += [
             distance.eq(position - first),
             # The inverse of _AHEAD, for units that there are.
             unit.eq(Cat(distance[2] & (pick.kb != 0), distance[1] & pick.kb[1])),
+            place.eq(position - Cat(Const(0, 1), unit[1], unit[0])),
         ]
-        behind = pick.place[3] ^ (first > position)  # of the two places with this position, the second
+        behind = pick.place[3] ^ (first > place)  # the second of the two places
         octet = Mux(pick.wide, unit >> (log2 + 1), unit >> log2)
-        choice = Mux(pick.wide, unit[: log2 + 1], Cat(behind, unit[:log2]))
-        return octet, choice
+        return octet, Mux(pick.wide, unit[: log2 + 1], Cat(behind, unit[:log2]))
 
     def _hand_out(self, m, found, first):
         """To every lane its unit."""
@@ -166,4 +197,32 @@ class LineCache(wiring.Component):
                 for kb in range(1, _MAX_KB + 1):
                     with m.Case(kb - 1):
                         m.d.comb += ahead.eq(lane // kb + _AHEAD[lane % kb])
-            m.d.comb += [position.eq(first + ahead), unit.eq(found[position])]
+            m.d.comb += [
+                position.eq(first + ahead),
+                unit.eq(reduce(or_, (there & (position == n).replicate(len(there)) for n, there in enumerate(found)))),
+            ]
+
+    def _cut(self, m):
+        """Which rows are inside, and whether all is there."""
+        fill, pick, unit_bytes = self.fill.p, self.pick, self._unit_bytes
+        octets = _MAX_KB * unit_bytes // LANES
+        inside = Signal(data.ArrayLayout(data.ArrayLayout(LANES, octets), _BLOCKS))
+        for block, octet in product(range(_BLOCKS), range(octets)):
+            with m.If(
+                self.fill.valid & self.fill.ready & (fill.slot == block) & (fill.octet[: self._octet_width] == octet)
+            ):
+                m.d.sync += inside[block][octet].eq(fill.enable)
+        rows = Signal(LANES * octets)
+        m.d.comb += rows.eq(Mux(pick.slot, inside[1], inside[0]))
+        units = [Signal(unit_bytes, name=f"inside{unit}") for unit in range(_MAX_KB)]
+        for unit, bits in enumerate(units):
+            narrow = rows.word_select(unit, unit_bytes)
+            wide = Cat(rows[unit * unit_bytes // 2 + bank // 2] for bank in range(unit_bytes))
+            m.d.comb += bits.eq(Mux(pick.wide, wide, narrow))
+        with m.Switch(pick.kb):
+            for kb in range(1, _MAX_KB + 1):
+                with m.Case(kb - 1):
+                    m.d.comb += [bits.eq(units[lane % kb]) for lane, bits in enumerate(self.inside)]
+        # With two shares: a first one has the places before 8, or unit 0 of 16-bit elements.
+        in_first = Mux(pick.wide, pick.kb == 0, pick.place == 0) if self._shares == 2 else 0
+        m.d.comb += self.pickable.eq(self.fill.ready | in_first)

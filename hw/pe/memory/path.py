@@ -79,7 +79,9 @@ class MemoryPath(wiring.Component):
         join(m, read_return=read_return.fill, line_cache=line_cache.fill)
         m.d.comb += [
             line_cache.pick.eq(read_return.pick),
+            read_return.pickable.eq(line_cache.pickable),
             read_return.units.eq(line_cache.units),
+            read_return.inside.eq(line_cache.inside),
             self.load_done.eq(read_return.load_done),
             self.stores_idle.eq(stores.idle & self.scatter_idle),
             reader.stores_idle.eq(self.stores_idle),

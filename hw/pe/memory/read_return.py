@@ -16,17 +16,21 @@ __all__ = ["ReadReturn"]
 class ReadReturn(wiring.Component):
     """Cuts units or words out of chunks, and hands whole chunks to the line cache.
 
-    Latency: 1 cycle. Throughput: one tag a cycle, if its chunks are there.
+    Latency: 1 cycle. Throughput: one tag a cycle, if its chunks are there, and the line cache is ready for it.
 
     Members
     -------
     tags : In(stream of TagLayout)
     read_data : In(stream of read_data_layout())
         One answer for each tag with ``reads``.
-    fill : Out(stream of RowsLayout, always ready)
+    fill : Out(stream of RowsLayout)
     pick : Out(PickLayout)
+    pickable : In(1)
+        What ``pick`` needs is there.
     units : In(array of LANES params.unit_bits)
         Those of ``pick``, in the same cycle.
+    inside : In(array of LANES params.unit_bytes)
+        Bytes of them that count.
     columns : Out(stream of ColumnsLayout)
         Registered. One item for each COLUMNS and PICK.
     loads : Out(stream of LaneWriteLayout)
@@ -45,9 +49,11 @@ class ReadReturn(wiring.Component):
             {
                 "tags": In(stream.Signature(TagLayout(params))),
                 "read_data": In(stream.Signature(read_data_layout())),
-                "fill": Out(stream.Signature(RowsLayout(), always_ready=True)),
+                "fill": Out(stream.Signature(RowsLayout())),
                 "pick": Out(PickLayout()),
+                "pickable": In(1),
                 "units": In(data.ArrayLayout(params.unit_bits, LANES)),
+                "inside": In(data.ArrayLayout(params.unit_bytes, LANES)),
                 "columns": Out(stream.Signature(ColumnsLayout(params))),
                 "loads": Out(stream.Signature(LaneWriteLayout(params))),
                 "load_done": Out(1),
@@ -66,16 +72,22 @@ class ReadReturn(wiring.Component):
             self.read_data.ready.eq(self.tags.valid & tag.reads & free),
         ]
         for_columns = (tag.kind == AccessKind.COLUMNS) | (tag.kind == AccessKind.PICK)
+        fills, picks = tag.kind == AccessKind.FILL, tag.kind == AccessKind.PICK
         for_loads = (tag.kind == AccessKind.LOAD) | (tag.kind == AccessKind.NOTHING)
         for index, unit in enumerate(self._units):
             place = tag.lanes[index].byte[self._unit_log2 :]
             m.d.comb += unit.eq(self.read_data.payload[index].word_select(place, self._params.unit_bits))
         columns_free = self._columns(m, moves & for_columns)
         loads_free = self._loads(m, moves & for_loads)
-        m.d.comb += free.eq((~for_columns | columns_free) & (~for_loads | loads_free))
+        m.d.comb += free.eq(
+            (~for_columns | columns_free)
+            & (~for_loads | loads_free)
+            & (~fills | self.fill.ready)
+            & (~picks | self.pickable)
+        )
 
         m.d.comb += [
-            self.fill.valid.eq(moves & (tag.kind == AccessKind.FILL)),
+            self.fill.valid.eq(here & fills),
             self.fill.payload.slot.eq(tag.slot),
             self.fill.payload.octet.eq(tag.octet),
             self.fill.payload.wide.eq(tag.wide),
@@ -97,9 +109,11 @@ class ReadReturn(wiring.Component):
             m.d.sync += columns.valid.eq(moves)
             for name in ("on", "register", "first_member", "last"):
                 m.d.sync += columns.payload[name].eq(tag[name])
-            for index, unit in enumerate(self._units):
-                kept = unit & self._kept(index, unit_bytes)
-                m.d.sync += columns.payload.units[index].eq(Mux(tag.kind == AccessKind.PICK, self.units[index], kept))
+            picks = tag.kind == AccessKind.PICK
+            for index, (unit, picked) in enumerate(zip(self._units, self.units, strict=True)):
+                inside = Mux(picks, self.inside[index], self._kept(index, unit_bytes))
+                kept = Mux(picks, picked, unit) & Cat(bit.replicate(8) for bit in inside)
+                m.d.sync += columns.payload.units[index].eq(kept)
         return free
 
     def _loads(self, m, moves):
@@ -124,10 +138,10 @@ class ReadReturn(wiring.Component):
             ]
             for index, (unit, word) in enumerate(zip(self._units, loads.payload.data, strict=True)):
                 place = tag.lanes[index].byte[2 : self._unit_log2]  # of the word in its unit
-                m.d.sync += word.eq(unit.word_select(place, 32) & self._kept(index, 4))
+                m.d.sync += word.eq(unit.word_select(place, 32) & Cat(bit.replicate(8) for bit in self._kept(index, 4)))
         return free
 
     def _kept(self, index, size):
-        """Ones in those of the first bytes of a lane's unit, or word, that are inside."""
+        """Which of the first bytes of a lane's unit, or word, are inside."""
         lane = self.tags.payload.lanes[index]
-        return Cat((lane.keep[byte] & lane.enable).replicate(8) for byte in range(size))
+        return lane.keep[:size] & lane.enable.replicate(size)

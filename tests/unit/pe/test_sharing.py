@@ -2,7 +2,8 @@
 
 from amaranth import Module, Signal
 
-from tilewright.hw.pe.sharing import SHARINGS, of_sharing, sharing_code
+from tilewright.hw.pe.params import LANES
+from tilewright.hw.pe.sharing import SHARINGS, SPLIT_COLUMNS, columns_per_item, is_split, of_sharing, sharing_code
 from tilewright.sim.pysim.simulate import simulate
 
 
@@ -24,3 +25,14 @@ def test_every_sharing():
             assert ctx.get(triple) == (3 in (a, b))
 
     simulate(m, testbench)
+
+
+def test_items_fit_the_lanes():
+    """Whole steps, as many as fit, or the first columns of one."""
+    for ka, kb in SHARINGS:
+        columns = columns_per_item(ka, kb)
+        assert columns * kb <= LANES
+        if is_split(ka, kb):
+            assert columns == SPLIT_COLUMNS < ka and ka * kb > LANES and (ka - SPLIT_COLUMNS) * kb <= LANES
+        else:
+            assert columns % ka == 0 and (columns + ka) * kb > LANES

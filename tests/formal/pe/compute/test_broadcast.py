@@ -6,9 +6,9 @@ from amaranth.lib import data
 
 from tilewright.hw.pe.compute.broadcast import Broadcaster
 from tilewright.hw.pe.compute.layouts import STEP_UNITS
-from tilewright.hw.pe.compute.parts import OFFSETS, unit_lanes
+from tilewright.hw.pe.compute.parts import unit_lanes
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.hw.pe.sharing import SHARINGS
+from tilewright.hw.pe.sharing import SHARINGS, SPLIT_COLUMNS, columns_per_item, is_split, of_sharing, sharing_code
 from tilewright.sim.formal import StreamRules, prove
 
 PARAMS = PE_PRESETS["unit"].replace(regs=16, factor_regs=1)
@@ -92,16 +92,14 @@ class BroadcastSpec(Elaboratable):
         """As many columns, and ends of mm, as came and have not left are on the way."""
         dut, cutter = self.dut, self.dut.cutter
         part, step, came, item = cutter.parts.p, dut.steps.p, cutter.columns.p, cutter.item
-        place = [Signal(range(LANES + 3), name=f"place{column}") for column in range(LANES)]  # part of each column
+        place = [Signal(range(LANES), name=f"place{column}") for column in range(LANES)]  # part of each column
         for ka in range(1, 5):
-            with m.If(cutter.mm.ka == ka - 1):
-                m.d.comb += [place[column].eq((item.first_member + column) // ka) for column in range(LANES)]
+            with m.If((cutter.mm.ka == ka - 1) & ~_splits(cutter.mm)):
+                m.d.comb += [place[column].eq(column // ka) for column in range(LANES)]
         for number in range(LANES):
             there = Cat(item.on[column] & (place[column] == number) for column in range(LANES)).any()
             m.d.comb += Assert(~(cutter.held & cutter.left[number]) | there)
-        left = Cat(
-            cutter.held & item.on[column] & cutter.left.bit_select(place[column][:3], 1) for column in range(LANES)
-        )
+        left = Cat(cutter.held & item.on[column] & cutter.left.bit_select(place[column], 1) for column in range(LANES))
 
         # An item goes with its last part.
         m.d.comb += Assert(~cutter.held | cutter.left.any() | ~item.on.any())
@@ -137,13 +135,19 @@ class BroadcastSpec(Elaboratable):
                 *(followed.eq(1), where.eq(0), column.eq(self.column), own.eq(mm_of(mm)), lane.eq(chosen_lane)),
                 value.eq(Array(came.units)[chosen_lane[:3]]),
             ]
-            number = came.first_member + self.column  # from the first column of its step on
             for ka in range(1, 5):
                 with m.If(mm.ka == ka - 1):
                     m.d.sync += [
-                        *(place.eq(number // ka), member.eq(number % ka), register.eq(came.register + number // ka)),
-                        unit.eq(number % ka * (mm.kb + 1) + self.unit),
+                        *(place.eq(self.column // ka), member.eq(self.column % ka)),
+                        register.eq(came.register + self.column // ka),
+                        unit.eq(self.column % ka * (mm.kb + 1) + self.unit),
                     ]
+            with m.If(_splits(mm)):  # its units are behind those of the other item
+                second = came.first_member != 0
+                m.d.sync += [
+                    *(place.eq(0), member.eq(came.first_member + self.column), register.eq(came.register)),
+                    unit.eq(Cat(chosen_lane[:3], second)),
+                ]
 
         rest = cutter.left & (cutter.left - 1)
         leaves = (~cutter.parts.valid | cutter.parts.ready) & (cutter.left & ~rest).bit_select(place, 1)
@@ -156,10 +160,8 @@ class BroadcastSpec(Elaboratable):
                         Assert(register == (item.register + place)[: len(register)]),
                         Assert(item.first_member + column == place * (cutter.mm.ka + 1) + member),
                         Assert(member <= cutter.mm.ka),
-                        Assert(
-                            lane + item.first_member * (cutter.mm.kb + 1)
-                            == unit + place * (cutter.mm.ka + 1) * (cutter.mm.kb + 1)
-                        ),
+                        Assert(lane == unit[:3] + place * (cutter.mm.ka + 1) * (cutter.mm.kb + 1)),
+                        Assert(unit[3] == (item.first_member != 0)),
                         Assert((lane >= column * (cutter.mm.kb + 1)) & (lane < (column + 1) * (cutter.mm.kb + 1))),
                     ]
                     with m.If(leaves):
@@ -168,7 +170,6 @@ class BroadcastSpec(Elaboratable):
                     m.d.comb += [
                         Assert(cutter.parts.valid & part.on.bit_select(member, 1)),
                         Assert((mm_of(part) == own) & (part.register == register)),
-                        Assert(part.offset & (part.offset - 1) == 0),
                         Assert(self._lies(part, unit, value)),
                     ]
                     with m.If(cutter.parts.ready):
@@ -183,16 +184,21 @@ class BroadcastSpec(Elaboratable):
                         m.d.sync += followed.eq(0)
                 with m.Default():
                     m.d.comb += Assert(0)
-            m.d.comb += Assert((unit >= member * (own[6:] + 1)) & (unit < (member + 1) * (own[6:] + 1)))
+            # Counted from the first member that the part may have.
+            inner = Signal(2)
+            m.d.comb += [
+                inner.eq(member - Mux(unit[3], SPLIT_COLUMNS, 0)),
+                Assert((unit[:3] >= inner * (own[6:] + 1)) & (unit[:3] < (inner + 1) * (own[6:] + 1))),
+                Assert(~unit[3] | (member >= SPLIT_COLUMNS)),
+            ]
 
     @staticmethod
     def _lies(part, unit, value):
         """The part says that this unit of the step is where the value is."""
         return Cat(
-            part.offset[index] & (unit == number) & (part.units[number + offset] == value)
-            for number in range(STEP_UNITS)
-            for index, offset in enumerate(OFFSETS)
-            if offset in unit_lanes(number)
+            (part.offset == offset) & (unit[:3] == number) & (part.units[lane] == value) & (part.second == unit[3])
+            for number in range(LANES)
+            for offset, lane in unit_lanes(number).items()
         ).any()
 
     def ports(self):
@@ -203,13 +209,17 @@ class BroadcastSpec(Elaboratable):
         ]
 
 
+def _splits(mm):
+    return of_sharing(sharing_code(mm.ka, mm.kb), is_split)
+
+
 def _is_item(item, mm):
     forms = []
     for ka, kb in SHARINGS:
-        fit = LANES // kb
-        columns = fit // ka * ka if fit >= ka else fit
-        begins = Cat(item.first_member == columns * index % ka for index in range(ka)).any()
-        forms.append((mm.ka == ka - 1) & (mm.kb == kb - 1) & begins & (item.on[columns:] == 0))
+        here = (mm.ka == ka - 1) & (mm.kb == kb - 1)
+        forms.append(here & (item.first_member == 0) & (item.on[columns_per_item(ka, kb) :] == 0))
+        if is_split(ka, kb):
+            forms.append(here & (item.first_member == SPLIT_COLUMNS) & (item.on[ka - SPLIT_COLUMNS :] == 0))
     return Cat(forms).any()
 
 

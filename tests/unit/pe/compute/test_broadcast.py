@@ -5,8 +5,9 @@ import random
 import pytest
 
 from tilewright.hw.pe.compute.broadcast import Broadcaster
+from tilewright.hw.pe.compute.layouts import place_of_unit
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.hw.pe.sharing import SHARINGS
+from tilewright.hw.pe.sharing import SHARINGS, SPLIT_COLUMNS, is_split
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
@@ -16,16 +17,18 @@ UNIT = PE_PRESETS["unit"].replace(regs=64)
 
 def random_mm(rng, ka, kb, columns=24, density=0.6, split=0.3):
     """An mm and its items; some come twice, with one part of the columns each. The unit's number tells it."""
-    per_item = LANES // kb if LANES // kb < ka else LANES // kb // ka * ka
-    register, items = rng.randrange(UNIT.regs // 2 - 8), []
-    for first in range(0, columns, per_item):
-        on = sum((rng.random() < density) << column for column in range(min(per_item, columns - first)))
+    sizes = [SPLIT_COLUMNS, ka - SPLIT_COLUMNS] if is_split(ka, kb) else [LANES // kb // ka * ka]
+    register, items, first = rng.randrange(UNIT.regs // 2 - 8), [], 0
+    while first < columns:
+        size = sizes[0 if first % ka == 0 else 1]
+        on = sum((rng.random() < density) << column for column in range(min(size, columns - first)))
         before = (1 << rng.randrange(1, LANES)) - 1 if rng.random() < split else 0
         for there in (on & before, on & ~before):
             if there:
                 units = [kb * first + lane for lane in range(LANES)]
                 item = {"units": units, "on": there, "register": register + first // ka, "first_member": first % ka}
                 items.append(item | {"last": 0})
+        first += size
     if not items or rng.random() < 0.5:
         items.append({"units": [0] * LANES, "on": 0, "register": 0, "first_member": 0})
     items[-1]["last"] = 1
@@ -80,9 +83,9 @@ def test_every_sharing(mode):
             assert (step.first, step.last) == (index == 0, index == len(expected) - 1)
             assert step.on == sum(1 << member for member in members)
             assert not members or step.register == register
-            kb = step.kb + 1
+            ka, kb = step.ka + 1, step.kb + 1
             for member, units in members.items():
-                assert [step.units[kb * member + place] for place in range(kb)] == units
+                assert [step.units[place_of_unit(ka, kb, kb * member + qb)] for qb in range(kb)] == units
 
 
 @pytest.mark.parametrize(("ka", "kb"), [(1, 1), (2, 1), (1, 2), (2, 2), (1, 4), (4, 2)])
@@ -99,7 +102,7 @@ def test_one_step_a_cycle(ka, kb):
 
 @pytest.mark.parametrize(("ka", "kb", "cycles"), [(3, 3, 16 * 2), (4, 3, 12 * 2), (4, 4, 12 * 2)])
 def test_steps_of_several_items(ka, kb, cycles):
-    """An item a cycle where two make a step; of ka = 3 every third item takes two."""
+    """An item a cycle where two make a step."""
     rng = random.Random(SEED)
     work = [random_mm(rng, ka, kb, density=1, split=0) for _ in range(2)]
     for _, items in work:

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from tilewright.hw.pe.compute.parts import OFFSETS, PartCutter, unit_lanes
+from tilewright.hw.pe.compute.parts import PartCutter, unit_lanes
 from tilewright.hw.pe.params import LANES, PE_PRESETS
-from tilewright.hw.pe.sharing import SHARINGS
+from tilewright.hw.pe.sharing import SHARINGS, SPLIT_COLUMNS, is_split
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
@@ -16,20 +16,22 @@ UNIT = PE_PRESETS["unit"].replace(regs=64)
 
 def random_mm(rng, ka, kb, columns=24, density=0.6):
     """An mm and its items; lane l of an item is the number of the unit, counted from the mm's first."""
-    per_item = LANES // kb if LANES // kb < ka else LANES // kb // ka * ka
-    register, items = rng.randrange(UNIT.regs // 2), []
-    for first in range(0, columns, per_item):
-        here = min(per_item, columns - first)
+    sizes = [SPLIT_COLUMNS, ka - SPLIT_COLUMNS] if is_split(ka, kb) else [LANES // kb // ka * ka]
+    register, items, first = rng.randrange(UNIT.regs // 2), [], 0
+    while first < columns:
+        size = sizes[0 if first % ka == 0 else 1]
+        here = min(size, columns - first)
         on = sum((rng.random() < density) << column for column in range(here))
         item = {
             "units": [kb * first + lane for lane in range(LANES)],
             "on": on,
             "register": register + first // ka,
             "first_member": first % ka,
-            "last": first + per_item >= columns,
+            "last": first + size >= columns,
         }
         if on or item["last"] or rng.random() < 0.2:
             items.append(item)
+        first += size
     return {"type": rng.randrange(10), "ka": ka - 1, "kb": kb - 1}, items
 
 
@@ -52,14 +54,13 @@ def cut(mm, items):
 
 def members_of(part):
     """Register and units by member, as the part says where they are."""
-    kb = part.kb + 1
-    offset = OFFSETS[part.offset.bit_length() - 1]
+    kb, before = part.kb + 1, SPLIT_COLUMNS * part.second
     members = {}
     for member in range(4):
         if part.on >> member & 1:
-            places = range(kb * member, kb * (member + 1))
-            assert all(unit_lanes(unit)[offset] == unit + offset for unit in places)
-            members[member] = [part.units[unit + offset] for unit in places]
+            units = range(kb * (member - before), kb * (member - before + 1))
+            assert all(unit_lanes(unit)[part.offset] == unit + part.offset for unit in units)
+            members[member] = [part.units[unit + part.offset] for unit in units]
     return (part.register if members else None), members
 
 

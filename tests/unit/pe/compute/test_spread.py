@@ -5,7 +5,7 @@ import random
 import pytest
 from amaranth import Module, Signal
 
-from tilewright.hw.pe.compute.layouts import STEP_UNITS
+from tilewright.hw.pe.compute.layouts import STEP_UNITS, place_of_unit
 from tilewright.hw.pe.compute.spread import Spread, writers
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.pe.sharing import SHARINGS, sharing_code
@@ -28,7 +28,7 @@ def test_every_thread_takes_its_unit(threads):
             ctx.set(dut.ka, ka - 1)
             ctx.set(dut.kb, kb - 1)
             ctx.set(dut.units, units)
-            due.append([units[thread % (ka * kb)] for thread in range(threads)])
+            due.append([units[place_of_unit(ka, kb, thread % (ka * kb))] for thread in range(threads)])
             if len(due) > dut.LATENCY:
                 assert [*ctx.get(dut.o)] == due.pop(0)
             await ctx.tick()

@@ -8,6 +8,7 @@ from tilewright.hw.pe.memory.line_cache import LineCache
 from tilewright.hw.pe.params import PeParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.pysim.simulate import elaborated, simulate
+from tilewright.sim.pysim.streams import send
 
 SEED = 21
 
@@ -40,34 +41,62 @@ def test_random(factor_regs):
             for octet in [*octets, rng.choice(octets)]:
                 yield slot, octet
 
+    def matches(ctx, pick):
+        for lane, unit in enumerate(picked(blocks, pick, params.unit_bytes)):
+            inside = sum(0xFF << 8 * byte for byte in range(params.unit_bytes) if ctx.get(dut.inside[lane]) >> byte & 1)
+            assert ctx.get(dut.units[lane]) & inside == unit, f"lane {lane} of {pick}"
+
     async def drive(ctx):
-        filled = [set(), set()]
-        # One octet comes in each cycle; in the next one it can be picked.
+        filled, early = [set(), set()], set()
         for slot, octet in fills():
             rows = [rng.randbytes(16) for _ in range(8)]
             enable = rng.choice([0xFF, 0x0F, rng.getrandbits(8)])
             fill = {"slot": slot, "octet": octet, "wide": wide[slot], "enable": enable}
             ctx.set(dut.fill.p, fill | {"rows": [int.from_bytes(row, "little") for row in rows]})
             ctx.set(dut.fill.valid, 1)
+            assert ctx.get(dut.fill.ready)
             await ctx.tick()
+            # What comes without being accepted changes nothing.
+            ctx.set(dut.fill.valid, rng.random() < 0.5)
+            ctx.set(dut.fill.p, {"slot": rng.randrange(2), "octet": rng.randrange(4), "rows": [0] * 8})
             blocks[slot][8 * octet : 8 * octet + 8] = [
                 row if enable >> n & 1 else bytes(16) for n, row in enumerate(rows)
             ]
             filled[slot] = filled[slot] | {octet} if octet else {0}
-            # What comes without being valid changes nothing.
-            if rng.random() < 0.3:
-                ctx.set(dut.fill.valid, 0)
-                ctx.set(dut.fill.p.rows, [0] * 8)
-                await ctx.tick()
             for _ in range(12):
-                place = rng.randrange(0, 16, wide[slot] + 1)
+                place = rng.choice([0, rng.randrange(0, 16, wide[slot] + 1)])
                 pick = {"slot": slot, "kb": rng.randrange(4), "wide": wide[slot], "place": place}
                 rows_needed = (pick["kb"] + 1) * params.unit_bytes >> wide[slot]
                 if (rows_needed - 1) // 8 > max(filled[slot]):
                     continue
                 ctx.set(dut.pick, pick)
-                for lane, unit in enumerate(picked(blocks, pick, params.unit_bytes)):
-                    assert ctx.get(dut.units[lane]) == unit, f"lane {lane} of {pick}"
+                if ctx.get(dut.pickable):
+                    early.add(ctx.get(~dut.fill.ready))
+                    matches(ctx, pick)
                 slot = rng.choice([s for s in range(2) if filled[s]])
+                if rng.random() < 0.3:
+                    while not ctx.get(dut.fill.ready):
+                        await ctx.tick()
+                    ctx.set(dut.fill.valid, 0)
+            while not ctx.get(dut.fill.ready):
+                await ctx.tick()
+            ctx.set(dut.fill.valid, 0)
+        assert len(early) == factor_regs
 
     simulate(dut, drive)
+
+
+@pytest.mark.parametrize("factor_regs", [1, 2])
+def test_rate(factor_regs):
+    """An octet in as many cycles as it has shares; the first of two is enough for columns from place 0 on."""
+    params = PeParams(factor_regs=factor_regs, smem=SmemParams(1024))
+    dut = elaborated(LineCache, params)
+
+    async def source(ctx):
+        fills = [{"slot": 0, "octet": 0, "wide": 0, "enable": 0xFF, "rows": [0] * 8}] * 4
+        assert await send(ctx, dut.fill, fills) == [n * 16 // params.unit_bytes for n in range(4)]
+        for wide, kb, place, early in ((0, 3, 0, 1), (0, 0, 1, 0), (1, 0, 14, 1), (1, 1, 0, 0)):
+            ctx.set(dut.pick, {"slot": 0, "kb": kb, "wide": wide, "place": place})
+            assert ctx.get(dut.pickable) == (early and factor_regs == 2)
+
+    simulate(dut, source)

@@ -14,8 +14,9 @@ from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_strea
 SEED = 24
 PARAMS = PeParams(smem=SmemParams(1024))
 KINDS = [kind for kind in AccessKind if kind != AccessKind.STORE]
-#: What the line cache answers in every cycle.
+#: What the line cache answers in every cycle; bytes that do not count.
 UNITS = [0x1111 * (lane + 1) for lane in range(8)]
+_OUTSIDE = 0xAB00_0000
 
 
 def random_tag(rng, params, kind=None):
@@ -85,7 +86,8 @@ def test_random(mode, factor_regs):
     fills, picks, ends = [], [], []
 
     async def source(ctx):
-        ctx.set(dut.units, UNITS)
+        ctx.set(dut.units, [unit | _OUTSIDE for unit in UNITS])
+        ctx.set(dut.inside, [0b0111] * 8)
         await send(ctx, dut.tags, tags, idle=idle, seed=1)
         await ctx.tick().repeat(10)
         assert ctx.get(dut.idle)
@@ -102,21 +104,37 @@ def test_random(mode, factor_regs):
         items, _ = await receive(ctx, dut.loads, len(want_loads), stall=stall, seed=4)
         assert [(int(w.register), int(w.group), int(w.lanes), list(w.data)) for w in items] == want_loads
 
+    async def line_cache(ctx):
+        """It is not always ready for what comes."""
+        cycles = random.Random(5)
+        while True:
+            ctx.set(dut.fill.ready, cycles.random() >= stall)
+            ctx.set(dut.pickable, cycles.random() >= stall)
+            await ctx.tick()
+
     async def watch(ctx):
-        signals = (dut.fill.valid, dut.fill.payload, dut.tags.valid & dut.tags.ready, dut.tags.payload, dut.pick)
+        signals = (
+            dut.fill.valid & dut.fill.ready,
+            dut.fill.payload,
+            dut.tags.valid & dut.tags.ready,
+            dut.tags.payload,
+            dut.pick,
+        )
         loaded = 0
         async for _, _, valid, fill, landed, tag, pick, done, loads in ctx.tick().sample(
             *signals, dut.load_done, dut.loads.valid & dut.loads.ready
         ):
             if valid:
                 fills.append((fill.slot, fill.octet, fill.wide, fill.enable, list(fill.rows) if tag.reads else None))
+            if landed and tag.kind == AccessKind.FILL:
+                assert valid
             if landed and tag.kind == AccessKind.PICK:
                 picks.append((pick.slot, pick.kb, pick.wide, pick.place))
             loaded += loads
             if done:
                 ends.append(loaded)
 
-    background = [watch, watch_stream(dut.columns), watch_stream(dut.loads)]
+    background = [watch, line_cache, watch_stream(dut.columns), watch_stream(dut.loads)]
     simulate(dut, source, shared_memory, columns, registers, background=background)
     assert fills == want_fills
     assert picks == [
@@ -144,6 +162,7 @@ def test_latency_and_rate(kind):
 
     async def source(ctx):
         ctx.set(dut.read_data.valid, kind != AccessKind.PICK)
+        ctx.set(dut.pickable, 1)
         assert await send(ctx, dut.tags, tags) == list(range(20))
 
     async def sink(ctx):

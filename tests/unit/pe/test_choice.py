@@ -1,0 +1,21 @@
+"""One of a few values: by every code that there is."""
+
+import pytest
+from amaranth import Module, Signal
+
+from tilewright.hw.pe.choice import chosen
+from tilewright.sim.pysim.simulate import simulate
+
+
+@pytest.mark.parametrize("codes", [(5,), (0, 1), (0, 4), (0, 3, 4), (0, 2, 3, 4, 6), range(8)])
+def test_every_code(codes):
+    m = Module()
+    code, o = Signal(3), Signal(8)
+    m.d.comb += o.eq(chosen(code, {number: Signal(8, init=10 + number) for number in codes}))
+
+    async def testbench(ctx):
+        for number in codes:
+            ctx.set(code, number)
+            assert ctx.get(o) == 10 + number
+
+    simulate(m, testbench)
