@@ -56,8 +56,8 @@ ARGUMENTS = {
     "count": 4, "count_width": 9, "cycles_per_bit": 25, "data_width": 128, "depth": 4, "entries": 4,
     "floats": True, "formats": (F16, BF16), "id_width": 2, "lanes": 8, "length": 13, "levels": 5, "max_burst": 4,
     "max_outstanding": 4, "n": 3, "places": 22, "row": lambda: lambda item: item, "shape": unsigned(5),
-    "size_bytes": 4096, "sizes": (4, 8), "table": TMAU_REGISTERS, "tag": unsigned(2), "tag_width": 6, "unit_bytes": 4, "width": 56,
-    "width_bytes": 16, "widths": (3, 2), "words": 8, "word_width": 28,
+    "size_bytes": 4096, "sizes": (4, 8), "table": TMAU_REGISTERS, "tag": unsigned(2), "tag_width": 6,
+    "unit_bytes": 4, "width": 56, "width_bytes": 16, "widths": (3, 2), "words": 8, "word_width": 28,
 }  # fmt: skip
 
 _NAME = r"\**\w[\w ,-]*\**"
