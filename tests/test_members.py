@@ -27,6 +27,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright import hw
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
+from tilewright.hw.board.params import BoardParams
 from tilewright.hw.bus.axi4 import _Axi4Signature
 from tilewright.hw.core.params import CORE_PRESETS
 from tilewright.hw.lib.join import Port
@@ -42,6 +43,7 @@ BASES = {Port, _Axi4Signature}
 
 #: ``params`` of the components of a folder.
 PARAMS = {
+    "board": BoardParams(),
     "core": CORE_PRESETS["unit"],
     "pe": PE_PRESETS["unit"],
     "smem": TMAU_PRESETS["unit"].smem,
@@ -51,11 +53,11 @@ PARAMS = {
 #: Other arguments by their names, unless they have defaults.
 ARGUMENTS = {
     "addr_width": 32, "array": lambda: MacArray(PE_PRESETS["unit"]), "bit": 12, "bursts": 4, "bus_bytes": 16,
-    "count": 4, "count_width": 9, "data_width": 128, "depth": 4, "entries": 4,
+    "count": 4, "count_width": 9, "cycles_per_bit": 25, "data_width": 128, "depth": 4, "entries": 4,
     "floats": True, "formats": (F16, BF16), "id_width": 2, "lanes": 8, "length": 13, "levels": 5, "max_burst": 4,
     "max_outstanding": 4, "n": 3, "places": 22, "row": lambda: lambda item: item, "shape": unsigned(5),
-    "sizes": (4, 8), "table": TMAU_REGISTERS, "tag": unsigned(2), "tag_width": 6, "unit_bytes": 4, "width": 56,
-    "width_bytes": 16, "widths": (3, 2), "words": 8, "word_width": 28,
+    "size_bytes": 4096, "sizes": (4, 8), "table": TMAU_REGISTERS, "tag": unsigned(2), "tag_width": 6,
+    "unit_bytes": 4, "width": 56, "width_bytes": 16, "widths": (3, 2), "words": 8, "word_width": 28,
 }  # fmt: skip
 
 _NAME = r"\**\w[\w ,-]*\**"

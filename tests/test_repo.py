@@ -49,10 +49,9 @@ ROOMS = {
     "hw/tmau": ("descriptor", "walk", "setup", "load", "store", "front"),
     "hw/pe": ("state", "issue", "address", "memory", "compute"),
     "golden": ("spec", "smem", "tmau", "pe"),
-    "sim": (
-        "hdl", "package", "harness", "session", "asm", "replay", "report", "workloads", "bench",  # for users
-        "fpga", "board",  # the same
-        "pysim", "random", "compare", "coverage", "silicon", "dev",  # what tests and contributors run
+    "sim": (  # first those for users, then what tests and contributors run
+        "hdl", "package", "harness", "session", "asm", "replay", "report", "workloads", "bench", "fpga", "board",
+        "pysim", "random", "compare", "coverage", "silicon", "dev",
     ),
 }  # fmt: skip
 

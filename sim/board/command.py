@@ -34,10 +34,12 @@ def run(args):
     params = replace(board.params, cycles_per_bit=_FAST) if args.simulated else board.params
     photo = load_photographs((HEIGHT, WIDTH))[0]
     display = Bars() if sys.stderr.isatty() else Lines(sys.stderr)
-    with shown(display), work(args.board), writable(_PICTURE):
-        with _link(args, board, params) as link:
-            moved = move_photograph(BoardHost(link, params), params, photo)
-        picture = _PICTURE / f"{args.board}.png"
+    with writable(_PICTURE):  # before the work
+        pass
+    with shown(display), work(args.board), _link(args, board, params) as link:
+        moved = move_photograph(BoardHost(link, params), params, photo)
+    picture = _PICTURE / f"{args.board}.png"
+    with writable(_PICTURE):
         Image.fromarray(moved.framed).save(picture)
     print(f"{args.board}, {'simulated' if args.simulated else args.port}: {WIDTH} x {HEIGHT} pixels")
     print(f"{moved.tiles} tiles of {TILE[0]} bytes x {TILE[1]} rows loaded and stored in {moved.cycles:,} cycles, "

@@ -107,7 +107,7 @@ def _placed(memory_bytes, *arrays):
         raise ValueError(f"photograph and picture are {sum(sizes)} bytes, too many for {memory_bytes} of memory")
     for array, size in zip(arrays, sizes, strict=True):
         gmem[free : free + array.size] = array.reshape(-1)
-        tmap = TensorMap.tiled(array, box=TILE, swizzle="b128", fill="zero")
+        tmap = TensorMap.tiled(array, box=TILE, swizzle="128B", fill="zero")
         maps.append(replace(tmap, address=free, array=None))
         free += size
     descriptors = [free + number * DESCRIPTOR.bytes for number in range(len(maps))]

@@ -54,8 +54,8 @@ def test_reset(small):
     simulator = Simulator(dut)
     simulator.add_testbench(process)
     simulator.run()
-    # Two cycles of the synchronizer, and one until the reset is there.
-    assert seen == [0] * 16 + list(range(18)) + [0] * (80 - 34 - 23) + list(range(23))
+    # The reset comes three cycles after the button, and goes 16 cycles after that is seen to be released.
+    assert seen == [0] * 16 + list(range(18)) + [0] * (80 - 34 - 22) + list(range(22))
 
 
 @pytest.mark.parametrize("name", BOARDS)
