@@ -133,6 +133,8 @@ class BlockSetup(wiring.Component):
                     "fault": FaultLayout(),
                     "moves": unsigned(1),  # there are jobs
                     "twice": unsigned(1),  # two of them
+                    "loop": unsigned(1),  # within shared memory
+                    "stage": unsigned(1),  # within global memory
                     # Of a REPLACE:
                     "word": unsigned(self.params.addr_width),  # global address of the 64 bits that it changes
                     "kept": unsigned(64),  # ones in them where it does not
@@ -147,12 +149,15 @@ class BlockSetup(wiring.Component):
                 m.d.comb += [fault.code.eq(code), fault.field.eq(COMMAND_FIELD + fmt.index(field))]
         replaces = block.opcode == Opcode.REPLACE
         copies = (block.opcode == Opcode.COPY_BLOCK) & (block.size != 0)
+        within = (block.source_space == block.destination_space) & ~replaces & self.params.has("local_copies")
         with m.If(load):
             m.d.sync += [
                 third.command.eq(second.command),
                 third.fault.eq(fault),
                 third.moves.eq((replaces | copies) & ~second.broken.any()),
                 third.twice.eq(replaces),
+                third.loop.eq(within & (block.destination_space == Space.SHARED)),
+                third.stage.eq(within & (block.destination_space == Space.GLOBAL)),
                 third.word.eq(replace.descriptor + (place.word << 3)),
                 third.kept.eq(~(place.ones << place.lsb)),
                 third.set.eq(replace.value << place.lsb),
@@ -174,13 +179,13 @@ class BlockSetup(wiring.Component):
             self.finished.p.field.eq(third.fault.field),
             self.finished.p.tag.eq(block.tag),
             leave.eq((self.jobs.valid & self.jobs.ready & last) | (self.finished.valid & self.finished.ready)),
-            self.commit.eq(leave & (block.opcode == Opcode.COMMIT)),
+            self.commit.eq(self.finished.valid & self.finished.ready & (block.opcode == Opcode.COMMIT)),
         ]
         with m.If(self.jobs.valid & self.jobs.ready):
             m.d.sync += later.eq(~last)
 
-        job, to_shared = self.jobs.p, block.destination_space == Space.SHARED
-        within = (block.source_space == block.destination_space) & self.params.has("local_copies")
+        job, to_shared, loop, stage = self.jobs.p, block.destination_space == Space.SHARED, third.loop, third.stage
+        m.d.comb += [job.loop.eq(loop), job.stage.eq(stage)]
         with m.If(third.twice):
             m.d.comb += [
                 job.store.eq(1),
@@ -192,14 +197,11 @@ class BlockSetup(wiring.Component):
                 job.element.eq(Element.U64),
             ]
         with m.Else():
-            loop, stage = within & to_shared, within & ~to_shared
             m.d.comb += [
                 job.store.eq(block.source_space == Space.SHARED),
                 job.address.eq(Mux(loop, 0, Mux(to_shared | stage, block.source, block.destination))),
                 job.smem.eq(Mux(stage, 0, Mux(to_shared & ~loop, block.destination, block.source))),
                 job.size.eq(block.size),
-                job.loop.eq(loop),
-                job.stage.eq(stage),
                 job.target.eq(block.destination),
                 job.signal.eq(block.signal & to_shared),
                 job.reduction.eq(block.reduction),
