@@ -135,7 +135,7 @@ def test_commands_of_all_setups(mode):
     assert all_waited > max(bench.cycles("store_completed") + bench.cycles("load_completed")[:3])
 
 
-def test_seven_cycles_to_the_walk():
+def test_six_cycles_to_the_walk():
     bench, accepted = Bench(), []
 
     async def run(ctx):
@@ -147,5 +147,5 @@ def test_seven_cycles_to_the_walk():
             cycle += offset + 1 + 40
 
     bench.run(run)
-    assert bench.cycles("walk")[1] == accepted[1] + 7
-    assert bench.cycles("load")[1] == accepted[1] + 7
+    assert bench.cycles("walk")[1] == accepted[1] + 6
+    assert bench.cycles("load")[1] == accepted[1] + 6
