@@ -6,21 +6,16 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import Element, Reduction
 
-from .float_add import FloatAdder
-from .float_format import BF16, F16, F32
+from .float_sums import FloatSums
 from .integer import IntegerReducer
 
 __all__ = ["ReduceLane"]
-
-#: Formats of the adders; an index into the longer tuple, cut to one bit, is one into the shorter.
-_WIDE, _NARROW = (BF16, F16, F32), (BF16, F16)
 
 
 class ReduceLane(wiring.Component):
     """Combines what lies at a destination with what comes, sixteen bytes at once.
 
-    Four words of 32 bits have two float adders each: a wide one for an F32 or for the 16-bit float in the low half, and
-    a narrow one for that in the high half. All other work is done on eight bytes at a time.
+    Floats are added by :class:`FloatSums`. All other work is done on eight bytes at a time.
 
     Latency: ``latency`` enabled cycles, whatever the operation: 6 with floats, otherwise 2. Throughput: sixteen bytes
     an enabled cycle.
@@ -54,7 +49,7 @@ class ReduceLane(wiring.Component):
 
     def __init__(self, floats):
         self._floats = floats
-        self.latency = FloatAdder.LATENCY if floats else IntegerReducer.LATENCY
+        self.latency = FloatSums.LATENCY if floats else IntegerReducer.LATENCY
         super().__init__()
 
     def elaborate(self, platform):
@@ -68,16 +63,14 @@ class ReduceLane(wiring.Component):
 
     def _join_floats(self, m, others):
         """The output: sums of floats, or what the rest of the lane made ready earlier."""
-        is_f16, is_f32 = self.element == Element.F16, self.element == Element.F32
-        is_float = (self.reduction == Reduction.ADD) & (is_f16 | is_f32 | (self.element == Element.BF16))
-        chosen = Signal(2)
-        m.d.comb += chosen.eq(self._delayed(m, Cat(is_float, is_f32), self.latency))
-        float_chosen, f32_chosen = chosen
-
+        m.submodules.sums = sums = FloatSums()
+        is_float = Cat(self.element == kind for kind in (Element.F16, Element.BF16, Element.F32)).any()
+        chosen = self._delayed(m, (self.reduction == Reduction.ADD) & is_float, self.latency)
         others = self._delayed(m, others, self.latency - IntegerReducer.LATENCY)
-        for number, (wide, narrow) in enumerate(self._sums(m, Cat(is_f16, is_f32))):
-            total = Cat(wide[:16], Mux(f32_chosen, wide[16:], narrow))
-            m.d.comb += self.o.word_select(number, 32).eq(Mux(float_chosen, total, others.word_select(number, 32)))
+        m.d.comb += [
+            *(getattr(sums, name).eq(getattr(self, name)) for name in ("old", "source", "element", "enable")),
+            self.o.eq(Mux(chosen, sums.o, others)),
+        ]
 
     def _delayed(self, m, value, cycles):
         """``value`` after as many enabled cycles."""
@@ -102,18 +95,3 @@ class ReduceLane(wiring.Component):
             ]
             results.append(unit.o)
         return Cat(results)
-
-    def _sums(self, m, fmt):
-        """For each word of 32 bits, the sums of its wide and its narrow adder."""
-        for number in range(4):
-            old, source = self.old.word_select(number, 32), self.source.word_select(number, 32)
-            m.submodules[f"wide{number}"] = wide = FloatAdder(_WIDE)
-            m.submodules[f"narrow{number}"] = narrow = FloatAdder(_NARROW)
-            for adder, low in ((wide, 0), (narrow, 16)):
-                m.d.comb += [
-                    adder.a.eq(old[low:]),
-                    adder.b.eq(source[low:]),
-                    adder.format.eq(fmt),  # what the narrow one makes of F32 is not looked at
-                    adder.enable.eq(self.enable),
-                ]
-            yield wide.o, narrow.o

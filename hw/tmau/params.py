@@ -50,7 +50,7 @@ class TmauParams:
         ``max_outstanding`` keeps the bus busy with boxes of four words.
     exchange_bytes : int
         Bytes of a piece of a copy within one memory, 128 to 4096, a power of two. Between the load path and the store
-        path two pieces are kept of a copy within shared memory, four of one within global memory.
+        path four pieces are kept, of copies within shared memory and within global memory each.
     features : tuple of str
         What is built, of ``golden.spec.tmau.features.FEATURES``: ``im2col``, ``interleave``, ``unaligned``, ``gather``,
         ``swizzle``, ``stores``, ``reductions_global``, ``reductions_shared``, ``reductions_float``, ``lanes``,
@@ -103,14 +103,17 @@ class TmauParams:
 
     @property
     def loop_words(self):
-        """Bus words between the paths in copies from shared to shared memory."""
-        return 2 * self.exchange_bytes // self.bus_bytes
+        """Bus words between the paths in copies from shared to shared memory.
+
+        One piece is emptied while the next one is there and two are filled, for the latency of the store path.
+        """
+        return 4 * self.exchange_bytes // self.bus_bytes
 
     @property
     def stage_words(self):
         """Bus-aligned words between the paths in copies from global to global memory.
 
-        Space is taken when a piece is asked for, so twice as many as in the loop, for the latency of the memory.
+        Space is taken when a piece is asked for, and the memory has a latency.
         """
         return 4 * self.exchange_bytes // self.bus_bytes
 

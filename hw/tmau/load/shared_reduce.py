@@ -1,70 +1,92 @@
-"""Reductions into shared memory, sixteen bytes a cycle."""
+"""Reductions into shared memory, a bus word a cycle."""
 
 from amaranth import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import BANKS, CHUNK_BYTES, Reduction
+from tilewright.golden.spec import BANKS, CHUNK_BYTES, Element, Reduction
 
-from ...lib.stream import Queue, SkidBuffer
-from ...reduce.lane import ReduceLane
+from ...lib.stream import Queue, ShallowQueue, SkidBuffer
+from ...reduce.float_sums import FloatSums
+from ...reduce.integer import IntegerReducer
 from ...smem.layouts import CHUNK_BITS
 from ...smem.signatures import LineReadSignature
 from .layouts import AlignedLayout
 
 __all__ = ["IN_FLIGHT", "SharedReducer"]
 
-#: Chunks from the fetch of what they are added to until they leave: more than the cycles that it takes.
+#: Parts from the fetch of what they are added to until they leave: more than the cycles that it takes.
 IN_FLIGHT = 16
 _CHUNK_LOG2 = CHUNK_BYTES.bit_length() - 1
 
 
 class _FetchLayout(data.StructLayout):
-    """A chunk to be fetched, and what it is combined with."""
+    """A row to be fetched."""
+
+    def __init__(self, params):
+        super().__init__({"row": unsigned(params.smem.row_width), "first": unsigned(3)})  # the part's first chunk in it
+
+
+class _PlaceLayout(data.StructLayout):
+    """Where a part goes; without one, ``first`` and ``end`` are equal."""
 
     def __init__(self, params):
         super().__init__(
             {
-                "chunk": _chunk(params),  # byte address >> 4
-                "source": unsigned(CHUNK_BITS),
-                "reduction": unsigned(4),  # golden.spec.Reduction
-                "element": unsigned(4),  # golden.spec.Element
+                "row": unsigned(params.smem.row_width),
+                "first": unsigned(3),  # chunk in the row
+                "end": unsigned(4),
+                "last": unsigned(1),  # of the transfer
             }
         )
 
 
 class SharedReducer(wiring.Component):
-    """Passes pieces on, and combines those of reductions with what lies in shared memory, chunk by chunk.
+    """Passes pieces on, and combines those of reductions with what lies in shared memory, part by part.
 
-    Pieces of reductions have data only, whole chunks of sixteen bytes. Each leaves as pieces of one chunk. No chunk
-    comes twice in a transfer, so chunks of one transfer do not wait for each other. The first one is fetched when all
-    that left before has been written, and the transfer ends with an empty piece, when all its chunks have left. Other
-    pieces pass combinationally.
+    Pieces of reductions have data only, whole chunks of sixteen bytes. A *part* is what a piece has in one line; of
+    floats it is one chunk, for there are adders for one. Each leaves as a piece of its own. No chunk comes twice in a
+    transfer, so parts of one transfer do not wait for each other. The first one is fetched when all that left before
+    has been written. Only a transfer behind another one with the same operation goes on at once, as long as it fetches
+    no row between that one's first and last; it ends when that one has been written. Other pieces pass combinationally
+    when all reductions have left.
 
-    Latency: that of :class:`ReduceLane` and 4 cycles from a chunk to what becomes of it. Throughput: one chunk a cycle.
+    Latency: 6 cycles from a part to what becomes of it, 10 for sums of floats. Throughput: one part a cycle.
 
     Members
     -------
     i : In(stream of AlignedLayout)
-        ``ready`` depends combinationally on ``o.ready`` unless it is of a reduction that has chunks left.
+        ``ready`` depends combinationally on ``o.ready`` unless it is of a reduction.
     o : Out(stream of AlignedLayout)
     fetch : Out(LineReadSignature(params.smem))
-        The row of a chunk that is read in the cycle of the handshake.
+        The row of a part that is read in the cycle of the handshake.
     written : In(1)
-        All that has left is written.
+        All that has left is written. At most two pieces that have left are not.
     """
 
     def __init__(self, params):
         self._params = params
+        self._places = params.bus_bytes // CHUNK_BYTES  # of a chunk in a word
+        row = unsigned(params.smem.row_width)
         self.fetches = SkidBuffer(_FetchLayout(params))
-        self.places = Queue(_chunk(params), IN_FLIGHT)
-        self.results = Queue(unsigned(CHUNK_BITS), IN_FLIGHT)
-        self.begun = Signal()  # chunks of the transfer may be fetched
-        self.started = Signal()  # a chunk of the piece is on its way
+        self.places = Queue(_PlaceLayout(params), IN_FLIGHT)
+        self.sources = ShallowQueue(unsigned(params.bus_width), IN_FLIGHT)
+        self.results = ShallowQueue(unsigned(params.bus_width), IN_FLIGHT)
+        self.floats = params.has("reductions_float")
+        self.started = Signal()  # a part of the piece is on its way
         self.following = Signal(4)  # the chunk behind it, counted from the start of the piece's line
-        self.lane = ReduceLane(params.has("reductions_float"))
-        self.moving = Signal(2 + self.lane.latency)  # stages from the fetch to the end of the lane that hold a chunk
-        self.in_flight = Signal(range(IN_FLIGHT + 1))
+        # All parts in flight have the same.
+        self.operation = Signal(data.StructLayout({"reduction": unsigned(4), "element": unsigned(4)}))
+        self.begun = Signal()  # of the transfer at the input: what left before is written
+        self.rows = Signal(data.StructLayout({"first": row, "last": row, "any": unsigned(1)}))  # that it has fetched
+        self.older = Signal()  # the transfer before is a reduction, and may not be written
+        self.older_rows = Signal(self.rows.shape())
+        self.ending = Signal()  # its end has not left, which has the context of
+        aligned = AlignedLayout(params)
+        self.ended = Signal(data.StructLayout({name: aligned[name].shape for name in ("context", "error", "address")}))
+        self.since = Signal(2)  # pieces that left behind it
+        self.moving = Signal(2 + IntegerReducer.LATENCY)  # stages from the fetch on that hold a part
+        self.adding = Signal(FloatSums.LATENCY - IntegerReducer.LATENCY)  # stages behind, of sums of floats
         super().__init__(
             {
                 "i": In(stream.Signature(AlignedLayout(params))),
@@ -78,97 +100,184 @@ class SharedReducer(wiring.Component):
         m = Module()
         m.submodules.fetches = self.fetches
         m.submodules.places = places = self.places
+        m.submodules.sources = self.sources
         m.submodules.results = results = self.results
-        i, o, piece = self.i.p, self.o.p, self.i.p.piece
-
-        reduces, covered, final = (Signal(name=name) for name in ("reduces", "covered", "final"))
-        issued, combined, ends = (Signal(name=name) for name in ("issued", "combined", "ends"))
-        chunk, end = Signal(4), piece.end[_CHUNK_LOG2:]
+        reduces, left = Signal(), Signal()
         m.d.comb += [
-            reduces.eq((i.context.reduction != Reduction.NONE) & ~i.context.stage),
-            chunk.eq(Mux(self.started, self.following, piece.first[_CHUNK_LOG2:])),
-            covered.eq(chunk == end),
-            final.eq(chunk + 1 == end),
-            issued.eq(self.fetches.i.valid & self.fetches.i.ready),
-            combined.eq(results.o.valid & self.o.ready),
-            ends.eq(piece.last & covered & (self.in_flight == 0)),
+            reduces.eq((self.i.p.context.reduction != Reduction.NONE) & ~self.i.p.context.stage),
+            left.eq(self.o.valid & self.o.ready),
         ]
-        self._fetch(m, reduces & ~covered, chunk, issued)
+        ends = self._issue(m, reduces)
+        self._follow(m, reduces, ends, left)
         self._combine(m)
 
-        taken = self.i.valid & self.i.ready
-        m.d.sync += self.in_flight.eq(self.in_flight + issued - combined)
-        with m.If(issued):
-            m.d.sync += [self.started.eq(1), self.following.eq(chunk + 1)]
-        with m.If(taken):
-            m.d.sync += self.started.eq(0)
-        with m.If(taken & piece.last):
-            m.d.sync += self.begun.eq(0)
-        with m.Elif(self.i.valid & reduces & self.written):
-            m.d.sync += self.begun.eq(1)
-
-        m.d.comb += [o.eq(i), results.o.ready.eq(self.o.ready), places.o.ready.eq(combined)]
-        with m.If(results.o.valid):
-            # Of chunks of different pieces, so nothing here depends on what is at the input.
-            first = places.o.p[:3] << _CHUNK_LOG2
+        head, o, part = places.o.p, self.o.p, Signal()
+        m.d.comb += [
+            part.eq(head.first != head.end),
+            places.o.ready.eq(self.o.ready & (~part | results.o.valid)),
+            results.o.ready.eq(self.o.ready & places.o.valid & part),
+        ]
+        with m.If(places.o.valid):
             m.d.comb += [
-                o.eq(0),
-                o.word.eq(results.o.p.replicate(self._params.bus_bytes // CHUNK_BYTES)),
-                o.piece.line.eq(places.o.p[3:]),
-                *(start.eq(first) for start in (o.piece.first, o.piece.data_first)),
-                *(stop.eq(first + CHUNK_BYTES) for stop in (o.piece.end, o.piece.data_end)),
-                self.o.valid.eq(1),
+                o.word.eq(results.o.p),
+                o.piece.line.eq(head.row),
+                *(start.eq(head.first << _CHUNK_LOG2) for start in (o.piece.first, o.piece.data_first)),
+                *(stop.eq(head.end << _CHUNK_LOG2) for stop in (o.piece.end, o.piece.data_end)),
+                o.piece.last.eq(head.last),
+                self.o.valid.eq(~part | results.o.valid),
             ]
-        with m.Elif(reduces):
-            m.d.comb += [o.piece[name].eq(0) for name in ("first", "end", "data_first", "data_end")]
-            m.d.comb += self.o.valid.eq(self.i.valid & ends)
+            with m.If(head.last):
+                m.d.comb += [o[name].eq(self.ended[name]) for name, _ in self.ended.shape()]
         with m.Else():
-            m.d.comb += self.o.valid.eq(self.i.valid)
-        m.d.comb += self.i.ready.eq(
-            Mux(reduces, Mux(piece.last, ends & self.o.ready, covered | (issued & final)), self.o.ready)
-        )
+            m.d.comb += [o.eq(self.i.p), self.o.valid.eq(self.i.valid & ~reduces)]
+            with m.If(~reduces):
+                m.d.comb += self.i.ready.eq(self.o.ready)
         return m
 
-    def _fetch(self, m, wanted, chunk, issued):
-        """Chunks of the piece, one after the other, to the port."""
-        i, fetches, places = self.i.p, self.fetches, self.places
-        inner = range(self._params.bus_bytes // CHUNK_BYTES)
-        sources = Array(i.word.word_select(k, CHUNK_BITS) for k in inner)
+    def _issue(self, m, reduces):
+        """Parts of the piece at the input, one after the other; whether the transfer's end is among them."""
+        i, piece, fetches, places = self.i.p, self.i.p.piece, self.fetches, self.places
+        first, end, stop = Signal(4), piece.end[_CHUNK_LOG2:], Signal(4)
+        narrow, covered, final, may_fetch = (Signal(name=name) for name in ("narrow", "covered", "final", "may_fetch"))
+        takes, ends = Signal(), Signal()
+        row = (piece.line + first[3])[: self._params.smem.row_width]
+        older, operation = self.older_rows, self.operation
         m.d.comb += [
-            fetches.i.valid.eq(self.i.valid & wanted & self.begun & (self.in_flight != IN_FLIGHT)),
-            fetches.i.p.chunk.eq((i.piece.line << 3) + chunk),
-            fetches.i.p.source.eq(sources[chunk[: (len(inner) - 1).bit_length()]]),
-            fetches.i.p.reduction.eq(i.context.reduction),
-            fetches.i.p.element.eq(i.context.element),
-            places.i.p.eq(fetches.i.p.chunk),
-            places.i.valid.eq(issued),
+            narrow.eq(self._is_float(i.context.element)),
+            first.eq(Mux(self.started, self.following, piece.first[_CHUNK_LOG2:])),
+            stop.eq(Mux(narrow, first + 1, Mux(~first[3] & end[3], BANKS, end))),
+            covered.eq(first == end),
+            final.eq(covered | (stop == end)),
+            may_fetch.eq(
+                self.begun
+                | (
+                    self.older
+                    & ((row < older.first) | (row > older.last))
+                    & (operation.reduction == i.context.reduction)
+                    & (operation.element == i.context.element)
+                )
+            ),
+            ends.eq(takes & final & piece.last),
+            takes.eq(
+                self.i.valid
+                & reduces
+                & places.i.ready
+                & (covered | (may_fetch & fetches.i.ready))
+                & (~(final & piece.last) | self.begun)
+            ),
+            fetches.i.valid.eq(takes & ~covered),
+            fetches.i.p.row.eq(row),
+            fetches.i.p.first.eq(first),
+            places.i.valid.eq(takes & (~covered | piece.last)),
+            places.i.p.row.eq(row),
+            places.i.p.first.eq(first),
+            places.i.p.end.eq(Mux(covered, first[:3], Mux(stop == BANKS, BANKS, stop[:3]))),
+            places.i.p.last.eq(ends),
+            self.sources.i.valid.eq(fetches.i.valid),
+            self.sources.i.p.eq(i.word),
             self.fetch.rows.valid.eq(fetches.o.valid),
-            self.fetch.rows.p.eq(fetches.o.p.chunk[3:]),
+            self.fetch.rows.p.eq(fetches.o.p.row),
             fetches.o.ready.eq(self.fetch.rows.ready),
         ]
+        with m.If(reduces):
+            m.d.comb += self.i.ready.eq(takes & final)
+        with m.If(takes):
+            m.d.sync += [self.started.eq(~final), self.following.eq(stop)]
+        with m.If(fetches.i.valid):
+            m.d.sync += [
+                operation.reduction.eq(i.context.reduction),
+                operation.element.eq(i.context.element),
+                self.rows.last.eq(row),
+                self.rows.any.eq(1),
+            ]
+            with m.If(~self.rows.any):
+                m.d.sync += self.rows.first.eq(row)
+        with m.If(ends):
+            m.d.sync += [
+                self.rows.any.eq(0),
+                older.first.eq(Mux(self.rows.any, self.rows.first, row)),
+                older.last.eq(Mux(covered, self.rows.last, row)),
+                *(self.ended[name].eq(i[name]) for name, _ in self.ended.shape()),
+            ]
+        return ends
+
+    def _follow(self, m, reduces, ends, left):
+        """What has been written of what came before."""
+        ended = self.ending & left & self.o.p.piece.last  # the end of an older one leaves before that of another comes
+        settled = self.older & ~self.ending & (self.written | self.since.all())
+        with m.If(ended):
+            m.d.sync += [self.ending.eq(0), self.since.eq(0)]
+        with m.Elif(left & ~self.since.all()):
+            m.d.sync += self.since.eq(self.since + 1)
+        with m.If(ends):
+            m.d.sync += [self.begun.eq(0), self.older.eq(1), self.ending.eq(1)]
+        with m.Elif(self.i.valid & self.i.ready & ~reduces):
+            m.d.sync += [self.begun.eq(0), self.older.eq(0)]
+        with m.Elif(settled):
+            m.d.sync += [self.begun.eq(1), self.older.eq(0)]
+        with m.Elif(self.i.valid & reduces & ~self.older & self.written):
+            m.d.sync += self.begun.eq(1)
 
     def _combine(self, m):
-        """What was fetched, through the lane. Nothing waits: there is space for whatever is in flight."""
-        fetches, results = self.fetches, self.results
-        m.submodules.lane = lane = self.lane
-        asked, fetched = Signal.like(fetches.o.p), Signal.like(fetches.o.p)
-        old = Signal(CHUNK_BITS)
-        chunks = Array(self.fetch.line.word_select(bank, CHUNK_BITS) for bank in range(BANKS))
-        m.d.sync += [
-            asked.eq(fetches.o.p),
-            fetched.eq(asked),
-            old.eq(chunks[asked.chunk[:3]]),
-            self.moving.eq(Cat(fetches.o.valid & fetches.o.ready, self.moving)),
-        ]
+        """What was fetched, through the lanes. Nothing waits: there is space for whatever is in flight."""
+        fetches, sources, results, operation = self.fetches, self.sources, self.results, self.operation
+        count, inner = self._places, (self._places - 1).bit_length()
+        narrow, adds = Signal(), Signal()
+        asked, old, source = Signal(3), Signal(self._params.bus_width), Signal(self._params.bus_width)
+        lines = [self.fetch.line.word_select(bank, CHUNK_BITS) for bank in range(BANKS)]
+        words = [sources.o.p.word_select(place, CHUNK_BITS) for place in range(count)]
         m.d.comb += [
-            lane.enable.eq(1),
-            lane.old.eq(old),
-            *(getattr(lane, name).eq(fetched[name]) for name in ("source", "reduction", "element")),
-            results.i.valid.eq(self.moving[-1]),
-            results.i.p.eq(lane.o),
+            narrow.eq(self._is_float(operation.element)),
+            adds.eq(narrow & (operation.reduction == Reduction.ADD)),
+            sources.o.ready.eq(self.moving[0]),
+        ]
+        m.d.sync += [
+            asked.eq(fetches.o.p.first),
+            self.moving.eq(Cat(fetches.o.valid & fetches.o.ready, self.moving)),
+            self.adding.eq(Cat(self.moving[-1] & adds, self.adding)),
+        ]
+        # Of a place in the word, the part has the next chunk of the line that belongs to it.
+        made = []
+        for place in range(count):
+            segment = (asked[inner:] + (asked[:inner] > place))[: 3 - inner]
+            chunk, mine, given = Array(lines[place::count])[segment], CHUNK_BITS * place, words[place]
+            if place == 0:
+                chunk = Array(lines)[Mux(narrow, asked, segment << inner)]
+                given = Mux(narrow, Array(words)[asked[:inner]], given)
+            here, there = old[mine : mine + CHUNK_BITS], source[mine : mine + CHUNK_BITS]
+            m.d.sync += [here.eq(chunk), there.eq(given)]
+            made.append(self._integers(m, place, here, there))
+        alone = made[0]
+        if self.floats:
+            m.submodules.sums = sums = FloatSums()
+            m.d.comb += [
+                sums.old.eq(old[:CHUNK_BITS]),
+                sums.source.eq(source[:CHUNK_BITS]),
+                sums.element.eq(operation.element),
+                sums.enable.eq(1),
+            ]
+            alone = Mux(adds, sums.o, alone)
+        m.d.comb += [
+            results.i.valid.eq(Mux(adds, self.adding[-1], self.moving[-1])),
+            results.i.p.eq(Cat(alone, *(Mux(narrow, alone, other) for other in made[1:]))),
         ]
 
+    def _integers(self, m, place, old, source):
+        """What is no sum of floats, of sixteen bytes."""
+        results = []
+        for half in range(2):
+            m.submodules[f"integer{place}_{half}"] = unit = IntegerReducer(self.floats and place == 0)
+            m.d.comb += [
+                unit.old.eq(old.word_select(half, CHUNK_BITS // 2)),
+                unit.source.eq(source.word_select(half, CHUNK_BITS // 2)),
+                unit.reduction.eq(self.operation.reduction),
+                unit.element.eq(self.operation.element),
+                unit.enable.eq(1),
+            ]
+            results.append(unit.o)
+        return Cat(results)
 
-def _chunk(params):
-    """Byte address >> 4."""
-    return unsigned(params.smem.addr_width - _CHUNK_LOG2)
+    def _is_float(self, element):
+        if not self.floats:
+            return 0
+        return Cat(element == kind for kind in (Element.F16, Element.BF16, Element.F32)).any()

@@ -124,10 +124,8 @@ def test_latencies_of_a_single_load():
     miss, hit = bench.accepted
     assert fetch == [miss + 4, miss + 5], "a miss asks for the descriptor four cycles later, in bursts of max_burst"
     round_trip = 10 + 8 - 1  # latency, and the beats of a descriptor on a 16-byte bus
-    assert data[0] - miss == 11 + round_trip + 21
-    assert min(cycle for cycle in data if cycle > hit) - hit == 11, (
-        "a hit asks for data eleven cycles after the command"
-    )
+    assert data[0] - miss == 10 + round_trip + 22
+    assert min(cycle for cycle in data if cycle > hit) - hit == 10, "a hit asks for data ten cycles after the command"
     last_line = bench.shared.writes[-1][0]
     assert last_line - bench.memory.last_beat == 2, "the last bytes are written two cycles after the last beat"
     assert bench.landed[-1][0] - last_line == 3, (

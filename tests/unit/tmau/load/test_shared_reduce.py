@@ -8,7 +8,8 @@ import pytest
 
 from tilewright.golden.spec import Element, Reduction
 from tilewright.golden.tmau.reduce import is_legal, reduce
-from tilewright.hw.reduce.float_add import FloatAdder
+from tilewright.hw.reduce.float_sums import FloatSums
+from tilewright.hw.reduce.integer import IntegerReducer
 from tilewright.hw.tmau.load.layouts import AlignedLayout
 from tilewright.hw.tmau.load.shared_reduce import SharedReducer
 from tilewright.hw.tmau.params import TMAU_PRESETS
@@ -26,14 +27,17 @@ ADD = (Reduction.ADD, Element.U32)
 WRITE = 2
 
 
-def make_transfer(rng, bus_bytes, op, element, *, start=None, length=None, stage=False):
-    """The pieces of a block: words that begin and end at chunks, each at its place modulo the bus."""
+def make_transfer(rng, bus_bytes, op, element, *, start=None, length=None, stage=False, first=None):
+    """The pieces of a block: words that begin and end at chunks, each at its place modulo the bus.
+
+    Of the first word ``first`` bytes are needed.
+    """
     length = length or 16 * rng.randint(1, 12)
     start = 16 * rng.randint(0, (128 * ROWS - length) // 16) if start is None else start
     context = {"reduction": op, "element": element, "stage": stage, "tag": rng.getrandbits(16), "fill": 7}
     ends = {"error": rng.random() < 0.5, "address": rng.getrandbits(32)}
     pieces, cursor, over = [], start, False
-    word_end = start + 16 * rng.randint(1, bus_bytes // 16)
+    word_end = start + (first or 16 * rng.randint(1, bus_bytes // 16))
     while cursor < start + length:
         end = min(word_end, start + length)
         line = cursor // 128
@@ -55,12 +59,12 @@ def bytes_of(payload, bus_bytes):
     return {128 * piece["line"] + k: word[k % bus_bytes] for k in range(piece["first"], piece["end"])}
 
 
-def run(bus_bytes, transfers, mode="none"):
+def run(bus_bytes, transfers, mode="none", rows=ROWS):
     """Sends the pieces; what memory holds in the end, and what left, with the cycles."""
     dut = elaborated(SharedReducer, TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     pieces = [piece for transfer in transfers for piece in transfer]
-    memory = np.zeros(128 * ROWS, np.uint8)
+    memory = np.zeros(128 * rows, np.uint8)
     result = {"memory": memory, "left": []}
     lasts = len(transfers)
 
@@ -85,7 +89,7 @@ def run(bus_bytes, transfers, mode="none"):
             while waiting and waiting[0][0] <= cycle:
                 for address, byte in waiting.pop(0)[1].items():
                     memory[address] = byte
-            line = memory[128 * row :][:128].tobytes() if fetching and row < ROWS else rng.randbytes(128)
+            line = memory[128 * row :][:128].tobytes() if fetching and row < rows else rng.randbytes(128)
             ctx.set(dut.fetch.line, int.from_bytes(line, "little"))
             ctx.set(fetch.ready, rng.random() >= stall)
             ctx.set(o.ready, rng.random() >= stall)
@@ -139,11 +143,28 @@ def test_transfers_of_all_kinds(bus_bytes, mode):
         if context["reduction"] == Reduction.NONE or context["stage"]:
             assert [next(left) for _ in transfer] == [payload_of(payload, bus_bytes) for payload in transfer]
             continue
-        while not (came := next(left)).piece.last:
-            assert came.piece.end - came.piece.first == 16, "a chunk at a time"
-        assert came.piece.first == came.piece.end, "the end comes by itself"
+        for part in parts(transfer):
+            came = next(left)
+            assert (came.piece.line, came.piece.first, came.piece.end, came.piece.last) == part
+            assert came.piece.first == came.piece.end or (came.piece.data_first, came.piece.data_end) == part[1:3]
         assert came.context.tag == context["tag"]
         assert (came.error, came.address) == (transfer[-1]["error"], transfer[-1]["address"])
+
+
+def parts(transfer):
+    """What becomes of a reduction: line, first and end byte in it, last."""
+    made = []
+    for payload in transfer:
+        piece = payload["piece"]
+        starts = [piece["first"]]
+        if payload["context"]["element"].is_float:
+            starts = [*range(piece["first"], piece["end"], 16)] or starts
+        elif piece["first"] < 128 < piece["end"]:
+            starts.append(128)
+        for first, end in pairwise([*starts, piece["end"]]):
+            line = piece["line"] + first // 128
+            made.append((line, first % 128, end - (first - first % 128), 0))
+    return [*made[:-1], (*made[-1][:3], 1)]
 
 
 def payload_of(payload, bus_bytes):
@@ -156,20 +177,48 @@ def test_plain_pieces_pass_at_once():
     assert result["sent"] == [cycle for cycle, _ in result["left"]] == list(range(24))
 
 
-@pytest.mark.parametrize("bus_bytes", [16, 64])
-def test_latency_and_a_chunk_a_cycle(bus_bytes):
+@pytest.mark.parametrize(
+    ("bus_bytes", "element", "part", "latency"),
+    [(16, Element.U32, 16, 6), (64, Element.U32, 64, 6), (64, Element.U64, 64, 6), (64, Element.F16, 16, 10)],
+)
+def test_latency_and_a_part_a_cycle(bus_bytes, element, part, latency):
     rng = random.Random(SEED)
-    result = run(bus_bytes, [make_transfer(rng, bus_bytes, *ADD, start=0, length=384)])
+    result = run(
+        bus_bytes, [make_transfer(rng, bus_bytes, Reduction.ADD, element, start=0, length=384, first=bus_bytes)]
+    )
     cycles = [cycle for cycle, _ in result["left"]]
-    # The first chunk is fetched in the cycle after its piece came.
-    start = 1 + FloatAdder.LATENCY + 4
-    assert cycles == [*range(start, start + 24), start + 24]
+    assert latency - 4 == (FloatSums if element.is_float else IntegerReducer).LATENCY
+    # The first part is fetched in the cycle after its piece came.
+    assert cycles == list(range(1 + latency, 1 + latency + 384 // part))
+
+
+def test_word_that_lies_in_two_lines_is_two_parts():
+    rng = random.Random(SEED)
+    result = run(64, [make_transfer(rng, 64, *ADD, start=32, length=256, first=64)])
+    pieces = [(payload.piece.line, payload.piece.first, payload.piece.end) for _, payload in result["left"]]
+    assert pieces == [(0, 32, 96), (0, 96, 128), (1, 0, 32), (1, 32, 96), (1, 96, 128), (2, 0, 32), (2, 32, 32)]
 
 
 def test_next_transfer_waits_until_this_one_is_written():
     rng = random.Random(SEED)
     result = run(16, [make_transfer(rng, 16, *ADD, start=0, length=16) for _ in range(3)])
     ends = [cycle for cycle, payload in result["left"] if payload.piece.last]
-    latency = FloatAdder.LATENCY + 4
-    # What is still to be written, a cycle each until that is seen and until the chunk is fetched, the chunk, the end.
-    assert {after - before for before, after in pairwise(ends)} == {WRITE + 2 + latency + 1}
+    # What is still to be written, a cycle each until that is seen and until the part is fetched, the part.
+    assert {after - before for before, after in pairwise(ends)} == {WRITE + 2 + 6}
+
+
+def test_transfer_to_other_rows_follows_at_once():
+    rng = random.Random(SEED)
+    transfers = [make_transfer(rng, 64, *ADD, start=start, length=1024, first=64) for start in (0, 2048, 1024, 3072)]
+    cycles = [cycle for cycle, _ in run(64, transfers, rows=32)["left"]]
+    assert cycles == list(range(7, 7 + 64))
+
+
+def test_transfer_with_another_operation_waits():
+    rng = random.Random(SEED)
+    operations = [ADD, (Reduction.MAX, Element.U32), (Reduction.MAX, Element.S32)]
+    transfers = [
+        make_transfer(rng, 64, *what, start=128 * n, length=128, first=64) for n, what in enumerate(operations)
+    ]
+    ends = [cycle for cycle, payload in run(64, transfers)["left"] if payload.piece.last]
+    assert {after - before for before, after in pairwise(ends)} == {WRITE + 2 + 6 + 1}, "the same, of two parts"
