@@ -9,12 +9,13 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec import Reduction
 from tilewright.hw.reduce.float_sums import FloatSums
 from tilewright.hw.reduce.integer import IntegerReducer
+from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.load import shared_reduce
 from tilewright.hw.tmau.load.shared_reduce import SharedReducer
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.formal import StreamRules, prove
 
-PARAMS = TMAU_PRESETS["unit"].replace(bus_bytes=32)
+PARAMS = TMAU_PRESETS["unit"].replace(addr_width=16, bus_bytes=32, smem=SmemParams(1024))
 
 
 class _Silent(wiring.Component):
@@ -181,7 +182,7 @@ def ports(spec):
 
 def test_parts_are_counted_and_nothing_is_fetched_too_early():
     spec = SharedReducerSpec()
-    prove(spec, ports(spec), name="shared_reduce", mode="bmc", depth=14)
+    prove(spec, ports(spec), name="shared_reduce", mode="bmc", depth=13)
 
 
 def test_transfers_overlap():
