@@ -48,8 +48,8 @@ class SharedReducer(wiring.Component):
     floats it is one chunk, for there are adders for one. Each leaves as a piece of its own. No chunk comes twice in a
     transfer, so parts of one transfer do not wait for each other. The first one is fetched when all that left before
     has been written. Only a transfer behind another one with the same operation goes on at once, as long as it fetches
-    no row between that one's first and last; it ends when that one has been written. Other pieces pass combinationally
-    when all reductions have left.
+    none of that one's rows; it ends when that one has been written. Other pieces pass combinationally when all
+    reductions have left.
 
     Latency: 6 cycles from a part to what becomes of it, 10 for sums of floats. Throughput: one part a cycle.
 
@@ -80,7 +80,8 @@ class SharedReducer(wiring.Component):
         self.begun = Signal()  # of the transfer at the input: what left before is written
         self.rows = Signal(data.StructLayout({"first": row, "last": row, "any": unsigned(1)}))  # that it has fetched
         self.older = Signal()  # the transfer before is a reduction, and may not be written
-        self.older_rows = Signal(self.rows.shape())
+        # Pieces that begin in a line from ``below`` to ``last`` may reach rows of that transfer.
+        self.older_rows = Signal(data.StructLayout({"below": row, "last": row}))
         self.ending = Signal()  # its end has not left, which has the context of
         aligned = AlignedLayout(params)
         self.ended = Signal(data.StructLayout({name: aligned[name].shape for name in ("context", "error", "address")}))
@@ -152,7 +153,7 @@ class SharedReducer(wiring.Component):
                 self.begun
                 | (
                     self.older
-                    & ((row < older.first) | (row > older.last))
+                    & ((piece.line < older.below) | (piece.line > older.last))
                     & (operation.reduction == i.context.reduction)
                     & (operation.element == i.context.element)
                 )
@@ -192,10 +193,11 @@ class SharedReducer(wiring.Component):
             ]
             with m.If(~self.rows.any):
                 m.d.sync += self.rows.first.eq(row)
+        began = Mux(self.rows.any, self.rows.first, row)
         with m.If(ends):
             m.d.sync += [
                 self.rows.any.eq(0),
-                older.first.eq(Mux(self.rows.any, self.rows.first, row)),
+                older.below.eq(Mux(began == 0, 0, began - 1)),
                 older.last.eq(Mux(covered, self.rows.last, row)),
                 *(self.ended[name].eq(i[name]) for name, _ in self.ended.shape()),
             ]

@@ -7,25 +7,24 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import Reduction
-from tilewright.hw.reduce.float_sums import FloatSums
-from tilewright.hw.reduce.integer import IntegerReducer
+from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.load import shared_reduce
 from tilewright.hw.tmau.load.shared_reduce import SharedReducer
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.formal import StreamRules, prove
 
-PARAMS = TMAU_PRESETS["unit"].replace(bus_bytes=32)
+PARAMS = TMAU_PRESETS["unit"].replace(addr_width=16, smem=SmemParams(1024))
 
 
 class _Silent(wiring.Component):
-    """In the place of the arithmetic, which no property here depends on."""
+    """In the place of the arithmetic, which no property here depends on; it takes fewer cycles, for short traces."""
 
     def elaborate(self, platform):
         return Module()
 
 
 class SilentSums(_Silent):
-    LATENCY = FloatSums.LATENCY
+    LATENCY = 2
 
     old: In(128)
     source: In(128)
@@ -35,7 +34,7 @@ class SilentSums(_Silent):
 
 
 class SilentIntegers(_Silent):
-    LATENCY = IntegerReducer.LATENCY
+    LATENCY = 1
 
     old: In(64)
     source: In(64)
@@ -58,8 +57,9 @@ def _without_arithmetic(monkeypatch):
 class SharedReducerSpec(Elaboratable):
     """Follows one row: parts of it that were taken and are not written. Behind the reducer two pieces may wait."""
 
-    def __init__(self):
-        self.dut = SharedReducer(PARAMS)
+    def __init__(self, bus_bytes):
+        self.params = PARAMS.replace(bus_bytes=bus_bytes)
+        self.dut = SharedReducer(self.params)
         self.row = Signal(PARAMS.smem.row_width)  # the same in all cycles
         self.pop = Signal()  # the oldest piece behind the reducer is written
 
@@ -89,7 +89,7 @@ class SharedReducerSpec(Elaboratable):
         same = Value.cast(i.context) == Value.cast(before)
         adjoins = (~begun | (begin == cursor)) & (end <= PARAMS.smem.size_bytes)
         whole = (i.piece.first[:4] == 0) & (i.piece.end[:4] == 0) & (i.piece.first <= i.piece.end)
-        short = i.piece.end - i.piece.first <= PARAMS.bus_bytes
+        short = i.piece.end - i.piece.first <= self.params.bus_bytes
         m.d.comb += Assume(~dut.i.valid | ((~begun | same) & (~reducing | (whole & short & adjoins))))
 
         unwritten = self.behind(m, left)
@@ -179,11 +179,13 @@ def ports(spec):
     ]
 
 
-def test_parts_are_counted_and_nothing_is_fetched_too_early():
-    spec = SharedReducerSpec()
-    prove(spec, ports(spec), name="shared_reduce", mode="bmc", depth=14)
+@pytest.mark.parametrize(("bus_bytes", "depth"), [(16, 11), (32, 7)])
+def test_parts_are_counted_and_nothing_is_fetched_too_early(bus_bytes, depth):
+    """A narrow bus for a longer time; words that lie in two lines on a wide one."""
+    spec = SharedReducerSpec(bus_bytes)
+    prove(spec, ports(spec), name=f"shared_reduce_{bus_bytes}", mode="bmc", depth=depth)
 
 
 def test_transfers_overlap():
-    spec = SharedReducerSpec()
-    prove(spec, ports(spec), name="shared_reduce_cover", mode="cover", depth=12)
+    spec = SharedReducerSpec(32)
+    prove(spec, ports(spec), name="shared_reduce_cover", mode="cover", depth=10)
