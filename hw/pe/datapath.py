@@ -161,7 +161,7 @@ class PeDatapath(wiring.Component):
         settled = ~self._collector.o.valid & memory.idle & memory.stores_idle & self._scoreboard.empty
         m.d.comb += [
             waits.quiet.eq((jobs == 0) & settled),
-            self.idle.eq(waits.quiet & issue.idle & ~self._decoder.o.valid),
+            self.idle.eq(waits.quiet & issue.idle & self._decoder.idle),
             events.instruction.eq(self._decoder.accepted),
             events.step.eq(compute.step),
             events.stall_columns.eq(compute.stall_columns),

@@ -40,32 +40,36 @@ class DecodedLayout(data.StructLayout):
 class Decoder(wiring.Component):
     """Checks that need an instruction's word alone (docs/pe.md, "Errors").
 
-    Latency 1, one instruction a cycle.
+    Latency 2, one instruction every two cycles: a word is in a register while it is checked, and the next one waits.
 
     Members
     -------
     i : In(stream of INSTRUCTION_BITS)
-        Instructions in program order.
+        Instructions in program order. ``ready`` is a register.
     o : Out(stream of DecodedLayout)
         Registered.
     accepted : Out(1)
         Strobe: an instruction was taken, and counted.
+    idle : Out(1)
+        No instruction is here.
     """
 
     def __init__(self, params):
         self.params = params
-        self.number = Signal(NUMBER_BITS)  # of the next instruction
+        self.number = Signal(NUMBER_BITS)  # of the instruction that is checked, or of the next one
         super().__init__(
             {
                 "i": In(stream.Signature(INSTRUCTION_BITS)),
                 "o": Out(stream.Signature(DecodedLayout())),
                 "accepted": Out(1),
+                "idle": Out(1),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        word, o = self.i.payload, self.o.payload
+        word, held = Signal(INSTRUCTION_BITS), Signal()  # the one that is checked; there is one
+        leaves = Signal()
         opcode = word[:8]
         mm = instruction_view(Operation.MM, word)
         checked = Signal(DecodedLayout())
@@ -87,13 +91,18 @@ class Decoder(wiring.Component):
             checked.offsets_outside.eq(
                 Cat(mm.rf > self.params.regs - rank for rank in range(1, _MAX_RANK + 1)),
             ),
-            self.i.ready.eq(~self.o.valid | self.o.ready),
+            self.i.ready.eq(~held),
             self.accepted.eq(self.i.valid & self.i.ready),
+            leaves.eq(held & (~self.o.valid | self.o.ready)),
+            self.idle.eq(~held & ~self.o.valid),
         ]
         with m.If(self.i.ready):
-            m.d.sync += [self.o.valid.eq(self.i.valid), o.eq(checked)]
-        with m.If(self.accepted):
-            m.d.sync += self.number.eq(self.number + 1)
+            m.d.sync += word.eq(self.i.payload)
+        m.d.sync += held.eq(self.accepted | (held & ~leaves))
+        with m.If(leaves):
+            m.d.sync += [self.o.valid.eq(1), self.o.payload.eq(checked), self.number.eq(self.number + 1)]
+        with m.Elif(self.o.ready):
+            m.d.sync += self.o.valid.eq(0)
         return m
 
     def _illegal(self, m, word):

@@ -38,8 +38,8 @@ class TagLayout(data.StructLayout):
 class Reader(wiring.Component):
     """Sends each access where it belongs, in an order in which reads and stores see one another.
 
-    A read waits until all words before it are stored, and a store until all chunks before it have been read. Accesses
-    without a lane to read, and PICK, have a tag but no read.
+    What may read waits until all words before it were stored in the cycle before, and a store until all chunks before
+    it have been read. Accesses without a lane to read, and PICK, have a tag but no read.
 
     Latency: 1 cycle to the read, 1 to the tag, none to the store. Throughput: one access a cycle.
 
@@ -83,17 +83,20 @@ class Reader(wiring.Component):
 
         access, kind = self.accesses.payload, self.accesses.payload.kind
         enabled = Cat(lane.enable for lane in access.lanes)
-        store, read, go = Signal(), Signal(), Signal()
+        store, reading, read, free, go = Signal(), Signal(), Signal(), Signal(), Signal()
+        stored = Signal(init=1)  # all words were stored in the cycle before, and none was taken in it
+        m.d.sync += stored.eq(self.stores_idle & ~(self.stores.valid & self.stores.ready))
         m.d.comb += [
             store.eq(kind == AccessKind.STORE),
-            read.eq(
-                enabled.any() & ((kind == AccessKind.COLUMNS) | (kind == AccessKind.FILL) | (kind == AccessKind.LOAD))
-            ),
-            go.eq(self.accesses.valid & ~store & tags.i.ready & (~read | (reads.i.ready & self.stores_idle))),
+            reading.eq((kind == AccessKind.COLUMNS) | (kind == AccessKind.FILL) | (kind == AccessKind.LOAD)),
+            read.eq(enabled.any() & reading),
+            # Whether a lane reads is found too late to be waited for.
+            free.eq(~store & tags.i.ready & (~reading | (reads.i.ready & stored))),
+            go.eq(self.accesses.valid & free),
             tags.i.valid.eq(go),
             reads.i.valid.eq(go & read),
             self.stores.valid.eq(self.accesses.valid & store & self.idle),
-            self.accesses.ready.eq(Mux(store, self.idle & self.stores.ready, go)),
+            self.accesses.ready.eq(Mux(store, self.idle & self.stores.ready, free)),
             self.idle.eq(~tags.o.valid),
         ]
         m.d.sync += self.line_fill.eq(Mux(go & (kind == AccessKind.FILL), sum(lane.enable for lane in access.lanes), 0))

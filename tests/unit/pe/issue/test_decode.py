@@ -90,7 +90,7 @@ def test_verdicts(preset, mode):
 
     simulate(dut, source, sink, background=[watch_stream(dut.o)])
     if mode == "none":
-        assert cycles["out"] == [cycle + 1 for cycle in cycles["in"]] == list(range(1, len(words) + 1))
+        assert cycles["out"] == [cycle + 2 for cycle in cycles["in"]] == list(range(2, 2 * len(words) + 2, 2))
 
 
 def test_accepted_instructions_are_counted():
@@ -99,11 +99,13 @@ def test_accepted_instructions_are_counted():
 
     async def testbench(ctx):
         nonlocal counted
+        assert ctx.get(dut.idle)
         ctx.set(dut.i.valid, 1)
-        for ready in (0, 0, 1, 0, 1, 1):
+        for ready in (0, 0, 0, 1, 0, 1, 1, 0):
             ctx.set(dut.o.ready, ready)
             _, _, accepted = await ctx.tick().sample(dut.accepted)
             counted += accepted
+            assert not ctx.get(dut.idle)
         assert ctx.get(dut.o.payload.number) == counted - 1
 
     simulate(dut, testbench)

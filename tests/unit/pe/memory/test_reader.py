@@ -130,10 +130,31 @@ def test_only_reads_wait_for_stores(kind):
 
     async def drive(ctx):
         ctx.set(dut.reads.ready, 1)
+        await ctx.tick()
         ctx.set(dut.accesses.payload, item)
-        ctx.set(dut.accesses.valid, 1)
         assert ctx.get(dut.accesses.ready) == (kind not in READ)
         ctx.set(dut.stores_idle, 1)
+        await ctx.tick()
+        assert ctx.get(dut.accesses.ready)
+        ctx.set(dut.accesses.valid, 1)
+        await ctx.tick()
+        ctx.set(dut.accesses.valid, 0)
+
+
+def test_a_read_waits_from_the_cycle_behind_a_store_on():
+    rng = random.Random(SEED)
+    dut = elaborated(Reader, PARAMS)
+
+    async def drive(ctx):
+        ctx.set(dut.stores_idle, 1)
+        ctx.set(dut.stores.ready, 1)
+        await send(ctx, dut.accesses, [access(rng, AccessKind.STORE)])
+        ctx.set(dut.stores_idle, 0)
+        ctx.set(dut.accesses.payload, access(rng, AccessKind.LOAD, lanes=[{"enable": 1}] * 8))
+        for idle in (0, 0, 1):
+            assert not ctx.get(dut.accesses.ready)
+            ctx.set(dut.stores_idle, idle)
+            await ctx.tick()
         assert ctx.get(dut.accesses.ready)
 
     simulate(dut, drive)
