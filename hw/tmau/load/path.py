@@ -85,15 +85,16 @@ class LoadPath(wiring.Component):
         join(m, cut=cut.o, realign=realign.steps)
         join(m, words=flipped(self.words), realign=realign.words)
         join(m, loop=flipped(self.loop), realign=realign.loop)
-        aligned = realign.aligned
+        # Nor from here: whether a reduction may go on takes most of a cycle.
+        join(m, realign=realign.aligned, buffer=buffer.i)
+        aligned = buffer.o
         if params.has("reductions_shared"):
             m.submodules.reduce = reduce = SharedReducer(params)
-            join(m, realign=aligned, reduce=reduce.i)
+            join(m, buffer=aligned, reduce=reduce.i)
             join(m, reduce=reduce.fetch, fetch=flipped(self.fetch))
-            m.d.comb += reduce.written.eq(~buffer.full & ~guard.o.valid)
+            m.d.comb += reduce.written.eq(~guard.o.valid)
             aligned = reduce.o
-        join(m, aligned=aligned, buffer=buffer.i)
-        join(m, buffer=buffer.o, place=place.i)
+        join(m, aligned=aligned, place=place.i)
         join(m, place=place.staged, staged=flipped(self.staged))
         join(m, place=place.completions, completions=flipped(self.completions))
         join(m, place=place.rows, guard=guard.i)

@@ -61,7 +61,7 @@ class SharedReducer(wiring.Component):
     fetch : Out(LineReadSignature(params.smem))
         The row of a part that is read in the cycle of the handshake.
     written : In(1)
-        All that has left is written. At most two pieces that have left are not.
+        All that has left is written. At most one piece that has left is not.
     """
 
     def __init__(self, params):
