@@ -124,7 +124,7 @@ def test_latencies_of_a_single_load():
     miss, hit = bench.accepted
     assert fetch == [miss + 4, miss + 5], "a miss asks for the descriptor four cycles later, in bursts of max_burst"
     round_trip = 10 + 8 - 1  # latency, and the beats of a descriptor on a 16-byte bus
-    assert data[0] - miss == 10 + round_trip + 22
+    assert data[0] - miss == 10 + round_trip + 23
     assert min(cycle for cycle in data if cycle > hit) - hit == 10, "a hit asks for data ten cycles after the command"
     last_line = bench.shared.writes[-1][0]
     assert last_line - bench.memory.last_beat == 2, "the last bytes are written two cycles after the last beat"
