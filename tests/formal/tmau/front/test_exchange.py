@@ -9,11 +9,12 @@ from tilewright.hw.tmau.jobs import BlockJobLayout
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.formal import StreamRules, prove
 
-PARAMS = TMAU_PRESETS["unit"].replace(addr_width=16, exchange_bytes=128, smem=SmemParams(1024))
+#: A piece is two words, so that few cycles fill and empty both queues.
+PARAMS = TMAU_PRESETS["unit"].replace(addr_width=16, bus_bytes=64, exchange_bytes=128, smem=SmemParams(1024))
 DEPTHS = {"loop": PARAMS.loop_words, "stage": PARAMS.stage_words}
 #: What the two jobs of a piece have in common.
 SHARED = ("loop", "stage", "size", "tag", "element", "bytes")
-CYCLES = 16
+CYCLES = 10
 
 
 class ExchangeSpec(Elaboratable):
@@ -37,7 +38,7 @@ class ExchangeSpec(Elaboratable):
         leaves = dut.o.valid & dut.o.ready
         copies = job.loop | job.stage
         first, second = Signal(), Signal()
-        words = job.size >> PARAMS.bus_log2
+        words = (job.size + PARAMS.bus_bytes - 1) >> PARAMS.bus_log2
         m.d.comb += [
             first.eq(leaves & copies & (job.store == job.loop)),
             second.eq(leaves & copies & (job.store != job.loop)),
@@ -71,7 +72,7 @@ class ExchangeSpec(Elaboratable):
         m.d.comb += [
             Assume(~(job.loop & job.stage)),
             Assume(~copies | (job.store == job.loop)),
-            Assume((job.size != 0) & (job.size[: PARAMS.bus_log2] == 0)),
+            Assume((job.size != 0) & (job.size[:4] == 0)),
         ]
 
     def play_queue(self, m, name, depth, first, second, words):
