@@ -1,6 +1,6 @@
 """What becomes of the data on their way: rounding, and which bytes of a line are data at all."""
 
-from amaranth.hdl import Cat, Const, Mux, Signal
+from amaranth.hdl import Cat, Signal
 
 from tilewright.golden.spec import CHUNK_BYTES
 
@@ -9,15 +9,22 @@ __all__ = ["below", "round_tf32"]
 _CHUNK_LOG2 = CHUNK_BYTES.bit_length() - 1
 
 
-def round_tf32(value):
+def round_tf32(value, on):
     """A 32-bit float rounded to the ten mantissa bits of TF32 (docs/tmau.md, "Fill and rounding"), to nearest even.
 
-    A NaN becomes 0x7FFFE000; what is too large to round down becomes infinity.
+    A NaN becomes 0x7FFFE000; what is too large to round down becomes infinity. All choices are in front of the adder.
+
+    Parameters
+    ----------
+    value : Value
+    on : Value
+        Otherwise the value stays as it is.
     """
     kept, dropped = value[13:], value[:13]
-    up = dropped[12] & (dropped[:12].any() | kept[0])
-    nan = value[23:31].all() & value[:23].any()
-    return Mux(nan, 0x7FFFE000, Cat(Const(0, 13), (kept + up)[: len(kept)]))
+    nan = on & value[23:31].all() & value[:23].any()
+    up = on & ~nan & dropped[12] & (dropped[:12].any() | kept[0])
+    base = Cat(kept[:-1] | nan.replicate(len(kept) - 1), kept[-1] & ~nan)
+    return Cat(dropped & ~on.replicate(len(dropped)), (base + up)[: len(kept)])
 
 
 def below(m, limit, flips, name):

@@ -59,7 +59,8 @@ class PieceLayout(data.StructLayout):
                 "data_first": unsigned(7),
                 "data_end": unsigned(8),
                 # Data of the line's first segment below it come from the word before, as that one was rotated; if there
-                # are any, all data of the step lie there. Otherwise 0.
+                # are any, all data of the step lie there, and the step before is in this line or in the one before it.
+                # Otherwise 0.
                 "joint": unsigned(params.bus_log2),
                 "last": unsigned(1),  # the transfer is complete with this step
             }
@@ -73,10 +74,11 @@ class StepLayout(data.StructLayout):
         super().__init__(
             {
                 "piece": PieceLayout(params),
-                "pull": unsigned(1),  # takes the next bus word; with the piece's ``joint`` the one before as well
-                "reuse": unsigned(1),  # takes the word of the step before that took one
-                # To the left, in bytes: puts byte i of the word at i + rotate modulo the bus. A word that is used again
-                # is taken as it was rotated the last time.
+                # Takes the next bus word, and with the piece's ``joint`` the one before as well. Otherwise the data, if
+                # there are any, lie in the word that was taken last.
+                "pull": unsigned(1),
+                # To the left, in bytes: puts byte i of the word at i + rotate modulo the bus. Without data it is that
+                # of the step before.
                 "rotate": unsigned(params.bus_log2),
                 "context": ContextLayout(params),
             }
@@ -90,7 +92,9 @@ class AlignedLayout(data.StructLayout):
         super().__init__(
             {
                 "piece": PieceLayout(params),
-                "word": unsigned(params.bus_width),  # byte p belongs to every destination address of p modulo the bus
+                # Byte p belongs to every destination address of p modulo the bus, but for the swizzle of the line,
+                # which permutes the chunks.
+                "word": unsigned(params.bus_width),
                 "context": ContextLayout(params),
                 "error": unsigned(1),  # a word that the piece answers for came with an error
                 "address": unsigned(params.addr_width),  # of the first such word

@@ -1,4 +1,4 @@
-"""Word placer: rounds, swizzles and fills, and writes each word to its place in shared memory."""
+"""Word placer: rounds and fills, and writes each word to its place in shared memory."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring
@@ -18,22 +18,16 @@ _CHUNK_LOG2 = CHUNK_BYTES.bit_length() - 1
 _FLIPS = (LINE_BYTES // CHUNK_BYTES).bit_length() - 1
 
 
-def _permuted(word, flips):
-    """The chunks of a word, each at its place XOR ``flips``."""
-    for bit, on in enumerate(flips):
-        chunks = [word.word_select(k, _CHUNK_BITS) for k in range(len(word) // _CHUNK_BITS)]
-        word = Mux(on, Cat(chunks[k ^ 1 << bit] for k in range(len(chunks))), word)
-    return word
-
-
 class WordPlacer(wiring.Component):
     """Writes pieces to shared memory, or hands them to the store path, and completes transfers.
 
     A *segment* is as many aligned bytes of shared memory as a bus word has. Byte p of an aligned word belongs to byte p
     of every segment. So the word is put into all segments of the line, and each byte of the line is chosen from it or
-    from the fill; a swizzle permutes the chunks of the word and, for the rest, the choices. What a word has of the next
+    from the fill; a swizzle has permuted the chunks of the word, and permutes the choices. What a word has of the next
     line waits: the word before is still in its register, and the bytes that it has of this line make the *first word*,
-    which takes the place of the word in the first segment of the line. So does a piece with a ``joint``.
+    which takes the place of the word in the first segment of the line. So does a piece with a ``joint``. The word
+    before lies as its own line is swizzled. That is this line or the one before it, which leaves three ways to permute
+    its chunks: with the word itself four choices for each byte.
 
     Pieces with ``stage`` are joined in the same way, but segment by segment: a segment is staged when it is complete,
     or the transfer is, and one that remains takes a cycle more.
@@ -125,18 +119,14 @@ class WordPlacer(wiring.Component):
         flips, flips_before = Signal(_FLIPS), self.flips
         m.d.comb += flips.eq(chunk_flips(context.swizzle, piece.line))
 
-        lanes = [self.i.p.word.word_select(lane, 32) for lane in range(segment // 4)]
-        rounded, word, before, first_word = (Signal.like(self.word, name=name) for name in
-                                             ("rounded", "permuted", "before", "joined"))  # fmt: skip
+        word, first_word = Signal.like(self.word, name="rounded"), Signal.like(self.word, name="joined")
         # With ``joint`` whatever is left of the piece before lies below it.
         joint = Mux(piece.joint.any(), piece.joint, self.rest_data)
         from_before = below(m, joint, flips[:inner], "from_before")
+        lanes = [self.i.p.word.word_select(lane, 32) for lane in range(segment // 4)]
         m.d.comb += [
-            rounded.eq(Cat(Mux(context.tf32, round_tf32(lane), lane) for lane in lanes)),
-            word.eq(_permuted(rounded, flips[:inner])),
-            # The word before lies as its own line is swizzled.
-            before.eq(_permuted(self.word, flips[:inner] ^ flips_before)),
-            first_word.eq(_chosen(from_before, before, word)),
+            word.eq(Cat(round_tf32(lane, context.tf32) for lane in lanes)),
+            first_word.eq(_joined(from_before, self.word, flips[:inner] ^ flips_before, word)),
             self.staged.p.data.eq(first_word),
         ]
 
@@ -186,6 +176,24 @@ class WordPlacer(wiring.Component):
             m.d.sync += [ended.error.eq(self.i.p.error), ended.write.eq(0), ended.address.eq(self.i.p.address)]
             with m.If(self.ending):
                 m.d.sync += [completions.valid.eq(1), completions.p.eq(ended)]
+
+
+def _joined(mask, before, turns, word):
+    """Byte by byte ``word``, or where ``mask`` is set ``before``, each chunk at its place XOR ``turns``.
+
+    A number and the next one differ in their lowest bits, up to the lowest zero: so ``turns`` are 0, 1 or 3.
+    """
+    chunks = [before.word_select(k, _CHUNK_BITS) for k in range(1 << len(turns))]
+    turned = [Cat(chunks[k ^ flips] for k in range(len(chunks))) for flips in (0, 1, 3) if flips < len(chunks)]
+    choices = [word, *turned, *[before] * (3 - len(turned))]
+    # A number for each byte: 1 and 3 are an even number of turned bits, 2 and 3 turn the lowest.
+    even, odd = mask & (~turns.xor()).replicate(len(mask)), mask & turns[:1].any().replicate(len(mask))
+
+    def byte(k):
+        chosen = [choice.word_select(k, 8) for choice in choices]
+        return Mux(odd[k], Mux(even[k], chosen[3], chosen[2]), Mux(even[k], chosen[1], chosen[0]))
+
+    return Cat(byte(k) for k in range(len(mask)))
 
 
 def _chosen(mask, data, other):

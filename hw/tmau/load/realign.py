@@ -1,18 +1,26 @@
-"""Realigner: brings each step together with its bus word, rotated to where it lands."""
+"""Realigner: brings each step together with its bus word, rotated and swizzled to where it lands."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tilewright.golden.spec import CHUNK_BYTES
+
 from ...lib.rotate import rotate_bytes
+from ...smem.swizzle import chunk_flips
 from ..layouts import WordLayout
 from .layouts import AlignedLayout, StepLayout
 
 __all__ = ["Realigner"]
 
+_CHUNK_LOG2 = CHUNK_BYTES.bit_length() - 1
+
 
 class Realigner(wiring.Component):
-    """Takes a bus word for each step that pulls one and rotates it by bytes.
+    """Takes a bus word for each step that pulls one, rotates it by bytes and swizzles it.
+
+    A step that pulls none gets the word that was taken last, rotated and swizzled for the step all the same. Rotation
+    by whole chunks and swizzle are one choice of a chunk for each place.
 
     Errors of words are collected, with the address of the first. They end with the transfer; those of a quiet transfer
     go on to the one behind it, which belongs to the same command. Errors of a transfer with ``stage`` leave with its
@@ -35,6 +43,7 @@ class Realigner(wiring.Component):
 
     def __init__(self, params):
         self._params = params
+        self.taken = Signal(params.bus_width)  # the word that was taken last
         super().__init__(
             {
                 "steps": In(stream.Signature(StepLayout(params))),
@@ -61,7 +70,9 @@ class Realigner(wiring.Component):
             self.loop.ready.eq(free & pulls & loop),
         ]
 
-        rotated = rotate_bytes(m, Mux(step.pull, word.data, aligned.word), step.rotate, left=True)
+        data = Signal.like(word.data)
+        m.d.comb += data.eq(Mux(step.pull, word.data, self.taken))
+        turned = rotate_bytes(m, data, step.rotate[:_CHUNK_LOG2], left=True)
 
         # The output register is also where errors are collected: it is never cleared in between.
         ended, erred = Signal(), Signal()
@@ -78,8 +89,24 @@ class Realigner(wiring.Component):
                 aligned.context.eq(step.context),
                 aligned.error.eq(erred | (step.pull & word.error)),
             ]
-            with m.If(step.pull | step.reuse):
-                m.d.sync += aligned.word.eq(rotated)
+            m.d.sync += [self.taken.eq(data), aligned.word.eq(self._placed(turned))]
             with m.If(~erred):
                 m.d.sync += aligned.address.eq(word.address)
         return m
+
+    def _placed(self, turned):
+        """Chunks of a word at their places: rotated as the step says, and then swizzled as its line is."""
+        step = self.steps.p
+        distance = step.rotate[_CHUNK_LOG2:]
+        if not len(distance):
+            return turned
+        chunks = [turned.word_select(k, 8 * CHUNK_BYTES) for k in range(1 << len(distance))]
+        flips = chunk_flips(step.context.swizzle, step.piece.line)[: len(distance)]
+        return Cat(_nth(chunks, ((place ^ flips) - distance)[: len(distance)]) for place in range(len(chunks)))
+
+
+def _nth(values, index):
+    """One of as many values as ``index`` has numbers."""
+    for on in index:
+        values = [Mux(on, odd, even) for even, odd in zip(values[::2], values[1::2], strict=True)]
+    return values[0]

@@ -93,8 +93,7 @@ class StepGenerator(wiring.Component):
             piece.joint.eq(Mux(word & joins, word_end, 0)),
             piece.last.eq(done & run.last),
             step.pull.eq(word & ~reuse),
-            step.reuse.eq(word & reuse),
-            step.rotate.eq(word_end - Mux(reuse, self.held, 0)),
+            step.rotate.eq(Mux(word, word_end, self.held)),
             step.context.eq(run.context),
         ]
 

@@ -27,14 +27,14 @@ def tf32(value):
 
 
 class Rounder(Elaboratable):
-    """``round_tf32`` between two ports."""
+    """``round_tf32`` between ports."""
 
     def __init__(self):
-        self.i, self.o = Signal(32), Signal(32)
+        self.i, self.on, self.o = Signal(32), Signal(init=1), Signal(32)
 
     def elaborate(self, platform):
         m = Module()
-        m.d.comb += self.o.eq(round_tf32(self.i))
+        m.d.comb += self.o.eq(round_tf32(self.i, self.on))
         return m
 
 
@@ -55,6 +55,10 @@ def test_round_tf32():
         for value in values:
             ctx.set(dut.i, value)
             assert ctx.get(dut.o) == tf32(value), f"{value:#010x}"
+        ctx.set(dut.on, 0)
+        for value in values:
+            ctx.set(dut.i, value)
+            assert ctx.get(dut.o) == value
 
     simulate(dut, compare)
 

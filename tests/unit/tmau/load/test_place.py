@@ -65,7 +65,10 @@ class Load:
     def add(self, context, **piece):
         lanes = [truncated(self.rng.getrandbits(32)) for _ in range(self.bus_bytes // 4)]
         word = b"".join(lane.to_bytes(4, "little") for lane in lanes)
-        payload = {"piece": piece, "word": int.from_bytes(word, "little"), "context": context}
+        # Its chunks come swizzled.
+        base, span = 128 * piece["line"], (0, 32, 64, 128)[context["swizzle"]]
+        lies = [word[(swizzled(base + byte, span) - base) % self.bus_bytes] for byte in range(self.bus_bytes)]
+        payload = {"piece": piece, "word": int.from_bytes(bytes(lies), "little"), "context": context}
         self.pieces.append(payload | self.error)
         return word
 

@@ -1,4 +1,4 @@
-"""Realigner: steps meet their words, rotated, in every stall mode; errors; latency and rate."""
+"""Realigner: steps meet their words, rotated and swizzled, in every stall mode; errors; latency and rate."""
 
 import random
 
@@ -10,38 +10,41 @@ from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 13
-CONTEXT = {"tag": 7, "signal": 1, "barrier": 64, "bytes": 256, "swizzle": 2, "fill": 0x01020304, "tf32": 1}
+CONTEXT = {"tag": 7, "signal": 1, "barrier": 64, "bytes": 256, "fill": 0x01020304, "tf32": 1}
 KINDS = [
     {"quiet": quiet, "stage": stage, "loop": loop}
     for quiet, stage, loop in [(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 0, 1)]
 ]
 
 
+def placed(word, rotate, swizzle, line, bus_bytes):
+    """The word rotated to the left by so many bytes, its chunks swizzled as those of the line."""
+    turned = [word[(byte - rotate) % bus_bytes] for byte in range(bus_bytes)]
+    flips = line % (1, 2, 4, 8)[swizzle] % (bus_bytes // 16)
+    return int.from_bytes([turned[byte ^ 16 * flips] for byte in range(bus_bytes)], "little")
+
+
 def random_load(bus_bytes, count):
-    """Steps, the words that they pull by source, and what comes of each: step, word or None, address of an error."""
+    """Steps, the words that they pull by source, and what comes of each: step, word, address of an error."""
     rng = random.Random(SEED)
-    bus_width = 8 * bus_bytes
     steps, words, expected = [], {"words": [], "loop": []}, []
-    held, first_error, context = None, None, CONTEXT | KINDS[0]
+    held, first_error, context = None, None, CONTEXT | KINDS[0] | {"swizzle": 2}
     for number in range(count):
-        kind = rng.choice(["pull", "pull", "reuse", "fill"] if held is not None else ["pull"])
+        pull = held is None or rng.random() < 0.6
         last, rotate = rng.random() < 0.3, rng.randrange(bus_bytes)
         piece = {"line": number % 8, "first": number % 128, "last": last}
-        steps.append(
-            {"piece": piece, "pull": kind == "pull", "reuse": kind == "reuse", "rotate": rotate, "context": context}
-        )
-        if kind == "pull":
+        steps.append({"piece": piece, "pull": pull, "rotate": rotate, "context": context})
+        if pull:
             error, address = rng.random() < 0.2, rng.getrandbits(32)
-            held = rng.getrandbits(bus_width)
+            held = rng.randbytes(bus_bytes)
             source = words["loop" if context["loop"] else "words"]
-            source.append({"data": held, "error": error, "address": address})
+            source.append({"data": int.from_bytes(held, "little"), "error": error, "address": address})
             first_error = address if error and first_error is None else first_error
-        if kind != "fill":
-            held = (held << 8 * rotate | held >> bus_width - 8 * rotate) & (1 << bus_width) - 1
-        expected.append((steps[-1], held if kind != "fill" else None, first_error))
+        word = placed(held, rotate, context["swizzle"], number % 8, bus_bytes)
+        expected.append((steps[-1], word, first_error))
         if last:
             first_error = first_error if context["quiet"] and not context["stage"] else None
-            context = CONTEXT | rng.choice(KINDS)
+            context = CONTEXT | rng.choice(KINDS) | {"swizzle": rng.randrange(4)}
     return steps, words, expected
 
 
@@ -80,7 +83,7 @@ def test_words_and_errors(bus_bytes, mode):
     for came, (step, word, error) in zip(result["aligned"][0], expected, strict=True):
         assert {name: came.piece[name] for name in step["piece"]} == step["piece"]
         assert {name: came.context[name] for name in step["context"]} == step["context"]
-        assert word is None or came.word == word
+        assert came.word == word
         assert came.error == (error is not None)
         assert error is None or came.address == error
     assert (result["stalls"] > 0) == (mode in ("idle", "both"))

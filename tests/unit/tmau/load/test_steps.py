@@ -97,10 +97,11 @@ def check_run(run, steps, bus_bytes, held):
             assert run["shared"] and words == 0 and step.pull and (word_end - held) % bus_bytes == 0
             assert (base + piece.joint, piece.data_end <= bus_bytes) == (word_end, True)
             word_end, words = word_end + bus_bytes, 1
-        if step.pull or step.reuse:
-            assert step.reuse == (run["shared"] and words == 0)
-            assert step.rotate == (word_end - (held if step.reuse else 0)) % bus_bytes
+        if piece.data_end:
+            assert step.pull == (not run["shared"] or words > 0)
             held, words = word_end, words + 1
+        assert step.pull <= (piece.data_end > 0)
+        assert step.rotate == held % bus_bytes
         done = step is steps[-1]
         assert piece.last == (done and run["last"])
         position = end
