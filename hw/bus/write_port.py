@@ -5,7 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from ..lib.stream import Queue, SkidBuffer
+from ..lib.stream import Queue, ShallowQueue, SkidBuffer
 from .axi4 import MODIFIABLE, UNPRIVILEGED_NON_SECURE, Axi4WriteSignature, Burst
 from .beats import BeatSequencer
 from .reads import BurstLayout
@@ -22,7 +22,8 @@ _AHEAD = 16
 class WritePort(wiring.Component):
     """Issues write bursts and says what became of them.
 
-    One register from bursts to AW and from words to W, none from B to the responses; one burst and one word a cycle.
+    One register from bursts to AW, a memory of two places from words to W, none from B to the responses; one burst and
+    one word a cycle, with a latency of one.
     Words may pass on W before or after the request of their burst on AW; neither channel waits for the other. A burst
     must be taken before its words are, so that a block that makes both must not wait with a burst for an earlier word.
 
@@ -64,7 +65,7 @@ class WritePort(wiring.Component):
         word_width = addr_width - self._bus_log2
         self.requests = SkidBuffer(BurstLayout(word_width))
         self.sequencer = BeatSequencer(unsigned(0), _AHEAD)
-        self.beats = SkidBuffer(data.StructLayout({"word": WriteWordLayout(bus_bytes), "last": unsigned(1)}))
+        self.beats = ShallowQueue(data.StructLayout({"word": WriteWordLayout(bus_bytes), "last": unsigned(1)}), 2)
         in_flight_layout = {name: unsigned(1) for name in ("empty", "refused", "last")}
         self.in_flight = Queue(data.StructLayout({"word": unsigned(word_width), **in_flight_layout}), max_outstanding)
         super().__init__(

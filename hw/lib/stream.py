@@ -7,6 +7,9 @@ from amaranth.lib.wiring import In, Out
 
 __all__ = ["Queue", "ReadyBuffer", "ShallowQueue", "SkidBuffer"]
 
+#: Items up to which memories are read combinationally: distributed ones, of which no block memory could be made.
+_SHALLOW = 32
+
 
 class ReadyBuffer(wiring.Component):
     """One register that cuts the path of ``ready``; payload and valid pass.
@@ -86,12 +89,13 @@ class SkidBuffer(wiring.Component):
 
 
 class Queue(wiring.Component):
-    """First in, first out; the waiting items lie in a memory with a synchronous read port.
+    """First in, first out; the waiting items lie in a memory, the oldest one in a register.
 
     Latency 1 when empty, one transfer in each direction in each cycle. The oldest item is in the output register and
     the others in the memory, whose read port always shows the next one. ``i.ready`` and ``o.valid`` depend on the
     level only: a full queue takes the next item in the cycle after one has left. ``o.ready`` enables registers and is
-    no part of an address: where to read next is known before.
+    no part of an address: where to read next is known before. A memory of up to 32 items is read combinationally;
+    that of a deeper queue, which is to be a block memory, has a read port with a register of its own.
 
     Parameters
     ----------
@@ -117,8 +121,11 @@ class Queue(wiring.Component):
         self.depth = depth
         self.memory = Memory(shape=shape, depth=depth, init=[])
         self.write = self.memory.write_port()
-        # Transparent, so that an item can leave the memory in the cycle after it came.
-        self.read = self.memory.read_port(transparent_for=(self.write,))
+        if depth <= _SHALLOW:
+            self.read = self.memory.read_port(domain="comb")
+        else:
+            # Transparent, so that an item can leave the memory in the cycle after it came.
+            self.read = self.memory.read_port(transparent_for=(self.write,))
         # The oldest and the next free place of the memory. As an item is always at the output when the memory holds
         # any, the memory is never full, and equal indices mean that it is empty.
         self.head = Signal(range(depth))
@@ -139,6 +146,7 @@ class Queue(wiring.Component):
         push, pop = Signal(), Signal()
         refill = Signal()  # the output register is free, or becomes free
         stored = Signal()  # the memory holds an item
+        following = Signal.like(self.head)  # the oldest place, when the next item has left
         m.d.comb += [
             self.i.ready.eq(~self.level[-1]),  # the level is never more than depth, a power of two
             self.o.valid.eq(self.level != 0),
@@ -150,17 +158,20 @@ class Queue(wiring.Component):
             write.data.eq(self.i.payload),
             # An item that finds none waiting goes to the output at once.
             write.en.eq(push & (stored | ~refill)),
-            # Either the item behind the next one, when that leaves, or the one that comes into the empty memory.
-            read.addr.eq(self.head + stored),
-            read.en.eq(refill | ~stored),
+            following.eq(self.head + stored),
         ]
+        if self.depth <= _SHALLOW:
+            m.d.comb += read.addr.eq(self.head)
+        else:
+            # Either the item behind the next one, when that leaves, or the one that comes into the empty memory.
+            m.d.comb += [read.addr.eq(following), read.en.eq(refill | ~stored)]
         m.d.sync += [
             self.level.eq(self.level + push - pop),
             self.tail.eq(self.tail + write.en),
         ]
         with m.If(refill):
             m.d.sync += [
-                self.head.eq(read.addr),
+                self.head.eq(following),
                 self.o.payload.eq(Mux(stored, read.data, self.i.payload)),
             ]
         return m
@@ -187,7 +198,7 @@ class ShallowQueue(wiring.Component):
     """
 
     def __init__(self, shape, depth):
-        if not isinstance(depth, int) or not 2 <= depth <= 32 or depth & (depth - 1):
+        if not isinstance(depth, int) or not 2 <= depth <= _SHALLOW or depth & (depth - 1):
             raise ValueError(f"depth must be a power of two from 2 to 32, not {depth!r}")
         self.depth = depth
         self.memory = Memory(shape=shape, depth=depth, init=[])

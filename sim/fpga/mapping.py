@@ -19,6 +19,8 @@ FAMILIES = {
     "ecp5": "synth_ecp5 -top top",
     "xc7": "synth_xilinx -family xc7 -flatten -noiopad -noclkbuf -top top",
 }
+#: What names cells after wires, as ``sim/fpga/names.py`` needs it; ``synth_ecp5`` does it by itself.
+_NAMES = {"ecp5": [], "xc7": ["autoname"]}
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ def map_flat(component, family, folder):
         f"{FAMILIES[family]} -run begin:map_luts",
         "setattr -set keep 1 t:$scopeinfo", "opt_clean -purge",
         f"{FAMILIES[family]} -run map_luts:",
+        *_NAMES[family],
         "write_json top.json",
     ])  # fmt: skip
     run_yosys(folder, script, f"map it for {family}")

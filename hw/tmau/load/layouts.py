@@ -92,8 +92,8 @@ class AlignedLayout(data.StructLayout):
         super().__init__(
             {
                 "piece": PieceLayout(params),
-                # Byte p belongs to every destination address of p modulo the bus, but for the swizzle of the line, which
-                # permutes the chunks.
+                # Byte p belongs to every destination address of p modulo the bus, but for the swizzle of the line,
+                # which permutes the chunks.
                 "word": unsigned(params.bus_width),
                 "context": ContextLayout(params),
                 "error": unsigned(1),  # a word that the piece answers for came with an error

@@ -23,11 +23,11 @@ class WordPlacer(wiring.Component):
 
     A *segment* is as many aligned bytes of shared memory as a bus word has. Byte p of an aligned word belongs to byte p
     of every segment. So the word is put into all segments of the line, and each byte of the line is chosen from it or
-    from the fill; a swizzle has permuted the chunks of the word and permutes, for the rest, the choices. What a word has
-    of the next line waits: the word before is still in its register, and the bytes that it has of this line make the
-    *first word*, which takes the place of the word in the first segment of the line. So does a piece with a ``joint``.
-    The word before lies as its own line is swizzled. That is this line or the one before it, which leaves three ways
-    to permute its chunks: with the word itself four choices for each byte.
+    from the fill; a swizzle has permuted the chunks of the word, and permutes the choices. What a word has of the next
+    line waits: the word before is still in its register, and the bytes that it has of this line make the *first word*,
+    which takes the place of the word in the first segment of the line. So does a piece with a ``joint``. The word
+    before lies as its own line is swizzled. That is this line or the one before it, which leaves three ways to permute
+    its chunks: with the word itself four choices for each byte.
 
     Pieces with ``stage`` are joined in the same way, but segment by segment: a segment is staged when it is complete,
     or the transfer is, and one that remains takes a cycle more.

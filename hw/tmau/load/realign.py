@@ -95,16 +95,14 @@ class Realigner(wiring.Component):
         return m
 
     def _placed(self, turned):
-        """Chunks of a word at their places: rotated by as many as the step says, and then each at its place XOR flips."""
+        """Chunks of a word at their places: rotated as the step says, and then swizzled as its line is."""
         step = self.steps.p
         distance = step.rotate[_CHUNK_LOG2:]
         if not len(distance):
             return turned
         chunks = [turned.word_select(k, 8 * CHUNK_BYTES) for k in range(1 << len(distance))]
         flips = chunk_flips(step.context.swizzle, step.piece.line)[: len(distance)]
-        return Cat(
-            _nth(chunks, ((place ^ flips) - distance)[: len(distance)]) for place in range(len(chunks))
-        )
+        return Cat(_nth(chunks, ((place ^ flips) - distance)[: len(distance)]) for place in range(len(chunks)))
 
 
 def _nth(values, index):

@@ -98,7 +98,7 @@ class BlockSetup(wiring.Component):
         reach = Signal(
             signed(33)
         )  # from the first byte to the last; REPLACE names a descriptor where others have a source
-        m.d.comb += reach.eq(Mux(block.opcode == Opcode.REPLACE, DESCRIPTOR.bytes - 1, block.size - 1))
+        m.d.comb += reach.eq(Mux(self._replaces(block), DESCRIPTOR.bytes - 1, block.size - 1))
         with m.If(load):
             m.d.sync += [
                 first.command.eq(self.i.p),
@@ -109,6 +109,10 @@ class BlockSetup(wiring.Component):
                 first.place.eq(locator.place),
             ]
         return first
+
+    def _replaces(self, block):
+        """Whether the command is a REPLACE, which without reductions is refused before."""
+        return (block.opcode == Opcode.REPLACE) & self.params.has("reductions_global")
 
     def _judge(self, m, load, first, rules):
         """Second stage: every rule on its own."""
@@ -147,7 +151,7 @@ class BlockSetup(wiring.Component):
         for index, (code, fmt, field, _) in enumerate(rules):
             with m.If(chosen[index]):
                 m.d.comb += [fault.code.eq(code), fault.field.eq(COMMAND_FIELD + fmt.index(field))]
-        replaces = block.opcode == Opcode.REPLACE
+        replaces = self._replaces(block)
         copies = (block.opcode == Opcode.COPY_BLOCK) & (block.size != 0)
         within = (block.source_space == block.destination_space) & ~replaces & self.params.has("local_copies")
         with m.If(load):

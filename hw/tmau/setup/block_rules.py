@@ -20,14 +20,16 @@ def block_rules(params, windows, measured):
     """
     smem, command = params.smem, measured.command
     block, replace = command_view(BLOCK, command), command_view(REPLACE, command)
-    copies, replaces = block.opcode == Opcode.COPY_BLOCK, block.opcode == Opcode.REPLACE
+    copies = block.opcode == Opcode.COPY_BLOCK
+    replaces = (block.opcode == Opcode.REPLACE) & params.has("reductions_global")
     moves = copies | (block.opcode == Opcode.PREFETCH_BLOCK)
     sized = block.size != 0
     from_shared = copies & (block.source_space == Space.SHARED)
     to_shared = copies & (block.destination_space == Space.SHARED)
     from_global, to_global = moves & ~from_shared, copies & ~to_shared
     signals = to_shared & block.signal
-    within_one = copies & sized & (block.source_space == block.destination_space)
+    local = params.has("local_copies")
+    within_one = copies & sized & (block.source_space == block.destination_space) & local
     overlapping = (measured.ahead < block.size) | (measured.behind < block.size)
 
     def beyond(last):
@@ -40,7 +42,6 @@ def block_rules(params, windows, measured):
         )
 
     barrier = block.barrier[: smem.addr_width]
-    local = params.has("local_copies")
     missing_space = (to_global & (not params.has("stores"))) | (
         copies & (block.source_space == block.destination_space) & (not local)
     )

@@ -56,11 +56,13 @@ class StoreFinisher(wiring.Component):
         before = Signal(outcome)  # of the command, up to this response
         now = Signal(outcome)
         m.d.comb += [now.error.eq(response.error), now.write.eq(1), now.address.eq(response.address)]
-        unread = response.last & end.error
+        staged = self.params.has("local_copies")
+        unread = response.last & (end.error if staged else 0)
         with m.If(before.error & ~(unread & before.write)):
             m.d.comb += now.eq(before)
-        with m.Elif(unread):
-            m.d.comb += [now.error.eq(1), now.write.eq(0), now.address.eq(end.address)]
+        if staged:
+            with m.Elif(unread):
+                m.d.comb += [now.error.eq(1), now.write.eq(0), now.address.eq(end.address)]
 
         m.d.comb += [
             self.completions.valid.eq(self.responses.valid & response.last & waiting & ~end.quiet),

@@ -20,6 +20,16 @@ def _members(params, *names):
     return {name: transfer[name].shape for name in names}
 
 
+def _staged_error(params):
+    """Of staged segments, which only copies within one memory have."""
+    if not params.has("local_copies"):
+        return {}
+    return {
+        "error": unsigned(1),  # a staged segment of the transfer so far came with an error
+        "address": unsigned(params.addr_width),  # of the first such segment's word
+    }
+
+
 class StoreContextLayout(data.StructLayout):
     """What the stages after the tracker need of a transfer; each member means the same as in ``TransferLayout``."""
 
@@ -96,8 +106,7 @@ class FetchedLayout(data.StructLayout):
                 "strobe": unsigned(params.bus_bytes),  # bytes of the word
                 **_members(params, *_ENDING),
                 "segment": unsigned(params.bus_width),  # the one that was taken last
-                "error": unsigned(1),  # a staged segment of the transfer so far came with an error
-                "address": unsigned(params.addr_width),  # of the first such segment's word
+                **_staged_error(params),
             }
         )
 
@@ -106,10 +115,4 @@ class EndLayout(data.StructLayout):
     """The end of a transfer whose words have all been handed over."""
 
     def __init__(self, params):
-        super().__init__(
-            {
-                **_members(params, *_ENDING),
-                "error": unsigned(1),  # a staged segment came with an error
-                "address": unsigned(params.addr_width),  # of the word that it came from
-            }
-        )
+        super().__init__(_members(params, *_ENDING) | _staged_error(params))

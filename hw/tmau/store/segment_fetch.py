@@ -115,23 +115,25 @@ class SegmentFetcher(wiring.Component):
 
     def _collect(self, m, due, step):
         o, staged, cut = self.o.p, self.staged, step.cut
-        # The error at the output is also where errors are collected: it is never cleared within a transfer.
-        erred = o.error & ~o.last
         ones = Const(-1, self.params.bus_bytes)
         m.d.sync += self.o.valid.eq(due)
         with m.If(due):
             m.d.sync += [
                 o.before.eq(Mux(cut.straddle, ones << cut.turn, 0)),
                 o.strobe.eq((ones << cut.first) & ~(ones << cut.end)),
-                o.error.eq(erred | (staged.ready & staged.p.error)),
             ]
             m.d.sync += [
                 o[name].eq(cut[name]) for name in ("word", "fetch", "turn", "last", "tag", "quiet", "bytes", "loop")
             ]
-            with m.If(~erred):
-                m.d.sync += o.address.eq(staged.p.address)
             with m.If(cut.fetch):
                 m.d.sync += o.segment.eq(self._segment(m, step))
+        if self.params.has("local_copies"):
+            # The error at the output is also where errors are collected: it is never cleared within a transfer.
+            erred = o.error & ~o.last
+            with m.If(due):
+                m.d.sync += o.error.eq(erred | (staged.ready & staged.p.error))
+                with m.If(~erred):
+                    m.d.sync += o.address.eq(staged.p.address)
 
     def _segment(self, m, step):
         """The segment that comes: 16 bytes ``n`` of one in shared memory are those of bank ``bank ^ n``."""

@@ -74,7 +74,7 @@ class WordAssembler(wiring.Component):
             entry.bus.eq(step.word & ~step.loop),
             entry.loop.eq(step.word & step.loop),
             entry.word.data.eq(self._word(m)),
-            entry.word.strobe.eq(Mux(step.error, 0, step.strobe)),
+            entry.word.strobe.eq(Mux(step.error, 0, step.strobe) if self.params.has("local_copies") else step.strobe),
             entry.last.eq(step.last),
         ]
         m.d.comb += [entry.end[name].eq(step[name]) for name, _ in EndLayout(self.params)]

@@ -1,6 +1,9 @@
 """Address generation: nested accumulators, one adder a level and no multiplier."""
 
-from amaranth import Module, Signal
+from functools import reduce
+from operator import or_
+
+from amaranth import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -49,10 +52,13 @@ class AddressGenerator(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.d.comb += self.address.eq(self.rounds[0])
+        moved = Signal(len(self.address))  # one for all levels that change
+        sums = (
+            Mux(self.advance[d], (accumulator + self.strides[d])[: len(moved)], 0)
+            for d, accumulator in enumerate(self.rounds)
+        )
+        m.d.comb += [self.address.eq(self.rounds[0]), moved.eq(reduce(or_, sums))]
         for d, accumulator in enumerate(self.rounds):
-            with m.If(self.advance[d]):
-                m.d.sync += [inner.eq(accumulator + self.strides[d]) for inner in self.rounds[: d + 1]]
-        with m.If(self.load):
-            m.d.sync += [accumulator.eq(self.origins[d]) for d, accumulator in enumerate(self.rounds)]
+            with m.If(self.load | self.advance[d:].any()):
+                m.d.sync += accumulator.eq(Mux(self.load, self.origins[d], moved))
         return m

@@ -11,6 +11,7 @@ STAGES = {
     "skid": lambda shape: SkidBuffer(shape),
     "queue of 2": lambda shape: Queue(shape, 2),
     "queue of 16": lambda shape: Queue(shape, 16),
+    "queue of 64": lambda shape: Queue(shape, 64),
     "shallow queue of 8": lambda shape: ShallowQueue(shape, 8),
 }
 

@@ -65,8 +65,13 @@ class ColumnSpec(Elaboratable):
         def byte_at(place):
             """Whether the piece writes the byte, and what."""
             is_data = (place >= piece.data_first) & (place < piece.data_end)
-            data = Mux(place < piece.joint, before.word, payload.word).word_select(column % bus_bytes, 8)
+            data = Mux(place < piece.joint, own_byte(before), own_byte(payload))
             return (place >= piece.first) & (place < piece.end), Mux(is_data, data, fill_byte)
+
+        def own_byte(payload):
+            """The byte of the column, of a word that lies as the line of its piece is swizzled."""
+            chunk = chunk_of(payload.context.swizzle, payload.piece.line, bus_bytes // CHUNK_BYTES)
+            return payload.word.word_select(chunk * CHUNK_BYTES + column % CHUNK_BYTES, 8)
 
         def chunk_of(swizzle, line, chunks):
             """Where the chunk of the column lies among so many."""
@@ -83,7 +88,8 @@ class ColumnSpec(Elaboratable):
         follows = (piece.line == (before.piece.line + 1)[: len(piece.line)]) & (piece.first >= rest)
         same = (context.fill == before.context.fill) & (context.swizzle == before.context.swizzle)
         m.d.comb += Assume((rest == 0) | ~dut.i.valid | (follows & same))
-        m.d.comb += Assume(begun | (piece.joint == 0))
+        near = (piece.line == before.piece.line) | (piece.line == (before.piece.line + 1)[: len(piece.line)])
+        m.d.comb += Assume((piece.joint == 0) | (begun & near & (context.swizzle == before.context.swizzle)))
         with m.If(dut.rows.ready):
             m.d.sync += waiting.eq(0)
         with m.If(taken):
@@ -107,7 +113,7 @@ class ColumnSpec(Elaboratable):
             Assert(dut.rest_data <= rest),
             Assert(~begun | (dut.flips == flips_before)),
             Assert(begun | (rest == 0)),
-            Assert(~begun | (dut.word.word_select(own, 8) == before.word.word_select(column % bus_bytes, 8))),
+            Assert(~begun | (dut.word.word_select(own, 8) == own_byte(before))),
             Assert((dut.rows.valid & dut.rows.ready) == (taken & writes)),
             Assert(~dut.rows.valid | (dut.rows.payload == piece.line)),
         ]

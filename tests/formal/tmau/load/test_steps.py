@@ -39,7 +39,7 @@ class StepsSpec(Elaboratable):
         final = Signal()
 
         step, piece = dut.steps.payload, dut.steps.payload.piece
-        uses = step.pull | step.reuse
+        uses = piece.data_end != 0
         base = Cat(Const(0, 7), piece.line)
         end = Signal.like(dut.cursor)
         m.d.comb += end.eq(base + piece.end)
@@ -69,7 +69,8 @@ class StepsSpec(Elaboratable):
         covered = Signal(5)
         with m.If(dut.steps.valid & dut.steps.ready):
             m.d.sync += covered.eq(
-                covered | Cat(uses & (end > base + 128), piece.first == piece.end, step.reuse, ~uses, piece.joint != 0)
+                covered
+                | Cat(uses & (end > base + 128), piece.first == piece.end, uses & ~step.pull, ~uses, piece.joint != 0)
             )
         m.d.comb += Cover(covered.all())
         return m
@@ -94,7 +95,7 @@ class StepsSpec(Elaboratable):
         piece, byte, bus_bytes = step.piece, self.byte, self.params.bus_bytes
         word_end = run.word_end + words
         is_data = (byte >= base + piece.data_first) & (byte < base + piece.data_end)
-        uses, joins = step.pull | step.reuse, piece.joint != 0
+        uses, joins = piece.data_end != 0, piece.joint != 0
         with m.If((byte >= start) & (byte < end)):
             m.d.comb += Assert(is_data == (run.inside & (byte >= run.data_start) & (byte < run.data_end)))
             with m.If(is_data):
@@ -110,13 +111,14 @@ class StepsSpec(Elaboratable):
                 Assert(run.context.reduction == 0),
                 Assert(run.data_end <= word_end + bus_bytes),
             ]
+        m.d.comb += [
+            Assert(step.pull == (uses & ~(run.shared & (words == 0) & ~joins))),
+            Assert(step.rotate == Mux(uses, word_end, previous)[: len(step.rotate)]),
+        ]
         with m.If(uses):
             m.d.comb += [
-                Assert(step.reuse == (run.shared & (words == 0) & ~joins)),
-                Assert(~(step.pull & step.reuse)),
                 # A word that has none of the run's data would be one that was never asked for.
                 Assert((word_end > run.data_start) & (word_end < run.data_end + bus_bytes)),
-                Assert(step.rotate == (word_end - Mux(step.reuse, previous, 0))[: len(step.rotate)]),
             ]
 
     def tie(self, m, run, busy, begun, its_run, end, words, previous, joined, final):
