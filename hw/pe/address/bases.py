@@ -54,7 +54,7 @@ class Bases(wiring.Component):
 
     There are ``BASES_SETS`` sets of them; a build replaces one, and the others stay as they are.
 
-    One lane read a cycle; from the last one's answer to ``busy`` low it takes three cycles. Between builds the read
+    One lane read a cycle; from the last one's answer to ``busy`` low it takes four cycles. Between builds the read
     port has a latency of one cycle.
 
     Members
@@ -81,6 +81,7 @@ class Bases(wiring.Component):
         ]
         self._under_way = [Signal(_AnswerLayout(params), name=f"answer{n}") for n in range(LANE_READ_LATENCY)]
         self._placed = [Signal(_AnswerLayout(params), name=f"placed{n}") for n in range(_PLACE_LATENCY)]
+        self._written = Signal(_AnswerLayout(params))  # whose sums are in registers
         super().__init__(
             {
                 "set": In(range(BASES_SETS)),
@@ -101,7 +102,9 @@ class Bases(wiring.Component):
         answer, placed = self._under_way[-1], self._placed[-1]
         m.d.sync += self._placed[0].eq(answer)
         m.d.sync += [later.eq(now) for now, later in pairwise(self._placed)]
-        with m.If(placed.valid & placed.last & (placed.group == self._params.groups - 1)):
+        written = self._written
+        m.d.sync += written.eq(placed)
+        with m.If(written.valid & written.last & (written.group == self._params.groups - 1)):
             m.d.sync += self.busy.eq(0)
 
         segment = self.segment
@@ -125,9 +128,10 @@ class Bases(wiring.Component):
             m.submodules[f"place{lane}"] = place = Place(self._params)
             m.d.comb += [
                 place.enable.eq(1),
-                place.coordinate.eq(Mux(counts, self.lane_reads.data[lane][:16], 0)),
-                place.page_log2.eq(page_log2),
-                place.pages_below.eq(pages_below),
+                place.coordinate.eq(self.lane_reads.data[lane][:16]),
+                # Without a share the page has one element, and is none of many.
+                place.page_log2.eq(Mux(counts, page_log2, 0)),
+                place.pages_below.eq(Mux(counts, pages_below, 0)),
                 place.shift.eq(shift),
             ]
             self._gather(m, lane, place, size)
@@ -176,26 +180,30 @@ class Bases(wiring.Component):
         for delays in (below, values):
             m.d.sync += [later.eq(now) for now, later in pairwise(delays)]
         sums = Signal(BasisLayout(params), name=f"sums{lane}")
-        basis = Signal(BasisLayout(params), name=f"basis{lane}")  # with what this dimension adds
-        with m.If(placed.dimension == 0):
-            m.d.comb += [basis.inner.eq(values[-1]), basis.page.eq(self.segment.first_entry), basis.inside.eq(1)]
-        with m.Else():
-            m.d.comb += [
-                basis.inner.eq(sums.inner),
-                basis.outer.eq(Mux(placed.dimension == 1, values[-1], sums.outer)),
-                basis.page.eq(sums.page + place.page),
-                basis.offset.eq(sums.offset | place.offset),
-                basis.inside.eq(sums.inside & below[-1]),
-            ]
         with m.If(placed.valid):
-            m.d.sync += sums.eq(basis)
+            with m.If(placed.dimension == 0):
+                m.d.sync += [
+                    sums.inner.eq(values[-1]),
+                    sums.outer.eq(0),
+                    sums.page.eq(self.segment.first_entry),
+                    sums.offset.eq(0),
+                    sums.inside.eq(1),
+                ]
+            with m.Else():
+                m.d.sync += [
+                    sums.page.eq(sums.page + place.page),
+                    sums.offset.eq(sums.offset | place.offset),
+                    sums.inside.eq(sums.inside & below[-1]),
+                ]
+            with m.If(placed.dimension == 1):
+                m.d.sync += sums.outer.eq(values[-1])
 
         m.submodules[f"lane{lane}"] = memory = self._memories[lane]
         write, read = memory.write_port(), memory.read_port()
         m.d.comb += [
-            write.addr.eq(Cat(self.set, placed.group)),
-            write.data.eq(basis),
-            write.en.eq(placed.valid & placed.last),
+            write.addr.eq(Cat(self.set, self._written.group)),
+            write.data.eq(sums),
+            write.en.eq(self._written.valid & self._written.last),
             read.addr.eq(Cat(self.set, self.reads.groups[lane])),
             read.en.eq(self.reads.enable),
             self.reads.rows[lane].eq(read.data),

@@ -19,7 +19,8 @@ __all__ = ["MemoryPath"]
 class MemoryPath(wiring.Component):
     """Reader, read return, line cache and store merger, connected. Accesses have their effects in order.
 
-    Latency: from access to column 4 cycles, from PICK 2. Throughput: one access a cycle without bank conflicts.
+    Latency: from access to column 4 cycles, from PICK 2. Throughput: one access a cycle without bank conflicts; a
+    FILL behind another waits until the line cache has written that.
 
     Members
     -------

@@ -43,3 +43,8 @@ def test_integers_come_to_bit_0():
     rows = [{"term": term, "integer": 1, "top": 0, "highest": rng.randrange(512)} for term in terms]
     results = run_pipeline(Aligner(PRODUCT_PLACES), rows)
     assert [result["o"] for result in results] == terms
+
+
+def test_zero_stays_zero():
+    rows = [{"term": 0, "integer": 0, "top": 0, "highest": highest} for highest in (0, 1, 47, 48, 63, 64, 511)]
+    assert all(result["o"] == 0 for result in run_pipeline(Aligner(ACCUMULATOR_PLACES), rows))

@@ -15,7 +15,7 @@ from tilewright.sim.pysim.streams import STALL_MODES, watch_stream
 SEED = 20261121
 PARAMS = PE_PRESETS["unit"].replace(threads=13)
 #: From ``start`` to ``busy`` low, besides a cycle for each read.
-BUILD_CYCLES = 5
+BUILD_CYCLES = 6
 SEGMENTS = [
     Segment(0, 0, (100,), (5,), paged=True, first_entry=3),
     Segment(1, 1, (20, 13), (3, 2), paged=True),

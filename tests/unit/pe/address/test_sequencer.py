@@ -21,7 +21,7 @@ PARAMS = PE_PRESETS["unit"].replace(threads=13, regs=48, pages=64)
 #: Cycles from the one in which a job is accepted to its first access, if offsets need not be read.
 LATENCY = 11
 #: Cycles that reading offsets takes, besides one for each register of each group.
-BUILD_CYCLES = 5
+BUILD_CYCLES = 6
 
 
 class WithPredicates(Elaboratable):

@@ -242,7 +242,7 @@ def run(words, *, mode="none", seed=0, also=()):
 
     async def source(ctx):
         await send(ctx, front.decoder.i, words, idle=STALL_MODES[mode]["idle"], seed=seed)
-        while ctx.get(front.issue.i.valid):
+        while not ctx.get(front.decoder.idle):
             await ctx.tick()
         done.append(True)
 
@@ -360,6 +360,7 @@ def test_idle():
     async def testbench(ctx):
         assert ctx.get(front.issue.idle)
         await send(ctx, front.decoder.i, [NAMED])
+        await ctx.tick()
         assert not ctx.get(front.issue.idle)
         ctx.set(front.issue.faults.ready, 1)
         await ctx.tick().repeat(2)
