@@ -83,7 +83,8 @@ class WritePortSpec(Elaboratable):
             Assert(
                 ~came | ((beat.i.payload.word == dut.writes.words.payload) & (beat.i.payload.last == due.payload.last))
             ),
-            Assert(beat.o.valid | ~beat.skidded),
+            Assert(beat.level <= beat.depth),
+            Assert(beat.tail == (beat.head + beat.level)[: len(beat.head)]),
             # Neither channel waits for the other.
             Cover(dut.axi.wvalid & dut.axi.wlast & ~dut.requests.i.ready),
             Cover(dut.axi.awvalid & ~dut.writes.words.valid),
