@@ -179,7 +179,7 @@ def ports(spec):
     ]
 
 
-@pytest.mark.parametrize(("bus_bytes", "depth"), [(16, 10), (32, 7)])
+@pytest.mark.parametrize(("bus_bytes", "depth"), [(16, 9), (32, 7)])
 def test_parts_are_counted_and_nothing_is_fetched_too_early(bus_bytes, depth):
     """A narrow bus for a longer time; words that lie in two lines on a wide one."""
     spec = SharedReducerSpec(bus_bytes)
