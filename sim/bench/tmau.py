@@ -15,7 +15,7 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..session import TmauSession
 from .line import Line, share, timed
-from .tmau_cases import BLOCK_BYTES, BOXES, LATENCIES, copy_cases, steady_cases
+from .tmau_cases import BLOCK_BYTES, BOXES, FEW, LATENCIES, copy_cases, few_cases, steady_cases
 
 __all__ = ["measure"]
 
@@ -32,6 +32,7 @@ def measure(preset, *, simulator="verilator"):
         for latency in LATENCIES[:2]:
             yield from timed(session, _steady(session, preset, latency))
         yield from timed(session, _copies(session, preset, _LATENCY))
+        yield from timed(session, _few(session, preset, _LATENCY))
     # The bus stays busy only while more reads are in flight than the memory takes cycles.
     deep = params.replace(max_outstanding=512, commands_in_flight=128)
     with TmauSession(params=deep, simulator=simulator, latency=LATENCIES[2]) as session:
@@ -82,18 +83,34 @@ def _steady(session, preset, latency):
     for case in steady_cases():
         if is_unsupported({"opcode": Opcode.LOAD} | case.fields, case.tmap.pack(), session.params.features):
             continue
-        places = session.params.smem.size_bytes // footprint(case.tmap)
-        pitch = -(-footprint(case.tmap) // 128) * 128
-        commands = [
-            session.command(case.tmap, coords, pitch * (number % min(places, 8)) if places > 1 else 0, **case.fields)
-            for number, coords in enumerate(case.coords)
-        ]
+        commands = _commands(session, case)
         session.run(commands[:1])  # brings the descriptor into the cache
         result = _succeed(session, commands)
         measured = result.commands[-1].done - result.commands[0].done
         offsets = case.fields.get("offsets", (0, 0, 0))
         limit = sum(_limit(case, coords, offsets, session.params) for coords in case.coords[1:])
         yield share(preset, case.name, latency, limit, measured, case.target)
+
+
+def _commands(session, case):
+    """A command for each box of a case, side by side in shared memory."""
+    places = session.params.smem.size_bytes // footprint(case.tmap)
+    pitch = -(-footprint(case.tmap) // 128) * 128
+    return [
+        session.command(case.tmap, coords, pitch * (number % min(places, 8)) if places > 1 else 0, **case.fields)
+        for number, coords in enumerate(case.coords)
+    ]
+
+
+def _few(session, preset, latency):
+    """A few boxes, from the first command, whose descriptor is not cached, to the last completion."""
+    session.configure(latency=latency)
+    for case in few_cases():
+        session.reset()
+        commands = _commands(session, case)[:FEW]
+        measured = _succeed(session, commands).span
+        limit = sum(_limit(case, coords, (0, 0, 0), session.params) for coords in case.coords[:FEW])
+        yield Line(preset, f"{FEW} boxes: {case.name}", latency, limit, measured, f"{measured} cycles", "none", True)
 
 
 def _succeed(session, commands):

@@ -7,13 +7,17 @@ from dataclasses import dataclass, field, replace
 from tilewright.golden import TensorMap
 from tilewright.golden.spec import Element, Opcode, Reduction, Space
 
-__all__ = ["BLOCK_BYTES", "BOXES", "LATENCIES", "Copies", "Steady", "copy_cases", "steady_cases"]
+__all__ = [
+    "BLOCK_BYTES", "BOXES", "FEW", "LATENCIES", "Copies", "Steady", "copy_cases", "few_cases", "steady_cases"
+]  # fmt: skip
 
 #: Bytes of each block copy.
 BLOCK_BYTES = 2048
 
 #: Boxes that are issued back to back in a steady-state measurement.
 BOXES = 64
+#: Boxes of a measurement from the first command to the last completion.
+FEW = 8
 #: Memory latencies, in cycles, that the whole table is measured at.
 LATENCIES = (10, 100, 400)
 
@@ -82,6 +86,13 @@ def _sliding(tmap):
     places = [range(0, size - box + 1, box) for size, box in zip(tmap.size, tmap.box, strict=True)]
     cycle = itertools.cycle(itertools.product(*reversed(places)))
     return [list(reversed(next(cycle))) for _ in range(BOXES)]
+
+
+def few_cases():
+    """Boxes that other engines were measured with: docs/physical.md, "Beside others"."""
+    for row in (64, 128):
+        yield _steady(f"64 rows of {row} bytes", _tensor((row, 64), (4 * row + 128,)), None)
+    yield from _named_tiles()
 
 
 def _steady(name, tmap, target, coords=None):

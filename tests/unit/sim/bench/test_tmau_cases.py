@@ -6,13 +6,13 @@ from tilewright.golden.tmau.limits import limits
 from tilewright.golden.tmau.setup import check_command
 from tilewright.golden.tmau.tile import footprint
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.bench.tmau_cases import BLOCK_BYTES, BOXES, copy_cases, steady_cases
+from tilewright.sim.bench.tmau_cases import BLOCK_BYTES, BOXES, copy_cases, few_cases, steady_cases
 
 SMEM_BYTES = TMAU_PRESETS["ecp5"].smem.size_bytes
 
 
 def test_every_command_is_legal_and_moves_something():
-    for case in steady_cases():
+    for case in (*steady_cases(), *few_cases()):
         assert check_word(int.from_bytes(case.tmap.pack(), "little")) is None, case.name
         assert len(case.coords) == BOXES
         assert footprint(case.tmap) <= SMEM_BYTES
