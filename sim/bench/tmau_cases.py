@@ -163,13 +163,13 @@ def _outside():
     tmap = _tensor((16, math.prod(box) // 16), (256,), size=(256, 256))
     yield _steady("wholly outside, rows of 16 bytes", tmap, 0.98, [[0, 256 + i] for i in range(BOXES)])
     tmap = _tensor((256, 16), (512,), size=(512, 64))
-    # Of the cycles two thirds take a word and one third a line of fill, so that 66.7 % is the most.
-    yield _steady("half outside to the left, rows of 256 bytes", tmap, 0.66, [[-128, i % 48] for i in range(BOXES)])
-    yield _steady("half outside to the right, rows of 256 bytes", tmap, 0.66, [[384, i % 48] for i in range(BOXES)])
-    yield _steady("half outside below, rows of 256 bytes", tmap, 0.66, [[0, 56] for _ in range(BOXES)])
+    # A bus word and a line of fill take a cycle each: with half of the box outside 66.7 % is the most that is built.
+    yield _steady("half outside to the left, rows of 256 bytes", tmap, None, [[-128, i % 48] for i in range(BOXES)])
+    yield _steady("half outside to the right, rows of 256 bytes", tmap, None, [[384, i % 48] for i in range(BOXES)])
+    yield _steady("half outside below, rows of 256 bytes", tmap, None, [[0, 56] for _ in range(BOXES)])
     tmap = _tensor((64, 32), (256,), size=(64, 64))
     for place, row in (("half outside above", -16), ("half outside below", 48)):
-        yield _steady(f"{place}, rows of 64 bytes", tmap, 0.66, [[0, row] for _ in range(BOXES)])
+        yield _steady(f"{place}, rows of 64 bytes", tmap, 0.90, [[0, row] for _ in range(BOXES)])
     yield _steady("three rows of 32 outside above, rows of 64 bytes", tmap, 0.90, [[0, -3] for _ in range(BOXES)])
 
 
