@@ -5,11 +5,12 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import Element
+from tilewright.golden.spec.tmau.features import FLOAT_SUMS
 
 from .float_add import FloatAdder
 from .float_format import BF16, F16, F32
 
-__all__ = ["FloatSums"]
+__all__ = ["FloatSums", "is_summed"]
 
 #: Formats of the adders; an index into the longer tuple, cut to one bit, is one into the shorter.
 _WIDE, _NARROW = (BF16, F16, F32), (BF16, F16)
@@ -64,3 +65,8 @@ class FloatSums(wiring.Component):
                 ]
             m.d.comb += self.o.word_select(number, 32).eq(Cat(wide.o[:16], Mux(chosen, wide.o[16:], narrow.o)))
         return m
+
+
+def is_summed(element):
+    """Whether elements are floats, as ``golden.spec.Element``."""
+    return Cat(element == kind for kind in FLOAT_SUMS).any()

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import Element, Reduction
 
-__all__ = ["IntegerReducer"]
+__all__ = ["IntegerReducer", "reduce_integers"]
 
 _PART = 16  # bits of the smallest elements: the operands are treated in parts of so many
 _PARTS = 4
@@ -156,3 +156,14 @@ class IntegerReducer(wiring.Component):
         stepped = (old + Cat(1, decrement.replicate(_WORD - 1)))[:_WORD]
         down = Mux(above | (old == 0), source, stepped)
         return Mux(decrement, down, Mux(above, 0, stepped))
+
+
+def reduce_integers(m, name, floats, **operands):
+    """What an :class:`IntegerReducer` for each eight bytes makes of sixteen; its operands by name."""
+    results = []
+    for half in range(2):
+        m.submodules[f"{name}{half}"] = unit = IntegerReducer(floats)
+        halves = {side: operands[side].word_select(half, 64) for side in ("old", "source")}
+        m.d.comb += [getattr(unit, operand).eq(value) for operand, value in (operands | halves).items()]
+        results.append(unit.o)
+    return Cat(results)

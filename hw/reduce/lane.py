@@ -1,13 +1,13 @@
 """A lane of sixteen bytes: every reduction of every element type, or of every integer."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import Element, Reduction
+from tilewright.golden.spec import Reduction
 
-from .float_sums import FloatSums
-from .integer import IntegerReducer
+from .float_sums import FloatSums, is_summed
+from .integer import IntegerReducer, reduce_integers
 
 __all__ = ["ReduceLane"]
 
@@ -54,7 +54,8 @@ class ReduceLane(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        others = self._integers(m)
+        names = ("old", "source", "reduction", "element", "enable")
+        others = reduce_integers(m, "integer", self._floats, **{name: getattr(self, name) for name in names})
         if self._floats:
             self._join_floats(m, others)
         else:
@@ -64,8 +65,7 @@ class ReduceLane(wiring.Component):
     def _join_floats(self, m, others):
         """The output: sums of floats, or what the rest of the lane made ready earlier."""
         m.submodules.sums = sums = FloatSums()
-        is_float = Cat(self.element == kind for kind in (Element.F16, Element.BF16, Element.F32)).any()
-        chosen = self._delayed(m, (self.reduction == Reduction.ADD) & is_float, self.latency)
+        chosen = self._delayed(m, (self.reduction == Reduction.ADD) & is_summed(self.element), self.latency)
         others = self._delayed(m, others, self.latency - IntegerReducer.LATENCY)
         m.d.comb += [
             *(getattr(sums, name).eq(getattr(self, name)) for name in ("old", "source", "element", "enable")),
@@ -80,18 +80,3 @@ class ReduceLane(wiring.Component):
                 m.d.sync += later.eq(value)
             value = later
         return value
-
-    def _integers(self, m):
-        """What is not a sum of floats."""
-        results = []
-        for number in range(2):
-            m.submodules[f"integer{number}"] = unit = IntegerReducer(self._floats)
-            m.d.comb += [
-                unit.old.eq(self.old.word_select(number, 64)),
-                unit.source.eq(self.source.word_select(number, 64)),
-                unit.reduction.eq(self.reduction),
-                unit.element.eq(self.element),
-                unit.enable.eq(self.enable),
-            ]
-            results.append(unit.o)
-        return Cat(results)

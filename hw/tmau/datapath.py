@@ -139,8 +139,8 @@ class TmauDatapath(wiring.Component):
 
     def _exchange(self, m, front, load, store):
         """What passes between the paths."""
-        m.submodules.loop = loop = Queue(WordLayout(self.params), self.params.loop_words)
-        m.submodules.staged = staged = Queue(StagedWordLayout(self.params), self.params.stage_words)
+        m.submodules.loop = loop = Queue(WordLayout(self.params), self.params.exchange_words)
+        m.submodules.staged = staged = Queue(StagedWordLayout(self.params), self.params.exchange_words)
         join(m, store=store.loop, loop=loop.i)
         join(m, loop=loop.o, load=load.loop)
         join(m, load=load.staged, staged=staged.i)

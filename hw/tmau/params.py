@@ -102,18 +102,11 @@ class TmauParams:
         return self.has("im2col") and self.bus_bytes > 16
 
     @property
-    def loop_words(self):
-        """Bus words between the paths in copies from shared to shared memory.
+    def exchange_words(self):
+        """Bus words between the paths in copies within shared memory, and as many in those within global memory.
 
-        One piece is emptied while the next one is there and two are filled, for the latency of the store path.
-        """
-        return 4 * self.exchange_bytes // self.bus_bytes
-
-    @property
-    def stage_words(self):
-        """Bus-aligned words between the paths in copies from global to global memory.
-
-        Space is taken when a piece is asked for, and the memory has a latency.
+        Four pieces: one is emptied while the next one is there, and two are on their way, for the latency of the store
+        path or of the memory.
         """
         return 4 * self.exchange_bytes // self.bus_bytes
 

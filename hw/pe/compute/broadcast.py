@@ -4,8 +4,8 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from ...lib.choice import chosen
 from ...lib.stream import ShallowQueue
-from ..choice import chosen
 from ..layouts import ColumnsLayout, MultiplyLayout
 from ..params import LANES
 from ..sharing import SPLIT_COLUMNS

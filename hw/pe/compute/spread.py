@@ -4,7 +4,7 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..choice import chosen
+from ...lib.choice import chosen
 from ..sharing import SHARINGS, of_sharing, sharing_code
 from .layouts import STEP_UNITS, place_of_unit
 

@@ -10,8 +10,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from ...lib.choice import chosen
 from ...smem.layouts import CHUNK_BITS
-from ..choice import chosen
 from ..params import LANES
 
 __all__ = ["LineCache", "PickLayout", "RowsLayout"]

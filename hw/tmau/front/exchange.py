@@ -28,7 +28,7 @@ class _PendingLayout(data.StructLayout):
         super().__init__(
             {
                 **{name: job[name].shape for name in (*_KEPT, "quiet", "target", "size")},
-                "reach": range(params.loop_words),  # bus words of the piece, minus one
+                "reach": range(params.exchange_bytes // params.bus_bytes),  # bus words of the piece, minus one
             }
         )
 
@@ -52,9 +52,9 @@ class Exchange(wiring.Component):
         At most one of them is valid. A copy within one memory comes as its first job, of any size, with ``target``.
     o : Out(stream of BlockJobLayout)
         Registered.
-    loop : In(QueueStateSignature(params.loop_words))
+    loop : In(QueueStateSignature(params.exchange_words))
         Bus words from the store path to the load path.
-    stage : In(QueueStateSignature(params.stage_words))
+    stage : In(QueueStateSignature(params.exchange_words))
         Bus-aligned words from the load path to the store path.
     busy : Out(1)
         A job is at the output, or the second job of a piece is to come.
@@ -67,8 +67,8 @@ class Exchange(wiring.Component):
             {
                 "i": In(stream.Signature(BlockJobLayout(params))).array(2),
                 "o": Out(stream.Signature(BlockJobLayout(params))),
-                "loop": In(QueueStateSignature(params.loop_words)),
-                "stage": In(QueueStateSignature(params.stage_words)),
+                "loop": In(QueueStateSignature(params.exchange_words)),
+                "stage": In(QueueStateSignature(params.exchange_words)),
                 "busy": Out(1),
             }
         )
@@ -119,10 +119,8 @@ class Exchange(wiring.Component):
         piece = self.params.exchange_bytes // self.params.bus_bytes
         new, old = self.pending.i.p, self.pending.o.p
         has_space, has_come = Signal(), Signal()
-        for name, queue, depth in (
-            ("loop", self.loop, self.params.loop_words),
-            ("stage", self.stage, self.params.stage_words),
-        ):
+        depth = self.params.exchange_words
+        for name, queue in (("loop", self.loop), ("stage", self.stage)):
             reserved = Signal(range(depth + 1), name=f"{name}_reserved")  # of first jobs that left, and not taken yet
             leaving = Signal(range(depth + 1), name=f"{name}_leaving")  # of those, whose second jobs left as well
             with m.If(new[name]):

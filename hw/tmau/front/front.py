@@ -38,8 +38,8 @@ class Front(wiring.Component):
     issue : Out(IssueSignature)
     store_read, store_done : In(1)
         Strobe for each transfer of the store path, in order: its source has been read, it is complete.
-    loop : In(QueueStateSignature(params.loop_words))
-    stage : In(QueueStateSignature(params.stage_words))
+    loop : In(QueueStateSignature(params.exchange_words))
+    stage : In(QueueStateSignature(params.exchange_words))
         The queues between the paths; see ``Exchange``.
     hit_stb, miss_stb : Out(1)
         A command found its descriptor, or requested it.
@@ -59,8 +59,8 @@ class Front(wiring.Component):
                 "issue": Out(IssueSignature(params)),
                 "store_read": In(1),
                 "store_done": In(1),
-                "loop": In(QueueStateSignature(params.loop_words)),
-                "stage": In(QueueStateSignature(params.stage_words)),
+                "loop": In(QueueStateSignature(params.exchange_words)),
+                "stage": In(QueueStateSignature(params.exchange_words)),
                 "hit_stb": Out(1),
                 "miss_stb": Out(1),
                 "queue_level": Out(range(params.queue_depth + 1)),

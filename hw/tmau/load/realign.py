@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import CHUNK_BYTES
 
+from ...lib.choice import chosen
 from ...lib.rotate import rotate_bytes
 from ...smem.swizzle import chunk_flips
 from ..layouts import WordLayout
@@ -100,13 +101,6 @@ class Realigner(wiring.Component):
         distance = step.rotate[_CHUNK_LOG2:]
         if not len(distance):
             return turned
-        chunks = [turned.word_select(k, 8 * CHUNK_BYTES) for k in range(1 << len(distance))]
+        chunks = {k: turned.word_select(k, 8 * CHUNK_BYTES) for k in range(1 << len(distance))}
         flips = chunk_flips(step.context.swizzle, step.piece.line)[: len(distance)]
-        return Cat(_nth(chunks, ((place ^ flips) - distance)[: len(distance)]) for place in range(len(chunks)))
-
-
-def _nth(values, index):
-    """One of as many values as ``index`` has numbers."""
-    for on in index:
-        values = [Mux(on, odd, even) for even, odd in zip(values[::2], values[1::2], strict=True)]
-    return values[0]
+        return Cat(chosen(((place ^ flips) - distance)[: len(distance)], chunks) for place in chunks)

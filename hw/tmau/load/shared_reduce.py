@@ -4,11 +4,11 @@ from amaranth import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import BANKS, CHUNK_BYTES, Element, Reduction
+from tilewright.golden.spec import BANKS, CHUNK_BYTES, Reduction
 
 from ...lib.stream import Queue, ShallowQueue, SkidBuffer
-from ...reduce.float_sums import FloatSums
-from ...reduce.integer import IntegerReducer
+from ...reduce.float_sums import FloatSums, is_summed
+from ...reduce.integer import IntegerReducer, reduce_integers
 from ...smem.layouts import CHUNK_BITS
 from ...smem.signatures import LineReadSignature
 from .layouts import AlignedLayout
@@ -61,7 +61,7 @@ class SharedReducer(wiring.Component):
     fetch : Out(LineReadSignature(params.smem))
         The row of a part that is read in the cycle of the handshake.
     written : In(1)
-        All that has left is written. At most one piece that has left is not.
+        All that has left is written. At most two pieces that have left are not; in LoadPath it is one.
     """
 
     def __init__(self, params):
@@ -248,7 +248,9 @@ class SharedReducer(wiring.Component):
                 given = Mux(narrow, Array(words)[asked[:inner]], given)
             here, there = old[mine : mine + CHUNK_BITS], source[mine : mine + CHUNK_BITS]
             m.d.sync += [here.eq(chunk), there.eq(given)]
-            made.append(self._integers(m, place, here, there))
+            operands = {"old": here, "source": there, "enable": 1}
+            operands |= {name: operation[name] for name in ("reduction", "element")}
+            made.append(reduce_integers(m, f"integer{place}_", self.floats and place == 0, **operands))
         alone = made[0]
         if self.floats:
             m.submodules.sums = sums = FloatSums()
@@ -264,22 +266,5 @@ class SharedReducer(wiring.Component):
             results.i.p.eq(Cat(alone, *(Mux(narrow, alone, other) for other in made[1:]))),
         ]
 
-    def _integers(self, m, place, old, source):
-        """What is no sum of floats, of sixteen bytes."""
-        results = []
-        for half in range(2):
-            m.submodules[f"integer{place}_{half}"] = unit = IntegerReducer(self.floats and place == 0)
-            m.d.comb += [
-                unit.old.eq(old.word_select(half, CHUNK_BITS // 2)),
-                unit.source.eq(source.word_select(half, CHUNK_BITS // 2)),
-                unit.reduction.eq(self.operation.reduction),
-                unit.element.eq(self.operation.element),
-                unit.enable.eq(1),
-            ]
-            results.append(unit.o)
-        return Cat(results)
-
     def _is_float(self, element):
-        if not self.floats:
-            return 0
-        return Cat(element == kind for kind in (Element.F16, Element.BF16, Element.F32)).any()
+        return is_summed(element) if self.floats else 0

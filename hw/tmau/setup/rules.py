@@ -8,7 +8,8 @@ Specification: docs/tmau.md, "Windows", "Stores and reductions".
 from amaranth import Cat, Const
 
 from tilewright.golden.spec import Element, Reduction
-from tilewright.golden.spec.tmau.features import FLOAT_SUMS
+
+from ...reduce.float_sums import is_summed
 
 __all__ = ["missing_floats", "no_reduction", "outside_global", "outside_shared"]
 
@@ -39,7 +40,7 @@ def missing_floats(params, element):
     """Whether reductions of the element type need floats, which the hardware lacks."""
     if params.has("reductions_float"):
         return Const(0)
-    return Cat(element == member for member in FLOAT_SUMS).any()
+    return is_summed(element)
 
 
 def outside_global(windows, first, last):

@@ -11,7 +11,7 @@ from tilewright.sim.formal import StreamRules, prove
 
 #: A piece is two words, so that few cycles fill and empty both queues.
 PARAMS = TMAU_PRESETS["unit"].replace(addr_width=16, bus_bytes=64, exchange_bytes=128, smem=SmemParams(1024))
-DEPTHS = {"loop": PARAMS.loop_words, "stage": PARAMS.stage_words}
+DEPTHS = dict.fromkeys(("loop", "stage"), PARAMS.exchange_words)
 #: What the two jobs of a piece have in common.
 SHARED = ("loop", "stage", "size", "tag", "element", "bytes")
 CYCLES = 10

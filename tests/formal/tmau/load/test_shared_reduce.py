@@ -7,6 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import Reduction
+from tilewright.hw.reduce import integer
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.load import shared_reduce
 from tilewright.hw.tmau.load.shared_reduce import SharedReducer
@@ -50,7 +51,8 @@ class SilentIntegers(_Silent):
 @pytest.fixture(autouse=True)
 def _without_arithmetic(monkeypatch):
     monkeypatch.setattr(shared_reduce, "FloatSums", SilentSums)
-    monkeypatch.setattr(shared_reduce, "IntegerReducer", SilentIntegers)
+    for module in (shared_reduce, integer):
+        monkeypatch.setattr(module, "IntegerReducer", SilentIntegers)
     monkeypatch.setattr(shared_reduce, "IN_FLIGHT", 4)
 
 

@@ -47,7 +47,7 @@ def test_jobs_in_order_and_never_too_early(mode):
         {"tag": tag, "size": size} if kind == "plain" else copy(tag, size, loop=kind == "loop")
         for kind, tag, size in plan
     ]
-    depths = {"loop": PARAMS.loop_words, "stage": PARAMS.stage_words}
+    depths = dict.fromkeys(("loop", "stage"), PARAMS.exchange_words)
     level, arriving, leaving = ({"loop": 0, "stage": 0} for _ in range(3))
     seen = []
 

@@ -3,7 +3,7 @@
 import pytest
 from amaranth import Module, Signal
 
-from tilewright.hw.pe.choice import chosen
+from tilewright.hw.lib.choice import chosen
 from tilewright.sim.pysim.simulate import simulate
 
 
