@@ -1,7 +1,7 @@
 """Which writes are under way, so that what they change is not read."""
 
-from amaranth.hdl import Module, Mux, Signal, unsigned
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -22,11 +22,15 @@ class HazardGate(wiring.Component):
     """Lets a burst pass when no word of it is still to be written by one that has passed before.
 
     Bursts are numbered. A memory keeps for each word, by some bits of its address, which burst passed last with such a
-    word. The numbers of those that have no response yet adjoin, so that one comparison tells whether it is among them.
+    word. The numbers of those that have no response yet adjoin, so that their distance from the oldest one tells.
     Different words in one place make bursts wait without need, never too little. A number that is not under way means
     nothing, so that nothing is cleared but once, after a reset, a place a cycle; until then no burst is taken.
 
-    Latency: as many cycles as the burst has words. Throughput: one word a cycle, without a pause between bursts.
+    Words go through three registers, all of which move when the word in the last one passes: the burst that is taken
+    apart, the word whose number is being read, and the word whose number is known. A number that is written while it
+    is on its way is that of the burst before: such a word waits until no burst is under way.
+
+    Latency: two cycles more than the burst has words. Throughput: one word a cycle, without a pause between bursts.
 
     Parameters
     ----------
@@ -49,7 +53,7 @@ class HazardGate(wiring.Component):
     space : In(1)
         There is space for another old word; what comes true stays true until ``word_stb``.
     word_stb : Out(1)
-        A word of the burst has been looked at: its space is taken.
+        A word has passed: its space is taken.
     written : In(1)
         Strobe: the oldest burst that has passed has its response.
     busy : Out(1)
@@ -62,17 +66,25 @@ class HazardGate(wiring.Component):
         for name, value in (("entries", entries), ("bursts", bursts)):
             if not isinstance(value, int) or value < 2 or value & (value - 1):
                 raise ValueError(f"{name} must be a power of two of at least 2, not {value!r}")
+        if 1 << number_bits < 4 * bursts:
+            raise ValueError(f"number_bits must tell four times as many as {bursts} bursts apart, not {number_bits!r}")
         self._page_log2 = exact_log2(PAGE_BYTES // bus_bytes)
         self._place_log2 = exact_log2(entries)
-        self._bursts = bursts
+        self._bursts_log2 = exact_log2(bursts)
         self.memory = Memory(shape=unsigned(number_bits), depth=entries, init=[])
-        self.burst = Signal(WriteBurstLayout(addr_width, bus_bytes))  # the one in here
+        burst = WriteBurstLayout(addr_width, bus_bytes)
+        self.burst = Signal(burst)  # the one that is taken apart
+        self.taken = Signal()  # there is one
         self.beat = Signal(8)  # its next word, counted from zero
-        self.last = Signal(number_bits)  # number of the burst that passed last; memory begins with zeros
-        self.passed = Signal(range(bursts + 1))  # bursts without response: those with the numbers before
+        word = {"valid": 1, "burst": burst, "last": 1, "place": self._place_log2, "rewritten": 1}
+        self.read = Signal(data.StructLayout(word))  # the word whose number is at the memory's output
+        self.found = Signal(number_bits)  # it
+        self.known = Signal(data.StructLayout(word | {"number": number_bits}))
+        self.number = Signal(number_bits, init=1)  # of the burst that passes next; memory begins with zeros
+        self.first = Signal(number_bits, init=1)  # of the oldest without response
+        self.passed = Signal(range(bursts + 1))  # bursts without response
+        self.apart = Signal()  # the known word did not clash; a number of long ago may seem to later
         self.cleared = Signal(self._place_log2 + 1)  # places
-        self.found = Signal(number_bits)  # what is read
-        self.looked = Signal()  # it is of the next word, and was not written meanwhile
         super().__init__(
             {
                 "i": In(stream.Signature(WriteBurstLayout(addr_width, bus_bytes))),
@@ -93,50 +105,62 @@ class HazardGate(wiring.Component):
         m = Module()
         m.submodules.memory = self.memory
         write, read = self.memory.write_port(), self.memory.read_port()
-        burst, beat = self.burst, self.beat
+        known, ready = self.known, self.cleared[-1]
 
-        ready = self.cleared[-1]
-        back = Signal(len(self.last))  # bursts that have passed since
-        clash, may, last, ends = Signal(), Signal(), Signal(), Signal()
+        distance, clash, may, ends, moves = Signal.like(known.number), Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             self.found.eq(read.data),
-            back.eq(self.last - self.found),
-            clash.eq(back < self.passed),
-            may.eq(self.busy & self.looked & ~clash & self.space & (self.passed != self._bursts)),
-            last.eq(beat == burst.beats_minus_one),
-            ends.eq(may & last & self.o.ready),
-            self.word_stb.eq(may & (~last | self.o.ready)),
-            self.o.valid.eq(may & last),
-            self.o.payload.eq(burst),
-            self.i.ready.eq(ready & (~self.busy | ends)),
+            distance.eq(known.number - self.first),
+            clash.eq((self.passed != 0) & (known.rewritten | (distance[self._bursts_log2 :] == 0)) & ~self.apart),
+            may.eq(known.valid & ~clash & self.space & ~self.passed[-1]),
+            ends.eq(may & known.last & self.o.ready),
+            self.word_stb.eq(may & (~known.last | self.o.ready)),
+            self.o.valid.eq(may & known.last),
+            self.o.payload.eq(known.burst),
+            moves.eq(~known.valid | self.word_stb),
             self.empty.eq(self.passed == 0),
+            self.busy.eq(self.taken | self.read.valid | known.valid),
+        ]
+        m.d.sync += [
+            self.number.eq(self.number + ends),
+            self.first.eq(self.first + self.written),
+            self.apart.eq(known.valid & ~clash & ~moves),
+            self.passed.eq(self.passed + ends - self.written),
         ]
 
-        # The word that is looked at next: bursts stay in their page.
-        following, low = Signal.like(burst.word), burst.word[: self._page_log2]
-        m.d.comb += following.eq(burst.word)
-        m.d.comb += following[: self._page_log2].eq(low + beat + self.word_stb)
+        last, place = Signal(), Signal(self._place_log2)
         m.d.comb += [
-            read.addr.eq(self.place(Mux(self.i.ready, self.i.payload.word, following))),
-            write.addr.eq(Mux(ready, self.place(self._now(m)), self.cleared)),
-            write.data.eq(Mux(ready, self.last + 1, 0)),
+            last.eq(self.beat == self.burst.beats_minus_one),
+            place.eq(self.place(self._word(m))),
+            self.i.ready.eq(ready & (~self.taken | (moves & last))),
+            read.addr.eq(place),
+            read.en.eq(moves),
+            write.addr.eq(Mux(ready, known.place, self.cleared)),
+            write.data.eq(Mux(ready, self.number, 0)),
             write.en.eq(self.word_stb | ~ready),
         ]
         m.d.sync += self.cleared.eq(self.cleared + (~ready)[0])
-        m.d.sync += self.looked.eq(~(write.en & (write.addr == read.addr)))
 
+        with m.If(moves):
+            m.d.sync += [
+                Cat(known[name] for name in ("valid", "burst", "last", "place")).eq(
+                    Cat(self.read[name] for name in ("valid", "burst", "last", "place"))
+                ),
+                known.number.eq(self.found),
+                known.rewritten.eq(self.read.rewritten | (known.valid & (known.place == self.read.place))),
+                self.read.valid.eq(self.taken),
+                self.read.burst.eq(self.burst),
+                self.read.last.eq(last),
+                self.read.place.eq(place),
+                self.read.rewritten.eq(known.valid & (known.place == place)),
+                self.beat.eq(self.beat + 1),
+            ]
         with m.If(self.i.ready):
-            m.d.sync += [self.busy.eq(self.i.valid), burst.eq(self.i.payload), beat.eq(0)]
-        with m.Elif(self.word_stb):
-            m.d.sync += beat.eq(beat + 1)
-        m.d.sync += [
-            self.last.eq(self.last + ends),
-            self.passed.eq(self.passed + ends - self.written),
-        ]
+            m.d.sync += [self.taken.eq(self.i.valid), self.burst.eq(self.i.payload), self.beat.eq(0)]
         return m
 
-    def _now(self, m):
-        """The word that is being looked at."""
+    def _word(self, m):
+        """The next word of the burst: bursts stay in their page."""
         word, low = Signal.like(self.burst.word), self.burst.word[: self._page_log2]
         m.d.comb += word.eq(self.burst.word)
         m.d.comb += word[: self._page_log2].eq(low + self.beat)

@@ -5,7 +5,7 @@ because the solver chooses when ``track`` is set, and ``beat``.
 """
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal
 
 from tilewright.golden.spec import PAGE_BYTES
 from tilewright.hw.reduce.hazards import HazardGate
@@ -37,11 +37,15 @@ class GateSpec(Elaboratable):
         m.submodules.dut = dut = self.dut
         m.submodules.given_rules = StreamRules(dut.i, assume=True)
         m.submodules.made_rules = StreamRules(dut.o)
-        for burst, check in ((dut.i.payload, Assume), (dut.burst, Assert)):
-            m.d.comb += [
-                check(burst.beats_minus_one < MAX_BURST),
-                check(burst.word % PAGE_WORDS + burst.beats_minus_one < PAGE_WORDS),
-            ]
+        for condition, burst, check in (
+            (1, dut.i.payload, Assume),
+            (dut.taken, dut.burst, Assert),
+            (dut.read.valid, dut.read.burst, Assert),
+            (dut.known.valid, dut.known.burst, Assert),
+        ):
+            with m.If(condition):
+                m.d.comb += check(burst.beats_minus_one < MAX_BURST)
+                m.d.comb += check(burst.word % PAGE_WORDS + burst.beats_minus_one < PAGE_WORDS)
         promised = Signal()  # there was space, and it has not been taken
         m.d.sync += promised.eq(dut.space & ~dut.word_stb)
         m.d.comb += [
@@ -49,54 +53,88 @@ class GateSpec(Elaboratable):
             Assume(~promised | dut.space),
             Assert(dut.cleared == 4),
             Assert(dut.passed <= 4),
-            Assert(~dut.busy | (dut.beat <= dut.burst.beats_minus_one)),
+            Assert(~dut.apart | dut.known.valid),
+            Assert(dut.number == (dut.first + dut.passed)[: len(dut.number)]),
         ]
+        self._check_words(m)
         self._follow(m)
         return m
 
+    def _word(self, register):
+        """The word that is in ``register``: bursts are of one word or of two, so that its last flag tells which."""
+        return (register.burst.word + (register.last & register.burst.beats_minus_one[0]))[: len(self.dut.burst.word)]
+
+    def _noted(self, m, place):
+        port = self.dut.memory.read_port(domain="comb")
+        m.d.comb += port.addr.eq(place)
+        return port.data
+
+    def _check_words(self, m):
+        """The words of a burst follow one another, and what is known of them is what memory holds."""
+        dut, read, known = self.dut, self.dut.read, self.dut.known
+        two = read.burst.beats_minus_one == 1
+        m.d.comb += [
+            Assert(~dut.taken | (dut.beat <= dut.burst.beats_minus_one)),
+            Assert((dut.taken & (dut.beat == 1)) == (read.valid & ~read.last)),
+            Assert(~(read.valid & ~read.last) | (two & (dut.burst == read.burst))),
+            Assert((known.valid & ~known.last) == (read.valid & read.last & two)),
+            Assert(~(known.valid & ~known.last) | (known.burst == read.burst)),
+        ]
+        for register, number in ((read, dut.found), (known, known.number)):
+            with m.If(register.valid):
+                m.d.comb += Assert(register.place == dut.place(self._word(register)))
+                m.d.comb += Assert(register.rewritten | (number == self._noted(m, register.place)))
+
     def _follow(self, m):
-        dut, now, word = self.dut, Signal(), Signal.like(self.dut.burst.word)
-        inside, passed = Signal(), Signal()  # where the tracked burst is
-        burst, number, ahead = Signal.like(dut.burst), Signal.like(dut.last), Signal(3)
-        place = dut.place(word)
-        taken, passes = dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready
-        last = Signal.like(burst.beats_minus_one)  # its chosen word
-        with m.If(~inside & ~passed & taken & self.track):
-            m.d.sync += [inside.eq(1), burst.eq(dut.i.payload), last.eq(self.beat & dut.i.payload.beats_minus_one[0])]
-        with m.If(inside & passes):
-            m.d.sync += [inside.eq(0), passed.eq(1), number.eq(dut.last + 1), ahead.eq(dut.passed - dut.written)]
+        dut = self.dut
+        # Where the tracked burst is: in which registers, or among those that have passed and have no response.
+        taken, read, known, passed = (Signal(name=name) for name in ("taken", "read", "known", "passed"))
+        burst, number, ahead = Signal.like(dut.burst), Signal.like(dut.number), Signal(3)
+        last, word = Signal(), Signal.like(dut.burst.word)  # of its words the chosen one
+        takes, passes = dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready
+        begins = takes & self.track & ~(taken | read | known | passed)
+        with m.If(begins):
+            m.d.sync += [burst.eq(dut.i.payload), last.eq(self.beat & dut.i.payload.beats_minus_one[0])]
+        with m.If(dut.i.ready):
+            m.d.sync += taken.eq(begins)
+        with m.If(~dut.known.valid | dut.word_stb):
+            m.d.sync += [read.eq(taken), known.eq(read)]
+        with m.If(known & passes):
+            m.d.sync += [passed.eq(1), number.eq(dut.number), ahead.eq(dut.passed - dut.written)]
         with m.If(passed & dut.written):
             m.d.sync += ahead.eq(ahead - 1)
             with m.If(ahead == 0):
                 m.d.sync += passed.eq(0)
-        m.d.comb += [word.eq(burst.word + last), now.eq(dut.busy & dut.looked)]
 
-        noted, current = dut.memory.read_port(domain="comb"), dut.memory.read_port(domain="comb")
-        looked_at = Signal.like(word)
+        m.d.comb += word.eq(burst.word + last)
+        noted = self._noted(m, dut.place(word))
         m.d.comb += [
-            noted.addr.eq(place),
-            looked_at.eq(dut.burst.word + dut.beat),
-            current.addr.eq(dut.place(looked_at)),
-            Assert(~now | (dut.found == current.data)),
-            Assert(~inside | ~passed),
-            Assert(~inside | (dut.busy & (dut.burst == burst))),
-            Assert(~(inside | passed) | (last <= burst.beats_minus_one)),
-            Assert(~(inside & (last < dut.beat)) | (noted.data == (dut.last + 1)[: len(number)])),
+            Assert(~taken | (dut.taken & (dut.burst == burst) & ~passed)),
+            Assert(~read | (dut.read.valid & (dut.read.burst == burst) & ~passed)),
+            Assert(~known | (dut.known.valid & (dut.known.burst == burst) & ~passed)),
+            Assert(~(read & ~dut.read.last) | taken),
+            Assert(~(known & ~dut.known.last) | read),
+            Assert(~(read & dut.read.last) | ~taken),
+            Assert(~(known & dut.known.last) | ~(read | taken)),
         ]
-        with m.If(inside | passed):
+        with m.If(taken | read | known | passed):
             m.d.comb += Assert(burst.beats_minus_one < MAX_BURST)
             m.d.comb += Assert(burst.word % PAGE_WORDS + burst.beats_minus_one < PAGE_WORDS)
+            m.d.comb += Assert(last <= burst.beats_minus_one)
+        with m.If(known & dut.known.last & burst.beats_minus_one[0] & ~last):
+            m.d.comb += Assert(noted == dut.number)
         with m.If(passed):
-            came = dut.burst
+            came = dut.known.burst
             beyond = came.word + came.beats_minus_one + self.clearance
-            contains = (came.word <= word) & (word <= beyond)
+            contains = dut.known.valid & (came.word <= word) & (word <= beyond)
             m.d.comb += [
-                Assert(noted.data == number),
+                Assert(noted == number),
                 Assert(ahead < dut.passed),
-                Assert((dut.last - number)[: len(number)] == dut.passed - 1 - ahead),
-                Assert(~(dut.busy & contains) | (dut.beat <= Mux(word > came.word, 1, 0))),
+                Assert((number - dut.first)[: len(number)] == ahead),
+                Assert(~dut.apart | (dut.known.place != dut.place(word))),
+                Assert(~contains | (self._word(dut.known) <= word)),
                 Assert(~(passes & contains & ~(dut.written & (ahead == 0)))),
-                Cover(dut.busy & contains & dut.looked & dut.space),
+                Cover(contains & dut.space),
                 Cover(dut.written & (ahead == 2)),
             ]
 

@@ -20,6 +20,11 @@ MAX_BURST = 2
 WORDS = 4
 
 
+def bursts_inside(gate):
+    """As many as have a last word there."""
+    return gate.taken + (gate.read.valid & gate.read.last) + (gate.known.valid & gate.known.last)
+
+
 def is_reducing(burst):
     return (burst.reduction != Reduction.NONE) & ~burst.empty
 
@@ -57,11 +62,13 @@ class ReducerSpec(Elaboratable):
         # From here on a burst is taken when it leaves the registers at the input.
         arriving, gate = dut.arriving, dut.reader.gate
         m.d.comb += Assert(arriving.o.valid | ~arriving.skidded)
-        m.d.comb += [Assert(gate.cleared[-1]), Assert(~gate.busy | (gate.beat <= gate.burst.beats_minus_one))]
+        m.d.comb += [Assert(gate.cleared[-1]), Assert(~gate.taken | (gate.beat <= gate.burst.beats_minus_one))]
         for valid, held in (
             (arriving.o.valid, arriving.o.payload),
             (arriving.skidded, arriving.skid),
-            (gate.busy, gate.burst),
+            (gate.taken, gate.burst),
+            (gate.read.valid, gate.read.burst),
+            (gate.known.valid, gate.known.burst),
         ):
             m.d.comb += Assert(~valid | (held.beats_minus_one < MAX_BURST))
             m.d.comb += Assert(~valid | (held.word % PAGE_WORDS + held.beats_minus_one < PAGE_WORDS))
@@ -95,7 +102,7 @@ class ReducerSpec(Elaboratable):
             m.d.comb += [Assert(is_reducing(burst)), Cover(ahead == 1)]
 
         # Where the tracked burst is, and when the gate hears of its response.
-        reductions = gate.passed + gate.busy
+        reductions = gate.passed + bursts_inside(gate)
         with m.If(tracking & is_reducing(burst)):
             m.d.comb += [
                 Assert(ahead < reductions),
@@ -117,8 +124,8 @@ class ReducerSpec(Elaboratable):
             Assert(~gate.i.valid | (gate.i.payload == came)),
             Assert(passes == (asked.valid & asked.ready)),
             Assert(passes == (reader.pending.i.valid & reader.pending.i.ready)),
-            Assert(~passes | (asked.payload.word == gate.burst.word)),
-            Assert(~passes | (asked.payload.beats_minus_one == gate.burst.beats_minus_one)),
+            Assert(~passes | (asked.payload.word == gate.o.payload.word)),
+            Assert(~passes | (asked.payload.beats_minus_one == gate.o.payload.beats_minus_one)),
             Assert(~axi.arvalid | (axi.arid == 2)),
         ]
         accepted, ended = axi.arvalid & axi.arready, axi.rvalid & axi.rready & axi.rlast
@@ -156,8 +163,8 @@ class ReducerSpec(Elaboratable):
     def _counts(self, m, total, behind):
         dut, reader, gate = self.dut, self.dut.reader, self.dut.reader.gate
         m.d.comb += [
-            Assert(total == dut.plain + gate.passed + gate.busy),
-            Assert(total == behind + reader.pending.level + gate.busy),
+            Assert(total == dut.plain + gate.passed + bursts_inside(gate)),
+            Assert(total == behind + reader.pending.level + bursts_inside(gate)),
             Assert(reader.pending.level <= gate.passed),
             Assert(~reader.waiting | (dut.plain == 0)),
             Assert(gate.passed <= 2 * WORDS),
