@@ -1,6 +1,6 @@
 """What the control blocks of all engines have in common: error record, interrupt, performance counters."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -57,7 +57,7 @@ class ErrorRecord(wiring.Component):
 
 
 def connect_status(m, registers, errors, counted):
-    """Connects an error record, and makes counters.
+    """Connects an error record, and makes counters, which count a cycle later: a clear drops what was before its cycle.
 
     Parameters
     ----------
@@ -80,9 +80,10 @@ def connect_status(m, registers, errors, counted):
         registers.status.error.eq(errors.kept.code != 0),
         registers.error_count.count.eq(errors.count),
     ]
-    for name, increment in counted.items():
-        count = Signal(32, name=name)
-        m.d.sync += count.eq(Mux(registers.control.clear_counters, 0, count + increment))
+    for name, value in counted.items():
+        # Strobes come from all over the engine: no path goes on from there through an adder.
+        increment, count = Signal.like(Value.cast(value), name=f"{name}_more"), Signal(32, name=name)
+        m.d.sync += [increment.eq(value), count.eq(Mux(registers.control.clear_counters, 0, count + increment))]
         m.d.comb += getattr(registers, name).count.eq(count)
     return (registers.irq_status.as_value() & registers.irq_enable.as_value()).any()
 

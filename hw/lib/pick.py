@@ -4,9 +4,9 @@ __all__ = ["pick"]
 
 
 def pick(m, ports, payload, valid, ready):
-    """Connects the one of ``ports`` that is valid to ``payload`` and ``valid``, and its ready to ``ready``.
+    """Connects the one of ``ports`` that is valid to ``payload`` and ``valid``.
 
-    No arbitration: only one may be valid at a time.
+    No arbitration: only one may be valid at a time, and so all have ``ready``, which does not wait for who it is.
 
     Parameters
     ----------
@@ -16,6 +16,7 @@ def pick(m, ports, payload, valid, ready):
         To be driven.
     ready : Value
     """
+    m.d.comb += [port.ready.eq(ready) for port in ports]
     for number, port in enumerate(ports):
         with m.If(port.valid) if number == 0 else m.Elif(port.valid):
-            m.d.comb += [payload.eq(port.payload), valid.eq(1), port.ready.eq(ready)]
+            m.d.comb += [payload.eq(port.payload), valid.eq(1)]

@@ -123,14 +123,14 @@ class Control(wiring.Component):
         return errors
 
     def _show_windows(self, m, registers):
-        """Windows in pages and lines that exist: one that begins behind the memory holds nothing."""
+        """Windows in pages and lines that exist, a cycle later: one that begins behind the memory holds nothing."""
         confine, windows = registers.windows, self.datapath.windows
         base = Cat(registers.global_base_lo.address, registers.global_base_hi.address)
         limit = Cat(registers.global_limit_lo.address, registers.global_limit_hi.address)
         first, last = self._units(base, limit, 12, self.params.addr_width)
         shared = (registers.shared_base.address, registers.shared_limit.address)
         shared_first, shared_last = self._units(*shared, 7, self.params.smem.addr_width)
-        m.d.comb += [
+        m.d.sync += [
             windows.confine_global.eq(confine.confine_global),
             windows.confine_shared.eq(confine.confine_shared),
             windows.global_first.eq(first),

@@ -1,4 +1,4 @@
-"""One of several streams is connected, and only that one hears that its item was taken."""
+"""Of several streams the one is connected that has something."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
@@ -30,13 +30,8 @@ def test_items_in_turn():
         for number in range(30):
             await send(ctx, dut.i[number * 7 % 3], [number], idle=0.3, seed=number)
 
-    async def others_hear_nothing(ctx):
-        values = (signal for port in dut.i for signal in (port.valid, port.ready))
-        async for _, _, *seen in ctx.tick().sample(*values):
-            assert all(valid or not ready for valid, ready in zip(seen[::2], seen[1::2], strict=True))
-
     async def take(ctx):
         items, _ = await receive(ctx, dut.o, 30, stall=0.4, seed=1)
         assert items == list(range(30))
 
-    simulate(dut, feed, take, background=[watch_stream(dut.o), others_hear_nothing])
+    simulate(dut, feed, take, background=[watch_stream(dut.o)])
