@@ -105,6 +105,8 @@ class BoundsCheck(wiring.Component):
     at_last : In(5)
     intervals : In(array of 5 IntervalLayout)
         ``starting`` of the walk under way.
+    following : Out(5)
+        Of the indices of the next cycle.
     inside : Out(5)
         Registered: of the indices after ``start`` or ``step``.
     """
@@ -115,17 +117,20 @@ class BoundsCheck(wiring.Component):
     indices: In(data.ArrayLayout(8, 5))
     at_last: In(5)
     intervals: In(data.ArrayLayout(IntervalLayout(), 5))
+    following: Out(5)
     inside: Out(5)
 
     def elaborate(self, platform):
         m = Module()
+        m.d.comb += self.following.eq(self.inside)
+        m.d.sync += self.inside.eq(self.following)
         for d in range(5):
-            starting, interval, following = self.starting[d], self.intervals[d], self.indices[d] + 1
+            starting, interval, index = self.starting[d], self.intervals[d], self.indices[d] + 1
             with m.If(self.start):
-                m.d.sync += self.inside[d].eq(_has_first(starting))
+                m.d.comb += self.following[d].eq(_has_first(starting))
             with m.Elif(self.step & self.at_last[:d].all()):
-                inside = (interval.first <= following) & (following < interval.end)
-                m.d.sync += self.inside[d].eq(Mux(self.at_last[d], _has_first(interval), inside))
+                inside = (interval.first <= index) & (index < interval.end)
+                m.d.comb += self.following[d].eq(Mux(self.at_last[d], _has_first(interval), inside))
         return m
 
 

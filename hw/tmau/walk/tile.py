@@ -48,7 +48,8 @@ class TileWalker(wiring.Component):
         m.submodules.address = address = AddressGenerator(addr_width=self.params.addr_width, levels=_LEVELS)
         m.submodules.bounds = bounds = BoundsCheck()
         start, step = Signal(), Signal()
-        apart, before = Signal(), Signal()  # with ``folds``: the round is outside; the run is the one before the tensor
+        # With ``folds``: the round is outside; the run is the one before the tensor. Both found out with the indices.
+        apart, before = Signal(), Signal()
         walk = Signal(WalkLayout(self.params))  # of the transfer under way
 
         m.d.comb += [
@@ -59,15 +60,23 @@ class TileWalker(wiring.Component):
         ]
         with m.If(self.i.ready):
             m.d.sync += self.busy.eq(self.i.valid)
+        begins_before = Signal()  # the first run of each round is the one before the tensor
+        m.d.comb += begins_before.eq(walk.folds & walk.intervals[1].first[0])
         with m.If(start):
-            m.d.sync += walk.eq(self.i.p)
+            m.d.sync += [
+                walk.eq(self.i.p),
+                apart.eq(self.i.p.folds & ~bounds.following[2:].all()),
+                before.eq(self.i.p.folds & self.i.p.intervals[1].first[0]),
+            ]
+        with m.Elif(step):
+            m.d.sync += apart.eq(walk.folds & ~bounds.following[2:].all())
+            with m.If(loop.at_last[0]):
+                m.d.sync += before.eq(begins_before & loop.at_last[1])
 
         m.d.comb += [
             loop.start.eq(start),
             loop.lasts.eq(self.i.p.lasts),
             loop.step.eq(step),
-            apart.eq(walk.folds & ~bounds.inside[2:].all()),
-            before.eq(walk.folds & walk.intervals[1].first[0] & ~loop.indices[1].any()),
             loop.cut[1].eq(apart),
             address.load.eq(start),
             address.strides.eq(walk.strides),
