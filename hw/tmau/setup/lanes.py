@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec import COMMAND_FIELD, LANES, Error, LaneLayout
 
 from ...bus.commands import command_layout, command_view
+from ...lib.loop import LoopNest
 from ..descriptor.layouts import FaultLayout
 from ..jobs import BlockJobLayout
 from ..layouts import ErrorLayout, WindowsLayout
@@ -20,14 +21,14 @@ from .strides import StrideCalculator
 
 __all__ = ["LaneSetup"]
 
-_CALCULATION = 5  # latency of the stride calculator
+_CALCULATION = 6  # latency of the stride calculator
 
 
 class LaneSetup(wiring.Component):
     """Checks a LANES command and expands it, one job a cycle; one command at a time.
 
     A job moves a channel, or a row where a side is ROW_ALIGNED. All jobs but the last one are quiet. The first one is
-    offered 13 cycles after the command was taken.
+    offered 14 cycles after the command was taken.
 
     Members
     -------
@@ -135,7 +136,7 @@ class LaneSetup(wiring.Component):
     def _move(self, m, moving, start, sides, command):
         """The jobs; returns whether the last one leaves."""
         params, tensor = self.params, sides.tensor
-        row, channel, batch = Signal(16), Signal(16), Signal(16)
+        m.submodules.loop = loop = LoopNest([16] * 3)  # rows, channels, batches
         done = Signal(params.smem.addr_width + 1)  # bytes before this piece
         by_row = (command.source_layout == LaneLayout.ROW_ALIGNED) | (
             command.destination_layout == LaneLayout.ROW_ALIGNED
@@ -143,12 +144,16 @@ class LaneSetup(wiring.Component):
         from_global = command.source_layout == LaneLayout.GLOBAL
         to_global = command.destination_layout == LaneLayout.GLOBAL
         within = ~from_global & ~to_global
-        step = Signal()
-        last_row = ~by_row | (row == command.shape1)
-        last_channel = last_row & (channel == command.shape2)
-        last = last_channel & (batch == command.shape3)
         size = Mux(by_row, tensor.row, tensor.channel)
-        m.d.comb += step.eq(moving & self.jobs.ready)
+        step = Signal()
+        m.d.comb += [
+            step.eq(moving & self.jobs.ready),
+            loop.start.eq(start),
+            loop.step.eq(step),
+            loop.lasts[0].eq(Mux(by_row, command.shape1, 0)),
+            loop.lasts[1].eq(command.shape2),
+            loop.lasts[2].eq(command.shape3),
+        ]
 
         places = []
         for name in ("source", "destination"):
@@ -161,17 +166,13 @@ class LaneSetup(wiring.Component):
                 cursor.base.eq(command[name]),
                 cursor.start.eq(start),
                 cursor.step.eq(step),
-                cursor.next_channel.eq(last_row),
-                cursor.next_batch.eq(last_channel),
+                cursor.next_channel.eq(loop.at_last[0]),
+                cursor.next_batch.eq(loop.at_last[:2].all()),
             ]
         with m.If(start):
-            m.d.sync += [row.eq(0), channel.eq(0), batch.eq(0), done.eq(0)]
+            m.d.sync += done.eq(0)
         with m.Elif(step):
-            m.d.sync += [row.eq(Mux(last_row, 0, row + 1)), done.eq(done + size)]
-            with m.If(last_row):
-                m.d.sync += channel.eq(Mux(last_channel, 0, channel + 1))
-            with m.If(last_channel):
-                m.d.sync += batch.eq(batch + 1)
+            m.d.sync += done.eq(done + size)
 
         store = ~from_global
         job = self.jobs.p
@@ -184,9 +185,9 @@ class LaneSetup(wiring.Component):
             job.loop.eq(within & self.params.has("local_copies")),
             job.target.eq(places[1]),
             job.tag.eq(command.tag),
-            job.quiet.eq(~last),
+            job.quiet.eq(~loop.final),
             job.signal.eq(command.signal & ~to_global),
             job.barrier.eq(command.barrier),
             job.bytes.eq(tensor.bytes),
         ]
-        return step & last
+        return step & loop.final

@@ -15,7 +15,7 @@ __all__ = ["StrideCalculator"]
 
 
 class StrideCalculator(wiring.Component):
-    """Works out the strides (docs/layouts.md, "How it is made"). Latency 5, one tensor a cycle.
+    """Works out the strides (docs/layouts.md, "How it is made"). Latency 6, one tensor a cycle.
 
     Lanes and ``eu_bytes`` are powers of two, so that dividing by them is shifting, and nothing stalls. There is one
     product a stage at most.
@@ -24,7 +24,7 @@ class StrideCalculator(wiring.Component):
     -------
     i : In(ShapeLayout)
     o : Out(StridesLayout)
-        Five cycles later.
+        Six cycles later.
     """
 
     def __init__(self, params):
@@ -41,16 +41,18 @@ class StrideCalculator(wiring.Component):
         last_lane = Signal(16)
         m.d.comb += last_lane.eq((1 << i.lanes_log2) - 1)
 
-        packed_row = width << i.element_log2
-        row, large1 = self._stage(m, "row", self._rounded(packed_row, Mux(by_row, eu_mask, 0)), 0)
+        packed_row = self._later(m, "packed_row", width << i.element_log2, 1)
+        row_mask = self._later(m, "row_mask", Mux(by_row, eu_mask, 0), 1)
+        row, large1 = self._stage(m, "row", self._rounded(packed_row, row_mask), 0)
         # Rows of channels that a batch takes: it begins on a new one, even where the batch before left lanes free.
-        slots = (i.start_lane + channels + last_lane) >> i.lanes_log2
+        occupied = self._later(m, "occupied", i.start_lane + channels + last_lane, 1)
+        slots = occupied >> self._later(m, "lanes_log2", i.lanes_log2, 1)
 
-        plane, large2 = self._stage(m, "plane", row * self._later(m, "height", height, 1), large1)
-        mask = self._later(m, "mask", Mux(by_channel, eu_mask, 0), 2)
+        plane, large2 = self._stage(m, "plane", row * self._later(m, "height", height, 2), large1)
+        mask = self._later(m, "mask", Mux(by_channel, eu_mask, 0), 3)
         channel, large3 = self._stage(m, "channel", self._rounded(plane, mask), large2)
         batch, large4 = self._stage(m, "batch", channel * self._later(m, "slots", slots, 3), large3)
-        total, large5 = self._stage(m, "total", batch * self._later(m, "batches", batches, 4), large4)
+        total, large5 = self._stage(m, "total", batch * self._later(m, "batches", batches, 5), large4)
         m.d.comb += [
             self.o.row.eq(self._later(m, "row", row, 4)),
             self.o.channel.eq(self._later(m, "channel", channel, 2)),
@@ -61,13 +63,13 @@ class StrideCalculator(wiring.Component):
         return m
 
     def _stage(self, m, name, value, was_large):
-        """Registers of a stage: the value, cut, and whether this one or one before it was cut.
+        """Registers of a stage: the value, and behind them whether it is cut, or one before it was.
 
         No factor is zero: what is cut once would have stayed too large.
         """
-        kept, large = Signal(self._width, name=name), Signal(name=f"{name}_large")
-        m.d.sync += [kept.eq(value), large.eq(value[self._width :].any() | was_large)]
-        return kept, large
+        kept, before = Signal.like(value, name=name), Signal(name=f"{name}_large")
+        m.d.sync += [kept.eq(value), before.eq(was_large)]
+        return kept[: self._width], kept[self._width :].any() | before
 
     @staticmethod
     def _rounded(value, mask):

@@ -19,7 +19,7 @@ SEED = 20261121
 PARAMS = TMAU_PRESETS["unit"]
 SMEM = PARAMS.smem.size_bytes
 GMEM = 1 << 16
-LATENCY = 13
+LATENCY = 14
 
 
 def packed(**fields):

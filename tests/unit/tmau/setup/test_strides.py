@@ -11,7 +11,7 @@ from tilewright.hw.tmau.setup.strides import StrideCalculator
 from tilewright.sim.pysim.simulate import elaborated, simulate
 
 SEED = 20261121
-LATENCY = 5
+LATENCY = 6
 
 
 @pytest.mark.parametrize(("start", "channel", "batch"), [(0, 32, 32), (2, 32, 64)])
