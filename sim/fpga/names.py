@@ -23,7 +23,7 @@ MARKS = "\n".join(
     ]
 )
 #: Where the name of a wire ends, and how a cell hangs on it begins: ``_LUT4_…``, ``_TRELLIS_FF_…``, ``_FDRE_…``.
-_SUFFIX = re.compile(r"_[A-Z][A-Z0-9].*|\$(?:nextpnr|CCU2|TRELLIS|PACKER|tr_io).*")
+_SUFFIX = re.compile(r"_[A-Z][A-Z0-9].*|\$(?:nextpnr|CCU2|DPRAM|TRELLIS|PACKER|tr_io).*")
 
 
 class Names:

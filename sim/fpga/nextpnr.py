@@ -48,11 +48,14 @@ class Outcome:
     path : tuple of (str, float, float)
         Cells of the critical path in the order of the signal, each with the nanoseconds of the wire to it and of the
         cell itself; empty if nothing was routed, for then nextpnr does not tell.
+    arrivals : dict of str to float
+        Registers and memories by their names: nanoseconds until the last of their inputs is there; empty like ``path``.
     """
 
     clock: float
     used: dict
     path: tuple
+    arrivals: dict
 
 
 def run_nextpnr(folder, *, device="85k", package=None, speed=8, seed=1, target=100, route=True, pins=None):
@@ -95,7 +98,8 @@ def run_nextpnr(folder, *, device="85k", package=None, speed=8, seed=1, target=1
     command = [sys.executable, "-c", _PROGRAM.format("nextpnr_ecp5"), "--json", "top.json", f"--{device}",
                "--package", package or DEVICES[device], "--speed", str(speed), "--seed", str(seed),
                "--freq", str(target), "--placer-heap-timingweight", str(_TIMING_WEIGHT), *placing,
-               "--timing-allow-fail", "--report", _REPORT, *(() if route else ("--no-route",))]  # fmt: skip
+               "--timing-allow-fail", "--detailed-timing-report", "--report", _REPORT,
+               *(() if route else ("--no-route",))]  # fmt: skip
     report("nextpnr")
     lines = []
     with (
@@ -156,7 +160,11 @@ def read_outcome(log, found):
         raise RuntimeError("nextpnr gave up: it found no path between two registers")
     used = {kind: (each["used"], each["available"]) for kind, each in found["utilization"].items() if each["used"]}
     edges = [path["path"] for path in found["critical_paths"] if "<async>" not in (path["from"], path["to"])]
-    return Outcome(min(clocks), used, tuple(_cells(edges[0])) if edges else ())
+    arrivals = {}
+    for net in found.get("detailed_net_timings", ()):
+        for end in net["endpoints"]:
+            arrivals[end["cell"]] = max(arrivals.get(end["cell"], 0.0), end["delay"][1])
+    return Outcome(min(clocks), used, tuple(_cells(edges[0])) if edges else (), arrivals)
 
 
 def _cells(edges):

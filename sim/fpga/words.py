@@ -10,6 +10,9 @@ __all__ = ["depth_figures", "depth_lines", "timing_figures", "timing_lines", "us
 #: Kinds of cells that a device runs out of, by the names that nextpnr gives them.
 _SCARCE = ("TRELLIS_COMB", "TRELLIS_FF", "TRELLIS_RAMW", "DP16KD", "MULT18X18D")
 
+#: Blocks that a report names of those with late registers.
+_LATE_BLOCKS = 20
+
 
 def depth_figures(module):
     """The deepest path of a netlist for the ECP5: ``levels``, and ``path`` with the block and wire of every step."""
@@ -27,14 +30,24 @@ def depth_lines(figures):
     ]
 
 
-def timing_figures(outcome, module):
-    """The clock and the critical path of an :class:`~.nextpnr.Outcome`: nanoseconds, and the block of every step."""
+def timing_figures(outcome, module, target):
+    """The clock and the critical path of an :class:`~.nextpnr.Outcome`: nanoseconds, and the block of every step.
+
+    ``late`` has the blocks with registers or memories that would not be ready at ``target`` MHz, the worst first: how
+    many, and of the latest one the nanoseconds and the wire.
+    """
     names, steps, arrival = Names(module), [], 0.0
     for cell, wire, logic in outcome.path:
         arrival += wire + logic
         steps.append({"ns": round(arrival, 2), "wire_ns": wire, "cell_ns": logic, "block": names.block(cell),
                       "wire": names.wire(cell)})  # fmt: skip
-    return {"clock_mhz": round(outcome.clock, 1), "path": steps}
+    late = {}
+    for cell, ns in sorted(outcome.arrivals.items(), key=lambda item: -item[1]):
+        if ns * target > 1000:
+            block = names.block(cell)
+            row = late.setdefault(block, {"block": block, "count": 0, "ns": round(ns, 2), "wire": names.wire(cell)})
+            row["count"] += 1
+    return {"clock_mhz": round(outcome.clock, 1), "path": steps, "late": list(late.values())}
 
 
 def timing_lines(figures, target, routed):
@@ -50,6 +63,15 @@ def timing_lines(figures, target, routed):
             arrows(blocks),
             *(f"{row['ns']:>8.2f} ns  {row['block'] or '(top)':<40} {row['wire']}" for row in _carries_once(steps)),
         ]
+    if late := figures["late"]:
+        lines += [
+            "",
+            f"{sum(row['count'] for row in late):,} registers and memories are later than {1000 / target:g} ns, in",
+            *(f"{row['count']:>8,} up to {row['ns']:5.2f} ns  {row['block'] or '(top)':<40} {row['wire']}"
+              for row in late[:_LATE_BLOCKS]),
+        ]  # fmt: skip
+        if len(late) > _LATE_BLOCKS:
+            lines.append(f"     and {len(late) - _LATE_BLOCKS} more blocks")
     return lines
 
 

@@ -36,6 +36,16 @@ ROUTED = {
         },
         {"from": "<async>", "to": CLOCK, "path": [{"type": "source", "delay": 0, "to": {"cell": "scan_in$tr_io"}}]},
     ],
+    "detailed_net_timings": [
+        {
+            "net": "dut.n",
+            "endpoints": [
+                {"cell": "dut.b_TRELLIS_FF_Q", "port": "DI", "delay": [1.0, 2.25]},
+                {"cell": "dut.c_TRELLIS_FF_Q", "port": "CE", "delay": [0.5, 0.75]},
+            ],
+        },
+        {"net": "dut.e", "endpoints": [{"cell": "dut.b_TRELLIS_FF_Q", "port": "CE", "delay": [0.5, 1.5]}]},
+    ],
 }
 PLACED = {"fmax": {}, "critical_paths": [], "utilization": ROUTED["utilization"]}
 
@@ -49,11 +59,12 @@ def test_what_was_routed():
         ("dut.b_LUT4_Z", 1.123, 0.236),
         ("dut.b_TRELLIS_FF_Q", 0.5, 0.0),
     )
+    assert found.arrivals == {"dut.b_TRELLIS_FF_Q": 2.25, "dut.c_TRELLIS_FF_Q": 0.75}
 
 
 def test_what_was_placed_has_its_clock_in_the_log():
     found = read_outcome(LOG, PLACED)
-    assert (found.clock, found.path) == (154.51, ())
+    assert (found.clock, found.path, found.arrivals) == (154.51, (), {})
 
 
 def test_pins_are_no_critical_path():

@@ -25,6 +25,7 @@ OUTCOME = Outcome(
     clock=200.04,
     used={"TRELLIS_COMB": (41820, 83640), "TRELLIS_IO": (3, 365), "DP16KD": (2, 208)},
     path=(("a.x_TRELLIS_FF_Q", 0.0, 0.4), ("b.y_LUT4_Z", 3.0, 0.3), ("b.y_TRELLIS_FF_Q", 1.3, 0.0)),
+    arrivals={"a.x_TRELLIS_FF_Q": 4.2, "b.y_TRELLIS_FF_Q": 5.0, "b.y_TRELLIS_FF_Q_1": 4.6, "b.y_TRELLIS_FF_Q_2": 4.0},
 )
 
 
@@ -44,7 +45,7 @@ def test_depth():
 
 
 def test_timing():
-    figures = timing_figures(OUTCOME, NETLIST)
+    figures = timing_figures(OUTCOME, NETLIST, 100)
     assert figures["clock_mhz"] == 200.0
     assert [(step["ns"], step["block"]) for step in figures["path"]] == [(0.4, "a"), (3.7, "b"), (5.0, "b")]
     assert [" ".join(line.split()) for line in timing_lines(figures, 100, routed=True)] == [
@@ -56,8 +57,20 @@ def test_timing():
     ]
 
 
+def test_blocks_that_are_too_slow():
+    figures = timing_figures(OUTCOME, NETLIST, 250)
+    assert figures["late"] == [
+        {"block": "b", "count": 2, "ns": 5.0, "wire": "b.y"}, {"block": "a", "count": 1, "ns": 4.2, "wire": "a.x"},
+    ]  # fmt: skip
+    assert [" ".join(line.split()) for line in timing_lines(figures, 250, routed=True)[-3:]] == [
+        "3 registers and memories are later than 4 ns, in", "2 up to 5.00 ns b b.y", "1 up to 4.20 ns a a.x",
+    ]  # fmt: skip
+    figures["late"] *= 20
+    assert timing_lines(figures, 250, routed=True)[-1].split() == ["and", "20", "more", "blocks"]
+
+
 def test_timing_without_a_path():
-    lines = timing_lines({"clock_mhz": 27.4, "path": []}, 100, routed=False)
+    lines = timing_lines({"clock_mhz": 27.4, "path": [], "late": []}, 100, routed=False)
     assert lines == ["clock: 27.4 MHz at most, placed (target 100 MHz: not met)"]
 
 
