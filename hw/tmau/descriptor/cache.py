@@ -99,6 +99,7 @@ class DescriptorCache(wiring.Component):
             store.rest_stb.eq(check.done),
             store.i.eq(check.checked),
             store.place.eq(self.place),
+            store.read_place.eq(self.place),
             self.found.eq(self.fault),
         ]
         holding = self._hold(m)
@@ -129,10 +130,11 @@ class DescriptorCache(wiring.Component):
         sound = fault.code == Error.NONE
         m.d.comb += [
             wanted.eq(self._is(command, *TENSOR_OPCODES) & sound),
-            self.store.place.eq(Mux(tags.hit, tags.index, tags.victim)),
+            # Read for a hit: whether it is one is not waited for.
+            self.store.read_place.eq(tags.index),
             self.found.eq(fault),
         ]
-        m.d.sync += [self.fault.eq(fault), self.place.eq(self.store.place)]
+        m.d.sync += [self.fault.eq(fault), self.place.eq(Mux(tags.hit, tags.index, tags.victim))]
         with m.If(self.i.valid & ~holding):
             with m.If(wanted & ~tags.hit):
                 m.next = "Ask"

@@ -21,7 +21,7 @@ class DescriptorStore(wiring.Component):
     Members
     -------
     place : In(range(params.cache_entries))
-        Where is written and read.
+        Where is written.
     i : In(CheckedLayout)
         To be written: only what a strobe names.
     dimension_stb : In(5)
@@ -31,7 +31,8 @@ class DescriptorStore(wiring.Component):
     rest_stb : In(1)
         All other members.
     read : In(1)
-        Strobe: read what was written before this cycle.
+        Strobe: read what was written before this cycle at ``read_place``.
+    read_place : In(range(params.cache_entries))
     o : Out(CheckedLayout)
         From the cycle after ``read`` until the next one.
     """
@@ -47,6 +48,7 @@ class DescriptorStore(wiring.Component):
                 "row_stb": In(5),
                 "rest_stb": In(1),
                 "read": In(1),
+                "read_place": In(ceil_log2(params.cache_entries)),
                 "o": Out(layout),
             }
         )
@@ -72,7 +74,7 @@ class DescriptorStore(wiring.Component):
             write.addr.eq(self.place),
             write.data.eq(written),
             write.en.eq(strobes),
-            read.addr.eq(self.place),
+            read.addr.eq(self.read_place),
             read.en.eq(self.read),
             kept.eq(read.data),
         ]

@@ -40,15 +40,16 @@ def test_pieces():
             place, new = rng.randrange(len(model)), LAYOUT.from_bits(rng.getrandbits(LAYOUT.size))
             strobes = {name: rng.getrandbits(5) if rng.random() < 0.5 else 0 for name in LISTS}
             strobes["rest_stb"] = int(rng.random() < 0.3)
-            read = int(not any(strobes.values()) and rng.random() < 0.8)
+            read, read_place = int(rng.random() < 0.5), rng.randrange(len(model))
             ctx.set(dut.place, place)
+            ctx.set(dut.read_place, read_place)
             ctx.set(dut.i, new)
             ctx.set(dut.read, read)
             for name, value in strobes.items():
                 ctx.set(getattr(dut, name), value)
             await ctx.tick()
+            expected = model[read_place] if read else expected
             model[place] = written(model[place], new, strobes)
-            expected = model[place] if read else expected
             if expected is not None:
                 assert ctx.get(dut.o) == expected, "it holds until the next read"
 
