@@ -69,6 +69,7 @@ class DescriptorCache(wiring.Component):
         self.place = Signal(self.store.place.shape())  # of its descriptor, once the command at the input is looked up
         self.fault = Signal(FaultLayout())  # what is wrong with that command
         self.found = Signal(FaultLayout())  # the same, from the cycle on in which it is looked up
+        self.looked = Signal()  # it was found, or needs none, in the cycle before
         self.leave = Signal()  # it goes to the output
         super().__init__(
             {
@@ -102,7 +103,13 @@ class DescriptorCache(wiring.Component):
             store.read_place.eq(self.place),
             self.found.eq(self.fault),
         ]
-        holding = self._hold(m)
+        holding, sound = self._hold(m), self.fault.code == Error.NONE
+        # What counts, and what is dropped, a cycle after the command was looked up: its faults are known then.
+        m.d.sync += self.looked.eq(0)
+        m.d.comb += [
+            self.hit_stb.eq(self.looked & self._is(self.i.p, *TENSOR_OPCODES) & sound),
+            tags.invalidate.eq(self.looked & self._is(self.i.p, Opcode.INVALIDATE, Opcode.REPLACE) & sound),
+        ]
         with m.FSM():
             with m.State("Look up"):
                 self._look_up(m, holding)
@@ -110,8 +117,10 @@ class DescriptorCache(wiring.Component):
                 m.d.comb += self.i.ready.eq(1)
                 m.next = "Look up"
             with m.State("Ask"):
-                m.d.comb += [self.fetch.valid.eq(1), self.miss_stb.eq(self.fetch.ready)]
-                with m.If(self.fetch.ready):
+                m.d.comb += [self.fetch.valid.eq(sound), self.miss_stb.eq(sound & self.fetch.ready)]
+                with m.If(~sound):
+                    m.next = "Answer"
+                with m.Elif(self.fetch.ready):
                     m.next = "Fetch"
             with m.State("Fetch"):
                 self._fetch(m)
@@ -126,23 +135,18 @@ class DescriptorCache(wiring.Component):
     def _look_up(self, m, holding):
         """What the command at the input needs; each passes here for one cycle."""
         tags, command = self.tags, self.i.p
-        fault, wanted = self._command_fault(m, command), Signal()
-        sound = fault.code == Error.NONE
+        fault = self._command_fault(m, command)
         m.d.comb += [
-            wanted.eq(self._is(command, *TENSOR_OPCODES) & sound),
             # Read for a hit: whether it is one is not waited for.
             self.store.read_place.eq(tags.index),
             self.found.eq(fault),
         ]
         m.d.sync += [self.fault.eq(fault), self.place.eq(Mux(tags.hit, tags.index, tags.victim))]
         with m.If(self.i.valid & ~holding):
-            with m.If(wanted & ~tags.hit):
+            with m.If(self._is(command, *TENSOR_OPCODES) & ~tags.hit):
                 m.next = "Ask"
             with m.Else():
-                m.d.comb += [
-                    self.hit_stb.eq(wanted),
-                    tags.invalidate.eq(self._is(command, Opcode.INVALIDATE, Opcode.REPLACE) & sound),
-                ]
+                m.d.sync += self.looked.eq(1)
                 with m.If(command.opcode == Opcode.INVALIDATE_ALL):
                     m.d.comb += tags.invalidate_all.eq(1)
                 m.d.comb += self.leave.eq(~self.o.valid)
