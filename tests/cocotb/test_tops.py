@@ -89,8 +89,6 @@ def test_verilator(top, count):
     [
         ("tmau", "pauses=both|refused|registers"),
         ("pe", "pauses=none|barrier|refused|registers"),
-        ("pe_subsystem", "pauses=both"),
-        ("core", "pauses=none|registers"),
         *(long(top, None) for top in TOPS),
     ],
 )

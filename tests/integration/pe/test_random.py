@@ -44,7 +44,10 @@ def compare(name, simulator, count, *, late=False, coverage=None, **surroundings
 
 @pytest.mark.parametrize(
     ("name", "count"),
-    [("unit", 500), ("integers", 500), ("default", 150), pytest.param("unit", 2000, marks=pytest.mark.long)],
+    [
+        *(("unit", 150), ("integers", 150), ("default", 150)),  # as many as every combination takes
+        *(pytest.param(*case, marks=pytest.mark.long) for case in (("unit", 2000), ("integers", 500))),
+    ],
 )
 def test_random_programs_on_verilator(name, count):
     """And they show every combination of features."""

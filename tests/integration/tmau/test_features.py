@@ -20,11 +20,9 @@ def without(*missing):
 
 
 #: What is built, by name.
-BUILT = {
-    "lean": TMAU_PRESETS["lean"].features,
-    "integers": without("reductions_float", "unaligned", "interleave"),
-}
+BUILT = {"lean": TMAU_PRESETS["lean"].features}
 LONG = {
+    "integers": without("reductions_float", "unaligned", "interleave"),
     "nothing": (),
     "loads": without("stores", "reductions_global", "local_copies"),
     **{name: without(name) for name in FEATURES if name not in ("stores", "reductions_float")},

@@ -31,7 +31,7 @@ COMMANDS = (
 STEPS = {"unit": 1, "default": 6}
 
 
-@pytest.mark.parametrize("preset", STEPS)
+@pytest.mark.parametrize("preset", ["unit", pytest.param("default", marks=pytest.mark.long)])
 def test_reset_in_every_cycle(preset):
     """From the first cycle of a command to its last."""
     resets = 0

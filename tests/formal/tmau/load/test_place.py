@@ -189,7 +189,7 @@ def test_swizzle_is_a_permutation():
 
 @pytest.mark.parametrize(
     ("column", "bus_bytes"),
-    [(0, 16), pytest.param(127, 16, marks=pytest.mark.long), pytest.param(20, 32, marks=pytest.mark.long), (38, 64)],
+    [(0, 16), *(pytest.param(*case, marks=pytest.mark.long) for case in ((127, 16), (20, 32), (38, 64)))],
 )
 def test_column(column, bus_bytes):
     spec = ColumnSpec(column, bus_bytes)

@@ -80,7 +80,7 @@ def ports(dut):
     return [*sources, dut.aligned.ready]
 
 
-@pytest.mark.parametrize("bus_bytes", [16, 64])
+@pytest.mark.parametrize("bus_bytes", [16, pytest.param(64, marks=pytest.mark.long)])
 def test_words_and_errors(bus_bytes):
     spec = RealignerSpec(bus_bytes)
     prove(spec, ports(spec.dut), name=f"realigner_{bus_bytes}", depth=2)

@@ -163,7 +163,7 @@ def well_formed(run):
     return (run.empty & run.last) | (~run.empty & (run.bytes != 0) & (run.bytes <= 1024))
 
 
-@pytest.mark.parametrize("bus_bytes", [16, 64])
+@pytest.mark.parametrize("bus_bytes", [16, pytest.param(64, marks=pytest.mark.long)])
 def test_steps_cover_the_run(bus_bytes):
     spec = WordStepsSpec(bus_bytes)
     prove(spec, spec.ports(), name=f"word_steps_{bus_bytes}", depth=3, proves="F8")

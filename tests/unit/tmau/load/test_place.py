@@ -14,7 +14,7 @@ SEED = 14
 ROWS = TMAU_PRESETS["unit"].smem.rows
 BUSES = [16, 32, 64]
 #: Each width and each stall mode.
-QUICK = [(16, "none"), (16, "both"), (32, "idle"), (64, "stall"), (64, "both")]
+QUICK = [(16, "none"), (16, "both"), (32, "idle"), (64, "both")]
 
 
 def swizzled(address, span):
