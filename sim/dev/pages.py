@@ -41,8 +41,8 @@ _PE_ERRORS = (
     "the accesses that meet it are left out.",
 )
 _CONV_ERRORS = (
-    "A [job](convolution.md) that breaks a rule is refused: nothing is written and no barrier moves. Its record has the "
-    "code, the number of the field and the tag. In which order rules are looked at is said with "
+    "A [job](convolution.md) that breaks a rule is refused: nothing is written and no barrier moves. Its record has "
+    "the code, the number of the field and the tag. In which order rules are looked at is said with "
     "[the engine](conv.md#checks). The hardware is not built yet.",
 )
 
@@ -68,9 +68,7 @@ def generated_pages():
         "conv_registers.md": registers_page(
             CONV_REGISTERS, "conv", CONV_PRESETS, title="Registers of the convolution engine"
         ),
-        "conv_parameters.md": parameters_page(
-            CONV_PRESETS, ConvParams, title="Parameters of the convolution engine"
-        ),
+        "conv_parameters.md": parameters_page(CONV_PRESETS, ConvParams, title="Parameters of the convolution engine"),
         "ports.md": ports_page(),
         "address_map.md": address_map_page(),
         "stages.md": stages_text(),

@@ -1,0 +1,94 @@
+"""Channel by channel: depthwise convolutions and pooling (docs/conv.md, "Lane-private mode", "Maximum")."""
+
+import numpy as np
+
+from ..dot_product import dot
+from ..spec.pe.instruction import MmType
+from .windows import Windows, distances, numbers
+
+__all__ = ["largest", "sum_floats", "sum_integers"]
+
+#: Of fp16 and bf16: infinity, NaN as results have it, and one.
+_SPECIAL = {MmType.F16: (0x7C00, 0x7E00, 0x3C00), MmType.BF16: (0x7F80, 0x7FC0, 0x3F80)}
+
+
+def sum_integers(shape, kind, x, k, zeros, acc):
+    """Adds the sums of a depthwise convolution of integers, or with ``k`` None those of windows.
+
+    Parameters
+    ----------
+    shape : ConvShape
+    kind : MmType
+    x : array of shape (N, H, W, C)
+        Raw bits.
+    k : array of shape (Kh, Kw, C) or None
+    zeros : tuple of int
+        Zero points of both, raw.
+    acc : int64 array of shape (points, C)
+        Changed in place; modulo 2^32 it is right.
+    """
+    windows = Windows(shape, distances(x, zeros[0], kind, "x"))
+    k = np.ones((shape.kernel[1], 1, 1), np.int64) if k is None else distances(k, zeros[1], kind, "k")
+    for points in windows.chunks(shape.kernel[0] * shape.channels):
+        for row in range(shape.kernel[1]):
+            acc[points.start : points.stop] += (windows.row(points, row, 0)[0] * k[row]).sum(axis=1)
+
+
+def sum_floats(shape, kind, x, k, acc):
+    """The same of floats, one product after the other; ``acc`` are the raw bits of fp32, as int64."""
+    windows = Windows(shape, x)
+    if k is None:
+        k = np.full((shape.kernel[1], shape.kernel[0], shape.channels), _SPECIAL[kind][2], np.uint16)
+    for points in windows.chunks(16 * shape.kernel[0] * shape.channels):
+        there = slice(points.start, points.stop)
+        for row in range(shape.kernel[1]):
+            elements = windows.row(points, row, 0)[0]
+            for column in range(shape.kernel[0]):
+                weights = np.broadcast_to(k[row, column], elements[:, column].shape)
+                acc[there] = dot(acc[there], elements[:, column, :, None], weights[..., None], kind)
+
+
+def largest(shape, kind, x):
+    """The largest element of every window, raw bits, of shape (points, C)."""
+    ordered, nan = _ordered(x, kind)
+    least = _least(kind)
+    result = np.empty((shape.points, shape.channels), np.int64)
+    windows, unordered = Windows(shape, ordered), Windows(shape, nan)
+    for points in windows.chunks(shape.kernel[0] * shape.channels):
+        best = np.full((len(points), shape.channels), least, np.int64)
+        wrong = np.zeros(best.shape, bool)
+        for row in range(shape.kernel[1]):
+            best = np.maximum(best, windows.row(points, row, least)[0].max(axis=1))
+            if kind.is_float:
+                wrong |= unordered.row(points, row, False)[0].any(axis=1)
+        found = _in_order(best, kind)
+        result[points.start : points.stop] = np.where(wrong, _SPECIAL[kind][1], found) if kind.is_float else found
+    return result
+
+
+def _ordered(bits, kind):
+    """Numbers that have the order of the elements, and which elements are NaN."""
+    bits = np.asarray(bits, np.int64)
+    if not kind.is_float:
+        return numbers(bits, kind, "x"), np.zeros(bits.shape, bool)
+    return _turned(bits), bits & 0x7FFF > _SPECIAL[kind][0]
+
+
+def _least(kind):
+    """What stands for an element in padding."""
+    if kind.is_float:
+        return int(_turned(np.int64(_SPECIAL[kind][0] | 0x8000)))
+    return 0 if kind & 2 else -(1 << 8 * kind.bytes - 1)
+
+
+def _turned(bits):
+    """Raw bits of 16-bit floats as numbers in their order, and back."""
+    return np.where(bits & 0x8000, bits ^ 0x7FFF, bits) ^ 0x8000
+
+
+def _in_order(numbers, kind):
+    """Raw bits of ordered numbers."""
+    if not kind.is_float:
+        return numbers & (1 << 8 * kind.bytes) - 1
+    turned = numbers ^ 0x8000
+    return np.where(turned & 0x8000, turned ^ 0x7FFF, turned)
