@@ -9,6 +9,7 @@ from .placement import parts_of
 
 __all__ = ["Refused", "check_job"]
 
+_RESERVED = JOB.reserved_mask
 _INFINITE = 0x7F800000
 
 
@@ -38,7 +39,7 @@ def _check_kind(word, fields, params):
     """Until it is known what the job is."""
     if fields["version"] != JOB_VERSION:
         return Refused(ConvError.VERSION, "version")
-    if word & JOB.reserved_mask:
+    if word & _RESERVED:
         return Refused(ConvError.RESERVED, JOB.fields[0].name)
     if fields["operation"] not in set(ConvOperation):
         return Refused(ConvError.OPERATION, "operation")

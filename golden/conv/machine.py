@@ -11,8 +11,8 @@ from ..spec.conv.errors import ConvError
 from ..spec.conv.job import JOB, JOB_VERSION, ConvOperation, ConvOutput
 from ..spec.conv.params import ConvParams
 from ..spec.pe.instruction import MmType
-from .checks import check_job
 from .channelwise import largest, sum_floats, sum_integers
+from .checks import check_job
 from .placement import parts_of, shape_of
 from .results import add_residual, half_floats, requantise
 from .sums import convolve_floats, convolve_integers
