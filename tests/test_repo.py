@@ -86,7 +86,7 @@ SOFTWARE_ONLY = {
     "bus_errors",  # which bus word failed, of all words at once; in hardware realigner and store finisher notice
     "windows",  # which addresses a command may touch; in hardware registers of the control block
     "granularity", "layer", "plan", "shape",  # make a job of a layer of a network
-    "channelwise", "results", "sums",  # parts of jobs whose hardware is not there yet
+    "channelwise", "results", "rows", "sums",  # parts of jobs whose hardware is not there yet
     "segment",  # checks and packs a segment, which in hardware the table of segments does
 }  # fmt: skip
 

@@ -31,7 +31,7 @@ def sum_integers(shape, kind, x, k, zeros, acc):
     k = np.ones((shape.kernel[1], 1, 1), np.int64) if k is None else distances(k, zeros[1], kind, "k")
     for points in windows.chunks(shape.kernel[0] * shape.channels):
         for row in range(shape.kernel[1]):
-            acc[points.start : points.stop] += (windows.row(points, row, 0)[0] * k[row]).sum(axis=1)
+            acc[points] += (windows.row(points, row, 0)[0] * k[row]).sum(axis=1)
 
 
 def sum_floats(shape, kind, x, k, acc):
@@ -40,12 +40,11 @@ def sum_floats(shape, kind, x, k, acc):
     if k is None:
         k = np.full((shape.kernel[1], shape.kernel[0], shape.channels), _SPECIAL[kind][2], np.uint16)
     for points in windows.chunks(16 * shape.kernel[0] * shape.channels):
-        there = slice(points.start, points.stop)
         for row in range(shape.kernel[1]):
             elements = windows.row(points, row, 0)[0]
             for column in range(shape.kernel[0]):
                 weights = np.broadcast_to(k[row, column], elements[:, column].shape)
-                acc[there] = dot(acc[there], elements[:, column, :, None], weights[..., None], kind)
+                acc[points] = dot(acc[points], elements[:, column, :, None], weights[..., None], kind)
 
 
 def largest(shape, kind, x):
@@ -62,7 +61,7 @@ def largest(shape, kind, x):
             if kind.is_float:
                 wrong |= unordered.row(points, row, False)[0].any(axis=1)
         found = _in_order(best, kind)
-        result[points.start : points.stop] = np.where(wrong, _SPECIAL[kind][1], found) if kind.is_float else found
+        result[points] = np.where(wrong, _SPECIAL[kind][1], found) if kind.is_float else found
     return result
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..dot_product import dot
+from .rows import cut_rows
 from .windows import Windows, distances
 
 __all__ = ["convolve_floats", "convolve_integers"]
@@ -34,7 +35,7 @@ def convolve_integers(shape, kind, x, k, zeros, acc):
             elements = windows.row(points, row, 0)[0].reshape(len(points), columns)
             for first in range(0, columns, _EXACT):
                 cut = slice(first, first + _EXACT)
-                acc[points.start : points.stop] += (elements[:, cut] @ weights[:, row, cut].T).astype(np.int64)
+                acc[points] += (elements[:, cut] @ weights[:, row, cut].T).astype(np.int64)
 
 
 def convolve_floats(shape, kind, x, k, block_bytes, merge, acc):
@@ -45,22 +46,11 @@ def convolve_floats(shape, kind, x, k, block_bytes, merge, acc):
     windows = Windows(shape, x)
     many = block_bytes // kind.bytes
     steps = -(-shape.kernel[0] // merge)
-    weights = _blocks(k, steps, merge, many)  # (Co, Kh, blocks, steps, many)
+    weights = cut_rows(k, steps, merge, many)  # (Co, Kh, blocks, steps, many)
     for points in windows.chunks(16 * shape.out_channels * many):
-        there = slice(points.start, points.stop)
         for row in range(shape.kernel[1]):
-            features = _blocks(windows.row(points, row, 0)[0], steps, merge, many)
+            features = cut_rows(windows.row(points, row, 0)[0], steps, merge, many)
             for block in range(weights.shape[2]):
                 for step in range(steps):
                     factors = features[:, None, block, step], weights[None, :, row, block, step]
-                    acc[there] = dot(acc[there], *np.broadcast_arrays(*factors), kind)
-
-
-def _blocks(rows, steps, merge, many):
-    """Kernel rows (…, Kw, C) as (…, blocks, steps, elements of a block), filled up with +0."""
-    *outer, columns, channels = rows.shape
-    fill = [(0, 0)] * len(outer)
-    pixels = np.pad(rows, [*fill, (0, steps * merge - columns), (0, 0)]).reshape(*outer, steps, merge * channels)
-    blocks = -(-merge * channels // many)
-    whole = np.pad(pixels, [*fill, (0, 0), (0, blocks * many - merge * channels)])
-    return np.moveaxis(whole.reshape(*outer, steps, blocks, many), -3, -2)
+                    acc[points] = dot(acc[points], *np.broadcast_arrays(*factors), kind)

@@ -34,17 +34,17 @@ class Windows:
         self.shape, self._x = shape, x
 
     def chunks(self, elements):
-        """Points by their numbers in the order n, ho, wo, as ranges, so many that ``elements`` each make about 2^21."""
+        """Points by their numbers in the order n, ho, wo, as arrays, so many that ``elements`` each make about 2^21."""
         count = max(1, (1 << 21) // elements)
         points = self.shape.points
-        return [range(first, min(first + count, points)) for first in range(0, points, count)]
+        return [np.arange(first, min(first + count, points)) for first in range(0, points, count)]
 
     def row(self, points, kernel_row, padding):
         """The part of windows that one row of the kernel takes.
 
         Parameters
         ----------
-        points : range
+        points : int array of one dimension
             Numbers of output points.
         kernel_row : int
         padding
@@ -56,7 +56,7 @@ class Windows:
         inside : bool array of shape (points, Kw)
         """
         shape = self.shape
-        lines, column = np.divmod(np.arange(points.start, points.stop), shape.out_width)
+        lines, column = np.divmod(points, shape.out_width)
         image, line = np.divmod(lines, shape.out_height)
         rows = shape.rows(line)[:, kernel_row]
         columns = shape.columns(column)
