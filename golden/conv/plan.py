@@ -74,9 +74,14 @@ class ConvPlan:
         return self.shape.adjoin and self.merge == self.shape.stride[0]
 
     @property
+    def part_steps(self):
+        """Steps of the longest part of a kernel row: all of them, or Kmax."""
+        return min(self.steps, most_steps(self.params, self.fold, self.shape.dilation[0]))
+
+    @property
     def parts(self):
         """Parts of at most Kmax steps that a kernel row is split into."""
-        return ceil(self.steps / most_steps(self.params, self.fold, self.shape.dilation[0]))
+        return ceil(self.steps / self.part_steps)
 
     @property
     def tile_points(self):
@@ -105,6 +110,11 @@ class ConvPlan:
     def tile_cycles(self):
         """Cycles of a point tile over all channel tiles: (aco / NS) · Kh · steps · bci."""
         return self.slave_channels * self.shape.kernel[1] * self.steps * self.blocks
+
+    @property
+    def part_cycles(self):
+        """The same of the longest part of the kernel's columns alone: (aco / NS) · Kh · min(steps, Kmax) · bci."""
+        return self.slave_channels * self.shape.kernel[1] * self.part_steps * self.blocks
 
     @property
     def mac_cycles(self):

@@ -103,7 +103,7 @@ def test_cycles_and_reuse_by_hand():
     plan = plan_convolution(shape, FULL, "seed")
     assert (plan.block_bytes, plan.fold, plan.blocks, plan.parts) == (16, 4, 1, 1)
     assert (plan.slave_channels, plan.channel_tiles, plan.feature_reuse, plan.weight_reuse) == (4, 1, 4, 16)
-    assert plan.tile_cycles == 4 * 3 * 3 * 1
+    assert plan.tile_cycles == plan.part_cycles == 4 * 3 * 3 * 1
     assert (plan.point_tiles, plan.mac_cycles) == (3 * 2, 3 * 2 * 36)
     # Co 32 and three blocks of 16 bytes: the second one.
     plan = plan_convolution(ConvShape.of((1, 5, 18, 48), 32, (3, 3)), FULL, "seed")
@@ -113,7 +113,7 @@ def test_cycles_and_reuse_by_hand():
 def test_kernels_wider_than_kmax():
     shape = ConvShape.of((1, 3, 40, 64), 16, (1, 19))
     plan = ConvPlan(shape, FULL, 64)
-    assert (plan.steps, plan.parts, plan.tile_cycles) == (19, 4, 19)
+    assert (plan.steps, plan.parts, plan.part_steps, plan.part_cycles, plan.tile_cycles) == (19, 4, 5, 5, 19)
 
 
 def test_limit_is_the_largest_of_three():
