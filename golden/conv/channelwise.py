@@ -27,11 +27,12 @@ def sum_integers(shape, kind, x, k, zeros, acc):
     acc : int64 array of shape (points, C)
         Changed in place; modulo 2^32 it is right.
     """
-    windows = Windows(shape, distances(x, zeros[0], kind, "x"))
+    windows = Windows(shape, x)
     k = np.ones((shape.kernel[1], 1, 1), np.int64) if k is None else distances(k, zeros[1], kind, "k")
     for points in windows.chunks(shape.kernel[0] * shape.channels):
         for row in range(shape.kernel[1]):
-            acc[points] += (windows.row(points, row, 0)[0] * k[row]).sum(axis=1)
+            elements = distances(windows.row(points, row, zeros[0])[0], zeros[0], kind, "x")
+            acc[points] += (elements * k[row]).sum(axis=1)
 
 
 def sum_floats(shape, kind, x, k, acc):
@@ -49,45 +50,33 @@ def sum_floats(shape, kind, x, k, acc):
 
 def largest(shape, kind, x):
     """The largest element of every window, raw bits, of shape (points, C)."""
-    ordered, nan = _ordered(x, kind)
-    least = _least(kind)
+    infinite, nan, _ = _SPECIAL.get(kind, (None, None, None))
+    # What stands for an element in padding is the least one, so that it changes nothing.
+    least = infinite | 0x8000 if kind.is_float else 0 if kind & 2 else 1 << 8 * kind.bytes - 1
     result = np.empty((shape.points, shape.channels), np.int64)
-    windows, unordered = Windows(shape, ordered), Windows(shape, nan)
+    windows = Windows(shape, x)
     for points in windows.chunks(shape.kernel[0] * shape.channels):
-        best = np.full((len(points), shape.channels), least, np.int64)
+        best = np.full((len(points), shape.channels), _order(np.int64(least), kind))
         wrong = np.zeros(best.shape, bool)
         for row in range(shape.kernel[1]):
-            best = np.maximum(best, windows.row(points, row, least)[0].max(axis=1))
+            bits = windows.row(points, row, least)[0].astype(np.int64)
+            best = np.maximum(best, _order(bits, kind).max(axis=1))
             if kind.is_float:
-                wrong |= unordered.row(points, row, False)[0].any(axis=1)
-        found = _in_order(best, kind)
-        result[points] = np.where(wrong, _SPECIAL[kind][1], found) if kind.is_float else found
+                wrong |= (bits & 0x7FFF > infinite).any(axis=1)
+        found = _bits_of(best, kind)
+        result[points] = np.where(wrong, nan, found) if kind.is_float else found
     return result
 
 
-def _ordered(bits, kind):
-    """Numbers that have the order of the elements, and which elements are NaN."""
-    bits = np.asarray(bits, np.int64)
+def _order(bits, kind):
+    """Numbers that have the order of the elements: of negative floats all bits are turned, of others the sign."""
     if not kind.is_float:
-        return numbers(bits, kind, "x"), np.zeros(bits.shape, bool)
-    return _turned(bits), bits & 0x7FFF > _SPECIAL[kind][0]
+        return numbers(bits, kind, "x")
+    return np.where(bits & 0x8000, bits ^ 0xFFFF, bits ^ 0x8000)
 
 
-def _least(kind):
-    """What stands for an element in padding."""
-    if kind.is_float:
-        return int(_turned(np.int64(_SPECIAL[kind][0] | 0x8000)))
-    return 0 if kind & 2 else -(1 << 8 * kind.bytes - 1)
-
-
-def _turned(bits):
-    """Raw bits of 16-bit floats as numbers in their order, and back."""
-    return np.where(bits & 0x8000, bits ^ 0x7FFF, bits) ^ 0x8000
-
-
-def _in_order(numbers, kind):
-    """Raw bits of ordered numbers."""
+def _bits_of(order, kind):
+    """The elements that have these numbers, raw bits."""
     if not kind.is_float:
-        return numbers & (1 << 8 * kind.bytes) - 1
-    turned = numbers ^ 0x8000
-    return np.where(turned & 0x8000, turned ^ 0x7FFF, turned)
+        return order & (1 << 8 * kind.bytes) - 1
+    return np.where(order & 0x8000, order ^ 0x8000, order ^ 0xFFFF)

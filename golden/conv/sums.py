@@ -27,12 +27,13 @@ def convolve_integers(shape, kind, x, k, zeros, acc):
     acc : int64 array of shape (points, Co)
         Changed in place; modulo 2^32 it is right.
     """
-    windows = Windows(shape, distances(x, zeros[0], kind, "x").astype(np.float64))
+    windows = Windows(shape, x)
     columns = shape.kernel[0] * shape.channels
     weights = distances(k, zeros[1], kind, "k").astype(np.float64).reshape(shape.out_channels, -1, columns)
     for points in windows.chunks(columns):
         for row in range(shape.kernel[1]):
-            elements = windows.row(points, row, 0)[0].reshape(len(points), columns)
+            taken, _ = windows.row(points, row, zeros[0])
+            elements = distances(taken, zeros[0], kind, "x").astype(np.float64).reshape(len(points), columns)
             for first in range(0, columns, _EXACT):
                 cut = slice(first, first + _EXACT)
                 acc[points] += (elements[:, cut] @ weights[:, row, cut].T).astype(np.int64)
