@@ -1,6 +1,8 @@
 """Rules of jobs: each by itself, all of them against a second reading of the page, and garbage that writes nothing."""
 
+import re
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.conv.job import JOB, ConvOutput
 from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.sim.random.conv_jobs import garbage_jobs
+
+PAGE = (Path(__file__).parents[3] / "docs" / "conv.md").read_text(encoding="utf-8")
 
 SEED = 5
 GARBAGE = 20000
@@ -151,6 +155,13 @@ def test_granularities_that_an_engine_has():
                 ConvError.GRANULARITY,
                 "granularity",
             )
+
+
+def test_the_page_has_every_code_in_order_and_every_field():
+    rows = re.findall(r"^\| ([A-Z]+) \| .*\|$", PAGE.split("### Checks")[1].split("### Queue")[0], re.MULTILINE)
+    assert [*rows, "BARRIER"] == [code.name for code in ConvError if code]
+    for field in JOB.fields:
+        assert re.search(rf"`{field.name}[`\[]", PAGE), field.name
 
 
 # --- docs/conv.md, "Checks", a second time: all rules, and then the first one that is broken --------------------------
