@@ -120,7 +120,7 @@ class ConvPlan:
     def mac_cycles(self):
         """Cycles in which the array multiplies, with all that is lost by rounding up."""
         if self.shape.operation.lanes:
-            return ceil(self.point_tiles * self.blocks / self.params.slaves) * self.shape.taps
+            return self.blocks * ceil(self.point_tiles / self.params.slaves) * self.shape.taps
         return self.point_tiles * self.tile_cycles
 
     @property

@@ -118,25 +118,28 @@ def work_order(plan):
 
 
 class LaneStep(NamedTuple):
-    """One cycle in lane-private mode: a row in each slave, and one row of the kernel for all that have its block.
+    """One cycle in lane-private mode: a row in each slave, all of one block, and one row of the kernel for all of them.
 
     Attributes
     ----------
-    rows : tuple of (int, int)
-        Point tile and block of the row of each slave; fewer than slaves at the end.
+    block : int
+    point_tiles : tuple of int
+        The row of each slave; fewer than slaves at the end of a block.
     kernel_row, kernel_column : int
     """
 
-    rows: tuple[tuple[int, int], ...]
+    block: int
+    point_tiles: tuple[int, ...]
     kernel_row: int
     kernel_column: int
 
 
 def lane_order(plan):
     """Yields the :class:`LaneStep` of every cycle in lane-private mode, in order."""
-    rows = [(tile, block) for tile in range(plan.point_tiles) for block in range(plan.blocks)]
     columns, kernel_rows = plan.shape.kernel
-    for first in range(0, len(rows), plan.params.slaves):
-        for kernel_row in range(kernel_rows):
-            for column in range(columns):
-                yield LaneStep(tuple(rows[first : first + plan.params.slaves]), kernel_row, column)
+    for block in range(plan.blocks):
+        for first in range(0, plan.point_tiles, plan.params.slaves):
+            tiles = tuple(range(first, min(first + plan.params.slaves, plan.point_tiles)))
+            for kernel_row in range(kernel_rows):
+                for column in range(columns):
+                    yield LaneStep(block, tiles, kernel_row, column)

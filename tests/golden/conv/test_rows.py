@@ -154,13 +154,13 @@ def test_lanes_cycle_by_cycle(raster):
     cycles = 0
     for step in lane_order(plan):
         cycles += 1
-        for tile, block in step.rows:
-            found = rows.features(tile, step.kernel_row, block, step.kernel_column)[0]
-            weight = rows.weights(None, step.kernel_row, block, step.kernel_column).view(np.int8)
+        weight = rows.weights(None, step.kernel_row, step.block, step.kernel_column).view(np.int8)
+        for tile in step.point_tiles:
+            found = rows.features(tile, step.kernel_row, step.block, step.kernel_column)[0]
             for place, point in enumerate(rows.points(tile)[0]):
                 if point >= 0:
-                    acc[point, 8 * block :][:8] += found[place].astype(int) * weight
-    assert cycles == plan.mac_cycles == ceil(plan.point_tiles * 3 / 2) * 6
+                    acc[point, 8 * step.block :][:8] += found[place].astype(int) * weight
+    assert cycles == plan.mac_cycles == 3 * ceil(plan.point_tiles / 2) * 6
     smem = layer.smem.copy()
     assert Conv(smem, SMALL).execute(layer.word)
     assert (acc[:, :20] == layer.result(smem).reshape(-1, 20)).all()
