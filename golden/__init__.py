@@ -7,6 +7,11 @@ from importlib import import_module
 
 #: Public names, by the module that defines them.
 _MODULES = {
+    "conv.granularity": "seed_granularity",
+    "conv.layer": "ConvLayer PostProcessing convolve",
+    "conv.machine": "Conv ConvRecord job_word",
+    "conv.plan": "ConvPlan most_steps plan_convolution",
+    "conv.shape": "ConvShape",
     "dot_product": "dot",
     "memory": "GlobalMemory Memory",
     "pe.gemm": "lower_gemm",
@@ -15,6 +20,7 @@ _MODULES = {
     "pe.placement": "Placement",
     "pe.program": "Program gemm_program multiply",
     "pe.segment": "Segment wrong_segment",
+    "spec.conv.params": "CONV_PRESETS ConvParams",
     "tmau.align": "Alignment Operator Padding align unalign",
     "tmau.block": "copy_block prefetch_block",
     "tmau.calls": "CommandError",

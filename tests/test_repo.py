@@ -48,7 +48,7 @@ ROOMS = {
     "hw": ("lib", "bus", "smem", "reduce", "dot_product", "tmau", "pe", "core", "board"),
     "hw/tmau": ("descriptor", "walk", "setup", "load", "store", "front"),
     "hw/pe": ("state", "issue", "address", "memory", "compute"),
-    "golden": ("spec", "smem", "tmau", "pe"),
+    "golden": ("spec", "smem", "tmau", "pe", "conv"),
     "sim": (  # first those for users, then what tests and contributors run
         "hdl", "package", "harness", "session", "asm", "replay", "report", "workloads", "bench", "fpga", "board",
         "pysim", "random", "compare", "coverage", "silicon", "dev",
@@ -66,8 +66,7 @@ NO_TEST = {"__init__", "axi4", "commands", "layouts", "params", "reads", "signat
 SOFTWARE_ONLY = {
     "__init__",
     "tensor_map",  # checks and packs a descriptor, which the hardware only reads
-    "load",  # the whole path in one function; in hardware it is the top
-    "store",  # the same the other way
+    "load", "store",  # the whole path in one function; in hardware it is the top
     "copy",  # a block in one function; in hardware a job of the halves that loads and stores use
     "im2col",  # the pixels of a transfer at once; in hardware setup, pixels, walker and address share the work
     "reduce",  # all operations at once; in hardware a package
@@ -79,16 +78,17 @@ SOFTWARE_ONLY = {
     "elements",  # which numpy arrays fit a type of product
     "access",  # what an instruction reads or writes at once; in hardware sequencer to store merger share the work
     "checks",  # all rules for an instruction's word; in hardware decoder and issue share them
-    "gemm",  # makes programs
-    "gemm_plan",  # decides what they look like
+    "gemm", "gemm_plan",  # make programs
     "machine",  # the whole engine, instruction by instruction; in hardware it is the top
     "placement",  # lays operands out in shared memory
     "program",  # a product with all it needs to run
     "ranks",  # what a product of tensors is as one of matrices
     "bus_errors",  # which bus word failed, of all words at once; in hardware realigner and store finisher notice
     "windows",  # which addresses a command may touch; in hardware registers of the control block
+    "granularity", "layer", "plan", "shape",  # make a job of a layer of a network
+    "channelwise", "results", "rows", "sums",  # parts of jobs whose hardware is not there yet
     "segment",  # checks and packs a segment, which in hardware the table of segments does
-}
+}  # fmt: skip
 
 MAX_LINES = 400
 

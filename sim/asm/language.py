@@ -13,24 +13,26 @@ class Language:
     line : type
         A kind of :class:`TextLine`.
     formats : dict
-        The format of each opcode; all of them have ``bits`` bits, and ``opcode`` in one place.
+        The format of each opcode; all of them have ``bits`` bits, and the field ``opcode`` in one place.
     syntaxes : dict
         By the name of an operation a tuple of its opcode and its items (:mod:`items`), in the order of the text. An
         operation with several opcodes has a tuple of them; it is the first one unless an item changes the field.
+    opcode : str
+        What the field is called.
 
     Attributes
     ----------
     bits : int
     """
 
-    def __init__(self, line, formats, syntaxes):
+    def __init__(self, line, formats, syntaxes, opcode="opcode"):
         self._line, self._formats = line, formats
         self._syntaxes = {
             name: (opcode if isinstance(opcode, tuple) else (opcode,), items)
             for name, (opcode, *items) in syntaxes.items()
         }
         first = next(iter(formats.values()))
-        self.bits, self._opcode = first.bits, first["opcode"]
+        self.bits, self._opcode = first.bits, first[opcode]
 
     def assemble(self, text):
         """The words of a program, as a list; UsageError names line and word of what is wrong."""
@@ -64,7 +66,7 @@ class Language:
         known = {field.name for field in fmt.fields} if fmt else set()
         if not line.common.keys() <= known:
             raise line.wrong(name, line.WITHOUT_COMMON)
-        fields = {"opcode": opcode} | line.common
+        fields = {self._opcode.name: opcode} | line.common
         for item in items:
             item.read(line, fmt, fields)
         word = None if fmt else line.integer(line.operand("a number"), (0, (1 << self.bits) - 1))

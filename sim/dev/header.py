@@ -6,6 +6,9 @@ import textwrap
 from enum import EnumType
 
 from tilewright.golden import spec
+from tilewright.golden.spec.conv.errors import ConvError
+from tilewright.golden.spec.conv.job import JOB, JOB_VERSION, ConvOperation, ConvOutput
+from tilewright.golden.spec.conv.registers import CONV_REGISTERS
 from tilewright.golden.spec.pe.errors import PeError
 from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, Compare, MmType, Operation, Source
 from tilewright.golden.spec.pe.registers import PE_REGISTERS, Put
@@ -66,6 +69,8 @@ static inline uint64_t tw_get(const uint64_t *words, unsigned lsb, unsigned widt
 #: Enumerations of the processing engine; names that are common words have a prefix.
 _PE_ENUMERATIONS = [SegmentElement, PeError, Operation, MmType, Compare, Source, Put]
 _PREFIXES = dict.fromkeys((Operation, MmType, Compare, Source, Put), "PE_")
+#: Enumerations of the convolution engine, whose elements are those of the processing engine.
+_CONV_ENUMERATIONS = [ConvError, ConvOperation, ConvOutput]
 
 _CLOSING = "\n#endif /* TILEWRIGHT_H */\n"
 
@@ -143,8 +148,9 @@ def _top_lines(top, preset):
 def header_text():
     """The whole header as one string."""
     public = [getattr(spec, name) for name in spec.__all__]
-    formats = [value for value in public if isinstance(value, spec.Format)] + [SEGMENT, PAGE_ENTRY]
-    enumerations = [value for value in public if isinstance(value, EnumType)] + _PE_ENUMERATIONS
+    formats = [value for value in public if isinstance(value, spec.Format)] + [SEGMENT, PAGE_ENTRY, JOB]
+    enumerations = [value for value in public if isinstance(value, EnumType)]
+    enumerations += _PE_ENUMERATIONS + _CONV_ENUMERATIONS
     lines = [line for fmt in formats for line in _format_lines(fmt)]
     lines += ["\n" + _comment("Instructions of the processing engine: TW_PE_<OPERATION>_<FIELD>.")]
     lines += [line for fmt in INSTRUCTIONS.values() for line in _format_lines(fmt, "PE_")]
@@ -152,11 +158,15 @@ def header_text():
     lines += [line for register in TMAU_REGISTERS for line in _register_lines(register)]
     lines += ["\n" + _comment("Registers of the processing engine: TW_PE_REG_<REGISTER>.")]
     lines += [line for register in PE_REGISTERS for line in _register_lines(register, "PE_")]
+    lines += ["\n" + _comment("Registers of the convolution engine: TW_CONV_REG_<REGISTER>.")]
+    lines += [line for register in CONV_REGISTERS for line in _register_lines(register, "CONV_")]
     lines += [line for enumeration in enumerations for line in _enum_lines(enumeration)]
     lines += ["\n" + _comment("Tops: TW_<PRESET>_<TOP>_<REGION>_BASE, and the fields of ports as those of formats.")]
     lines += [line for top in TOPS for preset in TOPS[top].presets for line in _top_lines(top, preset)]
     lines += ["\n" + _comment("Version of the descriptor's layout, stored in its field `version`.")]
     lines += [_define("DESCRIPTOR_LAYOUT_VERSION", spec.DESCRIPTOR_VERSION)]
+    lines += [_comment("Version of the layout of a job of the convolution engine, stored in its field `version`.")]
+    lines += [_define("CONVOLUTION_LAYOUT_VERSION", JOB_VERSION)]
     lines += [_comment("Added to a field number in error records when the field is one of the command.")]
     lines += [_define("COMMAND_FIELD", spec.COMMAND_FIELD)]
     return _OPENING + "\n".join(lines) + "\n" + _CLOSING

@@ -1,6 +1,10 @@
-"""The pages of the documentation that are made and not written, those of both engines."""
+"""The pages of the documentation that are made and not written, those of all engines."""
 
 from tilewright.golden import spec
+from tilewright.golden.spec.conv.errors import ConvError
+from tilewright.golden.spec.conv.job import JOB
+from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
+from tilewright.golden.spec.conv.registers import CONV_REGISTERS
 from tilewright.golden.spec.pe.errors import PeError
 from tilewright.golden.spec.pe.instruction import INSTRUCTIONS
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
@@ -36,6 +40,11 @@ _PE_ERRORS = (
     "Up to `BARRIER` the instruction does nothing, and the record names all threads. From `PRODUCT` on only "
     "the accesses that meet it are left out.",
 )
+_CONV_ERRORS = (
+    "A [job](convolution.md) that breaks a rule is refused: nothing is written and no barrier moves. Its record has "
+    "the code, the number of the field and the tag. In which order rules are looked at is said with "
+    "[the engine](conv.md#checks). The hardware is not built yet.",
+)
 
 
 def generated_pages():
@@ -54,6 +63,12 @@ def generated_pages():
         "pe_errors.md": errors_page("Errors of the processing engine", PeError, *_PE_ERRORS),
         "pe_registers.md": registers_page(PE_REGISTERS, "pe", PE_PRESETS, title="Registers of the processing engine"),
         "pe_parameters.md": parameters_page(PE_PRESETS, PeParams, title="Parameters of the processing engine"),
+        "convolution.md": format_page(JOB),
+        "conv_errors.md": errors_page("Errors of the convolution engine", ConvError, *_CONV_ERRORS),
+        "conv_registers.md": registers_page(
+            CONV_REGISTERS, "conv", CONV_PRESETS, title="Registers of the convolution engine"
+        ),
+        "conv_parameters.md": parameters_page(CONV_PRESETS, ConvParams, title="Parameters of the convolution engine"),
         "ports.md": ports_page(),
         "address_map.md": address_map_page(),
         "stages.md": stages_text(),

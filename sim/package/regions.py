@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tilewright.golden.spec.conv import registers as conv_registers
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
 from tilewright.golden.spec.registers import Register
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
@@ -14,6 +15,8 @@ __all__ = ["RegionEntry", "regions_of", "reset_values"]
 _REGISTERS = {
     "tmau": ("Registers of the TMAU.", TMAU_REGISTERS, tmau_control.built_with),
     "pe": ("Registers of the processing engine.", PE_REGISTERS, pe_control.built_with),
+    # No top has this region yet.
+    "conv": ("Registers of the convolution engine.", conv_registers.CONV_REGISTERS, conv_registers.built_with),
     "smem": ("Shared memory, by 32-bit words.", (), lambda params: {}),
 }
 

@@ -17,6 +17,7 @@ from tilewright.golden.spec import DESCRIPTOR, Error
 
 from ..usage import UsageError
 from .commands import read_command
+from .conv_cases import read_conv_case
 from .expectations import read_expectation
 from .fields import Fields
 from .images import MemoryImage, read_image
@@ -26,15 +27,13 @@ from .maps import read_map
 __all__ = ["ENGINE_KINDS", "Case", "cases_of", "read_cases", "read_document"]
 
 #: Kinds of the processing engine. Their module needs more than numpy, and is imported when such a case comes.
-ENGINE_KINDS = ("program", "gemm")
+_PE_KINDS = ("program", "gemm")
+#: Kinds that are not commands of the TMAU, and do not stand for them.
+ENGINE_KINDS = (*_PE_KINDS, "conv")
 
 #: Control characters, and halves of characters: a name is printed, and part of the names of files.
 _UNFIT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
-#: Kinds that cannot run yet: required and optional fields.
-_OTHER_KINDS = {
-    "conv": (("type", "x", "k", "stride", "pad", "dilation", "x_init", "k_init"), ("post",)),
-}
 #: Kinds that stand for commands of a TMAU.
 _LAYOUT_KINDS = {"lanes": read_lanes, "align": read_align}
 
@@ -69,7 +68,7 @@ class Case:
 
 
 def read_cases(path):
-    """All cases of a file, a list of :class:`Case` and :class:`PeCase`; UsageError if anything is not valid."""
+    """All cases of a file, :class:`Case` or those of another engine; UsageError if anything is not valid."""
     path = Path(path)
     return cases_of(read_document(path), path.name, path.parent)
 
@@ -128,14 +127,13 @@ def _read_case(entry, index, folder):
         raise fields.wrong("name", f"must be text without control characters, not {reprlib.repr(name)}")
     fields.case = f"case {name!r}"
     why = fields.text("why", "")
-    kind = fields.choice("kind", ["tmau", *_OTHER_KINDS, *_LAYOUT_KINDS, *ENGINE_KINDS])
+    kind = fields.choice("kind", ["tmau", *_LAYOUT_KINDS, *ENGINE_KINDS])
     expect = fields.inner("expect", None)
-    if kind in ENGINE_KINDS:
+    if kind == "conv":
+        return read_conv_case(fields, name, expect, folder)
+    if kind in _PE_KINDS:
         read_pe_case = import_module("tilewright.sim.replay.pe.cases").read_pe_case
         return read_pe_case(fields, name, kind, expect, folder)
-    if kind in _OTHER_KINDS:
-        _check_other_kind(fields, kind)
-        return Case(name, kind, read_expectation(expect, Error), f"kind {kind} is not supported yet")
     gmem = read_image(fields.inner("gmem"), 1 << 32, (mix_pattern, 0), folder)
     smem = read_image(fields.inner("smem"), 1 << 20, (fill_pattern, 205), folder)
     expect = read_expectation(expect, Error, {"gmem": gmem.size, "smem": smem.size})
@@ -180,15 +178,6 @@ def _read_placed_map(fields, gmem_bytes, windows):
     elif spec.at + DESCRIPTOR.bytes > gmem_bytes:
         raise fields.wrong("at", f"must keep the descriptor in the {gmem_bytes} bytes of gmem, not {spec.at}")
     return spec
-
-
-def _check_other_kind(fields, kind):
-    required, optional = _OTHER_KINDS[kind]
-    for field in required:
-        fields.raw(field)
-    for field in optional:
-        fields.raw(field, None)
-    fields.end()
 
 
 def _why_skipped(cores, commands):

@@ -1,5 +1,6 @@
 """What a replay case expects (docs/replay.md, "Expectations"): read strictly, and compared with what came out."""
 
+from tilewright.golden.spec import Error
 from tilewright.golden.spec.pe.errors import PeError
 
 from .fields import Fields
@@ -22,7 +23,7 @@ def read_expectation(fields, errors, sizes=None):
     fields : Fields or None
         The member ``expect``.
     errors : enum
-        Errors that there are: of the TMAU, or ``PeError``.
+        Errors that there are: of the TMAU, ``PeError``, or ``ConvError``.
     sizes : dict or None
         Bytes of the memories of which single bytes may be expected, of a case of one core.
     """
@@ -81,7 +82,7 @@ def _first_difference(memory, spots):
 
 def _read_error(fields, errors):
     names = [error.name.lower() for error in errors if error]
-    if errors is not PeError:
+    if errors is Error:
         names += _OF_SILICON
         if str(fields.peek("error")).startswith(_FAILED):
             return fields.text("error")

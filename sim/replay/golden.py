@@ -11,6 +11,7 @@ from tilewright.golden import Machine, Memory, command_word
 from tilewright.golden.spec import Opcode
 
 from .cases import ENGINE_KINDS
+from .conv_cases import run_conv_case
 from .outcome import Outcome
 
 __all__ = ["Run", "open_backend", "result_record", "run_case", "run_commands"]
@@ -42,6 +43,8 @@ def open_backend(args):
 
 def run_case(case):
     """Runs a case that is not to be skipped."""
+    if case.kind == "conv":
+        return run_conv_case(case)
     if case.kind in ENGINE_KINDS:
         return import_module("tilewright.sim.replay.pe.golden").run_pe_case(case)
     run = run_commands(case)

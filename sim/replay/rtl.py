@@ -20,12 +20,17 @@ from .pe.golden import pe_outcome
 from .pe.rtl import run_on_session
 from .shared_reach import shared_reach
 
-__all__ = ["open_backend", "run_case"]
+__all__ = ["open_backend", "run_case", "why_not"]
 
 _LEAST_MEMORY = 16 << 20  # bytes; that of a session, so that they share a model
 _MOST_MEMORY = 256 << 20  # bytes; simulators hand it over as text
 _SUMS = [("bytes",), ("write_bytes",)]  # registers: what landed in shared and in global memory, up to now
 _SUMS_LAST = {"registers": ["commands"]}
+
+
+def why_not(case):
+    """Why a case that is not to be skipped cannot run on hardware, as a sentence, or None."""
+    return "there is no hardware of the convolution engine yet" if case.kind == "conv" else None
 
 
 @contextmanager

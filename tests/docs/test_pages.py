@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.golden.spec import COMMAND, Opcode
+from tilewright.sim.asm.conv.assembler import assemble_jobs
 from tilewright.sim.asm.pe.assembler import assemble_program
 from tilewright.sim.asm.tmau.assembler import assemble
 from tilewright.sim.cli import COMMANDS, main
@@ -76,9 +77,10 @@ class Reader:
             try:
                 assert assemble(text)
             except Exception as no_commands:
-                with contextlib.suppress(Exception):
-                    assert assemble_program(text)
-                    return
+                for others in (assemble_program, assemble_jobs):
+                    with contextlib.suppress(Exception):
+                        assert others(text)
+                        return
                 raise AssertionError(f"these are neither commands nor instructions: {no_commands}") from None
 
     def json(self, text):

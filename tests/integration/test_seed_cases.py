@@ -16,6 +16,8 @@ ONCE = {
     "pe": "the processing engine has no bus; on Icarus Verilog random programs show it",
     "questions": "they ask what comes out, not how",
 }
+#: Files of what has no hardware yet.
+GOLDEN_ALONE = {"conv_seed"}
 NEEDS_ICARUS = pytest.mark.skipif(not shutil.which("iverilog"), reason="Icarus Verilog is not installed")
 SEED_CASES = 47
 
@@ -33,6 +35,8 @@ SEED_CASES = 47
 )
 @pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
 def test_kept_vectors(path, where, tmp_path, capsys):
+    if path.stem in GOLDEN_ALONE and "rtl" in where:
+        pytest.skip("there is no hardware of the convolution engine yet")
     if path.stem in ONCE and len(where) > len(("--on", "rtl")):
         pytest.skip(ONCE[path.stem])
     out = tmp_path / "results.json"

@@ -157,20 +157,8 @@ def test_what_is_not_built_yet_is_skipped_by_name(tmp_path, capsys, path, value,
     assert capsys.readouterr().out.splitlines()[0] == f"skipped   small: {reason}"
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        {"kind": "conv", "type": "s8", "x": [1] * 4, "k": [1] * 3, "stride": [1, 1], "pad": [0] * 4, "dilation": [1, 1],
-         "x_init": {"mix": 1}, "k_init": {"mix": 2}},
-    ],
-)  # fmt: skip
-def test_other_kinds_are_valid_and_skipped(tmp_path, capsys, case):
-    assert run(tmp_path, {"name": "later", **case}) == 0
-    assert capsys.readouterr().out.startswith(f"skipped   later: kind {case['kind']} is not supported yet\n")
-
-
 REFUSED = [
-    ("kind", "tma", "kind must be one of tmau, conv, lanes, align, program, gemm, not 'tma'"),
+    ("kind", "tma", "kind must be one of tmau, lanes, align, program, gemm, conv, not 'tma'"),
     ("surprise", 1, "surprise is not a known field"),
     ("gmem", ..., "gmem is missing"),
     ("gmem.bytes", 0, "gmem.bytes must be an integer from 1 to 4294967296, not 0"),

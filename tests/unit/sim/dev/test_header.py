@@ -7,6 +7,8 @@ import pytest
 
 from tilewright.golden import command_word
 from tilewright.golden.spec import BARRIER, DESCRIPTOR, Element, Error, LaneLayout, Opcode, Space, Swizzle
+from tilewright.golden.spec.conv.errors import ConvError
+from tilewright.golden.spec.conv.job import JOB, ConvOperation, ConvOutput
 from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, MmType, Operation
 from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SEGMENT, SegmentElement
 from tilewright.sim.cli import main
@@ -32,6 +34,7 @@ int main(void)
     uint64_t d[TW_DESCRIPTOR_WORDS] = {0};
     uint64_t b[TW_BARRIER_WORDS] = {0};
     uint64_t c[TW_COMMAND_WORDS] = {0};
+    uint64_t j[TW_CONVOLUTION_WORDS] = {0};
 
     PUT(VERSION, TW_DESCRIPTOR_LAYOUT_VERSION);
     PUT(RANK, 5);
@@ -89,8 +92,19 @@ int main(void)
     memset(c, 0, sizeof(c));
     tw_put(c, TW_PAGE_ENTRY_ON_CHIP_LSB, TW_PAGE_ENTRY_ON_CHIP_WIDTH, 1);
     print(c, TW_PAGE_ENTRY_WORDS);
+    tw_put(j, TW_CONVOLUTION_VERSION_LSB, TW_CONVOLUTION_VERSION_WIDTH, TW_CONVOLUTION_LAYOUT_VERSION);
+    tw_put(j, TW_CONVOLUTION_OPERATION_LSB, TW_CONVOLUTION_OPERATION_WIDTH, TW_CONV_OPERATION_MAX_POOL);
+    tw_put(j, TW_CONVOLUTION_TYPE_LSB, TW_CONVOLUTION_TYPE_WIDTH, TW_PE_MM_TYPE_BF16);
+    tw_put(j, TW_CONVOLUTION_OUTPUT_LSB, TW_CONVOLUTION_OUTPUT_WIDTH, TW_CONV_OUTPUT_ELEMENT);
+    for (int i = 0; i < TW_CONVOLUTION_KERNEL_COUNT; i++)
+        tw_put(j, TW_CONVOLUTION_KERNEL_LSB + i * TW_CONVOLUTION_KERNEL_PITCH, TW_CONVOLUTION_KERNEL_WIDTH,
+               256 - i - TW_CONVOLUTION_KERNEL_BIAS);
+    for (int i = 0; i < TW_CONVOLUTION_ADDEND_PITCH_COUNT; i++)
+        tw_put(j, TW_CONVOLUTION_ADDEND_PITCH_LSB + i * TW_CONVOLUTION_ADDEND_PITCH_PITCH,
+               TW_CONVOLUTION_ADDEND_PITCH_WIDTH, UINT32_MAX - i);
+    print(j, TW_CONVOLUTION_WORDS);
     printf("%llu\n", (unsigned long long)tw_get(b, TW_BARRIER_EXPECTED_LSB, TW_BARRIER_EXPECTED_WIDTH));
-    printf("%d\n", TW_ERROR_STRIDE);
+    printf("%d\n", TW_ERROR_STRIDE + TW_CONV_ERROR_OVERLAP);
     printf("%x %x\n", TW_REG_ERROR_COUNT, TW_REG_ID_VALUE);
     printf("%d %d\n", TW_REG_STATUS_QUEUE_LEVEL_LSB, TW_REG_STATUS_QUEUE_LEVEL_WIDTH);
     printf("%x %x %d\n", TW_PE_REG_PUT, TW_PE_REG_ID_VALUE, TW_PE_PUT_PAGE_IN << TW_PE_REG_PUT_KIND_LSB);
@@ -144,10 +158,22 @@ def test_a_driver_in_c_packs_what_python_packs(printed):
         *words_of(multiply.pack(opcode=Operation.MM, ka=4, kb=1, type=MmType.BF16, imm=2**32 - 1), 2),
         *words_of(SEGMENT.pack(element=SegmentElement.F16, rank=1, size=[65535 - i for i in range(4)]), 4),
         PAGE_ENTRY.pack(on_chip=1),
+        *words_of(
+            # Fields that were not put are stored as zero, which is 1 where that is the lowest value.
+            JOB.pack(
+                version=1,
+                operation=ConvOperation.MAX_POOL,
+                type=MmType.BF16,
+                output=ConvOutput.ELEMENT,
+                kernel=[256, 255],
+                addend_pitch=[2**32 - 1, 2**32 - 2, 2**32 - 3],
+            ),
+            16,
+        ),
     ]
     assert int(barrier, 16) == BARRIER.pack(pending=0xFFFFF, expected=3)
     assert int(expected) == 3
-    assert int(error) == Error.STRIDE
+    assert int(error) == Error.STRIDE + ConvError.OVERLAP
     assert (offset, identity, lsb, width) == ("3c", "54575254", "8", "8")
     assert engine == ["140", "54575045", "4"]
     assert printed[-4:] == ["1000", "20000", "1000", f"{2 | 0x48 << 3 | 1024 << 20:016x}"]

@@ -1,8 +1,9 @@
-"""Pages on both engines."""
+"""Pages on all engines."""
 
 import pytest
 
 from tilewright.golden.spec import FORMATS, Error
+from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.pe.errors import PeError
 from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, Compare, MmType, Operation
 from tilewright.sim.dev.pages import generated_pages
@@ -35,7 +36,9 @@ def test_errors_name_the_page_of_every_format(pages):
         assert f"[{fmt.name}]({fmt.name}.md)" in pages["errors.md"]
 
 
-@pytest.mark.parametrize(("name", "errors"), [("errors.md", Error), ("pe_errors.md", PeError)])
+@pytest.mark.parametrize(
+    ("name", "errors"), [("errors.md", Error), ("pe_errors.md", PeError), ("conv_errors.md", ConvError)]
+)
 def test_every_error_says_what_is_wrong(pages, name, errors):
     for error in set(errors) - {errors.NONE}:
         (row,) = (line for line in pages[name].splitlines() if line.startswith(f"| {int(error)} |"))

@@ -5,6 +5,9 @@ from enum import IntEnum
 import pytest
 
 from tilewright.golden.spec import BLOCK, COMMAND, DESCRIPTOR, FORMATS, GROUP, LANES, REPLACE
+from tilewright.golden.spec.conv.job import JOB
+from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
+from tilewright.golden.spec.conv.registers import CONV_REGISTERS
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.pe.params import PE_PRESETS
@@ -19,7 +22,11 @@ from tilewright.sim.dev.tables import (
 )
 
 #: Registers and presets by region.
-REGISTERS = {"tmau": (TMAU_REGISTERS, TMAU_PRESETS), "pe": (PE_REGISTERS, PE_PRESETS)}
+REGISTERS = {
+    "tmau": (TMAU_REGISTERS, TMAU_PRESETS),
+    "pe": (PE_REGISTERS, PE_PRESETS),
+    "conv": (CONV_REGISTERS, CONV_PRESETS),
+}
 
 
 class Colour(IntEnum):
@@ -37,7 +44,7 @@ def test_enum_table():
     assert enum_table(Colour).splitlines()[2:] == ["| 1 | `RED` | of `fire` |", "| 4 | `BLUE` |  |"]
 
 
-@pytest.mark.parametrize("fmt", [DESCRIPTOR, *dict.fromkeys(FORMATS.values())], ids=lambda fmt: fmt.name)
+@pytest.mark.parametrize("fmt", [DESCRIPTOR, *dict.fromkeys(FORMATS.values()), JOB], ids=lambda fmt: fmt.name)
 def test_every_field_has_a_row_and_a_number(fmt):
     page = format_page(fmt)
     for number, field in enumerate(fmt.fields):
@@ -55,6 +62,8 @@ def test_rows_by_hand():
     assert "| 11 | `destination_layout` | 330–331 | 2 | [LaneLayout](#lanelayout) |" in format_page(LANES)
     assert "| 12 | `size` × 5 | 128–159, +32 each | 32 | value − 1 |" in format_page(DESCRIPTOR)
     assert "| 8 | `unaligned` | 24 | 1 |" in format_page(DESCRIPTOR)
+    assert "| 9 | `merge` | 32–39 | 8 | value − 1 |" in format_page(JOB)
+    assert "| 40 | `addend_pitch` × 3 | 864–895, +32 each | 32 |" in format_page(JOB)
 
 
 def test_every_enumeration_has_its_section():
@@ -99,3 +108,6 @@ def test_parameters_of_all_presets():
     assert "| `smem.size_bytes` | 4096 | 32768 | 131072 | 131072 | 262144 |" in page
     for name in (*TmauParams.__dataclass_fields__, *SmemParams.__dataclass_fields__):
         assert f"| `{name}` | {'tuple of str' if name == 'features' else 'int'} |" in page or name == "smem"
+    page = parameters_page(CONV_PRESETS, ConvParams)
+    assert "| `slaves` | 2 | 4 | 8 | 16 |" in page
+    assert "| `types` | i8 | i8 | i8, i16 | i8, i16, f16, bf16 |" in page

@@ -1,0 +1,1 @@
+"""What jobs of the convolution engine mean."""

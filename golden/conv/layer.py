@@ -1,0 +1,245 @@
+"""A layer of a network, given as arrays, as a job with the shared memory that it needs."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arguments import array, integer, member, shown
+from ..pe.elements import mm_type
+from ..spec import LINE_BYTES
+from ..spec.conv.job import JOB, ConvOperation, ConvOutput
+from ..spec.conv.params import ConvParams
+from .machine import Conv, job_word
+from .placement import result_bytes
+from .plan import ConvPlan, plan_convolution
+from .shape import ConvShape
+
+__all__ = ["ConvLayer", "PostProcessing", "convolve"]
+
+#: Types of results by their outputs; of fp32 and of an element of X see below.
+_RESULTS = {
+    ConvOutput.RAW: "<i4",
+    ConvOutput.U8: "u1",
+    ConvOutput.S8: "i1",
+    ConvOutput.F16: "<f2",
+    ConvOutput.BF16: "<u2",
+}
+
+
+@dataclass(frozen=True)
+class PostProcessing:
+    """What becomes of accumulators (docs/conv.md, "Requantisation", "Types").
+
+    Attributes
+    ----------
+    output : ConvOutput or str
+    bias : sequence, optional
+        Of each channel: integers modulo 2^32, or float32.
+    scale : sequence of float, optional
+        Of each channel, exactly what binary32 holds; needed for ``u8`` and ``s8``.
+    zero : int
+        Zero point of the results.
+    minimum, maximum : int, optional
+        Clamp; without them the ends of the type.
+    addend : array, optional
+        Second operand of the addition, of the shape and type of the results.
+    ratio : tuple of float
+        Factors of the first and the second operand.
+    offset : float
+    add_minimum, add_maximum : int, optional
+    """
+
+    output: ConvOutput = ConvOutput.RAW
+    bias: tuple | np.ndarray | None = None
+    scale: tuple | np.ndarray | None = None
+    zero: int = 0
+    minimum: int | None = None
+    maximum: int | None = None
+    addend: np.ndarray | None = None
+    ratio: tuple[float, float] = (1.0, 1.0)
+    offset: float = 0.0
+    add_minimum: int | None = None
+    add_maximum: int | None = None
+
+    def fields(self):
+        """The fields of a job that have no place in memory."""
+        output = member("output", ConvOutput, self.output)
+        fields = {"output": output, "bias": self.bias is not None}
+        if not output.quantised:
+            return fields
+        low, high = (-128, 127) if output == ConvOutput.S8 else (0, 255)
+        for name in ("minimum", "add_minimum", "maximum", "add_maximum"):
+            value, end = getattr(self, name), low if "min" in name else high
+            fields[name] = integer(name, end if value is None else value, low, high) & 0xFF
+        fields["y_zero"] = integer("zero", self.zero, low, high) & 0xFF
+        if self.addend is not None:
+            fields |= {"add": 1, "ratio": _bits(self.ratio).tolist(), "offset": int(_bits(self.offset))}
+        return fields
+
+    def table(self, kind, channels):
+        """The table of channels as bytes; None if there is none."""
+        quantised = member("output", ConvOutput, self.output).quantised
+        if quantised and self.scale is None:
+            raise ValueError("scale must be given for requantised results")
+        if self.bias is None and not quantised:
+            return None
+        table = np.zeros((channels, 2), np.uint32)
+        if self.bias is not None:
+            biases = np.asarray(self.bias)
+            table[:, 0] = _bits(biases) if kind.is_float else biases.astype(np.int64) & 0xFFFFFFFF
+        if quantised:
+            table[:, 1] = _bits(self.scale)
+        return table
+
+
+def _bits(values):
+    """Floats as the raw bits of binary32."""
+    with np.errstate(over="ignore"):
+        return np.asarray(values, np.float32).view(np.uint32)
+
+
+class ConvLayer:
+    """A job, and shared memory that holds what it reads.
+
+    Parameters
+    ----------
+    x : array of shape (N, H, W, C)
+        Raw bits, or numbers of the type.
+    k : array or None
+        Of shape (Co, Kh, Kw, C), for ``depthwise`` (C, Kh, Kw); None for pooling.
+    type : MmType or str
+        Of X and K, as of a product.
+    kernel : tuple of int, optional
+        Kh, Kw of pooling.
+    stride, dilation : tuple of int
+        Of rows, of columns.
+    padding : tuple of int
+        Top, bottom, left, right.
+    operation : ConvOperation or str
+    zeros : tuple of int
+        Zero points of X and of K.
+    post : PostProcessing, optional
+    params : ConvParams, optional
+        The engine that it is planned for.
+    plan : str or dict
+        A rule of :func:`plan_convolution`, or ``block_bytes``, ``merge`` and ``raster`` of a :class:`ConvPlan`.
+
+    Attributes
+    ----------
+    word : int
+        The packed job.
+    smem : uint8 array
+    plan : ConvPlan
+    """
+
+    def __init__(self, x, k, type, *, kernel=None, stride=(1, 1), dilation=(1, 1), padding=(0, 0, 0, 0),  # noqa: A002
+                 operation="convolution", zeros=(0, 0), post=None, params=None, plan="cost"):  # fmt: skip
+        self.kind, post = mm_type(type), post or PostProcessing()
+        operation, params = member("operation", ConvOperation, operation), params or ConvParams()
+        if operation == ConvOperation.MAX_POOL:
+            post = PostProcessing(output=ConvOutput.ELEMENT)
+        x, k = self._tensors(x, k, operation)
+        fields = {"operation": operation, "type": self.kind, **post.fields()}
+        kernel = kernel if k is None else k.shape[-3:-1]
+        if kernel is None:
+            raise ValueError("kernel must be given where there is no K")
+        out_channels = x.shape[3] if operation.lanes else k.shape[0]
+        table = post.table(self.kind, out_channels)
+        self.shape = ConvShape.of(
+            x.shape, out_channels, kernel, stride, padding, dilation, operation=operation,
+            element_bytes=self.kind.bytes, result_bytes=result_bytes(fields),
+            table=table is not None, add="add" in fields,
+        )  # fmt: skip
+        planned = isinstance(plan, dict)
+        self.plan = ConvPlan(self.shape, params, **plan) if planned else plan_convolution(self.shape, params, plan)
+        parts = {"x": x, "k": self._placed_kernel(k, operation), "table": table,
+                 "addend": post.addend if "add" in fields else None}  # fmt: skip
+        self._lay_out({name: part for name, part in parts.items() if part is not None})
+        mask = (1 << 8 * self.kind.bytes) - 1
+        self.word = job_word(
+            **fields, **self._places, **self._sizes(), raster=self.plan.raster, merge=self.plan.merge,
+            granularity=self.plan.block_bytes.bit_length() - 1, x_zero=zeros[0] & mask, k_zero=zeros[1] & mask,
+        )  # fmt: skip
+        self._output = member("output", ConvOutput, fields["output"])
+
+    def result(self, smem):
+        """The results in shared memory as the job left it, of shape (N, Ho, Wo, Co).
+
+        Accumulators are int32 or float32, bf16 is raw; elements of X are raw.
+        """
+        shape = self.shape
+        element = f"<u{self.kind.bytes}"
+        dtype = np.dtype(element if self._output == ConvOutput.ELEMENT else _RESULTS[self._output])
+        if self._output == ConvOutput.RAW and self.kind.is_float:
+            dtype = np.dtype("<f4")
+        first = self._places["y"]
+        found = smem[first : first + shape.bytes_written].view(dtype)
+        return found.reshape(shape.batch, shape.out_height, shape.out_width, shape.out_channels)
+
+    def _tensors(self, x, k, operation):
+        """X and K as raw bits."""
+        pooling = operation in (ConvOperation.SUM_POOL, ConvOperation.MAX_POOL)
+        if pooling != (k is None):
+            raise ValueError(f"k must {'not ' if pooling else ''}be given for {operation.name.lower()}")
+        dimensions = 3 if operation.lanes else 4
+        for name, tensor, count in (("x", x, 4), ("k", k, dimensions)):
+            if tensor is None:
+                continue
+            if array(name, tensor).ndim != count or tensor.dtype.itemsize != self.kind.bytes:
+                raise TypeError(
+                    f"{name} must have {count} dimensions and elements of {self.kind.bytes} bytes, not {shown(tensor)}"
+                )
+        if k is not None:
+            channels = k.shape[0] if operation.lanes else k.shape[3]
+            if channels != x.shape[3]:
+                raise ValueError(f"k must have the {x.shape[3]} channels of x, not {channels}")
+            # A last dimension of one, so that rows and columns stand at the same places.
+            k = k[..., np.newaxis] if operation.lanes else k
+        raw = f"<u{self.kind.bytes}"
+        return np.ascontiguousarray(x).view(raw), None if k is None else np.ascontiguousarray(k).view(raw)
+
+    @staticmethod
+    def _placed_kernel(k, operation):
+        """K as it lies in memory."""
+        return np.moveaxis(k[..., 0], 0, -1) if operation == ConvOperation.DEPTHWISE else k
+
+    def _lay_out(self, parts):
+        """Puts tensors into shared memory one behind the other."""
+        raw = {name: np.frombuffer(np.ascontiguousarray(part).tobytes(), np.uint8) for name, part in parts.items()}
+        self._places, end = {}, 0
+        for name, size in [*((name, len(data)) for name, data in raw.items()), ("y", self.shape.bytes_written)]:
+            self._places[name] = end
+            end += -(-size // LINE_BYTES) * LINE_BYTES
+        self.smem = np.zeros(end, np.uint8)
+        for name, data in raw.items():
+            self.smem[self._places[name] :][: len(data)] = data
+
+    def _sizes(self):
+        """Fields of shapes and pitches; everything is contiguous."""
+        shape, element = self.shape, self.kind.bytes
+        made = shape.out_channels * shape.result_bytes, shape.out_width, shape.out_height
+        pixels = {"x": (shape.channels * element, shape.width, shape.height), "y": made, "addend": made}
+        sizes = {f"{name}_pitch": (pixel, pixel * width, pixel * width * height)
+                 for name, (pixel, width, height) in pixels.items()}  # fmt: skip
+        lanes = shape.operation.lanes
+        sizes["k_pitch"] = shape.channels * element * (1 if lanes else shape.taps)
+        names = ("batch", "height", "width", "channels", "out_channels", "out_height", "out_width",
+                 "kernel", "stride", "dilation", "padding")  # fmt: skip
+        return sizes | {name: getattr(shape, name) for name in names}
+
+
+def convolve(x, k, type, **options):  # noqa: A002 - what a job calls it
+    """A layer as the convolution engine computes it, bit for bit; operands and options are those of :class:`ConvLayer`.
+
+    Returns
+    -------
+    ndarray of shape (N, Ho, Wo, Co)
+        As of :meth:`ConvLayer.result`.
+    """
+    layer = ConvLayer(x, k, type, **options)
+    smem = layer.smem.copy()
+    engine = Conv(smem, layer.plan.params)
+    if not engine.execute(layer.word):
+        code, field, _ = engine.errors[0]
+        raise ValueError(f"the engine refuses the job: {code.name}, field {JOB.fields[field].name}")
+    return layer.result(smem)

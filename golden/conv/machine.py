@@ -1,0 +1,171 @@
+"""The convolution engine, job by job (docs/conv.md, "Jobs"): from shared memory to shared memory."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..arguments import integer, integers, member, packed, shown
+from ..memory import check_shared
+from ..smem.barrier import Barrier
+from ..spec.conv.errors import ConvError
+from ..spec.conv.job import JOB, JOB_VERSION, ConvOperation, ConvOutput
+from ..spec.conv.params import ConvParams
+from ..spec.pe.instruction import MmType
+from .channelwise import largest, sum_floats, sum_integers
+from .checks import check_job
+from .placement import parts_of, shape_of
+from .results import add_residual, half_floats, requantise
+from .sums import convolve_floats, convolve_integers
+
+__all__ = ["Conv", "ConvRecord", "job_word"]
+
+
+class ConvRecord(NamedTuple):
+    """An error record: code, number of the field in the job, and tag."""
+
+    code: ConvError
+    field: int
+    tag: int
+
+
+def job_word(**fields):
+    """A packed job of 1024 bits; fields left out have their lowest value, ``version`` the right one.
+
+    What has an enumeration may be given by name: ``job_word(operation="depthwise", type="u8s8")``. ValueError for a
+    field that does not exist or a value that does not fit it, TypeError for a value of the wrong kind.
+    """
+    values = {field.name: [field.range[0]] * field.count if field.count else field.range[0] for field in JOB.fields}
+    values["version"] = JOB_VERSION
+    for name, value in fields.items():
+        if name not in values:
+            raise ValueError(f"a job has no field {name!r}: its fields are {', '.join(values)}")
+        field = JOB[name]
+        if field.count:
+            values[name] = integers(name, value)
+        elif field.enum and isinstance(value, str):
+            values[name] = member(name, field.enum, value)
+        else:
+            values[name] = integer(name, int(value) if isinstance(value, (bool, np.bool_)) else value)
+    return JOB.pack(**values)
+
+
+class Conv:
+    """What the engine means; each job is complete when :meth:`execute` returns.
+
+    Parameters
+    ----------
+    smem : uint8 array
+        Shared memory, changed in place.
+    params : ConvParams, optional
+        ``row_bytes`` and ``types`` decide what is refused, and the others nothing.
+
+    Attributes
+    ----------
+    errors : list of ConvRecord
+        In order of the jobs.
+    """
+
+    def __init__(self, smem, params=None):
+        check_shared(smem)
+        if not isinstance(params, ConvParams | None):
+            raise TypeError(f"params must be golden.ConvParams, not {shown(params)}")
+        self.smem = smem
+        self.params = params or ConvParams()
+        self.errors = []
+
+    def execute(self, word):
+        """Runs one packed job; returns whether it ended without an error. A refused job changes nothing."""
+        word = packed("word", word, JOB.bits)
+        fields = JOB.unpack(word)
+        refused = check_job(word, self.params, len(self.smem))
+        if not refused:
+            _Run(fields, self.smem).run()
+            if fields["signal"] and not self._arrive(fields["barrier"]):
+                refused = ConvError.BARRIER, "barrier"
+        if refused:
+            code, name = refused
+            self.errors.append(ConvRecord(code, JOB.index(name), fields["tag"]))
+        return not refused
+
+    def _arrive(self, address):
+        """One arrival; whether the barrier took it."""
+        barrier = Barrier.read(self.smem, address)
+        try:
+            barrier.arrive(1)
+        except ValueError:
+            return False
+        barrier.write(self.smem, address)
+        return True
+
+
+class _Run:
+    """A job that has passed its checks."""
+
+    def __init__(self, fields, smem):
+        self.fields, self.smem = fields, smem
+        self.kind, self.output = MmType(fields["type"]), ConvOutput(fields["output"])
+        self.operation = ConvOperation(fields["operation"])
+        self.shape, self.parts = shape_of(fields), parts_of(fields)
+
+    def run(self):
+        """Writes the results."""
+        y = self.parts["y"]
+        made = self.parts["y"].view(self.smem, f"<u{y.item}")
+        made[...] = self._results().astype(made.dtype).reshape(made.shape)
+
+    def _read(self, name, item=None):
+        """The raw bits of a part, None if the job does not use it."""
+        part = self.parts.get(name)
+        return part and part.view(self.smem, f"<u{item or part.item}")
+
+    def _results(self):
+        """Raw bits of all results, of shape (points, Co)."""
+        if self.operation == ConvOperation.MAX_POOL:
+            return largest(self.shape, self.kind, self._read("x"))
+        acc = self._accumulators()
+        if self.output == ConvOutput.RAW:
+            return acc & 0xFFFFFFFF
+        if self.output.half:
+            return half_floats(acc, self.output)
+        return self._requantised(acc)
+
+    def _accumulators(self):
+        """Sums of all windows, as int64 that are right modulo 2^32."""
+        shape, kind, fields = self.shape, self.kind, self.fields
+        table = self._read("table")
+        acc = np.zeros((shape.points, shape.out_channels), np.int64)
+        if fields["bias"]:
+            acc += table[0::2].astype(np.int64)
+        x, k = self._read("x"), self._read("k")
+        zeros = fields["x_zero"], fields["k_zero"]
+        if self.operation.lanes:
+            k = k if k is None else k.reshape(shape.kernel[1], shape.kernel[0], shape.channels)
+            if kind.is_float:
+                sum_floats(shape, kind, x, k, acc)
+            else:
+                sum_integers(shape, kind, x, k, zeros, acc)
+            return acc
+        k = k.reshape(shape.out_channels, shape.kernel[1], shape.kernel[0], shape.channels)
+        if kind.is_float:
+            convolve_floats(shape, kind, x, k, 1 << fields["granularity"], fields["merge"], acc)
+        else:
+            convolve_integers(shape, kind, x, k, zeros, acc)
+        return acc
+
+    def _requantised(self, acc):
+        """Raw bits of 8-bit results."""
+        fields = self.fields
+        scale = self._read("table")[1::2]
+        results = requantise(acc, scale, self._number(fields["y_zero"]), self._clamp("minimum", "maximum"))
+        if fields["add"]:
+            second = self._number(self._read("addend").reshape(acc.shape).astype(np.int64))
+            clamp = self._clamp("add_minimum", "add_maximum")
+            results = add_residual(results, second, fields["ratio"], fields["offset"], clamp)
+        return results & 0xFF
+
+    def _number(self, bits):
+        """Raw bits of the output's type as numbers."""
+        return (bits ^ 0x80) - 0x80 if self.output == ConvOutput.S8 else bits
+
+    def _clamp(self, *names):
+        return tuple(self._number(self.fields[name]) for name in names)

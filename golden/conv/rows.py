@@ -1,0 +1,145 @@
+"""The rows that a plan makes of X and K, and the order in which they are multiplied.
+
+Specification: docs/conv.md, "From a kernel to rows", "Order of work", "Lane-private mode".
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..spec.conv.params import CHANNELS_AT_ONCE
+from .plan import most_steps
+from .windows import Windows
+
+__all__ = ["LaneStep", "Rows", "WorkStep", "cut_rows", "lane_order", "work_order"]
+
+
+def cut_rows(rows, steps, merge, many, fill=0):
+    """Kernel rows (…, Kw, C) as (…, blocks, steps, ``many`` elements), filled up with ``fill``.
+
+    ``merge`` columns are taken as one pixel, of which a kernel row has ``steps``.
+    """
+    *outer, columns, channels = rows.shape
+    whole = [(0, 0)] * len(outer)
+    pad = {"mode": "constant", "constant_values": fill}
+    pixels = np.pad(rows, [*whole, (0, steps * merge - columns), (0, 0)], **pad)
+    blocks = -(-merge * channels // many)
+    surplus = blocks * many - merge * channels
+    pixels = np.pad(pixels.reshape(*outer, steps, merge * channels), [*whole, (0, 0), (0, surplus)], **pad)
+    return np.moveaxis(pixels.reshape(*outer, steps, blocks, many), -3, -2)
+
+
+class Rows:
+    """Feature rows and weight rows of a plan.
+
+    Parameters
+    ----------
+    plan : ConvPlan
+    x : array of shape (N, H, W, C)
+        Raw bits.
+    k : array or None
+        Raw bits, of shape (Co, Kh, Kw, C), in lane-private mode (Kh, Kw, C); None for pooling.
+    zeros : tuple of int
+        What stands for elements that contribute nothing: zero points of X and K, raw.
+    """
+
+    def __init__(self, plan, x, k, zeros=(0, 0)):
+        self.plan, self._zeros = plan, zeros
+        self._windows = Windows(plan.shape, x)
+        self._many = plan.block_bytes // plan.shape.element_bytes
+        self._weights = None if k is None else self._cut(k, zeros[1])
+
+    def points(self, tile):
+        """Numbers of the points of a tile by unit and place in the row, of shape (units, fold); −1 where surplus.
+
+        In lane-private mode a tile is one row, and there is one unit.
+        """
+        plan, shape = self.plan, self.plan.shape
+        places = np.arange(plan.tile_points)
+        if plan.raster:
+            points = tile * plan.tile_points + places
+            there = points < shape.points
+        else:
+            line, part = divmod(tile, -(-shape.out_width // plan.tile_points))
+            columns = part * plan.tile_points + places
+            points, there = line * shape.out_width + columns, columns < shape.out_width
+        return np.where(there, points, -1).reshape(-1, plan.fold)
+
+    def features(self, tile, kernel_row, block, step):
+        """Feature rows of all units, raw bits, of shape (units, fold, elements of a block).
+
+        What surplus points have is not specified; here it is that of the first point.
+        """
+        points = np.maximum(self.points(tile), 0)
+        rows, _ = self._windows.row(points.ravel(), kernel_row, self._zeros[0])
+        return self._cut(rows, self._zeros[0])[:, block, step].reshape(*points.shape, self._many)
+
+    def weights(self, channel, kernel_row, block, step):
+        """A weight row before it is repeated, raw bits; ``channel`` is ignored in lane-private mode."""
+        if self.plan.shape.operation.lanes:
+            return self._weights[kernel_row, block, step]
+        return self._weights[channel, kernel_row, block, step]
+
+    def _cut(self, rows, fill):
+        return cut_rows(rows, self.plan.steps, self.plan.merge, self._many, fill)
+
+
+class WorkStep(NamedTuple):
+    """One cycle of the array: one weight row in each slave.
+
+    Attributes
+    ----------
+    point_tile, kernel_row, block : int
+    part, step : int
+        Part of the steps along kw, and step.
+    channel : int
+        Of a slave: slave s multiplies output channel ``channel`` · NS + s.
+    """
+
+    point_tile: int
+    kernel_row: int
+    block: int
+    part: int
+    step: int
+    channel: int
+
+
+def work_order(plan):
+    """Yields the :class:`WorkStep` of every cycle of a convolution, in order."""
+    most = most_steps(plan.params, plan.fold, plan.shape.dilation[0])
+    for first in range(0, plan.slave_channels, CHANNELS_AT_ONCE):
+        channels = range(first, min(first + CHANNELS_AT_ONCE, plan.slave_channels))
+        for tile in range(plan.point_tiles):
+            for kernel_row in range(plan.shape.kernel[1]):
+                for block in range(plan.blocks):
+                    for step in range(plan.steps):
+                        for channel in channels:
+                            yield WorkStep(tile, kernel_row, block, step // most, step, channel)
+
+
+class LaneStep(NamedTuple):
+    """One cycle in lane-private mode: a row in each slave, all of one block, and one row of the kernel for all of them.
+
+    Attributes
+    ----------
+    block : int
+    point_tiles : tuple of int
+        The row of each slave; fewer than slaves at the end of a block.
+    kernel_row, kernel_column : int
+    """
+
+    block: int
+    point_tiles: tuple[int, ...]
+    kernel_row: int
+    kernel_column: int
+
+
+def lane_order(plan):
+    """Yields the :class:`LaneStep` of every cycle in lane-private mode, in order."""
+    columns, kernel_rows = plan.shape.kernel
+    for block in range(plan.blocks):
+        for first in range(0, plan.point_tiles, plan.params.slaves):
+            tiles = tuple(range(first, min(first + plan.params.slaves, plan.point_tiles)))
+            for kernel_row in range(kernel_rows):
+                for column in range(columns):
+                    yield LaneStep(block, tiles, kernel_row, column)

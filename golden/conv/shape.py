@@ -1,0 +1,157 @@
+"""The shape of a job: points, channels, and what windows take (docs/conv.md, "Operations")."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arguments import integer, integers, member
+from ..spec.conv.job import CHANNEL_BYTES, ConvOperation
+
+__all__ = ["ConvShape"]
+
+_MOST = {"batch": 65536, "height": 65536, "width": 65536, "channels": 65536,
+         "out_channels": 65536, "out_height": 65536, "out_width": 65536}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ConvShape:
+    """What is convolved or pooled, without addresses and contents.
+
+    Attributes
+    ----------
+    batch, height, width, channels : int
+        N, H, W, C: sizes of X.
+    out_channels, out_height, out_width : int
+        Co, Ho, Wo.
+    kernel, stride, dilation : tuple of int
+        Of columns, then of rows.
+    padding : tuple of int
+        On the left and on the top.
+    operation : ConvOperation
+    element_bytes, result_bytes : int
+    adjoin : bool
+        Pixels of X adjoin in memory.
+    table, add : bool
+        A table of channels is read; a second operand is.
+    """
+
+    batch: int
+    height: int
+    width: int
+    channels: int
+    out_channels: int
+    out_height: int
+    out_width: int
+    kernel: tuple[int, int] = (1, 1)
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    padding: tuple[int, int] = (0, 0)
+    operation: ConvOperation = ConvOperation.CONVOLUTION
+    element_bytes: int = 1
+    result_bytes: int = 1
+    adjoin: bool = True
+    table: bool = False
+    add: bool = False
+
+    def __post_init__(self):
+        for name, most in _MOST.items():
+            integer(name, getattr(self, name), 1, most)
+        for name, low, high in (("kernel", 1, 256), ("stride", 1, 256), ("dilation", 1, 256), ("padding", 0, 255)):
+            pair = integers(name, getattr(self, name))
+            if len(pair) != 2 or not all(low <= value <= high for value in pair):
+                raise ValueError(f"{name} must be two numbers of {low} to {high}, not {pair!r}")
+            object.__setattr__(self, name, pair)
+        object.__setattr__(self, "operation", member("operation", ConvOperation, self.operation))
+        integer("element_bytes", self.element_bytes, 1, 2)
+        integer("result_bytes", self.result_bytes, 1, 4)
+        if self.operation.lanes and self.out_channels != self.channels:
+            raise ValueError(f"out_channels must be channels ({self.channels}), not {self.out_channels}")
+
+    @classmethod
+    def of(cls, size, out_channels, kernel, stride=(1, 1), padding=(0, 0, 0, 0), dilation=(1, 1), **others):
+        """The shape of a layer, given as frameworks do: of rows, then of columns.
+
+        Parameters
+        ----------
+        size : tuple of int
+            N, H, W, C.
+        out_channels : int
+        kernel, stride, dilation : tuple of int
+            Of rows, then of columns.
+        padding : tuple of int
+            Top, bottom, left, right.
+        others
+            Further attributes.
+        """
+        batch, height, width, channels = size
+        top, bottom, left, right = padding
+        out_height, out_width = (
+            (extent - (taps - 1) * apart - 1) // step + 1
+            for extent, taps, apart, step in zip(
+                (height + top + bottom, width + left + right), kernel, dilation, stride, strict=True
+            )
+        )
+        if out_height < 1 or out_width < 1:
+            raise ValueError(f"a kernel of {tuple(kernel)} does not fit {height} x {width} with its padding")
+        return cls(batch, height, width, channels, out_channels, out_height, out_width, tuple(kernel)[::-1],
+                   tuple(stride)[::-1], tuple(dilation)[::-1], (left, top), **others)  # fmt: skip
+
+    @property
+    def lines(self):
+        """Lines of output points, those of all images."""
+        return self.batch * self.out_height
+
+    @property
+    def points(self):
+        """Output points."""
+        return self.lines * self.out_width
+
+    @property
+    def results(self):
+        """Results, which are points × output channels."""
+        return self.points * self.out_channels
+
+    @property
+    def taps(self):
+        """Positions of the kernel."""
+        return self.kernel[0] * self.kernel[1]
+
+    @property
+    def macs(self):
+        """Multiplications; those with padding count."""
+        return self.results * self.taps * (1 if self.operation.lanes else self.channels)
+
+    def columns(self, points):
+        """Input columns of output columns ``points`` (any array), by kernel column in a further axis; also outside."""
+        return self._along(0, points)
+
+    def rows(self, points):
+        """The same of rows."""
+        return self._along(1, points)
+
+    def _along(self, axis, points):
+        first = np.asarray(points)[..., np.newaxis] * self.stride[axis] - self.padding[axis]
+        return first + np.arange(self.kernel[axis]) * self.dilation[axis]
+
+    @property
+    def bytes_read(self):
+        """Bytes that have to be read at least: each that a window holds once, weights, table, second operand."""
+        seen = [
+            len(np.unique(places[(places >= 0) & (places < size)]))
+            for places, size in (
+                (self.rows(np.arange(self.out_height)), self.height),
+                (self.columns(np.arange(self.out_width)), self.width),
+            )
+        ]
+        weights = {ConvOperation.CONVOLUTION: self.out_channels * self.channels, ConvOperation.DEPTHWISE: self.channels}
+        return (
+            self.batch * seen[0] * seen[1] * self.channels * self.element_bytes
+            + weights.get(self.operation, 0) * self.taps * self.element_bytes
+            + self.table * self.out_channels * CHANNEL_BYTES
+            + self.add * self.bytes_written
+        )
+
+    @property
+    def bytes_written(self):
+        """Bytes of results."""
+        return self.results * self.result_bytes

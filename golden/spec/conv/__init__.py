@@ -1,0 +1,1 @@
+"""Jobs, errors, registers and parameters of the convolution engine."""

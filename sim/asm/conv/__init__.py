@@ -1,0 +1,1 @@
+"""The text of jobs of the convolution engine."""

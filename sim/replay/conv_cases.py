@@ -1,0 +1,182 @@
+"""Replay cases of the convolution engine (docs/replay.md, "Kind conv"): reading them, and running them on golden."""
+
+import hashlib
+import reprlib
+from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
+
+import numpy as np
+
+from tilewright.golden import Conv, ConvLayer, ConvShape, PostProcessing
+from tilewright.golden.spec.conv.errors import ConvError
+from tilewright.golden.spec.conv.params import CONV_PRESETS
+
+from ..usage import UsageError
+from .expectations import read_expectation
+from .fields import Fields
+from .images import read_init
+from .operands import read_operand, read_type
+from .outcome import Outcome
+
+__all__ = ["ConvCase", "read_conv_case", "run_conv_case"]
+
+_MOST_BYTES = 1 << 28
+_LIMITS = {"u8": (0, 255), "s8": (-128, 127)}
+
+
+@dataclass(frozen=True)
+class ConvCase:
+    """One case of kind conv.
+
+    Attributes
+    ----------
+    name, kind : str
+    expect : dict
+        As of :class:`cases.Case`.
+    layer : ConvLayer
+        The job, its shared memory, and the engine that it is planned for.
+    skip : None
+        Every case can run.
+    """
+
+    name: str
+    kind: str
+    expect: dict
+    layer: ConvLayer
+    skip: None = None
+
+
+def read_conv_case(fields, name, expect, folder):
+    """The rest of a case; ``expect`` is its member of this name, or None."""
+    kind = read_type(fields)
+    size = _numbers(fields, "x", (1,) * 4, (65536,) * 4)
+    out_channels, *kernel = _numbers(fields, "k", (1,) * 3, (65536, 256, 256))
+    options = {
+        "stride": _numbers(fields, "stride", (1, 1), (256, 256)),
+        "padding": _numbers(fields, "pad", (0,) * 4, (255,) * 4),
+        "dilation": _numbers(fields, "dilation", (1, 1), (256, 256)),
+        "params": _read_params(fields),
+    }
+    depthwise = _read_groups(fields, size[3], out_channels)
+    inner = 1 if depthwise else size[3]
+    for field, shape in (("x", size), ("k", (out_channels, *kernel, inner))):
+        if np.prod(shape, dtype=object) * kind.bytes > _MOST_BYTES:
+            raise fields.wrong(field, f"must have at most {_MOST_BYTES} bytes")
+    x = read_operand(fields, "x_init", size, kind, folder)
+    k = read_operand(fields, "k_init", (out_channels, *kernel, inner), kind, folder)
+    options["zeros"] = tuple(_read_zero(fields, name, kind, bit) for name, bit in (("x_zero", 2), ("k_zero", 1)))
+    try:
+        shape = ConvShape.of(size, out_channels, kernel, *(options[key] for key in ("stride", "padding", "dilation")))
+        made = shape.batch, shape.out_height, shape.out_width, shape.out_channels
+        options["post"] = _read_post(fields, kind, folder, made)
+        fields.end()
+        operands = (x, k[..., 0]) if depthwise else (x, k)
+        layer = ConvLayer(*operands, kind, operation="depthwise" if depthwise else "convolution", **options)
+    except ValueError as error:  # what only the model can judge: sizes that do not fit together
+        raise UsageError(f"{fields.case}: {error}") from None
+    sizes = {"smem": len(layer.smem), "output": layer.shape.bytes_written}
+    return ConvCase(name, "conv", read_expectation(expect, ConvError, sizes), layer)
+
+
+def run_conv_case(case):
+    """Runs a case on the golden model."""
+    layer = case.layer
+    smem = layer.smem.copy()
+    engine = Conv(smem, layer.plan.params)
+    engine.execute(layer.word)
+    output = np.ascontiguousarray(layer.result(smem)).reshape(-1).view(np.uint8)
+    record = {
+        "name": case.name,
+        "error": engine.errors[0].code.name.lower() if engine.errors else None,
+        "smem_sha256": [hashlib.sha256(smem).hexdigest()],
+        "output_sha256": hashlib.sha256(output).hexdigest(),
+        "macs": layer.shape.macs,
+    }
+    return Outcome(record, {"smem": smem, "output": output})
+
+
+def _numbers(fields, name, low, high):
+    """A list of as many numbers as ``low`` has, each within its limits."""
+    values = fields.listed(name)
+    if len(values) != len(low):
+        raise fields.wrong(name, f"must have {len(low)} entries, not {len(values)}")
+    for index, (value, least, most) in enumerate(zip(values, low, high, strict=True)):
+        fields.check_integer(f"{name}[{index}]", value, least, most)
+    return tuple(values)
+
+
+def _read_params(fields):
+    """The member ``conv``: a preset, and parameters that are others than its own."""
+    given = fields.inner("conv", None) or Fields({}, fields.case, "conv")
+    params = CONV_PRESETS[given.choice("preset", list(CONV_PRESETS), "default")]
+    changes = {each.name: given.raw(each.name) for each in dataclass_fields(params) if each.name in given}
+    given.end()
+    try:
+        return params.replace(**changes)
+    except (TypeError, ValueError) as error:
+        raise given.wrong("", f"cannot be: {error}") from None
+
+
+def _read_groups(fields, channels, out_channels):
+    """Whether each channel is convolved for itself."""
+    groups = fields.choice("groups", [1, channels], 1)
+    if groups == 1:
+        return False
+    if out_channels != channels:
+        raise fields.wrong("k[0]", f"must be {channels} where there are as many groups, not {out_channels}")
+    return True
+
+
+def _read_zero(fields, name, kind, unsigned):
+    """A zero point: 0, or of integers any number of their type."""
+    bits = 0 if kind.is_float else 8 * kind.bytes
+    low = 0 if kind.is_float or kind & unsigned else -(1 << bits - 1)
+    return fields.integer(name, low, low + (1 << bits) - 1, 0)
+
+
+def _read_post(fields, kind, folder, made):
+    """The member ``post``, as :class:`PostProcessing` or None, of results of the shape ``made``."""
+    given = fields.inner("post", None)
+    if given is None:
+        return None
+    if kind.is_float:
+        raise fields.wrong("post", "needs elements that are integers")
+    output = given.choice("type", list(_LIMITS))
+    low, high = _LIMITS[output]
+    bias = given.integers("bias", -(1 << 31), (1 << 31) - 1, [0] * made[3])
+    scale = [_binary32(given, f"scale[{index}]", value) for index, value in enumerate(given.listed("scale"))]
+    for name, values in (("bias", bias), ("scale", scale)):
+        if len(values) != made[3]:
+            raise given.wrong(name, f"must have {made[3]} entries, one a channel, not {len(values)}")
+    options = {"zero": given.integer("zero", low, high, 0)} | _read_clamp(given, low, high, "")
+    added = given.inner("add", None)
+    if added is not None:
+        contents = read_init(added.inner("init"), int(np.prod(made)), folder).contents()
+        ratio = added.listed("ratio")
+        if len(ratio) != 2:
+            raise added.wrong("ratio", f"must have 2 entries, not {len(ratio)}")
+        options |= {
+            "addend": contents.reshape(made),
+            "ratio": tuple(_binary32(added, f"ratio[{index}]", value) for index, value in enumerate(ratio)),
+            "offset": _binary32(added, "offset", added.raw("offset")),
+        } | _read_clamp(added, low, high, "add_")
+        added.end()
+    given.end()
+    return PostProcessing(output, bias, scale, **options)
+
+
+def _read_clamp(fields, low, high, prefix):
+    """Least and largest result."""
+    return {f"{prefix}{name}imum": fields.integer(name, low, high, None) for name in ("min", "max")}
+
+
+def _binary32(fields, name, value):
+    """A number that binary32 holds exactly."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    try:
+        with np.errstate(over="ignore"):
+            if is_number and float(np.float32(value)) == value:
+                return float(value)
+    except OverflowError:
+        pass  # an integer that is larger than any float
+    raise fields.wrong(name, f"must be a number that binary32 holds, not {reprlib.repr(value)}")

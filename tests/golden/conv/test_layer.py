@@ -1,0 +1,122 @@
+"""Layers given as arrays: the same whatever the plan, of any size, and what is refused."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tilewright.golden import CONV_PRESETS, ConvLayer, PostProcessing, convolve
+from tilewright.golden.spec.pe.instruction import MM_FAMILIES
+
+RNG = np.random.default_rng(3)
+X = RNG.integers(0, 256, (2, 9, 11, 3), np.uint8)
+K = RNG.integers(-128, 128, (5, 3, 5, 3), np.int8)
+OF = "an array of shape"
+
+
+def direct(x, k, stride, padding, dtype=np.int64):
+    """A convolution in numbers of ``dtype``, tap by tap."""
+    top, bottom, left, right = padding
+    x = np.pad(x.astype(dtype), ((0, 0), (top, bottom), (left, right), (0, 0)))
+    rows, columns = (
+        (size - taps) // step + 1 for size, taps, step in zip(x.shape[1:3], k.shape[1:3], stride, strict=True)
+    )
+    total = 0
+    for row in range(k.shape[1]):
+        for column in range(k.shape[2]):
+            taken = x[:, row : row + stride[0] * rows : stride[0], column : column + stride[1] * columns : stride[1]]
+            total = total + taken[:, :rows, :columns] @ k[:, row, column].astype(dtype).T
+    return total
+
+
+@pytest.mark.parametrize("preset", CONV_PRESETS)
+@pytest.mark.parametrize(
+    "plan",
+    [
+        "cost",
+        "seed",
+        {"block_bytes": 4, "merge": 5, "raster": True},
+        {"block_bytes": 16, "merge": 2},
+        {"block_bytes": 8, "merge": 9},
+    ],
+    ids=str,
+)
+def test_integers_are_the_same_whatever_the_plan(preset, plan):
+    found = convolve(X, K, "u8s8", stride=(2, 3), padding=(1, 2, 0, 3), params=CONV_PRESETS[preset], plan=plan)
+    assert found.dtype == np.int32
+    assert (found == direct(X, K, (2, 3), (1, 2, 0, 3))).all()
+
+
+def test_floats_are_the_same_whatever_the_engine():
+    """Where blocks and merged columns are, the engine's sizes and the order of points change nothing."""
+    x, k = X.astype(np.float16), (K / 7).astype(np.float16)
+    results = [
+        convolve(x, k, "f16", params=CONV_PRESETS[preset].replace(types=MM_FAMILIES),
+                 plan={"block_bytes": 8, "merge": 5, "raster": raster})
+        for preset in CONV_PRESETS for raster in (False, True)
+    ]  # fmt: skip
+    assert all((result == results[0]).all() for result in results)
+    assert np.allclose(results[0], direct(x, k, (1, 1), (0,) * 4, np.float64), rtol=1e-5, atol=1e-2)
+    other = convolve(x, k, "f16", params=CONV_PRESETS["full"], plan={"block_bytes": 64})
+    assert (other != results[0]).any()
+    assert np.allclose(other, results[0], rtol=1e-5, atol=1e-2)
+
+
+def test_a_first_layer_at_full_size():
+    """224 × 224 pixels, the photograph of a network, with requantisation."""
+    x = RNG.integers(0, 256, (1, 224, 224, 3), np.uint8)
+    k = RNG.integers(-128, 128, (64, 7, 7, 3), np.int8)
+    scale = np.float32(2.0**-9)
+    post = PostProcessing("u8", bias=np.arange(64) * 100, scale=np.full(64, scale), zero=128)
+    found = convolve(x, k, "u8s8", stride=(2, 2), padding=(3, 3, 3, 3), zeros=(128, 0), post=post)
+    acc = direct(x.astype(np.int64) - 128, k, (2, 2), (3, 3, 3, 3)) + np.arange(64) * 100
+    assert (found == np.clip(np.rint(acc.astype(np.float32) * scale) + 128, 0, 255)).all()
+
+
+def test_depthwise_and_pooling():
+    kernel = RNG.integers(-128, 128, (3, 3, 3), np.int8)
+    found = convolve(X, kernel, "u8s8", operation="depthwise", padding=(1, 1, 1, 1))
+    whole = np.zeros((3, 3, 3, 3), np.int64)
+    whole[range(3), :, :, range(3)] = kernel
+    assert (found == direct(X, whole, (1, 1), (1, 1, 1, 1))).all()
+    found = convolve(X, None, "u8", operation="sum_pool", kernel=(9, 11), zeros=(7, 0))
+    assert (found[:, 0, 0] == X.astype(int).sum((1, 2)) - 7 * 99).all()
+    found = convolve(X, None, "u8", operation="max_pool", kernel=(2, 2), stride=(2, 2))
+    assert (found == X[:, :8, :10].reshape(2, 4, 2, 5, 2, 3).max((2, 4))).all()
+
+
+def test_16_bit_results():
+    x, k = X.astype(ml_dtypes.bfloat16), (K / 7).astype(ml_dtypes.bfloat16)
+    params = CONV_PRESETS["full"]
+    acc = convolve(x, k, "bf16", params=params, post=PostProcessing(bias=[0.5, 1, -1, 3, 1e6]))
+    found = convolve(x, k, "bf16", params=params, post=PostProcessing("bf16", bias=[0.5, 1, -1, 3, 1e6]))
+    assert (found.view(ml_dtypes.bfloat16) == acc.astype(ml_dtypes.bfloat16)).all()
+
+
+def test_a_layer_has_its_memory_and_its_plan():
+    layer = ConvLayer(X, K, "u8s8")
+    assert layer.plan.merge in (1, 5)
+    assert not layer.result(layer.smem).any()
+    assert (layer.smem[: X.size] == X.ravel()).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "sentence"),
+    [
+        ((X, K, "f16"), {}, f"x must have 4 dimensions and elements of 2 bytes, not {OF} (2, 9, 11, 3) and uint8"),
+        ((X[0], K, "u8s8"), {}, f"x must have 4 dimensions and elements of 1 bytes, not {OF} (9, 11, 3) and uint8"),
+        ((X, K[..., :2], "u8s8"), {}, "k must have the 3 channels of x, not 2"),
+        ((X, None, "u8"), {}, "k must be given for convolution"),
+        ((X, K, "u8"), {"operation": "max_pool"}, "k must not be given for max_pool"),
+        ((X, None, "u8"), {"operation": "max_pool"}, "kernel must be given where there is no K"),
+        ((X, K, "u8s8"), {"post": PostProcessing("u8")}, "scale must be given for requantised results"),
+        ((X, K, "u8s8"), {"post": PostProcessing("s8", scale=[1] * 5, maximum=128)},
+         "maximum must be -128 to 127, not 128"),
+        ((X, K, "u8s8"), {"post": PostProcessing("f16")}, "the engine refuses the job: OUTPUT, field output"),
+        ((X.astype("u2"), K.astype("i2"), "u16s16"), {"params": CONV_PRESETS["unit"]},
+         "the engine refuses the job: UNSUPPORTED, field type"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(arguments, options, sentence):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        convolve(*arguments, **options)
+    assert str(caught.value) == sentence

@@ -1,0 +1,205 @@
+"""Granularity, Kmax and the planner: the figures of the page, and of layers and networks that others publish."""
+
+from dataclasses import replace
+
+import pytest
+
+from tilewright.golden import CONV_PRESETS, ConvPlan, ConvShape, most_steps, plan_convolution, seed_granularity
+
+FULL, DEFAULT = CONV_PRESETS["full"], CONV_PRESETS["default"]
+STEM_7 = ConvShape.of((1, 224, 224, 3), 64, (7, 7), (2, 2), (3, 3, 3, 3))
+STEM_3 = ConvShape.of((1, 224, 224, 3), 32, (3, 3), (2, 2), (0, 1, 0, 1))
+
+
+def percent(number):
+    return round(100 * number, 1)
+
+
+@pytest.mark.parametrize(
+    ("size", "block"),
+    [(48, 16), (28, 32), (49, 64), (14, 16), (47, 16), (6, 16), (3, 4), (4, 4), (5, 16), (16, 16), (17, 32), (33, 16),
+     (64, 64), (65, 16), (128, 64), (300, 16)],
+)  # fmt: skip
+def test_the_seeds_rule(size, block):
+    assert seed_granularity(size) == block
+
+
+def test_the_seeds_rule_of_smaller_rows():
+    assert [seed_granularity(48, row) for row in (16, 32, 64)] == [16, 16, 16]
+    with pytest.raises(ValueError, match=r"^row_bytes must be a power of two, not 48$"):
+        seed_granularity(3, 48)
+
+
+def test_kmax():
+    assert (FULL.feature_rows, FULL.units) == (8, 4)
+    assert [most_steps(FULL, fold) for fold in (4, 2, 1)] == [17, 9, 5]
+    assert [most_steps(FULL, 4, dilation) for dilation in (2, 3, 16, 17)] == [9, 6, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("shape", "merge", "block", "use"),
+    [
+        (STEM_7, 2, 16, 32.8),  # the seed's rule
+        (STEM_7, 2, 8, 65.6),
+        (STEM_7, 7, 8, 87.5),
+        (STEM_3, 2, 16, 28.1),
+        (STEM_3, 2, 8, 56.2),
+        (STEM_3, 3, 4, 75.0),
+    ],
+)
+def test_first_layers(shape, merge, block, use):
+    """What is left of the array: 3 channels in blocks, with stride removal and with windows."""
+    assert percent(ConvPlan(shape, FULL, block, merge, raster=True).array_use) == use
+
+
+def test_the_planner_takes_windows_for_first_layers():
+    plan = plan_convolution(STEM_7, FULL)
+    assert (plan.merge, plan.block_bytes, plan.blocks, percent(plan.utilisation)) == (7, 8, 3, 87.5)
+    # Of 3 × 3 pixels of 3 in blocks of 4 are as good as windows of 9, and have fewer merged columns.
+    plan = plan_convolution(STEM_3, FULL)
+    assert (plan.merge, plan.block_bytes, percent(plan.array_use)) == (1, 4, 75.0)
+    plan = plan_convolution(STEM_3, DEFAULT)
+    assert (plan.merge, plan.block_bytes, plan.blocks, percent(plan.array_use)) == (3, 2, 5, 90.0)
+    seed = plan_convolution(STEM_7, FULL, "seed")
+    assert (seed.merge, seed.block_bytes, seed.raster, percent(seed.array_use)) == (2, 16, False, 32.8)
+
+
+def resnet_50():
+    """All convolutions, with strides in the first 1 × 1 of a block, as it was published first."""
+    yield STEM_7
+    channels, size = 64, 56
+    for blocks, inner, stride in ((3, 64, 1), (4, 128, 2), (6, 256, 2), (3, 512, 2)):
+        for block in range(blocks):
+            step = stride if block == 0 else 1
+            yield ConvShape.of((1, size, size, channels), inner, (1, 1), (step, step))
+            if block == 0:
+                yield ConvShape.of((1, size, size, channels), 4 * inner, (1, 1), (step, step))
+            size //= step
+            yield ConvShape.of((1, size, size, inner), inner, (3, 3), padding=(1, 1, 1, 1))
+            yield ConvShape.of((1, size, size, inner), 4 * inner, (1, 1))
+            channels = 4 * inner
+
+
+def test_resnet_50():
+    """Ceilings of 4096 MACs: the seed's rule line by line, and the planner."""
+    layers = list(resnet_50())
+    assert len(layers) == 53
+    macs = sum(layer.macs for layer in layers)
+    assert macs == 3_855_925_248
+
+    def busy(plan_of):
+        return percent(macs / (4096 * sum(plan_of(layer).mac_cycles for layer in layers)))
+
+    assert busy(lambda layer: plan_convolution(layer, FULL, "seed")) == 80.0
+    assert busy(lambda layer: plan_convolution(layer, FULL)) == 98.4
+    # What single steps buy, as the page has it.
+    assert busy(lambda layer: ConvPlan(layer, FULL, 64)) == 58.8
+    assert busy(lambda layer: replace(plan_convolution(layer, FULL, "seed"), raster=True)) == 85.0
+    assert busy(lambda layer: min(line_by_line(layer), key=lambda plan: plan.mac_cycles)) == 91.9
+
+
+def line_by_line(layer):
+    for merge in {1, layer.stride[0], layer.kernel[0]}:
+        for block in (4, 8, 16, 32, 64):
+            yield ConvPlan(layer, FULL, block, merge)
+
+
+def test_points_in_raster_order():
+    """7 × 7 points waste 3 of 52, and line by line 7 of 56."""
+    shape = ConvShape.of((1, 7, 7, 512), 512, (3, 3), padding=(1, 1, 1, 1))
+    tiles = [ConvPlan(shape, FULL, 64, 1, raster).point_tiles for raster in (True, False)]
+    assert [4 * count for count in tiles] == [52, 56]
+    assert plan_convolution(shape, FULL).raster
+
+
+def test_cycles_and_reuse_by_hand():
+    """Co 64, 3 × 3, one block of 16 bytes: the seed's first example, 16 points in four units."""
+    shape = ConvShape.of((1, 5, 34, 16), 64, (3, 3))
+    plan = plan_convolution(shape, FULL, "seed")
+    assert (plan.block_bytes, plan.fold, plan.blocks, plan.parts) == (16, 4, 1, 1)
+    assert (plan.slave_channels, plan.channel_tiles, plan.feature_reuse, plan.weight_reuse) == (4, 1, 4, 16)
+    assert plan.tile_cycles == plan.part_cycles == 4 * 3 * 3 * 1
+    assert (plan.point_tiles, plan.mac_cycles) == (3 * 2, 3 * 2 * 36)
+    # Co 32 and three blocks of 16 bytes: the second one.
+    plan = plan_convolution(ConvShape.of((1, 5, 18, 48), 32, (3, 3)), FULL, "seed")
+    assert (plan.block_bytes, plan.blocks, plan.feature_reuse, plan.tile_cycles) == (16, 3, 2, 2 * 3 * 3 * 3)
+
+
+def test_kernels_wider_than_kmax():
+    shape = ConvShape.of((1, 3, 40, 64), 16, (1, 19))
+    plan = ConvPlan(shape, FULL, 64)
+    assert (plan.steps, plan.parts, plan.part_steps, plan.part_cycles, plan.tile_cycles) == (19, 4, 5, 5, 19)
+
+
+def test_limit_is_the_largest_of_three():
+    """A 1 × 1 kernel on few channels is limited by what comes out."""
+    plan = plan_convolution(ConvShape.of((1, 56, 56, 16), 96, (1, 1)), FULL)
+    assert plan.bound == "results"
+    assert plan.limit == 56 * 56 * 96 // 64 > plan.mac_cycles
+    # The 4 × 4 windows of stride 4 hold every fourth byte of a line only.
+    shape = ConvShape.of((1, 16, 16, 8), 1, (1, 1), (4, 4), table=True, add=True, result_bytes=4)
+    assert shape.bytes_read == 4 * 4 * 8 + 8 + 8 + 4 * 16
+    assert plan_convolution(shape, FULL).costs == {"macs": 1, "results": 1, "bytes": 2}
+    wide = ConvShape.of((1, 64, 64, 64), 4, (1, 1))
+    assert plan_convolution(wide, FULL).costs["bytes"] == -(-(64 * 64 * 64 + 4 * 64) // 128)
+
+
+def test_depthwise():
+    """NS rows take Kh · Kw steps; with 9 MACs a result, R results a cycle are the limit."""
+    shape = ConvShape.of((1, 56, 56, 128), 128, (3, 3), padding=(1, 1, 1, 1), operation="depthwise")
+    plan = plan_convolution(shape, FULL)
+    assert (plan.merge, plan.mac_cycles) == (1, 56 * 56 * 2 // 16 * 9)
+    assert (percent(plan.array_use), plan.bound, percent(plan.utilisation)) == (25.0, "results", 14.1)
+    assert percent(plan_convolution(shape, DEFAULT).utilisation) == 14.1
+
+
+@pytest.mark.parametrize("rule", ["cost", "seed"])
+def test_the_planner_makes_legal_plans_only(rule):
+    for dilation, adjoin in ((2, True), (1, False)):
+        shape = ConvShape(1, 9, 9, 3, 4, 2, 2, (3, 3), (2, 2), (dilation, 1), element_bytes=2, adjoin=adjoin)
+        for params in CONV_PRESETS.values():
+            plan = plan_convolution(shape, params, rule)
+            assert plan.merge == 1
+            assert plan.block_bytes >= 2
+
+
+def test_wrong_plans():
+    with pytest.raises(ValueError, match=r"^block_bytes cannot be 2 in rows of 64 bytes$"):
+        ConvPlan(STEM_7, FULL, 2)
+    with pytest.raises(ValueError, match=r"^merge must be 1 for DEPTHWISE, not 3, unless elements adjoin$"):
+        ConvPlan(ConvShape(1, 3, 3, 8, 8, 1, 1, (3, 3), operation="depthwise"), FULL, 8, 3)
+    with pytest.raises(ValueError, match=r"^rule must be one of cost, seed, not 'best'$"):
+        plan_convolution(STEM_7, FULL, "best")
+
+
+def test_wrong_shapes():
+    with pytest.raises(ValueError, match=r"^kernel must be two numbers of 1 to 256, not \(3, 0\)$"):
+        ConvShape(1, 3, 3, 8, 8, 1, 1, (3, 0))
+    with pytest.raises(ValueError, match=r"^a kernel of \(5, 5\) does not fit 3 x 3 with its padding$"):
+        ConvShape.of((1, 3, 3, 1), 1, (5, 5))
+    with pytest.raises(ValueError, match=r"^out_channels must be channels \(8\), not 4$"):
+        ConvShape(1, 3, 3, 8, 4, 1, 1, operation="max_pool")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"row_bytes": 24}, "row_bytes must be a power of two, not 24"),
+        ({"row_bytes": 128}, "row_bytes must be 16 to 64, not 128"),
+        ({"slaves": 0}, "slaves must be 1 to 64, not 0"),
+        ({"feature_rows": 3}, r"feature_rows must be units \(4\) or more, not 3"),
+        ({"types": ("i32",)}, r"types must be one or more of i8, i16, f16, bf16, not \('i32',\)"),
+    ],
+)
+def test_wrong_parameters(changes, sentence):
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
+        DEFAULT.replace(**changes)
+
+
+def test_parameters_are_integers():
+    with pytest.raises(TypeError, match=r"^units must be an int, not 2\.0$"):
+        DEFAULT.replace(units=2.0)
+
+
+def test_peaks_of_the_presets():
+    assert [params.peak for params in CONV_PRESETS.values()] == [64, 128, 1024, 4096]
