@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,7 +17,8 @@ from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20260
-BUSES = [16, pytest.param(32, marks=pytest.mark.long), 64]
+long = partial(pytest.param, marks=pytest.mark.long)
+BUSES = [16, long(32), 64]
 
 
 def unit_params(bus_bytes):
@@ -272,11 +274,7 @@ def consecutive(cycles):
 
 
 @pytest.mark.parametrize(
-    ("bus_bytes", "mode"),
-    [
-        *((16, "none"), (16, "both"), (32, "idle"), (64, "both")),
-        *(pytest.param(*case, marks=pytest.mark.long) for case in ((16, "idle"), (32, "both"), (64, "stall"))),
-    ],
+    ("bus_bytes", "mode"), [(16, "none"), (16, "both"), (32, "idle"), (64, "both"), long(32, "both"), long(64, "stall")]
 )
 def test_random_transfers(bus_bytes, mode):
     seed = SEED + 10 * bus_bytes + list(STALL_MODES).index(mode)
@@ -316,10 +314,7 @@ def test_a_run_a_cycle_with_gaps(bus_bytes, swizzle):
     assert consecutive(run(repeated(deep_params(bus_bytes), 3, adjoining, rows))["words"])
 
 
-@pytest.mark.parametrize(
-    ("bus_bytes", "size"),
-    [(16, 1), *(pytest.param(*case, marks=pytest.mark.long) for case in ((32, 16), (32, 1), (64, 16), (64, 1)))],
-)
+@pytest.mark.parametrize(("bus_bytes", "size"), [(16, 1), long(32, 16), long(32, 1), long(64, 16), long(64, 1)])
 def test_a_run_a_cycle_where_runs_share_words(bus_bytes, size):
     """All chunks of a word, and, as with ``gather0``, every second byte of it."""
     offsets = [max(size, 2) * k % bus_bytes for k in range(256)]
