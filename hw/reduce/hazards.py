@@ -41,8 +41,9 @@ class HazardGate(wiring.Component):
     entries : int
         Words that the memory tells apart, a power of two.
     bursts : int
-        That may have passed and have no response, a power of two below half of the numbers.
+        That may have passed and have no response, a power of two, at most a quarter of the numbers.
     number_bits : int
+        Of a burst's number.
 
     Members
     -------
@@ -67,7 +68,7 @@ class HazardGate(wiring.Component):
             if not isinstance(value, int) or value < 2 or value & (value - 1):
                 raise ValueError(f"{name} must be a power of two of at least 2, not {value!r}")
         if 1 << number_bits < 4 * bursts:
-            raise ValueError(f"number_bits must tell four times as many as {bursts} bursts apart, not {number_bits!r}")
+            raise ValueError(f"number_bits must be {exact_log2(4 * bursts)} or more, not {number_bits!r}")
         self._page_log2 = exact_log2(PAGE_BYTES // bus_bytes)
         self._place_log2 = exact_log2(entries)
         self._bursts_log2 = exact_log2(bursts)

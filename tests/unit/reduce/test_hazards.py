@@ -135,12 +135,13 @@ def test_reset_forgets():
 
 
 @pytest.mark.parametrize(
-    ("entries", "bursts", "message"),
+    ("entries", "bursts", "number_bits", "message"),
     [
-        (48, 4, r"^entries must be a power of two of at least 2, not 48$"),
-        (64, 3, r"^bursts must be a power of two of at least 2, not 3$"),
+        (48, 4, 16, r"^entries must be a power of two of at least 2, not 48$"),
+        (64, 3, 16, r"^bursts must be a power of two of at least 2, not 3$"),
+        (64, 8, 4, r"^number_bits must be 5 or more, not 4$"),
     ],
 )
-def test_refused_parameters(entries, bursts, message):
+def test_refused_parameters(entries, bursts, number_bits, message):
     with pytest.raises(ValueError, match=message):
-        HazardGate(ADDR_WIDTH, BUS_BYTES, entries, bursts)
+        HazardGate(ADDR_WIDTH, BUS_BYTES, entries, bursts, number_bits)
