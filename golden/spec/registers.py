@@ -5,7 +5,7 @@ from enum import Enum
 
 from .fields import Field, Format
 
-__all__ = ["Access", "Register", "counter"]
+__all__ = ["Access", "Register", "counter", "identification", "interrupts"]
 
 
 class Access(Enum):
@@ -60,3 +60,23 @@ class Register:
 def counter(name, offset, doc):
     """A performance counter."""
     return Register(name, offset, Access.RO, doc, (Field("count", 0, 32, "Since the last clear, modulo 2^32."),))
+
+
+def identification(letters, engine):
+    """The registers that every engine begins with: what it is, in four letters, and which layout its registers have."""
+    return (
+        Register("id", 0x00, Access.CONSTANT, f"Tells that this is a {engine}.",
+                 (Field("id", 0, 32, f"The letters {letters}."),), reset=int.from_bytes(letters.encode("ascii"))),
+        Register("version", 0x04, Access.CONSTANT, "Version of this register layout.", (
+            Field("minor", 0, 16, "Counts changes that old drivers survive."),
+            Field("major", 16, 16, "Counts changes that they do not."),
+        ), reset=1),
+    )  # fmt: skip
+
+
+def interrupts(*causes):
+    """Status and enable of an interrupt: a field for each cause in both."""
+    return (
+        Register("irq_status", 0x28, Access.W1C, "What has happened since the bit was cleared.", causes),
+        Register("irq_enable", 0x2C, Access.RW, "Which bits of irq_status raise the interrupt.", causes),
+    )

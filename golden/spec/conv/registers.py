@@ -2,25 +2,13 @@
 
 from ..fields import Field
 from ..pe.instruction import MM_FAMILIES
-from ..registers import Access, Register, counter
+from ..registers import Access, Register, counter, identification, interrupts
 
 __all__ = ["CONV_ID_VALUE", "CONV_REGISTERS", "built_with"]
 
-#: "TWCV", read as a number.
-CONV_ID_VALUE = 0x54574356
-
-_ENDINGS = (
-    Field("error", 0, 1, "A job ended with an error."),
-    Field("done", 1, 1, "A job ended without one."),
-)
 
 CONV_REGISTERS = (
-    Register("id", 0x00, Access.CONSTANT, "Tells that this is a convolution engine.",
-             (Field("id", 0, 32, "The letters TWCV."),), reset=CONV_ID_VALUE),
-    Register("version", 0x04, Access.CONSTANT, "Version of this register layout.", (
-        Field("minor", 0, 16, "Counts changes that old drivers survive."),
-        Field("major", 16, 16, "Counts changes that they do not."),
-    ), reset=1),
+    *identification("TWCV", "convolution engine"),
     Register("params0", 0x08, Access.RO, "Parameters that the hardware was built with.", (
         Field("row_bytes", 0, 8, "M: bytes that a compute unit multiplies in a cycle."),
         Field("slaves", 8, 8, "NS: circuits with different output channels."),
@@ -44,8 +32,10 @@ CONV_REGISTERS = (
         Field("error", 1, 1, "The error record holds an error."),
         Field("queue_level", 8, 8, "Jobs that wait in the queue."),
     )),
-    Register("irq_status", 0x28, Access.W1C, "What has happened since the bit was cleared.", _ENDINGS),
-    Register("irq_enable", 0x2C, Access.RW, "Which bits of irq_status raise the interrupt.", _ENDINGS),
+    *interrupts(
+        Field("error", 0, 1, "A job ended with an error."),
+        Field("done", 1, 1, "A job ended without one."),
+    ),
     Register("error", 0x30, Access.RO, "Error record: of the first job with an error since clear_error.", (
         Field("code", 0, 8, "ConvError; 0 if there was none."),
         Field("field", 8, 8, "Number of the field in the job."),
@@ -64,6 +54,8 @@ CONV_REGISTERS = (
     counter("stall_results", 0x60, "Cycles in which the array waited for space in the result buffers."),
     counter("bank_conflicts", 0x64, "Cycles that reads of shared memory took longer because of bank conflicts."),
 )  # fmt: skip
+#: What register ``id`` holds.
+CONV_ID_VALUE = CONV_REGISTERS[0].reset
 
 
 def built_with(params):

@@ -3,12 +3,10 @@
 from enum import IntEnum
 
 from ..fields import Field
-from ..registers import Access, Register, counter
+from ..registers import Access, Register, counter, identification, interrupts
 
 __all__ = ["DATA_WORDS", "PE_ID_VALUE", "PE_REGISTERS", "Put"]
 
-#: "TWPE", read as a number.
-PE_ID_VALUE = 0x54575045
 #: Words that are put together: a command of the TMAU is the longest.
 DATA_WORDS = 16
 
@@ -25,12 +23,7 @@ class Put(IntEnum):
 
 
 PE_REGISTERS = (
-    Register("id", 0x00, Access.CONSTANT, "Tells that this is a processing engine.",
-             (Field("id", 0, 32, "The letters TWPE."),), reset=PE_ID_VALUE),
-    Register("version", 0x04, Access.CONSTANT, "Version of this register layout.", (
-        Field("minor", 0, 16, "Counts changes that old drivers survive."),
-        Field("major", 16, 16, "Counts changes that they do not."),
-    ), reset=1),
+    *identification("TWPE", "processing engine"),
     Register("params0", 0x08, Access.RO, "Parameters that the hardware was built with.", (
         Field("threads", 0, 16, "Rows of C, each with a dot-product unit."),
         Field("regs", 16, 16, "Registers of a thread."),
@@ -56,14 +49,10 @@ PE_REGISTERS = (
         Field("error", 1, 1, "The error record holds an error."),
         Field("put_busy", 2, 1, "What was put has not been taken: writes from data0 on are refused."),
     )),
-    Register("irq_status", 0x28, Access.W1C, "What has happened since the bit was cleared.", (
+    *interrupts(
         Field("error", 0, 1, "An instruction had an error."),
         Field("halt", 1, 1, "A halt was performed."),
-    )),
-    Register("irq_enable", 0x2C, Access.RW, "Which bits of irq_status raise the interrupt.", (
-        Field("error", 0, 1, "An instruction had an error."),
-        Field("halt", 1, 1, "A halt was performed."),
-    )),
+    ),
     Register("error", 0x30, Access.RO, "Error record: of the first instruction in program order that had an error.", (
         Field("code", 0, 8, "PeError; 0 if there was none since clear_error."),
         Field("register", 16, 16, "The register that the code tells of, or 0."),
@@ -97,3 +86,5 @@ PE_REGISTERS = (
     Register("page_address", 0x144, Access.RW, "Where PAGE_IN brings the page.",
              (Field("address", 0, 32, "Byte address in shared memory, a multiple of 16."),)),
 )  # fmt: skip
+#: What register ``id`` holds.
+PE_ID_VALUE = PE_REGISTERS[0].reset

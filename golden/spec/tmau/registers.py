@@ -1,22 +1,14 @@
 """Registers of the TMAU (docs/integration.md, "Registers and interrupt")."""
 
 from ..fields import Field
-from ..registers import Access, Register, counter
+from ..registers import Access, Register, counter, identification, interrupts
 from .features import FEATURE_FIELDS
 
 __all__ = ["TMAU_ID_VALUE", "TMAU_REGISTERS", "WINDOW_REGISTERS"]
 
-#: "TWRT", read as a number.
-TMAU_ID_VALUE = 0x54575254
-
 
 TMAU_REGISTERS = (
-    Register("id", 0x00, Access.CONSTANT, "Tells that this is a TMAU.",
-             (Field("id", 0, 32, "The letters TWRT."),), reset=TMAU_ID_VALUE),
-    Register("version", 0x04, Access.CONSTANT, "Version of this register layout.", (
-        Field("minor", 0, 16, "Counts changes that old drivers survive."),
-        Field("major", 16, 16, "Counts changes that they do not."),
-    ), reset=1),
+    *identification("TWRT", "TMAU"),
     Register("params0", 0x08, Access.RO, "Parameters that the hardware was built with.", (
         Field("bus_bytes", 0, 8, "Bytes of a bus word."),
         Field("addr_width", 8, 8, "Bits of a global byte address."),
@@ -40,14 +32,10 @@ TMAU_REGISTERS = (
         Field("error", 1, 1, "The error record holds an error."),
         Field("queue_level", 8, 8, "Commands that wait in the queue."),
     )),
-    Register("irq_status", 0x28, Access.W1C, "What has happened since the bit was cleared.", (
+    *interrupts(
         Field("error", 0, 1, "A command ended with an error."),
         Field("done", 1, 1, "A command ended without one."),
-    )),
-    Register("irq_enable", 0x2C, Access.RW, "Which bits of irq_status raise the interrupt.", (
-        Field("error", 0, 1, "A command ended with an error."),
-        Field("done", 1, 1, "A command ended without one."),
-    )),
+    ),
     Register("error", 0x30, Access.RO, "Error record: the first error since clear_error.", (
         Field("code", 0, 8, "Error; 0 if there was none."),
         Field("field", 8, 8, "Number in the descriptor, or 128 plus number in the command."),
@@ -89,6 +77,8 @@ TMAU_REGISTERS = (
     counter("write_beats", 0x94, "Bus words written."),
     counter("write_bytes", 0x98, "Bytes of transfers to global memory that are complete."),
 )  # fmt: skip
+#: What register ``id`` holds.
+TMAU_ID_VALUE = TMAU_REGISTERS[0].reset
 
 #: Those that hardware without the feature ``windows`` lacks.
 WINDOW_REGISTERS = frozenset(
