@@ -57,7 +57,8 @@ ROOMS = {
 
 #: Folders, the first of which does not import the second although the order would let it.
 STRANGERS = (("hw/pe", "hw/tmau"), ("hw/conv", "hw/tmau"), ("hw/conv", "hw/pe"), ("hw/tmau/store", "hw/tmau/load"),
-             ("sim/replay", "sim/random"), ("sim/hdl", "sim/results"), ("sim/harness", "sim/results"), ("sim/session", "sim/results"))  # fmt: skip
+             ("sim/replay", "sim/random"), ("sim/hdl", "sim/results"), ("sim/harness", "sim/results"),
+             ("sim/session", "sim/results"))  # fmt: skip
 
 #: Stems without a test file of their own. They hold shapes and numbers, which the tests of their users check.
 NO_TEST = {"__init__", "axi4", "commands", "layouts", "params", "reads", "signatures", "writes"}
