@@ -148,7 +148,7 @@ def test_busy_and_places():
     simulate(dut, source, sink)
 
 
-@pytest.mark.parametrize("cycles", [1, 5, 12, 23, 30])
+@pytest.mark.parametrize("cycles", [1, 12, 30])
 def test_reset(cycles):
     """What was under way is forgotten; the next job finds nothing of it."""
     dut, reset = PostProcessor(INTEGERS), Signal()
