@@ -26,6 +26,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright import hw
+from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.board.params import BoardParams
 from tilewright.hw.bus.axi4 import _Axi4Signature
@@ -44,6 +45,7 @@ BASES = {Port, _Axi4Signature}
 #: ``params`` of the components of a folder.
 PARAMS = {
     "board": BoardParams(),
+    "conv": CONV_PRESETS["unit"],
     "core": CORE_PRESETS["unit"],
     "pe": PE_PRESETS["unit"],
     "smem": TMAU_PRESETS["unit"].smem,

@@ -45,7 +45,7 @@ FORBIDDEN = {
 #: Subfolders in the order in which one may import another: each imports only itself and those before it.
 #: Modules of the folder itself are shared shapes and parameters, or tops that connect the rooms; any may import them.
 ROOMS = {
-    "hw": ("lib", "bus", "smem", "reduce", "dot_product", "tmau", "pe", "core", "board"),
+    "hw": ("lib", "bus", "smem", "reduce", "dot_product", "tmau", "pe", "conv", "core", "board"),
     "hw/tmau": ("descriptor", "walk", "setup", "load", "store", "front"),
     "hw/pe": ("state", "issue", "address", "memory", "compute"),
     "golden": ("spec", "smem", "tmau", "pe", "conv"),
@@ -56,8 +56,9 @@ ROOMS = {
 }  # fmt: skip
 
 #: Folders, the first of which does not import the second although the order would let it.
-STRANGERS = (("hw/pe", "hw/tmau"), ("hw/tmau/store", "hw/tmau/load"), ("sim/replay", "sim/random"),
-             ("sim/hdl", "sim/results"), ("sim/harness", "sim/results"), ("sim/session", "sim/results"))  # fmt: skip
+STRANGERS = (("hw/pe", "hw/tmau"), ("hw/conv", "hw/tmau"), ("hw/conv", "hw/pe"), ("hw/tmau/store", "hw/tmau/load"),
+             ("sim/replay", "sim/random"), ("sim/hdl", "sim/results"), ("sim/harness", "sim/results"),
+             ("sim/session", "sim/results"))  # fmt: skip
 
 #: Stems without a test file of their own. They hold shapes and numbers, which the tests of their users check.
 NO_TEST = {"__init__", "axi4", "commands", "layouts", "params", "reads", "signatures", "writes"}
