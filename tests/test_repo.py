@@ -18,13 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("hw", "golden", "sim", "tb")
 
 #: Modules outside the standard library that a folder may import; None: any.
-THIRD_PARTY = {
-    "hw": {"amaranth"},
-    "golden": {"numpy"},
-    "sim": None,
-    "tb": None,
-    "tests": None,
-}
+THIRD_PARTY = {"hw": {"amaranth"}, "golden": {"numpy"}, "sim": None, "tb": None, "tests": None}
 
 #: Modules of ours that a folder may import beside its own.
 OURS = {
@@ -56,9 +50,10 @@ ROOMS = {
 }  # fmt: skip
 
 #: Folders, the first of which does not import the second although the order would let it.
-STRANGERS = (("hw/pe", "hw/tmau"), ("hw/conv", "hw/tmau"), ("hw/conv", "hw/pe"), ("hw/tmau/store", "hw/tmau/load"),
-             ("sim/replay", "sim/random"), ("sim/hdl", "sim/results"), ("sim/harness", "sim/results"),
-             ("sim/session", "sim/results"))  # fmt: skip
+STRANGERS = [
+    *(("hw/pe", "hw/tmau"), ("hw/conv", "hw/tmau"), ("hw/conv", "hw/pe"), ("hw/tmau/store", "hw/tmau/load")),
+    *(("sim/replay", "sim/random"), *((f"sim/{name}", "sim/results") for name in ("hdl", "harness", "session"))),
+]
 
 #: Stems without a test file of their own. They hold shapes and numbers, which the tests of their users check.
 NO_TEST = {"__init__", "axi4", "commands", "layouts", "params", "reads", "signatures", "writes"}
