@@ -57,8 +57,7 @@ ROOMS = {
 
 #: Folders, the first of which does not import the second although the order would let it.
 STRANGERS = (("hw/pe", "hw/tmau"), ("hw/conv", "hw/tmau"), ("hw/conv", "hw/pe"), ("hw/tmau/store", "hw/tmau/load"),
-             ("sim/replay", "sim/random"), ("sim/hdl", "sim/results"), ("sim/harness", "sim/results"),
-             ("sim/session", "sim/results"))  # fmt: skip
+             *((f"sim/{room}", "sim/results") for room in ("hdl", "harness", "session")), ("sim/replay", "sim/random"))  # fmt: skip
 
 #: Stems without a test file of their own. They hold shapes and numbers, which the tests of their users check.
 NO_TEST = {"__init__", "axi4", "commands", "layouts", "params", "reads", "signatures", "writes"}
@@ -87,7 +86,8 @@ SOFTWARE_ONLY = {
     "bus_errors",  # which bus word failed, of all words at once; in hardware realigner and store finisher notice
     "windows",  # which addresses a command may touch; in hardware registers of the control block
     "granularity", "layer", "plan", "shape",  # make a job of a layer of a network
-    "channelwise", "results", "rows", "sums",  # parts of jobs whose hardware is not there yet
+    "channelwise", "rows", "sums",  # parts of jobs whose hardware is not there yet
+    "results",  # all of post-processing at once; in hardware blocks for each part of it
     "segment",  # checks and packs a segment, which in hardware the table of segments does
 }  # fmt: skip
 
