@@ -57,7 +57,8 @@ ROOMS = {
 
 #: Folders, the first of which does not import the second although the order would let it.
 STRANGERS = (("hw/pe", "hw/tmau"), ("hw/conv", "hw/tmau"), ("hw/conv", "hw/pe"), ("hw/tmau/store", "hw/tmau/load"),
-             *((f"sim/{room}", "sim/results") for room in ("hdl", "harness", "session")), ("sim/replay", "sim/random"))  # fmt: skip
+             ("sim/replay", "sim/random"), ("sim/hdl", "sim/results"), ("sim/harness", "sim/results"),
+             ("sim/session", "sim/results"))  # fmt: skip
 
 #: Stems without a test file of their own. They hold shapes and numbers, which the tests of their users check.
 NO_TEST = {"__init__", "axi4", "commands", "layouts", "params", "reads", "signatures", "writes"}
@@ -78,16 +79,14 @@ SOFTWARE_ONLY = {
     "elements",  # which numpy arrays fit a type of product
     "access",  # what an instruction reads or writes at once; in hardware sequencer to store merger share the work
     "checks",  # all rules for an instruction's word; in hardware decoder and issue share them
-    "gemm", "gemm_plan",  # make programs
+    "gemm", "gemm_plan", "program",  # make programs, and hold a product with all it needs to run
     "machine",  # the whole engine, instruction by instruction; in hardware it is the top
     "placement",  # lays operands out in shared memory
-    "program",  # a product with all it needs to run
     "ranks",  # what a product of tensors is as one of matrices
     "bus_errors",  # which bus word failed, of all words at once; in hardware realigner and store finisher notice
     "windows",  # which addresses a command may touch; in hardware registers of the control block
     "granularity", "layer", "plan", "shape",  # make a job of a layer of a network
-    "channelwise", "rows", "sums",  # parts of jobs whose hardware is not there yet
-    "results",  # all of post-processing at once; in hardware blocks for each part of it
+    "channelwise", "rows", "sums", "results",  # parts of jobs, which the hardware, where it is there, divides otherwise
     "segment",  # checks and packs a segment, which in hardware the table of segments does
 }  # fmt: skip
 
