@@ -74,15 +74,14 @@ SOFTWARE_ONLY = {
     "elements",  # which numpy arrays fit a type of product
     "access",  # what an instruction reads or writes at once; in hardware sequencer to store merger share the work
     "checks",  # all rules for an instruction's word; in hardware decoder and issue share them
-    "gemm", "gemm_plan",  # make programs
+    "gemm", "gemm_plan", "program",  # make programs, and hold a product with all it needs to run
     "machine",  # the whole engine, instruction by instruction; in hardware it is the top
     "placement",  # lays operands out in shared memory
-    "program",  # a product with all it needs to run
     "ranks",  # what a product of tensors is as one of matrices
     "bus_errors",  # which bus word failed, of all words at once; in hardware realigner and store finisher notice
     "windows",  # which addresses a command may touch; in hardware registers of the control block
     "granularity", "layer", "plan", "shape",  # make a job of a layer of a network
-    "channelwise", "results", "rows", "sums",  # parts of jobs whose hardware is not there yet
+    "channelwise", "rows", "sums", "results",  # parts of jobs, which the hardware, where it is there, divides otherwise
     "segment",  # checks and packs a segment, which in hardware the table of segments does
 }  # fmt: skip
 

@@ -24,7 +24,7 @@ def layout(bits):
 
 def value(number):
     """In units, with its sign."""
-    size = number["significand"] << number["places"] + 172 >> 23
+    size = number["significand"] and number["significand"] << number["places"] + 172 >> 23
     return -size if number["negative"] else size
 
 
@@ -130,3 +130,18 @@ def test_zeros():
     check(
         [(ratio, [(0, 0), (5, 0), (0, 0x80000000), (0, 1), (0, 0x00800000), (-7, 0)]) for ratio in (0, 1, 0x3F800000)]
     )
+
+
+def test_zero_of_any_places():
+    """As a sum leaves it that cancelled: it hides no product."""
+    zeros = [{"negative": 0, "infinite": 0, "places": places, "significand": 0} for places in (-300, -50, 0, 104, 200)]
+    check([(0x3F000001, [(number, zero) for number in (0, 1, -1, 255) for zero in zeros])])
+
+
+def test_just_below_a_power_of_two():
+    """The lowest product with its leading bit, less something far below: a place more is seen, and ties in it."""
+    rng = random.Random(SEED)
+    mantissas = (0, 1, 1 << 22, 3 << 21, 0x7FFFFF, rng.getrandbits(23))
+    pairs = [(sign, (sign > 0) << 31 | 127 - far << 23 | mantissa) for sign in (1, -1) for far in range(1, 30)
+             for mantissa in mantissas]  # fmt: skip
+    check([(127 << 23 | mantissa, pairs) for mantissa in (0, 1)])

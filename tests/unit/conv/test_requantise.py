@@ -66,25 +66,21 @@ def test_ties_of_integers():
 
 
 def ties_of_products(rng, count):
-    """Accumulators of 24 bits and scales, the product of which lies on a tie of 24 bits and beside one of integers."""
-    while count:
-        odd, whole = rng.randrange(1, 1 << 12, 2), rng.randrange(2, 255)
-        # (2 · whole + 1) · 2^23 ± 1 as a product: the last bit is what is rounded away, or not.
-        target = (2 * whole + 1 << 23) + rng.choice([-1, 1])
-        if target % odd:
-            continue
-        count -= 1
-        first, second = odd, target // odd
+    """Accumulators and scales of which the product, of 26 to 32 bits, lies on both sides of a tie of integers: by less
+    than what rounding to 24 bits takes away or adds, or a little more."""
+    for _ in range(count):
+        tie = 2 * rng.randrange(2, 255) + 1 << 23
+        first = rng.randrange(1, 4) << tie.bit_length() - 24 | 1
+        second = tie // first + rng.getrandbits(1)
         if second.bit_length() > 24:
             continue
         shift = 24 - second.bit_length()
-        exponent = 150 - 24 - shift
-        yield first * rng.choice([1, -1]), exponent << 23 | (second << shift) & 0x7FFFFF
+        yield first * rng.choice([1, -1]), 126 - shift << 23 | (second << shift) & 0x7FFFFF
 
 
 def test_products_are_rounded_before_integers():
     """Where rounding once gives another result: a product that is rounded onto a tie."""
-    work = list(ties_of_products(random.Random(SEED), 150))
+    work = list(ties_of_products(random.Random(SEED), 400))
     check(work, "u8")
     once = [round(acc * ((scale & 0x7FFFFF | 1 << 23) * 2.0 ** ((scale >> 23) - 150))) for acc, scale in work]
     twice = requantise([[acc for acc, _ in work]], [scale for _, scale in work], 0, (-1000, 1000))[0]

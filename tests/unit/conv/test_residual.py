@@ -80,6 +80,12 @@ def test_ties():
     check([(first, 0, offset, pairs) for first in (half, odd) for offset in tiny], "s8")
 
 
+def test_inner_sum_that_cancels():
+    """Whatever its terms were, nothing is left of it, and the first operand stays."""
+    check([(bits(0.5), bits(2.0**place), bits(-5 * 2.0**place), [(first, 5) for first in (-128, -3, 1, 100)])
+           for place in (0, 20, 60, 100, 120)], "s8")  # fmt: skip
+
+
 def test_identity():
     check([(bits(1), 0, 0, [(number, 9) for number in range(-128, 128)])], "s8")
 
