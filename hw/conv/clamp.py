@@ -5,6 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..lib.delay import delay
+from ..lib.shift import shift_down
 from .significand import PLACES, SIGNIFICANT, rounds_up
 
 __all__ = ["Clamp", "widened"]
@@ -68,13 +69,8 @@ class Clamp(wiring.Component):
         large = Signal()
         m.d.comb += large.eq(self.infinite | (beyond[-1] & self.size[-2:].any()))
         value = Cat(self.size[: _LEAST - 1].any(), self.size[_LEAST - 1 :])
-        for bit in range((_SHIFTS - 1).bit_length()):
-            step, moved = 1 << bit, Signal(len(value), name=f"moved{1 << bit}")
-            down = Cat(value[: step + 1].any(), value[step + 1 :])
-            m.d.comb += moved.eq(Mux(beyond[bit], down, value))
-            value = moved
         number = Signal(len(value), reset_less=True)
-        m.d.sync += number.eq(value)
+        m.d.sync += number.eq(shift_down(m, value, beyond[: (_SHIFTS - 1).bit_length()]))
         with m.If(large):
             m.d.sync += number.eq(Const((1 << _LARGE) << 2))
         with m.Elif(beyond >= _SHIFTS):

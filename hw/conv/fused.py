@@ -7,6 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..lib.delay import delay
+from ..lib.shift import shift_down
 from .significand import PLACES, SIGNIFICANT, Significand
 
 __all__ = ["FusedMultiplyAdd", "NumberLayout", "unpacked"]
@@ -145,7 +146,7 @@ class FusedMultiplyAdd(wiring.Component):
         m.d.comb += distance.eq(Mux(i.higher, i.below, i.above))
         return {
             "large": Mux(i.higher, addend, product),
-            "small": _down(m, Mux(i.higher, product, addend), distance[:3], 1),
+            "small": shift_down(m, Mux(i.higher, product, addend), distance[:3]),
             "distance": distance[3:],
             "top": i.top,
             "minus": Mux(i.higher, i.addend_minus, i.minus),
@@ -157,10 +158,9 @@ class FusedMultiplyAdd(wiring.Component):
     @staticmethod
     def _align(m, i):
         """Cycle 5: it moves on, by multiples of 8."""
-        near = _down(m, i.small, i.distance[:3], 8)
         return {
             "large": i.large,
-            "small": Mux(i.distance[3:].any(), i.small.any(), near),
+            "small": shift_down(m, i.small, i.distance, unit=8),
             "top": i.top,
             "minus": i.minus,
             "subtract": i.subtract,
@@ -183,13 +183,3 @@ class FusedMultiplyAdd(wiring.Component):
             "negative": Mux(i.infinite, i.addend_minus, i.minus ^ less),
             "infinite": i.infinite,
         }
-
-
-def _down(m, value, distance, unit):
-    """``value`` moved down by ``distance`` · ``unit`` places; its last bit is also set if any bit was lost."""
-    for bit in range(len(distance)):
-        step = unit << bit
-        moved = Signal(len(value), name=f"down{step}")
-        m.d.comb += moved.eq(Mux(distance[bit], Cat(value[: step + 1].any(), value[step + 1 :]), value))
-        value = moved
-    return value

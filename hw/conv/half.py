@@ -1,10 +1,11 @@
 """Numbers of binary32 become numbers of 16 bits."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..lib.delay import delay
+from ..lib.shift import shift_down
 from .significand import rounds_up
 
 __all__ = ["HalfRounder"]
@@ -50,10 +51,7 @@ class HalfRounder(wiring.Component):
         brain_up = delay(m, rounds_up(self.i[16:], self.i[:16]), 1, name="brain_up")
 
         # Cycle 2.
-        for bit, on in enumerate(distance):
-            step, moved = 1 << bit, Signal(len(significand), name=f"moved{1 << bit}")
-            m.d.comb += moved.eq(Mux(on, Cat(significand[: step + 1].any(), significand[step + 1 :]), significand))
-            significand = moved
+        significand = shift_down(m, significand, distance)
         size = delay(m, Mux(self.brain, upper[:15], Cat(significand[2:12], small)), 1, name="number")
         up = delay(m, Mux(self.brain, brain_up, rounds_up(significand[2:], significand[:2])), 1, name="up")
         minus = delay(m, upper[15], 1, name="minus")

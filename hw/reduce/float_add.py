@@ -6,6 +6,7 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from ..lib.shift import shift_down
 from .float_format import unpack
 
 __all__ = ["FloatAdder"]
@@ -20,17 +21,6 @@ def _named(m, value, name):
     signal = Signal.like(value, name=name)
     m.d.comb += signal.eq(value)
     return signal
-
-
-def _shift_down(m, value, distance):
-    """``value`` shifted to the right; its last bit is also set if any bit was lost."""
-    stages = (len(value) - 1).bit_length()
-    whole = value
-    for stage in range(stages):
-        step = 1 << stage
-        moved = Cat(value[step] | value[:step].any(), value[step + 1 :])
-        value = _named(m, Mux(distance[stage], moved, value)[: len(whole)], f"down{step}")
-    return Mux(distance[stages:].any(), whole.any(), value)
 
 
 def _leading_zeros(m, value):
@@ -141,7 +131,7 @@ class FloatAdder(wiring.Component):
         distance = _named(m, Mux(i.larger_b, i.b_above, i.a_above), "distance")
         return {
             "large": Mux(i.larger_b, i.b, i.a),
-            "small": _shift_down(m, small, distance),
+            "small": shift_down(m, small, distance),
             "exponent": Mux(i.larger_b, i.b_exponent, i.a_exponent),
             "subtract": i.subtract,
             "negative": i.negative,

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import LaneLayout
 
+from ...lib.delay import delay
 from .layouts import ShapeLayout, StridesLayout
 
 __all__ = ["StrideCalculator"]
@@ -41,22 +42,22 @@ class StrideCalculator(wiring.Component):
         last_lane = Signal(16)
         m.d.comb += last_lane.eq((1 << i.lanes_log2) - 1)
 
-        packed_row = self._later(m, "packed_row", width << i.element_log2, 1)
-        row_mask = self._later(m, "row_mask", Mux(by_row, eu_mask, 0), 1)
+        packed_row = delay(m, width << i.element_log2, 1, name="packed_row")
+        row_mask = delay(m, Mux(by_row, eu_mask, 0), 1, name="row_mask")
         row, large1 = self._stage(m, "row", self._rounded(packed_row, row_mask), 0)
         # Rows of channels that a batch takes: it begins on a new one, even where the batch before left lanes free.
-        occupied = self._later(m, "occupied", i.start_lane + channels + last_lane, 1)
-        slots = occupied >> self._later(m, "lanes_log2", i.lanes_log2, 1)
+        occupied = delay(m, i.start_lane + channels + last_lane, 1, name="occupied")
+        slots = occupied >> delay(m, i.lanes_log2, 1, name="lanes_log2")
 
-        plane, large2 = self._stage(m, "plane", row * self._later(m, "height", height, 2), large1)
-        mask = self._later(m, "mask", Mux(by_channel, eu_mask, 0), 3)
+        plane, large2 = self._stage(m, "plane", row * delay(m, height, 2, name="height"), large1)
+        mask = delay(m, Mux(by_channel, eu_mask, 0), 3, name="mask")
         channel, large3 = self._stage(m, "channel", self._rounded(plane, mask), large2)
-        batch, large4 = self._stage(m, "batch", channel * self._later(m, "slots", slots, 3), large3)
-        total, large5 = self._stage(m, "total", batch * self._later(m, "batches", batches, 5), large4)
+        batch, large4 = self._stage(m, "batch", channel * delay(m, slots, 3, name="slots"), large3)
+        total, large5 = self._stage(m, "total", batch * delay(m, batches, 5, name="batches"), large4)
         m.d.comb += [
-            self.o.row.eq(self._later(m, "row", row, 4)),
-            self.o.channel.eq(self._later(m, "channel", channel, 2)),
-            self.o.batch.eq(self._later(m, "batch", batch, 1)),
+            self.o.row.eq(delay(m, row, 4, name="row")),
+            self.o.channel.eq(delay(m, channel, 2, name="channel")),
+            self.o.batch.eq(delay(m, batch, 1, name="batch")),
             self.o.bytes.eq(total),
             self.o.too_large.eq(large5),
         ]
@@ -76,12 +77,3 @@ class StrideCalculator(wiring.Component):
         """``value`` rounded up to where the bits of ``mask`` are zero."""
         beyond = value + mask
         return beyond ^ (beyond & mask)
-
-    @staticmethod
-    def _later(m, name, value, cycles):
-        """``value`` as it was some cycles ago."""
-        for cycle in range(cycles):
-            delayed = Signal.like(value, name=f"{name}_{cycle + 1}")
-            m.d.sync += delayed.eq(value)
-            value = delayed
-        return value
