@@ -1,6 +1,6 @@
 """What passes between blocks of the convolution engine."""
 
-from amaranth.hdl import unsigned
+from amaranth.hdl import signed, unsigned
 from amaranth.lib import data
 
 from tilewright.golden.spec import Format
@@ -8,7 +8,18 @@ from tilewright.golden.spec.conv.job import JOB
 
 from ..lib.formats import struct_layout
 
-__all__ = ["AccumulatorsLayout", "PostJobLayout", "ResultsLayout"]
+__all__ = [
+    "AccumulatorsLayout",
+    "FollowLayout",
+    "GatherLayout",
+    "GatheredLayout",
+    "PieceLayout",
+    "PlanLayout",
+    "PostJobLayout",
+    "ResultsLayout",
+    "SetLayout",
+    "WordWriteLayout",
+]
 
 _POST = {"output", "add", "y_zero", "minimum", "maximum", "add_minimum", "add_maximum", "ratio", "offset"}
 
@@ -40,3 +51,127 @@ class PostJobLayout(data.StructLayout):
     def __init__(self):
         fields = tuple(field for field in JOB.fields if field.name in _POST)
         super().__init__(struct_layout(Format("post", JOB.bits, "Post-processing.", fields)).members)
+
+
+class PieceLayout(data.StructLayout):
+    """Up to 16 bytes of shared memory: bytes ``low`` to ``high`` - 1 from ``address`` on; none if not low < high."""
+
+    def __init__(self, params):
+        super().__init__({"address": unsigned(params.smem.addr_width), "low": unsigned(5), "high": unsigned(5)})
+
+
+class GatherLayout(data.StructLayout):
+    """Pieces to be read and packed."""
+
+    def __init__(self, params, tag):
+        super().__init__(
+            {
+                "pieces": data.ArrayLayout(PieceLayout(params), params.lanes),
+                "size": unsigned(3),  # log2 of the bytes of each piece, 0 to 4
+                "fill": unsigned(16),  # what bytes that are not read become, by turns
+                "tag": tag,  # comes back with the answer
+            }
+        )
+
+
+class GatheredLayout(data.StructLayout):
+    """Packed pieces: piece n begins at byte n << size; what is behind the last one is anything."""
+
+    def __init__(self, params, tag):
+        super().__init__({"data": data.ArrayLayout(128, params.lanes), "tag": tag})
+
+
+class FollowLayout(data.StructLayout):
+    """A number that goes with the points: where it begins, and what is added from point to point, line, image."""
+
+    def __init__(self, shape):
+        super().__init__({"start": shape, "point": shape, "line": shape, "image": shape})
+
+
+class WordWriteLayout(data.StructLayout):
+    """A write of bytes of one word, a row, in the memory of a slave."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "word": range(params.words),
+                "data": data.ArrayLayout(128, params.row_slots),
+                "strobe": unsigned(params.conv.row_bytes),  # one bit a byte; 0: no write
+            }
+        )
+
+
+class SetLayout(data.StructLayout):
+    """What a set of rows in the first buffer is in the order of work."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "first": unsigned(1),  # the first one of a point tile: accumulators begin
+                "last": unsigned(1),  # the last one of a point tile: results are complete
+                "final": unsigned(1),  # of the last point tile of a pass
+            }
+        )
+
+
+class PlanLayout(data.StructLayout):
+    """A checked job as the blocks need it: what a number is multiplied from is multiplied already.
+
+    Addresses and distances are modulo the bytes of shared memory. C, e, g and pci as on the page; ce = C · e. A *pass*
+    is a channel tile, or in lane-private mode a block.
+    """
+
+    def __init__(self, params):
+        address, position = unsigned(params.smem.addr_width), signed(params.position_width)
+        pixel = unsigned(params.pixel_width)
+        super().__init__(
+            {
+                "wide": unsigned(1),  # elements of 16 bits: e is 2
+                "x_signed": unsigned(1),
+                "k_signed": unsigned(1),
+                "lanes": unsigned(1),  # lane-private mode
+                "maximum": unsigned(1),  # MAX_POOL
+                "pool": unsigned(1),  # SUM_POOL or MAX_POOL: there is no K
+                "raster": unsigned(1),
+                "merged": unsigned(1),  # g > 1
+                "bias": unsigned(1),  # there are biases, and MAX_POOL is not what the job does
+                "table": unsigned(1),  # biases or scales are read
+                "signal": unsigned(1),
+                "granularity": unsigned(3),  # log2 of pci
+                "result_log2": unsigned(2),  # log2 of the bytes of a result
+                "x_fill": unsigned(16),  # what is no element of X, as it lies in memory, by turns: x_zero, or the least
+                "k_fill": unsigned(16),  # what is no element of K: k_zero; in SUM_POOL 1
+                "x_zero": signed(17),  # to be subtracted; 0 in MAX_POOL
+                "k_zero": signed(17),  # 0 in pooling
+                "x": FollowLayout(address),  # of the first byte of a point's window, (0, 0) of the kernel
+                "x_step": address,  # from one step along kw to the next: g · dw · x_pitch[0]
+                "x_row": address,  # from one kernel row to the next: dh · x_pitch[1]
+                "position": FollowLayout(position),  # of that byte in its row, in bytes if merged, else in columns
+                "position_step": position,  # g · ce if merged, else dw
+                "position_end": position,  # W · ce if merged, else W
+                "row": FollowLayout(signed(19)),  # of X, of kernel row 0
+                "row_step": signed(19),  # dh
+                "row_end": signed(19),  # H
+                "k": address,
+                "k_pitch": address,
+                "k_step": address,  # g · ce
+                "k_row": address,  # Kw · ce
+                "pixel_bytes": pixel,  # c = g · ce
+                "last_bytes": pixel,  # of a kernel row's last step: (Kw - (steps - 1) · g) · ce
+                "last_block": pixel,  # ceil(c / pci) - 1
+                "last_step": unsigned(8),  # ceil(Kw / g) - 1
+                "last_kernel_row": unsigned(8),  # Kh - 1
+                "last_pass": unsigned(params.pixel_width),  # ceil(Co / (4 · NS)) - 1, or last_block
+                "stays": unsigned(1),  # Kh · steps · blocks · pci bytes fit a quarter of weight_bytes
+                "table_address": address,
+                "y": FollowLayout(address),
+                "addend": FollowLayout(address),
+                "out_channels": unsigned(17),  # Co
+                "last_column": unsigned(16),  # Wo - 1
+                "last_line": unsigned(16),  # Ho - 1
+                "last_image": unsigned(16),  # N - 1
+                "barrier": address,
+                "tag": unsigned(16),
+                "post": PostJobLayout(),
+            }
+        )

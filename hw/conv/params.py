@@ -1,0 +1,95 @@
+"""Parameters of a convolution engine with its shared memory."""
+
+from dataclasses import dataclass, field
+
+from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE, ConvParams
+
+from ..smem.params import SmemParams
+
+__all__ = ["ConvUnitParams"]
+
+#: Chunks that the consumer port reads in a cycle.
+_CHUNKS = 8
+#: Parts of a row at most: rows are folded up to so many times.
+_FOLDS = 16
+_FLOATS = {"f16", "bf16"}
+
+
+@dataclass(frozen=True)
+class ConvUnitParams:
+    """Sizes of one convolution engine in hardware, and of the shared memory that it works in.
+
+    Attributes
+    ----------
+    conv : ConvParams
+        Without floats, for which there is no array yet. In lane-private mode a slave's accumulators, 16 for each unit,
+        must hold a row: ``row_bytes`` is at most 16 · ``units``; and a row gives at least a transfer of results.
+    smem : SmemParams
+    """
+
+    conv: ConvParams = field(default_factory=ConvParams)
+    smem: SmemParams = field(default_factory=SmemParams)
+
+    def __post_init__(self):
+        conv = self.conv
+        floats = _FLOATS.intersection(conv.types)
+        if floats:
+            raise ValueError(f"types must be integers, i8 and i16, in hardware, not {', '.join(sorted(floats))}")
+        if conv.row_bytes > _FOLDS * conv.units:
+            raise ValueError(f"row_bytes must be at most 16 * units ({_FOLDS * conv.units}), not {conv.row_bytes}")
+        if conv.results > conv.row_bytes:
+            raise ValueError(f"results must be at most row_bytes ({conv.row_bytes}), not {conv.results}")
+        if conv.results > conv.slaves * CHANNELS_AT_ONCE:
+            raise ValueError(
+                f"results must be at most {CHANNELS_AT_ONCE} * slaves ({CHANNELS_AT_ONCE * conv.slaves}), "
+                f"not {conv.results}"
+            )
+        if conv.feature_rows < 4 * conv.units or conv.feature_rows & conv.feature_rows - 1:
+            raise ValueError(
+                f"feature_rows must be a power of two from 4 * units ({4 * conv.units}) on, not {conv.feature_rows}"
+            )
+
+    @property
+    def lanes(self):
+        """Pieces of up to 16 bytes that a gather brings: 8, or as many as all units take in a cycle."""
+        return min(_CHUNKS, self.conv.units * self.conv.row_bytes // 16)
+
+    @property
+    def row_slots(self):
+        """Slots of 16 bytes in a row."""
+        return self.conv.row_bytes // 16
+
+    @property
+    def folds(self):
+        """Points of a row at most."""
+        return _FOLDS
+
+    @property
+    def sets(self):
+        """Sets of rows, one for each unit, in the first buffer."""
+        return self.conv.feature_rows // self.conv.units
+
+    @property
+    def sums(self):
+        """Accumulators of a slave for each of its channels."""
+        return self.conv.units * _FOLDS
+
+    @property
+    def places(self):
+        """Points of a tile at most, of any mode."""
+        return max(self.conv.units, self.conv.slaves) * _FOLDS
+
+    @property
+    def words(self):
+        """Words of a row in a slave's memory."""
+        return self.conv.weight_bytes // self.conv.row_bytes
+
+    @property
+    def position_width(self):
+        """Signed bits of a place along a row of X, in bytes or columns, before, in or behind it."""
+        return self.smem.addr_width + 11
+
+    @property
+    def pixel_width(self):
+        """Bits of the bytes of what is taken as one pixel."""
+        return self.smem.addr_width + 9
