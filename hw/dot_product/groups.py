@@ -7,12 +7,18 @@ from amaranth.utils import ceil_log2
 
 from ..lib.delay import delay
 
-__all__ = ["Groups", "add", "either", "larger"]
+__all__ = ["Groups", "add", "add_wrapping", "either", "larger"]
 
 
 def add(value, other, taken):
     """For :meth:`Groups.reduce`: the sum."""
     return value + Mux(taken, other, 0)
+
+
+def add_wrapping(value, other, taken):
+    """The same modulo 2^32."""
+    total = add(value, other, taken)
+    return total[:32].as_signed() if len(total) > 32 else total
 
 
 def larger(value, other, taken):

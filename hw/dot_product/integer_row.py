@@ -5,7 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..lib.delay import delay
-from .groups import Groups
+from .groups import Groups, add_wrapping
 from .row import check_units
 
 __all__ = ["IntegerProduct", "IntegerRow"]
@@ -114,7 +114,7 @@ class IntegerRow(wiring.Component):
         selects = [delay(m, self.select, IntegerProduct.LATENCY, name="select")]
         for cycle in range(1, _SUM_CYCLES):
             selects.append(delay(m, selects[-1], 1, name=f"select_{cycle}"))
-        sums = self._groups.reduce(m, rows, selects, _add, name="sum")
+        sums = self._groups.reduce(m, rows, selects, add_wrapping, name="sum")
         m.d.comb += [o.eq(total) for o, total in zip(self.o, sums, strict=True)]
         return m
 
@@ -134,9 +134,3 @@ class IntegerRow(wiring.Component):
         accumulator = Mux(leads, self.accumulators[unit], 0)
         delayed = delay(m, accumulator, IntegerProduct.LATENCY, name=f"accumulator_{unit}")
         return [*lowers, *uppers, delayed]
-
-
-def _add(value, other, taken):
-    """For ``Groups.reduce``: the sum modulo 2^32."""
-    total = value + Mux(taken, other, 0)
-    return total[:_BITS].as_signed() if len(total) > _BITS else total

@@ -1,0 +1,1 @@
+"""The array of the convolution engine: slaves with their memories, multipliers and accumulators."""

@@ -1,0 +1,39 @@
+"""What passes between blocks of the array."""
+
+from amaranth.hdl import unsigned
+from amaranth.lib import data
+
+from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
+
+__all__ = ["AccumulatorReadLayout", "StepLayout"]
+
+
+class StepLayout(data.StructLayout):
+    """One cycle of the array: a set of feature rows and one row in each slave."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "word": range(params.words),  # of each slave's memory
+                "part": unsigned(4),  # of the word, if a row is less than it: the part-th pci bytes
+                "channel": range(CHANNELS_AT_ONCE),  # t
+                "bank": unsigned(1),  # of accumulators
+                "first": unsigned(1),  # accumulators begin
+            }
+        )
+
+
+class AccumulatorReadLayout(data.StructLayout):
+    """Which accumulators are read together (docs/architecture.md, "The convolution engine")."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "bank": unsigned(1),
+                "t": range(CHANNELS_AT_ONCE),  # channel of each slave
+                "index": range(params.sums),  # first place, in lane-private mode first element
+                "part": range(
+                    max(2, params.conv.slaves)
+                ),  # of the slaves if they are more than results; in lane-private mode a slave
+            }
+        )

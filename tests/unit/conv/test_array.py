@@ -1,0 +1,176 @@
+"""The array: sums of rows in all folds, types and modes against numpy, and reading of accumulators."""
+
+import random
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from tilewright.golden.spec.conv.params import CONV_PRESETS
+from tilewright.hw.conv.array.array import ConvArray
+from tilewright.hw.conv.params import ConvUnitParams
+from tilewright.hw.smem.params import SmemParams
+from tilewright.sim.pysim.simulate import elaborated, simulate
+
+SEED = 31
+SMEM = SmemParams(4096)
+PARAMS = {
+    "unit": ConvUnitParams(CONV_PRESETS["unit"], SMEM),
+    "wide": ConvUnitParams(CONV_PRESETS["unit"].replace(results=4, types=("i8", "i16")), SMEM),
+    "two": ConvUnitParams(
+        CONV_PRESETS["unit"].replace(row_bytes=32, slaves=4, weight_bytes=2048, types=("i8", "i16")), SMEM
+    ),
+}
+
+
+@dataclass
+class Job:
+    """What a plan says to the array."""
+
+    granularity: int
+    wide: int = 0
+    lanes: int = 0
+    maximum: int = 0
+    x_signed: int = 0
+    k_signed: int = 0
+    x_zero: int = 0
+    k_zero: int = 0
+
+    def numbers(self, row, which):
+        """A row of bytes as distances from its zero point."""
+        signed, zero = (self.x_signed, self.x_zero) if which == "x" else (self.k_signed, self.k_zero)
+        elements = row.view(np.uint16 if self.wide else np.uint8)
+        return (elements.view(elements.dtype.str.replace("u", "i")) if signed else elements).astype(np.int64) - zero
+
+
+def some_job(rng, params, lanes):
+    wide = int("i16" in params.conv.types and rng.random() < 0.5)
+    x_signed, k_signed = rng.randrange(2), rng.randrange(2)
+
+    def zero(signed):
+        bits = 16 if wide else 8
+        return rng.randrange(1 << bits) - (signed << bits - 1)
+
+    low = params.conv.row_bytes.bit_length() - 5
+    granularity = rng.randrange(max(low, wide), low + 5)
+    maximum = int(lanes and rng.random() < 0.5)
+    zeros = (0, 0) if maximum else (zero(x_signed), zero(k_signed))
+    return Job(granularity, wide, lanes, maximum, x_signed, k_signed, *zeros)
+
+
+class Model:
+    """Accumulators by slave, bank, channel and place, or element in lane-private mode."""
+
+    def __init__(self, params, job, memories):
+        self.params, self.job, self.memories = params, job, memories
+        self.acc = {}
+
+    def step(self, step, rows):
+        params, job = self.params, self.job
+        row_bytes, block = params.conv.row_bytes, 1 << job.granularity
+        for slave, memory in enumerate(self.memories):
+            own = memory[step["word"] * row_bytes :][:row_bytes]
+            if job.lanes:
+                x, k = job.numbers(own, "x"), job.numbers(rows[0], "k")
+                sums = x if job.maximum else x * k
+            else:
+                own = np.tile(own[step["part"] * block :][:block], row_bytes // block)
+                k = job.numbers(own, "k")
+                products = [job.numbers(row, "x") * k for row in rows]
+                sums = np.concatenate([product.reshape(row_bytes // block, -1).sum(1) for product in products])
+            place = slave, step["bank"], step["channel"]
+            old = self.acc.get(place)
+            if step["first"]:
+                self.acc[place] = sums
+            else:
+                self.acc[place] = np.maximum(old, sums) if job.maximum else old + sums
+
+    def read(self, read):
+        conv = self.params.conv
+        for number in range(conv.results):
+            if self.job.lanes:
+                sums = self.acc.get((read["part"], read["bank"], read["t"]))
+                index = read["index"] + number
+            else:
+                sums = self.acc.get(((read["part"] * conv.results + number) % conv.slaves, read["bank"], read["t"]))
+                index = read["index"] + number // conv.slaves
+            yield None if sums is None or index >= len(sums) else int(sums[index]) & 0xFFFFFFFF
+
+
+def some_reads(rng, params, job):
+    conv = params.conv
+    if job.lanes:
+        index = rng.randrange(conv.row_bytes // conv.results) * conv.results
+        return {"bank": 0, "t": 0, "index": index, "part": rng.randrange(conv.slaves)}
+    group = max(1, conv.results // conv.slaves)
+    places = conv.units * (conv.row_bytes >> job.granularity)
+    index = rng.randrange(max(1, places // group)) * group
+    part = rng.randrange(max(1, conv.slaves // conv.results))
+    return {"bank": rng.randrange(2), "t": rng.randrange(4), "index": index, "part": part}
+
+
+@pytest.mark.parametrize("lanes", [0, 1], ids=["convolution", "lanes"])
+@pytest.mark.parametrize("name", PARAMS)
+def test_sums(name, lanes):
+    params, rng = PARAMS[name], random.Random(SEED)
+    conv = params.conv
+    dut = elaborated(ConvArray, params)
+    numbers = np.random.default_rng(SEED)
+    jobs = [some_job(rng, params, lanes) for _ in range(12)]
+    checked = 0
+
+    async def bench(ctx):
+        nonlocal checked
+        for job in jobs:
+            ctx.set(dut.plan, vars(job))
+            memories = numbers.integers(0, 256, (conv.slaves, 4 * conv.row_bytes), np.uint8)
+            for word in range(4):
+                writes = [
+                    {"word": word, "strobe": (1 << conv.row_bytes) - 1,
+                     "data": list(memory[word * conv.row_bytes :][: conv.row_bytes].tobytes())}
+                    for memory in memories
+                ]  # fmt: skip
+                for write in writes:
+                    raw = bytes(write["data"])
+                    write["data"] = [int.from_bytes(raw[at : at + 16], "little") for at in range(0, len(raw), 16)]
+                ctx.set(dut.writes, writes)
+                await ctx.tick()
+            ctx.set(dut.writes, [{"strobe": 0}] * conv.slaves)
+            model, rows, seen = Model(params, job, memories), None, set()
+            for _ in range(40):
+                valid = rng.random() < 0.8
+                place = (0, 0) if lanes else (rng.randrange(2), rng.randrange(4))
+                step = {"word": rng.randrange(4), "channel": place[1], "bank": place[0]}
+                step["part"] = 0 if lanes else rng.randrange(conv.row_bytes >> job.granularity)
+                step["first"] = int(place not in seen or rng.random() < 0.1)
+                ctx.set(dut.valid, valid)
+                ctx.set(dut.step, step)
+                if rows is not None:
+                    ctx.set(dut.rows, rows)
+                one = numbers.integers(0, 256, (1 if lanes else conv.units, conv.row_bytes), np.uint8)
+                if job.maximum:  # rows of ones, so that products are the elements
+                    one = np.full(conv.row_bytes >> job.wide, 1, np.uint16 if job.wide else np.uint8).view(np.uint8)[
+                        None
+                    ]
+                found = np.repeat(one, conv.units, axis=0) if lanes else one
+                rows = [int.from_bytes(row.tobytes(), "little") for row in found]
+                if valid:
+                    seen.add(place)
+                    model.step(step, found)
+                await ctx.tick()
+            ctx.set(dut.valid, 0)
+            ctx.set(dut.rows, rows)
+            await ctx.tick().repeat(ConvArray.LATENCY)
+            reads = [some_reads(rng, params, job) for _ in range(30)]
+            for cycle in range(len(reads) + ConvArray.READ):
+                if cycle < len(reads):
+                    ctx.set(dut.read, reads[cycle])
+                if cycle >= ConvArray.READ:
+                    for have, want in zip(ctx.get(dut.sums), model.read(reads[cycle - ConvArray.READ]), strict=True):
+                        if want is not None:
+                            assert have == want, f"{job} {reads[cycle - ConvArray.READ]}"
+                            checked += 1
+                await ctx.tick()
+
+    simulate(dut, bench)
+    assert checked > 200
