@@ -149,6 +149,7 @@ class Sequencer(wiring.Component):
                     m.d.sync += [begin.eq(after), self.freed.eq(after), left.eq(left - CHANNELS_AT_ONCE)]
         self._complete(m, last & set_flags.last, bank, free)
         with m.If(self.start):
+            m.d.sync += [row.eq(0), begin.eq(0), self.freed.eq(0)]
             m.d.sync += left.eq((plan.out_channels + conv.slaves - 1) >> exact_log2(conv.slaves))
         return m
 

@@ -11,7 +11,7 @@ from ..layouts import WordWriteLayout
 from .factors import FactorLayout, Factors
 from .layouts import StepLayout
 from .sums import Sums
-from .unit import FOLDS, ConvUnit
+from .unit import FOLDS, ComputeUnit
 
 __all__ = ["Slave"]
 
@@ -50,7 +50,7 @@ class Slave(wiring.Component):
 
     #: Cycles from a step to the features that it multiplies.
     FEATURES = 3
-    LATENCY = FEATURES + ConvUnit.LATENCY + 1
+    LATENCY = FEATURES + ComputeUnit.LATENCY + 1
 
     def __init__(self, params):
         self._params = params
@@ -100,7 +100,7 @@ class Slave(wiring.Component):
         first = delay(m, self.step.first, done, name="first")
         address = delay(m, self.step.channel | self.step.bank << 2, done, name="address")
         for number in range(conv.units):
-            m.submodules[f"unit{number}"] = unit = ConvUnit(conv.row_bytes, number, wide=self._wide)
+            m.submodules[f"unit{number}"] = unit = ComputeUnit(conv.row_bytes, number, wide=self._wide)
             lanes = max(0, min(FOLDS, conv.row_bytes - FOLDS * number))
             m.submodules[f"sums{number}"] = sums = Sums(lanes)
             m.d.comb += [

@@ -9,14 +9,14 @@ from ...dot_product.groups import Groups, add_wrapping
 from ...lib.delay import delay
 from .factors import FactorLayout
 
-__all__ = ["FOLDS", "ConvUnit"]
+__all__ = ["FOLDS", "ComputeUnit"]
 
 #: Sums of a row at most, one for each point.
 FOLDS = 16
 _SUM_CYCLES = 3
 
 
-class ConvUnit(wiring.Component):
+class ComputeUnit(wiring.Component):
     """Multiplies two rows element by element, and adds the products of each point.
 
     A row has up to 16 points, of 2^``split`` sixteenths of its bytes each. The sum of a point is at the place of its

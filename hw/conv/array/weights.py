@@ -52,9 +52,8 @@ class WeightLoader(wiring.Component):
     o : Out(stream of GatherLayout)
     tile : In(stream of unsigned(1))
         A tile needs the rows of the pass; 1: the next one is of the next pass. Not if weights stay.
-    freed, written : In(ring), In(ring)
-        Bytes of a quarter of a slave's memory, once round more than it has: from where on they are needed, and to where
-        they are complete.
+    freed : In(ring)
+        Bytes of a quarter of a slave's memory, once round more than it has: from where on they are needed.
     answered : In(1)
         Strobe: an answer has been written.
     """
@@ -133,7 +132,7 @@ class WeightLoader(wiring.Component):
         m.d.comb += run_bytes.eq((plan.last_block + 1) << plan.granularity)
         with m.FSM():
             with m.State("IDLE"):
-                m.d.sync += [passes.eq(0), first_channel.eq(0), pass_place.eq(plan.k)]
+                m.d.sync += [passes.eq(0), first_channel.eq(0), pass_place.eq(plan.k), target.eq(0)]
                 with m.If(self.start & ~plan.lanes):
                     m.next = "PASS"
             with m.State("PASS"):
@@ -228,9 +227,9 @@ class WeightWriter(wiring.Component):
 
     Members
     -------
-    valid : In(1)
-        Strobe.
-    i : In(GatheredLayout(params, weight_tag(params)))
+    start : In(1)
+        Strobe: a job begins, with the first word of a quarter.
+    i : In(stream of GatheredLayout(params, weight_tag(params)), always ready)
     answered : Out(1)
         Strobe: an answer has left.
     writes : Out(array of slaves WordWriteLayout(params))
@@ -244,8 +243,8 @@ class WeightWriter(wiring.Component):
         ring = range(2 * params.conv.weight_bytes // CHANNELS_AT_ONCE)
         super().__init__(
             {
-                "valid": In(1),
-                "i": In(GatheredLayout(params, weight_tag(params))),
+                "start": In(1),
+                "i": In(stream.Signature(GatheredLayout(params, weight_tag(params)), always_ready=True)),
                 "answered": Out(1),
                 "writes": Out(data.ArrayLayout(WordWriteLayout(params), params.conv.slaves)),
                 "written": Out(ring),
@@ -256,7 +255,7 @@ class WeightWriter(wiring.Component):
         m = Module()
         params, conv = self._params, self._params.conv
         m.submodules.queue = queue = ShallowQueue(GatheredLayout(params, weight_tag(params)), _UNDER_WAY)
-        m.d.comb += [queue.i.valid.eq(self.valid), queue.i.payload.eq(self.i)]
+        m.d.comb += [queue.i.valid.eq(self.i.valid), queue.i.payload.eq(self.i.payload)]
         answer, tag = queue.o.payload, queue.o.payload.tag
         words = params.lanes // params.row_slots
         number = Signal(range(max(2, words)))
@@ -276,7 +275,7 @@ class WeightWriter(wiring.Component):
         ]
         complete = Signal(range(16 * params.lanes + 1))
         m.d.sync += complete.eq(Mux(self.answered, tag.bytes, 0))
-        m.d.sync += self.written.eq(self.written + complete)
+        m.d.sync += self.written.eq(Mux(self.start, 0, self.written + complete))
         with m.If(queue.o.valid):
             m.d.sync += number.eq(Mux(last, 0, number + 1))
         for slave, write in enumerate(self.writes):

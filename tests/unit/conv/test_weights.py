@@ -1,0 +1,187 @@
+"""Weights on their way, and the order of work: what each step finds in the slaves' memories is the row of golden."""
+
+import random
+
+import numpy as np
+import pytest
+from amaranth.hdl import Elaboratable, Module
+from amaranth.lib.wiring import connect
+
+from tilewright.golden import ConvPlan, ConvShape
+from tilewright.golden.conv.rows import Rows
+from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE, CONV_PRESETS
+from tilewright.hw.conv.array.sequencer import Sequencer
+from tilewright.hw.conv.array.weights import WeightLoader, WeightWriter
+from tilewright.hw.conv.params import ConvUnitParams
+from tilewright.hw.smem.params import SmemParams
+from tilewright.sim.pysim.simulate import elaborated, simulate
+
+SEED = 77
+SMEM = SmemParams(16384)
+K, FILL, LATENCY = 3, 0x5A, 6
+PARAMS = {
+    "unit": ConvUnitParams(CONV_PRESETS["unit"], SMEM),
+    "four": ConvUnitParams(CONV_PRESETS["ecp5"].replace(row_bytes=32, weight_bytes=1024), SMEM),
+}
+
+
+class Both(Elaboratable):
+    """Loader, writer and sequencer, connected."""
+
+    def __init__(self, params):
+        self.loader, self.writer = WeightLoader(params), WeightWriter(params)
+        self.sequencer = Sequencer(params, LATENCY)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.loader, m.submodules.writer = self.loader, self.writer
+        m.submodules.sequencer = self.sequencer
+        connect(m, sequencer=self.sequencer.tile, loader=self.loader.tile)
+        m.d.comb += [
+            self.loader.answered.eq(self.writer.answered),
+            self.loader.freed.eq(self.sequencer.freed),
+            self.sequencer.written.eq(self.writer.written),
+        ]
+        return m
+
+
+def some_plan(rng, params):
+    conv = params.conv
+    while True:
+        kernel = rng.randrange(1, 5), rng.randrange(1, 6)
+        channels, out_channels = rng.randrange(1, 40), rng.randrange(1, 9 * conv.slaves)
+        merge = rng.choice([1, 1, kernel[1], rng.randrange(1, kernel[1] + 1)])
+        block = conv.row_bytes >> rng.randrange(5)
+        shape = ConvShape.of((1, 8, 8, channels), out_channels, kernel)
+        plan = ConvPlan(shape, conv, block, merge, raster=True)
+        if out_channels * channels * kernel[0] * kernel[1] + 300 < SMEM.size_bytes and plan.tile_cycles < 800:
+            return plan
+
+
+def values_of(plan, pitch):
+    """What loader and sequencer need of a plan."""
+    shape, conv = plan.shape, plan.params
+    columns, rows = shape.kernel
+    last = columns - (plan.steps - 1) * plan.merge
+    bytes_of = plan.steps * shape.kernel[1] * plan.blocks * plan.block_bytes
+    return {
+        "granularity": plan.block_bytes.bit_length() - 1,
+        "k_fill": FILL * 0x101,
+        "k": K,
+        "k_pitch": pitch,
+        "k_step": plan.pixel_bytes,
+        "k_row": columns * shape.channels,
+        "pixel_bytes": plan.pixel_bytes,
+        "last_bytes": last * shape.channels,
+        "last_block": plan.blocks - 1,
+        "last_step": plan.steps - 1,
+        "last_kernel_row": rows - 1,
+        "last_pass": -(-shape.out_channels // (CHANNELS_AT_ONCE * conv.slaves)) - 1,
+        "stays": int(bytes_of <= conv.weight_bytes // CHANNELS_AT_ONCE),
+        "out_channels": shape.out_channels,
+    }
+
+
+def gathered(memory, request, lanes):
+    """What a request brings, as numbers of 128 bits: pieces of 16 bytes."""
+    data = []
+    for piece in list(request.pieces)[:lanes]:
+        places = (piece.address + np.arange(16)) % len(memory)
+        inside = (np.arange(16) >= piece.low) & (np.arange(16) < piece.high)
+        data.append(int.from_bytes(np.where(inside, memory[places], FILL).astype(np.uint8).tobytes(), "little"))
+    return data
+
+
+@pytest.mark.parametrize("stalled", [False, True], ids=["full", "stalled"])
+@pytest.mark.parametrize("name", PARAMS)
+def test_rows_of_every_step(name, stalled):
+    params, rng = PARAMS[name], random.Random(SEED)
+    conv = params.conv
+    dut = elaborated(Both, params)
+    loader, writer, sequencer = dut.loader, dut.writer, dut.sequencer
+    memory = np.random.default_rng(SEED).integers(0, 256, SMEM.size_bytes, np.uint8)
+    slaves = np.zeros((conv.slaves, conv.weight_bytes), np.uint8)
+    asked, steps, seen = [], [], {"stays": set(), "passes": set()}
+    tiles = 3
+
+    async def gather(ctx):
+        ready = False
+        async for _, _, valid, payload in ctx.tick().sample(loader.o.valid, loader.o.payload):
+            if valid and ready:
+                tag = {name: getattr(payload.tag, name) for name in ("slave", "word", "begin", "end", "bytes")}
+                asked.append({"data": gathered(memory, payload, params.lanes), "tag": tag})
+            ready = not stalled or rng.random() < 0.5
+            ctx.set(loader.o.ready, ready)
+            answer = asked.pop(0) if asked and (not stalled or rng.random() < 0.5) else None
+            ctx.set(writer.i.valid, answer is not None)
+            if answer:
+                ctx.set(writer.i.payload, answer)
+
+    async def memories(ctx):
+        async for _, _, writes in ctx.tick().sample(writer.writes):
+            for slave, write in enumerate(writes):
+                raw = b"".join(int(each).to_bytes(16, "little") for each in write.data)
+                for byte in range(conv.row_bytes):
+                    if write.strobe >> byte & 1:
+                        slaves[slave, write.word * conv.row_bytes + byte] = raw[byte]
+
+    async def watch(ctx):
+        async for _, _, valid, step in ctx.tick().sample(sequencer.valid, sequencer.step):
+            if valid:
+                steps.append((step.word, step.part, step.channel, step.bank, step.first, slaves.copy()))
+
+    async def results(ctx):
+        async for _ in ctx.tick():
+            ctx.set(sequencer.tiles.ready, not stalled or rng.random() < 0.1)
+
+    async def bench(ctx):
+        for _ in range(10):
+            plan = some_plan(rng, params)
+            shape = plan.shape
+            size = shape.channels * shape.taps
+            k = np.ndarray((shape.out_channels, shape.kernel[1], shape.kernel[0], shape.channels), np.uint8,
+                           memory, K)  # fmt: skip
+            values = values_of(plan, size)
+            seen["stays"].add(values["stays"])
+            seen["passes"].add(values["last_pass"])
+            ctx.set(loader.plan, values)
+            ctx.set(sequencer.plan, values)
+            for block in (loader, writer, sequencer):
+                ctx.set(block.start, 1)
+            await ctx.tick()
+            for block in (loader, writer, sequencer):
+                ctx.set(block.start, 0)
+            rows = Rows(plan, np.zeros((1, 8, 8, shape.channels), np.uint8), k, (0, FILL))
+            steps.clear()
+            sets = shape.kernel[1] * plan.steps * plan.blocks
+            for number in range(plan.channel_tiles * tiles):
+                for each in range(sets):
+                    flags = {"first": each == 0, "last": each == sets - 1, "final": number % tiles == tiles - 1}
+                    ctx.set(sequencer.sets.payload, flags)
+                    ctx.set(sequencer.sets.valid, 1)
+                    await ctx.tick().until(sequencer.sets.ready)
+                    ctx.set(sequencer.sets.valid, 0)
+                    if stalled and rng.random() < 0.2:
+                        await ctx.tick()
+            await ctx.tick().repeat(3)
+            found = iter(steps)
+            for first in range(0, plan.slave_channels, CHANNELS_AT_ONCE):
+                channels = range(first, min(first + CHANNELS_AT_ONCE, plan.slave_channels))
+                for _ in range(tiles):
+                    for each in range(sets):
+                        rest, block = divmod(each, plan.blocks)
+                        kernel_row, step = divmod(rest, plan.steps)
+                        for t, channel in enumerate(channels):
+                            word, part, found_t, _, begins, held = next(found)
+                            assert (found_t, begins) == (t, each == 0)
+                            for slave in range(conv.slaves):
+                                number = channel * conv.slaves + slave
+                                if number >= shape.out_channels:
+                                    continue
+                                at = word * conv.row_bytes + part * plan.block_bytes
+                                want = rows.weights(number, kernel_row, block, step)
+                                assert (held[slave, at : at + plan.block_bytes] == want).all(), f"{plan} {slave} {t}"
+            assert next(found, None) is None
+
+    simulate(dut, bench, background=(gather, memories, watch, results), deadline=200_000)
+    assert seen["stays"] == {0, 1} and max(seen["passes"]) > 0
