@@ -1,0 +1,185 @@
+"""Sums of products, one after the other, with one adder."""
+
+from typing import NamedTuple
+
+from amaranth.hdl import Cat, Const, Module, Signal, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from ...lib.choice import chosen
+
+__all__ = ["NOT_SUM", "SUM", "Calculator", "Step"]
+
+#: Terms of every calculator: the sum as it is, and with all its bits turned, which is -sum - 1.
+SUM, NOT_SUM = "sum", "not_sum"
+_TIMES_BITS = 16
+
+
+class Step(NamedTuple):
+    """What is added in a step: ``term`` · ``times``, and with ``more`` the term once more.
+
+    Attributes
+    ----------
+    term : str
+        A term, ``SUM`` or ``NOT_SUM``.
+    times : str or None
+        A count; None is 0.
+    more : bool
+        Once more: counts are stored minus one.
+    fresh : bool
+        The sum begins with 0, after the term was taken.
+    when : str or None
+        The condition without which the step is left out.
+    keep : str or None
+        What its user does with it.
+    """
+
+    term: str
+    times: str | None = None
+    more: bool = False
+    fresh: bool = False
+    when: str | None = None
+    keep: str | None = None
+
+
+class Calculator(wiring.Component):
+    """A sequence of steps, each of which adds a product to a sum, bit by bit.
+
+    Latency: a step takes a cycle, one more with ``more``, and one for each bit of its count up to the highest one that
+    is set. A step that is left out takes a cycle. ``busy`` falls a cycle after that.
+
+    Parameters
+    ----------
+    width : int
+        Bits of terms and of the sum.
+    steps : sequence of Step
+        Names are those of the members of ``terms``, ``times``, ``when``.
+
+    Members
+    -------
+    start : In(1)
+        Strobe, while not ``busy``.
+    terms : In(data.StructLayout({name: width for name in self.names("term")}))
+        Terms, counts and conditions hold from the cycle after ``start`` on while ``busy``; what a step is to find may
+        change at the edge at which the step before it has ``ended``.
+    times : In(data.StructLayout({name: 16 for name in self.names("times")}))
+    when : In(data.StructLayout({name: 1 for name in self.names("when")}))
+    busy : Out(1)
+        From the cycle after ``start`` on.
+    keep : Out(range(len(self.names("keep")) + 1))
+        Of the present step: ``keeps`` has the numbers of the names; 0 is none.
+    begun : Out(1)
+        Strobe: ``term`` and ``count`` are those of the present step, and ``sum`` is what it adds to.
+    ended : Out(1)
+        Strobe: ``sum`` is complete. Of a step that adds nothing, together with ``begun``.
+    term : Out(width)
+        Meaningful with ``begun``.
+    count : Out(16)
+        Likewise.
+    sum : Out(width)
+        Modulo 2^width.
+    over : Out(1)
+        The sum of terms without a sign has not fit since it began with 0.
+    """
+
+    def __init__(self, width, steps):
+        self._steps = tuple(steps)
+        terms, times, conditions = (
+            data.StructLayout({name: unsigned(bits) for name in self.names(what)})
+            for what, bits in (("term", width), ("times", _TIMES_BITS), ("when", 1))
+        )
+        #: Numbers of what is kept, by names.
+        self.keeps = {name: number for number, name in enumerate(self.names("keep"), 1)}
+        self._width = width
+        super().__init__(
+            {
+                "start": In(1),
+                "terms": In(terms),
+                "times": In(times),
+                "when": In(conditions),
+                "busy": Out(1),
+                "keep": Out(range(len(self.keeps) + 1)),
+                "begun": Out(1),
+                "ended": Out(1),
+                "term": Out(width),
+                "count": Out(_TIMES_BITS),
+                "sum": Out(width),
+                "over": Out(1),
+            }
+        )
+
+    def names(self, what):
+        """Names that steps have for a ``term``, ``times``, ``when`` or ``keep``, each once, in their order."""
+        found = dict.fromkeys(getattr(step, what) for step in self._steps)
+        return [name for name in found if name not in (None, SUM, NOT_SUM)]
+
+    @property
+    def most_cycles(self):
+        """The most cycles from ``start`` to the first one without ``busy``: all bits of all counts are set."""
+        return 2 + sum(1 + step.more + _TIMES_BITS * (step.times is not None) for step in self._steps)
+
+    def elaborate(self, platform):
+        m = Module()
+        index = Signal(range(len(self._steps) + 1))
+        step = self._step(m, index)
+        once, lost = Signal(), Signal()  # the term is to be added as it is; bits of it fell off
+        adding, added = Signal(), Signal(self._width + 1)
+        m.d.comb += [
+            adding.eq(self.busy & (once | self.count.any())),
+            self.ended.eq(self.busy & ~adding),
+            added.eq(self.sum + self.term),
+        ]
+        m.d.sync += self.begun.eq(0)
+        with m.If(self.start):
+            m.d.sync += [self.busy.eq(1), index.eq(0), self.keep.eq(0), self.count.eq(0), once.eq(0)]
+        with m.If(adding):
+            m.d.sync += once.eq(0)
+            with m.If(once | self.count[0]):
+                m.d.sync += [self.sum.eq(added), self.over.eq(self.over | lost | added[-1])]
+            with m.If(~once):
+                m.d.sync += [
+                    Cat(self.term, lost).eq(Cat(Const(0, 1), self.term)),
+                    lost.eq(lost | self.term[-1]),
+                    self.count.eq(self.count >> 1),
+                ]
+        with m.If(self.ended):
+            m.d.sync += [index.eq(index + 1), self.keep.eq(0)]
+            with m.If(index == len(self._steps)):
+                m.d.sync += self.busy.eq(0)
+            with m.Elif(step["when"]):
+                m.d.sync += [
+                    self.begun.eq(1),
+                    self.keep.eq(step["keep"]),
+                    Cat(self.term, lost).eq(step["term"]),
+                    self.count.eq(step["times"]),
+                    once.eq(step["more"]),
+                ]
+                with m.If(step["fresh"]):
+                    m.d.sync += [self.sum.eq(0), self.over.eq(0)]
+        return m
+
+    def _step(self, m, index):
+        """The values of what step ``index`` names, by the attributes of a ``Step``."""
+        terms = {SUM: Cat(self.sum, self.over), NOT_SUM: Cat(~self.sum, Const(0, 1))}
+        used = {step.term for step in self._steps}
+        choices = {
+            "term": {name: value for name, value in terms.items() if name in used},
+            "times": {None: Const(0, _TIMES_BITS)},
+            "when": {None: Const(1, 1)},
+        }
+        for what, values in choices.items():
+            values.update((name, getattr(self, _PORTS[what])[name]) for name in self.names(what))
+        codes = {what: Signal(ceil_log2(len(values)), name=f"{what}_code") for what, values in choices.items()}
+        more, fresh, keep = Signal(), Signal(), Signal.like(self.keep)
+        with m.Switch(index):
+            for number, step in enumerate(self._steps):
+                with m.Case(number):
+                    m.d.comb += [code.eq(list(choices[what]).index(getattr(step, what))) for what, code in codes.items()]
+                    m.d.comb += [more.eq(step.more), fresh.eq(step.fresh), keep.eq(self.keeps.get(step.keep, 0))]
+        values = {what: chosen(code, dict(enumerate(choices[what].values()))) for what, code in codes.items()}
+        return values | {"more": more, "fresh": fresh, "keep": keep}
+
+
+#: What a step names -> the port that has it.
+_PORTS = {"term": "terms", "times": "times", "when": "when"}

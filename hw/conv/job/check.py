@@ -1,0 +1,186 @@
+"""The check of a job: the rules of docs/conv.md, "Checks"."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec.conv.job import CHANNEL_BYTES, JOB
+
+from ...lib.formats import packed_layout
+from .calculator import SUM, Calculator, Step
+from .kind import JobKind
+from .layouts import CheckedJobLayout, FoundLayout
+from .rules import JobRules
+
+__all__ = ["JobChecker"]
+
+#: Bits of addresses and pitches: what is larger is larger than all of them.
+_BITS = 32
+
+
+def _place(name, *steps, when=None):
+    """The steps that tell where a tensor of a span ends: ``steps`` make its span."""
+    return (
+        *(step._replace(when=step.when or when) for step in steps),
+        Step(name, more=True, when=when, keep="address"),
+        Step("y", when=when, keep=name),
+    )
+
+
+def _pixels(name, item, channels, columns, rows):
+    """The steps that make the span of a map of features."""
+    return (
+        Step(item, channels, more=True, fresh=True),
+        Step(f"{name}_pitch0", columns),
+        Step(f"{name}_pitch1", rows),
+        Step(f"{name}_pitch2", "batch"),
+    )
+
+
+def _steps():
+    """All of the arithmetic. Counts are stored minus one, as pitches are multiplied by them."""
+    results, *outer = _pixels("y", "result", "out_channels", "out_width", "out_height")
+    return (
+        # Whether pixels of X adjoin.
+        Step("element", "channels", more=True, fresh=True),
+        Step("x_pitch0", keep="apart"),
+        # Y comes first, for what is read must not overlap with it.
+        results,
+        *(step._replace(keep="pitch") for step in outer),
+        Step("y", more=True, keep="made"),
+        *_place("barrier", Step("record", more=True, fresh=True), when="signal"),
+        *_place("x", *_pixels("x", "element", "channels", "width", "height")),
+        *_place(
+            "k",
+            Step("element", "channels", more=True, fresh=True, when="convolution"),
+            Step(SUM, "columns", when="convolution"),
+            Step(SUM, "rows", when="convolution"),
+            Step("k_pitch", "out_channels", when="convolution"),
+            # Kh · Kw - 1 = (Kh - 1) · Kw + Kw - 1 pitches.
+            Step("k_pitch", "columns", more=True, fresh=True, when="depthwise"),
+            Step(SUM, "rows", fresh=True, when="depthwise"),
+            Step("k_pitch", "columns", when="depthwise"),
+            Step("element", "channels", more=True, when="depthwise"),
+            when="weights",
+        ),
+        *_place("table", Step("record", "out_channels", more=True, fresh=True), when="table"),
+        *_place("addend", *_pixels("addend", "result", "out_channels", "out_width", "out_height"), when="add"),
+        # The second operand may be Y, if it is so wholly.
+        *(
+            step
+            for made, given in (("y", "addend"), *((f"y_pitch{n}", f"addend_pitch{n}") for n in range(3)))
+            for step in (Step(made, more=True, fresh=True, when="add"), Step(given, when="add", keep="other"))
+        ),
+    )
+
+
+class JobChecker(wiring.Component):
+    """Finds the first rule that a job breaks. Spans are worked out exactly, one bit of a product a cycle.
+
+    Latency, from the cycle in which a job is offered to the one in which it is offered further: at most
+    ``most_cycles``, and less than half of that for usual sizes. One job at a time.
+
+    Parameters
+    ----------
+    params : ConvUnitParams
+
+    Members
+    -------
+    i : In(stream of JOB.bits)
+        Packed jobs. One is taken in the cycle after ``o`` has been: there is no other copy of it here. ``ready`` comes
+        from a register.
+    o : Out(stream of CheckedJobLayout())
+        ``valid``, code and field come from registers; ``word`` is that of ``i``.
+    """
+
+    def __init__(self, params):
+        self.params = params
+        self._calculator = Calculator(_BITS, _steps())
+        super().__init__({"i": In(stream.Signature(JOB.bits)), "o": Out(stream.Signature(CheckedJobLayout()))})
+
+    @property
+    def most_cycles(self):
+        """The longest latency."""
+        return self._calculator.most_cycles + JobRules.RULES + 2
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.calculator = calculator = self._calculator
+        m.submodules.rules = rules = JobRules(self.params)
+        job = Signal(packed_layout(JOB))
+        m.d.comb += [
+            job.eq(self.i.payload),
+            rules.job.eq(job),
+            self.o.p.word.eq(self.i.payload),
+            self.o.p.code.eq(rules.code),
+            self.o.p.field.eq(rules.field),
+        ]
+        self._connect(m, job)
+        begins = Signal()
+        with m.FSM():
+            with m.State("Wait"):
+                m.d.comb += [begins.eq(self.i.valid), calculator.start.eq(begins)]
+                with m.If(begins):
+                    m.next = "Calculate"
+            with m.State("Calculate"), m.If(~calculator.busy):
+                m.next = "Look"
+            with m.State("Look"):
+                m.d.comb += rules.looking.eq(1)
+                with m.If(rules.done):
+                    m.next = "Offer"
+            with m.State("Offer"):
+                m.d.comb += [rules.looking.eq(1), self.o.valid.eq(1)]
+                with m.If(self.o.ready):
+                    m.next = "Take"
+            with m.State("Take"):
+                m.d.comb += self.i.ready.eq(1)
+                m.next = "Wait"
+        self._find(m, begins, rules.found)
+        return m
+
+    def _connect(self, m, job):
+        """What the steps name."""
+        calculator, kind = self._calculator, JobKind(self.params, job)
+        named = {
+            "element": 1 << kind.wide,
+            "result": 1 << kind.result_log2,
+            "record": CHANNEL_BYTES,  # those of a barrier are as many
+            "columns": job.kernel[0],
+            "rows": job.kernel[1],
+            "signal": job.signal,
+        }
+        for what, port in (("term", calculator.terms), ("times", calculator.times), ("when", calculator.when)):
+            for name in calculator.names(what):
+                value = getattr(kind, name) if what == "when" and name != "signal" else named.get(name)
+                m.d.comb += port[name].eq(job[name] if value is None else value)
+
+    def _find(self, m, begins, found):
+        """Keeps what the steps find, from the job's begin on."""
+        calculator, address = self._calculator, self.params.smem.addr_width
+        keep, total = calculator.keep, calculator.sum
+        known, other = Signal.like(found), Signal()  # the second operand is not Y
+        end, before = Signal(address + 1), Signal()  # of Y; a tensor begins before that
+        below, beyond, differs = Signal(), Signal(), Signal()
+        m.d.comb += [
+            below.eq((calculator.term < total) | calculator.over),
+            differs.eq((calculator.term != total) | calculator.over),
+            beyond.eq(calculator.over | total[address + 1 :].any() | (total[address] & total[:address].any())),
+            found.eq(known),
+            found.overlap.addend.eq(known.overlap.addend & other),
+        ]
+        with m.If(begins):
+            m.d.sync += [known.eq(0), other.eq(0)]
+        with m.If(calculator.begun), m.Switch(keep):
+            with m.Case(calculator.keeps["apart"]):
+                m.d.sync += known.apart.eq(differs)
+            with m.Case(calculator.keeps["pitch"]), m.If(calculator.count.any() & below):
+                m.d.sync += known.pitch.eq(1)
+            with m.Case(calculator.keeps["address"]):
+                m.d.sync += before.eq(calculator.term[: address + 1] < end)
+            with m.Case(calculator.keeps["other"]), m.If(differs):
+                m.d.sync += other.eq(1)
+            for name in ("barrier", "x", "k", "table", "addend"):
+                with m.Case(calculator.keeps[name]):
+                    m.d.sync += [known.outside[name].eq(beyond), known.overlap[name].eq(before & below)]
+        with m.If(calculator.ended & (keep == calculator.keeps["made"])):
+            m.d.sync += [end.eq(total), known.outside.y.eq(beyond)]
