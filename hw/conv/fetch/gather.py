@@ -26,7 +26,7 @@ class Gatherer(wiring.Component):
     A request takes one read, or two if its bytes are too scattered (:class:`GatherPlanner`); none, if all pieces are
     empty. Up to 8 reads are under way at once.
 
-    Latency from a request to its answer: 6 cycles without a read, 8 with one, from a memory that answers 2 cycles after
+    Latency from a request to its answer: 7 cycles without a read, 9 with one, from a memory that answers 2 cycles after
     it was asked; with eight lanes 2 more. Throughput: one request a cycle, if one read is enough for each.
 
     Parameters

@@ -1,6 +1,6 @@
 """Chunks become pieces, and pieces are packed."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -21,8 +21,9 @@ _SIZES = ceil_log2(CHUNK_BYTES)
 class PiecePacker(wiring.Component):
     """Takes the bytes of each piece out of the chunks of a request's answers, and puts the pieces side by side.
 
-    A register behind each of: the answer as it comes; byte n of 16 of each piece's one or two chunks; those bytes in
-    the order of the piece, and fill; the pieces packed. Answers are collected in the second one.
+    A register behind each of: the answer as it comes; the 16 bytes of each piece, where they lie in its one or two
+    chunks; those turned by up to three bytes; by fours, and filled; the pieces packed. Answers are collected in the
+    second one.
 
     Latency: ``LATENCY`` cycles from a request's last answer. Throughput: one answer a cycle; nothing stalls.
 
@@ -38,7 +39,7 @@ class PiecePacker(wiring.Component):
         Registered. One for each answer with ``last``; with up to four lanes, for each.
     """
 
-    LATENCY = 4
+    LATENCY = 5
 
     def __init__(self, params, tag):
         self._params = params
@@ -54,25 +55,31 @@ class PiecePacker(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         answer = Signal(AnswerLayout(self._params, self._tag), reset_less=True)
-        read = Signal.like(answer.read, name="read", reset_less=True)  # of what is chosen
         complete = self.valid[0] if in_pairs(self._params) else self.valid[0] & answer.read.last
         m.d.sync += [
             Cat(self.valid).eq(Cat(self.i.valid, complete, self.valid[1:-1])),
             answer.eq(self.i.payload),
-            read.eq(answer.read),
         ]
+        # What belongs to the bytes in the next registers.
+        reads = [answer.read]
+        for name in ("chosen", "turned"):
+            reads.append(Signal.like(answer.read, name=f"{name}_read", reset_less=True))
+            m.d.sync += reads[-1].eq(reads[-2])
 
         pieces = []
-        for n, piece in enumerate(read.pieces):
+        for n in range(self._params.lanes):
             chosen = self._choose(m, answer, n)
-            turned = rotate_bytes(m, chosen, piece.offset, left=False, name=f"turned{n}_")
-            filled = [
-                Mux((piece.low <= i) & (piece.high > i), turned.word_select(i, 8), read.fill.word_select(i & 1, 8))
+            # By up to three bytes, then by fours: a register between makes two choices of four out of one of sixteen.
+            turned = rotate_bytes(m, chosen, reads[1].pieces[n].offset[:2], left=False, name=f"near{n}_")
+            turned, piece = delay(m, turned, 1, name=f"turned{n}"), reads[2].pieces[n]
+            turned = rotate_bytes(m, turned, Cat(Const(0, 2), piece.offset[2:]), left=False, name=f"far{n}_")
+            filled = (
+                Mux((piece.low <= i) & (piece.high > i), turned.word_select(i, 8), reads[2].fill.word_select(i & 1, 8))
                 for i in range(CHUNK_BYTES)
-            ]
+            )
             pieces.append(delay(m, Cat(filled), 1, name=f"piece{n}"))
 
-        size, tag = delay(m, read.size, 1, name="size"), delay(m, read.tag, 1, name="tag")
+        size, tag = delay(m, reads[2].size, 1, name="size"), delay(m, reads[2].tag, 1, name="tag")
         for slot in range(len(pieces)):
             m.d.sync += self.o.payload.data[slot].eq(_packed(m, pieces, size, slot))
         m.d.sync += Value.cast(self.o.payload.tag).eq(tag)

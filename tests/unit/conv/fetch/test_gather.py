@@ -30,7 +30,7 @@ PARAMS = {
     8: ConvUnitParams(CONV_PRESETS["default"], SMEM),
 }
 #: Cycles from a request to its answer; without a read ``WAIT`` less.
-LATENCY, WAIT = {1: 8, 2: 8, 4: 8, 8: 10}, 2
+LATENCY, WAIT = {1: 9, 2: 9, 4: 9, 8: 11}, 2
 
 
 class GathererOnBanks(Elaboratable):
@@ -122,7 +122,9 @@ def run(lanes, requests, *, idle=0.0, busy=0.0, deadline=None):
 
     async def sink(ctx):
         cycle, port = 0, gatherer.reads
-        watched = ctx.tick().sample(gatherer.o.valid, gatherer.o.payload, port.valid, port.ready, dut.consumer.conflict_stb)
+        watched = ctx.tick().sample(
+            gatherer.o.valid, gatherer.o.payload, port.valid, port.ready, dut.consumer.conflict_stb
+        )
         async for _, _, valid, payload, asks, ready, conflict in watched:
             if valid:
                 check(requests[len(answered)], payload)
@@ -241,7 +243,7 @@ def test_two_reads_take_two_cycles():
     requests = [request([piece(9 + 16 * n + lane * 16) for lane in range(8)], tag=n) for n in range(20)]
     taken, answered, reads, conflicts = run(8, requests)
     assert taken == [0, 1, 2, *range(4, 38, 2)]
-    assert answered == list(range(11, 51, 2))
+    assert answered == list(range(12, 52, 2))
     assert reads == list(range(4, 44))
     assert conflicts == 0
 
