@@ -1,0 +1,1 @@
+"""Operands from shared memory: what is read, where it goes, what is ready."""

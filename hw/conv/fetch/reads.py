@@ -1,0 +1,205 @@
+"""Which chunks a gather reads, and when."""
+
+from functools import reduce
+from itertools import pairwise
+from operator import or_
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from tilewright.golden.spec import BANKS
+
+from ...lib.stream import SkidBuffer
+from ...smem.layouts import ReadLayout
+from ..layouts import GatherLayout
+from .layouts import GatherReadLayout, in_pairs
+
+__all__ = ["GatherPlanner"]
+
+#: Pieces whose chunks, two each, one read brings.
+_HALF = BANKS // 2
+
+
+class _SpannedLayout(data.StructLayout):
+    """A request whose pieces know their chunks."""
+
+    def __init__(self, params, tag):
+        piece = {
+            "chunk": params.smem.addr_width - 4,  # of the first byte that is read
+            "reads": 1,
+            "two": 1,  # bytes are read of the next chunk too
+            "offset": 4,
+            "low": 5,
+            "high": 5,
+        }
+        pieces = data.ArrayLayout(data.StructLayout(piece), params.lanes)
+        super().__init__({"pieces": pieces, "size": 3, "fill": 16, "tag": tag})
+
+
+class GatherPlanner(wiring.Component):
+    """Makes the reads of shared memory out of requests for pieces, and says of each what it brings.
+
+    Bytes of a piece lie in one chunk or in two. With up to four lanes, one read brings two chunks of every piece. With
+    eight, the first that fits of:
+
+    ======= ===== =====================================================================
+    way     reads when
+    ======= ===== =====================================================================
+    single  1     no piece has bytes in two chunks
+    window  1     eight consecutive chunks, from the first piece's on, have all bytes
+    pairs   2     always: two chunks of each piece of one half, then of the other half
+    ======= ===== =====================================================================
+
+    Of pairs, a half that reads nothing costs no read. A request that reads nothing gives a step without a read.
+
+    Latency: from a request to ``steps`` 1 cycle, with eight lanes 3; ``reads`` is a cycle later. Throughput: a request,
+    or a read, a cycle.
+
+    Parameters
+    ----------
+    params : ConvUnitParams
+    tag : shape-like
+
+    Members
+    -------
+    i : In(stream of GatherLayout(params, tag))
+        ``ready`` depends on registers, and on ``steps.ready``.
+    reads : Out(stream of ReadLayout(params.smem))
+        Registered. One for each step with ``reads``, in order, never before its step.
+    steps : Out(stream of GatherReadLayout(params, tag))
+        Never waits for ``reads.ready`` of the same cycle.
+    """
+
+    def __init__(self, params, tag):
+        self._params = params
+        self._tag = tag
+        self.valid = [Signal(name=f"valid{n + 1}") for n in range(1 if in_pairs(params) else 3)]  # of each stage
+        self.second = Signal()  # the first of two reads is done
+        super().__init__(
+            {
+                "i": In(stream.Signature(GatherLayout(params, tag))),
+                "reads": Out(stream.Signature(ReadLayout(params.smem))),
+                "steps": Out(stream.Signature(GatherReadLayout(params, tag))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.skid = skid = SkidBuffer(ReadLayout(self._params.smem))
+        connect(m, skid=skid.o, reads=flipped(self.reads))
+
+        move = Signal()  # all stages
+        step = self.steps.payload
+        spanned = _SpannedLayout(self._params, self._tag)
+        stages = [Signal(spanned, name=f"spanned{n + 1}") for n in range(len(self.valid))]
+        valid, request = self.valid[-1], stages[-1]
+        with m.If(move):
+            m.d.sync += Cat(self.valid).eq(Cat(self.i.valid, self.valid[:-1]))
+            self._span(m, stages[0])
+            m.d.sync += [after.eq(before) for before, after in pairwise(stages)]
+
+        for name in ("size", "fill", "tag"):
+            m.d.comb += step[name].eq(request[name])
+        for of_step, piece in zip(step.pieces, request.pieces, strict=True):
+            m.d.comb += [of_step[name].eq(piece[name]) for name in ("offset", "low", "high", "two")]
+        if in_pairs(self._params):
+            last = Const(1)
+            m.d.comb += step.reads.eq(Cat(piece.reads for piece in request.pieces).any())
+            _pairs(m, skid.i.payload, request.pieces)
+        else:
+            last = self._ways(m, move, stages, step, skid.i.payload)
+
+        # Each waits for the room of the other one, and neither for its own.
+        m.d.comb += [
+            self.steps.valid.eq(valid & (skid.i.ready | ~step.reads)),
+            skid.i.valid.eq(valid & step.reads & self.steps.ready),
+            move.eq(~valid | (self.steps.valid & self.steps.ready & last)),
+            self.i.ready.eq(move),
+        ]
+        return m
+
+    def _span(self, m, spanned):
+        """The first stage: where each piece's bytes begin and whether they reach the next chunk."""
+        request = self.i.payload
+        for name in ("size", "fill", "tag"):
+            m.d.sync += spanned[name].eq(request[name])
+        for piece, asked in zip(spanned.pieces, request.pieces, strict=True):
+            offset = asked.address[:4]
+            m.d.sync += [
+                piece.chunk.eq((asked.address + asked.low)[4:]),
+                piece.reads.eq(asked.low < asked.high),
+                piece.two.eq((offset + asked.low < 16) & (offset + asked.high > 16)),
+                piece.offset.eq(offset),
+                piece.low.eq(asked.low),
+                piece.high.eq(asked.high),
+            ]
+
+    def _ways(self, m, move, stages, step, read):
+        """Which way a request goes, and its steps; whether this is the last one."""
+        chunk = self._params.smem.addr_width - 4
+        base, base_after = Signal(chunk), Signal(chunk)  # the first chunk that is read, in the second and third stage
+        window, pairs = Signal(), Signal()
+        with m.If(move):
+            m.d.sync += [base.eq(_first(stages[0].pieces)), base_after.eq(base)]
+            outside, two = [], []
+            for piece in stages[1].pieces:
+                distance = (piece.chunk - base)[:chunk]
+                outside.append(piece.reads & (distance[3:].any() | (piece.two & distance[:3].all())))
+                two.append(piece.reads & piece.two)
+            m.d.sync += [
+                window.eq(Cat(two).any() & ~Cat(outside).any()),
+                pairs.eq(Cat(two).any() & Cat(outside).any()),
+            ]
+
+        pieces = stages[2].pieces
+        reads = Cat(piece.reads for piece in pieces)
+        first, second = reads[:_HALF].any(), reads[_HALF:].any()
+        half = Signal()  # which one is read, of pairs
+        last = ~pairs | ~(first & second) | self.second
+        m.d.comb += [
+            half.eq(self.second | ~first),
+            step.reads.eq(first | second),
+            step.halves.eq(Mux(pairs, Cat(~half, half), 3)),
+            step.last.eq(last),
+        ]
+        with m.If(self.steps.valid & self.steps.ready):
+            m.d.sync += self.second.eq(~last)
+
+        lanes = [*zip(pieces, step.pieces, strict=True)]
+        with m.If(pairs):
+            chosen = Signal(data.ArrayLayout(pieces[0].shape(), _HALF))
+            for lane, one in enumerate(chosen):
+                m.d.comb += one.eq(Mux(half, pieces[lane + _HALF], pieces[lane]))
+            _pairs(m, read, chosen)
+            m.d.comb += [of_step.lane.eq(2 * n % BANKS) for n, (_, of_step) in enumerate(lanes)]
+        with m.Elif(window):
+            # Each lane reads the bank of its number: of the row of the base, or of the next one.
+            m.d.comb += read.lanes.eq(-1)
+            after = (base_after[3:] + 1)[: chunk - 3]
+            for lane in range(BANKS):
+                row = Mux(base_after[:3] > lane, after, base_after[3:])
+                m.d.comb += read.chunks[lane].eq(Cat(Const(lane, 3), row))
+            m.d.comb += [of_step.lane.eq(piece.chunk[:3]) for piece, of_step in lanes]
+        with m.Else():
+            m.d.comb += read.lanes.eq(reads)
+            for lane, (piece, of_step) in enumerate(lanes):
+                m.d.comb += [read.chunks[lane].eq(piece.chunk), of_step.lane.eq(lane)]
+        return last
+
+
+def _first(pieces):
+    """The chunk of the first piece that reads; AND-OR and not a chain of multiplexers."""
+    reads = Cat(piece.reads for piece in pieces)
+    return reduce(or_, (Mux(piece.reads & ~reads[:n].any(), piece.chunk, 0) for n, piece in enumerate(pieces)))
+
+
+def _pairs(m, read, pieces):
+    """Two lanes for each piece, its chunk and the next one."""
+    for n, piece in enumerate(pieces):
+        m.d.comb += [
+            read.lanes[2 * n].eq(piece.reads),
+            read.lanes[2 * n + 1].eq(piece.reads & piece.two),
+            read.chunks[2 * n].eq(piece.chunk),
+            read.chunks[2 * n + 1].eq(piece.chunk + 1),
+        ]

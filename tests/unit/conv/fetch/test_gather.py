@@ -1,0 +1,272 @@
+"""Gatherer on the banks of shared memory: every byte against a model, reads, cycles, stalls, resets."""
+
+import random
+
+import pytest
+from amaranth.hdl import Elaboratable, Module, ResetInserter, Signal
+from amaranth.lib.wiring import connect
+
+from tilewright.golden.spec.conv.params import CONV_PRESETS
+from tilewright.hw.conv.fetch.gather import Gatherer
+from tilewright.hw.conv.params import ConvUnitParams
+from tilewright.hw.smem.banks import Banks
+from tilewright.hw.smem.consumer import ConsumerPort
+from tilewright.hw.smem.params import SmemParams
+from tilewright.sim.pysim.simulate import elaborated, simulate
+from tilewright.sim.pysim.streams import STALL_MODES, send, watch_stream
+
+SEED = 23
+SMEM = SmemParams(1024)
+BYTES = SMEM.size_bytes
+MEMORY = random.Random(SEED).randbytes(BYTES)
+TAG = 12
+
+_UNIT = CONV_PRESETS["unit"]
+#: By lanes: there are two ways to plan reads, one for up to four lanes and one for eight.
+PARAMS = {
+    1: ConvUnitParams(_UNIT.replace(units=1), SMEM),
+    2: ConvUnitParams(_UNIT, SMEM),
+    4: ConvUnitParams(_UNIT.replace(units=4, feature_rows=16), SMEM),
+    8: ConvUnitParams(CONV_PRESETS["default"], SMEM),
+}
+#: Cycles from a request to its answer; without a read ``WAIT`` less.
+LATENCY, WAIT = {1: 9, 2: 9, 4: 9, 8: 11}, 2
+
+
+class GathererOnBanks(Elaboratable):
+    """A gatherer whose consumer port reads banks, except in cycles in which ``busy`` says that somebody else does."""
+
+    def __init__(self, lanes):
+        self.busy = Signal()
+        self.banks = Banks(SMEM)
+        self.consumer = ConsumerPort(SMEM)
+        self.gatherer = Gatherer(PARAMS[lanes], TAG)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.banks, m.submodules.consumer, m.submodules.gatherer = self.banks, self.consumer, self.gatherer
+        connect(m, gatherer=self.gatherer.reads, consumer=self.consumer.reads)
+        connect(m, consumer=self.consumer.read_data, gatherer=self.gatherer.read_data)
+        fetches = self.consumer.fetches
+        m.d.comb += [
+            fetches.ready.eq(~self.busy),
+            self.banks.read.rows.eq(fetches.payload.rows),
+            self.consumer.fetched.eq(self.banks.read_data),
+        ]
+        with m.If(self.busy):
+            m.d.comb += self.banks.read.enable.eq(0xFF)
+            m.d.comb += self.banks.read.rows.eq(0)
+        with m.Elif(fetches.valid):
+            m.d.comb += self.banks.read.enable.eq(fetches.payload.enable)
+        return m
+
+
+def piece(address, low=0, high=16):
+    return {"address": address % BYTES, "low": low, "high": high}
+
+
+def request(pieces, size=4, fill=0xA55A, tag=0):
+    return {"pieces": pieces, "size": size, "fill": fill, "tag": tag}
+
+
+def expected(request):
+    """The packed pieces."""
+    fill = request["fill"].to_bytes(2, "little")
+    packed = bytearray()
+    for one in request["pieces"]:
+        for i in range(1 << request["size"]):
+            inside = one["low"] <= i < one["high"]
+            packed.append(MEMORY[(one["address"] + i) % BYTES] if inside else fill[i & 1])
+    return bytes(packed)
+
+
+async def fill(ctx, banks):
+    for chunk in range(BYTES // 16):
+        value = int.from_bytes(MEMORY[16 * chunk : 16 * chunk + 16], "little")
+        ctx.set(banks.memories[chunk % 8].data[chunk // 8], value)
+
+
+def random_requests(lanes, count, seed=SEED):
+    """Pieces in a row, at any pitch, over each other, anywhere; whole, cut, empty; often of few banks."""
+    rng = random.Random(seed)
+    for tag in range(count):
+        size = rng.randrange(5)
+        bytes_ = 1 << size
+        base = rng.choice([rng.randrange(BYTES), 16 * rng.randrange(BYTES // 16), BYTES - rng.randrange(150)])
+        kind = rng.choice(["row", "pitch", "pitch", "chunks", "any", "lines"])
+        pitch = {"row": bytes_, "chunks": 16 * rng.randrange(20)}.get(kind, rng.randrange(-40, 200))
+        jump = rng.randrange(lanes + 1) if kind == "lines" else lanes
+        addresses = [
+            rng.randrange(BYTES) if kind == "any" else base + n * pitch + (n >= jump) * 333 for n in range(lanes)
+        ]
+        full = rng.choice([0.0, 0.6, 1.0])
+        pieces = []
+        for address in addresses:
+            low, high = (0, bytes_) if rng.random() < full else (rng.randrange(17), rng.randrange(17))
+            if rng.random() < 0.1:
+                low, high = rng.choice([(0, 0), (16, 16), (31, 16), (5, 5), (9, 2)])
+            pieces.append(piece(address, low, min(high, 16)))
+        yield request(pieces, size, rng.getrandbits(16), tag % (1 << TAG))
+
+
+def run(lanes, requests, *, idle=0.0, busy=0.0, deadline=None):
+    """Checks every answer; returns the cycles of requests, of answers, and of reads, and the bank conflicts."""
+    requests = list(requests)
+    dut = elaborated(GathererOnBanks, lanes)
+    gatherer = dut.gatherer
+    taken, answered, reads, conflicts = [], [], [], []
+
+    async def source(ctx):
+        await fill(ctx, dut.banks)
+        taken.extend(await send(ctx, gatherer.i, requests, idle=idle, seed=SEED))
+
+    async def sink(ctx):
+        cycle, port = 0, gatherer.reads
+        watched = ctx.tick().sample(
+            gatherer.o.valid, gatherer.o.payload, port.valid, port.ready, dut.consumer.conflict_stb
+        )
+        async for _, _, valid, payload, asks, ready, conflict in watched:
+            if valid:
+                check(requests[len(answered)], payload)
+                answered.append(cycle)
+            reads.extend([cycle] * (asks & ready))
+            conflicts.append(conflict)
+            cycle += 1
+            if len(answered) == len(requests):
+                return
+
+    async def others(ctx):
+        rng = random.Random(SEED)
+        async for _ in ctx.tick():
+            ctx.set(dut.busy, rng.random() < busy)
+
+    watched = [watch_stream(gatherer.reads, "reads"), watch_stream(dut.consumer.read_data, "read_data")]
+    simulate(dut, source, sink, background=[others, *watched], deadline=deadline or 40 * len(requests) + 100)
+    return taken, answered, reads, sum(conflicts)
+
+
+def check(wanted, payload):
+    assert payload["tag"] == wanted["tag"]
+    got = b"".join(lane.to_bytes(16, "little") for lane in payload["data"])
+    assert got.startswith(expected(wanted)), f"{wanted}: {expected(wanted).hex()}, not {got.hex()}"
+
+
+@pytest.mark.parametrize("lanes", PARAMS)
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_random(lanes, mode):
+    stalls = STALL_MODES[mode]
+    run(lanes, random_requests(lanes, 120), idle=stalls["idle"], busy=stalls["stall"])
+
+
+@pytest.mark.parametrize("lanes", PARAMS)
+def test_latency(lanes):
+    read = request([piece(32)] * lanes)
+    nothing = request([piece(32, 3, 3)] * lanes)
+    assert run(lanes, [read])[1] == [LATENCY[lanes]]
+    assert run(lanes, [nothing])[1:3] == ([LATENCY[lanes] - WAIT], [])
+
+
+#: Requests that one read each is enough for: pieces of 16 bytes, in turn.
+FULL_RATE = {
+    "chunks": [[piece(16 * (n + lane)) for lane in range(8)] for n in range(40)],
+    "columns of chunks": [[piece(144 * lane + 16 * n) for lane in range(8)] for n in range(40)],
+    "windows": [[piece(14 * lane + 16 * n + n % 3) for lane in range(8)] for n in range(40)],
+    "half of a row": [[piece(5 + 20 * lane + n, 0, 16 * (lane < 4)) for lane in range(8)] for n in range(40)],
+    "no read": [[piece(5, 4, 4) for lane in range(8)] for n in range(40)],
+}
+
+
+@pytest.mark.parametrize("lanes", PARAMS)
+@pytest.mark.parametrize("name", FULL_RATE)
+def test_full_rate(lanes, name):
+    requests = [request(pieces[:lanes], tag=n) for n, pieces in enumerate(FULL_RATE[name])]
+    taken, answered, reads, conflicts = run(lanes, requests)
+    assert taken == list(range(40))
+    reading = name != "no read"
+    latency = LATENCY[lanes] - WAIT * (not reading)
+    assert answered == list(range(latency, latency + 40))
+    assert (len(reads), conflicts) == (40 * reading, 0)
+
+
+def test_full_rate_of_both():
+    """Requests with and without a read by turns: an empty one does not wait longer than those before it."""
+    requests = [request([piece(16 * n, 0, 16 * (n & 1))] * 8, tag=n) for n in range(40)]
+    taken, answered, reads, _ = run(8, requests)
+    assert taken == list(range(40))
+    assert answered == [LATENCY[8] - WAIT, *range(LATENCY[8] + 1, LATENCY[8] + 40)]
+    assert len(reads) == 20
+
+
+#: Eight pieces, as (size, addresses), and what they cost: reads, and cycles at the banks beyond.
+CASES = {
+    "8 bytes at a pitch of 6": ((3, [7 + 6 * n for n in range(8)]), (1, 0)),
+    "a row of chunks": ((4, [48 + 16 * n for n in range(8)]), (1, 0)),
+    "chunks at a pitch of 144": ((4, [32 + 144 * n for n in range(8)]), (1, 0)),
+    "chunks at a pitch of 128": ((4, [128 * n for n in range(8)]), (1, 7)),
+    "4 bytes at a pitch of 100": ((2, [100 * n for n in range(8)]), (1, 0)),
+    "112 bytes that begin anywhere": ((4, [9 + 14 * n for n in range(8)]), (1, 0)),
+    "128 bytes that begin anywhere": ((4, [9 + 16 * n for n in range(8)]), (2, 0)),
+    "16 bytes at a pitch of 20": ((4, [9 + 20 * n for n in range(8)]), (2, 0)),
+    "16 bytes at a pitch of 36": ((4, [9 + 36 * n for n in range(8)]), (2, 2)),
+    "two lines": ((3, [3 + 6 * n + (n > 2) * 600 for n in range(8)]), (2, 0)),
+    "backwards": ((3, [603 - 6 * n for n in range(8)]), (2, 0)),
+    "over the end of memory": ((3, [BYTES - 11 + 6 * n for n in range(8)]), (1, 0)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_reads(name):
+    (size, addresses), cost = CASES[name]
+    _, _, reads, conflicts = run(8, [request([piece(address, 0, 1 << size) for address in addresses], size)])
+    assert (len(reads), conflicts) == cost
+
+
+def test_what_is_not_read_costs_nothing():
+    """A window that only the fourth piece lies outside of, which is empty; a half of which no byte is read."""
+    inside = [piece(6 * n, 0, 8) for n in range(8)]
+    inside[3] = piece(700, 8, 8)
+    assert len(run(8, [request(inside, 3)])[2]) == 1
+    for empty in (range(4), range(4, 8)):
+        pieces = [piece(9 + 100 * n, 0, 0 if n in empty else 16) for n in range(8)]
+        assert len(run(8, [request(pieces)])[2]) == 1
+
+
+@pytest.mark.parametrize("lanes", [2, 8])
+def test_fewer_bytes_than_chunks(lanes):
+    """Bytes of one chunk only: cut pieces that would have straddled."""
+    cut = [piece(16 * n + 9, *((0, 7) if n % 2 else (7, 16))) for n in range(lanes)]
+    _, _, reads, conflicts = run(lanes, [request(cut)])
+    assert (len(reads), conflicts) == (1, 0)
+
+
+def test_two_reads_take_two_cycles():
+    requests = [request([piece(9 + 16 * n + lane * 16) for lane in range(8)], tag=n) for n in range(20)]
+    taken, answered, reads, conflicts = run(8, requests)
+    assert taken == [0, 1, 2, *range(4, 38, 2)]
+    assert answered == list(range(12, 52, 2))
+    assert reads == list(range(4, 44))
+    assert conflicts == 0
+
+
+@pytest.mark.parametrize("lanes", [2, 8])
+def test_reset(lanes):
+    """Whatever was under way is forgotten, of the gatherer and of the memory's port."""
+    dut, reset = GathererOnBanks(lanes), Signal()
+    before, after = list(random_requests(lanes, 9)), list(random_requests(lanes, 30, seed=2))
+
+    async def bench(ctx):
+        await fill(ctx, dut.banks)
+        for wait in range(12):
+            await send(ctx, dut.gatherer.i, before)
+            for _ in range(wait):
+                await ctx.tick()
+            ctx.set(reset, 1)
+            await ctx.tick()
+            ctx.set(reset, 0)
+            assert not ctx.get(dut.gatherer.o.valid) and not ctx.get(dut.gatherer.reads.valid)
+        for one in after:
+            await send(ctx, dut.gatherer.i, [one])
+            (answer,) = await ctx.tick().sample(dut.gatherer.o.payload).until(dut.gatherer.o.valid)
+            check(one, answer)
+
+    simulate(ResetInserter(reset)(dut), bench)
