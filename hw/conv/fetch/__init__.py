@@ -1,0 +1,1 @@
+"""What the convolution engine reads: places of points, pieces of shared memory, rows of the first buffer."""
