@@ -1,1 +1,1 @@
-"""Operands from shared memory: what is read, where it goes, what is ready."""
+"""What the convolution engine reads: places of points, pieces of shared memory, rows of the first buffer."""

@@ -175,7 +175,9 @@ class Calculator(wiring.Component):
         with m.Switch(index):
             for number, step in enumerate(self._steps):
                 with m.Case(number):
-                    m.d.comb += [code.eq(list(choices[what]).index(getattr(step, what))) for what, code in codes.items()]
+                    m.d.comb += [
+                        code.eq(list(choices[what]).index(getattr(step, what))) for what, code in codes.items()
+                    ]
                     m.d.comb += [more.eq(step.more), fresh.eq(step.fresh), keep.eq(self.keeps.get(step.keep, 0))]
         values = {what: chosen(code, dict(enumerate(choices[what].values()))) for what, code in codes.items()}
         return values | {"more": more, "fresh": fresh, "keep": keep}

@@ -1,0 +1,153 @@
+"""The point walker: the places of all tiles of a job, with numbers that follow the points (docs/conv.md, "Points")."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ...lib.loop import LoopNest
+from ..layouts import FollowLayout, PlanLayout
+
+__all__ = ["PlaceLayout", "PointWalker"]
+
+_POINT, _LINE, _IMAGE = range(3)
+
+
+class PlaceLayout(data.StructLayout):
+    """A place of a tile, and the numbers of its point, in ``values`` by their names in the plan."""
+
+    def __init__(self, params, numbers):
+        plan = PlanLayout(params)
+        super().__init__(
+            {
+                "there": 1,  # a point of the job; otherwise its numbers are anything
+                "values": data.StructLayout({name: plan[name].shape["start"].shape for name in numbers}),
+                "last": 1,  # of its tile
+                "final": 1,  # the pass has no point behind this place; with ``last``: the tile is its last one
+            }
+        )
+
+
+class PointWalker(wiring.Component):
+    """Walks the places of all tiles of all passes, one after the other.
+
+    A tile has NCU · ws places, in lane-private mode NS · ws: rows of ws. Without ``raster`` what lies behind the end of
+    a line is surplus, up to the end of the tile, in lane-private mode up to the end of the row. Behind the last point
+    all is surplus, up to the end of the tile. Each pass starts over.
+
+    A number begins with its ``start``. From a point to the next one on the line ``point`` is added. A line begins with
+    what the line before it began with and ``line``, an image with what the image before it began with and ``image``.
+    Sums are modulo the width of the number.
+
+    A number with an *end* in the plan stays as it is along a line, or from line to line, once it is not less than that:
+    one addition late, so that it remains below its end plus twice of what is added.
+
+    Latency 1 from ``start`` to the first place; then a place a cycle, without a gap between tiles or passes.
+
+    Parameters
+    ----------
+    params : ConvUnitParams
+    numbers : sequence of str
+        What follows the points: members of the plan that are a ``FollowLayout``. The end of one is
+        the member ``NAME_end``.
+
+    Members
+    -------
+    start : In(1)
+        Strobe, while ``o.valid`` is low.
+    plan : In(PlanLayout(params))
+        Must hold from the cycle of ``start`` until the last place has been taken.
+    o : Out(stream of PlaceLayout(params, numbers))
+        Registered, but ``there``, ``last`` and ``final``, which are a table or two behind registers.
+    """
+
+    def __init__(self, params, numbers):
+        plan = PlanLayout(params)
+        followed = [name for name, field in plan if isinstance(field.shape, FollowLayout)]
+        for name in numbers:
+            if name not in followed:
+                raise ValueError(f"numbers must be of {', '.join(followed)}, not {name!r}")
+        self.params, self.numbers = params, tuple(numbers)
+        self.ended = {name for name in numbers if f"{name}_end" in dict(plan)}
+        self.nest = LoopNest([16, 16, 16])  # column, line, image of the point; while surplus places pass the next one
+        self.place = Signal(range(params.places))  # of the tile
+        self.passed = Signal(params.pixel_width)  # number of the pass
+        self.line_over = Signal()  # a line has ended; places are surplus up to the end of the tile or the row
+        self.pass_over = Signal()  # the pass has ended; places are surplus up to the end of the tile
+        super().__init__(
+            {
+                "start": In(1),
+                "plan": In(plan),
+                "o": Out(stream.Signature(PlaceLayout(params, numbers))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.nest = nest = self.nest
+        plan, o, conv = self.plan, self.o, self.params.conv
+
+        step, point = Signal(), Signal()  # a place is taken; it is a point's
+        m.d.comb += [
+            step.eq(o.valid & o.ready),
+            point.eq(step & o.p.there),
+            nest.start.eq(self.start),
+            nest.lasts.eq(Cat(plan.last_column, plan.last_line, plan.last_image)),
+            nest.step.eq(point),  # from the last point on to the first one of the next pass
+        ]
+
+        row_last = Signal(range(self.params.folds))  # ws - 1
+        whole = conv.row_bytes.bit_length() - 1
+        m.d.comb += row_last.eq(Cat(plan.granularity < whole - bit for bit in range(len(row_last))))
+        in_tile, in_lanes = (Cat(Const(n - 1, (n - 1).bit_length()), row_last) for n in (conv.units, conv.slaves))
+        row_over = Signal()
+        m.d.comb += [
+            o.p.last.eq(self.place == Mux(plan.lanes, in_lanes, in_tile)),
+            row_over.eq(Mux(plan.lanes, (self.place | ~row_last)[: len(row_last)].all(), o.p.last)),
+            o.p.there.eq(~(self.line_over | self.pass_over)),
+            o.p.final.eq(self.pass_over | (o.p.there & nest.final)),
+        ]
+        with m.If(step):
+            m.d.sync += [
+                self.place.eq(Mux(o.p.last, 0, self.place + 1)),
+                self.line_over.eq((self.line_over | (point & nest.at_last[0] & ~plan.raster)) & ~row_over),
+                self.pass_over.eq(o.p.final & ~o.p.last),
+            ]
+            with m.If(o.p.last & o.p.final):
+                m.d.sync += self.passed.eq(self.passed + 1)
+                with m.If(self.passed == plan.last_pass):
+                    m.d.sync += o.valid.eq(0)
+        with m.If(self.start):
+            m.d.sync += [o.valid.eq(1), self.passed.eq(0)]
+
+        for name in self.numbers:
+            self._follow(m, name, load=self.start | (point & nest.final), advance=nest.advance, point=point)
+        return m
+
+    def _follow(self, m, name, *, load, advance, point):
+        """Moves a number on: its value, and what its line and its image began with."""
+        follow, value = self.plan[name], self.o.p.values[name]
+        line, image = (Signal.like(value, name=f"{name}_{level}") for level in ("line", "image"))
+        begun, added, moved = (Signal.like(value, name=f"{name}_{what}") for what in ("begun", "added", "moved"))
+        stays = Signal(2, name=f"{name}_stays")  # by level: along the line, from line to line
+        with m.Switch(advance):
+            with m.Case("1--"):
+                m.d.comb += [begun.eq(image), added.eq(follow.image)]
+            with m.Case("-1-"):
+                m.d.comb += [begun.eq(line), added.eq(Mux(stays[_LINE], 0, follow.line))]
+            with m.Default():
+                m.d.comb += [begun.eq(value), added.eq(Mux(stays[_POINT], 0, follow.point))]
+        m.d.comb += moved.eq(Mux(load, follow.start, begun + added))
+
+        moves = load | point
+        registers = (value, moves), (line, moves & (load | ~advance[_POINT])), (image, moves & (load | advance[_IMAGE]))
+        for register, changes in registers:
+            with m.If(changes):
+                m.d.sync += register.eq(moved)
+        if name in self.ended:
+            # The comparison is with what the number was: the sum has no time for it.
+            ended = Signal(name=f"{name}_ended")
+            m.d.comb += ended.eq(begun >= self.plan[f"{name}_end"])
+            with m.If(moves):
+                m.d.sync += stays[_POINT].eq(~load & advance[_POINT] & ended)
+            with m.If(moves & (load | ~advance[_POINT])):
+                m.d.sync += stays[_LINE].eq(~load & advance[_LINE] & ended)

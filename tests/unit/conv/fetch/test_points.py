@@ -1,0 +1,162 @@
+"""The point walker against the order of places, in words: tiles, rows, passes, ends of numbers; a place a cycle."""
+
+import random
+
+import pytest
+from amaranth.hdl import ResetInserter, Signal
+
+from tilewright.golden.spec.conv.params import CONV_PRESETS
+from tilewright.hw.conv.fetch.points import PointWalker
+from tilewright.hw.conv.params import ConvUnitParams
+from tilewright.sim.pysim.simulate import elaborated, simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, watch_stream
+
+SEED = 21
+NUMBERS = ("x", "position", "row")
+
+
+def unit_params(preset):
+    return ConvUnitParams(CONV_PRESETS[preset])
+
+
+def some_walk(rng, params, **given):
+    """A random walk as values of the plan, of a few hundred places."""
+    most = params.conv.row_bytes.bit_length() - 1
+    lanes = given.get("lanes", rng.getrandbits(1))
+    granularity = most - rng.randrange(5)
+    fields = {
+        "lanes": lanes,
+        "raster": rng.getrandbits(1),
+        "granularity": granularity,
+        "last_column": rng.choice([0, rng.randrange(4), rng.randrange(20)]),
+        "last_line": rng.randrange(4),
+        "last_image": rng.choice([0, 0, rng.randrange(3)]),
+        "last_pass": rng.choice([0, 0, rng.randrange(3)]),
+    }
+    fields["x"] = {name: rng.getrandbits(params.smem.addr_width) for name in ("start", "point", "line", "image")}
+    for name, step in (("position", "point"), ("row", "line")):
+        fields[name] = {"start": rng.randrange(-40, 20), "point": 0, "line": 0, "image": 0} | {
+            step: rng.randrange(1, 30)
+        }
+        fields[f"{name}_end"] = rng.randrange(1, 60)
+    return fields | given
+
+
+def places(params, fields):
+    """(there, values, last, final) of each place of a walk; ``values`` without ends."""
+    fold = params.conv.row_bytes >> fields["granularity"]
+    rows = params.conv.slaves if fields["lanes"] else params.conv.units
+    until = fold if fields["lanes"] else rows * fold  # a multiple of it begins a line
+    lines = [
+        [
+            {name: fields[name]["start"] + column * fields[name].get("point", 0) + line * fields[name].get("line", 0)
+             + image * fields[name].get("image", 0) for name in NUMBERS}
+            for column in range(fields["last_column"] + 1)
+        ]
+        for image in range(fields["last_image"] + 1) for line in range(fields["last_line"] + 1)
+    ]  # fmt: skip
+    walked = []
+    for line in lines:
+        walked += line
+        if not fields["raster"]:
+            walked += [None] * (-len(line) % until)
+    walked += [None] * (-len(walked) % (rows * fold))
+    final = max(number for number, values in enumerate(walked) if values)
+    one = [
+        (values is not None, values, number % (rows * fold) == rows * fold - 1, number >= final)
+        for number, values in enumerate(walked)
+    ]
+    return one * (fields["last_pass"] + 1)
+
+
+def check(params, fields, payloads):
+    expected = places(params, fields)
+    assert len(payloads) == len(expected)
+    for number, (payload, (there, values, last, final)) in enumerate(zip(payloads, expected, strict=True)):
+        assert (payload.there, payload.last, payload.final) == (there, last, final), f"place {number} of {fields}"
+        if not there:
+            continue
+        found = payload["values"]
+        assert found.x == values["x"] % params.smem.size_bytes, f"place {number} of {fields}"
+        for name, step in (("position", "point"), ("row", "line")):
+            end, most = fields[f"{name}_end"], fields[f"{name}_end"] + 2 * fields[name][step]
+            begin = fields[name]["start"]
+            if values[name] < end or begin >= end:
+                assert found[name] == values[name] if values[name] < end else found[name] >= end, (number, fields)
+            else:
+                assert end <= found[name] < most, f"place {number} of {fields}"
+
+
+def run(dut, params, work, mode="none"):
+    stalls, cycles = STALL_MODES[mode]["stall"], []
+
+    async def bench(ctx):
+        for number, fields in enumerate(work):
+            ctx.set(dut.plan, fields)
+            ctx.set(dut.start, 1)
+            await ctx.tick()
+            ctx.set(dut.start, 0)
+            payloads, times = await receive(ctx, dut.o, len(places(params, fields)), stall=stalls, seed=number)
+            check(params, fields, payloads)
+            cycles.append(times)
+            assert not ctx.get(dut.o.valid)
+
+    simulate(dut, bench, background=[watch_stream(dut.o, "o")], deadline=100_000)
+    return cycles
+
+
+@pytest.mark.parametrize("mode", ["none", "stall"])
+@pytest.mark.parametrize("preset", ["unit", "ecp5", "default"])
+def test_places(preset, mode):
+    params, rng = unit_params(preset), random.Random(f"{SEED} {preset} {mode}")
+    run(elaborated(PointWalker, params, NUMBERS), params, [some_walk(rng, params) for _ in range(12)], mode)
+
+
+def test_a_place_a_cycle():
+    params, rng = unit_params("unit"), random.Random(SEED)
+    work = [some_walk(rng, params, lanes=lanes, last_pass=1) for lanes in (0, 1, 0)]
+    for times in run(elaborated(PointWalker, params, NUMBERS), params, work):
+        assert times == list(range(len(times)))
+
+
+@pytest.mark.parametrize(("lanes", "raster"), [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_the_largest_steps_stay_in_their_width(lanes, raster):
+    """A position and a row of many long steps: behind their ends they stop, and no later point seems to be inside."""
+    params = unit_params("unit")
+    size = params.smem.size_bytes
+    fields = some_walk(random.Random(SEED), params, lanes=lanes, raster=raster, granularity=4, last_column=40,
+                       last_line=9, last_image=1, last_pass=0)  # fmt: skip
+    fields["position"] = {"start": -255 * size, "point": 256 * size}
+    fields["row"] = {"start": -255, "line": 256}
+    fields |= {"position_end": size, "row_end": 1}
+    run(elaborated(PointWalker, params, NUMBERS), params, [fields])
+
+
+def test_reset():
+    params, rng, reset = unit_params("unit"), random.Random(SEED), Signal()
+    inner = PointWalker(params, NUMBERS)
+    before, after = some_walk(rng, params, last_column=9), some_walk(rng, params, last_column=7)
+
+    async def bench(ctx):
+        ctx.set(inner.plan, before)
+        ctx.set(inner.start, 1)
+        await ctx.tick()
+        ctx.set(inner.start, 0)
+        await receive(ctx, inner.o, 7)
+        ctx.set(reset, 1)
+        await ctx.tick()
+        ctx.set(reset, 0)
+        assert not ctx.get(inner.o.valid)
+        ctx.set(inner.plan, after)
+        ctx.set(inner.start, 1)
+        await ctx.tick()
+        ctx.set(inner.start, 0)
+        payloads, _ = await receive(ctx, inner.o, len(places(params, after)))
+        check(params, after, payloads)
+
+    simulate(ResetInserter(reset)(inner), bench)
+
+
+def test_wrong_numbers():
+    with pytest.raises(ValueError, match=r"numbers must be of x, position, row, y, addend, not 'k'"):
+        PointWalker(unit_params("unit"), ["x", "k"])
