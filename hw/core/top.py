@@ -11,9 +11,9 @@ from ..lib.arbiter import StreamArbiter
 from ..lib.join import bundle, join
 from ..pe.pager import PAGER_TAG
 from ..pe.signatures import ProcessorSignature
-from ..pe.subsystem import connect_shared_memory
 from ..pe.top import PE_REGISTER_ADDR_WIDTH
 from ..pe.unit import PeUnit
+from ..smem.engines import connect_engines
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout
 from ..smem.signatures import BarrierEventSignature
 from ..smem.top import SharedMemory
@@ -84,7 +84,7 @@ class Core(wiring.Component):
         join(m, tmau=tmau.smem, smem=smem.mover)
         join(m, smem=smem.flip, flip=flipped(self.flip))
         join(m, pe=pe.processor, processor=flipped(bundle(self, ProcessorSignature(self.params.pe))))
-        connect_shared_memory(m, self, pe, smem)
+        connect_engines(m, self, smem, pe=pe.smem)
         m.d.comb += self.irq.eq(tmau.irq | pe.irq)
         return m
 

@@ -5,6 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from ..lib.join import join
+from ..smem.signatures import SharedMemorySignature
 from .address.faults import FaultCollector
 from .address.pages import PageTable
 from .address.sequencer import Sequencer
@@ -19,7 +20,6 @@ from .issue.scoreboard import Scoreboard
 from .issue.waits import Waits
 from .layouts import INSTRUCTION_BITS, FaultLayout, PageWriteLayout, SegmentWriteLayout
 from .memory.path import MemoryPath
-from .signatures import SharedMemorySignature
 from .state.predicates import PredicateFile
 from .state.registers import RegisterFile
 from .state.segments import SegmentTable
@@ -61,7 +61,7 @@ class PeDatapath(wiring.Component):
                 "instructions": In(stream.Signature(INSTRUCTION_BITS)),
                 "segments": In(stream.Signature(SegmentWriteLayout(params))),
                 "pages": In(stream.Signature(PageWriteLayout(params))),
-                "smem": Out(SharedMemorySignature(params)),
+                "smem": Out(SharedMemorySignature(params.smem)),
                 "issued": Out(stream.Signature(FaultLayout(params))),
                 "collected": Out(stream.Signature(FaultLayout(params))),
                 "events": Out(EventsLayout()),

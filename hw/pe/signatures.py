@@ -5,7 +5,6 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from ..lib.join import Port
-from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout, ReadLayout, ScatterWriteLayout, read_data_layout
 from .layouts import (
     INSTRUCTION_BITS,
     PREDICATES,
@@ -25,7 +24,6 @@ __all__ = [
     "PredicateReadSignature",
     "ProcessorSignature",
     "SegmentReadSignature",
-    "SharedMemorySignature",
     "ThreadReadSignature",
 ]
 
@@ -58,41 +56,6 @@ class ProcessorSignature(Port):
                 "fault_valid": Out(1),
                 "fault": Out(FaultLayout(params)),
                 "halted": Out(1),
-            }
-        )
-
-
-class SharedMemorySignature(Port):
-    """What a processing engine needs of shared memory.
-
-    Members
-    -------
-    reads : Out(stream of ReadLayout)
-        Reads of up to eight chunks.
-    read_data : In(stream of read_data_layout())
-        The chunks, one answer for each read, in order.
-    scatter : Out(stream of ScatterWriteLayout)
-        Writes of up to eight chunks.
-    scatter_idle : In(1)
-        All writes that were accepted can be read.
-    barriers : Out(stream of BarrierRequestLayout)
-        Barrier operations of programs.
-    barrier_results : In(stream of BarrierResultLayout)
-        What became of them, one answer for each, in order.
-    bank_conflict : In(1)
-        Strobe: a read takes one more cycle. Counted.
-    """
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "reads": Out(stream.Signature(ReadLayout(params.smem))),
-                "read_data": In(stream.Signature(read_data_layout())),
-                "scatter": Out(stream.Signature(ScatterWriteLayout(params.smem))),
-                "scatter_idle": In(1),
-                "barriers": Out(stream.Signature(BarrierRequestLayout(params.smem))),
-                "barrier_results": In(stream.Signature(BarrierResultLayout())),
-                "bank_conflict": In(1),
             }
         )
 

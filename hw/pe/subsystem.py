@@ -7,14 +7,14 @@ from amaranth.lib.wiring import In, Out, flipped
 from ..bus.address_map import address_map, map_addr_width
 from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
 from ..lib.join import bundle, join
-from ..smem.barrier_share import BarrierShare
+from ..smem.engines import connect_engines
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout
 from ..smem.top import SharedMemory
 from .signatures import ProcessorSignature
 from .top import PE_REGISTER_ADDR_WIDTH
 from .unit import PeUnit
 
-__all__ = ["PeSubsystem", "connect_shared_memory"]
+__all__ = ["PeSubsystem"]
 
 
 class PeSubsystem(wiring.Component):
@@ -57,22 +57,7 @@ class PeSubsystem(wiring.Component):
         m.submodules.pe = pe = PeUnit(self.params)
         m.submodules.smem = smem = self.smem
         join(m, pe=pe.processor, processor=flipped(bundle(self, ProcessorSignature(self.params))))
-        connect_shared_memory(m, self, pe, smem)
+        connect_engines(m, self, smem, pe=pe.smem)
         m.d.comb += self.irq.eq(pe.irq)
         serve_registers(m, self.s_axil, self.regions, pe=pe.accesses, smem=smem.host)
         return m
-
-
-def connect_shared_memory(m, top, pe, smem):
-    """Connects a ``PeUnit``, and the barrier ports of ``top``, to a ``SharedMemory`` with stores."""
-    m.submodules.share = share = BarrierShare(top.params.smem, 2)
-    join(m, pe=pe.smem.reads, smem=smem.reads)
-    join(m, smem=smem.read_data, pe=pe.smem.read_data)
-    join(m, pe=pe.smem.scatter, smem=smem.scatter)
-    join(m, pe=pe.smem.barriers, share=share.requests[0])
-    join(m, share=share.results[0], pe=pe.smem.barrier_results)
-    join(m, barriers=flipped(top.barriers), share=share.requests[1])
-    join(m, share=share.results[1], barrier_results=flipped(top.barrier_results))
-    join(m, share=share.merged, smem=smem.barriers)
-    join(m, smem=smem.barrier_results, share=share.answers)
-    m.d.comb += [pe.smem.scatter_idle.eq(smem.scatter_idle), pe.smem.bank_conflict.eq(smem.conflict_stb)]

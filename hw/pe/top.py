@@ -10,8 +10,9 @@ from ..bus.address_map import address_map, map_addr_width
 from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
 from ..bus.commands import command_layout
 from ..lib.join import bundle, join
+from ..smem.signatures import SharedMemorySignature
 from .pager import MoveDoneLayout
-from .signatures import ProcessorSignature, SharedMemorySignature
+from .signatures import ProcessorSignature
 from .unit import PeUnit
 
 __all__ = ["PE_REGISTER_ADDR_WIDTH", "Pe"]
@@ -53,7 +54,7 @@ class Pe(wiring.Component):
             {
                 **ProcessorSignature(params).members,
                 "s_axil": In(Axi4LiteSignature(map_addr_width(self.regions))),
-                "smem": Out(SharedMemorySignature(params)),
+                "smem": Out(SharedMemorySignature(params.smem)),
                 "irq": Out(1),
                 "page_moves": Out(stream.Signature(command_layout())),
                 "page_moved": In(MoveDoneLayout()),

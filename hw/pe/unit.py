@@ -8,11 +8,12 @@ from ..bus.axi4_lite import AccessSignature
 from ..bus.commands import command_layout
 from ..lib.arbiter import StreamArbiter
 from ..lib.join import join
+from ..smem.signatures import SharedMemorySignature
 from .control import Control
 from .datapath import PeDatapath
 from .layouts import INSTRUCTION_BITS, PageWriteLayout, SegmentWriteLayout
 from .pager import MoveDoneLayout, Pager
-from .signatures import ProcessorSignature, SharedMemorySignature
+from .signatures import ProcessorSignature
 
 __all__ = ["PeUnit"]
 
@@ -41,7 +42,7 @@ class PeUnit(wiring.Component):
         super().__init__(
             {
                 "processor": Out(ProcessorSignature(params)),
-                "smem": Out(SharedMemorySignature(params)),
+                "smem": Out(SharedMemorySignature(params.smem)),
                 "accesses": In(AccessSignature()),
                 "irq": Out(1),
                 "page_moves": Out(stream.Signature(command_layout())),

@@ -7,9 +7,24 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec import LINE_BYTES
 
 from ..lib.join import Port
-from .layouts import ChunkWriteLayout, LandedLayout, LineLayout
+from .layouts import (
+    BarrierRequestLayout,
+    BarrierResultLayout,
+    ChunkWriteLayout,
+    LandedLayout,
+    LineLayout,
+    ReadLayout,
+    ScatterWriteLayout,
+    read_data_layout,
+)
 
-__all__ = ["BarrierEventSignature", "LineReadSignature", "MoverSignature", "WriteBackSignature"]
+__all__ = [
+    "BarrierEventSignature",
+    "LineReadSignature",
+    "MoverSignature",
+    "SharedMemorySignature",
+    "WriteBackSignature",
+]
 
 
 class LineReadSignature(Port):
@@ -66,6 +81,41 @@ class MoverSignature(Port):
                 "fetch": Out(LineReadSignature(params)),
                 "landed": Out(stream.Signature(LandedLayout(params))),
                 "refused": In(BarrierEventSignature(params)),
+                "bank_conflict": In(1),
+            }
+        )
+
+
+class SharedMemorySignature(Port):
+    """What an engine that computes needs of shared memory, as the engine sees it.
+
+    Members
+    -------
+    reads : Out(stream of ReadLayout)
+        Reads of up to eight chunks.
+    read_data : In(stream of read_data_layout())
+        The chunks, one answer for each read, in order.
+    scatter : Out(stream of ScatterWriteLayout)
+        Writes of up to eight chunks.
+    scatter_idle : In(1)
+        All writes that were accepted can be read.
+    barriers : Out(stream of BarrierRequestLayout)
+        Barrier operations of the engine.
+    barrier_results : In(stream of BarrierResultLayout)
+        What became of them, one answer for each, in order.
+    bank_conflict : In(1)
+        Strobe: a read takes one more cycle. Counted.
+    """
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "reads": Out(stream.Signature(ReadLayout(params))),
+                "read_data": In(stream.Signature(read_data_layout())),
+                "scatter": Out(stream.Signature(ScatterWriteLayout(params))),
+                "scatter_idle": In(1),
+                "barriers": Out(stream.Signature(BarrierRequestLayout(params))),
+                "barrier_results": In(stream.Signature(BarrierResultLayout())),
                 "bank_conflict": In(1),
             }
         )

@@ -9,7 +9,7 @@ from tilewright.golden.spec.conv.job import CHANNEL_BYTES, JOB
 from ...lib.formats import packed_layout
 from .calculator import SUM, Calculator, Step
 from .kind import JobKind
-from .layouts import CheckedJobLayout, FoundLayout
+from .layouts import CheckedJobLayout
 from .rules import JobRules
 
 __all__ = ["JobChecker"]

@@ -1,0 +1,51 @@
+"""Engines that compute, at one shared memory."""
+
+from amaranth.lib.wiring import flipped
+
+from ..lib.arbiter import StreamArbiter
+from ..lib.join import join
+from .barrier_share import BarrierShare
+from .layouts import ScatterWriteLayout
+
+__all__ = ["connect_engines"]
+
+
+def connect_engines(m, top, smem, **engines):
+    """Connects engines, and the barrier ports of ``top``, to a shared memory with stores.
+
+    One engine has reads and scattered writes for itself; of several each gets its turn.
+
+    Parameters
+    ----------
+    m : Module
+    top : Component
+        With ``barriers``, ``barrier_results`` and ``params.smem``.
+    smem : SharedMemory
+    **engines : SharedMemorySignature
+        Ports of the engines, by name.
+    """
+    params, ports = top.params.smem, list(engines.values())
+    m.submodules.share = share = BarrierShare(params, len(ports) + 1)
+    for number, port in enumerate(ports):
+        join(m, engine=port.barriers, share=share.requests[number])
+        join(m, share=share.results[number], engine=port.barrier_results)
+        m.d.comb += [port.scatter_idle.eq(smem.scatter_idle), port.bank_conflict.eq(smem.conflict_stb)]
+    join(m, barriers=flipped(top.barriers), share=share.requests[-1])
+    join(m, share=share.results[-1], barrier_results=flipped(top.barrier_results))
+    join(m, share=share.merged, smem=smem.barriers)
+    join(m, smem=smem.barrier_results, share=share.answers)
+    if len(ports) == 1:
+        (port,) = ports
+        join(m, engine=port.reads, smem=smem.reads)
+        join(m, smem=smem.read_data, engine=port.read_data)
+        join(m, engine=port.scatter, smem=smem.scatter)
+        return
+    m.submodules.read_share = reads = ReadShare(params, len(ports))
+    m.submodules.scatter_arbiter = scatter = StreamArbiter(ScatterWriteLayout(params), len(ports))
+    for number, port in enumerate(ports):
+        join(m, engine=port.reads, share=reads.requests[number])
+        join(m, share=reads.results[number], engine=port.read_data)
+        join(m, engine=port.scatter, arbiter=scatter.i[number])
+    join(m, share=reads.merged, smem=smem.reads)
+    join(m, smem=smem.read_data, share=reads.answers)
+    join(m, arbiter=scatter.o, smem=smem.scatter)
