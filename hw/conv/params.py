@@ -1,12 +1,12 @@
 """Parameters of a convolution engine with its shared memory."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE, ConvParams
+from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE, CONV_PRESETS, ConvParams
 
 from ..smem.params import SmemParams
 
-__all__ = ["ConvUnitParams"]
+__all__ = ["CONV_UNIT_PRESETS", "ConvUnitParams"]
 
 #: Chunks that the consumer port reads in a cycle.
 _CHUNKS = 8
@@ -48,6 +48,10 @@ class ConvUnitParams:
             raise ValueError(
                 f"feature_rows must be a power of two from 4 * units ({4 * conv.units}) on, not {conv.feature_rows}"
             )
+
+    def replace(self, **changes):
+        """The same parameters with some changed."""
+        return replace(self, **changes)
 
     @property
     def lanes(self):
@@ -93,3 +97,15 @@ class ConvUnitParams:
     def pixel_width(self):
         """Bits of the bytes of what is taken as one pixel."""
         return self.smem.addr_width + 9
+
+
+_INTEGERS = ("i8", "i16")
+
+#: The presets of the engine by their names, with the shared memory of the other engines; ``full`` without floats.
+CONV_UNIT_PRESETS = {
+    "unit": ConvUnitParams(CONV_PRESETS["unit"], SmemParams(16 * 1024)),
+    "ecp5": ConvUnitParams(CONV_PRESETS["ecp5"], SmemParams(32 * 1024)),
+    "default": ConvUnitParams(CONV_PRESETS["default"], SmemParams(128 * 1024)),
+    "lean": ConvUnitParams(CONV_PRESETS["ecp5"], SmemParams(128 * 1024)),
+    "full": ConvUnitParams(CONV_PRESETS["full"].replace(types=_INTEGERS), SmemParams(256 * 1024)),
+}

@@ -4,8 +4,14 @@ from amaranth.lib.wiring import flipped
 
 from ..lib.arbiter import StreamArbiter
 from ..lib.join import join
-from .barrier_share import BarrierShare
-from .layouts import ScatterWriteLayout
+from ..lib.share import StreamShare
+from .layouts import (
+    BarrierRequestLayout,
+    BarrierResultLayout,
+    ReadLayout,
+    ScatterWriteLayout,
+    read_data_layout,
+)
 
 __all__ = ["connect_engines"]
 
@@ -25,7 +31,8 @@ def connect_engines(m, top, smem, **engines):
         Ports of the engines, by name.
     """
     params, ports = top.params.smem, list(engines.values())
-    m.submodules.share = share = BarrierShare(params, len(ports) + 1)
+    share = StreamShare(BarrierRequestLayout(params), BarrierResultLayout(), len(ports) + 1)
+    m.submodules.barrier_share = share
     for number, port in enumerate(ports):
         join(m, engine=port.barriers, share=share.requests[number])
         join(m, share=share.results[number], engine=port.barrier_results)
@@ -40,7 +47,7 @@ def connect_engines(m, top, smem, **engines):
         join(m, smem=smem.read_data, engine=port.read_data)
         join(m, engine=port.scatter, smem=smem.scatter)
         return
-    m.submodules.read_share = reads = ReadShare(params, len(ports))
+    m.submodules.read_share = reads = StreamShare(ReadLayout(params), read_data_layout(), len(ports))
     m.submodules.scatter_arbiter = scatter = StreamArbiter(ScatterWriteLayout(params), len(ports))
     for number, port in enumerate(ports):
         join(m, engine=port.reads, share=reads.requests[number])

@@ -13,6 +13,7 @@ from .ports import (
     serve_bus,
     serve_commands,
     serve_instructions,
+    serve_jobs,
     serve_processor,
     serve_reads,
     shared_memory_arrays,
@@ -23,7 +24,7 @@ __all__ = ["Harness"]
 
 
 class Harness(wiring.Component):
-    """A ``TmauSubsystem``, ``PeSubsystem`` or ``Core`` with all of its ports served.
+    """A ``TmauSubsystem``, ``PeSubsystem``, ``ConvSubsystem`` or ``Core`` with all of its ports served.
 
     Each driver's script is issued when ``start`` has been high for a cycle, and the ports that its ``…_after`` names
     have finished. Cycles are counted from the one after ``start``.
@@ -108,6 +109,8 @@ class Harness(wiring.Component):
             serve_commands(self, m, dut)
         if "instructions" in self.drivers:
             serve_instructions(self, m, dut)
+        if "jobs" in self.drivers:
+            serve_jobs(self, m, dut)
         serve_processor(self, m, dut, self._smem)
         if "reads" in self.drivers:
             serve_reads(self, m, dut, number=len(CHANNELS) + len(self.drivers))

@@ -21,6 +21,7 @@ __all__ = [
     "serve_bus",
     "serve_commands",
     "serve_instructions",
+    "serve_jobs",
     "serve_processor",
     "serve_reads",
     "shared_memory_arrays",
@@ -106,6 +107,13 @@ def serve_instructions(harness, m, dut):
         harness.log(m, "issued" if port == "instructions" else port, stream.valid & stream.ready, 0)
     harness.log(m, "instructions", dut.fault_valid, dut.fault)
     harness.log(m, "halts", dut.halted, 0)
+
+
+def serve_jobs(harness, m, dut):
+    """Issues jobs to a convolution engine, and logs how they end."""
+    connect(m, driver=harness.drivers["jobs"].o, dut=dut.jobs)
+    harness.log(m, "accepted", dut.jobs.valid & dut.jobs.ready, 0)
+    harness.log(m, "jobs", dut.ended, dut.end)
 
 
 def serve_processor(harness, m, dut, smem):

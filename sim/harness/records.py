@@ -1,12 +1,14 @@
-"""What the scripts and logs of a harness hold, and how much, for a TMAU, a processing engine, and both."""
+"""What the scripts and logs of a harness hold, and how much, for each engine, and for a core."""
 
 from dataclasses import dataclass
 
 from amaranth import unsigned
 from amaranth.lib import data
 
+from tilewright.golden.spec.conv.job import JOB
 from tilewright.hw.bus.axi4_lite import AccessLayout
 from tilewright.hw.bus.commands import command_layout
+from tilewright.hw.conv.signatures import ConvEndLayout
 from tilewright.hw.pe.layouts import INSTRUCTION_BITS, FaultLayout, PageWriteLayout, SegmentWriteLayout
 from tilewright.hw.smem.layouts import BarrierResultLayout, ReadLayout, read_data_layout
 
@@ -18,13 +20,14 @@ __all__ = [
     "TMAU_SCRIPT_DEPTH",
     "TRACES",
     "Records",
+    "conv_records",
     "core_records",
     "pe_records",
     "tmau_records",
 ]
 
 #: Items of each script.
-TMAU_SCRIPT_DEPTH, PE_SCRIPT_DEPTH = 1 << 12, 1 << 14
+CONV_SCRIPT_DEPTH, TMAU_SCRIPT_DEPTH, PE_SCRIPT_DEPTH = 1 << 10, 1 << 12, 1 << 14
 #: Entries of the logs of the bus: AR, R, AW and W.
 TRACES = {"requests": 1 << 14, "beats": 1 << 16, "write_requests": 1 << 14, "write_beats": 1 << 16}
 #: IDs of reads on the bus, by their purpose.
@@ -92,6 +95,13 @@ def pe_records(params):
     items = {"instructions": unsigned(INSTRUCTION_BITS), **tables, **_processor_items(params.smem)}
     entries = {"instructions": FaultLayout(params), **dict.fromkeys(tables, unsigned(1)), **_processor_entries()}
     return Records(items, entries | dict.fromkeys(("issued", "halts"), unsigned(1)), PE_SCRIPT_DEPTH)
+
+
+def conv_records(params):
+    """The :class:`Records` of a ``ConvSubsystem``; ConvUnitParams. A job is complete when it has ended."""
+    items = {"jobs": unsigned(JOB.bits)} | _processor_items(params.smem)
+    entries = {"jobs": ConvEndLayout(), **_processor_entries(), "accepted": unsigned(1)}
+    return Records(items, entries, CONV_SCRIPT_DEPTH)
 
 
 def core_records(params):

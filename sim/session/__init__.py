@@ -5,7 +5,7 @@ Each is imported when it is first used: what a program of the processing engine 
 
 from importlib import import_module
 
-_HOMES = {"CoreSession": "core", "PeSession": "pe", "TmauSession": "tmau"}
+_HOMES = {"ConvSession": "conv", "CoreSession": "core", "PeSession": "pe", "TmauSession": "tmau"}
 
 __all__ = sorted(_HOMES)
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from tilewright.golden.pe.machine import Fault
 from tilewright.golden.spec import BANKS, CHUNK_BYTES, COMMAND, Error
+from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.pe.errors import PeError
 
 from ..harness.axi_rules import Rule, Wait
@@ -14,7 +15,18 @@ from ..harness.log import LogRowLayout
 from ..harness.records import READ_IDS
 from ..hdl.packing import row_bytes, unpack_column
 
-__all__ = ["BarrierAnswer", "CommandStamp", "CoreRun", "Logs", "PeRun", "RegisterAnswer", "TmauRun", "Trace"]
+__all__ = [
+    "BarrierAnswer",
+    "CommandStamp",
+    "ConvRun",
+    "CoreRun",
+    "JobEnd",
+    "Logs",
+    "PeRun",
+    "RegisterAnswer",
+    "TmauRun",
+    "Trace",
+]
 
 
 class Logs:
@@ -303,6 +315,43 @@ class PeRun(_Run):
         yield f"{self.halts} halts, {len(self.faults)} faults"
         if self.product is not None:
             yield f"product of shape {self.product.shape} and {self.product.dtype}"
+
+
+class JobEnd(NamedTuple):
+    """How a job of the convolution engine ended: cycle, error, number of the field, tag."""
+
+    cycle: int
+    code: ConvError
+    field: int
+    tag: int
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ConvRun(_Run):
+    """What came out of one run of a ``ConvSession``.
+
+    Attributes
+    ----------
+    finished, cycles, barriers, registers, irq
+        As of every run.
+    jobs : list of JobEnd
+        In order.
+    accepted : list of int
+        In which cycle each job was taken into the queue.
+    """
+
+    jobs: list
+    accepted: list
+
+    @classmethod
+    def collect(cls, statuses, logs):
+        """The same."""
+        ends = logs.stamped("jobs", "code", "field", "tag")
+        jobs = [JobEnd(cycle, ConvError(code), field, tag) for cycle, code, field, tag in ends]
+        return super().collect(statuses, logs, jobs=jobs, accepted=logs.cycles("accepted").tolist())
+
+    def _facts(self):
+        yield f"{len(self.jobs)} jobs, {sum(job.code != ConvError.NONE for job in self.jobs)} errors"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

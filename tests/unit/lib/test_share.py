@@ -1,10 +1,11 @@
-"""Two processors at one barrier port."""
+"""Two users of one port, that of barriers."""
 
 import random
 
 import pytest
 
-from tilewright.hw.smem.barrier_share import BarrierShare
+from tilewright.hw.lib.share import StreamShare
+from tilewright.hw.smem.layouts import BarrierRequestLayout, BarrierResultLayout
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
@@ -13,10 +14,14 @@ SEED = 7
 COUNT = 40
 
 
+def two_processors():
+    return StreamShare(BarrierRequestLayout(SmemParams(1024)), BarrierResultLayout(), 2)
+
+
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_each_gets_its_own_answers_in_order(mode):
     """The answer to an operation is made from its address here, so that a swapped one shows."""
-    dut = elaborated(BarrierShare, SmemParams(1024), 2)
+    dut = elaborated(two_processors)
     rng = random.Random(SEED)
     asked = [
         [{"op": 4, "address": rng.randrange(0, 512) * 2 + owner, "value": 0} for _ in range(COUNT)] for owner in (0, 1)

@@ -1,56 +1,55 @@
-"""Several processors at one barrier port."""
+"""Several users of one port that answers."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect
 
-from ..lib.arbiter import StreamArbiter
-from ..lib.stream import Queue
-from .layouts import BarrierRequestLayout, BarrierResultLayout
+from .arbiter import StreamArbiter
+from .stream import Queue
 
-__all__ = ["BarrierShare"]
+__all__ = ["StreamShare"]
 
-#: Operations whose answers are under way: the barrier unit has at most two, and its answers may wait for their readers.
+#: Requests whose answers are under way: the port behind has two or three, and answers may wait for their readers.
 _IN_FLIGHT = 4
 
 
-class BarrierShare(wiring.Component):
-    """Merges barrier operations of ``n`` processors, round-robin, and gives each its own answers in order.
+class StreamShare(wiring.Component):
+    """Merges the requests of ``n`` users, round-robin, and gives each its own answers in order.
 
-    Combinational in both directions: no latency of its own. An answer that its processor does not take holds up those
+    Combinational in both directions: no latency of its own. An answer that its user does not take holds up those
     behind it.
 
     Parameters
     ----------
-    params : SmemParams
+    request, answer : shape-like
     n : int
-        Processors, at least 2.
+        Users, at least 2.
 
     Members
     -------
-    requests : In(array of n stream of BarrierRequestLayout)
-    results : Out(array of n stream of BarrierResultLayout)
-    merged : Out(stream of BarrierRequestLayout)
-        To the shared memory.
-    answers : In(stream of BarrierResultLayout)
+    requests : In(array of n stream of request)
+    results : Out(array of n stream of answer)
+    merged : Out(stream of request)
+        To the port that is shared.
+    answers : In(stream of answer)
         From it, one for each, in order.
     """
 
-    def __init__(self, params, n):
-        self._params = params
+    def __init__(self, request, answer, n):
+        self._request = request
         self._n = n
         super().__init__(
             {
-                "requests": In(stream.Signature(BarrierRequestLayout(params))).array(n),
-                "results": Out(stream.Signature(BarrierResultLayout())).array(n),
-                "merged": Out(stream.Signature(BarrierRequestLayout(params))),
-                "answers": In(stream.Signature(BarrierResultLayout())),
+                "requests": In(stream.Signature(request)).array(n),
+                "results": Out(stream.Signature(answer)).array(n),
+                "merged": Out(stream.Signature(request)),
+                "answers": In(stream.Signature(answer)),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.arbiter = arbiter = StreamArbiter(BarrierRequestLayout(self._params), self._n)
+        m.submodules.arbiter = arbiter = StreamArbiter(self._request, self._n)
         m.submodules.owners = owners = Queue(self._n, _IN_FLIGHT)
         for index in range(self._n):
             connect(m, requests=wiring.flipped(self.requests[index]), arbiter=arbiter.i[index])

@@ -1,0 +1,63 @@
+"""The convolution engine with its shared memory, without a TMAU."""
+
+from amaranth import Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, flipped
+
+from ..bus.address_map import address_map, map_addr_width
+from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
+from ..lib.join import bundle, join
+from ..smem.engines import connect_engines
+from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout
+from ..smem.top import SharedMemory
+from .signatures import ConvProcessorSignature
+from .top import CONV_REGISTER_ADDR_WIDTH
+from .unit import ConvUnit
+
+__all__ = ["ConvSubsystem"]
+
+
+class ConvSubsystem(wiring.Component):
+    """Data path, registers and shared memory; connections only.
+
+    Members
+    -------
+    s_axil : In(Axi4LiteSignature)
+        Registers and shared memory, at ``regions``.
+    barriers : In(stream of BarrierRequestLayout)
+        Barrier operations of processors.
+    barrier_results : Out(stream of BarrierResultLayout)
+        What became of them, one answer for each, in order.
+    irq : Out(1)
+        Interrupt, a level: a bit is set in both ``irq_status`` and ``irq_enable``.
+    **ConvProcessorSignature().members
+
+    Attributes
+    ----------
+    regions : dict of str to Region
+        What lies where on ``s_axil``: ``conv``, the registers, and ``smem``, shared memory.
+    """
+
+    def __init__(self, params):
+        self.params = params
+        self.regions = address_map(conv=CONV_REGISTER_ADDR_WIDTH, smem=params.smem.addr_width)
+        self.smem = SharedMemory(params.smem, stores=True)
+        super().__init__(
+            {
+                **ConvProcessorSignature().members,
+                "s_axil": In(Axi4LiteSignature(map_addr_width(self.regions))),
+                "barriers": In(stream.Signature(BarrierRequestLayout(params.smem))),
+                "barrier_results": Out(stream.Signature(BarrierResultLayout())),
+                "irq": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.conv = conv = ConvUnit(self.params)
+        m.submodules.smem = smem = self.smem
+        join(m, conv=conv.processor, processor=flipped(bundle(self, ConvProcessorSignature())))
+        connect_engines(m, self, smem, conv=conv.smem)
+        m.d.comb += self.irq.eq(conv.irq)
+        serve_registers(m, self.s_axil, self.regions, conv=conv.accesses, smem=smem.host)
+        return m

@@ -1,0 +1,56 @@
+"""Data path and registers together: what every top around the convolution engine contains."""
+
+from amaranth import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out, flipped
+
+from ..bus.axi4_lite import AccessSignature
+from ..lib.join import join
+from ..smem.signatures import SharedMemorySignature
+from .control import ConvControl
+from .datapath import ConvDatapath
+from .signatures import ConvProcessorSignature
+
+__all__ = ["ConvUnit"]
+
+
+class ConvUnit(wiring.Component):
+    """Data path and registers; connections only.
+
+    Members
+    -------
+    processor : Out(ConvProcessorSignature())
+    smem : Out(SharedMemorySignature(params.smem))
+    accesses : In(AccessSignature)
+        Registers, at the offsets of ``golden.spec.conv.registers``.
+    irq : Out(1)
+        Level.
+    """
+
+    def __init__(self, params):
+        self.params = params
+        super().__init__(
+            {
+                "processor": Out(ConvProcessorSignature()),
+                "smem": Out(SharedMemorySignature(params.smem)),
+                "accesses": In(AccessSignature()),
+                "irq": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.core = core = ConvDatapath(self.params)
+        m.submodules.control = control = ConvControl(self.params)
+        join(m, core=core.processor, processor=flipped(self.processor))
+        join(m, core=core.smem, smem=flipped(self.smem))
+        join(m, accesses=flipped(self.accesses), control=control.accesses)
+        m.d.comb += [
+            control.ended.eq(core.processor.ended),
+            control.end.eq(core.processor.end),
+            control.events.eq(core.events),
+            control.waiting.eq(core.waiting),
+            control.idle.eq(core.idle),
+            self.irq.eq(control.irq),
+        ]
+        return m
