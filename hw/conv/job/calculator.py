@@ -61,8 +61,7 @@ class Calculator(wiring.Component):
     start : In(1)
         Strobe, while not ``busy``.
     terms : In(data.StructLayout({name: width for name in self.names("term")}))
-        Terms, counts and conditions hold from the cycle after ``start`` on while ``busy``; what a step is to find may
-        change at the edge at which the step before it has ``ended``.
+        Terms, counts and conditions. Each is looked at when the step before has ``ended``, in that cycle.
     times : In(data.StructLayout({name: 16 for name in self.names("times")}))
     when : In(data.StructLayout({name: 1 for name in self.names("when")}))
     busy : Out(1)
