@@ -148,6 +148,7 @@ class JobSetup(wiring.Component):
         row = self.params.conv.row_bytes.bit_length() - 1
         sizes = range(row - _FOLDS_LOG2, row + 1)
         named = {
+            **{name: job[name][: self.params.smem.addr_width] for name in ("x", "x_pitch0", "x_pitch1")},
             "element": 1 << kind.wide,
             "one": 1,
             "less": -1,
