@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from amaranth.hdl import Cat, Const, Module, Signal, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -61,8 +61,7 @@ class Calculator(wiring.Component):
     start : In(1)
         Strobe, while not ``busy``.
     terms : In(data.StructLayout({name: width for name in self.names("term")}))
-        Terms, counts and conditions hold from the cycle after ``start`` on while ``busy``; what a step is to find may
-        change at the edge at which the step before it has ``ended``.
+        Terms, counts and conditions. Each is looked at when the step before has ``ended``, in that cycle.
     times : In(data.StructLayout({name: 16 for name in self.names("times")}))
     when : In(data.StructLayout({name: 1 for name in self.names("when")}))
     busy : Out(1)
@@ -121,8 +120,7 @@ class Calculator(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        index = Signal(range(len(self._steps) + 1))
-        step = self._step(m, index)
+        step = self._step(m)
         once, lost = Signal(), Signal()  # the term is to be added as it is; bits of it fell off
         adding, added = Signal(), Signal(self._width + 1)
         m.d.comb += [
@@ -132,7 +130,7 @@ class Calculator(wiring.Component):
         ]
         m.d.sync += self.begun.eq(0)
         with m.If(self.start):
-            m.d.sync += [self.busy.eq(1), index.eq(0), self.keep.eq(0), self.count.eq(0), once.eq(0)]
+            m.d.sync += [self.busy.eq(1), self.keep.eq(0)]
         with m.If(adding):
             m.d.sync += once.eq(0)
             with m.If(once | self.count[0]):
@@ -144,8 +142,8 @@ class Calculator(wiring.Component):
                     self.count.eq(self.count >> 1),
                 ]
         with m.If(self.ended):
-            m.d.sync += [index.eq(index + 1), self.keep.eq(0)]
-            with m.If(index == len(self._steps)):
+            m.d.sync += self.keep.eq(0)
+            with m.If(step["end"]):
                 m.d.sync += self.busy.eq(0)
             with m.Elif(step["when"]):
                 m.d.sync += [
@@ -159,8 +157,11 @@ class Calculator(wiring.Component):
                     m.d.sync += [self.sum.eq(0), self.over.eq(0)]
         return m
 
-    def _step(self, m, index):
-        """The values of what step ``index`` names, by the attributes of a ``Step``."""
+    def _step(self, m):
+        """The values of what the next step names, by the attributes of a ``Step``, and whether there is none: ``end``.
+
+        Steps are read from their table one ahead, so that the choice of terms begins at registers.
+        """
         terms = {SUM: Cat(self.sum, self.over), NOT_SUM: Cat(~self.sum, Const(0, 1))}
         used = {step.term for step in self._steps}
         choices = {
@@ -170,17 +171,21 @@ class Calculator(wiring.Component):
         }
         for what, values in choices.items():
             values.update((name, getattr(self, _PORTS[what])[name]) for name in self.names(what))
-        codes = {what: Signal(ceil_log2(len(values)), name=f"{what}_code") for what, values in choices.items()}
-        more, fresh, keep = Signal(), Signal(), Signal.like(self.keep)
+        bits = {what: ceil_log2(len(values)) for what, values in choices.items()}
+        line = data.StructLayout(bits | {"more": 1, "fresh": 1, "keep": len(self.keep), "end": 1})
+        index, read, now = Signal(range(len(self._steps) + 1)), Signal(line), Signal(line)
         with m.Switch(index):
             for number, step in enumerate(self._steps):
                 with m.Case(number):
-                    m.d.comb += [
-                        code.eq(list(choices[what]).index(getattr(step, what))) for what, code in codes.items()
-                    ]
-                    m.d.comb += [more.eq(step.more), fresh.eq(step.fresh), keep.eq(self.keeps.get(step.keep, 0))]
-        values = {what: chosen(code, dict(enumerate(choices[what].values()))) for what, code in codes.items()}
-        return values | {"more": more, "fresh": fresh, "keep": keep}
+                    m.d.comb += [read[what].eq(list(choices[what]).index(getattr(step, what))) for what in choices]
+                    m.d.comb += [read.more.eq(step.more), read.fresh.eq(step.fresh)]
+                    m.d.comb += read.keep.eq(self.keeps.get(step.keep, 0))
+            with m.Default():
+                m.d.comb += read.end.eq(1)
+        with m.If(self.start | (self.ended & ~now.end)):
+            m.d.sync += [now.eq(read), index.eq(Mux(read.end, 0, index + 1))]
+        values = {what: chosen(now[what], dict(enumerate(choices[what].values()))) for what in choices}
+        return values | {name: now[name] for name in ("more", "fresh", "keep", "end")}
 
 
 #: What a step names -> the port that has it.

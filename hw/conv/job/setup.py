@@ -1,0 +1,261 @@
+"""The numbers of a job that the blocks of the engine need (docs/conv.md, "From a kernel to rows")."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec.conv.job import JOB, ConvOperation
+from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
+
+from ...lib.formats import packed_layout
+from ..layouts import PlanLayout
+from .calculator import NOT_SUM, SUM, Calculator, Step
+from .columns import ColumnDivider
+from .kind import JobKind
+
+__all__ = ["JobSetup"]
+
+#: Blocks are at least a row by so many, as a power of two.
+_FOLDS_LOG2 = 4
+
+
+def _product(term, times, keep):
+    """A count is stored minus one."""
+    return Step(term, times, more=True, fresh=True, keep=keep)
+
+
+#: Minus the sum, which is the complement of what is one less.
+_NEGATE = Step("less", more=True), Step(NOT_SUM, more=True, fresh=True)
+
+#: What is kept is there for the step after the next one.
+_STEPS = (
+    _product("element", "channels", "pixel"),
+    Step(SUM, "merge", keep="merged"),
+    # Of all bytes but one, as many as make a block begin one.
+    Step("less", more=True),
+    Step(SUM, "blocks", fresh=True, keep="last_block"),
+    _product("pixel", "columns", "k_row"),
+    _product("pixel", "rest", "last_bytes"),
+    # Blocks, in the end as many smallest ones: so is the room for them counted.
+    Step("last_block", more=True, fresh=True),
+    Step("one", more=True),
+    Step(SUM, "rows"),
+    Step(SUM, "last_step"),
+    Step(SUM, "smallest", fresh=True, keep="weights"),
+    _product("x_pitch0", "stride0", "x_point"),
+    _product("x_pitch1", "stride1", "x_line"),
+    _product("x_pitch0", "step", "x_step"),
+    _product("x_pitch1", "dilation1", "x_row"),
+    Step("x_pitch1", "top", fresh=True),
+    Step("x_pitch0", "left"),
+    *_NEGATE,
+    Step("x", more=True, keep="x_start"),
+    _product("unit", "stride0", "position_point"),
+    _product("unit", "width", "position_end"),
+    Step("unit", "left", fresh=True),
+    *_NEGATE[:1],
+    _NEGATE[1]._replace(keep="position_start"),
+)
+
+
+class JobSetup(wiring.Component):
+    """Multiplies what the blocks of the engine would otherwise multiply each for itself, one bit of a product a cycle.
+
+    Latency, from the cycle in which a job is offered to the one in which its plan is: at most ``most_cycles``, and less
+    than half of that for usual sizes. One job at a time.
+
+    Parameters
+    ----------
+    params : ConvUnitParams
+
+    Members
+    -------
+    i : In(stream of JOB.bits)
+        Packed jobs that have passed the check. One is taken in the cycle after its plan has been: there is no other
+        copy of it here. ``ready`` comes from a register.
+    o : Out(stream of PlanLayout(params))
+        ``valid`` comes from a register, and so do products; other members come from ``i``. What a job does not use is
+        anything.
+    """
+
+    def __init__(self, params):
+        self.params = params
+        # The bytes of a pixel by the smallest block, in units of a sixteenth of the block.
+        self._calculator = Calculator(params.pixel_width + _FOLDS_LOG2, _STEPS)
+        super().__init__({"i": In(stream.Signature(JOB.bits)), "o": Out(stream.Signature(PlanLayout(params)))})
+
+    @property
+    def most_cycles(self):
+        """The longest latency."""
+        return self._calculator.most_cycles + 10
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.calculator = calculator = self._calculator
+        m.submodules.divider = divider = ColumnDivider()
+        job = Signal(packed_layout(JOB))
+        m.d.comb += job.eq(self.i.payload)
+        kind = JobKind(self.params, job)
+        with m.FSM():
+            with m.State("Wait"), m.If(self.i.valid):
+                m.d.comb += divider.start.eq(1)
+                m.next = "Divide"
+            with m.State("Divide"), m.If(~divider.busy):
+                m.d.comb += calculator.start.eq(1)
+                m.next = "Calculate"
+            with m.State("Calculate"), m.If(~calculator.busy):
+                m.next = "Offer"
+            with m.State("Offer"):
+                m.d.comb += self.o.valid.eq(1)
+                with m.If(self.o.ready):
+                    m.next = "Take"
+            with m.State("Take"):
+                m.d.comb += self.i.ready.eq(1)
+                m.next = "Wait"
+        m.d.comb += [divider.columns.eq(job.kernel[0]), divider.merge.eq(job.merge)]
+        kept = self._keep(m)
+        self._connect(m, job, kind, divider, kept)
+        self._copy(m, job, kind)
+        self._derive(m, job, kind, divider, kept)
+        return m
+
+    def _keep(self, m):
+        """Registers for what steps keep, by names: sums modulo what they are needed for."""
+        params, calculator = self.params, self._calculator
+        address, position, pixel = params.smem.addr_width, params.position_width, params.pixel_width
+        row = params.conv.row_bytes.bit_length() - 1
+        # The smallest blocks of weights that a quarter of a slave's memory has.
+        room = (params.conv.weight_bytes // 4 >> row - _FOLDS_LOG2).bit_length() - 1
+        widths = {"pixel": address + 1, "merged": pixel, "last_bytes": pixel, "last_block": pixel}
+        widths |= dict.fromkeys(("position_point", "position_start", "position_end"), position)
+        widths |= dict.fromkeys(("k_row", "x_point", "x_line", "x_step", "x_row", "x_start"), address)
+        kept = {name: Signal(width, name=name) for name, width in widths.items()}
+        kept["weights"] = Signal(name="weights")
+        total = calculator.sum
+        values = dict.fromkeys(widths, total) | {
+            "last_block": total >> row,
+            "weights": ~(calculator.over | total[room + 1 :].any() | (total[room] & total[:room].any())),
+        }
+        with m.If(calculator.ended), m.Switch(calculator.keep):
+            for name, number in calculator.keeps.items():
+                with m.Case(number):
+                    m.d.sync += kept[name].eq(values[name])
+        return kept
+
+    def _connect(self, m, job, kind, divider, kept):
+        """What the steps name."""
+        calculator = self._calculator
+        row = self.params.conv.row_bytes.bit_length() - 1
+        sizes = range(row - _FOLDS_LOG2, row + 1)
+        named = {
+            **{name: job[name][: self.params.smem.addr_width] for name in ("x", "x_pitch0", "x_pitch1")},
+            "element": 1 << kind.wide,
+            "one": 1,
+            "less": -1,
+            "pixel": kept["pixel"],
+            "last_block": kept["last_block"],
+            "unit": Mux(job.merge.any(), kept["pixel"], 1),
+            "blocks": Cat(job.granularity == size for size in reversed(sizes)),
+            "smallest": Cat(job.granularity == size for size in sizes),
+            "columns": job.kernel[0],
+            "rows": job.kernel[1],
+            "rest": divider.rest,
+            "last_step": divider.last,
+            "step": Mux(job.merge.any(), job.merge, job.dilation[0]),
+            "left": job.padding[0],
+            "top": job.padding[1],
+        }
+        for what, port in (("term", calculator.terms), ("times", calculator.times)):
+            m.d.comb += [port[name].eq(named.get(name, _field(job, name))) for name in calculator.names(what)]
+
+    def _copy(self, m, job, kind):
+        """What stands in the job already."""
+        plan = self.o.p
+        lanes = ~kind.convolution
+        m.d.comb += [
+            plan.wide.eq(kind.wide),
+            plan.x_signed.eq(~job.type[1]),
+            plan.k_signed.eq(kind.weights & ~job.type[0]),
+            plan.lanes.eq(lanes),
+            plan.maximum.eq(kind.maximum),
+            plan.pool.eq(~kind.weights),
+            plan.merged.eq(job.merge.any()),
+            plan.bias.eq(kind.bias),
+            plan.table.eq(kind.table),
+            plan.granularity.eq(job.granularity),
+            plan.result_log2.eq(kind.result_log2),
+            plan.row_step.eq(job.dilation[1] + 1),
+            plan.row_end.eq(job.height + 1),
+            plan.row.start.eq(-job.padding[1]),
+            plan.row.line.eq(job.stride[1] + 1),
+            plan.last_kernel_row.eq(job.kernel[1]),
+            plan.table_address.eq(job.table),
+            plan.out_channels.eq(job.out_channels + 1),
+            plan.last_column.eq(job.out_width),
+            plan.last_line.eq(job.out_height),
+            plan.last_image.eq(job.batch),
+        ]
+        m.d.comb += [plan[name].eq(job[name]) for name in ("raster", "signal", "k", "k_pitch", "barrier", "tag")]
+        for name in ("y", "addend"):
+            point, line, image = (job[f"{name}_pitch{n}"] for n in range(3))
+            follow = plan[name]
+            m.d.comb += [
+                follow.start.eq(job[name]),
+                follow.point.eq(point),
+                follow.line.eq(line),
+                follow.image.eq(image),
+            ]
+        for name, _ in plan.post.shape():
+            if name != "add":
+                m.d.comb += plan.post[name].eq(job[name])
+        m.d.comb += plan.post.add.eq(kind.add)
+        self._zeros(m, job, kind)
+
+    def _zeros(self, m, job, kind):
+        """Zero points, and what stands for elements that there are not."""
+        plan = self.o.p
+
+        def fill(bits):
+            return Mux(kind.wide, bits, bits[:8].replicate(2))
+
+        def number(bits, is_signed):
+            sign = is_signed & Mux(kind.wide, bits[15], bits[7])
+            return Cat(bits[:8], Mux(kind.wide, bits[8:], sign.replicate(8)), sign).as_signed()
+
+        least = Cat(Const(0, 7), plan.x_signed & ~kind.wide, Const(0, 7), plan.x_signed)
+        m.d.comb += [
+            plan.x_fill.eq(Mux(kind.maximum, least, fill(job.x_zero))),
+            plan.k_fill.eq(Mux(kind.weights, fill(job.k_zero), fill(Const(1, 16)))),
+            plan.x_zero.eq(Mux(kind.maximum, 0, number(job.x_zero, plan.x_signed))),
+            plan.k_zero.eq(Mux(kind.weights, number(job.k_zero, plan.k_signed), 0)),
+        ]
+
+    def _derive(self, m, job, kind, divider, kept):
+        """What had to be calculated."""
+        plan = self.o.p
+        tiles = job.out_channels >> (CHANNELS_AT_ONCE * self.params.conv.slaves).bit_length() - 1
+        m.d.comb += [
+            plan.x.start.eq(kept["x_start"]),
+            plan.x.point.eq(kept["x_point"]),
+            plan.x.line.eq(kept["x_line"]),
+            plan.x.image.eq(job.x_pitch[2]),
+            plan.x_step.eq(kept["x_step"]),
+            plan.x_row.eq(kept["x_row"]),
+            plan.position.start.eq(kept["position_start"]),
+            plan.position.point.eq(kept["position_point"]),
+            plan.position_step.eq(Mux(plan.merged, kept["merged"], job.dilation[0] + 1)),
+            plan.position_end.eq(kept["position_end"]),
+            plan.k_step.eq(kept["merged"]),
+            plan.k_row.eq(kept["k_row"]),
+            plan.pixel_bytes.eq(kept["merged"]),
+            plan.last_bytes.eq(kept["last_bytes"]),
+            plan.last_block.eq(kept["last_block"]),
+            plan.last_step.eq(divider.last),
+            plan.last_pass.eq(Mux(plan.lanes, kept["last_block"], tiles)),
+            plan.stays.eq(kept["weights"]),
+        ]
+
+
+def _field(job, name):
+    """A field of the job, if it has one of that name."""
+    return job[name] if name in dict(job.shape()) else None
