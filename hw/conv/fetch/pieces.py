@@ -14,6 +14,7 @@ from .layouts import AnswerLayout, in_pairs
 
 __all__ = ["PiecePacker"]
 
+_PLACES = range(CHUNK_BYTES)
 #: The largest size, of 16 bytes.
 _SIZES = ceil_log2(CHUNK_BYTES)
 
@@ -70,13 +71,13 @@ class PiecePacker(wiring.Component):
         for n in range(self._params.lanes):
             chosen = self._choose(m, answer, n)
             # By up to three bytes, then by fours: a register between makes two choices of four out of one of sixteen.
-            turned = rotate_bytes(m, chosen, reads[1].pieces[n].offset[:2], left=False, name=f"near{n}_")
-            turned, piece = delay(m, turned, 1, name=f"turned{n}"), reads[2].pieces[n]
-            turned = rotate_bytes(m, turned, Cat(Const(0, 2), piece.offset[2:]), left=False, name=f"far{n}_")
-            filled = (
-                Mux((piece.low <= i) & (piece.high > i), turned.word_select(i, 8), reads[2].fill.word_select(i & 1, 8))
-                for i in range(CHUNK_BYTES)
-            )
+            piece = reads[1].pieces[n]
+            turned = rotate_bytes(m, chosen, piece.offset[:2], left=False, name=f"near{n}_")
+            turned = delay(m, turned, 1, name=f"turned{n}")
+            inside = delay(m, Cat((piece.low <= i) & (piece.high > i) for i in _PLACES), 1, name=f"inside{n}")
+            by_fours = Cat(Const(0, 2), reads[2].pieces[n].offset[2:])
+            turned = rotate_bytes(m, turned, by_fours, left=False, name=f"far{n}_")
+            filled = (Mux(inside[i], turned.word_select(i, 8), reads[2].fill.word_select(i & 1, 8)) for i in _PLACES)
             pieces.append(delay(m, Cat(filled), 1, name=f"piece{n}"))
 
         size, tag = delay(m, reads[2].size, 1, name="size"), delay(m, reads[2].tag, 1, name="tag")
@@ -89,19 +90,20 @@ class PiecePacker(wiring.Component):
     def _choose(self, m, answer, n):
         """The 16 bytes of piece n's chunks, each where it lies in its chunk: those before the piece's offset are of the
         second chunk, if there are two."""
-        piece = answer.read.pieces[n]
+        piece = self.i.payload.read.pieces[n]
         if in_pairs(self._params):
             chunks, lane, takes = [answer.chunks[2 * n], answer.chunks[2 * n + 1]], 0, 1
         else:
-            takes = self.valid[0] & answer.read.halves[2 * n // self._params.lanes]
             chunks, lane = answer.chunks, piece.lane
+            takes = self.valid[0] & answer.read.halves[2 * n // self._params.lanes]
         chosen = Signal(8 * CHUNK_BYTES, name=f"chosen{n}", reset_less=True)
-        with m.If(takes):
-            for q in range(CHUNK_BYTES):
-                choice = Signal(ceil_log2(len(chunks)), name=f"choice{n}_{q}")
-                m.d.comb += choice.eq(lane + (piece.two & (piece.offset > q)))
-                bytes_ = Cat(chunk.word_select(q, 8) for chunk in chunks)
-                m.d.sync += chosen.word_select(q, 8).eq(bytes_.word_select(choice, 8))
+        for place in _PLACES:
+            # Where it comes from is found while the answer is registered: behind that it would be the longest path.
+            choice = Signal(ceil_log2(len(chunks)), name=f"choice{n}_{place}", reset_less=True)
+            m.d.sync += choice.eq(lane + (piece.two & (piece.offset > place)))
+            with m.If(takes):
+                bytes_ = Cat(chunk.word_select(place, 8) for chunk in chunks)
+                m.d.sync += chosen.word_select(place, 8).eq(bytes_.word_select(choice, 8))
         return chosen
 
 
