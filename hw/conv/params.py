@@ -64,6 +64,11 @@ class ConvUnitParams:
         return self.conv.row_bytes // 16
 
     @property
+    def pairs(self):
+        """Whether two blocks of a place can be gathered at once: half of the pieces for each."""
+        return self.lanes >= 2 * self.row_slots
+
+    @property
     def folds(self):
         """Points of a row at most."""
         return _FOLDS

@@ -1,0 +1,150 @@
+"""The first buffer: sets of feature rows, one for each unit, that all slaves see (docs/conv.md, "Order of work")."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from ...lib.choice import chosen
+from ..layouts import GatheredLayout, SetLayout, WordWriteLayout
+from .sets import FeatureTagLayout
+
+__all__ = ["FeatureBuffer"]
+
+
+class FeatureBuffer(wiring.Component):
+    """Holds sets of rows, and says which are complete.
+
+    What comes is repeated over all slots of 16 bytes, a register; from there the bytes that a request is for are
+    written. Sets with even and with odd numbers have a memory each, so that a pair is written at once. In lane-private
+    mode rows of features go to the memories of the slaves, each word at the number of its set, and the row of the
+    kernel to all units.
+
+    An answer a cycle; its set is there two cycles later. Nothing is stalled: who asks has seen to it that there is
+    room.
+
+    Parameters
+    ----------
+    params : ConvUnitParams
+
+    Members
+    -------
+    i : In(stream of GatheredLayout(params, FeatureTagLayout(params)), always ready)
+    slave_writes : Out(array of params.conv.slaves WordWriteLayout(params))
+        Written in the cycle before the one in which the set may be there.
+    sets : Out(stream of SetLayout)
+        The sets that are complete, in the order of their numbers, from 0 after a reset.
+    read : In(range(params.sets))
+        Number of a set.
+    rows : Out(array of params.conv.units data.ArrayLayout(128, params.row_slots))
+        Registered: its rows, by unit.
+    """
+
+    def __init__(self, params):
+        self.params = params
+        row = data.ArrayLayout(128, params.row_slots)
+        self.complete = Signal(range(params.sets + 1))  # sets that have not been handed on
+        self.oldest = Signal(range(params.sets))
+        super().__init__(
+            {
+                "i": In(stream.Signature(GatheredLayout(params, FeatureTagLayout(params)), always_ready=True)),
+                "slave_writes": Out(WordWriteLayout(params)).array(params.conv.slaves),
+                "sets": Out(stream.Signature(SetLayout())),
+                "read": In(range(params.sets)),
+                "rows": Out(data.ArrayLayout(row, params.conv.units)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        lanes, came = self.params.lanes, self.i.p.tag
+        valid, tag = Signal(), Signal(came.shape())
+        m.d.sync += [valid.eq(self.i.valid), tag.eq(came)]
+
+        # What comes is repeated; meanwhile the slots are found that it is for, and the bytes in each of them.
+        come, spread = Signal(data.ArrayLayout(8, 16 * lanes)), Signal(data.ArrayLayout(8, 16 * lanes))
+        m.d.comb += come.eq(self.i.p.data)
+        for number in range(16 * lanes):
+            repeated = {period: come[number % (1 << period)] for period in self._periods()}
+            m.d.sync += spread[number].eq(chosen(came.period, repeated))
+        slots, bytes_ = self._places(m)
+        spread_slots = data.View(data.ArrayLayout(128, lanes), spread)
+
+        row_slots, strobes = self.params.row_slots, [bytes_ & on.replicate(16) for on in slots]
+        for number, port in enumerate(self.slave_writes):
+            mine = range(number * row_slots, (number + 1) * row_slots)
+            m.d.comb += [
+                port.word.eq(tag.set),
+                port.data.eq(Cat(spread_slots[slot % lanes] for slot in mine)),
+                port.strobe.eq(Mux(valid & tag.slaves, Cat(strobes[slot] for slot in mine), 0)),
+            ]
+
+        rows, flags = zip(
+            *(self._memory(m, odd, valid, tag, spread_slots, slots, bytes_) for odd in (0, 1)), strict=True
+        )
+        m.d.sync += self.rows.eq(Mux(self.read[0], rows[1], rows[0]))
+
+        # Sets are handed on as they are complete.
+        completed, handed = Signal(2), Signal()
+        m.d.comb += [
+            completed.eq(Mux(valid & tag.complete, Mux(tag.pair, 2, 1), 0)),
+            self.sets.valid.eq(self.complete != 0),
+            handed.eq(self.sets.valid & self.sets.ready),
+            self.sets.payload.eq(Mux(self.oldest[0], flags[1], flags[0])),
+        ]
+        m.d.sync += [self.complete.eq(self.complete + completed - handed), self.oldest.eq(self.oldest + handed)]
+        return m
+
+    def _periods(self):
+        """Logarithms of the bytes after which what comes may repeat."""
+        return range(self.params.conv.row_bytes.bit_length() - 5, (16 * self.params.lanes).bit_length())
+
+    def _places(self, m):
+        """Which slots of a set, those of a slave or a unit after those of the one before, and which bytes in a slot."""
+        params, came, whole = self.params, self.i.p.tag, self._periods()[-1]
+        span, start = Signal.like(came.period), Signal(range(params.places * params.row_slots))
+        # Of a pair each set gets half.
+        m.d.comb += [span.eq(Mux(came.pair, whole - 1, came.period)), start.eq(came.part << span)]
+        count = max(params.conv.units, params.conv.slaves) * params.row_slots
+
+        def within(number, low, bits):
+            equal = (start[low + bit] == number >> bit & 1 for bit in range(bits))
+            return Cat(same | (span > low + bit) for bit, same in enumerate(equal)).all() | came.kernel
+
+        slots, bytes_ = Signal(count), Signal(16)
+        m.d.sync += [
+            slots.eq(Cat(within(slot, 4, (count - 1).bit_length()) for slot in range(count))),
+            bytes_.eq(Cat(within(byte, 0, 4) for byte in range(16))),
+        ]
+        return slots, bytes_
+
+    def _memory(self, m, odd, valid, tag, spread, slots, bytes_):
+        """Sets with even or odd numbers: what is read of one, and the flags of the oldest one."""
+        params, lanes = self.params, self.params.lanes
+        count, half, depth = params.conv.units * params.row_slots, lanes // 2, params.sets // 2
+        memory = m.submodules[f"sets{odd}"] = Memory(shape=128 * count, depth=depth, init=[])
+        flags = m.submodules[f"flags{odd}"] = Memory(shape=SetLayout(), depth=depth, init=[])
+        write, read = memory.write_port(granularity=8), memory.read_port(domain="comb")
+        said, told = flags.write_port(), flags.read_port(domain="comb")
+
+        enable, address = Signal(name=f"enable{odd}"), Signal(range(depth), name=f"address{odd}")
+        last = tag.flags.last & (~tag.pair | (tag.set[0] != odd))
+        written = []
+        for slot in range(count):
+            lane = slot % lanes
+            # Each half of a pair's answer is for one of both, all over the slots that the answer is for.
+            other = lane % half + odd * half if params.pairs else lane
+            written.append(spread[lane] if other == lane else Mux(tag.pair, spread[other], spread[lane]))
+        m.d.comb += [
+            enable.eq(valid & ~tag.slaves & (tag.pair | (tag.set[0] == odd))),
+            address.eq(tag.set[1:] + (0 if odd else tag.set[0])),  # of an odd set and the next one the next one is even
+            write.addr.eq(address),
+            write.data.eq(Cat(written)),
+            write.en.eq(Cat(bytes_ & (on & enable).replicate(16) for on in slots[:count])),
+            read.addr.eq(self.read[1:]),
+            said.addr.eq(address),
+            said.data.eq(Cat(tag.flags.first & (tag.set[0] == odd), last, tag.flags.final)),
+            said.en.eq(enable & tag.complete),
+            told.addr.eq(self.oldest[1:]),
+        ]
+        return read.data, told.data

@@ -1,0 +1,116 @@
+"""Asks for feature rows, in the order in which they are used (docs/conv.md, "Order of work")."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ...lib.delay import delay
+from ...lib.stream import ShallowQueue
+from ..layouts import GatherLayout, PlanLayout
+from .feature_pieces import PieceMaker
+from .points import PointWalker
+from .sets import FeatureTagLayout, SetWalker
+from .table import NUMBERS, PlaceTable
+
+__all__ = ["FeatureFetcher"]
+
+#: Requests that wait, or are being made: as many as it takes to make one in each cycle.
+_REQUESTS = 8
+#: Cycles until the offsets of a request, and its places, are there.
+_OFFSETS = 2
+
+
+class FeatureFetcher(wiring.Component):
+    """Asks for the sets of rows of a job, while the first buffer has room for them.
+
+    A request is ``lanes`` pieces, and never of more than one set; but where a row is one point (pci = M) the same rows
+    of two successive blocks are asked for together: even sets by the lower half of the pieces, odd ones by the upper
+    half, so that the bytes of a pixel that adjoin are read together. In lane-private mode a set has the rows of all
+    slaves, and then a request for the row of the kernel.
+
+    A request a cycle, without a gap between sets, kernel rows and tiles, while the buffer has room and the next tile
+    has been walked, at a place a cycle: that begins when the tile before the last one has been asked for.
+
+    Parameters
+    ----------
+    params : ConvUnitParams
+
+    Members
+    -------
+    start : In(1)
+        Strobe, while not ``busy``.
+    plan : In(PlanLayout(params))
+        Constant from the cycle of ``start`` on while ``busy``.
+    busy : Out(1)
+        From the cycle after ``start`` until the last request has been taken.
+    release : In(1)
+        Strobe: the oldest set of the buffer is free. Sets begin with number 0 after a reset, and go on over jobs.
+    requests : Out(stream of GatherLayout(params, FeatureTagLayout(params)))
+    """
+
+    def __init__(self, params):
+        self.params = params
+        self.walker = PointWalker(params, NUMBERS)
+        self.table = PlaceTable(params)
+        self.sets = SetWalker(params)
+        self.maker = PieceMaker(params)
+        self.queue = ShallowQueue(GatherLayout(params, FeatureTagLayout(params)), _REQUESTS)
+        self.free = Signal(range(params.sets + 1), init=params.sets)  # sets that nothing has been asked for
+        self.places = Signal(range(_REQUESTS + 1), init=_REQUESTS)  # requests that the queue has room for
+        super().__init__(
+            {
+                "start": In(1),
+                "plan": In(PlanLayout(params)),
+                "busy": Out(1),
+                "release": In(1),
+                "requests": Out(stream.Signature(GatherLayout(params, FeatureTagLayout(params)))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.walker, m.submodules.table, m.submodules.sets = walker, table, sets = (
+            self.walker,
+            self.table,
+            self.sets,
+        )
+        m.submodules.maker, m.submodules.queue = maker, queue = self.maker, self.queue
+        wiring.connect(m, walker.o, table.i)
+        wiring.connect(m, queue.o, wiring.flipped(self.requests))
+
+        room, step, claimed = Signal(), Signal(), Signal(2)
+        m.d.comb += [
+            *(block.plan.eq(self.plan) for block in (walker, table, sets, maker)),
+            walker.start.eq(self.start),
+            sets.start.eq(self.start),
+            # A set that has been begun has its room.
+            room.eq((sets.part != 0) | (self.free > 1) | (self.free[0] & ~sets.pair)),
+            step.eq(table.full & room & (self.places != 0)),
+            claimed.eq(Mux(step & (sets.part == 0), Mux(sets.pair, 2, 1), 0)),
+            sets.step.eq(step),
+            sets.final.eq(table.final),
+            table.part.eq(sets.part),
+            table.pair.eq(sets.pair),
+            table.take.eq(step & sets.last),
+            maker.offsets.eq(sets.offsets),
+            maker.places.eq(table.o),
+            self.busy.eq(walker.o.valid | table.full | (self.places != _REQUESTS)),
+        ]
+        m.d.sync += [
+            self.free.eq(self.free - claimed + self.release),
+            self.places.eq(self.places - step + (self.requests.valid & self.requests.ready)),
+        ]
+
+        made = step
+        for cycle in range(_OFFSETS + maker.LATENCY):
+            made, before = Signal(name=f"made_{cycle + 1}"), made
+            m.d.sync += made.eq(before)
+        request = queue.i.p
+        m.d.comb += [
+            queue.i.valid.eq(made),
+            request.tag.eq(delay(m, sets.tag, _OFFSETS + maker.LATENCY, name="tag")),
+            request.pieces.eq(maker.pieces),
+            request.size.eq(Mux(self.plan.granularity > 4, 4, self.plan.granularity)),
+            request.fill.eq(Mux(request.tag.kernel, self.plan.k_fill, self.plan.x_fill)),
+        ]
+        return m
