@@ -1,0 +1,204 @@
+"""The addend reader: the second operand of residual additions, ahead of the read-out."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from tilewright.golden.spec.conv.job import ConvOutput
+
+from ...lib.choice import chosen
+from ..layouts import GatheredLayout, GatherLayout, PlanLayout
+from .layouts import GroupPlaceLayout, ResultSizes, log2
+
+__all__ = ["AddendReader", "AddendTagLayout", "adds"]
+
+#: Groups whose addends are under way or wait.
+_GROUPS = 16
+_PIECE_BYTES = 16
+
+
+def adds(plan):
+    """Whether a job adds a second operand."""
+    output = plan.post.output
+    return plan.post.add & ((output == ConvOutput.U8) | (output == ConvOutput.S8))
+
+
+class AddendTagLayout(data.StructLayout):
+    """Where an answer goes."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "group": range(_GROUPS),
+                "part": range(_most_parts(params)),
+                "last": 1,  # of its group
+            }
+        )
+
+
+def _group_bytes(params):
+    sizes = ResultSizes(params)
+    return max(sizes.together * sizes.pass_channels, params.conv.row_bytes)
+
+
+def _most_parts(params):
+    """Requests of a group at most: as its places have pieces, or as it has places."""
+    pieces = max(_group_bytes(params) // _PIECE_BYTES, min(params.folds, params.conv.results))
+    return max(1, pieces // params.lanes)
+
+
+class AddendReader(wiring.Component):
+    """Asks for the elements of the second operand that belong to the places of groups, and gives them to transfers.
+
+    A group is asked for at once, all channels of the pass, in pieces of up to 16 bytes; a place takes a cycle, or one
+    for each ``lanes`` of its pieces. What comes lies in a memory, place behind place.
+
+    Parameters
+    ----------
+    params : ConvUnitParams
+
+    Members
+    -------
+    plan : In(PlanLayout(params))
+        Must hold while places come. If nothing is to be added they are taken and dropped.
+    i : In(stream of GroupPlaceLayout(params))
+    request : Out(stream of GatherLayout(params, AddendTagLayout(params)))
+        Registered.
+    answer : In(GatheredLayout(params, AddendTagLayout(params)))
+    answer_stb : In(1)
+        An answer, which is always taken. In order.
+    loaded : Out(1)
+        The addends of the oldest group that has not been released are there.
+    release : In(1)
+        Strobe: nothing of the oldest group is read from the fourth cycle behind this one on.
+    group : In(range(16))
+        Number of the group that is read: they are counted.
+    step : In(range(steps))
+        Which transfer of it.
+    addend : Out(array of R 8)
+        Combinational.
+    """
+
+    def __init__(self, params):
+        self._params, self._sizes = params, ResultSizes(params)
+        self._bytes = _group_bytes(params)
+        tag, results = AddendTagLayout(params), params.conv.results
+        self.memory = Memory(shape=data.ArrayLayout(8, self._bytes), depth=_GROUPS, init=[])
+        self.used = Signal(range(_GROUPS + 1))  # groups that are asked for, or wait
+        self.waiting = Signal(range(_GROUPS + 1))  # that are there and have not been released
+        super().__init__(
+            {
+                "plan": In(PlanLayout(params)),
+                "i": In(stream.Signature(GroupPlaceLayout(params))),
+                "request": Out(stream.Signature(GatherLayout(params, tag))),
+                "answer": In(GatheredLayout(params, tag)),
+                "answer_stb": In(1),
+                "loaded": Out(1),
+                "release": In(1),
+                "group": In(range(_GROUPS)),
+                "step": In(range(self._sizes.steps)),
+                "addend": Out(data.ArrayLayout(8, results)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.memory = self.memory
+        elements, size = Signal(range(10)), Signal(3)  # log2 of the elements of a place, and of those of a piece
+        m.d.comb += [
+            elements.eq(Mux(self.plan.lanes, self.plan.granularity - self.plan.wide, log2(self._sizes.pass_channels))),
+            size.eq(Mux(elements < log2(_PIECE_BYTES), elements, log2(_PIECE_BYTES))),
+        ]
+        begun = self._ask(m, elements, size)
+        self._store(m, size)
+        self._give(m)
+        releases = Signal(4)
+        m.d.sync += [
+            releases.eq(Cat(self.release, releases)),
+            self.used.eq(self.used + begun - releases[-1]),
+            self.waiting.eq(self.waiting + (self.answer_stb & self.answer.tag.last) - self.release),
+        ]
+        m.d.comb += self.loaded.eq(self.waiting != 0)
+        return m
+
+    def _ask(self, m, elements, size):
+        """Adds the pieces of a place to the request; whether a group begins to be asked for."""
+        i, request, lanes = self.i, self.request, self._params.lanes
+        in_place = max(1, self._sizes.most_channels // _PIECE_BYTES)  # pieces of a place at most
+        pieces = Signal(range(in_place))  # of a place, less one
+        at_once = Signal(range(lanes))  # pieces of a place in a request, less one
+        piece = Signal(range(in_place))  # of the place, the first one of this cycle
+        position = Signal(range(lanes))  # of the request, likewise
+        group, part, fresh = Signal(range(_GROUPS)), Signal(range(_most_parts(self._params))), Signal(init=1)
+        step, place_over, group_over, full = Signal(), Signal(), Signal(), Signal()
+        wanted = i.p.there & adds(self.plan)
+        m.d.comb += [
+            pieces.eq((1 << elements >> log2(_PIECE_BYTES)) - (elements >= log2(_PIECE_BYTES))),
+            at_once.eq(pieces),
+            step.eq(i.valid & i.p.any & adds(self.plan) & ~self.used[-1] & (~request.valid | request.ready)),
+            place_over.eq((piece | at_once) == pieces),
+            group_over.eq(place_over & i.p.group_last),
+            full.eq((position | at_once) == lanes - 1),
+            i.ready.eq(Mux(i.p.any & adds(self.plan), step & place_over, 1)),
+        ]
+        with m.If(request.ready):
+            m.d.sync += request.valid.eq(0)
+        # The last place of a group that is there is not known as such: requests that are full go, and with the group
+        # what there is, be it nothing but the sign that it is the last.
+        with m.If(step):
+            m.d.sync += [
+                request.valid.eq(full | group_over),
+                request.p.size.eq(size),
+                request.p.tag.group.eq(group),
+                request.p.tag.part.eq(part),
+                request.p.tag.last.eq(group_over),
+                piece.eq(Mux(place_over, 0, piece + at_once + 1)),
+                position.eq(Mux(full | group_over, 0, position + at_once + 1)),
+                part.eq(Mux(group_over, 0, part + full)),
+                fresh.eq(full | group_over),
+                group.eq(group + group_over),
+            ]
+            for lane in range(lanes):
+                number = piece | (lane & at_once)  # of the place
+                asked, slot = number << log2(_PIECE_BYTES), request.p.pieces[lane]
+                with m.If((lane & ~at_once) == position):
+                    m.d.sync += [
+                        slot.address.eq(i.p.addend + asked),
+                        slot.high.eq(Mux(wanted & (asked <= i.p.channels), 1 << size, 0)),
+                    ]
+                with m.Elif(fresh):
+                    m.d.sync += slot.high.eq(0)
+        return step & group_over
+
+    def _store(self, m, size):
+        """Writes an answer behind those before it."""
+        write, answer, lanes = self.memory.write_port(granularity=1), self.answer, log2(self._params.lanes)
+        m.d.comb += write.addr.eq(answer.tag.group)
+        places = min(self._params.folds, self._params.conv.results)
+        packed = Cat(answer.data)
+        for byte in range(self._bytes):
+            # There are at most so many places, and of less than 16 bytes a piece is all of a place.
+            sizes = [s for s in range(5) if s == 4 or byte < places << s]
+            m.d.comb += [
+                write.data[byte].eq(
+                    chosen(size, {s: packed.word_select(byte % (1 << s + lanes), 8) for s in sizes})
+                ),
+                write.en[byte].eq(
+                    self.answer_stb & chosen(size, {s: answer.tag.part == byte >> s + lanes for s in sizes})
+                ),
+            ]
+
+    def _give(self, m):
+        """The bytes of a transfer."""
+        read, sizes, results = self.memory.read_port(domain="comb"), self._sizes, self._params.conv.results
+        m.d.comb += read.addr.eq(self.group)
+        ours = results // sizes.together
+        for lane in range(results):
+            place, channel = divmod(lane, ours)
+            in_row = range(lane, self._bytes, results)
+            in_tile = range(place * sizes.pass_channels + channel, (place + 1) * sizes.pass_channels, ours)
+            of_row, of_tile = ({n: read.data[at] for n, at in enumerate(bytes_)} for bytes_ in (in_row, in_tile))
+            m.d.comb += self.addend[lane].eq(
+                Mux(self.plan.lanes, chosen(self.step, of_row), chosen(self.step, of_tile))
+            )

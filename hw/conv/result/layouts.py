@@ -1,0 +1,149 @@
+"""What passes between the blocks of the read-out, and its sizes."""
+
+from amaranth.hdl import unsigned
+from amaranth.lib import data
+
+from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
+
+__all__ = [
+    "AccumulatorReadLayout",
+    "GroupLayout",
+    "GroupPlaceLayout",
+    "PieceOfRunLayout",
+    "ResultSizes",
+    "RunPieceLayout",
+    "log2",
+]
+
+#: Four channels of each of them, of a byte, are W, which a write holds at any address.
+_MOST_SLAVES = 16
+
+
+def log2(power):
+    """Of a power of two."""
+    return power.bit_length() - 1
+
+
+class ResultSizes:
+    """Sizes of the read-out; all are powers of two.
+
+    ValueError if there are so many slaves that what is written at once would not fit a write of eight chunks.
+
+    Attributes
+    ----------
+    together : int
+        P: places of a transfer in a convolution.
+    pass_channels : int
+        Channels of a pass of a convolution, 4 · NS.
+    most_channels : int
+        Channels of a pass at most, of any mode.
+    steps : int
+        Transfers of a group at most.
+    piece_bytes : int
+        W: bytes that are written at once.
+    buffer_bytes : int
+        B: bytes that are collected, P · W.
+    """
+
+    def __init__(self, params):
+        conv = params.conv
+        if conv.slaves > _MOST_SLAVES:
+            raise ValueError(f"slaves must be at most {_MOST_SLAVES} in hardware, not {conv.slaves}")
+        self.together = max(1, conv.results // conv.slaves)
+        self.pass_channels = CHANNELS_AT_ONCE * conv.slaves
+        self.most_channels = max(self.pass_channels, conv.row_bytes)
+        self.steps = max(CHANNELS_AT_ONCE * max(1, conv.slaves // conv.results), conv.row_bytes // conv.results)
+        self.piece_bytes = max(16, self.pass_channels)
+        self.buffer_bytes = self.together * self.piece_bytes
+
+
+class AccumulatorReadLayout(data.StructLayout):
+    """Which accumulators are read: those of R results.
+
+    Convolution: channel ``t`` · NS + (``part`` · R + r) mod NS of place ``index`` + r div NS of the tile. Lane-private
+    mode: element ``index`` + r of the row of slave ``part``.
+    """
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "bank": 1,
+                "t": range(CHANNELS_AT_ONCE),
+                "index": range(params.sums),
+                "part": range(params.conv.slaves),
+            }
+        )
+
+
+class GroupPlaceLayout(data.StructLayout):
+    """A place, and its part in a group: the places whose results are read together. In a group none that is there
+    follows one that is not."""
+
+    def __init__(self, params):
+        address = unsigned(params.smem.addr_width)
+        super().__init__(
+            {
+                "there": 1,
+                "y": address,  # of the first result of this pass
+                "addend": address,  # of the element that belongs to it
+                "any": 1,  # the first place of the group is there
+                "channels": range(ResultSizes(params).most_channels),  # of the pass, less one
+                "place": range(params.places),  # number in its tile
+                "group_last": 1,
+                "tile_last": 1,
+                "pass_last": 1,
+                "job_last": 1,
+            }
+        )
+
+
+class GroupLayout(data.StructLayout):
+    """A group of places to be read out; members as in :class:`GroupPlaceLayout`."""
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "any": 1,
+                "channels": range(ResultSizes(params).most_channels),
+                "place": range(params.places),  # a place of the group
+                "tile_last": 1,
+                "pass_last": 1,
+            }
+        )
+
+
+class RunPieceLayout(data.StructLayout):
+    """Where a piece of a run lies in the buffer of collected results, and where it goes: at most W bytes.
+
+    The *window* is the W bytes of the buffer from ``slot`` on. ``first`` and ``last`` count from the chunk of shared
+    memory that ``origin`` lies in.
+    """
+
+    def __init__(self, params):
+        sizes = ResultSizes(params)
+        super().__init__(
+            {
+                "slot": range(sizes.buffer_bytes // 16),  # of 16 bytes, the first one of the window
+                "origin": unsigned(params.smem.addr_width),  # where the first byte of the window would go
+                "first": range(sizes.piece_bytes + 16),  # byte that is written
+                "last": range(sizes.piece_bytes + 16),
+                "bytes": range(sizes.piece_bytes),  # that are written, less one
+                "flush_last": 1,  # the buffer is done with
+            }
+        )
+
+
+class PieceOfRunLayout(data.StructLayout):
+    """A piece of a run with its window; members as in :class:`RunPieceLayout`."""
+
+    def __init__(self, params):
+        sizes = ResultSizes(params)
+        super().__init__(
+            {
+                "origin": unsigned(params.smem.addr_width),
+                "first": range(sizes.piece_bytes + 16),
+                "last": range(sizes.piece_bytes + 16),
+                "bytes": range(sizes.piece_bytes),
+                "window": data.ArrayLayout(128, sizes.piece_bytes // 16),
+            }
+        )

@@ -1,0 +1,252 @@
+"""The neighbours of the convolution engine's read-out: array, gatherers and shared memory, and the plan of a job."""
+
+import random
+from collections import deque
+
+import numpy as np
+from amaranth.hdl import Value
+
+from tilewright.golden.conv.placement import parts_of, result_bytes
+from tilewright.golden.spec.conv.job import ConvOperation, ConvOutput
+from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
+from tilewright.golden.spec.pe.instruction import MmType
+
+from .streams import packed
+from .unpacked import unpacker
+
+__all__ = ["ResultsWorld", "results_plan"]
+
+_POST = ("output", "add", "y_zero", "minimum", "maximum", "add_minimum", "add_maximum", "ratio", "offset")
+
+
+def results_plan(fields, params):
+    """What the read-out uses of the plan of a job, as values for a ``PlanLayout``; the other members are 0."""
+    operation, kind, parts = ConvOperation(fields["operation"]), MmType(fields["type"]), parts_of(fields)
+    columns, lines, images = (fields[name] - 1 for name in ("out_width", "out_height", "batch"))
+    channels, span = fields["out_channels"], CHANNELS_AT_ONCE * params.conv.slaves
+    if operation.lanes:
+        span = (1 << fields["granularity"]) // kind.bytes
+    mask = params.smem.size_bytes - 1
+
+    def follow(name):
+        pitches = fields[f"{name}_pitch"]
+        numbers = zip(("start", "point", "line", "image"), (fields[name], *pitches), strict=True)
+        return {member: number & mask for member, number in numbers}
+
+    return {
+        "wide": kind.bytes == 2,
+        "lanes": operation.lanes,
+        "maximum": operation == ConvOperation.MAX_POOL,
+        "raster": fields["raster"],
+        "bias": fields["bias"] and operation != ConvOperation.MAX_POOL,
+        "table": "table" in parts,
+        "granularity": fields["granularity"],
+        "result_log2": result_bytes(fields).bit_length() - 1,
+        "last_pass": -(-channels // span) - 1,
+        "table_address": fields["table"] & mask,
+        "y": follow("y"),
+        "addend": follow("addend"),
+        "out_channels": channels,
+        "last_column": columns,
+        "last_line": lines,
+        "last_image": images,
+        "post": {name: fields[name] for name in _POST},
+    }
+
+
+class ResultsWorld:
+    """What is around a ``Results``: give its ``processes`` to the simulation, as background.
+
+    Parameters
+    ----------
+    dut : Results
+    params : ConvUnitParams
+    seed : int
+    stall : dict of str to float
+        Probabilities of a pause in each cycle: of ``tiles`` (none is complete), ``gather`` (no request is taken),
+        ``scatter`` (no write is taken).
+    latency : int
+        Cycles from a request to its answer; to twice as many where ``gather`` has pauses.
+
+    Attributes
+    ----------
+    smem : uint8 array
+    writes : list of (int, int)
+        Cycle and bytes of each write.
+    reads : list of int
+        Cycles in which a transfer was read; filled by a test.
+    cycle : int
+    """
+
+    def __init__(self, dut, params, *, seed=0, stall=None, latency=6):
+        self.dut, self.params = dut, params
+        self.smem = np.zeros(params.smem.size_bytes, np.uint8)
+        self.stall = {"tiles": 0.0, "gather": 0.0, "scatter": 0.0} | (stall or {})
+        self.latency, self._seed = latency, seed
+        self.clear()
+        self.processes = [
+            self._clock,
+            self._array,
+            self._gatherer("table"),
+            self._gatherer("addend"),
+            self._scatter,
+        ]
+
+    def clear(self):
+        """Forgets what is under way, as a reset does."""
+        self.cycle, self.writes = 0, []
+        self._tiles, self._banks, self._requests = deque(), [None, None], {"table": deque(), "addend": deque()}
+        self._bank = 0
+
+    def add_job(self, fields, accumulators):
+        """Puts the tiles of a job behind those that wait.
+
+        Parameters
+        ----------
+        accumulators : uint32 array of shape (points, channels)
+        """
+        self._tiles.extend(_tiles(fields, accumulators, self.params.conv))
+
+    async def _clock(self, ctx):
+        async for _ in ctx.tick():
+            self.cycle += 1
+
+    async def _array(self, ctx):
+        """Accumulators of the tiles; a bank that is free has anything."""
+        dut, rng, generator = self.dut, random.Random(self._seed), np.random.default_rng(self._seed)
+        unpack = unpacker(dut.read.shape())
+        results, lanes = self.params.conv.results, deque([0, 0])
+        shown, released = False, deque([None, None])
+        async for _, _, ready, bits in ctx.tick().sample(dut.tiles.ready, Value.cast(dut.read)):
+            read = unpack(bits)
+            if shown and ready:
+                released.append(self._bank)
+                self._bank ^= 1
+                shown = False
+            else:
+                released.append(None)
+            bank, tile = read.bank, self._banks[read.bank]
+            values = generator.integers(0, 1 << 32, results, np.uint64)
+            if tile is not None:
+                for lane in range(results):
+                    number = tile.get((read.t, read.index, read.part, lane))
+                    values[lane] = values[lane] if number is None else number
+            # What is read in the cycle behind the one in which the tile was taken is still there.
+            gone = released.popleft()
+            if gone is not None:
+                self._banks[gone] = None
+            lanes.append(sum(int(value) << 32 * lane for lane, value in enumerate(values)))
+            ctx.set(Value.cast(dut.acc), lanes.popleft())
+            if not shown and self._tiles and rng.random() >= self.stall["tiles"]:
+                if self._banks[self._bank] is None:
+                    self._banks[self._bank] = self._tiles.popleft()
+                    shown = True
+            ctx.set(dut.tiles.valid, shown)
+            ctx.set(dut.tiles.p, self._bank if shown else rng.getrandbits(1))
+
+    def _gatherer(self, name):
+        dut = self.dut
+        port, answer, strobe = getattr(dut, name), getattr(dut, f"{name}_answer"), getattr(dut, f"{name}_stb")
+        tag = answer.shape()["tag"].width
+
+        async def gather(ctx):
+            rng, unpack = random.Random(f"{self._seed} {name}"), unpacker(port.p.shape())
+            requests, taking = self._requests[name], False
+            random_bits = answer.as_value().shape().width
+            async for _, _, valid, bits in ctx.tick().sample(port.valid, Value.cast(port.p)):
+                if valid and taking:
+                    late = rng.randrange(self.latency) if self.stall["gather"] else 0
+                    requests.append((self.cycle + self.latency - 1 + late, unpack(bits)))
+                taking = rng.random() >= self.stall["gather"]
+                ctx.set(port.ready, taking)
+                here = bool(requests) and requests[0][0] <= self.cycle
+                ctx.set(strobe, here)
+                value = rng.getrandbits(random_bits)
+                if here:
+                    request = requests.popleft()[1]
+                    value = self._packed(request, rng)
+                    value |= (packed(answer.shape()["tag"].shape, _plain(request.tag)) if tag else 0) << (
+                        answer.shape()["tag"].offset
+                    )
+                ctx.set(answer.as_value(), value)
+
+        return gather
+
+    def _packed(self, request, rng):
+        """The bytes of pieces; those that are not read are anything."""
+        lanes = self.params.lanes
+        data = bytearray(rng.randbytes(16 * lanes))
+        for number, piece in enumerate(request.pieces):
+            assert piece.high <= 1 << request.size and request.size <= 4, f"{piece} of 1 << {request.size}"
+            for byte in range(piece.low, piece.high):
+                data[(number << request.size) + byte] = self.smem[(piece.address + byte) % len(self.smem)]
+        return int.from_bytes(data, "little")
+
+    async def _scatter(self, ctx):
+        dut, rng = self.dut, random.Random(~self._seed)
+        unpack, taking = unpacker(dut.scatter.p.shape()), False
+        async for _, _, valid, bits in ctx.tick().sample(dut.scatter.valid, Value.cast(dut.scatter.p)):
+            if valid and taking:
+                write, count = unpack(bits), 0
+                for chunk, data, strobes in zip(write.chunks, write.data, write.strobes, strict=True):
+                    for byte in range(16):
+                        if strobes >> byte & 1:
+                            self.smem[16 * chunk + byte] = data >> 8 * byte & 255
+                            count += 1
+                self.writes.append((self.cycle - 1, count))
+            taking = rng.random() >= self.stall["scatter"]
+            ctx.set(dut.scatter.ready, taking)
+
+
+def _plain(tag):
+    return tag._asdict() if hasattr(tag, "_asdict") else tag
+
+
+def _tiles(fields, accumulators, conv):
+    """For each tile, in the order of work, the accumulators by what a read names them: (t, index, part, lane)."""
+    operation, element = ConvOperation(fields["operation"]), MmType(fields["type"]).bytes
+    fold = conv.row_bytes >> fields["granularity"]
+    width, lines = fields["out_width"], fields["out_height"] * fields["batch"]
+    row_places = fold if operation.lanes else conv.units * fold
+    rows = []  # of points
+    if fields["raster"]:
+        points = list(range(width * lines))
+        rows = [points[n : n + row_places] for n in range(0, len(points), row_places)]
+    else:
+        for line in range(lines):
+            columns = list(range(line * width, (line + 1) * width))
+            rows += [columns[n : n + row_places] for n in range(0, width, row_places)]
+    channels = accumulators.shape[1]
+    if operation.lanes:
+        many = (1 << fields["granularity"]) // element
+        for first in range(0, channels, many):
+            for start in range(0, len(rows), conv.slaves):
+                yield _lane_tile(rows[start : start + conv.slaves], accumulators[:, first : first + many], many, conv)
+        return
+    many = CHANNELS_AT_ONCE * conv.slaves
+    for first in range(0, channels, many):
+        for row in rows:
+            yield _tile(row, accumulators[:, first : first + many], conv)
+
+
+def _tile(points, accumulators, conv):
+    together, parts = max(1, conv.results // conv.slaves), max(1, conv.slaves // conv.results)
+    ours, tile = conv.results // together, {}
+    for place, point in enumerate(points):
+        for channel, number in enumerate(accumulators[point]):
+            t, slave = divmod(channel, conv.slaves)
+            part, lane = divmod(slave, ours)
+            assert part < parts
+            tile[t, place - place % together, part, place % together * ours + lane] = number
+    return tile
+
+
+def _lane_tile(rows, accumulators, many, conv):
+    tile = {}
+    for slave, points in enumerate(rows):
+        for place, point in enumerate(points):
+            for channel, number in enumerate(accumulators[point]):
+                element = place * many + channel
+                lane = element % conv.results
+                tile[0, element - lane, slave, lane] = number
+    return tile
