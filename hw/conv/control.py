@@ -11,6 +11,7 @@ from ..bus.axi4_lite import AccessSignature
 from ..bus.csr import RegisterFile
 from ..bus.status import ErrorRecord, connect_status, show_parameters
 from ..lib.join import join
+from .result.layouts import ResultSizes
 from .signatures import ConvEndLayout
 
 __all__ = ["ConvControl", "ConvEventsLayout"]
@@ -27,7 +28,7 @@ class ConvEventsLayout(data.StructLayout):
                 "step": 1,
                 "feature_rows": range(max(conv.units, conv.slaves) + 1),
                 "weight_rows": range(16 * params.lanes + 1),
-                "results": range(conv.results + 1),
+                "results": range(ResultSizes(params).piece_bytes + 1),
                 "stall_features": 1,
                 "stall_weights": 1,
                 "stall_results": 1,

@@ -5,10 +5,12 @@ from amaranth.lib import data
 
 from tilewright.golden.spec import Format
 from tilewright.golden.spec.conv.job import JOB
+from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from ..lib.formats import struct_layout
 
 __all__ = [
+    "AccumulatorReadLayout",
     "AccumulatorsLayout",
     "FollowLayout",
     "GatherLayout",
@@ -173,5 +175,23 @@ class PlanLayout(data.StructLayout):
                 "barrier": address,
                 "tag": unsigned(16),
                 "post": PostJobLayout(),
+            }
+        )
+
+
+class AccumulatorReadLayout(data.StructLayout):
+    """Which accumulators are read: those of R results.
+
+    Convolution: channel ``t`` · NS + (``part`` · R + r) mod NS of place ``index`` + r div NS of the tile. Lane-private
+    mode: element ``index`` + r of the row of slave ``part``.
+    """
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "bank": 1,
+                "t": range(CHANNELS_AT_ONCE),
+                "index": range(params.sums),
+                "part": range(max(2, params.conv.slaves)),
             }
         )

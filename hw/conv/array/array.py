@@ -6,9 +6,9 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ...lib.delay import delay
-from ..layouts import PlanLayout, WordWriteLayout
+from ..layouts import AccumulatorReadLayout, PlanLayout, WordWriteLayout
 from .factors import FactorLayout, Factors
-from .layouts import AccumulatorReadLayout, StepLayout
+from .layouts import StepLayout
 from .slave import Slave
 from .unit import FOLDS
 

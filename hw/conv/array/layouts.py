@@ -5,7 +5,7 @@ from amaranth.lib import data
 
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
-__all__ = ["AccumulatorReadLayout", "StepLayout"]
+__all__ = ["StepLayout"]
 
 
 class StepLayout(data.StructLayout):
@@ -19,21 +19,5 @@ class StepLayout(data.StructLayout):
                 "channel": range(CHANNELS_AT_ONCE),  # t
                 "bank": unsigned(1),  # of accumulators
                 "first": unsigned(1),  # accumulators begin
-            }
-        )
-
-
-class AccumulatorReadLayout(data.StructLayout):
-    """Which accumulators are read together (docs/architecture.md, "The convolution engine")."""
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "bank": unsigned(1),
-                "t": range(CHANNELS_AT_ONCE),  # channel of each slave
-                "index": range(params.sums),  # first place, in lane-private mode first element
-                "part": range(
-                    max(2, params.conv.slaves)
-                ),  # of the slaves if they are more than results; in lane-private mode a slave
             }
         )

@@ -232,6 +232,8 @@ class WeightWriter(wiring.Component):
     i : In(stream of GatheredLayout(params, weight_tag(params)), always ready)
     answered : Out(1)
         Strobe: an answer has left.
+    tag : Out(weight_tag(params))
+        Its tag.
     writes : Out(array of slaves WordWriteLayout(params))
         Registered.
     written : Out(ring)
@@ -246,6 +248,7 @@ class WeightWriter(wiring.Component):
                 "start": In(1),
                 "i": In(stream.Signature(GatheredLayout(params, weight_tag(params)), always_ready=True)),
                 "answered": Out(1),
+                "tag": Out(weight_tag(params)),
                 "writes": Out(data.ArrayLayout(WordWriteLayout(params), params.conv.slaves)),
                 "written": Out(ring),
             }
@@ -272,6 +275,7 @@ class WeightWriter(wiring.Component):
             last.eq((place + 1) << exact_log2(conv.row_bytes) >= tag.end),
             queue.o.ready.eq(last),
             self.answered.eq(queue.o.valid & last),
+            self.tag.eq(tag),
         ]
         complete = Signal(range(16 * params.lanes + 1))
         m.d.sync += complete.eq(Mux(self.answered, tag.bytes, 0))

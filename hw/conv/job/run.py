@@ -30,7 +30,8 @@ class JobRunner(wiring.Component):
     -------
     checked : In(stream of CheckedJobLayout())
     legal : Out(stream of JOB.bits)
-        Jobs that are to run, for a plan.
+        Jobs that are to run, for a plan. Each has to stay until its plan has been taken: so none that is refused passes
+        one that has not begun.
     plans : In(stream of PlanLayout(params))
         One for each, in order.
     plan : Out(PlanLayout(params))
@@ -73,27 +74,24 @@ class JobRunner(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         checked, plan = self.checked.payload, self.plan
-        planned = Signal()  # a job is ahead of those that come, and has not begun
         refused = Signal()
         m.d.comb += [
             self.legal.payload.eq(checked.word),
             refused.eq(checked.code != ConvError.NONE),
-            self.legal.valid.eq(self.checked.valid & ~refused & ~planned),
+            self.legal.valid.eq(self.checked.valid & ~refused),
+            self.checked.ready.eq(self.legal.ready & ~refused),
             self.barriers.payload.op.eq(BarrierOp.ARRIVE),
             self.barriers.payload.address.eq(plan.barrier),
             self.barriers.payload.value.eq(1),
         ]
-        with m.If(self.legal.valid & self.legal.ready):
-            m.d.comb += self.checked.ready.eq(1)
-            m.d.sync += planned.eq(1)
         m.d.sync += [self.start.eq(0), self.ended.eq(0)]
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += self.plans.ready.eq(1)
                 with m.If(self.plans.valid):
-                    m.d.sync += [plan.eq(self.plans.payload), planned.eq(0), self.start.eq(1), self.active.eq(1)]
+                    m.d.sync += [plan.eq(self.plans.payload), self.start.eq(1), self.active.eq(1)]
                     m.next = "START"
-                with m.Elif(self.checked.valid & refused & ~planned):
+                with m.Elif(self.checked.valid & refused):
                     m.d.comb += self.checked.ready.eq(1)
                     m.d.sync += [
                         self.end.code.eq(checked.code),

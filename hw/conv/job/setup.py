@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec.conv.job import JOB, ConvOperation
+from tilewright.golden.spec.conv.job import JOB
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from ...lib.formats import packed_layout

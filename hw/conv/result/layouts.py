@@ -6,7 +6,6 @@ from amaranth.lib import data
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 __all__ = [
-    "AccumulatorReadLayout",
     "GroupLayout",
     "GroupPlaceLayout",
     "PieceOfRunLayout",
@@ -55,24 +54,6 @@ class ResultSizes:
         self.steps = max(CHANNELS_AT_ONCE * max(1, conv.slaves // conv.results), conv.row_bytes // conv.results)
         self.piece_bytes = max(16, self.pass_channels)
         self.buffer_bytes = self.together * self.piece_bytes
-
-
-class AccumulatorReadLayout(data.StructLayout):
-    """Which accumulators are read: those of R results.
-
-    Convolution: channel ``t`` · NS + (``part`` · R + r) mod NS of place ``index`` + r div NS of the tile. Lane-private
-    mode: element ``index`` + r of the row of slave ``part``.
-    """
-
-    def __init__(self, params):
-        super().__init__(
-            {
-                "bank": 1,
-                "t": range(CHANNELS_AT_ONCE),
-                "index": range(params.sums),
-                "part": range(params.conv.slaves),
-            }
-        )
 
 
 class GroupPlaceLayout(data.StructLayout):

@@ -8,9 +8,9 @@ from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from ...lib.delay import delay
 from ...lib.stream import ShallowQueue
-from ..layouts import AccumulatorsLayout, PlanLayout
+from ..layouts import AccumulatorReadLayout, AccumulatorsLayout, PlanLayout
 from .addends import adds
-from .layouts import AccumulatorReadLayout, GroupLayout, GroupPlaceLayout, ResultSizes, log2
+from .layouts import GroupLayout, GroupPlaceLayout, ResultSizes, log2
 
 __all__ = ["ReadOut"]
 

@@ -7,12 +7,12 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from ...lib.fork import Fork
 from ...smem.layouts import ScatterWriteLayout
 from ..fetch.points import PointWalker
-from ..layouts import GatheredLayout, GatherLayout, PlanLayout
+from ..layouts import AccumulatorReadLayout, GatheredLayout, GatherLayout, PlanLayout
 from ..post import PostProcessor
 from .addends import AddendReader, AddendTagLayout
 from .assembler import Assembler
 from .groups import Grouper
-from .layouts import AccumulatorReadLayout, GroupPlaceLayout, ResultSizes
+from .layouts import GroupPlaceLayout, ResultSizes
 from .readout import ReadOut
 from .runs import RunCutter
 from .table import TableLoader, TableTagLayout

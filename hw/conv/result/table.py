@@ -139,7 +139,7 @@ class TableLoader(wiring.Component):
         m.d.comb += [
             is_final.eq(behind <= span_last),
             last.eq(Mux(is_final, behind, span_last)),
-            pieces.eq(((1 << distinct) - 1)),
+            pieces.eq((1 << distinct) - 1),
             pass_over.eq((offset | pieces) >= last),
             request.valid.eq(going & (self.free != 0)),
             request.p.size.eq(log2(_ENTRY_BYTES)),

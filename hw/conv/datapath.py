@@ -1,0 +1,172 @@
+"""The convolution engine's data path: jobs go in, results are written."""
+
+from amaranth import Module, Mux, Signal, unsigned
+from amaranth.lib import wiring
+from amaranth.lib.wiring import Out, connect, flipped
+
+from tilewright.golden.spec.conv.job import JOB
+
+from ..lib.join import join
+from ..lib.stream import Queue
+from ..smem.signatures import SharedMemorySignature
+from .array.array import ConvArray
+from .array.sequencer import Sequencer
+from .array.weights import WeightLoader, WeightWriter, weight_tag
+from .control import ConvEventsLayout
+from .fetch.buffer import FeatureBuffer
+from .fetch.features import FeatureFetcher
+from .fetch.gather import Gatherer
+from .fetch.sets import FeatureTagLayout
+from .fetch.share import GatherShare
+from .job.check import JobChecker
+from .job.run import JobRunner
+from .job.setup import JobSetup
+from .result.addends import AddendTagLayout
+from .result.results import Results
+from .result.table import TableTagLayout
+from .signatures import ConvProcessorSignature
+
+__all__ = ["ConvDatapath"]
+
+
+class ConvDatapath(wiring.Component):
+    """Connections only: what each block does is in docs/architecture.md, "The convolution engine".
+
+    Members
+    -------
+    processor : Out(ConvProcessorSignature())
+    smem : Out(SharedMemorySignature(params.smem))
+    events : Out(ConvEventsLayout(params))
+    waiting : Out(8)
+        Jobs in the queue.
+    idle : Out(1)
+        No job is under way, or waits.
+    """
+
+    def __init__(self, params):
+        self._params = params
+        super().__init__(
+            {
+                "processor": Out(ConvProcessorSignature()),
+                "smem": Out(SharedMemorySignature(params.smem)),
+                "events": Out(ConvEventsLayout(params)),
+                "waiting": Out(unsigned(8)),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        self._jobs(m)
+        self._gather(m)
+        self._multiply(m)
+        self._write(m)
+        self._count(m)
+        return m
+
+    def _jobs(self, m):
+        params, processor, smem = self._params, self.processor, self.smem
+        m.submodules.queue = queue = self._queue = Queue(unsigned(JOB.bits), params.conv.queue_depth)
+        m.submodules.checker = checker = JobChecker(params)
+        m.submodules.setup = setup = JobSetup(params)
+        m.submodules.runner = runner = self._runner = JobRunner(params)
+        connect(m, jobs=flipped(processor.jobs), queue=queue.i)
+        connect(m, queue=queue.o, checker=checker.i)
+        connect(m, checker=checker.o, runner=runner.checked)
+        connect(m, runner=runner.legal, setup=setup.i)
+        connect(m, setup=setup.o, runner=runner.plans)
+        join(m, runner=runner.barriers, smem=flipped(smem.barriers))
+        join(m, smem=flipped(smem.barrier_results), runner=runner.barrier_results)
+        under_way = Signal(8)  # accepted, and not ended
+        m.d.sync += under_way.eq(under_way + (processor.jobs.valid & processor.jobs.ready) - runner.ended)
+        m.d.comb += [
+            processor.ended.eq(runner.ended),
+            processor.end.eq(runner.end),
+            self.waiting.eq(queue.level),
+            self.idle.eq(under_way == 0),
+        ]
+
+    def _gather(self, m):
+        params = self._params
+        tags = {
+            "features": FeatureTagLayout(params),
+            "weights": weight_tag(params),
+            "table": TableTagLayout(params),
+            "addend": AddendTagLayout(params),
+        }
+        m.submodules.gather_share = share = self._share = GatherShare(params, tags)
+        m.submodules.gatherer = gatherer = Gatherer(params, share.tag)
+        connect(m, share=share.requests, gatherer=gatherer.i)
+        connect(m, gatherer=gatherer.o, share=share.answers)
+        join(m, gatherer=gatherer.reads, smem=flipped(self.smem.reads))
+        join(m, smem=flipped(self.smem.read_data), gatherer=gatherer.read_data)
+
+    def _multiply(self, m):
+        params, runner, share = self._params, self._runner, self._share
+        m.submodules.fetcher = fetcher = FeatureFetcher(params)
+        m.submodules.buffer = buffer = FeatureBuffer(params)
+        m.submodules.loader = loader = WeightLoader(params)
+        m.submodules.writer = writer = self._writer = WeightWriter(params)
+        m.submodules.sequencer = sequencer = self._sequencer = Sequencer(params, ConvArray.LATENCY)
+        m.submodules.array = array = self._array = ConvArray(params)
+        connect(m, fetcher=fetcher.requests, share=share.features)
+        connect(m, share=share.features_answer, buffer=buffer.i)
+        connect(m, loader=loader.o, share=share.weights)
+        connect(m, share=share.weights_answer, writer=writer.i)
+        connect(m, buffer=buffer.sets, sequencer=sequencer.sets)
+        connect(m, sequencer=sequencer.tile, loader=loader.tile)
+        m.d.comb += [
+            *(block.plan.eq(runner.plan) for block in (fetcher, loader, sequencer, array)),
+            *(block.start.eq(runner.start) for block in (fetcher, loader, writer, sequencer)),
+            sequencer.active.eq(runner.active),
+            fetcher.release.eq(sequencer.release),
+            loader.answered.eq(writer.answered),
+            loader.freed.eq(sequencer.freed),
+            sequencer.written.eq(writer.written),
+            buffer.read.eq(sequencer.set),
+            array.valid.eq(sequencer.valid),
+            array.step.eq(sequencer.step),
+            array.rows.eq(buffer.rows),
+        ]
+        for ours, weights, features in zip(array.writes, writer.writes, buffer.slave_writes, strict=True):
+            m.d.comb += ours.eq(Mux(runner.plan.lanes, features, weights))
+
+    def _write(self, m):
+        runner, share, smem, array = self._runner, self._share, self.smem, self._array
+        m.submodules.results = results = self._results = Results(self._params)
+        connect(m, sequencer=self._sequencer.tiles, results=results.tiles)
+        connect(m, results=results.table, share=share.table)
+        connect(m, results=results.addend, share=share.addend)
+        join(m, results=results.scatter, smem=flipped(smem.scatter))
+        for name in ("table", "addend"):
+            answer = getattr(share, f"{name}_answer")
+            m.d.comb += [
+                getattr(results, f"{name}_answer").eq(answer.payload),
+                getattr(results, f"{name}_stb").eq(answer.valid),
+            ]
+        written = Signal()  # all results of the job under way
+        m.d.sync += written.eq(~runner.start & (written | results.done))
+        m.d.comb += [
+            results.plan.eq(runner.plan),
+            results.start.eq(runner.start),
+            array.read.eq(results.read),
+            results.acc.eq(array.sums),
+            runner.written.eq(written),
+            runner.readable.eq(smem.scatter_idle),
+        ]
+
+    def _count(self, m):
+        processor, sequencer, writer, events = self.processor, self._sequencer, self._writer, self.events
+        conv, plan = self._params.conv, self._runner.plan
+        tag = writer.tag
+        m.d.comb += [
+            events.job.eq(processor.jobs.valid & processor.jobs.ready),
+            events.step.eq(sequencer.valid),
+            events.feature_rows.eq(Mux(sequencer.release, Mux(plan.lanes, conv.slaves, conv.units), 0)),
+            events.weight_rows.eq(Mux(writer.answered, (tag.end - tag.begin)[: len(tag.end)] >> plan.granularity, 0)),
+            events.results.eq(self._results.written),
+            events.stall_features.eq(sequencer.stall_features),
+            events.stall_weights.eq(sequencer.stall_weights),
+            events.stall_results.eq(sequencer.stall_results),
+            events.bank_conflict.eq(self.smem.bank_conflict),
+        ]
