@@ -61,10 +61,10 @@ class PieceMaker(wiring.Component):
             seconds[1].eq(seconds[0]),
             kernel.eq(offsets.kernel),
         ]
-        several = Cat(granularity > 4 + bit for bit in range(slots.bit_length() - 1))  # bits of a piece in its block
         for lane in range(self.params.lanes):
             number = Signal(range(2 * slots), name=f"number{lane}")  # of the piece in what is asked of its place
-            m.d.comb += number.eq(Cat(several & lane, seconds[1][2 * lane // self.params.lanes]))
+            in_block = Cat((granularity > 4 + bit) & (lane >> bit & 1) for bit in range(slots.bit_length() - 1))
+            m.d.comb += number.eq(Cat(in_block, seconds[1][2 * lane // self.params.lanes]))
             self._piece(m, lane, number, kernel, rests[1])
         return m
 

@@ -76,17 +76,25 @@ class FeatureFetcher(wiring.Component):
         )
         m.submodules.maker, m.submodules.queue = maker, queue = self.maker, self.queue
         wiring.connect(m, walker.o, table.i)
-        wiring.connect(m, queue.o, wiring.flipped(self.requests))
+        # Requests are made ahead; they wait for room here, so that a set is held for no longer than it must.
+        taken, room, claimed = Signal(), Signal(), Signal(2)
+        first, pair = queue.o.p.tag.part == 0, queue.o.p.tag.pair
+        m.d.comb += [
+            room.eq(~first | (self.free > 1) | (self.free[0] & ~pair)),
+            self.requests.payload.eq(queue.o.payload),
+            self.requests.valid.eq(queue.o.valid & room),
+            taken.eq(self.requests.valid & self.requests.ready),
+            queue.o.ready.eq(self.requests.ready & room),
+            claimed.eq(Mux(taken & first, Mux(pair, 2, 1), 0)),
+        ]
+        m.d.sync += self.free.eq(self.free - claimed + self.release)
 
-        room, step, claimed = Signal(), Signal(), Signal(2)
+        step = Signal()
         m.d.comb += [
             *(block.plan.eq(self.plan) for block in (walker, table, sets, maker)),
             walker.start.eq(self.start),
             sets.start.eq(self.start),
-            # A set that has been begun has its room.
-            room.eq((sets.part != 0) | (self.free > 1) | (self.free[0] & ~sets.pair)),
-            step.eq(table.full & room & (self.places != 0)),
-            claimed.eq(Mux(step & (sets.part == 0), Mux(sets.pair, 2, 1), 0)),
+            step.eq(table.full & (self.places != 0)),
             sets.step.eq(step),
             sets.final.eq(table.final),
             table.part.eq(sets.part),
@@ -96,10 +104,7 @@ class FeatureFetcher(wiring.Component):
             maker.places.eq(table.o),
             self.busy.eq(walker.o.valid | table.full | (self.places != _REQUESTS)),
         ]
-        m.d.sync += [
-            self.free.eq(self.free - claimed + self.release),
-            self.places.eq(self.places - step + (self.requests.valid & self.requests.ready)),
-        ]
+        m.d.sync += self.places.eq(self.places - step + taken)
 
         made = step
         for cycle in range(_OFFSETS + maker.LATENCY):

@@ -1,15 +1,16 @@
 """Sets of rows of random jobs, as they lie in the first buffer and with the slaves, against the golden model's rows."""
 
 import random
+from functools import partial
 
 import numpy as np
 import pytest
-from amaranth.hdl import Elaboratable, Module, ResetInserter, Signal
+from amaranth.hdl import Cat, Elaboratable, Module, ResetInserter, Signal, Value
 
 from tilewright.golden.conv.machine import job_word
 from tilewright.golden.conv.placement import parts_of
 from tilewright.golden.conv.rows import Rows
-from tilewright.golden.spec.conv.job import JOB, ConvOperation
+from tilewright.golden.spec.conv.job import JOB, ConvOperation, ConvOutput
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE, CONV_PRESETS, ConvParams
 from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.hw.conv.fetch.buffer import FeatureBuffer
@@ -18,7 +19,8 @@ from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.pysim.conv_plan import plan_of, plan_values
 from tilewright.sim.pysim.simulate import elaborated, simulate
-from tilewright.sim.pysim.streams import watch_stream
+from tilewright.sim.pysim.streams import packed, watch_stream
+from tilewright.sim.pysim.unpacked import unpacker
 from tilewright.sim.random.conv_jobs import random_jobs
 
 SEED = 22
@@ -53,7 +55,7 @@ def make_path(params):
 
 
 def wanted(fields, smem, params):
-    """(flags, rows, mask, rows of slaves, their mask) of each set, in bytes; where a mask is not set they are anything."""
+    """(flags, rows, mask, rows of slaves, their mask) of each set, in bytes; without its mask a byte is anything."""
     plan, kind, conv = plan_of(fields, params.conv), MmType(fields["type"]), params.conv
     parts, operation = parts_of(fields), ConvOperation(fields["operation"])
     values = plan_values(fields, params)
@@ -113,38 +115,38 @@ class Gatherer:
         self.smem = None
 
     async def serve(self, ctx):
-        i, requests, reset = self.path.buffer.i, self.path.fetcher.requests, self.path.reset
-        ready = 0
+        i, requests = self.path.buffer.i, self.path.fetcher.requests
+        offer, ready = Cat(i.valid, Value.cast(i.payload)), requests.ready
+        width, unpack = len(offer), unpacker(requests.payload.shape())
+        pack = partial(packed, i.payload.shape())
+        ticks = aiter(ctx.tick().sample(self.path.reset, requests.valid, Value.cast(requests.payload)))
         while True:
-            ready = int(self.rng.random() >= self.busy)
-            ctx.set(requests.ready, ready)
-            answer = bool(self.answers) and self.rng.random() >= self.late
-            ctx.set(i.valid, answer)
-            if answer:
-                ctx.set(i.payload, self.answers.pop(0))
-            else:
-                ctx.set(i.payload, {"data": [self.rng.getrandbits(128) for _ in range(self.path.params.lanes)]})
-            _, _, in_reset, valid, payload = await ctx.tick().sample(reset, requests.valid, requests.payload)
-            if in_reset:
+            taking = self.rng.random() >= self.busy
+            ctx.set(ready, taking)
+            answering = self.answers and self.rng.random() >= self.late
+            ctx.set(offer, pack(self.answers.pop(0)) << 1 | 1 if answering else self.rng.getrandbits(width) & -2)
+            _, _, reset, valid, bits = await anext(ticks)
+            if reset:
                 self.answers.clear()
-            elif valid and ready:
-                self.take(payload)
+            elif valid and taking:
+                self.take(unpack(bits))
                 self.cycles.append(self.cycle)
             self.cycle += 1
 
     def take(self, request):
-        size = 1 << request.size
-        whole = bytearray(16 * self.path.params.lanes)
-        read = []
-        for number, piece in enumerate(request.pieces):
-            assert piece.low <= 16 and piece.high <= max(size, 0)
-            for index in range(size):
-                inside = piece.low <= index < piece.high
-                place = (piece.address + index) % SMEM.size_bytes
-                whole[number * size + index] = self.smem[place] if inside else request.fill >> 8 * (index % 2) & 255
-                if inside:
-                    read.append(place)
+        size, fill = 1 << request.size, request.fill.to_bytes(2, "little")
+        whole, read = bytearray(), []
+        for piece in request.pieces:
+            low, high, address = piece.low, piece.high, piece.address
+            assert low <= 16 and high <= size, (low, high, size)
+            places = [(address + index) % SMEM.size_bytes for index in range(low, high)]
+            taken = bytearray(fill * 8)
+            if places:
+                taken[low:high] = bytes(self.smem[places])
+            whole += taken[:size]
+            read += places
         self.requests.append(read)
+        whole += self.rng.randbytes(16 * self.path.params.lanes - len(whole))
         lanes = [int.from_bytes(whole[at : at + 16], "little") for at in range(0, len(whole), 16)]
         self.answers.append({"data": lanes, "tag": request.tag})
 
@@ -153,7 +155,7 @@ async def start(ctx, path, fields):
     while ctx.get(path.fetcher.busy):
         await ctx.tick()
     values = plan_values(fields, path.params)
-    ctx.set(path.fetcher.plan, values)
+    ctx.set(Value.cast(path.fetcher.plan), packed(path.fetcher.plan.shape(), values))
     ctx.set(path.fetcher.start, 1)
     await ctx.tick()
     ctx.set(path.fetcher.start, 0)
@@ -170,7 +172,7 @@ class Array:
 
     def check(self, rows, number, expected):
         conv = self.path.params.conv
-        flags, features, mask, of_slaves, slave_mask, text = expected
+        _, features, mask, of_slaves, slave_mask, text = expected
         found = np.frombuffer(rows.to_bytes(conv.units * conv.row_bytes, "little"), np.uint8).reshape(conv.units, -1)
         assert (found == features)[mask].all(), f"set {self.checked} of {text}:\n{found}\n{features}\n{mask}"
         if of_slaves is not None:
@@ -180,43 +182,45 @@ class Array:
 
     async def watch_writes(self, ctx):
         ports = self.path.buffer.slave_writes
-        sampled = [signal for port in ports for signal in (port.word, port.data.as_value(), port.strobe)]
-        async for _, _, *values in ctx.tick().sample(*sampled):
-            for slave in range(len(ports)):
-                word, bits, strobe = values[3 * slave : 3 * slave + 3]
-                for byte in range(strobe.bit_length()):
+        any_write = Cat(port.strobe.any() for port in ports).any()
+        writes = Cat(Cat(port.word, port.data.as_value(), port.strobe) for port in ports)
+        count, row = len(Cat(ports[0].word)), self.path.params.conv.row_bytes
+        async for _, _, writing, bits in ctx.tick().sample(any_write, writes):
+            for slave in range(len(ports) if writing else 0):
+                one = bits >> slave * (count + 9 * row) & (1 << count + 9 * row) - 1
+                word, strobe = one & (1 << count) - 1, one >> count + 8 * row
+                data = (one >> count & (1 << 8 * row) - 1).to_bytes(row, "little")
+                for byte in range(row):
                     if strobe >> byte & 1:
-                        self.slaves[slave, word, byte] = bits >> 8 * byte & 255
+                        self.slaves[slave, word, byte] = data[byte]
 
     async def serve(self, ctx):
         buffer, fetcher, number, oldest = self.path.buffer, self.path.fetcher, 0, 0
-        rows = None  # of the oldest set, being read in this cycle
+        rows = None  # of the oldest set, if it has been read
+        driven, shown = Cat(buffer.sets.ready, fetcher.release, buffer.read), buffer.rows.as_value()
+        ticks = aiter(ctx.tick().sample(self.path.reset, buffer.sets.valid, Value.cast(buffer.sets.payload)))
         while True:
-            ready = int(self.rng.random() >= self.late)
-            ctx.set(buffer.sets.ready, ready)
+            ready = self.rng.random() >= self.late
             release = rows is not None and self.rng.random() >= self.late
-            ctx.set(fetcher.release, release)
-            # Each release looks at the set once more: until then nothing may come into it.
-            ctx.set(buffer.read, (oldest + release) % self.path.params.sets)
-            _, _, reset, valid, payload = await ctx.tick().sample(
-                self.path.reset, buffer.sets.valid, buffer.sets.payload
-            )
+            # A set is read until it is released: up to then nothing may come into it.
+            ctx.set(driven, ready | release << 1 | (oldest + release) % self.path.params.sets << 2)
+            _, _, reset, valid, flags = await anext(ticks)
             if reset:
                 self.held.clear()
                 number, oldest, rows = 0, 0, None
                 continue
-            seen = ctx.get(buffer.rows.as_value())
             if release:
                 self.check(rows, oldest, self.held.pop(0))
                 oldest = (oldest + 1) % self.path.params.sets
-            # A set that has been taken in this cycle was there before.
+            rows = ctx.get(shown) if self.held else None
             if valid and ready:
                 assert self.expected, "a set too many"
                 expected = self.expected.pop(0)
-                assert (payload.first, payload.last, payload.final) == expected[0], (number, expected[0], expected[5])
+                assert tuple(flags >> bit & 1 for bit in range(3)) == expected[0], (number, expected[0], expected[5])
                 self.held.append(expected)
+                # It was readable in this cycle already, in which ``read`` may have been its number.
                 number += 1
-            rows = seen if self.held else None
+                rows = ctx.get(shown) if len(self.held) == 1 else rows
 
 
 def run(params, jobs, mode="none", seed=0):
@@ -250,11 +254,118 @@ def some_jobs(preset, mode, count):
     params = PARAMS[preset]
     return [
         (job.fields, job.smem)
-        for job in random_jobs(f"{SEED} {preset} {mode}", params.conv, count, smem_bytes=SMEM.size_bytes)
+        for job in random_jobs(f"{SEED} {preset} {mode}", params.conv, count, most_macs=900, smem_bytes=SMEM.size_bytes)
     ]
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("preset", PARAMS)
 def test_random_jobs(preset, mode):
-    run(PARAMS[preset], some_jobs(preset, mode, 6), mode)
+    run(PARAMS[preset], some_jobs(preset, mode, 4), mode)
+
+
+def a_job(params, granularity, channels, *, width=24, height=3, kernel=(3, 3), operation=ConvOperation.CONVOLUTION,
+          raster=1, out_channels=1, **others):  # fmt: skip
+    """Dense tensors, padding of one on all sides, 8 bits: of as many points as X has pixels."""
+    out = channels if operation.lanes else out_channels
+    fields = JOB.unpack(job_word(
+        operation=operation, type=0, output=ConvOutput.RAW, granularity=granularity, raster=raster, channels=channels,
+        width=width, height=height, out_width=width, out_height=height, out_channels=out, kernel=kernel,
+        padding=[side // 2 for side in kernel], x=0x105, k=0x2C03, k_pitch=channels, x_zero=77, k_zero=11, y=0,
+        x_pitch=[channels, width * channels, width * height * channels],
+        y_pitch=[out, width * out, width * height * out], **others))  # fmt: skip
+    rng = np.random.default_rng(SEED)
+    return fields, rng.integers(256, size=SMEM.size_bytes, dtype=np.uint8)
+
+
+#: Preset, granularity, channels, operation; requests that two successive sets take, and so cycles.
+RATES = {
+    "a row is a request": ("default", 5, 32, ConvOperation.CONVOLUTION, 2),
+    "pairs": ("default", 5, 64, ConvOperation.CONVOLUTION, 2),
+    "three blocks": ("default", 5, 96, ConvOperation.CONVOLUTION, 2),
+    "folded twice": ("default", 4, 32, ConvOperation.CONVOLUTION, 2),
+    "folded four times": ("default", 3, 16, ConvOperation.CONVOLUTION, 4),
+    "folded 16 times": ("default", 1, 2, ConvOperation.CONVOLUTION, 16),
+    "small": ("ecp5", 4, 16, ConvOperation.CONVOLUTION, 2),
+    "small pairs": ("ecp5", 4, 32, ConvOperation.CONVOLUTION, 2),
+    "lanes": ("default", 4, 16, ConvOperation.DEPTHWISE, 6),
+    "small lanes": ("ecp5", 4, 16, ConvOperation.SUM_POOL, 6),
+}
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_a_request_a_cycle(name):
+    """Exact numbers of requests, and no cycle without one as soon as the second tile has been walked."""
+    preset, granularity, channels, operation, requests = RATES[name]
+    # With room for more sets than are under way at once.
+    params = ConvUnitParams(CONV_PRESETS[preset].replace(feature_rows=64), SMEM)
+    job = a_job(params, granularity, channels, operation=operation)
+    ((made, cycles, sets),) = run(params, [job])
+    assert 2 * len(made) == requests * sets
+    places = (params.conv.slaves if operation.lanes else params.conv.units) * params.conv.row_bytes >> granularity
+    # The first place comes 1 cycle after the start, the first request 7 after the last place of the tile.
+    assert cycles[0] == places + 8
+    if places + 2 < requests * 9 * -(-channels >> granularity) // 2:
+        assert cycles == list(range(cycles[0], cycles[0] + len(cycles)))
+
+
+def test_only_bytes_of_x_are_read():
+    """A tensor at the end of memory: what lies behind the ends of lines and pixels is not asked for."""
+    params = PARAMS["unit"]
+    for merge in (1, 3):
+        fields, smem = a_job(params, 3, 5, width=6, merge=merge)
+        ((made, _, _),) = run(params, [(fields, smem)])
+        x = parts_of(fields)["x"]
+        assert {place for read in made for place in read} == set(range(x.address, x.end))
+
+
+@pytest.mark.parametrize("cycles", [5, 23, 60, 131])
+def test_reset(cycles):
+    """In the middle of a job: the next one finds nothing of it, and all room."""
+    params = PARAMS["unit"]
+    path = elaborated(make_path, params)
+    gatherer, array = Gatherer(path, cycles, 0.2, 0.3), Array(path, cycles, 0.3)
+    (before, smem), after = a_job(params, 3, 16), a_job(params, 4, 32, width=5)
+    gatherer.smem = smem
+
+    async def bench(ctx):
+        array.expected = [(*each, "before") for each in wanted(before, smem, params)]
+        await start(ctx, path, before)
+        await ctx.tick().repeat(cycles)
+        ctx.set(path.reset, 1)
+        await ctx.tick()
+        ctx.set(path.reset, 0)
+        assert not ctx.get(path.fetcher.busy)
+        array.expected = [(*each, "after") for each in wanted(*after, params)]
+        await start(ctx, path, after[0])
+        while array.expected or array.held:
+            await ctx.tick()
+
+    simulate(path, bench, background=[gatherer.serve, array.watch_writes, array.serve])
+
+
+def test_late_release():
+    """Without a release as many sets are asked for as there is room for, and a pair only if there is room for both."""
+    params = PARAMS["unit"]
+    path = elaborated(make_path, params)
+    fields, smem = a_job(params, 4, 48, kernel=(1, 1))
+    gatherer = Gatherer(path, 0, 0, 0)
+    gatherer.smem = smem
+
+    async def release(ctx):
+        ctx.set(path.fetcher.release, 1)
+        await ctx.tick()
+        ctx.set(path.fetcher.release, 0)
+        await ctx.tick().repeat(20)
+
+    async def bench(ctx):
+        await start(ctx, path, fields)
+        await ctx.tick().repeat(60)
+        # Of four sets the first three are those of a tile: two, and one; the fourth would be the first of a pair.
+        assert len(gatherer.requests) == 3
+        await release(ctx)
+        assert len(gatherer.requests) == 5
+        await release(ctx)
+        assert len(gatherer.requests) == 6
+
+    simulate(path, bench, background=[gatherer.serve])
