@@ -78,14 +78,15 @@ class FeatureFetcher(wiring.Component):
         wiring.connect(m, walker.o, table.i)
         # Requests are made ahead; they wait for room here, so that a set is held for no longer than it must.
         taken, room, claimed = Signal(), Signal(), Signal(2)
-        first, pair = queue.o.p.tag.part == 0, queue.o.p.tag.pair
+        tag, first = queue.o.p.tag, Signal()
+        m.d.comb += first.eq((tag.part == 0) & ~tag.kernel)  # the part of the kernel is behind all parts
         m.d.comb += [
-            room.eq(~first | (self.free > 1) | (self.free[0] & ~pair)),
+            room.eq(~first | (self.free > 1) | (self.free[0] & ~tag.pair)),
             self.requests.payload.eq(queue.o.payload),
             self.requests.valid.eq(queue.o.valid & room),
             taken.eq(self.requests.valid & self.requests.ready),
             queue.o.ready.eq(self.requests.ready & room),
-            claimed.eq(Mux(taken & first, Mux(pair, 2, 1), 0)),
+            claimed.eq(Mux(taken & first, Mux(tag.pair, 2, 1), 0)),
         ]
         m.d.sync += self.free.eq(self.free - claimed + self.release)
 
