@@ -176,9 +176,9 @@ class ConvPlan:
 
     @property
     def weights_stay(self):
-        """Whether half of the weight memory holds the weights of a channel tile."""
-        rows = self.feature_reuse * self.shape.kernel[1] * self.steps * self.blocks
-        return rows * self.block_bytes <= self.params.weight_bytes // 2
+        """Whether a quarter of the weight memory holds the weights of a channel."""
+        rows = self.shape.kernel[1] * self.steps * self.blocks
+        return rows * self.block_bytes <= self.params.weight_bytes // CHANNELS_AT_ONCE
 
 
 def plan_convolution(shape, params, rule="cost"):
