@@ -119,7 +119,7 @@ class JobChecker(wiring.Component):
         begins = Signal()
         with m.FSM():
             with m.State("Wait"):
-                m.d.comb += [begins.eq(self.i.valid), calculator.start.eq(begins)]
+                m.d.comb += [begins.eq(self.i.valid), calculator.start.eq(begins), rules.start.eq(begins)]
                 with m.If(begins):
                     m.next = "Calculate"
             with m.State("Calculate"), m.If(~calculator.busy):
@@ -129,7 +129,7 @@ class JobChecker(wiring.Component):
                 with m.If(rules.done):
                     m.next = "Offer"
             with m.State("Offer"):
-                m.d.comb += [rules.looking.eq(1), self.o.valid.eq(1)]
+                m.d.comb += self.o.valid.eq(1)
                 with m.If(self.o.ready):
                     m.next = "Take"
             with m.State("Take"):
