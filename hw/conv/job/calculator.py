@@ -83,6 +83,10 @@ class Calculator(wiring.Component):
     """
 
     def __init__(self, width, steps):
+        if not isinstance(width, int):
+            raise TypeError(f"width must be an int, not {width!r}")
+        if width < 1:
+            raise ValueError(f"width must be positive, not {width!r}")
         self._steps = tuple(steps)
         terms, times, conditions = (
             data.StructLayout({name: unsigned(bits) for name in self.names(what)})

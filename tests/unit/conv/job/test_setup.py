@@ -139,11 +139,10 @@ TINY = {"operation": "convolution", "type": "u8s8", "output": "raw", "x": 1024, 
 #: Jobs with numbers as large as they can be in a memory of 16 KiB.
 LARGE = {
     "columns": {"width": 65536, "x_pitch": (0, 0, 0), "stride": (256, 256), "dilation": (256, 256),
-                "padding": (255, 255), "kernel": (256, 256), "k": 0x2000, "k_pitch": 0, "batch": 65536,
-                "height": 65536, "granularity": 5, "out_height": 256, "out_width": 3,
-                "y_pitch": (4, 12, 4), "k": 2048},
+                "padding": (255, 255), "kernel": (256, 16), "height": 65536, "granularity": 5, "out_height": 256,
+                "out_width": 3, "y": 8192, "y_pitch": (4, 12, 4)},
     "merged": {"channels": 8192, "out_channels": 1, "merge": 256, "stride": (256, 1), "padding": (255, 0),
-               "x_pitch": (8192, 0, 0), "granularity": 1, "k": 8191, "x": 0, "y": 16380},
+               "x_pitch": (8192, 0, 0), "granularity": 1, "k": 8187, "x": 0, "y": 16380},
     "merged-wide": {"type": "s16s16", "channels": 4096, "merge": 256, "kernel": (1, 1), "x_pitch": (8192, 2, 2),
                     "padding": (255, 255), "granularity": 2, "x": 8188, "k": 0, "k_pitch": 2, "y": 16380},
     "pitches": {"x_pitch": (2**32 - 1, 2**32 - 1, 2**32 - 1), "k_pitch": 2**32 - 1, "stride": (3, 5),
@@ -208,7 +207,7 @@ def test_latency():
             found.append(cycle)
 
         simulate(dut, bench)
-    assert found == [] and max(found) <= JobSetup(params).most_cycles
+    assert found == [60, 180] and max(found) <= JobSetup(params).most_cycles
 
 
 @pytest.mark.parametrize("after", [0, 1, 9, 20, 40, 70])
