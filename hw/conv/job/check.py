@@ -95,18 +95,19 @@ class JobChecker(wiring.Component):
 
     def __init__(self, params):
         self.params = params
-        self._calculator = Calculator(_BITS, _steps())
+        self.calculator = Calculator(_BITS, _steps())
+        self.rules = JobRules(params)
         super().__init__({"i": In(stream.Signature(JOB.bits)), "o": Out(stream.Signature(CheckedJobLayout()))})
 
     @property
     def most_cycles(self):
         """The longest latency."""
-        return self._calculator.most_cycles + JobRules.RULES + 2
+        return self.calculator.most_cycles + JobRules.RULES + 2
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.calculator = calculator = self._calculator
-        m.submodules.rules = rules = JobRules(self.params)
+        m.submodules.calculator = calculator = self.calculator
+        m.submodules.rules = rules = self.rules
         job = Signal(packed_layout(JOB))
         m.d.comb += [
             job.eq(self.i.payload),
@@ -140,7 +141,7 @@ class JobChecker(wiring.Component):
 
     def _connect(self, m, job):
         """What the steps name."""
-        calculator, kind = self._calculator, JobKind(self.params, job)
+        calculator, kind = self.calculator, JobKind(self.params, job)
         named = {
             "element": 1 << kind.wide,
             "result": 1 << kind.result_log2,
@@ -156,7 +157,7 @@ class JobChecker(wiring.Component):
 
     def _find(self, m, begins, found):
         """Keeps what the steps find, from the job's begin on."""
-        calculator, address = self._calculator, self.params.smem.addr_width
+        calculator, address = self.calculator, self.params.smem.addr_width
         keep, total = calculator.keep, calculator.sum
         known, other = Signal.like(found), Signal()  # the second operand is not Y
         end, before = Signal(address + 1), Signal()  # of Y; a tensor begins before that

@@ -34,7 +34,7 @@ def test_all(types):
 
     async def bench(ctx):
         for word in words:
-            ctx.set(job, word)
+            ctx.set(job.as_value(), word)
             fields = JOB.unpack(word)
             operation, parts = ConvOperation(fields["operation"]), parts_of(fields)
             assert {name: ctx.get(flag) for name, flag in flags.items()} == {
