@@ -30,6 +30,8 @@ from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.board.params import BoardParams
 from tilewright.hw.bus.axi4 import _Axi4Signature
+from tilewright.hw.conv.job.calculator import Step
+from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.core.params import CORE_PRESETS
 from tilewright.hw.lib.join import Port
 from tilewright.hw.pe.compute.mac import MacArray
@@ -42,10 +44,11 @@ HW = Path(hw.__file__).parent
 #: Classes that are there to be inherited from.
 BASES = {Port, _Axi4Signature}
 
-#: ``params`` of the components of a folder.
+#: ``params`` of the components of a folder, and of folders in it that have others.
 PARAMS = {
     "board": BoardParams(),
     "conv": CONV_PRESETS["unit"],
+    "conv/job": ConvUnitParams(CONV_PRESETS["unit"]),
     "core": CORE_PRESETS["unit"],
     "pe": PE_PRESETS["unit"],
     "smem": TMAU_PRESETS["unit"].smem,
@@ -58,7 +61,8 @@ ARGUMENTS = {
     "count": 4, "count_width": 9, "cycles_per_bit": 25, "data_width": 128, "depth": 4, "entries": 4,
     "floats": True, "formats": (F16, BF16), "id_width": 2, "lanes": 8, "length": 13, "levels": 5, "max_burst": 4,
     "max_outstanding": 4, "n": 3, "places": 22, "row": lambda: lambda item: item, "shape": unsigned(5),
-    "size_bytes": 4096, "sizes": (4, 8), "table": TMAU_REGISTERS, "tag": unsigned(2), "tag_width": 6,
+    "size_bytes": 4096, "sizes": (4, 8), "steps": (Step("a", "b", when="c", keep="d"),),
+    "table": TMAU_REGISTERS, "tag": unsigned(2), "tag_width": 6,
     "unit_bytes": 4, "width": 56, "width_bytes": 16, "widths": (3, 2), "words": 8, "word_width": 28,
 }  # fmt: skip
 
@@ -192,12 +196,17 @@ def _classes():
                 yield pytest.param(place, value, id=f"{place}:{name}")
 
 
+def _folders(place):
+    """The folders that a module lies in, from the innermost to the outermost one."""
+    return [parent.as_posix() for parent in Path(place).parents]
+
+
 def _constructions(place, cls):
     """Arguments to construct ``cls`` with: both values of those that are true or false."""
     choices = {}
     for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]:
         if name == "params":
-            choices[name] = (PARAMS[place.split("/")[0]],)
+            choices[name] = (next(PARAMS[folder] for folder in _folders(place) if folder in PARAMS),)
         elif isinstance(parameter.default, bool):
             choices[name] = (False, True)
         elif parameter.default is not parameter.empty:

@@ -9,7 +9,7 @@ from tilewright.golden.spec.conv.job import CHANNEL_BYTES, JOB
 from ...lib.formats import packed_layout
 from .calculator import SUM, Calculator, Step
 from .kind import JobKind
-from .layouts import CheckedJobLayout, FoundLayout
+from .layouts import CheckedJobLayout
 from .rules import JobRules
 
 __all__ = ["JobChecker"]
@@ -63,13 +63,13 @@ def _steps():
             Step("element", "channels", more=True, when="depthwise"),
             when="weights",
         ),
-        *_place("table", Step("record", "out_channels", more=True, fresh=True), when="table"),
-        *_place("addend", *_pixels("addend", "result", "out_channels", "out_width", "out_height"), when="add"),
+        *_place("table", Step("record", "out_channels", more=True, fresh=True), when="scales"),
+        *_place("addend", *_pixels("addend", "result", "out_channels", "out_width", "out_height"), when="adds"),
         # The second operand may be Y, if it is so wholly.
         *(
             step
             for made, given in (("y", "addend"), *((f"y_pitch{n}", f"addend_pitch{n}") for n in range(3)))
-            for step in (Step(made, more=True, fresh=True, when="add"), Step(given, when="add", keep="other"))
+            for step in (Step(made, more=True, fresh=True, when="adds"), Step(given, when="adds", keep="other"))
         ),
     )
 
@@ -142,18 +142,20 @@ class JobChecker(wiring.Component):
     def _connect(self, m, job):
         """What the steps name."""
         calculator, kind = self.calculator, JobKind(self.params, job)
-        named = {
-            "element": 1 << kind.wide,
-            "result": 1 << kind.result_log2,
-            "record": CHANNEL_BYTES,  # those of a barrier are as many
-            "columns": job.kernel[0],
-            "rows": job.kernel[1],
-            "signal": job.signal,
-        }
-        for what, port in (("term", calculator.terms), ("times", calculator.times), ("when", calculator.when)):
-            for name in calculator.names(what):
-                value = getattr(kind, name) if what == "when" and name != "signal" else named.get(name)
-                m.d.comb += port[name].eq(job[name] if value is None else value)
+        calculator.drive(
+            m,
+            job,
+            element=1 << kind.wide,
+            result=1 << kind.result_log2,
+            record=CHANNEL_BYTES,  # those of a barrier are as many
+            columns=job.kernel[0],
+            rows=job.kernel[1],
+            convolution=kind.convolution,
+            depthwise=kind.depthwise,
+            weights=kind.weights,
+            scales=kind.table,
+            adds=kind.add,
+        )
 
     def _find(self, m, begins, found):
         """Keeps what the steps find, from the job's begin on."""

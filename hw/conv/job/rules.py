@@ -143,7 +143,9 @@ class JobRules(wiring.Component):
             """Not a multiple of a result."""
             return (bits[0] & kind.result_log2.any()) | (bits[1] & kind.result_log2[1])
 
-        outside = [(ConvError.RANGE, name, found.outside[name]) for name in ("barrier", "x", "k", "table", "y", "addend")]
+        outside = [
+            (ConvError.RANGE, name, found.outside[name]) for name in ("barrier", "x", "k", "table", "y", "addend")
+        ]
         overlap = [(ConvError.OVERLAP, name, found.overlap[name]) for name in ("x", "k", "table", "addend")]
         return [
             (ConvError.ALIGNMENT, "barrier", job.signal & job.barrier[:3].any()),

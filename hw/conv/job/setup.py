@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec.conv.job import JOB, ConvOperation
+from tilewright.golden.spec.conv.job import JOB
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from ...lib.formats import packed_layout
@@ -144,12 +144,11 @@ class JobSetup(wiring.Component):
         return kept
 
     def _connect(self, m, job, kind, divider, kept):
-        """What the steps name."""
-        calculator = self.calculator
+        """What the steps name. Where only low bits are kept, only they are needed."""
         row = self.params.conv.row_bytes.bit_length() - 1
         sizes = range(row - _FOLDS_LOG2, row + 1)
-        named = {
-            **{name: job[name][: self.params.smem.addr_width] for name in ("x", "x_pitch0", "x_pitch1")},
+        narrow = {name: job[name][: self.params.smem.addr_width] for name in ("x", "x_pitch0", "x_pitch1")}
+        values = {
             "element": 1 << kind.wide,
             "one": 1,
             "less": -1,
@@ -166,8 +165,7 @@ class JobSetup(wiring.Component):
             "left": job.padding[0],
             "top": job.padding[1],
         }
-        for what, port in (("term", calculator.terms), ("times", calculator.times)):
-            m.d.comb += [port[name].eq(named.get(name, _field(job, name))) for name in calculator.names(what)]
+        self.calculator.drive(m, job, **narrow, **values)
 
     def _copy(self, m, job, kind):
         """What stands in the job already."""
@@ -255,8 +253,3 @@ class JobSetup(wiring.Component):
             plan.last_pass.eq(Mux(plan.lanes, kept["last_block"], tiles)),
             plan.stays.eq(kept["weights"]),
         ]
-
-
-def _field(job, name):
-    """A field of the job, if it has one of that name."""
-    return job[name] if name in dict(job.shape()) else None

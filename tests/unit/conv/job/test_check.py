@@ -1,6 +1,5 @@
 """The check of jobs against the golden model: garbage, every rule, the ends of spans, stalls, latency, resets."""
 
-import random
 from collections import Counter
 
 import pytest
@@ -58,14 +57,17 @@ ODD = {
     "granularity": [*({"granularity": g} for g in range(16)), WIDE | {"granularity": 0}, WIDE | {"granularity": 1}],
     "channels": [LANES | {"out_channels": 7}, MAXIMUM | {"out_channels": 9}],
     "alignment": [{"barrier": 4}, {"barrier": 3, "signal": 0}, WIDE | {"x": 9}, WIDE | {"k": 129}, {"table": 516},
-                  RAW | {"table": 516, "bias": 0}, RAW | {"table": 516, "bias": 1}, RAW | {"y": 1026}, RAW | {"y": 1025},
+                  RAW | {"table": 516, "bias": 0}, RAW | {"table": 516, "bias": 1}, RAW | {"y": 1026},
+                  RAW | {"y": 1025},
                   *(WIDE | {"x_pitch": pitch} for pitch in ((17, 64, 192), (16, 65, 192), (16, 64, 193))),
                   WIDE | {"k_pitch": 65}, *(RAW | {"y_pitch": pitch} for pitch in ((21, 60, 120), (20, 62, 120),
                   (20, 60, 121))), WIDE | MAXIMUM | {"y": 1025}, WIDE | MAXIMUM | {"y_pitch": (16, 49, 98)},
                   WIDE | MAXIMUM | {"y_pitch": (16, 48, 96)}, WIDE | MAXIMUM | {"y_pitch": (16, 48, 96), "k": 1}],
-    "pitch": [{"y_pitch": (4, 15, 30)}, {"y_pitch": (5, 14, 30)}, {"y_pitch": (5, 15, 29)}, {"out_width": 1, "y_pitch": (0, 5, 0)},
+    "pitch": [{"y_pitch": (4, 15, 30)}, {"y_pitch": (5, 14, 30)}, {"y_pitch": (5, 15, 29)},
+              {"out_width": 1, "y_pitch": (0, 5, 0)},
               {"batch": 2, "x_pitch": (8, 32, 0), "y_pitch": (5, 15, 29)}, {"y_pitch": (2**31, MOST, 30)},
-              {"y_pitch": (2**31 - 3, MOST, 30)}, {"y_pitch": (2**31 - 2, MOST, 30)}, {"y_pitch": (2**31 - 2, 2**32 - 4, 0)},
+              {"y_pitch": (2**31 - 3, MOST, 30)}, {"y_pitch": (2**31 - 2, MOST, 30)},
+              {"y_pitch": (2**31 - 2, 2**32 - 4, 0)},
               {"out_width": 65536, "out_height": 65536, "y_pitch": (65536, MOST, 0)}],
     "range": [{"barrier": END}, {"barrier": END - 8, "addend": 1024}, {"barrier": 2**32 - 8}, {"x": END - 95},
               {"x": END - 96}, {"x_pitch": (MOST, 32, 96)}, {"x": MOST}, {"x_pitch": (8, MOST, 96)},
@@ -75,11 +77,13 @@ ODD = {
               LANES | {"k": END - 31}, LANES | {"k_pitch": 2**30}, LANES | {"k_pitch": 2**31, "kernel": (1, 2)},
               LANES | {"k_pitch": MOST, "kernel": (1, 1)}, LANES | {"k_pitch": 2**31, "kernel": (2, 1)},
               {"kernel": (256, 256), "channels": 65536}, {"table": END - 40}, {"table": END - 32}, {"table": 2**32 - 8},
-              {"y": END - 30}, {"y": END - 29}, {"y_pitch": (5, MOST, 0)}, {"y_pitch": (2**31 - 2, MOST, 0)}, {"y": MOST},
+              {"y": END - 30}, {"y": END - 29}, {"y_pitch": (5, MOST, 0)}, {"y_pitch": (2**31 - 2, MOST, 0)},
+              {"y": MOST},
               {"addend": END - 30}, {"addend": END - 29}, {"addend": MOST}, {"addend_pitch": (5, MOST, 0)}],
     "overlap": [{"x": 1024 - 95}, {"x": 1024 - 96}, {"x": 1024 + 29}, {"x": 1024 + 30}, {"k": 1024 + 29},
                 {"k": 1024 + 30}, {"k": 1024 - 160, "x": 0}, {"k": 1024 - 159}, {"table": 984}, {"table": 992},
-                {"table": 1048}, {"table": 1056}, {"addend": 1024}, {"addend": 1025}, {"addend": 1054}, {"addend": 1053},
+                {"table": 1048}, {"table": 1056}, {"addend": 1024}, {"addend": 1025}, {"addend": 1054},
+                {"addend": 1053},
                 {"addend": 1024, "addend_pitch": (5, 16, 30)}, {"addend": 1024, "addend_pitch": (5, 15, 31)},
                 {"addend": 1024, "addend_pitch": (4, 15, 30)}, {"addend": 994}, {"addend": 995},
                 MAXIMUM | {"x": 1024, "out_width": 4, "out_height": 3, "y_pitch": (8, 32, 96)}, {"barrier": 1024},

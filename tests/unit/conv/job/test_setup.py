@@ -1,13 +1,11 @@
 """The plan of jobs, against what their fields say: legal jobs of all sorts, the ends of fields, stalls, resets."""
 
-import random
-
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
+from tilewright.golden.conv.checks import check_job
 from tilewright.golden.conv.machine import job_word
 from tilewright.golden.conv.placement import parts_of, result_bytes
-from tilewright.golden.conv.checks import check_job
 from tilewright.golden.spec.conv.job import JOB, ConvOperation, ConvOutput
 from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.golden.spec.pe.instruction import MmType
