@@ -30,6 +30,7 @@ from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.board.params import BoardParams
 from tilewright.hw.bus.axi4 import _Axi4Signature
+from tilewright.hw.conv.job.calculator import Step
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.core.params import CORE_PRESETS
 from tilewright.hw.lib.join import Port
@@ -47,7 +48,10 @@ BASES = {Port, _Axi4Signature}
 PARAMS = {
     "board": BoardParams(),
     "conv": CONV_PRESETS["unit"],
+    "conv/array": ConvUnitParams(CONV_PRESETS["unit"]),
     "conv/fetch": ConvUnitParams(CONV_PRESETS["unit"]),
+    "conv/job": ConvUnitParams(CONV_PRESETS["unit"]),
+    "conv/result": ConvUnitParams(CONV_PRESETS["unit"]),
     "core": CORE_PRESETS["unit"],
     "pe": PE_PRESETS["unit"],
     "smem": TMAU_PRESETS["unit"].smem,
@@ -61,7 +65,8 @@ ARGUMENTS = {
     "floats": True, "formats": (F16, BF16), "id_width": 2, "lanes": 8, "length": 13, "levels": 5, "max_burst": 4,
     "max_outstanding": 4, "n": 3, "numbers": ("x", "row"), "places": 22,
     "row": lambda: lambda item: item, "shape": unsigned(5),
-    "size_bytes": 4096, "sizes": (4, 8), "table": TMAU_REGISTERS, "tag": unsigned(2), "tag_width": 6,
+    "size_bytes": 4096, "sizes": (4, 8), "steps": (Step("a", "b", when="c", keep="d"),), "table": TMAU_REGISTERS,
+    "tag": unsigned(2), "tag_width": 6,
     "unit_bytes": 4, "width": 56, "width_bytes": 16, "widths": (3, 2), "words": 8, "word_width": 28,
 }  # fmt: skip
 

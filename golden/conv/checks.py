@@ -110,6 +110,7 @@ def _check_places(fields, parts, smem_bytes):
             return Refused(ConvError.RANGE, name)
     for name in ("x", "k", "table", "addend"):
         part = parts.get(name)
-        if part and part.address < made.end and made.address < part.end and part != made:
+        in_place = name == "addend" and part == made
+        if part and part.address < made.end and made.address < part.end and not in_place:
             return Refused(ConvError.OVERLAP, name)
     return None

@@ -9,7 +9,7 @@ from amaranth.utils import ceil_log2
 
 from ...lib.choice import chosen
 
-__all__ = ["NOT_SUM", "SUM", "Calculator", "Step"]
+__all__ = ["NOT_SUM", "SUM", "Calculator", "Step", "named_layout", "names_of"]
 
 #: Terms of every calculator: the sum as it is, and with all its bits turned, which is -sum - 1.
 SUM, NOT_SUM = "sum", "not_sum"
@@ -43,6 +43,17 @@ class Step(NamedTuple):
     keep: str | None = None
 
 
+def names_of(steps, what):
+    """Names that steps have for a ``term``, ``times``, ``when`` or ``keep``, each once, in their order, as a list."""
+    found = dict.fromkeys(getattr(step, what) for step in steps)
+    return [name for name in found if name not in (None, SUM, NOT_SUM)]
+
+
+def named_layout(steps, what, width):
+    """Layout of numbers with as many bits, one for each of ``names_of``."""
+    return data.StructLayout({name: unsigned(width) for name in names_of(steps, what)})
+
+
 class Calculator(wiring.Component):
     """A sequence of steps, each of which adds a product to a sum, bit by bit.
 
@@ -60,18 +71,19 @@ class Calculator(wiring.Component):
     -------
     start : In(1)
         Strobe, while not ``busy``.
-    terms : In(data.StructLayout({name: width for name in self.names("term")}))
+    terms : In(named_layout(steps, "term", width))
         Terms, counts and conditions. Each is looked at when the step before has ``ended``, in that cycle.
-    times : In(data.StructLayout({name: 16 for name in self.names("times")}))
-    when : In(data.StructLayout({name: 1 for name in self.names("when")}))
+    times : In(named_layout(steps, "times", 16))
+    when : In(named_layout(steps, "when", 1))
     busy : Out(1)
         From the cycle after ``start`` on.
-    keep : Out(range(len(self.names("keep")) + 1))
+    keep : Out(range(len(names_of(steps, "keep")) + 1))
         Of the present step: ``keeps`` has the numbers of the names; 0 is none.
     begun : Out(1)
         Strobe: ``term`` and ``count`` are those of the present step, and ``sum`` is what it adds to.
     ended : Out(1)
-        Strobe: ``sum`` is complete. Of a step that adds nothing, together with ``begun``.
+        Strobe: ``sum`` is complete. Of a step that adds nothing, together with ``begun``; also before the first step and
+        for one that is left out, with ``keep`` 0.
     term : Out(width)
         Meaningful with ``begun``.
     count : Out(16)
@@ -83,20 +95,20 @@ class Calculator(wiring.Component):
     """
 
     def __init__(self, width, steps):
+        if not isinstance(width, int):
+            raise TypeError(f"width must be an int, not {width!r}")
+        if width < 1:
+            raise ValueError(f"width must be positive, not {width!r}")
         self._steps = tuple(steps)
-        terms, times, conditions = (
-            data.StructLayout({name: unsigned(bits) for name in self.names(what)})
-            for what, bits in (("term", width), ("times", _TIMES_BITS), ("when", 1))
-        )
         #: Numbers of what is kept, by names.
-        self.keeps = {name: number for number, name in enumerate(self.names("keep"), 1)}
+        self.keeps = {name: number for number, name in enumerate(names_of(self._steps, "keep"), 1)}
         self._width = width
         super().__init__(
             {
                 "start": In(1),
-                "terms": In(terms),
-                "times": In(times),
-                "when": In(conditions),
+                "terms": In(named_layout(self._steps, "term", width)),
+                "times": In(named_layout(self._steps, "times", _TIMES_BITS)),
+                "when": In(named_layout(self._steps, "when", 1)),
                 "busy": Out(1),
                 "keep": Out(range(len(self.keeps) + 1)),
                 "begun": Out(1),
@@ -108,15 +120,15 @@ class Calculator(wiring.Component):
             }
         )
 
-    def names(self, what):
-        """Names that steps have for a ``term``, ``times``, ``when`` or ``keep``, each once, in their order."""
-        found = dict.fromkeys(getattr(step, what) for step in self._steps)
-        return [name for name in found if name not in (None, SUM, NOT_SUM)]
-
     @property
     def most_cycles(self):
         """The most cycles from ``start`` to the first one without ``busy``: all bits of all counts are set."""
         return 2 + sum(1 + step.more + _TIMES_BITS * (step.times is not None) for step in self._steps)
+
+    def drive(self, m, others, **values):
+        """Drives terms, counts and conditions with ``values`` by their names, or with members of a view, ``others``."""
+        for port in (self.terms, self.times, self.when):
+            m.d.comb += [port[name].eq(values[name] if name in values else others[name]) for name, _ in port.shape()]
 
     def elaborate(self, platform):
         m = Module()
@@ -170,7 +182,7 @@ class Calculator(wiring.Component):
             "when": {None: Const(1, 1)},
         }
         for what, values in choices.items():
-            values.update((name, getattr(self, _PORTS[what])[name]) for name in self.names(what))
+            values.update((name, getattr(self, _PORTS[what])[name]) for name in names_of(self._steps, what))
         bits = {what: ceil_log2(len(values)) for what, values in choices.items()}
         line = data.StructLayout(bits | {"more": 1, "fresh": 1, "keep": len(self.keep), "end": 1})
         index, read, now = Signal(range(len(self._steps) + 1)), Signal(line), Signal(line)

@@ -63,13 +63,13 @@ def _steps():
             Step("element", "channels", more=True, when="depthwise"),
             when="weights",
         ),
-        *_place("table", Step("record", "out_channels", more=True, fresh=True), when="table"),
-        *_place("addend", *_pixels("addend", "result", "out_channels", "out_width", "out_height"), when="add"),
+        *_place("table", Step("record", "out_channels", more=True, fresh=True), when="scales"),
+        *_place("addend", *_pixels("addend", "result", "out_channels", "out_width", "out_height"), when="adds"),
         # The second operand may be Y, if it is so wholly.
         *(
             step
             for made, given in (("y", "addend"), *((f"y_pitch{n}", f"addend_pitch{n}") for n in range(3)))
-            for step in (Step(made, more=True, fresh=True, when="add"), Step(given, when="add", keep="other"))
+            for step in (Step(made, more=True, fresh=True, when="adds"), Step(given, when="adds", keep="other"))
         ),
     )
 
@@ -95,18 +95,19 @@ class JobChecker(wiring.Component):
 
     def __init__(self, params):
         self.params = params
-        self._calculator = Calculator(_BITS, _steps())
+        self.calculator = Calculator(_BITS, _steps())
+        self.rules = JobRules(params)
         super().__init__({"i": In(stream.Signature(JOB.bits)), "o": Out(stream.Signature(CheckedJobLayout()))})
 
     @property
     def most_cycles(self):
         """The longest latency."""
-        return self._calculator.most_cycles + JobRules.RULES + 2
+        return self.calculator.most_cycles + JobRules.RULES + 2
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.calculator = calculator = self._calculator
-        m.submodules.rules = rules = JobRules(self.params)
+        m.submodules.calculator = calculator = self.calculator
+        m.submodules.rules = rules = self.rules
         job = Signal(packed_layout(JOB))
         m.d.comb += [
             job.eq(self.i.payload),
@@ -119,7 +120,7 @@ class JobChecker(wiring.Component):
         begins = Signal()
         with m.FSM():
             with m.State("Wait"):
-                m.d.comb += [begins.eq(self.i.valid), calculator.start.eq(begins)]
+                m.d.comb += [begins.eq(self.i.valid), calculator.start.eq(begins), rules.start.eq(begins)]
                 with m.If(begins):
                     m.next = "Calculate"
             with m.State("Calculate"), m.If(~calculator.busy):
@@ -129,7 +130,7 @@ class JobChecker(wiring.Component):
                 with m.If(rules.done):
                     m.next = "Offer"
             with m.State("Offer"):
-                m.d.comb += [rules.looking.eq(1), self.o.valid.eq(1)]
+                m.d.comb += self.o.valid.eq(1)
                 with m.If(self.o.ready):
                     m.next = "Take"
             with m.State("Take"):
@@ -140,23 +141,25 @@ class JobChecker(wiring.Component):
 
     def _connect(self, m, job):
         """What the steps name."""
-        calculator, kind = self._calculator, JobKind(self.params, job)
-        named = {
-            "element": 1 << kind.wide,
-            "result": 1 << kind.result_log2,
-            "record": CHANNEL_BYTES,  # those of a barrier are as many
-            "columns": job.kernel[0],
-            "rows": job.kernel[1],
-            "signal": job.signal,
-        }
-        for what, port in (("term", calculator.terms), ("times", calculator.times), ("when", calculator.when)):
-            for name in calculator.names(what):
-                value = getattr(kind, name) if what == "when" and name != "signal" else named.get(name)
-                m.d.comb += port[name].eq(job[name] if value is None else value)
+        calculator, kind = self.calculator, JobKind(self.params, job)
+        calculator.drive(
+            m,
+            job,
+            element=1 << kind.wide,
+            result=1 << kind.result_log2,
+            record=CHANNEL_BYTES,  # those of a barrier are as many
+            columns=job.kernel[0],
+            rows=job.kernel[1],
+            convolution=kind.convolution,
+            depthwise=kind.depthwise,
+            weights=kind.weights,
+            scales=kind.table,
+            adds=kind.add,
+        )
 
     def _find(self, m, begins, found):
         """Keeps what the steps find, from the job's begin on."""
-        calculator, address = self._calculator, self.params.smem.addr_width
+        calculator, address = self.calculator, self.params.smem.addr_width
         keep, total = calculator.keep, calculator.sum
         known, other = Signal.like(found), Signal()  # the second operand is not Y
         end, before = Signal(address + 1), Signal()  # of Y; a tensor begins before that

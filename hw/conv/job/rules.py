@@ -25,8 +25,8 @@ _OUTPUTS = (ConvOutput.RAW, ConvOutput.U8, ConvOutput.S8, ConvOutput.ELEMENT)
 class JobRules(wiring.Component):
     """Looks at the rules one after the other.
 
-    Latency: ``done`` comes with the broken rule, which is looked at as many cycles after ``looking`` rises as there are
-    rules before it: at most ``RULES``.
+    Latency: ``done`` comes with the broken rule, after as many cycles of ``looking`` as there are rules before it: at
+    most ``RULES``.
 
     Parameters
     ----------
@@ -34,14 +34,15 @@ class JobRules(wiring.Component):
 
     Members
     -------
+    start : In(1)
+        Strobe: back to the first rule.
     looking : In(1)
-        Rises a cycle after ``job`` and ``found`` hold, which is as long as it is set. Cycles without it bring the rules
-        back to the first one.
+        On to the next rule, until one is broken. Only while ``job`` and ``found`` are what they were a cycle ago.
     job : In(packed_layout(JOB))
     found : In(FoundLayout())
         Zeros for a tensor that the job does not have.
     done : Out(1)
-        ``looking``, and ``code`` and ``field`` are found.
+        With ``looking``: code and field are found, and hold until ``start``.
     code : Out(8)
         ``ConvError`` of the first rule that is broken, NONE if there is none.
     field : Out(8)
@@ -55,6 +56,7 @@ class JobRules(wiring.Component):
         self.params = params
         super().__init__(
             {
+                "start": In(1),
                 "looking": In(1),
                 "job": In(packed_layout(JOB)),
                 "found": In(FoundLayout()),
@@ -73,10 +75,10 @@ class JobRules(wiring.Component):
         broken, index = Signal(len(rules)), Signal(range(len(rules)))
         m.d.sync += broken.eq(Cat(condition for _, _, condition in rules))
         here = chosen(index, dict(enumerate(broken)))
-        m.d.comb += self.done.eq(self.looking & here)
-        with m.If(~self.looking):
+        m.d.comb += self.done.eq(here)
+        with m.If(self.start):
             m.d.sync += index.eq(0)
-        with m.Elif(~here):
+        with m.Elif(self.looking & ~here):
             m.d.sync += index.eq(index + 1)
         with m.Switch(index):
             for number, (code, field, _) in enumerate(rules):

@@ -81,18 +81,19 @@ class JobSetup(wiring.Component):
     def __init__(self, params):
         self.params = params
         # The bytes of a pixel by the smallest block, in units of a sixteenth of the block.
-        self._calculator = Calculator(params.pixel_width + _FOLDS_LOG2, _STEPS)
+        self.calculator = Calculator(params.pixel_width + _FOLDS_LOG2, _STEPS)
+        self.divider = ColumnDivider()
         super().__init__({"i": In(stream.Signature(JOB.bits)), "o": Out(stream.Signature(PlanLayout(params)))})
 
     @property
     def most_cycles(self):
         """The longest latency."""
-        return self._calculator.most_cycles + 10
+        return self.calculator.most_cycles + 10
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.calculator = calculator = self._calculator
-        m.submodules.divider = divider = ColumnDivider()
+        m.submodules.calculator = calculator = self.calculator
+        m.submodules.divider = divider = self.divider
         job = Signal(packed_layout(JOB))
         m.d.comb += job.eq(self.i.payload)
         kind = JobKind(self.params, job)
@@ -121,7 +122,7 @@ class JobSetup(wiring.Component):
 
     def _keep(self, m):
         """Registers for what steps keep, by names: sums modulo what they are needed for."""
-        params, calculator = self.params, self._calculator
+        params, calculator = self.params, self.calculator
         address, position, pixel = params.smem.addr_width, params.position_width, params.pixel_width
         row = params.conv.row_bytes.bit_length() - 1
         # The smallest blocks of weights that a quarter of a slave's memory has.
@@ -143,12 +144,11 @@ class JobSetup(wiring.Component):
         return kept
 
     def _connect(self, m, job, kind, divider, kept):
-        """What the steps name."""
-        calculator = self._calculator
+        """What the steps name. Where only low bits are kept, only they are needed."""
         row = self.params.conv.row_bytes.bit_length() - 1
         sizes = range(row - _FOLDS_LOG2, row + 1)
-        named = {
-            **{name: job[name][: self.params.smem.addr_width] for name in ("x", "x_pitch0", "x_pitch1")},
+        narrow = {name: job[name][: self.params.smem.addr_width] for name in ("x", "x_pitch0", "x_pitch1")}
+        values = {
             "element": 1 << kind.wide,
             "one": 1,
             "less": -1,
@@ -165,8 +165,7 @@ class JobSetup(wiring.Component):
             "left": job.padding[0],
             "top": job.padding[1],
         }
-        for what, port in (("term", calculator.terms), ("times", calculator.times)):
-            m.d.comb += [port[name].eq(named.get(name, _field(job, name))) for name in calculator.names(what)]
+        self.calculator.drive(m, job, **narrow, **values)
 
     def _copy(self, m, job, kind):
         """What stands in the job already."""
@@ -254,8 +253,3 @@ class JobSetup(wiring.Component):
             plan.last_pass.eq(Mux(plan.lanes, kept["last_block"], tiles)),
             plan.stays.eq(kept["weights"]),
         ]
-
-
-def _field(job, name):
-    """A field of the job, if it has one of that name."""
-    return job[name] if name in dict(job.shape()) else None

@@ -77,6 +77,7 @@ REFUSED = [
     ({"y": SMEM_BYTES - 28}, "RANGE", "y"),
     ({"addend": 2**32 - 1}, "RANGE", "addend"),
     ({"x": 1024 - 94}, "OVERLAP", "x"),
+    (MAXIMUM | {"x": 1024, "out_width": 4, "out_height": 3, "y_pitch": (8, 32, 96)}, "OVERLAP", "x"),  # X is Y wholly
     ({"k": 1024 + 28}, "OVERLAP", "k"),
     ({"table": 992}, "OVERLAP", "table"),
     ({"addend": 1025}, "OVERLAP", "addend"),

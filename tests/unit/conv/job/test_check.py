@@ -1,12 +1,12 @@
-"""The check of jobs against the golden model: legal jobs, garbage, every rule, the ends of spans, stalls, resets."""
+"""The check of jobs against the golden model: garbage, every rule, the ends of spans, stalls, latency, resets."""
 
-import random
 from collections import Counter
 
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
 from tilewright.golden.conv.checks import check_job
+from tilewright.golden.conv.machine import job_word
 from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.conv.job import JOB
 from tilewright.golden.spec.conv.params import CONV_PRESETS
@@ -20,6 +20,79 @@ from tilewright.sim.random.conv_jobs import garbage_jobs, random_jobs
 SEED = 23
 BYTES = 4096
 PARAMS = {name: ConvUnitParams(CONV_PRESETS[name], SmemParams(BYTES)) for name in ("unit", "default")}
+DEFAULT = PARAMS["default"]
+
+GOOD = {
+    "operation": "convolution", "type": "u8s8", "output": "u8", "bias": 1, "add": 1, "signal": 1, "granularity": 3,
+    "tag": 77, "barrier": 0, "x": 8, "k": 128, "table": 512, "y": 1024, "addend": 2048, "maximum": 255,
+    "add_maximum": 255, "channels": 8, "width": 4, "height": 3, "out_channels": 5, "out_width": 3, "out_height": 2,
+    "kernel": (2, 2), "x_pitch": (8, 32, 96), "k_pitch": 32, "y_pitch": (5, 15, 30), "addend_pitch": (5, 15, 30),
+}  # fmt: skip
+RAW = {"output": "raw", "y_pitch": (20, 60, 120)}
+WIDE = RAW | {"type": "s16s16", "granularity": 4, "x_pitch": (16, 64, 192), "k_pitch": 64}
+LANES = {"operation": "depthwise", "out_channels": 8, "k_pitch": 8, "y_pitch": (8, 24, 48), "addend_pitch": (8, 24, 48)}
+MAXIMUM = {"operation": "max_pool", "output": "element", "out_channels": 8, "y_pitch": (8, 24, 48)}
+MOST = 2**32 - 1
+END = BYTES
+
+#: Jobs that break a rule, and the neighbours of some that do not.
+ODD = {
+    "version": [{"version": 0}, {"version": 3}],
+    "operation": [{"operation": 4}, {"operation": 15}],
+    "type": [{"type": 10}, {"type": 15}, {"type": "f16"}, {"type": "bf16"}, {"type": "s16s16"}],
+    "output": [{"output": 6}, {"output": 15}, {"output": "element"}, {"output": "f16"}, {"output": "bf16"},
+               MAXIMUM | {"output": "raw"}, MAXIMUM],
+    "zero": [{"x_zero": 256}, {"k_zero": 0x8000}, LANES | {"k_zero": 256}, MAXIMUM | {"x_zero": 256, "k_zero": 256},
+             LANES | {"operation": "sum_pool", "k_zero": 256}, LANES | {"operation": "sum_pool", "x_zero": 256},
+             WIDE | {"x_zero": 256, "k_zero": 256}],
+    "clamp": [{"minimum": 9, "maximum": 8}, {"minimum": 9, "maximum": 9}, {"add_minimum": 1, "add_maximum": 0},
+              {"output": "s8", "minimum": 127, "maximum": 128, "add": 0}, RAW | {"minimum": 1, "maximum": 0},
+              {"output": "s8", "minimum": 128, "maximum": 127, "add_minimum": 255, "add_maximum": 0},
+              {"output": "s8", "minimum": 128, "maximum": 127, "add_minimum": 0, "add_maximum": 255},
+              {"add": 0, "add_minimum": 1, "add_maximum": 0}],
+    "factor": [{"ratio": (0x7F800000, 0)}, {"ratio": (0, 0xFFFFFFFF)}, {"offset": 0xFFC00000}, {"offset": 0x7F7FFFFF},
+               {"add": 0, "ratio": (0x7F800000, 0)}, RAW | {"offset": 0x7F800000}],
+    "merge": [{"merge": 2, "dilation": (2, 1)}, {"merge": 2, "x_pitch": (9, 36, 108)}, LANES | {"merge": 2},
+              {"merge": 256, "dilation": (1, 2)}, WIDE | {"merge": 2}, {"merge": 2, "x_pitch": (8 + 2**31, 32, 96)}],
+    "granularity": [*({"granularity": g} for g in range(16)), WIDE | {"granularity": 0}, WIDE | {"granularity": 1}],
+    "channels": [LANES | {"out_channels": 7}, MAXIMUM | {"out_channels": 9}],
+    "alignment": [{"barrier": 4}, {"barrier": 3, "signal": 0}, WIDE | {"x": 9}, WIDE | {"k": 129}, {"table": 516},
+                  RAW | {"table": 516, "bias": 0}, RAW | {"table": 516, "bias": 1}, RAW | {"y": 1026},
+                  RAW | {"y": 1025},
+                  *(WIDE | {"x_pitch": pitch} for pitch in ((17, 64, 192), (16, 65, 192), (16, 64, 193))),
+                  WIDE | {"k_pitch": 65}, *(RAW | {"y_pitch": pitch} for pitch in ((21, 60, 120), (20, 62, 120),
+                  (20, 60, 121))), WIDE | MAXIMUM | {"y": 1025}, WIDE | MAXIMUM | {"y_pitch": (16, 49, 98)},
+                  WIDE | MAXIMUM | {"y_pitch": (16, 48, 96)}, WIDE | MAXIMUM | {"y_pitch": (16, 48, 96), "k": 1}],
+    "pitch": [{"y_pitch": (4, 15, 30)}, {"y_pitch": (5, 14, 30)}, {"y_pitch": (5, 15, 29)},
+              {"out_width": 1, "y_pitch": (0, 5, 0)},
+              {"batch": 2, "x_pitch": (8, 32, 0), "y_pitch": (5, 15, 29)}, {"y_pitch": (2**31, MOST, 30)},
+              {"y_pitch": (2**31 - 3, MOST, 30)}, {"y_pitch": (2**31 - 2, MOST, 30)},
+              {"y_pitch": (2**31 - 2, 2**32 - 4, 0)},
+              {"out_width": 65536, "out_height": 65536, "y_pitch": (65536, MOST, 0)}],
+    "range": [{"barrier": END}, {"barrier": END - 8, "addend": 1024}, {"barrier": 2**32 - 8}, {"x": END - 95},
+              {"x": END - 96}, {"x_pitch": (MOST, 32, 96)}, {"x": MOST}, {"x_pitch": (8, MOST, 96)},
+              {"x_pitch": (MOST, MOST, MOST), "width": 65536, "height": 65536, "batch": 65536, "y_pitch": (5, 15, 0),
+               "addend": 1024, "addend_pitch": (5, 15, 0)}, {"width": 65536, "x_pitch": (2**16, 32, 96)},
+              {"k": END - 160}, {"k": END - 159}, {"k_pitch": MOST}, {"k_pitch": 2**30}, LANES | {"k": END - 32},
+              LANES | {"k": END - 31}, LANES | {"k_pitch": 2**30}, LANES | {"k_pitch": 2**31, "kernel": (1, 2)},
+              LANES | {"k_pitch": MOST, "kernel": (1, 1)}, LANES | {"k_pitch": 2**31, "kernel": (2, 1)},
+              {"kernel": (256, 256), "channels": 65536}, {"table": END - 40}, {"table": END - 32}, {"table": 2**32 - 8},
+              {"y": END - 30}, {"y": END - 29}, {"y_pitch": (5, MOST, 0)}, {"y_pitch": (2**31 - 2, MOST, 0)},
+              {"y": MOST},
+              {"addend": END - 30}, {"addend": END - 29}, {"addend": MOST}, {"addend_pitch": (5, MOST, 0)}],
+    "overlap": [{"x": 1024 - 95}, {"x": 1024 - 96}, {"x": 1024 + 29}, {"x": 1024 + 30}, {"k": 1024 + 29},
+                {"k": 1024 + 30}, {"k": 1024 - 160, "x": 0}, {"k": 1024 - 159}, {"table": 984}, {"table": 992},
+                {"table": 1048}, {"table": 1056}, {"addend": 1024}, {"addend": 1025}, {"addend": 1054},
+                {"addend": 1053},
+                {"addend": 1024, "addend_pitch": (5, 16, 30)}, {"addend": 1024, "addend_pitch": (5, 15, 31)},
+                {"addend": 1024, "addend_pitch": (4, 15, 30)}, {"addend": 994}, {"addend": 995},
+                MAXIMUM | {"x": 1024, "out_width": 4, "out_height": 3, "y_pitch": (8, 32, 96)}, {"barrier": 1024},
+                MAXIMUM | {"k": 1024, "table": 1024, "addend": 1024}],
+}  # fmt: skip
+
+
+def words_of(changes):
+    return [job_word(**GOOD | change) for change in changes]
 
 
 def expected(word, params):
@@ -28,25 +101,105 @@ def expected(word, params):
 
 
 def check(words, params, *, mode="none"):
-    """Runs words; latencies of those that did not wait."""
-    dut, stalls = elaborated(JobChecker, params), STALL_MODES[mode]
+    """Runs words; cycles in which results were taken."""
+    dut, stalls, times = elaborated(JobChecker, params), STALL_MODES[mode], []
 
     async def source(ctx):
         await send(ctx, dut.i, words, idle=stalls["idle"])
 
     async def sink(ctx):
-        payloads, _ = await receive(ctx, dut.o, len(words), stall=stalls["stall"])
+        payloads, cycles = await receive(ctx, dut.o, len(words), stall=stalls["stall"])
+        times.extend(cycles)
         for word, payload in zip(words, payloads, strict=True):
             assert payload.word == word
             found = ConvError(payload.code), payload.field
-            assert found == expected(word, params), JOB.unpack(word)
+            assert found == expected(word, params), f"{found}: {JOB.unpack(word)}"
 
     simulate(dut, source, sink, background=[watch_stream(dut.o, "o")], deadline=len(words) * 2 * dut.most_cycles)
+    return times
 
 
 @pytest.mark.parametrize("name", PARAMS)
 def test_garbage(name):
     params = PARAMS[name]
-    words = list(garbage_jobs(SEED, params.conv, 300, smem_bytes=BYTES))
+    words = list(garbage_jobs(SEED, params.conv, 250, smem_bytes=BYTES))
     print(Counter(ConvError(expected(word, params)[0]).name for word in words))
     check(words, params)
+
+
+@pytest.mark.parametrize("rule", ODD)
+def test_rule(rule):
+    """What breaks a rule, and what nearly does, with a good job after each."""
+    words = words_of(ODD[rule])
+    check([each for word in words for each in (word, job_word(**GOOD))], DEFAULT)
+
+
+def test_reserved_bits():
+    """Each of them alone."""
+    reserved = [bit for bit in range(JOB.bits) if JOB.reserved_mask >> bit & 1]
+    check([job_word(**GOOD) ^ 1 << bit for bit in reserved], DEFAULT)
+
+
+def test_every_code_is_reached():
+    """By the jobs above, as golden sees them; of each rule every field. A second operand is nowhere misaligned."""
+    words = words_of(change for changes in ODD.values() for change in changes)
+    reached = {expected(word, DEFAULT) for word in words} | {expected(1 << 40 | job_word(**GOOD), DEFAULT)}
+    wanted = {
+        ConvError.ALIGNMENT: ("barrier", "x", "k", "table", "y", "x_pitch", "k_pitch", "y_pitch"),
+        ConvError.RANGE: ("barrier", "x", "k", "table", "y", "addend"),
+        ConvError.OVERLAP: ("x", "k", "table", "addend"),
+    }
+    assert {code for code, _ in reached} == set(ConvError) - {ConvError.BARRIER}
+    assert reached >= {(code, JOB.index(name)) for code, names in wanted.items() for name in names}
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_stalls(mode):
+    """Legal and refused jobs by turns: none disturbs the next one."""
+    good = [job.word for job in random_jobs(SEED, DEFAULT.conv, 15, smem_bytes=BYTES)]
+    odd = words_of(change for changes in ODD.values() for change in changes[:2])
+    check([word for pair in zip(good, odd, strict=False) for word in pair], DEFAULT, mode=mode)
+
+
+def cycles(word):
+    """From a job's offer to its result: steps that are taken cost their bits, all others a cycle."""
+    (first,) = check([word], DEFAULT)
+    return first
+
+
+def test_latency():
+    """A plain job, one with all that there is, the two with the largest counts."""
+    plain = {"operation": "convolution", "type": "u8s8", "output": "raw", "granularity": 3, "y": 1024, "k": 64}
+    plain |= {"x_pitch": (1, 1, 1), "k_pitch": 1, "y_pitch": (4, 4, 4)}
+    counts = ("channels", "width", "height", "batch", "out_channels", "out_width", "out_height")
+    longest = GOOD | dict.fromkeys(counts, 65536) | {"kernel": (256, 256)}
+    lanes = longest | {"operation": "depthwise"}
+    most = JobChecker(DEFAULT).most_cycles
+    found = [cycles(job_word(**fields)) for fields in (plain, GOOD, longest, lanes)]
+    assert found == [88, 131, 359, 352] and max(found) <= most
+
+
+@pytest.mark.parametrize("after", [0, 1, 40, 90, 130, 180])
+def test_reset(after):
+    """A job that was under way is forgotten; the next one finds nothing of it."""
+    dut, reset = JobChecker(DEFAULT), Signal()
+    before, words = job_word(**GOOD | {"x": END}), words_of([{}, {"addend": 1024}, {"k": END}])
+
+    async def bench(ctx):
+        ctx.set(dut.i.payload, before)
+        ctx.set(dut.i.valid, 1)
+        await ctx.tick().repeat(after + 1)
+        ctx.set(dut.i.valid, 0)
+        ctx.set(reset, 1)
+        await ctx.tick()
+        ctx.set(reset, 0)
+        assert not ctx.get(dut.o.valid) and not ctx.get(dut.i.ready)
+        for word in words:
+            ctx.set(dut.i.payload, word)
+            ctx.set(dut.i.valid, 1)
+            (payload,), _ = await receive(ctx, dut.o, 1)
+            assert (payload.word, payload.code, payload.field) == (word, *expected(word, DEFAULT))
+            assert ctx.get(dut.i.ready)
+            await ctx.tick()
+
+    simulate(ResetInserter(reset)(dut), bench)

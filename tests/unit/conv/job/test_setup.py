@@ -1,13 +1,11 @@
 """The plan of jobs, against what their fields say: legal jobs of all sorts, the ends of fields, stalls, resets."""
 
-import random
-
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
+from tilewright.golden.conv.checks import check_job
 from tilewright.golden.conv.machine import job_word
 from tilewright.golden.conv.placement import parts_of, result_bytes
-from tilewright.golden.conv.checks import check_job
 from tilewright.golden.spec.conv.job import JOB, ConvOperation, ConvOutput
 from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.golden.spec.pe.instruction import MmType
@@ -102,25 +100,135 @@ def check_plan(plan, word, params):
 
 
 def check(words, params, *, mode="none"):
-    """Runs words, and returns the cycles in which they were taken."""
-    dut, stalls, taken = elaborated(JobSetup, params), STALL_MODES[mode], []
+    """Runs words; cycles in which plans were taken."""
+    dut, stalls, times = elaborated(JobSetup, params), STALL_MODES[mode], []
 
     async def source(ctx):
-        taken.extend(await send(ctx, dut.i, words, idle=stalls["idle"]))
+        await send(ctx, dut.i, words, idle=stalls["idle"])
 
     async def sink(ctx):
-        plans, _ = await receive(ctx, dut.o, len(words), stall=stalls["stall"])
+        plans, cycles = await receive(ctx, dut.o, len(words), stall=stalls["stall"])
+        times.extend(cycles)
         for word, plan in zip(words, plans, strict=True):
             check_plan(plan, word, params)
 
     simulate(dut, source, sink, background=[watch_stream(dut.o, "o")], deadline=len(words) * 2 * dut.most_cycles)
-    return taken
+    return times
 
 
 def some_words(params, count):
     return [job.word for job in random_jobs(SEED, params.conv, count, smem_bytes=params.smem.size_bytes)]
 
 
+def legal(fields, params):
+    word = job_word(**fields)
+    refused = check_job(word, params.conv, params.smem.size_bytes)
+    assert not refused, f"{refused}: {fields}"
+    return word
+
+
 @pytest.mark.parametrize("name", PARAMS)
 def test_random_jobs(name):
     check(some_words(PARAMS[name], 120), PARAMS[name])
+
+
+TINY = {"operation": "convolution", "type": "u8s8", "output": "raw", "x": 1024, "k": 2048, "granularity": 1,
+        "x_pitch": (1, 1, 1), "k_pitch": 1, "y_pitch": (4, 4, 4)}  # fmt: skip
+#: Jobs with numbers as large as they can be in a memory of 16 KiB.
+LARGE = {
+    "columns": {"width": 65536, "x_pitch": (0, 0, 0), "stride": (256, 256), "dilation": (256, 256),
+                "padding": (255, 255), "kernel": (256, 16), "height": 65536, "granularity": 5, "out_height": 256,
+                "out_width": 3, "y": 8192, "y_pitch": (4, 12, 4)},
+    "merged": {"channels": 8192, "out_channels": 1, "merge": 256, "stride": (256, 1), "padding": (255, 0),
+               "x_pitch": (8192, 0, 0), "granularity": 1, "k": 8187, "x": 0, "y": 16380},
+    "merged-wide": {"type": "s16s16", "channels": 4096, "merge": 256, "kernel": (1, 1), "x_pitch": (8192, 2, 2),
+                    "padding": (255, 255), "granularity": 2, "x": 8188, "k": 0, "k_pitch": 2, "y": 16380},
+    "pitches": {"x_pitch": (2**32 - 1, 2**32 - 1, 2**32 - 1), "k_pitch": 2**32 - 1, "stride": (3, 5),
+                "dilation": (7, 9), "padding": (11, 13), "y_pitch": (2**32 - 4, 2**32 - 4, 2**32 - 4)},
+    "windows": {"channels": 3, "kernel": (7, 7), "merge": 7, "x_pitch": (3, 48, 0), "width": 16, "stride": (2, 2),
+                "padding": (3, 3), "x": 4095, "granularity": 5},
+    "rest": {"channels": 3, "kernel": (256, 1), "merge": 255, "x_pitch": (3, 0, 0), "granularity": 4},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large(name):
+    """With good jobs before and behind."""
+    fields, params = TINY | LARGE[name], PARAMS["default"]
+    check([job_word(**TINY), legal(fields, params), job_word(**TINY)], params)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in MmType if not kind.is_float])
+def test_zeros_and_signs(kind):
+    """Of every type and operation: what lies on both sides of the sign."""
+    fields = TINY | {"type": kind, "granularity": 3, "k_pitch": 2, "x_pitch": (2, 2, 2)}
+    words = []
+    for operation in ConvOperation:
+        output = "element" if operation == ConvOperation.MAX_POOL else "raw"
+        for zero in (0x7F, 0x80, 0x7FFF, 0x80FF):
+            zeros = {"x_zero": zero & (1 << 8 * kind.bytes) - 1, "k_zero": ~zero & (1 << 8 * kind.bytes) - 1}
+            words.append(job_word(**fields | zeros | {"operation": operation, "output": output}))
+    check(words, PARAMS["default"])
+
+
+def test_weights_that_stay():
+    """Those that just fit, and one block more."""
+    params = PARAMS["default"]
+    room = params.conv.weight_bytes // 4
+    for granularity in range(1, 6):
+        fields = TINY | {"kernel": (32, 32), "granularity": granularity, "k": 0, "y": 16380, "k_pitch": 0}
+        channels = room >> 10
+        words = [job_word(**fields | {"channels": count}) for count in (channels, channels + 1, 2 * channels)]
+        assert [expected(word, params)["stays"] for word in words] == [granularity < 4, False, False]
+        check(words, params)
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_stalls(mode):
+    check(some_words(PARAMS["default"], 25), PARAMS["default"], mode=mode)
+
+
+def test_latency():
+    """A tiny job, and the longest one."""
+    params = PARAMS["default"]
+    counts = ("channels", "width", "height", "batch", "out_channels", "out_width", "out_height")
+    longest = TINY | dict.fromkeys(counts, 65536) | {"merge": 1, "kernel": (256, 256), "stride": (256, 256)}
+    longest |= {"dilation": (256, 256), "padding": (255, 255), "granularity": 1}
+    found = []
+    for fields in (TINY, longest):
+        dut = elaborated(JobSetup, params)
+
+        async def bench(ctx, dut=dut, fields=fields):
+            ctx.set(dut.i.payload, job_word(**fields))
+            ctx.set(dut.i.valid, 1)
+            _, (cycle,) = await receive(ctx, dut.o, 1)
+            found.append(cycle)
+
+        simulate(dut, bench)
+    assert found == [60, 180] and max(found) <= JobSetup(params).most_cycles
+
+
+@pytest.mark.parametrize("after", [0, 1, 9, 20, 40, 70])
+def test_reset(after):
+    """A job that was under way is forgotten; the next one finds nothing of it."""
+    params, reset = PARAMS["default"], Signal()
+    dut, (before, *words) = JobSetup(params), some_words(params, 4)
+
+    async def bench(ctx):
+        ctx.set(dut.i.payload, before)
+        ctx.set(dut.i.valid, 1)
+        await ctx.tick().repeat(after + 1)
+        ctx.set(dut.i.valid, 0)
+        ctx.set(reset, 1)
+        await ctx.tick()
+        ctx.set(reset, 0)
+        assert not ctx.get(dut.o.valid) and not ctx.get(dut.i.ready)
+        for word in words:
+            ctx.set(dut.i.payload, word)
+            ctx.set(dut.i.valid, 1)
+            (plan,), _ = await receive(ctx, dut.o, 1)
+            check_plan(plan, word, params)
+            assert ctx.get(dut.i.ready)
+            await ctx.tick()
+
+    simulate(ResetInserter(reset)(dut), bench)
