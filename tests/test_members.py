@@ -18,7 +18,7 @@ import importlib
 import inspect
 import re
 from itertools import product
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 from amaranth.hdl import Shape, ShapeCastable, signed, unsigned
@@ -30,6 +30,7 @@ from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.board.params import BoardParams
 from tilewright.hw.bus.axi4 import _Axi4Signature
+from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.core.params import CORE_PRESETS
 from tilewright.hw.lib.join import Port
 from tilewright.hw.pe.compute.mac import MacArray
@@ -42,10 +43,11 @@ HW = Path(hw.__file__).parent
 #: Classes that are there to be inherited from.
 BASES = {Port, _Axi4Signature}
 
-#: ``params`` of the components of a folder.
+#: ``params`` of the components of a folder, unless a folder in it has its own.
 PARAMS = {
     "board": BoardParams(),
     "conv": CONV_PRESETS["unit"],
+    "conv/fetch": ConvUnitParams(CONV_PRESETS["unit"], TMAU_PRESETS["unit"].smem),
     "core": CORE_PRESETS["unit"],
     "pe": PE_PRESETS["unit"],
     "smem": TMAU_PRESETS["unit"].smem,
@@ -58,7 +60,7 @@ ARGUMENTS = {
     "count": 4, "count_width": 9, "cycles_per_bit": 25, "data_width": 128, "depth": 4, "entries": 4,
     "floats": True, "formats": (F16, BF16), "id_width": 2, "lanes": 8, "length": 13, "levels": 5, "max_burst": 4,
     "max_outstanding": 4, "n": 3, "places": 22, "row": lambda: lambda item: item, "shape": unsigned(5),
-    "size_bytes": 4096, "sizes": (4, 8), "table": TMAU_REGISTERS, "tag": unsigned(2), "tag_width": 6,
+    "size_bytes": 4096, "sizes": (4, 8), "table": TMAU_REGISTERS, "tag": unsigned(2), "tag_width": 6, "tags": (1, 3),
     "unit_bytes": 4, "width": 56, "width_bytes": 16, "widths": (3, 2), "words": 8, "word_width": 28,
 }  # fmt: skip
 
@@ -197,7 +199,8 @@ def _constructions(place, cls):
     choices = {}
     for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]:
         if name == "params":
-            choices[name] = (PARAMS[place.split("/")[0]],)
+            folders = (folder.as_posix() for folder in PurePosixPath(place).parents)
+            choices[name] = (next(PARAMS[folder] for folder in folders if folder in PARAMS),)
         elif isinstance(parameter.default, bool):
             choices[name] = (False, True)
         elif parameter.default is not parameter.empty:

@@ -85,7 +85,7 @@ class OrderSpec(GathererSpec):
         waits = (self.count != 0) & ~reads.valid & (self.unanswered == 0) & ~o.valid
         m.d.sync += quiet.eq(Mux(waits, quiet + 1, 0))
         m.d.comb += Assert(quiet < QUIET)
-        m.d.comb += Cover((self.count == 9) & o.valid)
+        m.d.comb += Cover((self.count == 6) & o.valid)
 
 
 class BytesSpec(GathererSpec):
@@ -138,3 +138,9 @@ def test_bytes(lanes, depth):
     # From the start: the first requests, with some waits.
     spec = BytesSpec(lanes)
     prove(spec, spec.inputs, name=f"conv-gather-bytes-{lanes}", mode="bmc", depth=depth)
+
+
+@pytest.mark.parametrize("spec", [OrderSpec, BytesSpec])
+def test_many_requests_and_two_chunks_occur(spec):
+    spec = spec(2)
+    prove(spec, spec.inputs, name=f"conv-gather-cover-{type(spec).__name__}", mode="cover", depth=14)
