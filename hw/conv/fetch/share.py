@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ...lib.arbiter import StreamArbiter
-from ...lib.stream import SkidBuffer
+from ...lib.stream import ShallowQueue
 from ..layouts import GatheredLayout, GatherLayout
 
 __all__ = ["GatherShare", "gather_ports", "shared_tag"]
@@ -41,7 +41,7 @@ class GatherShare(wiring.Component):
     **gather_ports(params, tags)
         Of each user. An answer's data goes to all, and ``valid`` is high for its user only.
     merged : Out(stream of GatherLayout(params, shared_tag(tags)))
-        Registered. To the gatherer.
+        To the gatherer, out of a small memory: valid depends on registers only.
     gathered : In(stream of GatheredLayout(params, shared_tag(tags)), always ready)
         From it.
     """
@@ -52,7 +52,7 @@ class GatherShare(wiring.Component):
             raise ValueError(f"tags must be of at least 2 users, not {len(tags)}")
         shape = GatherLayout(params, shared_tag(tags))
         self.arbiter = StreamArbiter(shape, len(tags))
-        self.buffer = SkidBuffer(shape)
+        self.buffer = ShallowQueue(shape, 2)
         super().__init__(
             {
                 "merged": Out(stream.Signature(shape)),
