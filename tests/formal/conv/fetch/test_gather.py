@@ -93,12 +93,10 @@ class BytesSpec(GathererSpec):
     byte go the same way. The size is 16 bytes: what packing does is no matter of control.
     """
 
-    PLACE = 5
-
     def __init__(self, lanes):
         super().__init__(lanes)
         self.inputs.append(self.gatherer.read_data.payload)
-        self.address, self.contents = AnyConst(SMEM.addr_width), AnyConst(1)
+        self.address, self.contents, self.place = AnyConst(SMEM.addr_width), AnyConst(1), AnyConst(4)
 
     def add_rules(self, m):
         """What the memory reads as."""
@@ -117,14 +115,14 @@ class BytesSpec(GathererSpec):
                 m.d.comb += Assume(byte[0] == self.contents)
 
     def check(self, m, request):
-        place, piece = self.PLACE, request.pieces[-1]
+        place, piece = self.place, request.pieces[-1]
         inside = (piece.low <= place) & (piece.high > place)
         known = (piece.address + place)[: SMEM.addr_width] == self.address
         got = Value.cast(self.gatherer.o.payload.data[-1]).word_select(place, 8)[0]
-        wanted = Mux(inside, self.contents, request.fill[8 * (place & 1)])
+        wanted = Mux(inside, self.contents, Mux(place[0], request.fill[8], request.fill[0]))
         with m.If((piece.high <= 16) & (known | ~inside)):
             m.d.comb += Assert(got == wanted)
-        m.d.comb += Cover(known & inside & got & (piece.address[:4] > 16 - place))
+        m.d.comb += Cover(known & inside & got & (piece.address[:4] + place > 16))
 
 
 @pytest.mark.parametrize(("lanes", "depth"), [(2, 16), (8, 16)])
