@@ -18,7 +18,7 @@ import importlib
 import inspect
 import re
 from itertools import product
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 from amaranth.hdl import Shape, ShapeCastable, signed, unsigned
@@ -210,7 +210,8 @@ def _constructions(place, cls):
     choices = {}
     for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]:
         if name == "params":
-            choices[name] = (next(PARAMS[folder] for folder in _folders(place) if folder in PARAMS),)
+            folders = (folder.as_posix() for folder in PurePosixPath(place).parents)
+            choices[name] = (next(PARAMS[folder] for folder in folders if folder in PARAMS),)
         elif isinstance(parameter.default, bool):
             choices[name] = (False, True)
         elif parameter.default is not parameter.empty:

@@ -17,7 +17,7 @@ from .fetch.buffer import FeatureBuffer
 from .fetch.features import FeatureFetcher
 from .fetch.gather import Gatherer
 from .fetch.sets import FeatureTagLayout
-from .fetch.share import GatherShare
+from .fetch.share import GatherShare, shared_tag
 from .job.check import JobChecker
 from .job.run import JobRunner
 from .job.setup import JobSetup
@@ -88,16 +88,11 @@ class ConvDatapath(wiring.Component):
 
     def _gather(self, m):
         params = self._params
-        tags = {
-            "features": FeatureTagLayout(params),
-            "weights": weight_tag(params),
-            "table": TableTagLayout(params),
-            "addend": AddendTagLayout(params),
-        }
+        tags = (FeatureTagLayout(params), weight_tag(params), TableTagLayout(params), AddendTagLayout(params))
         m.submodules.gather_share = share = self._share = GatherShare(params, tags)
-        m.submodules.gatherer = gatherer = Gatherer(params, share.tag)
-        connect(m, share=share.requests, gatherer=gatherer.i)
-        connect(m, gatherer=gatherer.o, share=share.answers)
+        m.submodules.gatherer = gatherer = Gatherer(params, shared_tag(tags))
+        connect(m, share=share.merged, gatherer=gatherer.i)
+        connect(m, gatherer=gatherer.o, share=share.gathered)
         join(m, gatherer=gatherer.reads, smem=flipped(self.smem.reads))
         join(m, smem=flipped(self.smem.read_data), gatherer=gatherer.read_data)
 
@@ -109,10 +104,10 @@ class ConvDatapath(wiring.Component):
         m.submodules.writer = writer = self._writer = WeightWriter(params)
         m.submodules.sequencer = sequencer = self._sequencer = Sequencer(params, ConvArray.LATENCY)
         m.submodules.array = array = self._array = ConvArray(params)
-        connect(m, fetcher=fetcher.requests, share=share.features)
-        connect(m, share=share.features_answer, buffer=buffer.i)
-        connect(m, loader=loader.o, share=share.weights)
-        connect(m, share=share.weights_answer, writer=writer.i)
+        connect(m, fetcher=fetcher.requests, share=share.i0)
+        connect(m, share=share.o0, buffer=buffer.i)
+        connect(m, loader=loader.o, share=share.i1)
+        connect(m, share=share.o1, writer=writer.i)
         connect(m, buffer=buffer.sets, sequencer=sequencer.sets)
         connect(m, sequencer=sequencer.tile, loader=loader.tile)
         m.d.comb += [
@@ -135,11 +130,10 @@ class ConvDatapath(wiring.Component):
         runner, share, smem, array = self._runner, self._share, self.smem, self._array
         m.submodules.results = results = self._results = Results(self._params)
         connect(m, sequencer=self._sequencer.tiles, results=results.tiles)
-        connect(m, results=results.table, share=share.table)
-        connect(m, results=results.addend, share=share.addend)
+        connect(m, results=results.table, share=share.i2)
+        connect(m, results=results.addend, share=share.i3)
         join(m, results=results.scatter, smem=flipped(smem.scatter))
-        for name in ("table", "addend"):
-            answer = getattr(share, f"{name}_answer")
+        for name, answer in (("table", share.o2), ("addend", share.o3)):
             m.d.comb += [
                 getattr(results, f"{name}_answer").eq(answer.payload),
                 getattr(results, f"{name}_stb").eq(answer.valid),

@@ -9,8 +9,8 @@ from .stream import Queue
 
 __all__ = ["StreamShare"]
 
-#: Requests whose answers are under way: the port behind has two or three, and answers may wait for their readers.
-_IN_FLIGHT = 4
+#: Requests whose answers are under way: the port and a buffer before it hold four; answers may wait for their readers.
+_IN_FLIGHT = 8
 
 
 class StreamShare(wiring.Component):

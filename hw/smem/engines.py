@@ -5,6 +5,7 @@ from amaranth.lib.wiring import flipped
 from ..lib.arbiter import StreamArbiter
 from ..lib.join import join
 from ..lib.share import StreamShare
+from ..lib.stream import SkidBuffer
 from .layouts import (
     BarrierRequestLayout,
     BarrierResultLayout,
@@ -53,6 +54,8 @@ def connect_engines(m, top, smem, **engines):
         join(m, engine=port.reads, share=reads.requests[number])
         join(m, share=reads.results[number], engine=port.read_data)
         join(m, engine=port.scatter, arbiter=scatter.i[number])
-    join(m, share=reads.merged, smem=smem.reads)
+    m.submodules.reads_buffer = buffer = SkidBuffer(ReadLayout(params))
+    join(m, share=reads.merged, buffer=buffer.i)
+    join(m, buffer=buffer.o, smem=smem.reads)
     join(m, smem=smem.read_data, share=reads.answers)
     join(m, arbiter=scatter.o, smem=smem.scatter)

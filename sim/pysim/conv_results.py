@@ -7,7 +7,7 @@ import numpy as np
 from amaranth.hdl import Value
 
 from tilewright.golden.conv.placement import parts_of, result_bytes
-from tilewright.golden.spec.conv.job import ConvOperation, ConvOutput
+from tilewright.golden.spec.conv.job import ConvOperation
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 from tilewright.golden.spec.pe.instruction import MmType
 

@@ -51,7 +51,8 @@ class GatherPlanner(wiring.Component):
     pairs   2     always: two chunks of each piece of one half, then of the other half
     ======= ===== =====================================================================
 
-    Of pairs, a half that reads nothing costs no read. A request that reads nothing gives a step without a read.
+    Of pairs, a half that reads nothing costs no read. A request that reads nothing gives a step without a read. Chunks
+    of one bank cost cycles at the consumer port, in pairs and in single reads.
 
     Latency: from a request to ``steps`` 1 cycle, with eight lanes 3; ``reads`` is a cycle later. Throughput: a request,
     or a read, a cycle.
@@ -136,7 +137,7 @@ class GatherPlanner(wiring.Component):
             ]
 
     def _ways(self, m, move, stages, step, read):
-        """Which way a request goes, and its steps; whether this is the last one."""
+        """With eight lanes: which way a request goes, its step, and the read of that; whether the step is its last."""
         chunk = self._params.smem.addr_width - 4
         base, base_after = Signal(chunk), Signal(chunk)  # the first chunk that is read, in the second and third stage
         window, pairs = Signal(), Signal()

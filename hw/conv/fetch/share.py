@@ -1,72 +1,82 @@
-"""Several blocks that ask one gatherer."""
+"""Several users of one gatherer."""
 
-from amaranth.hdl import Module, Shape, unsigned
+from amaranth.hdl import Module, Shape, Value
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ...lib.arbiter import StreamArbiter
-from ...lib.stream import SkidBuffer
+from ...lib.stream import ShallowQueue
 from ..layouts import GatheredLayout, GatherLayout
 
-__all__ = ["GatherShare"]
+__all__ = ["GatherShare", "gather_ports", "shared_tag"]
+
+
+def shared_tag(tags):
+    """The layout of a tag that says whose it is, a number, and holds any one of ``tags``."""
+    return data.StructLayout({"user": range(len(tags)), "tag": max(Shape.cast(tag).width for tag in tags)})
+
+
+def gather_ports(params, tags):
+    """Ports of users with such tags: a request ``i0``, ``i1`` …, and answers ``o0``, ``o1`` …, for each."""
+    ports = {}
+    for n, tag in enumerate(tags):
+        ports[f"i{n}"] = In(stream.Signature(GatherLayout(params, tag)))
+        ports[f"o{n}"] = Out(stream.Signature(GatheredLayout(params, tag), always_ready=True))
+    return ports
 
 
 class GatherShare(wiring.Component):
-    """Merges the requests of several blocks, round-robin, and gives each its own answers.
+    """Merges requests of several users of one gatherer, round-robin, and says whose an answer is.
 
-    Latency: 1 cycle for requests, none for answers. Throughput: a request a cycle.
+    Latency: 1 cycle for a request, none for an answer. Throughput: one request a cycle.
 
     Parameters
     ----------
     params : ConvUnitParams
-    tags : dict of str to shape-like
-        What comes back with the answers of each block, by its name.
+    tags : sequence of shape-like
+        Of each user, at least 2 of them.
 
     Members
     -------
-    *name of a block* : In(stream of GatherLayout(params, its tag))
-    *name of a block*_answer : Out(stream of GatheredLayout(params, its tag), always ready)
-    requests : Out(stream of GatherLayout(params, tag))
-        Registered.
-    answers : In(stream of GatheredLayout(params, tag), always ready)
-
-    Attributes
-    ----------
-    tag : Layout
-        Of all blocks together.
+    **gather_ports(params, tags)
+        Of each user. An answer's data goes to all, and ``valid`` is high for its user only.
+    merged : Out(stream of GatherLayout(params, shared_tag(tags)))
+        To the gatherer, out of a small memory: valid depends on registers only.
+    gathered : In(stream of GatheredLayout(params, shared_tag(tags)), always ready)
+        From it.
     """
 
     def __init__(self, params, tags):
-        self._params, self._tags = params, dict(tags)
-        width = max(Shape.cast(tag).width for tag in self._tags.values())
-        self.tag = data.StructLayout({"block": unsigned(len(self._tags)), "own": unsigned(width)})
-        members = {
-            "requests": Out(stream.Signature(GatherLayout(params, self.tag))),
-            "answers": In(stream.Signature(GatheredLayout(params, self.tag), always_ready=True)),
-        }
-        for name, tag in self._tags.items():
-            members[name] = In(stream.Signature(GatherLayout(params, tag)))
-            members[f"{name}_answer"] = Out(stream.Signature(GatheredLayout(params, tag), always_ready=True))
-        super().__init__(members)
+        tags = tuple(tags)
+        if len(tags) < 2:
+            raise ValueError(f"tags must be of at least 2 users, not {len(tags)}")
+        shape = GatherLayout(params, shared_tag(tags))
+        self.arbiter = StreamArbiter(shape, len(tags))
+        self.buffer = ShallowQueue(shape, 2)
+        super().__init__(
+            {
+                "merged": Out(stream.Signature(shape)),
+                "gathered": In(stream.Signature(GatheredLayout(params, shared_tag(tags)), always_ready=True)),
+                **gather_ports(params, tags),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
-        layout = GatherLayout(self._params, self.tag)
-        m.submodules.arbiter = arbiter = StreamArbiter(layout, len(self._tags))
-        m.submodules.buffer = buffer = SkidBuffer(layout)
-        wiring.connect(m, arbiter.o, buffer.i)
-        wiring.connect(m, buffer.o, wiring.flipped(self.requests))
-        answers = self.answers
-        for number, name in enumerate(self._tags):
-            asked, answer, merged = getattr(self, name), getattr(self, f"{name}_answer"), arbiter.i[number]
+        m.submodules.arbiter, m.submodules.buffer = self.arbiter, self.buffer
+        connect(m, arbiter=self.arbiter.o, buffer=self.buffer.i)
+        connect(m, buffer=self.buffer.o, merged=flipped(self.merged))
+        answer = self.gathered.payload
+        for n, port in enumerate(self.arbiter.i):
+            i, o = getattr(self, f"i{n}"), getattr(self, f"o{n}")
+            m.d.comb += [port.valid.eq(i.valid), i.ready.eq(port.ready)]
+            m.d.comb += [port.payload[name].eq(i.payload[name]) for name in ("pieces", "size", "fill")]
+            tag = Value.cast(o.payload.tag)
             m.d.comb += [
-                merged.valid.eq(asked.valid),
-                asked.ready.eq(merged.ready),
-                *(merged.p[field].eq(asked.p[field]) for field in ("pieces", "size", "fill")),
-                merged.p.tag.block.eq(1 << number),
-                merged.p.tag.own.eq(asked.p.tag),
-                answer.valid.eq(answers.valid & answers.p.tag.block[number]),
-                answer.p.data.eq(answers.p.data),
-                answer.p.tag.eq(answers.p.tag.own),
+                port.payload.tag.user.eq(n),
+                port.payload.tag.tag.eq(Value.cast(i.payload.tag)),
+                o.valid.eq(self.gathered.valid & (answer.tag.user == n)),
+                o.payload.data.eq(answer.data),
+                tag.eq(answer.tag.tag[: len(tag)]),
             ]
         return m

@@ -12,6 +12,7 @@ from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.banks import Banks
 from tilewright.hw.smem.consumer import ConsumerPort
 from tilewright.hw.smem.params import SmemParams
+from tilewright.hw.smem.read_share import ReadShare
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, send, watch_stream
 
@@ -34,10 +35,14 @@ LATENCY, WAIT = {1: 9, 2: 9, 4: 9, 8: 11}, 2
 
 
 class GathererOnBanks(Elaboratable):
-    """A gatherer whose consumer port reads banks, except in cycles in which ``busy`` says that somebody else does."""
+    """A gatherer whose consumer port reads banks, except in cycles in which ``busy`` says that somebody else does.
 
-    def __init__(self, lanes):
+    With ``shared`` there is a share between them, whose other users ask for nothing.
+    """
+
+    def __init__(self, lanes, shared=False):
         self.busy = Signal()
+        self.share = ReadShare(SMEM, 2) if shared else None
         self.banks = Banks(SMEM)
         self.consumer = ConsumerPort(SMEM)
         self.gatherer = Gatherer(PARAMS[lanes], TAG)
@@ -45,8 +50,14 @@ class GathererOnBanks(Elaboratable):
     def elaborate(self, platform):
         m = Module()
         m.submodules.banks, m.submodules.consumer, m.submodules.gatherer = self.banks, self.consumer, self.gatherer
-        connect(m, gatherer=self.gatherer.reads, consumer=self.consumer.reads)
-        connect(m, consumer=self.consumer.read_data, gatherer=self.gatherer.read_data)
+        reads, read_data = self.gatherer.reads, self.gatherer.read_data
+        if self.share is not None:
+            m.submodules.share = self.share
+            connect(m, gatherer=reads, share=self.share.i[0])
+            connect(m, share=self.share.o[0], gatherer=read_data)
+            reads, read_data = self.share.reads, self.share.read_data
+        connect(m, reads=reads, consumer=self.consumer.reads)
+        connect(m, consumer=self.consumer.read_data, read_data=read_data)
         fetches = self.consumer.fetches
         m.d.comb += [
             fetches.ready.eq(~self.busy),
@@ -109,10 +120,10 @@ def random_requests(lanes, count, seed=SEED):
         yield request(pieces, size, rng.getrandbits(16), tag % (1 << TAG))
 
 
-def run(lanes, requests, *, idle=0.0, busy=0.0, deadline=None):
+def run(lanes, requests, *, idle=0.0, busy=0.0, shared=False):
     """Checks every answer; returns the cycles of requests, of answers, and of reads, and the bank conflicts."""
     requests = list(requests)
-    dut = elaborated(GathererOnBanks, lanes)
+    dut = elaborated(GathererOnBanks, lanes, shared)
     gatherer = dut.gatherer
     taken, answered, reads, conflicts = [], [], [], []
 
@@ -141,7 +152,7 @@ def run(lanes, requests, *, idle=0.0, busy=0.0, deadline=None):
             ctx.set(dut.busy, rng.random() < busy)
 
     watched = [watch_stream(gatherer.reads, "reads"), watch_stream(dut.consumer.read_data, "read_data")]
-    simulate(dut, source, sink, background=[others, *watched], deadline=deadline or 40 * len(requests) + 100)
+    simulate(dut, source, sink, background=[others, *watched], deadline=40 * len(requests) + 100)
     return taken, answered, reads, sum(conflicts)
 
 
@@ -186,6 +197,14 @@ def test_full_rate(lanes, name):
     latency = LATENCY[lanes] - WAIT * (not reading)
     assert answered == list(range(latency, latency + 40))
     assert (len(reads), conflicts) == (40 * reading, 0)
+
+
+def test_full_rate_behind_a_share():
+    """It takes a cycle more, and there is room for all reads under way."""
+    requests = [request(pieces, tag=n) for n, pieces in enumerate(FULL_RATE["windows"])]
+    taken, answered, _, _ = run(8, requests, shared=True)
+    assert (taken, answered) == (list(range(40)), list(range(LATENCY[8] + 1, LATENCY[8] + 41)))
+    run(8, random_requests(8, 60), idle=0.3, busy=0.5, shared=True)
 
 
 def test_full_rate_of_both():

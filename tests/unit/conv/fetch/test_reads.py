@@ -95,7 +95,7 @@ def run(lanes, items, *, idle=0.0, stall=0.0, blocked=None):
 
         return take
 
-    watched = [watch_stream(dut.reads, "reads")]
+    watched = [watch_stream(dut.reads), watch_stream(dut.steps)]
     simulate(
         dut, source, sink("steps", steps), sink("reads", reads), background=watched, deadline=20 * len(items) + 200
     )
