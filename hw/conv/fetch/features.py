@@ -78,7 +78,8 @@ class FeatureFetcher(wiring.Component):
         wiring.connect(m, walker.o, table.i)
         # Requests are made ahead; they wait for room here, so that a set is held for no longer than it must.
         taken, room, claimed = Signal(), Signal(), Signal(2)
-        first, pair = queue.o.p.tag.part == 0, queue.o.p.tag.pair
+        first = (queue.o.p.tag.part == 0) & ~queue.o.p.tag.kernel
+        pair = queue.o.p.tag.pair
         m.d.comb += [
             room.eq(~first | (self.free > 1) | (self.free[0] & ~pair)),
             self.requests.payload.eq(queue.o.payload),
