@@ -71,10 +71,8 @@ class FeatureBuffer(wiring.Component):
         slots, grains = self._places(m)
         spread_slots = data.View(data.ArrayLayout(128, lanes), spread)
 
-        row_slots, strobes = (
-            self.params.row_slots,
-            [Cat((one & on).replicate(self.grain) for one in grains) for on in slots],
-        )
+        row_slots = self.params.row_slots
+        strobes = [Cat((one & on).replicate(self.grain) for one in grains) for on in slots]
         for number, port in enumerate(self.slave_writes):
             mine = range(number * row_slots, (number + 1) * row_slots)
             m.d.comb += [
@@ -83,9 +81,8 @@ class FeatureBuffer(wiring.Component):
                 port.strobe.eq(Mux(valid & tag.slaves, Cat(strobes[slot] for slot in mine), 0)),
             ]
 
-        rows, flags = zip(
-            *(self._memory(m, odd, valid, tag, spread_slots, slots, grains) for odd in (0, 1)), strict=True
-        )
+        halves = [self._memory(m, odd, valid, tag, spread_slots, slots, grains) for odd in (0, 1)]
+        rows, flags = zip(*halves, strict=True)
         m.d.sync += self.rows.eq(Mux(self.read[0], rows[1], rows[0]))
 
         # Sets are handed on as they are complete.
@@ -104,7 +101,7 @@ class FeatureBuffer(wiring.Component):
         return range(self.params.conv.row_bytes.bit_length() - 5, (16 * self.params.lanes).bit_length())
 
     def _places(self, m):
-        """Which slots of a set, those of a slave or a unit after those of the one before, and which grains in a slot."""
+        """Which slots of a set, row after row, and which grains in a slot."""
         params, came, whole = self.params, self.i.p.tag, self._periods()[-1]
         span, start = Signal.like(came.period), Signal(range(params.places * params.row_slots))
         # Of a pair each set gets half.
@@ -113,7 +110,7 @@ class FeatureBuffer(wiring.Component):
 
         def within(number, low, bits):
             equal = (start[low + bit] == (number >> bit & 1) for bit in range(bits))
-            return Cat(same | (span > low + bit) for bit, same in enumerate(equal)).all() | came.kernel
+            return Cat(came.kernel | same | (span > low + bit) for bit, same in enumerate(equal)).all() if bits else 1
 
         slots, grains = Signal(count), Signal(16 // self.grain)
         low, bits = self.grain.bit_length() - 1, (16 // self.grain).bit_length() - 1
