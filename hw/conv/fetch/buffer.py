@@ -43,6 +43,7 @@ class FeatureBuffer(wiring.Component):
     def __init__(self, params):
         self.params = params
         row = data.ArrayLayout(128, params.row_slots)
+        self.grain = min(params.lanes * params.conv.row_bytes // 16, 16)  # bytes of a slot that are written together
         self.complete = Signal(range(params.sets + 1))  # sets that have not been handed on
         self.oldest = Signal(range(params.sets))
         super().__init__(
@@ -61,16 +62,17 @@ class FeatureBuffer(wiring.Component):
         valid, tag = Signal(), Signal(came.shape())
         m.d.sync += [valid.eq(self.i.valid), tag.eq(came)]
 
-        # What comes is repeated; meanwhile the slots are found that it is for, and the bytes in each of them.
+        # What comes is repeated; meanwhile the slots are found that it is for, and the grains in each of them.
         come, spread = Signal(data.ArrayLayout(8, 16 * lanes)), Signal(data.ArrayLayout(8, 16 * lanes))
         m.d.comb += come.eq(self.i.p.data)
         for number in range(16 * lanes):
             repeated = {period: come[number % (1 << period)] for period in self._periods()}
             m.d.sync += spread[number].eq(chosen(came.period, repeated))
-        slots, bytes_ = self._places(m)
+        slots, grains = self._places(m)
         spread_slots = data.View(data.ArrayLayout(128, lanes), spread)
 
-        row_slots, strobes = self.params.row_slots, [bytes_ & on.replicate(16) for on in slots]
+        row_slots = self.params.row_slots
+        strobes = [Cat((one & on).replicate(self.grain) for one in grains) for on in slots]
         for number, port in enumerate(self.slave_writes):
             mine = range(number * row_slots, (number + 1) * row_slots)
             m.d.comb += [
@@ -79,9 +81,8 @@ class FeatureBuffer(wiring.Component):
                 port.strobe.eq(Mux(valid & tag.slaves, Cat(strobes[slot] for slot in mine), 0)),
             ]
 
-        rows, flags = zip(
-            *(self._memory(m, odd, valid, tag, spread_slots, slots, bytes_) for odd in (0, 1)), strict=True
-        )
+        halves = [self._memory(m, odd, valid, tag, spread_slots, slots, grains) for odd in (0, 1)]
+        rows, flags = zip(*halves, strict=True)
         m.d.sync += self.rows.eq(Mux(self.read[0], rows[1], rows[0]))
 
         # Sets are handed on as they are complete.
@@ -100,7 +101,7 @@ class FeatureBuffer(wiring.Component):
         return range(self.params.conv.row_bytes.bit_length() - 5, (16 * self.params.lanes).bit_length())
 
     def _places(self, m):
-        """Which slots of a set, those of a slave or a unit after those of the one before, and which bytes in a slot."""
+        """Which slots of a set, row after row, and which grains in a slot."""
         params, came, whole = self.params, self.i.p.tag, self._periods()[-1]
         span, start = Signal.like(came.period), Signal(range(params.places * params.row_slots))
         # Of a pair each set gets half.
@@ -108,23 +109,24 @@ class FeatureBuffer(wiring.Component):
         count = max(params.conv.units, params.conv.slaves) * params.row_slots
 
         def within(number, low, bits):
-            equal = (start[low + bit] == number >> bit & 1 for bit in range(bits))
-            return Cat(same | (span > low + bit) for bit, same in enumerate(equal)).all() | came.kernel
+            equal = (start[low + bit] == (number >> bit & 1) for bit in range(bits))
+            return Cat(came.kernel | same | (span > low + bit) for bit, same in enumerate(equal)).all() if bits else 1
 
-        slots, bytes_ = Signal(count), Signal(16)
+        slots, grains = Signal(count), Signal(16 // self.grain)
+        low, bits = self.grain.bit_length() - 1, (16 // self.grain).bit_length() - 1
         m.d.sync += [
             slots.eq(Cat(within(slot, 4, (count - 1).bit_length()) for slot in range(count))),
-            bytes_.eq(Cat(within(byte, 0, 4) for byte in range(16))),
+            grains.eq(Cat(within(number, low, bits) for number in range(16 // self.grain))),
         ]
-        return slots, bytes_
+        return slots, grains
 
-    def _memory(self, m, odd, valid, tag, spread, slots, bytes_):
+    def _memory(self, m, odd, valid, tag, spread, slots, grains):
         """Sets with even or odd numbers: what is read of one, and the flags of the oldest one."""
         params, lanes = self.params, self.params.lanes
         count, half, depth = params.conv.units * params.row_slots, lanes // 2, params.sets // 2
         memory = m.submodules[f"sets{odd}"] = Memory(shape=128 * count, depth=depth, init=[])
         flags = m.submodules[f"flags{odd}"] = Memory(shape=SetLayout(), depth=depth, init=[])
-        write, read = memory.write_port(granularity=8), memory.read_port(domain="comb")
+        write, read = memory.write_port(granularity=8 * self.grain), memory.read_port(domain="comb")
         said, told = flags.write_port(), flags.read_port(domain="comb")
 
         enable, address = Signal(name=f"enable{odd}"), Signal(range(depth), name=f"address{odd}")
@@ -140,7 +142,7 @@ class FeatureBuffer(wiring.Component):
             address.eq(tag.set[1:] + (0 if odd else tag.set[0])),  # of an odd set and the next one the next one is even
             write.addr.eq(address),
             write.data.eq(Cat(written)),
-            write.en.eq(Cat(bytes_ & (on & enable).replicate(16) for on in slots[:count])),
+            write.en.eq(Cat(grains & (on & enable).replicate(len(grains)) for on in slots[:count])),
             read.addr.eq(self.read[1:]),
             said.addr.eq(address),
             said.data.eq(Cat(tag.flags.first & (tag.set[0] == odd), last, tag.flags.final)),

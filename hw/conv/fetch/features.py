@@ -1,6 +1,6 @@
 """Asks for feature rows, in the order in which they are used (docs/conv.md, "Order of work")."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -57,6 +57,7 @@ class FeatureFetcher(wiring.Component):
         self.queue = ShallowQueue(GatherLayout(params, FeatureTagLayout(params)), _REQUESTS)
         self.free = Signal(range(params.sets + 1), init=params.sets)  # sets that nothing has been asked for
         self.places = Signal(range(_REQUESTS + 1), init=_REQUESTS)  # requests that the queue has room for
+        self.made = Signal(_OFFSETS + self.maker.LATENCY)  # for each cycle: a request is being made
         super().__init__(
             {
                 "start": In(1),
@@ -78,15 +79,15 @@ class FeatureFetcher(wiring.Component):
         wiring.connect(m, walker.o, table.i)
         # Requests are made ahead; they wait for room here, so that a set is held for no longer than it must.
         taken, room, claimed = Signal(), Signal(), Signal(2)
-        tag, first = queue.o.p.tag, Signal()
-        m.d.comb += first.eq((tag.part == 0) & ~tag.kernel)  # the part of the kernel is behind all parts
+        first = (queue.o.p.tag.part == 0) & ~queue.o.p.tag.kernel
+        pair = queue.o.p.tag.pair
         m.d.comb += [
-            room.eq(~first | (self.free > 1) | (self.free[0] & ~tag.pair)),
+            room.eq(~first | (self.free > 1) | (self.free[0] & ~pair)),
             self.requests.payload.eq(queue.o.payload),
             self.requests.valid.eq(queue.o.valid & room),
             taken.eq(self.requests.valid & self.requests.ready),
             queue.o.ready.eq(self.requests.ready & room),
-            claimed.eq(Mux(taken & first, Mux(tag.pair, 2, 1), 0)),
+            claimed.eq(Mux(taken & first, Mux(pair, 2, 1), 0)),
         ]
         m.d.sync += self.free.eq(self.free - claimed + self.release)
 
@@ -107,14 +108,11 @@ class FeatureFetcher(wiring.Component):
         ]
         m.d.sync += self.places.eq(self.places - step + taken)
 
-        made = step
-        for cycle in range(_OFFSETS + maker.LATENCY):
-            made, before = Signal(name=f"made_{cycle + 1}"), made
-            m.d.sync += made.eq(before)
+        m.d.sync += self.made.eq(Cat(step, self.made))
         request = queue.i.p
         m.d.comb += [
-            queue.i.valid.eq(made),
-            request.tag.eq(delay(m, sets.tag, _OFFSETS + maker.LATENCY, name="tag")),
+            queue.i.valid.eq(self.made[-1]),
+            request.tag.eq(delay(m, sets.tag, len(self.made), name="tag")),
             request.pieces.eq(maker.pieces),
             request.size.eq(Mux(self.plan.granularity > 4, 4, self.plan.granularity)),
             request.fill.eq(Mux(request.tag.kernel, self.plan.k_fill, self.plan.x_fill)),

@@ -19,7 +19,7 @@ class FeatureTagLayout(data.StructLayout):
         super().__init__(
             {
                 "set": range(params.sets),
-                "part": range(params.places // params.lanes),  # which bytes of the set
+                "part": range(params.places // params.lanes),  # which bytes of the set; of a kernel's row anything
                 "period": unsigned(3),  # log2 of the bytes that come: they repeat all over the set
                 "slaves": 1,  # rows for the memories of slaves
                 "kernel": 1,  # one row for all units

@@ -108,7 +108,9 @@ class PlaceTable(wiring.Component):
                     self.filling.eq(~self.filling),
                 ]
 
-        row, address, piece = Signal(TablePlaceLayout(self.params)), Signal(range(depth)), Signal.like(self.place)
+        row = Signal(TablePlaceLayout(self.params))
+        address = Signal(range(depth))
+        piece = Signal.like(self.place)
         several = Cat(pieces_log2 <= bit for bit in range(lanes.bit_length() - 1))  # bits that tell lanes' places apart
         m.d.comb += [
             row.there.eq(i.p.there),
@@ -117,8 +119,9 @@ class PlaceTable(wiring.Component):
             address.eq(Mux(whole, self.place, self.place << pieces_log2 >> lanes.bit_length() - 1)),
         ]
         for lane in range(lanes):
-            m.submodules[f"lane{lane}"] = memory = Memory(shape=row.shape(), depth=2 * depth, init=[])
-            write, read = memory.write_port(), memory.read_port()
+            m.submodules[f"places{lane}"] = memory = Memory(shape=row.shape(), depth=2 * depth, init=[])
+            write = memory.write_port()
+            read = memory.read_port()
             asked = Signal.like(read.addr, name=f"asked{lane}")
             single = self.part * (lanes // slots) + lane // slots
             paired = self.part * (half // slots) + lane % half // slots if self.params.pairs else 0

@@ -246,7 +246,7 @@ def run(params, jobs, mode="none", seed=0):
 
     simulate(path, bench, background=[watch_stream(path.fetcher.requests, "requests"),
                                       watch_stream(path.buffer.sets, "sets"),
-                                      gatherer.serve, array.watch_writes, array.serve], deadline=300_000)  # fmt: skip
+                                      gatherer.serve, array.watch_writes, array.serve], deadline=20_000)  # fmt: skip
     return made
 
 

@@ -1,0 +1,129 @@
+"""The first buffer: every byte of an answer in its place, in sets and with the slaves; sets in order, with flags."""
+
+import random
+
+import numpy as np
+import pytest
+
+from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
+from tilewright.hw.conv.fetch.buffer import FeatureBuffer
+from tilewright.hw.conv.params import ConvUnitParams
+from tilewright.hw.smem.params import SmemParams
+from tilewright.sim.pysim.simulate import elaborated, simulate
+from tilewright.sim.pysim.streams import receive, watch_stream
+
+SEED = 26
+PARAMS = {
+    **{name: ConvUnitParams(CONV_PRESETS[name], SmemParams(4096)) for name in ("unit", "default")},
+    "wide": ConvUnitParams(ConvParams(64, 2, 4, feature_rows=16, results=8, types=("i8",)), SmemParams(4096)),
+    "one-slave": ConvUnitParams(ConvParams(16, 1, 8, results=4, types=("i8",)), SmemParams(4096)),
+    "one-unit": ConvUnitParams(ConvParams(16, 2, 1, feature_rows=4, results=4, types=("i8",)), SmemParams(4096)),
+}
+
+
+class Contents:
+    """What the sets are to hold."""
+
+    def __init__(self, params):
+        conv, self.params = params.conv, params
+        self.sets = np.zeros((params.sets, conv.units * conv.row_bytes), np.uint8)
+        self.slaves = np.zeros((params.sets, conv.slaves * conv.row_bytes), np.uint8)
+
+    def put(self, tag, come):
+        whole, number = 16 * self.params.lanes, tag["set"]
+        if tag["pair"]:
+            half, at = whole // 2, tag["part"] * whole // 2
+            for each in (number, (number + 1) % self.params.sets):
+                self.sets[each, at : at + half] = come[half:] if each % 2 else come[:half]
+            return
+        period = 1 << tag["period"]
+        if tag["kernel"]:
+            self.sets[number] = np.tile(come[:period], self.sets.shape[1] // period)
+            return
+        rows = (self.slaves if tag["slaves"] else self.sets)[number]
+        at = tag["part"] * period
+        rows[at : at + period] = come[: len(rows[at : at + period])]
+
+
+def some_set(rng, params, number):
+    """The tags of the answers that make a set, or two."""
+    conv, lanes_log2 = params.conv, params.lanes.bit_length() - 1
+    most = conv.row_bytes.bit_length() - 1
+    granularity, kind = rng.randint(most - 4, most), rng.choice(["rows", "pair", "lanes"])
+    flags = {name: rng.getrandbits(1) for name in ("first", "last", "final")}
+    if kind == "pair" and params.pairs:
+        count = 2 * conv.units * conv.row_bytes // (16 * params.lanes)
+        tags = [{"part": part, "period": lanes_log2 + 4, "pair": 1} for part in range(count)]
+    else:
+        period = min(granularity, 4) + lanes_log2
+        lanes = kind == "lanes"
+        count = max((conv.slaves if lanes else conv.units) * conv.row_bytes >> period, 1)
+        tags = [{"part": part, "period": period, "slaves": lanes} for part in range(count)]
+        tags += [{"kernel": 1, "period": granularity}] * lanes
+    names = {"part": 0, "pair": 0, "slaves": 0, "kernel": 0, "set": number, "flags": flags}
+    return [names | tag | {"complete": at == len(tags) - 1} for at, tag in enumerate(tags)]
+
+
+@pytest.mark.parametrize("preset", PARAMS)
+def test_bytes_and_order(preset):
+    params, rng = PARAMS[preset], random.Random(f"{SEED} {preset}")
+    dut, contents, wanted = elaborated(FeatureBuffer, params), Contents(params), []
+    found = np.zeros_like(contents.slaves)
+    conv, bits = params.conv, 8 * params.conv.row_bytes
+
+    async def bench(ctx):
+        number = 0
+        for _ in range(40):
+            tags = some_set(rng, params, number)
+            many = 1 + tags[0]["pair"]
+            for tag in tags:
+                come = np.frombuffer(rng.randbytes(16 * params.lanes), np.uint8)
+                contents.put(tag, come)
+                data = [int.from_bytes(come[at : at + 16].tobytes(), "little") for at in range(0, len(come), 16)]
+                ctx.set(dut.i.payload, {"data": data, "tag": tag})
+                ctx.set(dut.i.valid, 1)
+                await ctx.tick()
+                ctx.set(dut.i.valid, 0)
+                for slave, port in enumerate(dut.slave_writes):
+                    strobe, row = ctx.get(port.strobe), ctx.get(port.data.as_value())
+                    for byte in range(conv.row_bytes):
+                        if strobe >> byte & 1:
+                            assert tag["slaves"]
+                            found[ctx.get(port.word), slave * conv.row_bytes + byte] = row >> 8 * byte & 255
+                if rng.random() < 0.3:
+                    await ctx.tick()
+            await ctx.tick()
+            for each in range(many):
+                flags, place = tags[0]["flags"], (number + each) % params.sets
+                wanted.append((flags["first"] and each == 0, flags["last"] and each == many - 1, flags["final"]))
+                ctx.set(dut.read, place)
+                await ctx.tick()
+                row = ctx.get(dut.rows.as_value()).to_bytes(conv.units * bits // 8, "little")
+                assert (np.frombuffer(row, np.uint8) == contents.sets[place]).all(), tags
+            assert (found == contents.slaves).all(), tags
+            number = (number + many) % params.sets
+            (payloads, _) = await receive(ctx, dut.sets, many, stall=0.3, seed=number)
+            for payload in payloads:
+                assert (payload.first, payload.last, payload.final) == wanted.pop(0), tags
+            assert not ctx.get(dut.sets.valid)
+
+    simulate(dut, bench, background=[watch_stream(dut.sets, "sets")])
+
+
+def test_latency():
+    """An answer's set is there two cycles later, and its rows a cycle after that."""
+    params = PARAMS["unit"]
+    dut = elaborated(FeatureBuffer, params)
+
+    async def bench(ctx):
+        ctx.set(dut.i.payload, {"data": [1, 2], "tag": {"period": 5, "complete": 1}})
+        ctx.set(dut.i.valid, 1)
+        await ctx.tick()
+        ctx.set(dut.i.valid, 0)
+        assert not ctx.get(dut.sets.valid)
+        await ctx.tick()
+        assert ctx.get(dut.sets.valid)
+        await ctx.tick()
+        assert [ctx.get(dut.rows[unit][0]) for unit in (0, 1)] == [1, 2]
+
+    simulate(dut, bench)
