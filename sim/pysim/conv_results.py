@@ -73,8 +73,6 @@ class ResultsWorld:
     smem : uint8 array
     writes : list of (int, int)
         Cycle and bytes of each write.
-    reads : list of int
-        Cycles in which a transfer was read; filled by a test.
     cycle : int
     """
 
@@ -94,7 +92,7 @@ class ResultsWorld:
 
     def clear(self):
         """Forgets what is under way, as a reset does."""
-        self.cycle, self.writes = 0, []
+        self.cycle, self.writes, self._shown = 0, [], False
         self._tiles, self._banks, self._requests = deque(), [None, None], {"table": deque(), "addend": deque()}
         self._bank = 0
 
@@ -116,13 +114,13 @@ class ResultsWorld:
         dut, rng, generator = self.dut, random.Random(self._seed), np.random.default_rng(self._seed)
         unpack = unpacker(dut.read.shape())
         results, lanes = self.params.conv.results, deque([0, 0])
-        shown, released = False, deque([None, None])
+        released = deque([None, None])
         async for _, _, ready, bits in ctx.tick().sample(dut.tiles.ready, Value.cast(dut.read)):
             read = unpack(bits)
-            if shown and ready:
+            if self._shown and ready:
                 released.append(self._bank)
                 self._bank ^= 1
-                shown = False
+                self._shown = False
             else:
                 released.append(None)
             bank, tile = read.bank, self._banks[read.bank]
@@ -137,12 +135,12 @@ class ResultsWorld:
                 self._banks[gone] = None
             lanes.append(sum(int(value) << 32 * lane for lane, value in enumerate(values)))
             ctx.set(Value.cast(dut.acc), lanes.popleft())
-            if not shown and self._tiles and rng.random() >= self.stall["tiles"]:
+            if not self._shown and self._tiles and rng.random() >= self.stall["tiles"]:
                 if self._banks[self._bank] is None:
                     self._banks[self._bank] = self._tiles.popleft()
-                    shown = True
-            ctx.set(dut.tiles.valid, shown)
-            ctx.set(dut.tiles.p, self._bank if shown else rng.getrandbits(1))
+                    self._shown = True
+            ctx.set(dut.tiles.valid, self._shown)
+            ctx.set(dut.tiles.p, self._bank if self._shown else rng.getrandbits(1))
 
     def _gatherer(self, name):
         dut = self.dut
@@ -193,7 +191,7 @@ class ResultsWorld:
                         if strobes >> byte & 1:
                             self.smem[16 * chunk + byte] = data >> 8 * byte & 255
                             count += 1
-                self.writes.append((self.cycle - 1, count))
+                self.writes.append((self.cycle, count))
             taking = rng.random() >= self.stall["scatter"]
             ctx.set(dut.scatter.ready, taking)
 

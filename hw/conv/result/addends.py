@@ -181,9 +181,7 @@ class AddendReader(wiring.Component):
             # There are at most so many places, and of less than 16 bytes a piece is all of a place.
             sizes = [s for s in range(5) if s == 4 or byte < places << s]
             m.d.comb += [
-                write.data[byte].eq(
-                    chosen(size, {s: packed.word_select(byte % (1 << s + lanes), 8) for s in sizes})
-                ),
+                write.data[byte].eq(chosen(size, {s: packed.word_select(byte % (1 << s + lanes), 8) for s in sizes})),
                 write.en[byte].eq(
                     self.answer_stb & chosen(size, {s: answer.tag.part == byte >> s + lanes for s in sizes})
                 ),

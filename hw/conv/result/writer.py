@@ -52,9 +52,7 @@ class Writer(wiring.Component):
         i, o = self.i, self.o
         offset, chunk = i.p.origin[:4], i.p.origin[4:]
         slots = self._sizes.piece_bytes // 16
-        turned = [
-            rotate_bytes(m, i.p.window[slot], offset, left=True, name=f"turned{slot}_") for slot in range(slots)
-        ]
+        turned = [rotate_bytes(m, i.p.window[slot], offset, left=True, name=f"turned{slot}_") for slot in range(slots)]
         within = Signal(self._sizes.piece_bytes + 16)  # by byte: whether it is written
         # Constants that are shifted, and no comparisons: of these each would be a carry chain.
         ones, behind = Const((1 << len(within)) - 1, len(within)), Const((1 << len(within)) - 2, len(within))
