@@ -48,6 +48,7 @@ PARAMS = {
     "board": BoardParams(),
     "conv": CONV_PRESETS["unit"],
     "conv/fetch": ConvUnitParams(CONV_PRESETS["unit"]),
+    "conv/result": ConvUnitParams(CONV_PRESETS["unit"]),
     "core": CORE_PRESETS["unit"],
     "pe": PE_PRESETS["unit"],
     "smem": TMAU_PRESETS["unit"].smem,

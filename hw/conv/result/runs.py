@@ -1,6 +1,6 @@
 """The run cutter: places of groups become pieces of runs, with addresses."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -75,7 +75,7 @@ class RunCutter(wiring.Component):
             places.eq(count + i.p.there),
             groups.i.valid.eq(taken & i.p.group_last & i.p.any),
             groups.i.p.places.eq(places - 1),
-            groups.i.p.last_byte.eq((((i.p.channels + 1) << plan.result_log2) - 1)),
+            groups.i.p.last_byte.eq(((i.p.channels + 1) << plan.result_log2) - 1),
             write.addr.eq(self.tail),
             write.data.eq(i.p.y),
             write.en.eq(kept),

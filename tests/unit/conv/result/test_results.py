@@ -2,6 +2,7 @@
 
 import random
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -79,7 +80,7 @@ def expected(fields, smem, accumulators):
     return smem
 
 
-async def run_job(ctx, dut, world, fields, smem, seed, *, check=True):
+async def run_job(ctx, dut, world, fields, smem, seed):
     """A job from its start to ``done``; the results that it said were written."""
     accumulators = some_accumulators(fields, seed)
     world.smem[:] = smem
@@ -196,7 +197,7 @@ def test_reset(name):
     jobs = [(job.fields, job.smem) for job in some_jobs(name, 6)]
 
     async def bench(ctx):
-        for (cut, smem), job in zip(jobs, jobs[1:], strict=False):
+        for (cut, smem), job in pairwise(jobs):
             world.smem[:] = smem
             world.add_job(cut, some_accumulators(cut, 0))
             ctx.set(dut.plan, results_plan(cut, world.params))
@@ -216,5 +217,5 @@ def test_reset(name):
 
 def test_wrong_parameters():
     conv = ConvParams(32, 32, 2, results=16)
-    with pytest.raises(ValueError, match="^slaves must be at most 16 in hardware, not 32$"):
+    with pytest.raises(ValueError, match=r"^slaves must be at most 16 in hardware, not 32$"):
         Results(ConvUnitParams(conv, SMEM))
