@@ -17,10 +17,11 @@ PARAMS = {
     "pairs": ConvUnitParams(ConvParams(16, 2, 2, feature_rows=8, weight_bytes=1024, results=4), SMEM),
     "default": ConvUnitParams(CONV_PRESETS["default"], SMEM),
 }
+MODES = [(0, 0, 4, 0), (0, 0, 2, 2), (1, 0, 4, 0), (1, 0, 2, 2), (1, 0, 1, 0), (1, 1, 3, 1)]
 PLANS = [
     {"lanes": lanes, "wide": wide, "granularity": granularity, "result_log2": log2, "out_channels": 21}
-    for lanes, wide, granularity, log2 in [(0, 0, 4, 0), (0, 0, 2, 2), (1, 0, 4, 0), (1, 0, 2, 2), (1, 0, 1, 0), (1, 1, 3, 1)]
-]  # fmt: skip
+    for lanes, wide, granularity, log2 in MODES
+]
 
 
 def some_places(params, plan):
