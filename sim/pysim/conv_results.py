@@ -196,7 +196,7 @@ def gatherer(port, answer, strobe, smem, *, stall=0.0, latency=6, seed=0, reques
             here, value = bool(requests) and requests[0][0] <= cycle, rng.getrandbits(bits)
             if here:
                 request = requests.popleft()[1]
-                value = _packed(request, smem, rng) | packed(tag.shape, _plain(request.tag)) << tag.offset
+                value = _packed(request, smem, rng) | packed(tag.shape, request.tag) << tag.offset
             ctx.set(strobe, here)
             ctx.set(answer.as_value(), value)
 
@@ -211,10 +211,6 @@ def _packed(request, smem, rng):
         for byte in range(piece.low, piece.high):
             data[(number << request.size) + byte] = smem[(piece.address + byte) % len(smem)]
     return int.from_bytes(data, "little")
-
-
-def _plain(tag):
-    return tag._asdict() if hasattr(tag, "_asdict") else tag
 
 
 def _tiles(fields, accumulators, conv):

@@ -1,4 +1,4 @@
-"""The addend reader: the addends of every transfer of every group, in stalls; groups ahead; nothing if none are added."""
+"""The addend reader: the addends of all transfers of all groups, in stalls; groups ahead; none if none are added."""
 
 import random
 

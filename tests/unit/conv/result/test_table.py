@@ -24,7 +24,6 @@ PARAMS = {
 def channels_of_pass(params, plan):
     """For each pass, for each transfer, the channel of each lane; None from Co on."""
     conv = params.conv
-    lanes = range(conv.results)
     span, distinct = 4 * conv.slaves, min(conv.results, conv.slaves)
     if plan["lanes"]:
         span = (1 << plan["granularity"]) >> plan["wide"]
