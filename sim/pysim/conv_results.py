@@ -14,7 +14,7 @@ from tilewright.golden.spec.pe.instruction import MmType
 from .streams import packed
 from .unpacked import unpacker
 
-__all__ = ["ResultsWorld", "results_plan"]
+__all__ = ["ResultsWorld", "gatherer", "results_plan"]
 
 _POST = ("output", "add", "y_zero", "minimum", "maximum", "add_minimum", "add_maximum", "ratio", "offset")
 
@@ -73,8 +73,6 @@ class ResultsWorld:
     smem : uint8 array
     writes : list of (int, int)
         Cycle and bytes of each write.
-    reads : list of int
-        Cycles in which a transfer was read; filled by a test.
     cycle : int
     """
 
@@ -83,20 +81,21 @@ class ResultsWorld:
         self.smem = np.zeros(params.smem.size_bytes, np.uint8)
         self.stall = {"tiles": 0.0, "gather": 0.0, "scatter": 0.0} | (stall or {})
         self.latency, self._seed = latency, seed
+        self._tiles, self._banks, self._requests = deque(), [None, None], {"table": deque(), "addend": deque()}
         self.clear()
         self.processes = [
             self._clock,
             self._array,
-            self._gatherer("table"),
-            self._gatherer("addend"),
+            *(self._gatherer(name, number) for number, name in enumerate(self._requests)),
             self._scatter,
         ]
 
     def clear(self):
         """Forgets what is under way, as a reset does."""
-        self.cycle, self.writes = 0, []
-        self._tiles, self._banks, self._requests = deque(), [None, None], {"table": deque(), "addend": deque()}
-        self._bank = 0
+        self.cycle, self.writes, self._shown = 0, [], False
+        self._bank, self._banks = 0, [None, None]
+        for waiting in (self._tiles, *self._requests.values()):
+            waiting.clear()
 
     def add_job(self, fields, accumulators):
         """Puts the tiles of a job behind those that wait.
@@ -116,16 +115,16 @@ class ResultsWorld:
         dut, rng, generator = self.dut, random.Random(self._seed), np.random.default_rng(self._seed)
         unpack = unpacker(dut.read.shape())
         results, lanes = self.params.conv.results, deque([0, 0])
-        shown, released = False, deque([None, None])
+        released = deque([None, None])
         async for _, _, ready, bits in ctx.tick().sample(dut.tiles.ready, Value.cast(dut.read)):
             read = unpack(bits)
-            if shown and ready:
+            if self._shown and ready:
                 released.append(self._bank)
                 self._bank ^= 1
-                shown = False
+                self._shown = False
             else:
                 released.append(None)
-            bank, tile = read.bank, self._banks[read.bank]
+            tile = self._banks[read.bank]
             values = generator.integers(0, 1 << 32, results, np.uint64)
             if tile is not None:
                 for lane in range(results):
@@ -137,50 +136,18 @@ class ResultsWorld:
                 self._banks[gone] = None
             lanes.append(sum(int(value) << 32 * lane for lane, value in enumerate(values)))
             ctx.set(Value.cast(dut.acc), lanes.popleft())
-            if not shown and self._tiles and rng.random() >= self.stall["tiles"]:
-                if self._banks[self._bank] is None:
-                    self._banks[self._bank] = self._tiles.popleft()
-                    shown = True
-            ctx.set(dut.tiles.valid, shown)
-            ctx.set(dut.tiles.p, self._bank if shown else rng.getrandbits(1))
+            free = not self._shown and self._banks[self._bank] is None
+            if free and self._tiles and rng.random() >= self.stall["tiles"]:
+                self._banks[self._bank] = self._tiles.popleft()
+                self._shown = True
+            ctx.set(dut.tiles.valid, self._shown)
+            ctx.set(dut.tiles.p, self._bank if self._shown else rng.getrandbits(1))
 
-    def _gatherer(self, name):
+    def _gatherer(self, name, number):
         dut = self.dut
-        port, answer, strobe = getattr(dut, name), getattr(dut, f"{name}_answer"), getattr(dut, f"{name}_stb")
-        tag = answer.shape()["tag"].width
-
-        async def gather(ctx):
-            rng, unpack = random.Random(f"{self._seed} {name}"), unpacker(port.p.shape())
-            requests, taking = self._requests[name], False
-            random_bits = answer.as_value().shape().width
-            async for _, _, valid, bits in ctx.tick().sample(port.valid, Value.cast(port.p)):
-                if valid and taking:
-                    late = rng.randrange(self.latency) if self.stall["gather"] else 0
-                    requests.append((self.cycle + self.latency - 1 + late, unpack(bits)))
-                taking = rng.random() >= self.stall["gather"]
-                ctx.set(port.ready, taking)
-                here = bool(requests) and requests[0][0] <= self.cycle
-                ctx.set(strobe, here)
-                value = rng.getrandbits(random_bits)
-                if here:
-                    request = requests.popleft()[1]
-                    value = self._packed(request, rng)
-                    value |= (packed(answer.shape()["tag"].shape, _plain(request.tag)) if tag else 0) << (
-                        answer.shape()["tag"].offset
-                    )
-                ctx.set(answer.as_value(), value)
-
-        return gather
-
-    def _packed(self, request, rng):
-        """The bytes of pieces; those that are not read are anything."""
-        lanes = self.params.lanes
-        data = bytearray(rng.randbytes(16 * lanes))
-        for number, piece in enumerate(request.pieces):
-            assert piece.high <= 1 << request.size and request.size <= 4, f"{piece} of 1 << {request.size}"
-            for byte in range(piece.low, piece.high):
-                data[(number << request.size) + byte] = self.smem[(piece.address + byte) % len(self.smem)]
-        return int.from_bytes(data, "little")
+        ports = (getattr(dut, name), getattr(dut, f"{name}_answer"), getattr(dut, f"{name}_stb"))
+        options = {"stall": self.stall["gather"], "latency": self.latency, "seed": self._seed + number}
+        return gatherer(*ports, self.smem, requests=self._requests[name], **options)
 
     async def _scatter(self, ctx):
         dut, rng = self.dut, random.Random(~self._seed)
@@ -193,13 +160,57 @@ class ResultsWorld:
                         if strobes >> byte & 1:
                             self.smem[16 * chunk + byte] = data >> 8 * byte & 255
                             count += 1
-                self.writes.append((self.cycle - 1, count))
+                self.writes.append((self.cycle, count))
             taking = rng.random() >= self.stall["scatter"]
             ctx.set(dut.scatter.ready, taking)
 
 
-def _plain(tag):
-    return tag._asdict() if hasattr(tag, "_asdict") else tag
+def gatherer(port, answer, strobe, smem, *, stall=0.0, latency=6, seed=0, requests=None):
+    """A process that answers requests for pieces from memory, in order.
+
+    Bytes that are not read are random, and so are answers without their strobe.
+
+    Parameters
+    ----------
+    port : stream of GatherLayout
+    answer, strobe : Signal
+    smem : uint8 array
+    stall : float
+        Probability of not taking a request, in each cycle. If it is not 0, answers are late by up to ``latency`` more.
+    latency : int
+        Cycles from a request to its answer.
+    seed : int
+    requests : deque, optional
+        Holds what has not been answered: to be cleared at a reset.
+    """
+    tag, bits, requests = answer.shape()["tag"], len(answer.as_value()), deque() if requests is None else requests
+
+    async def gather(ctx):
+        rng, unpack, taking, cycle = random.Random(f"{seed} gather"), unpacker(port.p.shape()), False, 0
+        async for _, _, valid, asked in ctx.tick().sample(port.valid, Value.cast(port.p)):
+            cycle += 1
+            if valid and taking:
+                requests.append((cycle + latency - 1 + (rng.randrange(latency) if stall else 0), unpack(asked)))
+            taking = rng.random() >= stall
+            ctx.set(port.ready, taking)
+            here, value = bool(requests) and requests[0][0] <= cycle, rng.getrandbits(bits)
+            if here:
+                request = requests.popleft()[1]
+                value = _packed(request, smem, rng) | packed(tag.shape, request.tag) << tag.offset
+            ctx.set(strobe, here)
+            ctx.set(answer.as_value(), value)
+
+    return gather
+
+
+def _packed(request, smem, rng):
+    """The bytes of pieces; those that are not read are anything."""
+    data = bytearray(rng.randbytes(16 * len(request.pieces)))
+    for number, piece in enumerate(request.pieces):
+        assert piece.high <= 1 << request.size and request.size <= 4, f"{piece} of 1 << {request.size}"
+        for byte in range(piece.low, piece.high):
+            data[(number << request.size) + byte] = smem[(piece.address + byte) % len(smem)]
+    return int.from_bytes(data, "little")
 
 
 def _tiles(fields, accumulators, conv):

@@ -74,9 +74,9 @@ class AddendReader(wiring.Component):
         Strobe: nothing of the oldest group is read from the fourth cycle behind this one on.
     group : In(range(16))
         Number of the group that is read: they are counted.
-    step : In(range(steps))
+    step : In(range(ResultSizes(params).steps))
         Which transfer of it.
-    addend : Out(array of R 8)
+    addend : Out(array of params.conv.results 8)
         Combinational.
     """
 

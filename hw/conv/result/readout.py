@@ -48,19 +48,19 @@ class ReadOut(wiring.Component):
         A tile is complete, in that bank. Taken when its last read has begun: that is at ``read`` one cycle later.
     read : Out(AccumulatorReadLayout(params))
         Always served. Registered.
-    acc : In(array of R 32)
+    acc : In(array of params.conv.results 32)
         What was read three cycles ago.
     table_loaded : In(1)
     table_release : Out(1)
-    table_row : Out(range(2 * steps))
-    bias : In(array of R 32)
-    scale : In(array of R 32)
+    table_row : Out(range(2 * ResultSizes(params).steps))
+    bias : In(array of params.conv.results 32)
+    scale : In(array of params.conv.results 32)
         Those of a ``TableLoader``.
     addend_loaded : In(1)
     addend_release : Out(1)
     addend_group : Out(range(16))
-    addend_step : Out(range(steps))
-    addend : In(array of R 8)
+    addend_step : Out(range(ResultSizes(params).steps))
+    addend : In(array of params.conv.results 8)
         Those of an ``AddendReader``.
     o : Out(stream of AccumulatorsLayout(params.conv))
         Registered. Never waits.

@@ -45,7 +45,7 @@ class Results(wiring.Component):
         at ``read``, which has to see what was there then.
     read : Out(AccumulatorReadLayout(params))
         Always served; of those that nobody needs anything.
-    acc : In(array of R 32)
+    acc : In(array of params.conv.results 32)
         What was read three cycles ago.
     table : Out(stream of GatherLayout(params, TableTagLayout(params)))
     table_answer : In(GatheredLayout(params, TableTagLayout(params)))
@@ -59,7 +59,7 @@ class Results(wiring.Component):
         Registered.
     done : Out(1)
         Strobe: all results of the job have been accepted by ``scatter``, and all its tiles have been taken.
-    written : Out(range(W + 1))
+    written : Out(range(ResultSizes(params).piece_bytes + 1))
         Results that ``scatter`` accepts in this cycle.
     """
 

@@ -55,11 +55,11 @@ class TableLoader(wiring.Component):
         The oldest pass that has not been released is loaded.
     release : In(1)
         Strobe: nothing of the oldest pass is read from the fourth cycle behind this one on.
-    row : In(range(2 * steps))
+    row : In(range(2 * ResultSizes(params).steps))
         Row that is read; the upper half of them is that of passes 1, 3, ….
-    bias : Out(array of R 32)
+    bias : Out(array of params.conv.results 32)
         Of ``row``, combinational.
-    scale : Out(array of R 32)
+    scale : Out(array of params.conv.results 32)
         The same.
     """
 

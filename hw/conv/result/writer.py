@@ -32,7 +32,7 @@ class Writer(wiring.Component):
     i : In(stream of PieceOfRunLayout(params))
     o : Out(stream of ScatterWriteLayout(params.smem))
         Registered. Lanes from W / 16 + 1 on write nothing.
-    written : Out(range(W + 1))
+    written : Out(range(ResultSizes(params).piece_bytes + 1))
         Results that are accepted at ``o`` in this cycle.
     """
 

@@ -1,0 +1,121 @@
+"""The addend reader: the addends of all transfers of all groups, in stalls; groups ahead; none if none are added."""
+
+import random
+
+import numpy as np
+import pytest
+
+from tilewright.golden.spec.conv.job import ConvOutput
+from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
+from tilewright.hw.conv.params import ConvUnitParams
+from tilewright.hw.conv.result.addends import AddendReader
+from tilewright.hw.smem.params import SmemParams
+from tilewright.sim.pysim.conv_results import gatherer
+from tilewright.sim.pysim.simulate import elaborated, simulate
+from tilewright.sim.pysim.streams import STALL_MODES, send, watch_stream
+
+SMEM = SmemParams(1024)
+FULL = ConvParams(64, 16, 4, weight_bytes=64 * 1024, results=64)
+PARAMS = {
+    "unit": ConvUnitParams(CONV_PRESETS["unit"], SMEM),
+    "pairs": ConvUnitParams(ConvParams(16, 2, 2, feature_rows=8, weight_bytes=1024, results=4), SMEM),
+    "default": ConvUnitParams(CONV_PRESETS["default"], SMEM),
+    "full": ConvUnitParams(FULL, SMEM),
+}
+ADDED = {"output": ConvOutput.U8, "add": 1}
+
+
+def some_groups(params, plan, count):
+    """Places, and for each group that has one, for each transfer, the address of each lane's addend."""
+    conv, rng = params.conv, random.Random(9)
+    span, together = 4 * conv.slaves, max(1, conv.results // conv.slaves)
+    if plan["lanes"]:
+        span = (1 << plan["granularity"]) >> plan["wide"]
+        together = max(1, min(conv.results, conv.row_bytes >> plan["wide"]) // span)
+    ours = conv.results if plan["lanes"] and span >= conv.results else min(span, conv.results // together)
+    places, groups = [], []
+    for _ in range(count):
+        channels, there = rng.randint(1, span), rng.randint(0, together)
+        addresses = [rng.randrange(1024) for _ in range(together)]
+        for number, address in enumerate(addresses):
+            places.append(
+                {"there": number < there, "any": there > 0, "addend": address, "channels": channels - 1,
+                 "group_last": number == together - 1}
+            )  # fmt: skip
+        if there:
+            groups.append([
+                {
+                    place * ours + lane: (addresses[place] + start + lane) % 1024
+                    for place in range(there)
+                    for lane in range(min(ours, channels - start))
+                }
+                for start in range(0, channels, ours)
+            ])  # fmt: skip
+    return places, groups
+
+
+def run(name, plan, *, mode="none", count=20):
+    dut, params, rng = elaborated(AddendReader, PARAMS[name]), PARAMS[name], random.Random(3)
+    smem = np.random.default_rng(1).integers(0, 256, SMEM.size_bytes, np.uint8)
+    places, groups = some_groups(params, plan, count)
+    begun = []
+
+    async def source(ctx):
+        ctx.set(dut.plan, plan | {"post": ADDED})
+        begun.extend(await send(ctx, dut.i, places, idle=STALL_MODES[mode]["idle"]))
+
+    async def sink(ctx):
+        for number, transfers in enumerate(groups):
+            while not ctx.get(dut.loaded):
+                await ctx.tick()
+            ctx.set(dut.group, number % 16)
+            for step, addresses in enumerate(transfers):
+                ctx.set(dut.step, step)
+                assert {lane: ctx.get(dut.addend[lane]) for lane in addresses} == {
+                    lane: smem[address] for lane, address in addresses.items()
+                }, f"{plan}, group {number}, transfer {step}"
+            await ctx.tick().repeat(rng.randrange(1, 4))
+            ctx.set(dut.release, 1)
+            await ctx.tick()
+            ctx.set(dut.release, 0)
+        assert not ctx.get(dut.loaded)
+
+    around = gatherer(dut.request, dut.answer, dut.answer_stb, smem, stall=STALL_MODES[mode]["stall"])
+    simulate(dut, source, sink, background=[around, watch_stream(dut.request, "request")])
+    return begun
+
+
+def some_plans(params):
+    yield {"lanes": 0, "wide": 0, "granularity": 4}
+    most = params.conv.row_bytes.bit_length()
+    for granularity in range(most - 5, most):
+        yield {"lanes": 1, "wide": 0, "granularity": granularity}
+    if "i16" in params.conv.types:
+        yield from ({"lanes": 1, "wide": 1, "granularity": n} for n in range(max(1, most - 5), most))
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize("name", PARAMS)
+def test_addends(name, mode):
+    plans = list(some_plans(PARAMS[name]))
+    for plan in plans[:: 1 if mode == "both" else 3]:
+        run(name, plan, mode=mode, count=8 if name == "full" else 20)
+
+
+def test_full_rate():
+    """A place a cycle while sixteen groups are asked for, whatever comes."""
+    begun = run("unit", {"lanes": 0, "wide": 0, "granularity": 4}, count=24)
+    assert begun[:12] == list(range(begun[0], begun[0] + 12))
+
+
+@pytest.mark.parametrize("post", [{"output": ConvOutput.RAW, "add": 1}, {"output": ConvOutput.U8, "add": 0}])
+def test_nothing_is_added(post):
+    dut = elaborated(AddendReader, PARAMS["unit"])
+    places, _ = some_groups(PARAMS["unit"], {"lanes": 0}, 40)
+
+    async def bench(ctx):
+        ctx.set(dut.plan.post, post)
+        assert await send(ctx, dut.i, places) == list(range(len(places)))
+        assert not ctx.get(dut.request.valid)
+
+    simulate(dut, bench)

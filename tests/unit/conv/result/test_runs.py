@@ -1,0 +1,103 @@
+"""The run cutter: the pieces of every mode, their addresses and their order; stalls, rate, latency."""
+
+import random
+
+import pytest
+
+from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
+from tilewright.hw.conv.params import ConvUnitParams
+from tilewright.hw.conv.result.layouts import ResultSizes
+from tilewright.hw.conv.result.runs import RunCutter
+from tilewright.hw.smem.params import SmemParams
+from tilewright.sim.pysim.simulate import elaborated, simulate
+from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+
+SMEM = SmemParams(1024)
+PARAMS = {
+    "unit": ConvUnitParams(CONV_PRESETS["unit"], SMEM),
+    "pairs": ConvUnitParams(ConvParams(16, 2, 2, feature_rows=8, weight_bytes=1024, results=4), SMEM),
+    "default": ConvUnitParams(CONV_PRESETS["default"], SMEM),
+    "full": ConvUnitParams(ConvParams(64, 16, 4, weight_bytes=64 * 1024, results=64), SMEM),
+}
+#: lanes, wide, log2 of pci by M, result_log2.
+MODES = [(0, 0, 0, 0), (0, 0, 0, 2), (1, 0, 0, 0), (1, 0, 0, 2), (1, 0, 2, 0), (1, 0, 2, 2), (1, 0, 4, 0), (1, 1, 1, 1)]
+
+
+def some_work(params, plan, count):
+    """Places, and the pieces of their runs: address, place in the buffer, bytes, and whether the flush ends."""
+    conv, sizes, rng = params.conv, ResultSizes(params), random.Random(9)
+    eo, width = 1 << plan["result_log2"], sizes.piece_bytes
+    span, together, stride = sizes.pass_channels, sizes.together, width
+    if plan["lanes"]:
+        span = (1 << plan["granularity"]) >> plan["wide"]
+        together = max(1, min(conv.results, conv.row_bytes >> plan["wide"]) // span)
+        stride = span * eo
+    places, pieces = [], []
+    for _ in range(count):
+        channels, there = rng.randint(1, span), rng.randint(0, together)
+        addresses = [rng.randrange(1024) for _ in range(together)]
+        for number, y in enumerate(addresses):
+            places.append({"there": number < there, "any": there > 0, "y": y, "channels": channels - 1,
+                           "group_last": number == together - 1})  # fmt: skip
+        segments = range(0, channels * eo, width)
+        # What a flush holds of a run, where it is not all of the group.
+        most = width if not plan["lanes"] else max(conv.results * eo, width) if span >= conv.results else 1 << 20
+        cut = [(at, place) for place in range(there) for at in segments]
+        for at, place in cut if plan["lanes"] else sorted(cut):
+            end = min(at + width, channels * eo)
+            last = place == there - 1 and (end == channels * eo or end % most == 0)
+            pieces.append(((addresses[place] + at) % 1024, place * stride + at % most, end - at, last))
+    return places, pieces
+
+
+def run(name, plan, mode="none", count=40):
+    dut, stalls = elaborated(RunCutter, PARAMS[name]), STALL_MODES[mode]
+    places, pieces = some_work(PARAMS[name], plan, count)
+    times = []
+
+    async def source(ctx):
+        ctx.set(dut.plan, plan)
+        times.append(await send(ctx, dut.i, places, idle=stalls["idle"]))
+
+    async def sink(ctx):
+        came, cycles = await receive(ctx, dut.o, len(pieces), stall=stalls["stall"])
+        times.append(cycles)
+        for piece, (address, position, count, last) in zip(came, pieces, strict=True):
+            start = piece.first - piece.origin % 16
+            assert ((piece.origin + start) % 1024, 16 * piece.slot + start) == (address, position), plan
+            assert (piece.bytes, piece.last - piece.first, piece.flush_last) == (count - 1, count - 1, last), plan
+
+    simulate(dut, source, sink, background=[watch_stream(dut.o, "o")])
+    return times
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize("name", PARAMS)
+def test_pieces(name, mode):
+    row = PARAMS[name].conv.row_bytes.bit_length() - 1
+    for lanes, wide, less, log2 in MODES:
+        if not wide or "i16" in PARAMS[name].conv.types:
+            run(name, {"lanes": lanes, "wide": wide, "granularity": row - less, "result_log2": log2}, mode, 15)
+
+
+def test_full_rate_and_latency():
+    plan = {"lanes": 1, "wide": 0, "granularity": 4, "result_log2": 0}
+    places, _ = some_work(PARAMS["unit"], plan, 40)
+    sent, came = run("unit", plan)
+    assert sent == list(range(40))
+    assert came == [cycle + 3 for cycle, place in zip(sent, places, strict=True) if place["there"]]
+
+
+def test_idle():
+    dut, plan = elaborated(RunCutter, PARAMS["unit"]), {"lanes": 1, "granularity": 4}
+    places, pieces = some_work(PARAMS["unit"], plan | {"wide": 0, "result_log2": 0}, 3)
+
+    async def bench(ctx):
+        ctx.set(dut.plan, plan)
+        assert ctx.get(dut.idle)
+        await send(ctx, dut.i, places)
+        assert not ctx.get(dut.idle)
+        await receive(ctx, dut.o, len(pieces))
+        assert ctx.get(dut.idle)
+
+    simulate(dut, bench)
