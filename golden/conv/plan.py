@@ -11,7 +11,7 @@ __all__ = ["ConvPlan", "most_steps", "plan_convolution"]
 
 #: Bytes of shared memory that are read, and written, in a cycle.
 _MEMORY_BYTES = 128
-_RULES = ("cost", "seed")
+_RULES = ("cost", "fetch", "seed")
 
 
 def most_steps(params, fold, dilation=1):
@@ -124,6 +124,18 @@ class ConvPlan:
         return self.point_tiles * self.tile_cycles
 
     @property
+    def fetch_cycles(self):
+        """Cycles in which rows are fetched, ``lanes`` pieces of at most 16 bytes of one block in each."""
+        params, lanes = self.params, self.shape.operation.lanes
+        rows = params.slaves if lanes else params.units
+        pieces = rows * params.row_bytes // min(self.block_bytes, 16)
+        if lanes:  # and a row of the kernel
+            sets = self.blocks * ceil(self.point_tiles / params.slaves) * self.shape.taps
+            return sets * (ceil(pieces / params.lanes) + 1)
+        sets = self.point_tiles * self.channel_tiles * self.shape.kernel[1] * self.steps * self.blocks
+        return sets * ceil(pieces / params.lanes)
+
+    @property
     def costs(self):
         """Cycles that each resource needs at least: array, post-processing, shared memory."""
         moved = max(self.shape.bytes_read, self.shape.bytes_written)
@@ -188,9 +200,10 @@ def plan_convolution(shape, params, rule="cost"):
     ----------
     shape : ConvShape
     params : ConvParams
-    rule : "cost" or "seed"
-        "cost": the fewest cycles; of equal ones first those whose points adjoin, then fewer merged columns, then larger
-        blocks, then tiles that end with their lines. "seed": stride removal, blocks by the seed's rule, tiles that end
+    rule : "cost", "fetch" or "seed"
+        "cost": the fewest cycles of the array; of equal ones first those whose points adjoin, then fewer merged
+        columns, then larger blocks, then tiles that end with their lines. "fetch": the fewest cycles of the array or,
+        where that takes longer, of fetching its rows. "seed": stride removal, blocks by the seed's rule, tiles that end
         with their lines.
     """
     if rule not in _RULES:
@@ -208,4 +221,14 @@ def plan_convolution(shape, params, rule="cost"):
         if size >= shape.element_bytes
         for raster in (False, True)
     ]
-    return min(plans, key=lambda plan: (plan.mac_cycles, not plan.adjoin, plan.merge, -plan.block_bytes, plan.raster))
+    return min(plans, key=_with_fetch if rule == "fetch" else _alone)
+
+
+def _alone(plan):
+    """By what plans are compared, if all that is needed is there in time."""
+    return plan.mac_cycles, not plan.adjoin, plan.merge, -plan.block_bytes, plan.raster
+
+
+def _with_fetch(plan):
+    """By what they are compared where rows have to be fetched."""
+    return max(plan.mac_cycles, plan.fetch_cycles), *_alone(plan)

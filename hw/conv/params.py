@@ -8,8 +8,6 @@ from ..smem.params import SmemParams
 
 __all__ = ["CONV_UNIT_PRESETS", "ConvUnitParams"]
 
-#: Chunks that the consumer port reads in a cycle.
-_CHUNKS = 8
 #: Parts of a row at most: rows are folded up to so many times.
 _FOLDS = 16
 _FLOATS = {"f16", "bf16"}
@@ -55,8 +53,8 @@ class ConvUnitParams:
 
     @property
     def lanes(self):
-        """Pieces of up to 16 bytes that a gather brings: 8, or as many as all units take in a cycle."""
-        return min(_CHUNKS, self.conv.units * self.conv.row_bytes // 16)
+        """Pieces of up to 16 bytes that a gather brings."""
+        return self.conv.lanes
 
     @property
     def row_slots(self):

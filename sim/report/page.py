@@ -9,6 +9,7 @@ from jinja2 import Template
 from markupsafe import Markup
 from PIL import Image
 
+from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.pe.params import PeParams
 
 from ..files import write_atomically
@@ -29,7 +30,7 @@ def write_report(folder, setting, machines, played, transfer):
     folder : Path
     setting : str
         What was run, on what, and how much of the photographs.
-    machines : list of TmauParams and PeParams
+    machines : list of TmauParams, PeParams and ConvUnitParams
         What it ran on; each is described once.
     played : list of Played
     transfer : Transfer or None
@@ -73,6 +74,8 @@ def _described(params):
     shared = f"{params.smem.size_bytes:,} bytes of shared memory"
     if isinstance(params, PeParams):
         return f"Processing engine: {params.threads} threads of {params.unit_bytes} multipliers of 8 bits, {shared}."
+    if isinstance(params, ConvUnitParams):
+        return f"Convolution engine: {params.conv.peak:,} multipliers of 8 bits, {shared}."
     return f"TMAU: bus of {params.bus_bytes} bytes, {params.max_outstanding} reads in flight, {shared}."
 
 

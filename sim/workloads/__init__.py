@@ -1,8 +1,8 @@
 """What ``tilewright sim`` runs: photographs and matrices through the RTL, everything compared with the golden model."""
 
-from . import borders, convolution, dct, gemm, photo, roundtrip, swizzle, threads, video
+from . import borders, convolution, dct, gemm, photo, roundtrip, stem, swizzle, threads, video
 
-__all__ = ["ENGINE_THREADS", "MOVING", "MULTIPLYING", "NEEDS", "SHORT", "WORKLOADS"]
+__all__ = ["CONVOLVING", "ENGINE_THREADS", "MOVING", "MULTIPLYING", "NEEDS", "SHORT", "WORKLOADS"]
 
 #: Modules by name, in the order in which they run. Each has a ``SUMMARY`` and a function ``play(mover, photographs) ->
 #: Findings``, which leaves its figures in the mover.
@@ -10,7 +10,9 @@ MOVING = {"photo": photo, "swizzle": swizzle, "video": video, "borders": borders
           "convolution": convolution, "roundtrip": roundtrip}  # fmt: skip
 #: The same for the processing engine; ``play`` takes a multiplier.
 MULTIPLYING = {"dct": dct, "gemm": gemm, "threads": threads}
-WORKLOADS = MOVING | MULTIPLYING
+#: The same for the convolution engine; ``play`` takes a convolver.
+CONVOLVING = {"stem": stem}
+WORKLOADS = MOVING | MULTIPLYING | CONVOLVING
 #: What runs if nothing else is asked for, in the order in which it runs.
 SHORT = ("photo", "convolution", "gemm")
 

@@ -15,7 +15,8 @@ from ..report.page import write_report
 from ..report.timeline import record_transfer
 from ..results import record
 from ..usage import UsageError
-from . import MOVING, NEEDS, SHORT, WORKLOADS
+from . import CONVOLVING, MOVING, NEEDS, SHORT, WORKLOADS
+from .convolver import Convolver
 from .findings import Findings, Totals
 from .machines import Machines
 from .mover import Mover
@@ -31,7 +32,7 @@ SMALL_CROP = (208, 320)
 _SMALL = 4096  # bytes of shared memory
 
 _REPORT = BUILD / "report"
-_WAVES = {"tmau": BUILD / "waves/sim.vcd", "pe": BUILD / "waves/pe.vcd"}
+_WAVES = {"tmau": BUILD / "waves/sim.vcd", "pe": BUILD / "waves/pe.vcd", "conv": BUILD / "waves/conv.vcd"}
 
 
 class Played(NamedTuple):
@@ -127,7 +128,10 @@ def play(name, session, photographs, small=False, progress=lambda parts: None):
     """Runs one workload on a session of its machine and returns it as :class:`Played`."""
     simulation = session.simulation
     cycles, seconds = simulation.cycles, simulation.seconds
-    worker = Mover(session, progress) if name in MOVING else Multiplier(session, small, progress)
+    if name in MOVING:
+        worker = Mover(session, progress)
+    else:
+        worker = (Convolver if name in CONVOLVING else Multiplier)(session, small, progress)
     findings = WORKLOADS[name].play(worker, photographs)
     speed = (simulation.cycles - cycles) / max(simulation.seconds - seconds, 1e-9)
     return Played(name, worker.totals, findings, speed)
@@ -138,10 +142,10 @@ _HEAD = (
     f"{'vs golden':>12} {'cycles/s':>9}"
 )
 _LEGEND = (
-    "parts: boxes that were moved, or programs of the processing engine",
+    "parts: boxes that were moved, programs of the processing engine, or jobs of the convolution engine",
     "work: bytes landed in shared memory, fill included; or multiply-accumulates (MACs) of elements",
     "limit: for each shared memory full of boxes the larger of: distinct bus words of each box; 128-byte lines written",
-    "       for a program MACs / multipliers of all threads",
+    "       for a program MACs / multipliers of all threads; for a job that of docs/conv.md",
     "of limit: limit / cycles, with the latency of each shared memory full; steady: from its first box's completion on",
 )
 

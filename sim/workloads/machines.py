@@ -2,11 +2,12 @@
 
 from contextlib import ExitStack
 
+from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
-from ..session import PeSession, TmauSession
-from . import ENGINE_THREADS, MOVING
+from ..session import ConvSession, PeSession, TmauSession
+from . import CONVOLVING, ENGINE_THREADS, MOVING
 from .builders import build_side_by_side
 
 __all__ = ["Machines"]
@@ -21,7 +22,7 @@ class Machines:
     small : bool
         Simulation is slow: no engine has more threads than the preset's.
     waves : dict of str to Path
-        Where to leave waveforms of the mover (``"tmau"``) and of the engine (``"pe"``); empty for none.
+        Where to leave waveforms of the mover (``"tmau"``) and of the engines (``"pe"``, ``"conv"``); empty for none.
     """
 
     def __init__(self, preset, simulator, small=False, waves=None):
@@ -40,8 +41,7 @@ class Machines:
         """Builds what the workloads ``names`` need, side by side; HostError if a tool is missing."""
         jobs = {}
         for make, options in map(self._job, names):
-            params = options["params"]
-            jobs[f"pe of {params.threads} threads" if make is PeSession else "tmau"] = make, options
+            jobs[self._name(make, options["params"])] = make, options
         # One alone is built when its session begins.
         if len(jobs) > 1:
             build_side_by_side(jobs, display)
@@ -54,10 +54,19 @@ class Machines:
             self._sessions[key] = self._stack.enter_context(make(**options))
         return self._sessions[key]
 
+    @staticmethod
+    def _name(make, params):
+        """What a machine is called while it is built."""
+        if make is PeSession:
+            return f"pe of {params.threads} threads"
+        return "tmau" if make is TmauSession else "conv"
+
     def _job(self, name):
         """Class and options of the session for a workload."""
         if name in MOVING:
             make, machine, params = TmauSession, "tmau", TMAU_PRESETS[self._preset]
+        elif name in CONVOLVING:
+            make, machine, params = ConvSession, "conv", CONV_UNIT_PRESETS[self._preset]
         else:
             make, machine, params = PeSession, "pe", PE_PRESETS[self._preset]
             if not self._small:

@@ -9,6 +9,9 @@ __all__ = ["CHANNELS_AT_ONCE", "CONV_PRESETS", "ConvParams"]
 #: T: channels that a slave computes at once, for which it has result buffers.
 CHANNELS_AT_ONCE = 4
 
+#: Chunks of shared memory that are read in a cycle.
+_CHUNKS = 8
+
 _RANGES = {
     "row_bytes": (16, 64),
     "slaves": (1, 64),
@@ -74,6 +77,11 @@ class ConvParams:
     def replace(self, **changes):
         """The same parameters with some changed."""
         return replace(self, **changes)
+
+    @property
+    def lanes(self):
+        """Pieces of up to 16 bytes that are fetched in a cycle: 8, or as many as all units take in a cycle."""
+        return min(_CHUNKS, self.units * self.row_bytes // 16)
 
     @property
     def peak(self):

@@ -105,6 +105,13 @@ def line_by_line(layer):
             yield ConvPlan(layer, FULL, block, merge)
 
 
+def test_blocks_that_can_be_fetched_in_time():
+    """In blocks of 4 bytes a first layer of 32 channels would wait for its rows on 16 slaves."""
+    alone, fetched = plan_convolution(STEM_3, FULL), plan_convolution(STEM_3, FULL, "fetch")
+    assert (alone.block_bytes, fetched.block_bytes) == (4, 16)
+    assert alone.fetch_cycles > fetched.mac_cycles > alone.mac_cycles > fetched.fetch_cycles
+
+
 def test_points_in_raster_order():
     """7 × 7 points waste 3 of 52, and line by line 7 of 56."""
     shape = ConvShape.of((1, 7, 7, 512), 512, (3, 3), padding=(1, 1, 1, 1))
@@ -169,7 +176,7 @@ def test_wrong_plans():
         ConvPlan(STEM_7, FULL, 2)
     with pytest.raises(ValueError, match=r"^merge must be 1 for DEPTHWISE, not 3, unless elements adjoin$"):
         ConvPlan(ConvShape(1, 3, 3, 8, 8, 1, 1, (3, 3), operation="depthwise"), FULL, 8, 3)
-    with pytest.raises(ValueError, match=r"^rule must be one of cost, seed, not 'best'$"):
+    with pytest.raises(ValueError, match=r"^rule must be one of cost, fetch, seed, not 'best'$"):
         plan_convolution(STEM_7, FULL, "best")
 
 
