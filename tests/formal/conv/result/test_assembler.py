@@ -67,7 +67,7 @@ class AssemblerSpec(Elaboratable):
 
 def test_nothing_is_lost():
     spec = AssemblerSpec()
-    prove(spec, spec.ports, name="assembler", mode="bmc", depth=12)
+    prove(spec, spec.ports, name="assembler", mode="bmc", depth=9)
 
 
 def test_reached():

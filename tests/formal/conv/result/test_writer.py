@@ -45,6 +45,7 @@ class WriterSpec(Elaboratable):
             Assert(dut.o.valid == held),
             Assert(~(taken & held) | gone),
             Cover(held & ~dut.o.ready & dut.i.valid),
+            *(Assert(dut.o.p.strobes[lane] == 0) for lane in range(self._width // 16 + 1, 8)),
         ]
         with m.Switch(position[4:]):
             for lane in range(self._width // 16 + 1):
@@ -60,7 +61,6 @@ class WriterSpec(Elaboratable):
                 Assert(strobe == written),
                 Assert(Mux(written, value == byte, 1)),
                 Assert(chunk == (piece.origin + self.at)[4:10]),
-                *(Assert(dut.o.p.strobes[lane] == 0) for lane in range(self._width // 16 + 1, 8)),
             ]
             # What no byte of the window comes to: below the offset, and behind its end.
             for number in range(16):
