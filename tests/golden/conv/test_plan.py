@@ -109,7 +109,7 @@ def test_blocks_that_can_be_fetched_in_time():
     """In blocks of 4 bytes a first layer of 32 channels would wait for its rows on 16 slaves."""
     alone, fetched = plan_convolution(STEM_3, FULL), plan_convolution(STEM_3, FULL, "fetch")
     assert (alone.block_bytes, fetched.block_bytes) == (4, 16)
-    assert alone.fetch_cycles > fetched.mac_cycles > alone.mac_cycles > fetched.fetch_cycles
+    assert alone.fetch_cycles > fetched.mac_cycles == fetched.fetch_cycles > alone.mac_cycles
 
 
 def test_points_in_raster_order():

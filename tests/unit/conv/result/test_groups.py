@@ -80,7 +80,7 @@ def run(name, plans, mode):
                 assert {name: payload[name] for name in each} == each, plan
             times.append(cycles)
 
-    simulate(dut, source, sink, background=[watch_stream(dut.o, "o")])
+    simulate(dut, source, sink, background=[watch_stream(dut.o, "o")], deadline=40_000)
     return times
 
 

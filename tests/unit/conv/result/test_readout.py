@@ -136,7 +136,7 @@ def test_transfers(name, mode, lanes, granularity, log2, bias, add):
 
 def test_full_rate_and_places():
     """A transfer a cycle, over ends of tiles; 32 are under way while none leaves."""
-    plan = {"lanes": 0, "granularity": 4, "table": 1, "post": {"output": ConvOutput.U8}}
+    plan = {"lanes": 0, "granularity": 4, "result_log2": 0, "table": 1, "post": {"output": ConvOutput.U8}}
     transfers, *_, begun = run("unit", "none", plan, 12, hold=100)
     assert begun[:32] == list(range(begun[0], begun[0] + 32))
     assert len(transfers) > 32 and begun[32] > 100
