@@ -250,18 +250,24 @@ def run(params, jobs, mode="none", seed=0):
     return made
 
 
-def some_jobs(preset, mode, count):
-    params = PARAMS[preset]
-    return [
-        (job.fields, job.smem)
-        for job in random_jobs(f"{SEED} {preset} {mode}", params.conv, count, most_macs=900, smem_bytes=SMEM.size_bytes)
-    ]
+def some_jobs(preset, mode, count, *, most=300):
+    """Random jobs of at most so many requests."""
+    params, jobs = PARAMS[preset], []
+    conv = params.conv
+    for job in random_jobs(f"{SEED} {preset} {mode}", conv, 8 * count, most_macs=900, smem_bytes=SMEM.size_bytes):
+        plan = plan_of(job.fields, conv)
+        rows = conv.slaves if plan.shape.operation.lanes else conv.units
+        requests = 1 + rows * conv.row_bytes // (params.lanes * min(16, plan.block_bytes))
+        # The cycles of the array are sets, or as many for each channel of a slave.
+        if plan.mac_cycles * requests <= most:
+            jobs.append((job.fields, job.smem))
+    return jobs[:count]
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("preset", PARAMS)
 def test_random_jobs(preset, mode):
-    run(PARAMS[preset], some_jobs(preset, mode, 4), mode)
+    run(PARAMS[preset], some_jobs(preset, mode, 5), mode)
 
 
 def a_job(params, granularity, channels, *, width=24, height=3, kernel=(3, 3), operation=ConvOperation.CONVOLUTION,
@@ -307,6 +313,19 @@ def test_a_request_a_cycle(name):
     assert cycles[0] == places + 8
     if places + 2 < requests * 9 * -(-channels >> granularity) // 2:
         assert cycles == list(range(cycles[0], cycles[0] + len(cycles)))
+
+
+@pytest.mark.parametrize("preset", PARAMS)
+def test_pairs(preset):
+    """Blocks of a whole row, an even and an odd number of them, the last one cut short; merged columns; two passes."""
+    params = PARAMS[preset]
+    row = params.conv.row_bytes
+    shape = {"width": 5, "height": 2, "out_channels": CHANNELS_AT_ONCE * params.conv.slaves + 1}
+    jobs = [
+        a_job(params, row.bit_length() - 1, channels, kernel=(3, 1), merge=merge, raster=raster, **shape)
+        for channels, merge, raster in ((2 * row - 1, 1, 0), (2 * row + 3, 1, 1), (row // 2 + 5, 3, 1), (row - 2, 2, 0))
+    ]
+    run(params, jobs, "both")
 
 
 def test_only_bytes_of_x_are_read():
