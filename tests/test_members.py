@@ -47,10 +47,11 @@ BASES = {Port, _Axi4Signature}
 #: ``params`` of the components of a folder, and of folders in it that have others.
 PARAMS = {
     "board": BoardParams(),
-    "conv": CONV_PRESETS["unit"],
+    "conv": ConvUnitParams(CONV_PRESETS["unit"]),
     "conv/array": ConvUnitParams(CONV_PRESETS["unit"]),
     "conv/fetch": ConvUnitParams(CONV_PRESETS["unit"]),
     "conv/job": ConvUnitParams(CONV_PRESETS["unit"]),
+    "conv/post": CONV_PRESETS["unit"],
     "conv/result": ConvUnitParams(CONV_PRESETS["unit"]),
     "core": CORE_PRESETS["unit"],
     "pe": PE_PRESETS["unit"],

@@ -46,7 +46,8 @@ def plan_values(fields, params):
 
     def follow(start, point, line, image):
         return {
-            name: each % size for name, each in zip(("start", "point", "line", "image"), (start, point, line, image), strict=True)
+            name: each % size
+            for name, each in zip(("start", "point", "line", "image"), (start, point, line, image), strict=True)
         }
 
     pitch = fields["x_pitch"]

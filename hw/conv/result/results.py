@@ -8,7 +8,7 @@ from ...lib.fork import Fork
 from ...smem.layouts import ScatterWriteLayout
 from ..fetch.points import PointWalker
 from ..layouts import AccumulatorReadLayout, GatheredLayout, GatherLayout, PlanLayout
-from ..post import PostProcessor
+from ..post.processor import PostProcessor
 from .addends import AddendReader, AddendTagLayout
 from .assembler import Assembler
 from .groups import Grouper

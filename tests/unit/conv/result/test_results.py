@@ -11,7 +11,7 @@ from tilewright.golden.conv.results import add_residual, requantise
 from tilewright.golden.spec.conv.job import ConvOperation, ConvOutput
 from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
 from tilewright.hw.conv.params import ConvUnitParams
-from tilewright.hw.conv.post import PostProcessor
+from tilewright.hw.conv.post.processor import PostProcessor
 from tilewright.hw.conv.result.readout import ReadOut
 from tilewright.hw.conv.result.results import Results
 from tilewright.hw.smem.params import SmemParams

@@ -7,7 +7,7 @@ from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal
 
 from tilewright.golden.spec.conv.job import ConvOutput
 from tilewright.golden.spec.conv.params import CONV_PRESETS
-from tilewright.hw.conv.post import PostProcessor
+from tilewright.hw.conv.post.processor import PostProcessor
 from tilewright.sim.formal import StreamRules, prove
 
 ALL = CONV_PRESETS["unit"].replace(types=("i8", "f16"))

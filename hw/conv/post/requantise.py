@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..lib.delay import delay
+from ...lib.delay import delay
 from .clamp import Clamp
 from .significand import PLACES, SIGNIFICANT, Significand, rounds_up
 

@@ -6,10 +6,10 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec.conv.job import ConvOutput
 
-from ..lib.delay import delay
-from ..lib.stream import Queue
+from ...lib.delay import delay
+from ...lib.stream import Queue
+from ..layouts import AccumulatorsLayout, PostJobLayout, ResultsLayout
 from .half import HalfRounder
-from .layouts import AccumulatorsLayout, PostJobLayout, ResultsLayout
 from .requantise import Requantiser
 from .residual import ResidualAdder
 

@@ -4,8 +4,8 @@ from amaranth.hdl import Cat, Module, Mux
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..lib.delay import delay
-from ..lib.shift import shift_down
+from ...lib.delay import delay
+from ...lib.shift import shift_down
 from .significand import rounds_up
 
 __all__ = ["HalfRounder"]

@@ -3,7 +3,7 @@
 import random
 from fractions import Fraction
 
-from tilewright.hw.conv.clamp import Clamp
+from tilewright.hw.conv.post.clamp import Clamp
 from tilewright.sim.pysim.pipelines import run_pipeline
 from tilewright.sim.pysim.simulate import elaborated
 

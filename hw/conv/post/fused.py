@@ -6,8 +6,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..lib.delay import delay
-from ..lib.shift import shift_down
+from ...lib.delay import delay
+from ...lib.shift import shift_down
 from .significand import PLACES, SIGNIFICANT, Significand
 
 __all__ = ["FusedMultiplyAdd", "NumberLayout", "unpacked"]

@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.golden.conv.results import half_floats
 from tilewright.golden.spec.conv.job import ConvOutput
-from tilewright.hw.conv.half import HalfRounder
+from tilewright.hw.conv.post.half import HalfRounder
 from tilewright.sim.pysim.pipelines import run_pipeline
 from tilewright.sim.pysim.simulate import elaborated
 

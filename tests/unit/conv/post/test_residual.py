@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.golden.conv.results import add_residual
-from tilewright.hw.conv.residual import ResidualAdder
+from tilewright.hw.conv.post.residual import ResidualAdder
 from tilewright.sim.pysim.pipelines import run_pipeline
 from tilewright.sim.pysim.simulate import elaborated
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tilewright.hw.conv.significand import Significand
+from tilewright.hw.conv.post.significand import Significand
 from tilewright.sim.pysim.pipelines import run_pipeline
 from tilewright.sim.pysim.simulate import elaborated
 

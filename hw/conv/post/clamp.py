@@ -4,8 +4,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..lib.delay import delay
-from ..lib.shift import shift_down
+from ...lib.delay import delay
+from ...lib.shift import shift_down
 from .significand import PLACES, SIGNIFICANT, rounds_up
 
 __all__ = ["Clamp", "widened"]

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tilewright.hw.conv.fused import FusedMultiplyAdd
+from tilewright.hw.conv.post.fused import FusedMultiplyAdd
 from tilewright.sim.pysim.pipelines import run_pipeline
 from tilewright.sim.pysim.simulate import elaborated
 

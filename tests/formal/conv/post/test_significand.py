@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Assert, Const, Elaboratable, Module, Signal
 
-from tilewright.hw.conv.significand import PLACES, Significand
+from tilewright.hw.conv.post.significand import PLACES, Significand
 from tilewright.hw.lib.delay import delay
 from tilewright.sim.formal import prove
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.golden.conv.results import requantise
-from tilewright.hw.conv.requantise import Requantiser
+from tilewright.hw.conv.post.requantise import Requantiser
 from tilewright.sim.pysim.pipelines import run_pipeline
 from tilewright.sim.pysim.simulate import elaborated
 

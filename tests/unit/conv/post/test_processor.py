@@ -9,7 +9,7 @@ from amaranth.hdl import ResetInserter, Signal
 from tilewright.golden.conv.results import add_residual, half_floats, requantise
 from tilewright.golden.spec.conv.job import ConvOutput
 from tilewright.golden.spec.conv.params import CONV_PRESETS
-from tilewright.hw.conv.post import PostProcessor
+from tilewright.hw.conv.post.processor import PostProcessor
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 

@@ -1,0 +1,1 @@
+"""Post-processing: from accumulators to results (docs/conv.md, "Requantisation")."""
