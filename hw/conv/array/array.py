@@ -7,9 +7,9 @@ from amaranth.utils import exact_log2
 
 from ...lib.delay import delay
 from ..layouts import AccumulatorReadLayout, PlanLayout, WordWriteLayout
-from .factors import FactorLayout, Factors
+from .factors import Factors
 from .layouts import StepLayout
-from .slave import Slave
+from .slave import Slave, features_layout
 from .unit import FOLDS
 
 __all__ = ["ConvArray"]
@@ -34,12 +34,12 @@ class ConvArray(wiring.Component):
         Constant from a step until its sums have been read.
     valid : In(1)
     step : In(StepLayout(params))
-    rows : In(array of units 8 * row_bytes)
+    rows : In(array of params.conv.units 8 * params.conv.row_bytes)
         What is broadcast, in the cycle after the step.
-    writes : In(array of slaves WordWriteLayout(params))
+    writes : In(array of params.conv.slaves WordWriteLayout(params))
         Of each slave's memory: what is written can be read in the next cycle.
     read : In(AccumulatorReadLayout(params))
-    sums : Out(array of results 32)
+    sums : Out(array of params.conv.results 32)
         In a convolution number r is channel t of slave (part · R + r) mod NS at place index + r / NS; in lane-private
         mode element index + r of slave ``part``.
     """
@@ -66,8 +66,7 @@ class ConvArray(wiring.Component):
         m = Module()
         conv, plan = self._params.conv, self.plan
         wide = "i16" in conv.types
-        row = data.ArrayLayout(FactorLayout(wide=wide), conv.row_bytes // 2)
-        features = Signal(data.ArrayLayout(row, conv.units))
+        features = Signal(features_layout(self._params))
         for number in range(conv.units):
             m.submodules[f"factors{number}"] = factors = Factors(conv.row_bytes, wide=wide)
             m.d.comb += [

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["FactorLayout", "Factors"]
+__all__ = ["FactorLayout", "Factors", "factors_layout"]
 
 
 class FactorLayout(data.StructLayout):
@@ -18,6 +18,11 @@ class FactorLayout(data.StructLayout):
 
     def __init__(self, *, wide):
         super().__init__({"lower": signed(17 if wide else 9), "upper": signed(9)})
+
+
+def factors_layout(row_bytes, *, wide):
+    """A row of factors."""
+    return data.ArrayLayout(FactorLayout(wide=wide), row_bytes // 2)
 
 
 class Factors(wiring.Component):
@@ -39,7 +44,7 @@ class Factors(wiring.Component):
     signed : In(1)
     zero : In(signed(17))
         Zero point, as a number of the elements' type.
-    o : Out(array of row_bytes / 2 FactorLayout)
+    o : Out(factors_layout(row_bytes, wide=wide))
         ``upper`` is 0 for elements of 16 bits.
     """
 
@@ -51,7 +56,7 @@ class Factors(wiring.Component):
                 "wide": In(1),
                 "signed": In(1),
                 "zero": In(signed(17)),
-                "o": Out(data.ArrayLayout(FactorLayout(wide=wide), row_bytes // 2)),
+                "o": Out(factors_layout(row_bytes, wide=wide)),
             }
         )
 

@@ -10,6 +10,7 @@ from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 from ...lib.stream import ShallowQueue
 from ..layouts import PlanLayout, SetLayout
 from .layouts import StepLayout
+from .weights import ring_shape
 
 __all__ = ["Sequencer"]
 
@@ -47,7 +48,8 @@ class Sequencer(wiring.Component):
     valid : Out(1)
     step : Out(StepLayout(params))
         Registered.
-    written, freed : In, Out(ring)
+    written : In(ring_shape(params))
+    freed : Out(ring_shape(params))
     tile : Out(stream of unsigned(1))
         A tile has begun whose weights do not stay; the payload is 1 for the last one of its pass.
     tiles : Out(stream of unsigned(1))
@@ -59,7 +61,6 @@ class Sequencer(wiring.Component):
     def __init__(self, params, latency):
         self._params, self._latency = params, latency
         self.ring_bytes = params.conv.weight_bytes // CHANNELS_AT_ONCE
-        ring = range(2 * self.ring_bytes)
         super().__init__(
             {
                 "plan": In(PlanLayout(params)),
@@ -70,8 +71,8 @@ class Sequencer(wiring.Component):
                 "set": Out(range(params.sets)),
                 "valid": Out(1),
                 "step": Out(StepLayout(params)),
-                "written": In(ring),
-                "freed": Out(ring),
+                "written": In(ring_shape(params)),
+                "freed": Out(ring_shape(params)),
                 "tile": Out(stream.Signature(1)),
                 "tiles": Out(stream.Signature(1)),
                 "stall_features": Out(1),

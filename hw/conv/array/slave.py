@@ -8,12 +8,22 @@ from amaranth.utils import exact_log2
 
 from ...lib.delay import delay
 from ..layouts import WordWriteLayout
-from .factors import FactorLayout, Factors
+from .factors import Factors, factors_layout
 from .layouts import StepLayout
 from .sums import Sums
 from .unit import FOLDS, ComputeUnit
 
-__all__ = ["Slave"]
+__all__ = ["Slave", "features_layout", "sums_layout"]
+
+
+def features_layout(params):
+    """Rows of factors, one for each unit."""
+    return data.ArrayLayout(factors_layout(params.conv.row_bytes, wide="i16" in params.conv.types), params.conv.units)
+
+
+def sums_layout(params):
+    """Accumulators of one channel, of each unit."""
+    return data.ArrayLayout(data.ArrayLayout(32, FOLDS), params.conv.units)
 
 
 class Slave(wiring.Component):
@@ -32,7 +42,7 @@ class Slave(wiring.Component):
     -------
     valid : In(1)
     step : In(StepLayout(params))
-    features : In(array of units of arrays of FactorLayout)
+    features : In(features_layout(params))
     granularity : In(range(7))
     wide, lanes, maximum : In(1)
         Elements of 16 bits; lane-private mode; the larger number stays in it, in place of sums. These and what follows
@@ -44,7 +54,7 @@ class Slave(wiring.Component):
     write : In(WordWriteLayout(params))
     read : In(3)
         Channel and bank.
-    sums : Out(array of units of arrays of 16 32)
+    sums : Out(sums_layout(params))
         Combinational from ``read``.
     """
 
@@ -55,13 +65,11 @@ class Slave(wiring.Component):
     def __init__(self, params):
         self._params = params
         self._wide = "i16" in params.conv.types
-        conv = params.conv
-        features = data.ArrayLayout(FactorLayout(wide=self._wide), conv.row_bytes // 2)
         super().__init__(
             {
                 "valid": In(1),
                 "step": In(StepLayout(params)),
-                "features": In(data.ArrayLayout(features, conv.units)),
+                "features": In(features_layout(params)),
                 "granularity": In(range(7)),
                 "wide": In(1),
                 "lanes": In(1),
@@ -70,7 +78,7 @@ class Slave(wiring.Component):
                 "zero": In(signed(17)),
                 "write": In(WordWriteLayout(params)),
                 "read": In(3),
-                "sums": Out(data.ArrayLayout(data.ArrayLayout(32, FOLDS), conv.units)),
+                "sums": Out(sums_layout(params)),
             }
         )
 

@@ -7,7 +7,7 @@ from amaranth.utils import exact_log2
 
 from ...dot_product.groups import Groups, add_wrapping
 from ...lib.delay import delay
-from .factors import FactorLayout
+from .factors import factors_layout
 
 __all__ = ["FOLDS", "ComputeUnit"]
 
@@ -36,7 +36,7 @@ class ComputeUnit(wiring.Component):
 
     Members
     -------
-    a, b : In(array of row_bytes / 2 FactorLayout)
+    a, b : In(factors_layout(row_bytes, wide=wide))
     split : In(range(5))
     lanes : In(1)
         Lane-private mode.
@@ -50,7 +50,7 @@ class ComputeUnit(wiring.Component):
 
     def __init__(self, row_bytes, number, *, wide):
         self._row_bytes, self._number, self._built_wide = row_bytes, number, wide
-        factors = data.ArrayLayout(FactorLayout(wide=wide), row_bytes // 2)
+        factors = factors_layout(row_bytes, wide=wide)
         super().__init__(
             {
                 "a": In(factors),

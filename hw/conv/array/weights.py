@@ -10,10 +10,15 @@ from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 from ...lib.stream import ShallowQueue
 from ..layouts import GatheredLayout, GatherLayout, PlanLayout, WordWriteLayout
 
-__all__ = ["WeightLoader", "WeightWriter", "weight_tag"]
+__all__ = ["WeightLoader", "WeightWriter", "ring_shape", "weight_tag"]
 
 #: Requests under way: as many answers can wait for the memories.
 _UNDER_WAY = 8
+
+
+def ring_shape(params):
+    """Bytes of a quarter of a slave's memory, once round more than it has."""
+    return range(2 * params.conv.weight_bytes // CHANNELS_AT_ONCE)
 
 
 def weight_tag(params):
@@ -52,7 +57,7 @@ class WeightLoader(wiring.Component):
     o : Out(stream of GatherLayout)
     tile : In(stream of unsigned(1))
         A tile needs the rows of the pass; 1: the next one is of the next pass. Not if weights stay.
-    freed : In(ring)
+    freed : In(ring_shape(params))
         Bytes of a quarter of a slave's memory, once round more than it has: from where on they are needed.
     answered : In(1)
         Strobe: an answer has been written.
@@ -61,14 +66,13 @@ class WeightLoader(wiring.Component):
     def __init__(self, params):
         self._params = params
         self.ring_bytes = params.conv.weight_bytes // CHANNELS_AT_ONCE
-        ring = range(2 * self.ring_bytes)
         super().__init__(
             {
                 "plan": In(PlanLayout(params)),
                 "start": In(1),
                 "o": Out(stream.Signature(GatherLayout(params, weight_tag(params)))),
                 "tile": In(stream.Signature(1)),
-                "freed": In(ring),
+                "freed": In(ring_shape(params)),
                 "answered": In(1),
             }
         )
@@ -93,12 +97,12 @@ class WeightLoader(wiring.Component):
             Signal(params.pixel_width + 1),
         )  # of the run, and of what is read
         place = Signal(address)  # of the request's piece, in the channel
-        target = Signal(range(2 * self.ring_bytes))
+        target = Signal(ring_shape(params))
 
         # The piece: how many bytes, and which ones are read. Constant for all channels.
         begin, length = Signal(range(span)), Signal(range(span + 1))
         read = Signal(range(span + 1))
-        room = Signal(range(2 * self.ring_bytes))
+        room = Signal(ring_shape(params))
         m.d.comb += [
             begin.eq(target[: exact_log2(span)]),
             length.eq(Mux(rest > span - begin, span - begin, rest)),
@@ -234,15 +238,14 @@ class WeightWriter(wiring.Component):
         Strobe: an answer has left.
     tag : Out(weight_tag(params))
         Its tag.
-    writes : Out(array of slaves WordWriteLayout(params))
+    writes : Out(array of params.conv.slaves WordWriteLayout(params))
         Registered.
-    written : Out(ring)
+    written : Out(ring_shape(params))
         Bytes of a quarter that are complete in all slaves, once round more than it has: they can be read.
     """
 
     def __init__(self, params):
         self._params = params
-        ring = range(2 * params.conv.weight_bytes // CHANNELS_AT_ONCE)
         super().__init__(
             {
                 "start": In(1),
@@ -250,7 +253,7 @@ class WeightWriter(wiring.Component):
                 "answered": Out(1),
                 "tag": Out(weight_tag(params)),
                 "writes": Out(data.ArrayLayout(WordWriteLayout(params), params.conv.slaves)),
-                "written": Out(ring),
+                "written": Out(ring_shape(params)),
             }
         )
 

@@ -1,14 +1,17 @@
 """Jobs from accumulators to shared memory: every byte of it against the golden model's post-processing."""
 
+import random
 from functools import cache
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from amaranth.hdl import ResetInserter, Signal
 
+from tilewright.golden.conv.machine import job_word
 from tilewright.golden.conv.placement import parts_of
 from tilewright.golden.conv.results import add_residual, requantise
-from tilewright.golden.spec.conv.job import ConvOperation, ConvOutput
+from tilewright.golden.spec.conv.job import JOB, ConvOperation, ConvOutput
 from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.post.processor import PostProcessor
