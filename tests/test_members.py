@@ -61,14 +61,14 @@ PARAMS = {
 
 #: Other arguments by their names, unless they have defaults.
 ARGUMENTS = {
-    "addr_width": 32, "answer": 3, "array": lambda: MacArray(PE_PRESETS["unit"]), "bit": 12, "bursts": 4, "bus_bytes": 16,
-    "count": 4, "count_width": 9, "cycles_per_bit": 25, "data_width": 128, "depth": 4, "entries": 4,
-    "floats": True, "formats": (F16, BF16), "id_width": 2, "lanes": 8, "latency": 8, "length": 13, "levels": 5, "max_burst": 4,
-    "max_outstanding": 4, "n": 3, "number": 1, "numbers": ("x", "row"), "places": 22,
-    "request": 5, "row": lambda: lambda item: item, "row_bytes": 32, "shape": unsigned(5),
-    "size_bytes": 4096, "sizes": (4, 8), "steps": (Step("a", "b", when="c", keep="d"),), "table": TMAU_REGISTERS,
-    "tag": unsigned(2), "tag_width": 6, "tags": (unsigned(2), unsigned(3)),
-    "unit_bytes": 4, "wide": True, "width": 56, "width_bytes": 16, "widths": (3, 2), "words": 8, "word_width": 28,
+    "addr_width": 32, "answer": 3, "array": lambda: MacArray(PE_PRESETS["unit"]), "bit": 12, "bursts": 4,
+    "bus_bytes": 16, "count": 4, "count_width": 9, "cycles_per_bit": 25, "data_width": 128, "depth": 4, "entries": 4,
+    "floats": True, "formats": (F16, BF16), "id_width": 2, "lanes": 8, "latency": 8, "length": 13, "levels": 5,
+    "max_burst": 4, "max_outstanding": 4, "n": 3, "number": 1, "numbers": ("x", "row"), "places": 22, "request": 5,
+    "row": lambda: lambda item: item, "row_bytes": 32, "shape": unsigned(5), "size_bytes": 4096, "sizes": (4, 8),
+    "steps": (Step("a", "b", when="c", keep="d"),), "table": TMAU_REGISTERS, "tag": unsigned(2), "tag_width": 6,
+    "tags": (unsigned(2), unsigned(3)), "unit_bytes": 4, "wide": True, "width": 56, "width_bytes": 16,
+    "widths": (3, 2), "words": 8, "word_width": 28,
 }  # fmt: skip
 
 _NAME = r"\**\w[\w ,-]*\**"

@@ -10,8 +10,8 @@ from tilewright.hw.conv.subsystem import ConvSubsystem
 from ..harness.harness import Harness
 from ..harness.records import conv_records
 from .base import Session
+from .conv_run import ConvRun
 from .options import chosen
-from .run import ConvRun
 from .scripts import barrier_rows, register_address, register_rows
 
 __all__ = ["ConvSession"]

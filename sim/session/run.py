@@ -7,7 +7,6 @@ import numpy as np
 
 from tilewright.golden.pe.machine import Fault
 from tilewright.golden.spec import BANKS, CHUNK_BYTES, COMMAND, Error
-from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.pe.errors import PeError
 
 from ..harness.axi_rules import Rule, Wait
@@ -18,12 +17,11 @@ from ..hdl.packing import row_bytes, unpack_column
 __all__ = [
     "BarrierAnswer",
     "CommandStamp",
-    "ConvRun",
     "CoreRun",
-    "JobEnd",
     "Logs",
     "PeRun",
     "RegisterAnswer",
+    "Run",
     "TmauRun",
     "Trace",
 ]
@@ -107,7 +105,7 @@ class Trace(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class _Run:
+class Run:
     """What came out of one run, of any session.
 
     Attributes
@@ -152,7 +150,7 @@ class _Run:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class _MemoryRun(_Run):
+class _MemoryRun(Run):
     """What came out of one run of a session with a TMAU.
 
     Attributes
@@ -282,7 +280,7 @@ class TmauRun(_MemoryRun):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PeRun(_Run):
+class PeRun(Run):
     """What came out of one run of a ``PeSession``.
 
     Attributes
@@ -315,43 +313,6 @@ class PeRun(_Run):
         yield f"{self.halts} halts, {len(self.faults)} faults"
         if self.product is not None:
             yield f"product of shape {self.product.shape} and {self.product.dtype}"
-
-
-class JobEnd(NamedTuple):
-    """How a job of the convolution engine ended: cycle, error, number of the field, tag."""
-
-    cycle: int
-    code: ConvError
-    field: int
-    tag: int
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class ConvRun(_Run):
-    """What came out of one run of a ``ConvSession``.
-
-    Attributes
-    ----------
-    finished, cycles, barriers, registers, irq
-        As of every run.
-    jobs : list of JobEnd
-        In order.
-    accepted : list of int
-        In which cycle each job was taken into the queue.
-    """
-
-    jobs: list
-    accepted: list
-
-    @classmethod
-    def collect(cls, statuses, logs):
-        """The same."""
-        ends = logs.stamped("jobs", "code", "field", "tag")
-        jobs = [JobEnd(cycle, ConvError(code), field, tag) for cycle, code, field, tag in ends]
-        return super().collect(statuses, logs, jobs=jobs, accepted=logs.cycles("accepted").tolist())
-
-    def _facts(self):
-        yield f"{len(self.jobs)} jobs, {sum(job.code != ConvError.NONE for job in self.jobs)} errors"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -82,7 +82,7 @@ class Calculator(wiring.Component):
     begun : Out(1)
         Strobe: ``term`` and ``count`` are those of the present step, and ``sum`` is what it adds to.
     ended : Out(1)
-        Strobe: ``sum`` is complete. Of a step that adds nothing, together with ``begun``; also before the first step and
+        Strobe: ``sum`` is complete. Of a step that adds nothing, with ``begun``; also before the first step and
         for one that is left out, with ``keep`` 0.
     term : Out(width)
         Meaningful with ``begun``.
