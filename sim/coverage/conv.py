@@ -72,15 +72,16 @@ _CROSSES = (
 )
 
 
-def conv_coverage():
-    """An empty account."""
+def conv_coverage(params=None):
+    """An empty account; with ConvParams of what an engine with their ``types`` can show."""
+    features = _FEATURES if params is None else _FEATURES | _built(params)
     quantised = {output.name for output in ConvOutput if output.quantised}
 
     def cannot(reason, predicate):
         return reason, lambda bin_: predicate(**dict.fromkeys(_FEATURES) | bin_)
 
     return Coverage(
-        _FEATURES,
+        features,
         _CROSSES,
         [
             cannot("elements alone are the largest ones", lambda operation, output, **_: operation and output and
@@ -103,6 +104,17 @@ def conv_coverage():
                    zeros not in (None, "none")),
         ],
     )  # fmt: skip
+
+
+def _built(params):
+    """Values of features that depend on what is built."""
+    types = [kind for kind in MmType if kind.family in params.types]
+    floats = any(kind.is_float for kind in types)
+    return {
+        "type": tuple(kind.name for kind in types),
+        "output": tuple(output.name for output in ConvOutput if floats or not output.half),
+        "fold": tuple(fold for fold in _FEATURES["fold"] if params.row_bytes // fold >= min(k.bytes for k in types)),
+    }
 
 
 def sample_job(coverage, word, params):

@@ -1,0 +1,90 @@
+"""Random jobs: the convolution engine in hardware against the golden model.
+
+All of shared memory is compared, how each job ended, the error record, and the counters that golden knows: jobs, steps
+of the array and results. A failure prints the fewest jobs that still fail as text; with the seed, its number is enough
+to have them again.
+"""
+
+import shutil
+
+import pytest
+
+from tilewright.hw.conv.params import CONV_UNIT_PRESETS
+from tilewright.sim.compare.job_run import JobRun
+from tilewright.sim.coverage.conv import conv_coverage, sample_job
+from tilewright.sim.random.conv_jobs import random_jobs
+from tilewright.sim.results import record
+from tilewright.sim.session import ConvSession
+
+#: Of the random jobs; other tests have others, which they print.
+SEED = 1
+SMEM_BYTES = 16384
+ICARUS = pytest.mark.skipif(not shutil.which("iverilog"), reason="Icarus Verilog is not installed")
+#: Jobs that failed while the fetch of two blocks of a pixel at once was new, by their numbers on preset unit.
+ONCE_WRONG = (452, 501, 576, 892)
+
+
+def some_jobs(name, count, seed=SEED):
+    print(f"{name}: seed {seed}, {count} jobs")
+    return list(random_jobs(seed, CONV_UNIT_PRESETS[name].conv, count, smem_bytes=SMEM_BYTES))
+
+
+def compare(name, jobs, simulator="verilator", together=1, **surroundings):
+    """Runs jobs, several together in the memory of the first one; returns what has been run."""
+    with ConvSession(name, simulator=simulator, patience=400_000) as session:
+        session.configure(**surroundings)
+        run = JobRun(session)
+        for first in range(0, len(jobs), together):
+            words, smem = [job.word for job in jobs[first : first + together]], jobs[first].smem
+            if differences := run.run(words, smem):
+                where = f"{name} on {simulator}: job {first} of {len(jobs)}, {together} together"
+                pytest.fail("\n".join([where, *differences, "", run.report(words, smem)]), pytrace=False)
+    print(f"{name} on {simulator}: {run.jobs} jobs in {run.cycles} cycles: {dict(run.endings)}")
+    return run
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        *(("unit", 2000), ("default", 200)),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in (("ecp5", 500), ("default", 2000), ("full", 200))),
+    ],
+)
+def test_random_jobs(name, count):
+    """Each in a memory of its own. Of preset unit they show every combination of features."""
+    params, jobs = CONV_UNIT_PRESETS[name].conv, some_jobs(name, count)
+    run = compare(name, jobs)
+    record(f"conv-random-{name}-{count}", cases=run.jobs, mismatches=0, seed=SEED, cycles=run.cycles)
+    coverage = conv_coverage(params)
+    for job in jobs:
+        sample_job(coverage, job.word, params)
+    if name == "unit":
+        print(coverage.table())
+        record(f"coverage-conv-{name}", bins=coverage.bins, empty=coverage.empty)
+        assert not coverage.empty
+
+
+def test_jobs_that_were_once_wrong():
+    """One after the other in one memory; blocks of a pixel that come two at a time."""
+    jobs = some_jobs("unit", max(ONCE_WRONG) + 1)
+    chosen = [jobs[number] for number in ONCE_WRONG]
+    assert all(job.fields["channels"] > CONV_UNIT_PRESETS["unit"].conv.row_bytes for job in chosen)
+    compare("unit", chosen)
+
+
+@ICARUS
+def test_random_jobs_on_icarus():
+    compare("unit", some_jobs("unit", 12, seed=2), "icarus")
+
+
+@pytest.mark.parametrize("stall", [0, 0.6, 0.95])
+def test_jobs_wait_in_the_queue(stall):
+    """They work in one memory: a job reads what the ones before it have written. More of them than the queue holds."""
+    together = 8
+    assert together > CONV_UNIT_PRESETS["unit"].conv.queue_depth
+    compare("unit", some_jobs("unit", 240, seed=3), together=together, issue_stall=stall, seed=5)
+
+
+@pytest.mark.long
+def test_jobs_wait_in_the_queue_of_a_larger_engine():
+    compare("default", some_jobs("default", 400, seed=4), together=8)

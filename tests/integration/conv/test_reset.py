@@ -1,0 +1,85 @@
+"""Resets of the convolution engine in the middle of jobs.
+
+Each byte of memory then is as before the job or as after it, and the next job does not notice.
+"""
+
+import pytest
+
+from tilewright.golden.spec.conv.job import JOB, ConvOperation
+from tilewright.hw.conv.params import CONV_UNIT_PRESETS
+from tilewright.sim.compare.job_run import GoldenJobs, JobRun
+from tilewright.sim.package.regions import reset_values
+from tilewright.sim.random.conv_jobs import random_jobs
+from tilewright.sim.session import ConvSession
+
+SEED = 6
+#: Resets of each test.
+CUTS = 150
+
+
+@pytest.fixture(scope="module")
+def session():
+    with ConvSession("unit", patience=400_000) as session:
+        yield session
+
+
+def some_jobs(count):
+    print(f"seed {SEED}")
+    return list(random_jobs(SEED, CONV_UNIT_PRESETS["unit"].conv, count))
+
+
+def cut(session, words, smem, cycles):
+    """Ends a run after so many cycles; checks what it has left in memory."""
+    session.reset()
+    run = session.run(words, shared=smem, limit=cycles)
+    session.reset()
+    session.run()  # what is on its way into memory when the reset comes is written
+    found = session.shared_memory.read(0, len(smem))
+    expected = GoldenJobs(words, smem, session.params.conv).smem
+    assert ((found == smem) | (found == expected)).all(), f"after {cycles} cycles, seed {SEED}"
+    return run.finished
+
+
+def test_a_reset_in_any_cycle_leaves_nothing_behind(session):
+    """Jobs are cut off all over their lives."""
+    run, jobs = JobRun(session), some_jobs(2 * CUTS)
+    unfinished = 0
+    for number in range(CUTS):
+        job, whole = jobs[2 * number : 2 * number + 2]
+        session.reset()
+        life = session.run([job.word], shared=job.smem).cycles
+        finished = cut(session, [job.word], job.smem, 1 + (life * number) // CUTS)
+        unfinished += not finished
+        assert run.run([whole.word], whole.smem) == [], f"job {number} of {life} cycles, seed {SEED}"
+    assert unfinished > CUTS * 9 // 10
+
+
+@pytest.mark.parametrize("operation", [ConvOperation.CONVOLUTION, ConvOperation.DEPTHWISE])
+def test_a_reset_in_every_cycle_of_one_job(session, operation):
+    """Of a short one; others wait behind it."""
+    run, jobs = JobRun(session), some_jobs(200)
+    after = jobs[0]
+    lives = {}
+    for number, job in enumerate(jobs[1:], 1):
+        if job.fields["operation"] == operation and job.fields["add"] and not JOB.unpack(job.word)["signal"]:
+            session.reset()
+            lives[session.run([job.word], shared=job.smem).cycles] = number
+    life = min(life for life in lives if life > 300)
+    job = jobs[lives[life]]
+    for cycles in range(1, life, 3):
+        cut(session, [job.word] * 3, job.smem, cycles)
+        assert run.run([after.word], after.smem) == [], f"after {cycles} cycles of {life}, seed {SEED}"
+
+
+def test_registers_read_what_documents_say_after_a_reset(session):
+    """Something is in all of them before."""
+    job = some_jobs(1)[0]
+    session.reset()
+    session.run([job.word, 0], shared=job.smem, registers=[("irq_enable", 3)])
+    before = session.registers()
+    session.reset()
+    after, documented = session.registers(), reset_values("conv", session.params.conv)
+    assert len(after) > 16
+    assert after == {name: documented[name] for name in after}
+    changed = {name for name in after if before[name] != after[name]}
+    assert {"irq_status", "irq_enable", "error_count", "jobs", "busy_cycles", "steps", "results_written"} <= changed
