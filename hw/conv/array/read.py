@@ -9,7 +9,12 @@ from ...lib.delay import delay
 from ..layouts import AccumulatorReadLayout
 from .unit import FOLDS
 
-__all__ = ["SumsReader"]
+__all__ = ["SumsReader", "sums_of_slaves"]
+
+
+def sums_of_slaves(params):
+    """Accumulators of one channel, of each slave."""
+    return data.ArrayLayout(data.ArrayLayout(32, params.sums), params.conv.slaves)
 
 
 class SumsReader(wiring.Component):
@@ -28,9 +33,9 @@ class SumsReader(wiring.Component):
     granularity : In(range(7))
     read : In(AccumulatorReadLayout(params))
         Without channel and bank, which the slaves have chosen by.
-    i : In(array of slaves of arrays of params.sums 32)
+    i : In(sums_of_slaves(params))
         What the slaves show of that channel and bank in the same cycle.
-    o : Out(array of results 32)
+    o : Out(array of params.conv.results 32)
         As ``ConvArray.sums``.
     """
 
@@ -44,7 +49,7 @@ class SumsReader(wiring.Component):
                 "lanes": In(1),
                 "granularity": In(range(7)),
                 "read": In(AccumulatorReadLayout(params)),
-                "i": In(data.ArrayLayout(data.ArrayLayout(32, params.sums), conv.slaves)),
+                "i": In(sums_of_slaves(params)),
                 "o": Out(data.ArrayLayout(32, conv.results)),
             }
         )

@@ -1,0 +1,87 @@
+"""Shared memory as an engine that computes sees it, in numpy, for unit tests."""
+
+from collections import deque
+
+import numpy as np
+
+from tilewright.golden.smem.barrier import Barrier
+from tilewright.golden.spec import CHUNK_BYTES, BarrierOp
+
+__all__ = ["EngineMemory"]
+
+_LATENCY = 2
+
+
+class EngineMemory:
+    """Answers reads two cycles later, writes what is scattered, and takes arrivals.
+
+    Parameters
+    ----------
+    port : SharedMemorySignature
+        Of the engine.
+    contents : uint8 array
+        Changed in place.
+    """
+
+    def __init__(self, port, contents):
+        self._port, self._contents = port, contents
+        self._waiting = deque()  # cycle of each answer, and its chunks
+
+    def forget(self):
+        """What has been asked is not answered: a reset."""
+        self._waiting.clear()
+
+    @property
+    def processes(self):
+        """What runs in the background of a simulation."""
+        return [self._reads, self._writes, self._barriers]
+
+    async def _reads(self, ctx):
+        port, waiting, cycle = self._port, self._waiting, 0
+        ctx.set(port.reads.ready, 1)
+        ctx.set(port.scatter_idle, 1)
+        async for _, _, asked, request, answered, taken in ctx.tick().sample(
+            port.reads.valid, port.reads.payload, port.read_data.valid, port.read_data.ready
+        ):
+            cycle += 1
+            if answered and taken and waiting:
+                waiting.popleft()
+            if asked:
+                waiting.append((cycle + _LATENCY - 1, self._chunks(request.chunks)))
+            shown = waiting and waiting[0][0] <= cycle
+            ctx.set(port.read_data.valid, bool(shown))
+            if shown:
+                ctx.set(port.read_data.payload, waiting[0][1])
+
+    def _chunks(self, numbers):
+        chunks = self._contents.reshape(-1, CHUNK_BYTES)
+        return [int.from_bytes(chunks[number].tobytes(), "little") for number in numbers]
+
+    async def _writes(self, ctx):
+        port = self._port
+        ctx.set(port.scatter.ready, 1)
+        chunks = self._contents.reshape(-1, CHUNK_BYTES)
+        async for _, _, valid, write in ctx.tick().sample(port.scatter.valid, port.scatter.payload):
+            for number, data, strobe in zip(write.chunks, write.data, write.strobes, strict=True) if valid else ():
+                mask = np.array([strobe >> byte & 1 for byte in range(CHUNK_BYTES)], bool)
+                raw = np.frombuffer(int(data).to_bytes(CHUNK_BYTES, "little"), np.uint8)
+                chunks[number][mask] = raw[mask]
+
+    async def _barriers(self, ctx):
+        port = self._port
+        ctx.set(port.barriers.ready, 1)
+        async for _, _, valid, request in ctx.tick().sample(port.barriers.valid, port.barriers.payload):
+            ctx.set(port.barrier_results.valid, 0)
+            if valid:
+                assert request.op == BarrierOp.ARRIVE
+                ctx.set(port.barrier_results.payload, {"error": self._arrive(request)})
+                ctx.set(port.barrier_results.valid, 1)
+
+    def _arrive(self, request):
+        barrier = Barrier.read(self._contents, request.address)
+        try:
+            barrier.arrive(request.value)
+        except ValueError:
+            return 1
+        barrier.write(self._contents, request.address)
+        return 0

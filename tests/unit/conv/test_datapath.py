@@ -1,0 +1,106 @@
+"""The data path as a whole: random jobs one behind the other, all of memory and all ends against golden."""
+
+from functools import cache
+
+import numpy as np
+from amaranth.hdl import ResetInserter, Signal
+
+from tilewright.golden import Conv
+from tilewright.golden.spec.conv.errors import ConvError
+from tilewright.hw.conv.datapath import ConvDatapath
+from tilewright.hw.conv.params import CONV_UNIT_PRESETS
+from tilewright.hw.smem.params import SmemParams
+from tilewright.sim.pysim.engine_memory import EngineMemory
+from tilewright.sim.pysim.simulate import elaborated, simulate
+from tilewright.sim.pysim.streams import send
+from tilewright.sim.random.conv_jobs import garbage_jobs, random_jobs
+
+SEED, SIZE = 5, 4096
+PARAMS = CONV_UNIT_PRESETS["unit"].replace(smem=SmemParams(SIZE))
+
+
+class Resettable(ConvDatapath):
+    """With an input that resets it."""
+
+    def __init__(self, params):
+        super().__init__(params)
+        self.again = Signal()
+
+    def elaborate(self, platform):
+        return ResetInserter(self.again)(super().elaborate(platform))
+
+
+@cache
+def some_jobs():
+    """Legal jobs and refused ones in turn, all in the memory of the first one."""
+    legal = list(random_jobs(SEED, PARAMS.conv, 8, most_macs=400, smem_bytes=SIZE))
+    wrong = list(garbage_jobs(SEED, PARAMS.conv, 8, smem_bytes=SIZE))
+    return legal[0].smem, [word for pair in zip((job.word for job in legal), wrong, strict=True) for word in pair]
+
+
+def golden_of(words, smem):
+    """Memory after the jobs, and how each ended."""
+    engine, ends = Conv(smem.copy(), PARAMS.conv), []
+    for word in words:
+        before = len(engine.errors)
+        engine.execute(word)
+        end = engine.errors[-1] if len(engine.errors) > before else (ConvError.NONE, 0, None)
+        ends.append(tuple(end[:2]))
+    return engine.smem, ends
+
+
+def run(words, smem, *, reset_at=None):
+    """What ended, and whether the data path was idle before and after; ``smem`` is changed."""
+    dut = elaborated(Resettable, PARAMS)
+    port, ends, idle = dut.processor, [], []
+
+    async def watch(ctx):
+        async for _, _, ended, end in ctx.tick().sample(port.job_ended, port.job_end):
+            if ended:
+                ends.append((end.code, end.field))
+
+    async def bench(ctx):
+        idle.append(ctx.get(dut.idle))
+        if reset_at:
+            await send(ctx, port.jobs, words[:1])
+            await ctx.tick().repeat(reset_at)
+            ctx.set(dut.again, 1)
+            memory.forget()
+            await ctx.tick()
+            memory.forget()
+            ctx.set(dut.again, 0)
+            await ctx.tick().repeat(4)
+            ends.clear()
+        await send(ctx, port.jobs, words)
+        idle.append(ctx.get(dut.idle))
+        while len(ends) < len(words):
+            await ctx.tick()
+        await ctx.tick().repeat(2)
+        idle.append(ctx.get(dut.idle))
+
+    memory = EngineMemory(dut.smem, smem)
+    simulate(dut, bench, background=[watch, *memory.processes], deadline=60_000)
+    return ends, idle
+
+
+def test_jobs_behind_each_other():
+    contents, words = some_jobs()
+    smem = contents.copy()
+    ends, idle = run(words, smem)
+    expected, codes = golden_of(words, contents)
+    assert ends == codes
+    assert {code for code, _ in ends} > {ConvError.NONE}
+    assert (smem == expected).all()
+    assert idle == [1, 0, 1]
+
+
+def test_reset_in_the_middle():
+    """What was under way is forgotten; the next job is as after power-up."""
+    contents, words = some_jobs()
+    for cycles in (150, 260, 400):
+        smem = np.array(contents)
+        ends, _ = run(words[:1], smem, reset_at=cycles)
+        # The first results may have been written before: they are those that the job writes anyhow.
+        expected, codes = golden_of(words[:1], contents)
+        assert ends == codes
+        assert (smem == expected).all()
