@@ -1,0 +1,101 @@
+"""A slave: words and parts of its memory times features, in banks and channels, against numpy."""
+
+import random
+
+import numpy as np
+import pytest
+
+from tilewright.golden.spec.conv.params import CONV_PRESETS
+from tilewright.hw.conv.array.slave import Slave
+from tilewright.hw.conv.array.unit import FOLDS
+from tilewright.hw.conv.params import ConvUnitParams
+from tilewright.hw.smem.params import SmemParams
+from tilewright.sim.pysim.simulate import elaborated, simulate
+
+SEED = 44
+SMEM = SmemParams(4096)
+PARAMS = {
+    "unit": ConvUnitParams(CONV_PRESETS["unit"], SMEM),
+    "two": ConvUnitParams(CONV_PRESETS["unit"].replace(row_bytes=32), SMEM),
+}
+ZERO = 7
+
+
+@pytest.mark.parametrize("fold", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("name", PARAMS)
+def test_steps(name, fold):
+    """A step in any cycle; bytes of words change meanwhile, and are read as they are in the cycle of the step."""
+    params, rng = PARAMS[name], random.Random(SEED)
+    conv, generator = params.conv, np.random.default_rng(SEED)
+    dut = elaborated(Slave, params)
+    block = conv.row_bytes // fold
+    memory = generator.integers(0, 256, (params.words, conv.row_bytes), np.uint8)
+    sums = {}
+
+    async def write(ctx, word, strobe):
+        data = [int.from_bytes(memory[word, at : at + 16].tobytes(), "little") for at in range(0, conv.row_bytes, 16)]
+        ctx.set(dut.write, {"word": word, "strobe": strobe, "data": data})
+
+    async def bench(ctx):
+        ctx.set(dut.granularity, block.bit_length() - 1)
+        ctx.set(dut.zero, ZERO)
+        whole = (1 << conv.row_bytes) - 1
+        for word in range(params.words):
+            await write(ctx, word, whole)
+            await ctx.tick()
+        coming = []  # features of steps, so many cycles ahead
+        for cycle in range(200):
+            word, part = rng.randrange(params.words), rng.randrange(fold)
+            bank, channel = rng.getrandbits(1), rng.randrange(4)
+            first = (bank, channel) not in sums or rng.random() < 0.2
+            features = generator.integers(-255, 256, (conv.units, conv.row_bytes))
+            valid = cycle < 190 and rng.random() < 0.8
+            ctx.set(dut.valid, valid)
+            ctx.set(dut.step, {"word": word, "part": part, "channel": channel, "bank": bank, "first": first})
+            if valid:
+                weights = np.tile(memory[word, part * block :][:block].astype(np.int64) - ZERO, fold)
+                found = (features * weights).reshape(conv.units, fold, -1).sum(2)
+                sums[bank, channel] = found + (0 if first else sums[bank, channel])
+            coming.append(features)
+            if len(coming) > Slave.FEATURES:
+                rows = coming[cycle - Slave.FEATURES].reshape(conv.units, -1, 2).tolist()
+                ctx.set(dut.features, [[{"lower": a, "upper": b} for a, b in row] for row in rows])
+            changed, byte = rng.randrange(params.words), rng.randrange(conv.row_bytes)
+            memory[changed, byte] = rng.randrange(256)
+            await write(ctx, changed, 1 << byte)
+            await ctx.tick()
+        ctx.set(dut.valid, 0)
+        for (bank, channel), total in sums.items():
+            ctx.set(dut.read, bank << 2 | channel)
+            seen = np.array([list(unit) for unit in ctx.get(dut.sums)])
+            assert (seen[:, :: FOLDS // fold] == total % (1 << 32)).all(), f"seed {SEED}, {bank}, {channel}"
+
+    simulate(dut, bench)
+    assert len(sums) == 8
+
+
+@pytest.mark.parametrize("maximum", [0, 1])
+def test_latency_in_lane_private_mode(maximum):
+    """``LATENCY`` cycles from a step to its sums: one for each element."""
+    params = PARAMS["unit"]
+    conv, dut = params.conv, elaborated(Slave, params)
+    row = np.arange(conv.row_bytes, dtype=np.uint8)
+    seen = []
+
+    async def bench(ctx):
+        ctx.set(dut.granularity, 4)
+        ctx.set(dut.lanes, 1)
+        ctx.set(dut.maximum, maximum)
+        ctx.set(dut.write, {"word": 2, "strobe": (1 << 16) - 1, "data": [int.from_bytes(row.tobytes(), "little")]})
+        ctx.set(dut.features, [[{"lower": 3, "upper": 3}] * (conv.row_bytes // 2)] * conv.units)
+        await ctx.tick()
+        ctx.set(dut.step, {"word": 2, "first": 1, "part": 1})
+        ctx.set(dut.valid, 1)
+        for _ in range(Slave.LATENCY + 1):
+            await ctx.tick()
+            ctx.set(dut.valid, 0)
+            seen.append(list(ctx.get(dut.sums)[0]))
+
+    simulate(dut, bench)
+    expected = (3 * row).tolist()
+    assert [each == expected for each in seen] == [False] * (Slave.LATENCY - 1) + [True] * 2
