@@ -11,6 +11,8 @@ __all__ = ["ConvPlan", "most_steps", "plan_convolution"]
 
 #: Bytes of shared memory that are read, and written, in a cycle.
 _MEMORY_BYTES = 128
+#: Pieces that are asked for at once, and their bytes.
+_PIECES, _PIECE_BYTES = 8, 16
 _RULES = ("cost", "seed")
 
 
@@ -124,6 +126,18 @@ class ConvPlan:
         return self.point_tiles * self.tile_cycles
 
     @property
+    def fetch_cycles(self):
+        """Cycles in which rows are asked for, if nothing else is: up to 8 pieces, of up to 16 bytes of a block, in each."""
+        params, lanes = self.params, self.shape.operation.lanes
+        pieces = (params.slaves if lanes else params.units) * params.row_bytes // min(self.block_bytes, _PIECE_BYTES)
+        asked = min(_PIECES, params.units * params.row_bytes // _PIECE_BYTES)
+        steps = self.shape.kernel[1] * self.steps * self.blocks
+        if lanes:
+            # One request more is for the row of the kernel.
+            return (ceil(pieces / asked) + 1) * ceil(self.point_tiles / params.slaves) * steps
+        return ceil(pieces / asked) * self.channel_tiles * self.point_tiles * steps
+
+    @property
     def costs(self):
         """Cycles that each resource needs at least: array, post-processing, shared memory."""
         moved = max(self.shape.bytes_read, self.shape.bytes_written)
@@ -189,7 +203,7 @@ def plan_convolution(shape, params, rule="cost"):
     shape : ConvShape
     params : ConvParams
     rule : "cost" or "seed"
-        "cost": the fewest cycles; of equal ones first those whose points adjoin, then fewer merged columns, then larger
+        "cost": the fewest cycles of the array, or of what is asked for; of equal ones first those whose points adjoin, then fewer merged columns, then larger
         blocks, then tiles that end with their lines. "seed": stride removal, blocks by the seed's rule, tiles that end
         with their lines.
     """
@@ -208,4 +222,4 @@ def plan_convolution(shape, params, rule="cost"):
         if size >= shape.element_bytes
         for raster in (False, True)
     ]
-    return min(plans, key=lambda plan: (plan.mac_cycles, not plan.adjoin, plan.merge, -plan.block_bytes, plan.raster))
+    return min(plans, key=lambda plan: (max(plan.mac_cycles, plan.fetch_cycles), plan.mac_cycles, not plan.adjoin, plan.merge, -plan.block_bytes, plan.raster))

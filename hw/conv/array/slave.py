@@ -42,7 +42,7 @@ class Slave(wiring.Component):
     zero : In(signed(17))
         Their zero point.
     write : In(WordWriteLayout(params))
-    read : In(3)
+    read : In(4)
         Channel and bank.
     sums : Out(array of units of arrays of 16 32)
         Combinational from ``read``.
@@ -69,7 +69,7 @@ class Slave(wiring.Component):
                 "signed": In(1),
                 "zero": In(signed(17)),
                 "write": In(WordWriteLayout(params)),
-                "read": In(3),
+                "read": In(4),
                 "sums": Out(data.ArrayLayout(data.ArrayLayout(32, FOLDS), conv.units)),
             }
         )
