@@ -105,7 +105,7 @@ class ConvDatapath(wiring.Component):
         m.submodules.fetcher = fetcher = FeatureFetcher(params)
         m.submodules.buffer = buffer = FeatureBuffer(params)
         m.submodules.loader = loader = WeightLoader(params)
-        m.submodules.writer = writer = self._writer = WeightWriter(params)
+        m.submodules.writer = writer = WeightWriter(params)
         m.submodules.sequencer = sequencer = self._sequencer = Sequencer(params, ConvArray.LATENCY)
         m.submodules.array = array = self._array = ConvArray(params)
         connect(m, fetcher=fetcher.requests, share=share.i0)
@@ -154,14 +154,15 @@ class ConvDatapath(wiring.Component):
         ]
 
     def _count(self, m):
-        processor, sequencer, writer, events = self.processor, self._sequencer, self._writer, self.events
+        processor, sequencer, events = self.processor, self._sequencer, self.events
         conv, plan = self._params.conv, self._runner.plan
-        tag = writer.tag
+        weights = self._share.o1
+        tag = weights.payload.tag
         m.d.comb += [
             events.job.eq(processor.jobs.valid & processor.jobs.ready),
             events.step.eq(sequencer.valid),
             events.feature_rows.eq(Mux(sequencer.release, Mux(plan.lanes, conv.slaves, conv.units), 0)),
-            events.weight_rows.eq(Mux(writer.answered, (tag.end - tag.begin)[: len(tag.end)] >> plan.granularity, 0)),
+            events.weight_rows.eq(Mux(weights.valid, (tag.end - tag.begin)[: len(tag.end)] >> plan.granularity, 0)),
             events.results.eq(self._results.written),
             events.stall_features.eq(sequencer.stall_features),
             events.stall_weights.eq(sequencer.stall_weights),

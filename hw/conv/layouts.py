@@ -10,6 +10,7 @@ from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 from ..lib.formats import struct_layout
 
 __all__ = [
+    "ACCUMULATOR_BANKS",
     "AccumulatorReadLayout",
     "AccumulatorsLayout",
     "FollowLayout",
@@ -23,6 +24,8 @@ __all__ = [
     "WordWriteLayout",
 ]
 
+#: Tiles whose accumulators there are: one fills while others go through the adders, or are read.
+ACCUMULATOR_BANKS = 4
 _POST = {"output", "add", "y_zero", "minimum", "maximum", "add_minimum", "add_maximum", "ratio", "offset"}
 
 
@@ -189,7 +192,7 @@ class AccumulatorReadLayout(data.StructLayout):
     def __init__(self, params):
         super().__init__(
             {
-                "bank": 1,
+                "bank": range(ACCUMULATOR_BANKS),
                 "t": range(CHANNELS_AT_ONCE),
                 "index": range(params.sums),
                 "part": range(max(2, params.conv.slaves)),

@@ -1,4 +1,4 @@
-"""``tilewright bench``: measures both engines in exact cycles and compares with their limits and targets."""
+"""``tilewright bench``: measures the engines in exact cycles and compares with their limits and targets."""
 
 import json
 from dataclasses import asdict
@@ -10,20 +10,20 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 from ..arguments import output_file
 from ..files import BUILD, write_atomically
 from ..results import record
-from . import pe, tmau
+from . import conv, pe, tmau
 from .line import HEAD, row
 from .tmau_cases import BOXES
 
 __all__ = ["configure", "run"]
 
 #: Modules by engine, whose ``measure`` yields lines of a preset with the simulation's cycles a second so far.
-_ENGINES = {"tmau": tmau, "pe": pe}
+_ENGINES = {"tmau": tmau, "pe": pe, "conv": conv}
 
 
 def configure(parser):
     """Options of the command."""
     parser.add_argument("--preset", choices=sorted(TMAU_PRESETS), help="one preset instead of default and ecp5")
-    parser.add_argument("--engine", choices=list(_ENGINES), help="one engine instead of both")
+    parser.add_argument("--engine", choices=list(_ENGINES), help="one engine instead of all")
     parser.add_argument("--sim", choices=("verilator", "icarus"), default="verilator", help="simulator")
     parser.add_argument("--out", metavar="FILE.json", type=output_file, default=str(BUILD / "bench.json"),
                         help="where the table goes (%(default)s)")  # fmt: skip

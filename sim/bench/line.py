@@ -1,6 +1,6 @@
 """Lines of the benchmark's table: what was measured, beside its limit and its target."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 __all__ = ["HEAD", "Line", "row", "share", "timed"]
 
@@ -25,6 +25,8 @@ class Line:
     met : bool
     counters : dict
         What explains the figure: values of performance counters by name.
+    note : str
+        What else there is to say.
     """
 
     preset: str
@@ -36,6 +38,11 @@ class Line:
     target: str
     met: bool
     counters: dict = field(default_factory=dict)
+    note: str = ""
+
+    def noted(self, note):
+        """The same line with a note."""
+        return replace(self, note=note)
 
 
 def share(preset, name, latency, limit, measured, target, **counters):
@@ -58,5 +65,5 @@ def row(line):
     latency = "" if line.latency is None else line.latency
     return (
         f"{line.preset:<24} {line.name:<52} {latency:>7} {line.limit:>7} {line.measured:>7} "
-        f"{line.figure:>12} {line.target:>8}  {verdict}"
-    )
+        f"{line.figure:>12} {line.target:>8}  {verdict:<6}  {line.note}"
+    ).rstrip()

@@ -10,6 +10,7 @@ from tilewright.golden.conv.placement import parts_of, result_bytes
 from tilewright.golden.spec.conv.job import ConvOperation
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 from tilewright.golden.spec.pe.instruction import MmType
+from tilewright.hw.conv.layouts import ACCUMULATOR_BANKS
 
 from .streams import packed
 from .unpacked import unpacker
@@ -81,7 +82,11 @@ class ResultsWorld:
         self.smem = np.zeros(params.smem.size_bytes, np.uint8)
         self.stall = {"tiles": 0.0, "gather": 0.0, "scatter": 0.0} | (stall or {})
         self.latency, self._seed = latency, seed
-        self._tiles, self._banks, self._requests = deque(), [None, None], {"table": deque(), "addend": deque()}
+        self._tiles, self._banks, self._requests = (
+            deque(),
+            [None] * ACCUMULATOR_BANKS,
+            {"table": deque(), "addend": deque()},
+        )
         self.clear()
         self.processes = [
             self._clock,
@@ -93,7 +98,7 @@ class ResultsWorld:
     def clear(self):
         """Forgets what is under way, as a reset does."""
         self.cycle, self.writes, self._shown = 0, [], False
-        self._bank, self._banks = 0, [None, None]
+        self._bank, self._banks = 0, [None] * ACCUMULATOR_BANKS
         for waiting in (self._tiles, *self._requests.values()):
             waiting.clear()
 
@@ -120,7 +125,7 @@ class ResultsWorld:
             read = unpack(bits)
             if self._shown and ready:
                 released.append(self._bank)
-                self._bank ^= 1
+                self._bank = (self._bank + 1) % ACCUMULATOR_BANKS
                 self._shown = False
             else:
                 released.append(None)
@@ -141,7 +146,7 @@ class ResultsWorld:
                 self._banks[self._bank] = self._tiles.popleft()
                 self._shown = True
             ctx.set(dut.tiles.valid, self._shown)
-            ctx.set(dut.tiles.p, self._bank if self._shown else rng.getrandbits(1))
+            ctx.set(dut.tiles.p, self._bank if self._shown else rng.randrange(ACCUMULATOR_BANKS))
 
     def _gatherer(self, name, number):
         dut = self.dut

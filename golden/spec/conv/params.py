@@ -54,7 +54,7 @@ class ConvParams:
     row_bytes: int = 32
     slaves: int = 8
     units: int = 4
-    feature_rows: int = 32
+    feature_rows: int = 64
     weight_rows: int = 9
     weight_bytes: int = 32 * 1024
     results: int = 16
@@ -91,7 +91,7 @@ class ConvParams:
 
 CONV_PRESETS = {
     "unit": ConvParams(16, 2, 2, feature_rows=8, weight_bytes=1024, results=1, queue_depth=2, types=("i8",)),
-    "ecp5": ConvParams(16, 4, 2, feature_rows=8, weight_bytes=8 * 1024, results=2, types=("i8",)),
+    "ecp5": ConvParams(16, 4, 2, feature_rows=32, weight_bytes=8 * 1024, results=2, types=("i8",)),
     "default": ConvParams(),
     "full": ConvParams(64, 16, 4, weight_bytes=64 * 1024, results=64, types=MM_FAMILIES),
 }

@@ -5,6 +5,8 @@ from amaranth.lib import data
 
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
+from ..layouts import ACCUMULATOR_BANKS
+
 __all__ = ["StepLayout"]
 
 
@@ -17,7 +19,7 @@ class StepLayout(data.StructLayout):
                 "word": range(params.words),  # of each slave's memory
                 "part": unsigned(4),  # of the word, if a row is less than it: the part-th pci bytes
                 "channel": range(CHANNELS_AT_ONCE),  # t
-                "bank": unsigned(1),  # of accumulators
+                "bank": range(ACCUMULATOR_BANKS),  # of accumulators
                 "first": unsigned(1),  # accumulators begin
             }
         )

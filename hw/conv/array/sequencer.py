@@ -8,7 +8,7 @@ from amaranth.utils import exact_log2
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from ...lib.stream import ShallowQueue
-from ..layouts import PlanLayout, SetLayout
+from ..layouts import ACCUMULATOR_BANKS, PlanLayout, SetLayout
 from .layouts import StepLayout
 from .weights import ring_shape
 
@@ -52,7 +52,7 @@ class Sequencer(wiring.Component):
     freed : Out(ring_shape(params))
     tile : Out(stream of unsigned(1))
         A tile has begun whose weights do not stay; the payload is 1 for the last one of its pass.
-    tiles : Out(stream of unsigned(1))
+    tiles : Out(stream of range(ACCUMULATOR_BANKS))
         A tile is complete: its bank. It is free again after the handshake.
     stall_features, stall_weights, stall_results : Out(1)
         High in cycles in which a step waits for nothing but that, for counters.
@@ -74,7 +74,7 @@ class Sequencer(wiring.Component):
                 "written": In(ring_shape(params)),
                 "freed": Out(ring_shape(params)),
                 "tile": Out(stream.Signature(1)),
-                "tiles": Out(stream.Signature(1)),
+                "tiles": Out(stream.Signature(range(ACCUMULATOR_BANKS))),
                 "stall_features": Out(1),
                 "stall_weights": Out(1),
                 "stall_results": Out(1),
@@ -87,8 +87,8 @@ class Sequencer(wiring.Component):
         set_flags, step = self.sets.payload, self.step
         number = Signal(range(params.sets))
         channel = Signal(range(CHANNELS_AT_ONCE))
-        bank = Signal()
-        free = Signal(2, init=0b11)  # banks of accumulators that nobody reads
+        bank = Signal(range(ACCUMULATOR_BANKS))
+        free = Signal(ACCUMULATOR_BANKS, init=-1)  # banks of accumulators that nobody reads
         row, begin = Signal.like(self.freed), Signal.like(self.freed)
 
         # Channels of the slave with the most of them, behind those of earlier passes: none is left out.
@@ -142,7 +142,7 @@ class Sequencer(wiring.Component):
             with m.If(~plan.stays):
                 m.d.sync += self.freed.eq(after)
             with m.If(set_flags.last):
-                m.d.sync += [bank.eq(~bank), told.eq(0)]
+                m.d.sync += [bank.eq(bank + 1), told.eq(0)]
                 with m.If(~set_flags.final):
                     with m.If(plan.stays):
                         m.d.sync += row.eq(begin)
@@ -155,16 +155,16 @@ class Sequencer(wiring.Component):
         return m
 
     def _complete(self, m, completed, bank, free):
-        """Tells of tiles when the sums of their last step can be read; two at most are under way."""
-        m.submodules.queue = queue = ShallowQueue(1, 2)
+        """Tells of tiles when the sums of their last step can be read; at most all banks are under way."""
+        m.submodules.queue = queue = ShallowQueue(range(ACCUMULATOR_BANKS), ACCUMULATOR_BANKS)
         first = completed
         for cycle in range(self._latency + 1):
             before, first = first, Signal(name=f"completed{cycle + 1}")
             m.d.sync += first.eq(before)
-        told_bank = Signal()
+        told_bank = Signal(range(ACCUMULATOR_BANKS))
         m.d.comb += [queue.i.valid.eq(first), queue.i.payload.eq(told_bank)]
         with m.If(first):
-            m.d.sync += told_bank.eq(~told_bank)
+            m.d.sync += told_bank.eq(told_bank + 1)
         wiring.connect(m, queue=queue.o, tiles=wiring.flipped(self.tiles))
         with m.If(completed):
             m.d.sync += free.bit_select(bank, 1).eq(0)

@@ -52,7 +52,7 @@ class Slave(wiring.Component):
     zero : In(signed(17))
         Their zero point.
     write : In(WordWriteLayout(params))
-    read : In(3)
+    read : In(4)
         Channel and bank.
     sums : Out(sums_layout(params))
         Combinational from ``read``.
@@ -77,7 +77,7 @@ class Slave(wiring.Component):
                 "signed": In(1),
                 "zero": In(signed(17)),
                 "write": In(WordWriteLayout(params)),
-                "read": In(3),
+                "read": In(4),
                 "sums": Out(sums_layout(params)),
             }
         )

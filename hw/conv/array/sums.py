@@ -7,13 +7,16 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
+from ..layouts import ACCUMULATOR_BANKS
 from .unit import FOLDS
 
 __all__ = ["Sums"]
 
+_DEPTH = ACCUMULATOR_BANKS * CHANNELS_AT_ONCE
+
 
 class Sums(wiring.Component):
-    """16 accumulators for each of four channels, twice: one bank fills while the other one is read.
+    """16 accumulators for each of four channels, in four banks: one fills while others are finished, or read.
 
     They lie in memories that are read combinationally, so that a channel may come in every cycle. An accumulator of 32
     bits wraps; with ``maximum`` the larger one of both numbers stays.
@@ -32,9 +35,9 @@ class Sums(wiring.Component):
     first : In(1)
         Accumulators begin with ``i``.
     maximum : In(1)
-    address : In(3)
+    address : In(4)
         Channel, then bank.
-    read : In(3)
+    read : In(4)
         Channel, then bank.
     o : Out(array of 16 32)
         Combinational from ``read``.
@@ -48,15 +51,15 @@ class Sums(wiring.Component):
                 "valid": In(1),
                 "first": In(1),
                 "maximum": In(1),
-                "address": In(range(2 * CHANNELS_AT_ONCE)),
-                "read": In(range(2 * CHANNELS_AT_ONCE)),
+                "address": In(range(_DEPTH)),
+                "read": In(range(_DEPTH)),
                 "o": Out(data.ArrayLayout(32, FOLDS)),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.memory = memory = Memory(shape=FOLDS * 32, depth=2 * CHANNELS_AT_ONCE, init=[])
+        m.submodules.memory = memory = Memory(shape=FOLDS * 32, depth=_DEPTH, init=[])
         write, old = memory.write_port(), memory.read_port(domain="comb")
         read = memory.read_port(domain="comb")
         m.d.comb += [

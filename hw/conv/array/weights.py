@@ -1,5 +1,8 @@
 """Weights on their way from shared memory to the slaves."""
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -10,10 +13,10 @@ from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 from ...lib.stream import ShallowQueue
 from ..layouts import GatheredLayout, GatherLayout, PlanLayout, WordWriteLayout
 
-__all__ = ["WeightLoader", "WeightWriter", "ring_shape", "weight_tag"]
+__all__ = ["WeightLoader", "WeightWriter", "ring_shape", "weight_queues", "weight_tag"]
 
 #: Requests under way: as many answers can wait for the memories.
-_UNDER_WAY = 8
+_UNDER_WAY = 16
 
 
 def ring_shape(params):
@@ -33,6 +36,11 @@ def weight_tag(params):
             "bytes": range(span + 1),  # of a quarter that are complete with this answer; 0: others are still to come
         }
     )
+
+
+def weight_queues(params):
+    """Queues of answers: as many as an answer has words, or as there are slaves."""
+    return min(params.conv.slaves, params.lanes // params.row_slots)
 
 
 class WeightLoader(wiring.Component):
@@ -59,8 +67,8 @@ class WeightLoader(wiring.Component):
         A tile needs the rows of the pass; 1: the next one is of the next pass. Not if weights stay.
     freed : In(ring_shape(params))
         Bytes of a quarter of a slave's memory, once round more than it has: from where on they are needed.
-    answered : In(1)
-        Strobe: an answer has been written.
+    answered : In(range(weight_queues(params) + 1))
+        So many answers have been written.
     """
 
     def __init__(self, params):
@@ -73,7 +81,7 @@ class WeightLoader(wiring.Component):
                 "o": Out(stream.Signature(GatherLayout(params, weight_tag(params)))),
                 "tile": In(stream.Signature(1)),
                 "freed": In(ring_shape(params)),
-                "answered": In(1),
+                "answered": In(range(weight_queues(params) + 1)),
             }
         )
 
@@ -141,13 +149,16 @@ class WeightLoader(wiring.Component):
                     m.next = "PASS"
             with m.State("PASS"):
                 m.d.sync += [kernel_row.eq(0), step.eq(0), row_place.eq(pass_place), step_place.eq(pass_place)]
+                # The writer counts on passes of fewer channels to find nothing of the pass before.
+                settled = (last_channel == channels - 1) | (under_way == 0)
                 with m.If(plan.stays):
-                    m.next = "RUN"
+                    with m.If(settled):
+                        m.next = "RUN"
                 with m.Else():
-                    m.d.comb += self.tile.ready.eq(1)
+                    m.d.comb += self.tile.ready.eq(settled)
                     again = Signal()
                     m.d.sync += again.eq(~self.tile.payload)
-                    with m.If(self.tile.valid):
+                    with m.If(self.tile.valid & settled):
                         m.next = "RUN"
             with m.State("RUN"):
                 last = step == plan.last_step
@@ -221,9 +232,15 @@ class WeightLoader(wiring.Component):
 
 
 class WeightWriter(wiring.Component):
-    """Writes gathered weights into the memories of the slaves, a word a cycle.
+    """Writes gathered weights into the memories of the slaves, as many bytes a cycle as are gathered.
 
-    Latency: 2 cycles. Throughput: a word a cycle; up to eight answers wait.
+    An answer has several words of one slave, and a slave's memory takes one a cycle. So there are as many queues as an
+    answer has words: slave s is served by the queue of its number modulo those, and successive answers are of
+    successive slaves, from slave 0 on. A piece ends with the answer of its last channel: its queue has had as many
+    answers of the piece as any other, and has had them last, so all are written when that is. It must begin with empty
+    queues if it has other channels than the piece before.
+
+    Latency: 2 cycles. Throughput: a word a cycle for each queue; what is under way has room in each.
 
     Parameters
     ----------
@@ -234,10 +251,8 @@ class WeightWriter(wiring.Component):
     start : In(1)
         Strobe: a job begins, with the first word of a quarter.
     i : In(stream of GatheredLayout(params, weight_tag(params)), always ready)
-    answered : Out(1)
-        Strobe: an answer has left.
-    tag : Out(weight_tag(params))
-        Its tag.
+    answered : Out(range(weight_queues(params) + 1))
+        So many answers have left.
     writes : Out(array of params.conv.slaves WordWriteLayout(params))
         Registered.
     written : Out(ring_shape(params))
@@ -246,12 +261,12 @@ class WeightWriter(wiring.Component):
 
     def __init__(self, params):
         self._params = params
+        self._queues = weight_queues(params)
         super().__init__(
             {
                 "start": In(1),
                 "i": In(stream.Signature(GatheredLayout(params, weight_tag(params)), always_ready=True)),
-                "answered": Out(1),
-                "tag": Out(weight_tag(params)),
+                "answered": Out(range(self._queues + 1)),
                 "writes": Out(data.ArrayLayout(WordWriteLayout(params), params.conv.slaves)),
                 "written": Out(ring_shape(params)),
             }
@@ -259,36 +274,48 @@ class WeightWriter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        params, queues = self._params, self._queues
+        answered = Signal(queues)
+        complete = [Signal(range(16 * params.lanes + 1), name=f"complete{number}") for number in range(queues)]
+        for number in range(queues):
+            tag = self._serve(m, number, answered[number])
+            m.d.sync += complete[number].eq(Mux(answered[number], tag.bytes, 0))
+        m.d.comb += self.answered.eq(sum(answered))
+        # Two pieces are never complete in one cycle: the last answers of both are in the same queue.
+        m.d.sync += self.written.eq(Mux(self.start, 0, self.written + reduce(or_, complete)))
+        return m
+
+    def _serve(self, m, number, answered):
+        """A queue, and the words of its answers one after the other; the tag of the oldest one."""
         params, conv = self._params, self._params.conv
-        m.submodules.queue = queue = ShallowQueue(GatheredLayout(params, weight_tag(params)), _UNDER_WAY)
-        m.d.comb += [queue.i.valid.eq(self.i.valid), queue.i.payload.eq(self.i.payload)]
+        shape = GatheredLayout(params, weight_tag(params))
+        queue = m.submodules[f"queue{number}"] = ShallowQueue(shape, _UNDER_WAY)
+        mine = self.i.payload.tag.slave & (self._queues - 1) == number
+        m.d.comb += [queue.i.valid.eq(self.i.valid & mine), queue.i.payload.eq(self.i.payload)]
         answer, tag = queue.o.payload, queue.o.payload.tag
         words = params.lanes // params.row_slots
-        number = Signal(range(max(2, words)))
-        place = Signal(range(max(2, words)))  # of the word in the answer
+        count = Signal(range(max(2, words)), name=f"count{number}")
+        place = Signal(range(max(2, words)), name=f"place{number}")  # of the word in the answer
         bits = 8 * conv.row_bytes
-        word, strobe = Signal(bits), Signal(conv.row_bytes)
-        strobes = Signal(16 * params.lanes)
-        last = Signal()
+        word, strobe = Signal(bits, name=f"word{number}"), Signal(conv.row_bytes, name=f"strobe{number}")
+        strobes = Signal(16 * params.lanes, name=f"strobes{number}")
+        last = Signal(name=f"last{number}")
         m.d.comb += [
-            place.eq((tag.begin >> exact_log2(conv.row_bytes)) + number),
+            place.eq((tag.begin >> exact_log2(conv.row_bytes)) + count),
             word.eq(answer.data.as_value().word_select(place, bits)),
             strobes.eq(((1 << tag.end) - 1) & ~((1 << tag.begin) - 1)),
             strobe.eq(strobes.word_select(place, conv.row_bytes)),
             last.eq((place + 1) << exact_log2(conv.row_bytes) >= tag.end),
             queue.o.ready.eq(last),
-            self.answered.eq(queue.o.valid & last),
-            self.tag.eq(tag),
+            answered.eq(queue.o.valid & last),
         ]
-        complete = Signal(range(16 * params.lanes + 1))
-        m.d.sync += complete.eq(Mux(self.answered, tag.bytes, 0))
-        m.d.sync += self.written.eq(Mux(self.start, 0, self.written + complete))
         with m.If(queue.o.valid):
-            m.d.sync += number.eq(Mux(last, 0, number + 1))
-        for slave, write in enumerate(self.writes):
+            m.d.sync += count.eq(Mux(last, 0, count + 1))
+        for slave in range(number, conv.slaves, self._queues):
+            write = self.writes[slave]
             m.d.sync += [
                 write.word.eq(tag.word + place),
                 write.data.eq(word),
                 write.strobe.eq(Mux(queue.o.valid & (tag.slave == slave), strobe, 0)),
             ]
-        return m
+        return tag

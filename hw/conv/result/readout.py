@@ -8,7 +8,7 @@ from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from ...lib.delay import delay
 from ...lib.stream import ShallowQueue
-from ..layouts import AccumulatorReadLayout, AccumulatorsLayout, PlanLayout
+from ..layouts import ACCUMULATOR_BANKS, AccumulatorReadLayout, AccumulatorsLayout, PlanLayout
 from .addends import adds
 from .layouts import GroupLayout, GroupPlaceLayout, ResultSizes, log2
 
@@ -44,7 +44,7 @@ class ReadOut(wiring.Component):
         Strobe, before the first place of a job.
     i : In(stream of GroupPlaceLayout(params))
         ``ready`` is from registers.
-    tiles : In(stream of 1)
+    tiles : In(stream of range(ACCUMULATOR_BANKS))
         A tile is complete, in that bank. Taken when its last read has begun: that is at ``read`` one cycle later.
     read : Out(AccumulatorReadLayout(params))
         Always served. Registered.
@@ -86,7 +86,7 @@ class ReadOut(wiring.Component):
                 "plan": In(PlanLayout(params)),
                 "start": In(1),
                 "i": In(stream.Signature(GroupPlaceLayout(params))),
-                "tiles": In(stream.Signature(1)),
+                "tiles": In(stream.Signature(range(ACCUMULATOR_BANKS))),
                 "read": Out(AccumulatorReadLayout(params)),
                 "acc": In(data.ArrayLayout(32, results)),
                 "table_loaded": In(1),

@@ -1,0 +1,103 @@
+"""Measures the convolution engine on the layers of networks, with resident operands, in exact cycles.
+
+Specification: docs/conv.md, "Order of work".
+"""
+
+from tilewright.hw.conv.params import CONV_UNIT_PRESETS
+from tilewright.hw.smem.params import SmemParams
+
+from ..session import ConvSession
+from .conv_cases import first_job, golden_result, sample_of
+from .conv_layers import NETWORKS
+from .line import share, timed
+
+__all__ = ["measure"]
+
+#: Shared memory of the benchmark's engines: weights of large layers have to lie there.
+_SMEM_BYTES = 1 << 20
+#: What the array waits for.
+_CAUSES = ("stall_features", "stall_weights", "stall_results", "bank_conflicts")
+#: Layers of so many cycles have a target.
+_LARGE = 10_000
+_TARGET, _DEPTHWISE_TARGET, _SUM_TARGET = 0.97, 0.90, 0.96
+#: First layers on three channels by kernel and stride: MACs of the peak.
+_FIRST_TARGETS = {(7, 2): 0.86, (3, 2): 0.73}
+_SUMMED = "ResNet-50"
+#: Results a cycle that a first layer 3 × 3 on three channels needs.
+_MORE_RESULTS = 32
+
+
+def measure(preset, *, simulator="verilator"):
+    """Yields every ``Line`` of a preset with the simulation's cycles a second so far."""
+    params = CONV_UNIT_PRESETS[preset].replace(smem=SmemParams(_SMEM_BYTES))
+    with ConvSession(params=params, simulator=simulator) as session:
+        yield from timed(session, _lines(session, preset))
+
+
+def _lines(session, preset):
+    runner = _Runner(session)
+    sums = []
+    for network, layers in NETWORKS.items():
+        for layer, count in layers.items():
+            case = sample_of(layer, session.params.conv, _SMEM_BYTES)
+            cycles, causes = runner.run(case)
+            yield _layer(preset, network, case, count, cycles, causes)
+            if layer.channels == 3 and (layer.kernel, layer.stride) in _FIRST_TARGETS:
+                yield _of_peak(preset, network, case, cycles)
+            if network == _SUMMED:
+                sums.append((case.whole, count, cycles / case.plan.limit))
+    yield _sum(preset, sums)
+
+
+class _Runner:
+    """Runs cases, each behind a job that hides its check and setup as any job before it does."""
+
+    def __init__(self, session):
+        self._session = session
+        self._first = first_job(session.params.conv, _SMEM_BYTES)
+        _, self._counters = self._run([self._first], None)
+
+    def run(self, case):
+        """Cycles from the end of the first job to that of the case, and counters; results must be golden's."""
+        job = case.job()
+        expected = golden_result(job, case.params, job.smem)
+        run, counters = self._run([self._first, job.word], job.smem)
+        smem = self._session.shared_memory.read(0, len(job.smem))
+        wrong = (job.result(smem) != expected).sum()
+        if wrong or run.jobs[1].code:
+            raise RuntimeError(f"{wrong} results of {case.name} are wrong, and its job ended with {run.jobs[1]}")
+        causes = {name: counters[name] - self._counters[name] for name in _CAUSES}
+        return run.jobs[1].cycle - run.jobs[0].cycle, causes
+
+    def _run(self, jobs, smem):
+        self._session.reset()
+        return self._session.run(jobs, shared=smem), self._session.registers()
+
+
+def _layer(preset, network, case, count, cycles, causes):
+    """A layer beside its limit."""
+    plan = case.plan
+    target = _DEPTHWISE_TARGET if case.layer.depthwise else _TARGET
+    line = share(
+        preset, f"{network}, {count}: {case.name}", None, plan.limit, cycles,
+        target if case.whole.limit >= _LARGE else None, **causes,
+    )  # fmt: skip
+    use = plan.shape.macs / (plan.peak * cycles)
+    return line.noted(f"{plan.bound}, {cycles - plan.limit} over, {use:.1%} of MACs")
+
+
+def _of_peak(preset, network, case, cycles):
+    """A first layer beside the peak of the array."""
+    plan, layer = case.plan, case.layer
+    ideal = -(-plan.shape.macs // plan.peak)
+    target = _FIRST_TARGETS[layer.kernel, layer.stride]
+    return share(preset, f"{network}: {case.name}: MACs of the peak", None, ideal, cycles, target)
+
+
+def _sum(preset, layers):
+    """All layers of a network beside the peak: each takes as much more than its limit as its sample did."""
+    peak, macs = layers[0][0].peak, sum(plan.shape.macs * count for plan, count, _ in layers)
+    cycles = round(sum(plan.limit * count * over for plan, count, over in layers))
+    limit = sum(plan.limit * count for plan, count, _ in layers)
+    line = share(preset, f"{_SUMMED} in sum: MACs of the peak", None, -(-macs // peak), cycles, _SUM_TARGET)
+    return line.noted(f"{limit / cycles:.1%} of the limit of {limit}")
