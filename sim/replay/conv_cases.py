@@ -18,7 +18,7 @@ from .images import read_init
 from .operands import read_operand, read_type
 from .outcome import Outcome
 
-__all__ = ["ConvCase", "read_conv_case", "run_conv_case"]
+__all__ = ["ConvCase", "conv_outcome", "read_conv_case", "run_conv_case"]
 
 _MOST_BYTES = 1 << 28
 _LIMITS = {"u8": (0, 255), "s8": (-128, 127)}
@@ -84,15 +84,21 @@ def run_conv_case(case):
     smem = layer.smem.copy()
     engine = Conv(smem, layer.plan.params)
     engine.execute(layer.word)
+    return conv_outcome(case, engine.errors[0].code.name.lower() if engine.errors else None, smem)
+
+
+def conv_outcome(case, error, smem, **figures):
+    """The :class:`Outcome` of a case: an error or None, what shared memory holds then, and further fields."""
+    layer = case.layer
     output = np.ascontiguousarray(layer.result(smem)).reshape(-1).view(np.uint8)
     record = {
         "name": case.name,
-        "error": engine.errors[0].code.name.lower() if engine.errors else None,
+        "error": error,
         "smem_sha256": [hashlib.sha256(smem).hexdigest()],
         "output_sha256": hashlib.sha256(output).hexdigest(),
         "macs": layer.shape.macs,
     }
-    return Outcome(record, {"smem": smem, "output": output})
+    return Outcome(record | figures, {"smem": smem, "output": output})
 
 
 def _numbers(fields, name, low, high):

@@ -8,10 +8,12 @@ from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..harness.records import READ_IDS, TMAU_SCRIPT_DEPTH
+from ..session.conv import ConvSession
 from ..session.pe import PeSession
 from ..session.tmau import TmauSession
 from ..usage import UsageError
 from .command_words import needed_words
+from .conv_rtl import run_conv_on_session, unit_params, why_no_hardware
 from .golden import result_record
 from .golden import run_case as run_on_golden
 from .outcome import Outcome
@@ -30,14 +32,14 @@ _SUMS_LAST = {"registers": ["commands"]}
 
 def why_not(case):
     """Why a case that is not to be skipped cannot run on hardware, as a sentence, or None."""
-    return "there is no hardware of the convolution engine yet" if case.kind == "conv" else None
+    return why_no_hardware(case) if case.kind == "conv" else None
 
 
 @contextmanager
 def open_backend(args):
     """A replay backend: yields a callable that takes a case and returns an :class:`Outcome`.
 
-    A session serves all cases whose memories fit it, or whose processing engine is the same.
+    A session serves all cases whose memories fit it, or whose engine is the same.
     """
     sessions = {}
 
@@ -47,6 +49,11 @@ def open_backend(args):
             if engine not in sessions:
                 sessions[engine] = PeSession(params=engine, simulator=args.sim)
             return pe_outcome(case, run_on_session(case.program, sessions[engine]))
+        if case.kind == "conv":
+            engine = unit_params(case)
+            if engine not in sessions:
+                sessions[engine] = ConvSession(params=engine, simulator=args.sim)
+            return run_conv_on_session(case, sessions[engine])
         if case.gmem.size > _MOST_MEMORY:
             raise UsageError(
                 f"case {case.name!r}: gmem.bytes must be at most {_MOST_MEMORY} on rtl, not {case.gmem.size}"

@@ -140,3 +140,18 @@ def test_wrong_options_are_status_2(capsys, option):
         _replay("cases.json", *option)
     assert end.value.code == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_convolutions(tmp_path):
+    """On the smallest engine; a type that it is built without is refused there as on golden."""
+    conv = {"preset": "unit"}
+    case = {"name": "small", "kind": "conv", "type": "u8s8", "x": [1, 4, 5, 3], "k": [2, 3, 3], "conv": conv,
+            "stride": [1, 2], "pad": [1, 0, 2, 1], "dilation": [1, 1], "x_init": {"mix": 1},
+            "k_init": {"mix": 2}}  # fmt: skip
+    wide = case | {"name": "wide", "type": "s16"}
+    floats = case | {"name": "floats", "type": "f16"}
+    built = case | {"name": "built", "conv": conv | {"types": ["i8", "bf16"]}}
+    depthwise = case | {"name": "depthwise", "groups": 3, "k": [3, 3, 3]}
+    records = _records(tmp_path, [case, wide, floats, built, depthwise])
+    assert [record["error"] for record in records] == [None, "unsupported", "unsupported", None, None]
+    assert records[0]["cycles"] == records[3]["cycles"] > records[1]["cycles"] > 50

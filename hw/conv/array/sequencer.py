@@ -61,6 +61,8 @@ class Sequencer(wiring.Component):
     def __init__(self, params, latency):
         self._params, self._latency = params, latency
         self.ring_bytes = params.conv.weight_bytes // CHANNELS_AT_ONCE
+        #: For proofs: the set, and where its rows begin in each quarter.
+        self.number, self.row = Signal(range(params.sets)), Signal(ring_shape(params))
         super().__init__(
             {
                 "plan": In(PlanLayout(params)),
@@ -85,11 +87,11 @@ class Sequencer(wiring.Component):
         m = Module()
         params, conv, plan = self._params, self._params.conv, self.plan
         set_flags, step = self.sets.payload, self.step
-        number = Signal(range(params.sets))
+        number, row = self.number, self.row
         channel = Signal(range(CHANNELS_AT_ONCE))
         bank = Signal(range(ACCUMULATOR_BANKS))
         free = Signal(ACCUMULATOR_BANKS, init=-1)  # banks of accumulators that nobody reads
-        row, begin = Signal.like(self.freed), Signal.like(self.freed)
+        begin = Signal.like(self.freed)
 
         # Channels of the slave with the most of them, behind those of earlier passes: none is left out.
         left = Signal(range((1 << 17) // conv.slaves + 1))

@@ -100,11 +100,23 @@ def test_a_type_that_is_not_built_is_the_result(tmp_path, capsys):
     assert run_case(read(tmp_path, case)[0]).record["error"] == "unsupported"
 
 
-def test_there_is_no_hardware(tmp_path, capsys):
-    read(tmp_path, CASE)
+NO_HARDWARE = [
+    ({"type": "f16", "conv": {"preset": "full"}}, "types must be integers, i8 and i16, in hardware, not bf16, f16"),
+    ({"type": "f16", "conv": {"types": ["f16"]}}, "types must be integers, i8 and i16, in hardware, not f16"),
+    ({"conv": {"types": ["bf16"]}}, "types must be integers, i8 and i16, in hardware, not bf16"),
+    ({"conv": {"units": 1}}, "row_bytes must be at most 16 * units (16), not 32"),
+    ({"conv": {"slaves": 32}}, "slaves must be at most 16 in hardware, not 32"),
+    ({"x": [1, 1024, 1024, 3], "pad": [0, 0, 0, 0]},
+     "size_bytes must be a power of two from 1024 to 1048576, not 8388608"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "sentence"), NO_HARDWARE, ids=[row[1][:60] for row in NO_HARDWARE])
+def test_a_case_without_hardware_is_skipped(tmp_path, capsys, changes, sentence):
+    read(tmp_path, CASE | changes)
     assert main(["replay", str(tmp_path / "cases.json"), "--on", "rtl"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("skipped   small: there is no hardware of the convolution engine yet\n")
+    assert out.startswith(f"skipped   small: there is no hardware for it: {sentence}\n")
 
 
 REFUSED = [

@@ -33,11 +33,14 @@ class WithPlans(Elaboratable):
         word, plan = runner.legal.payload, runner.plans.payload
         for name in ("tag", "barrier", "signal"):
             m.d.comb += plan[name].eq(word[JOB[name].lsb :][: JOB[name].width])
-        shown = Signal()  # what has been shown stays
-        m.d.sync += shown.eq(runner.plans.valid & ~runner.plans.ready)
+        shown, taken = Signal(), Signal()  # what has been shown stays; the job leaves behind its plan
+        m.d.sync += [
+            shown.eq(runner.plans.valid & ~runner.plans.ready),
+            taken.eq(runner.plans.valid & runner.plans.ready),
+        ]
         m.d.comb += [
-            runner.plans.valid.eq(runner.legal.valid & (shown | ~self.wait)),
-            runner.legal.ready.eq(runner.plans.valid & runner.plans.ready),
+            runner.plans.valid.eq(runner.legal.valid & ~taken & (shown | ~self.wait)),
+            runner.legal.ready.eq(taken),
         ]
         return m
 
