@@ -33,12 +33,12 @@ class ConvArray(wiring.Component):
         Constant from a step until its sums have been read.
     valid : In(1)
     step : In(StepLayout(params))
-    rows : In(array of units 8 * row_bytes)
+    rows : In(array of params.conv.units 8 * params.conv.row_bytes)
         What is broadcast, in the cycle after the step.
-    writes : In(array of slaves WordWriteLayout(params))
+    writes : In(array of params.conv.slaves WordWriteLayout(params))
         Of each slave's memory: what is written can be read in the next cycle.
     read : In(AccumulatorReadLayout(params))
-    sums : Out(array of results 32)
+    sums : Out(array of params.conv.results 32)
         In a convolution number r is channel t of slave (part · R + r) mod NS at place index + r / NS; in lane-private
         mode element index + r of slave ``part``.
     """

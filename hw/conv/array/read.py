@@ -28,9 +28,9 @@ class SumsReader(wiring.Component):
     granularity : In(range(7))
     read : In(AccumulatorReadLayout(params))
         Without channel and bank, which the slaves have chosen by.
-    i : In(array of slaves of arrays of params.sums 32)
+    i : In(array of params.conv.slaves array of params.sums 32)
         What the slaves show of that channel and bank in the same cycle.
-    o : Out(array of results 32)
+    o : Out(array of params.conv.results 32)
         As ``ConvArray.sums``.
     """
 
