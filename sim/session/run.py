@@ -44,6 +44,10 @@ class Logs:
         self._rows = {name: LogRowLayout(shape) for name, shape in entries.items()}
         self._arrays = arrays
 
+    def __contains__(self, name):
+        """Whether there is such a log."""
+        return name in self._rows
+
     def cycles(self, name):
         """When each entry was made."""
         return self._column(name, "cycle")
@@ -346,9 +350,7 @@ class ConvRun(_Run):
     @classmethod
     def collect(cls, statuses, logs):
         """The same."""
-        ends = logs.stamped("jobs", "code", "field", "tag")
-        jobs = [JobEnd(cycle, ConvError(code), field, tag) for cycle, code, field, tag in ends]
-        return super().collect(statuses, logs, jobs=jobs, accepted=logs.cycles("accepted").tolist())
+        return super().collect(statuses, logs, jobs=_job_ends(logs), accepted=logs.cycles("queued").tolist())
 
     def _facts(self):
         yield f"{len(self.jobs)} jobs, {sum(job.code != ConvError.NONE for job in self.jobs)} errors"
@@ -364,18 +366,22 @@ class CoreRun(_MemoryRun):
         As of a ``PeRun``.
     halts : list of int
         Cycles in which HALT instructions were performed.
+    jobs : list of JobEnd
+        As of a ``ConvRun``.
 
     and those of every run of a session with a TMAU: ``finished``, ``cycles``, ``commands``, ``shared`` and so on.
     """
 
     faults: list
     halts: list
+    jobs: list
 
     @classmethod
     def collect(cls, statuses, logs, commands, **others):
         """The same."""
-        halts = logs.cycles("halts").tolist()
-        return super().collect(statuses, logs, commands, faults=_faults(logs), halts=halts, **others)
+        others |= {"faults": _faults(logs), "halts": logs.cycles("halts").tolist()}
+        jobs = _job_ends(logs) if "jobs" in logs else []
+        return super().collect(statuses, logs, commands, jobs=jobs, **others)
 
     def _facts(self):
         yield from super()._facts()
@@ -392,6 +398,14 @@ def _command_stamps(logs, tags):
         begun = accepted[index] if index < len(accepted) else None
         stamps.append(CommandStamp(tag, begun, done, None if code is None else Error(code)))
     return stamps
+
+
+def _job_ends(logs):
+    """A :class:`JobEnd` for each job that has ended, in order."""
+    return [
+        JobEnd(cycle, ConvError(code), field, tag)
+        for cycle, code, field, tag in logs.stamped("jobs", "code", "field", "tag")
+    ]
 
 
 def _faults(logs):
