@@ -73,11 +73,11 @@ def test_operands_come_results_are_waited_for_and_taken_away(session, stall):
     ]  # fmt: skip
     segments = [Segment(SegmentElement.U32, (32,), (5,), base=base).pack() for base in (fields["y"], COPIED)]
     program = assemble_program(PROGRAM)
-    place = session.place(np.zeros(4 * LINE, np.uint8))
+    place = session.place(np.zeros(6 * LINE, np.uint8))
     spaces = {"source_space": Space.SHARED, "destination_space": Space.GLOBAL}
     stores = [
-        {"opcode": Opcode.COPY_BLOCK, "source": source, "destination": place + at, "size": 2 * LINE, "tag": at} | spaces
-        for at, source in ((0, fields["y"]), (2 * LINE, COPIED))
+        {"opcode": Opcode.COPY_BLOCK, "source": source, "destination": place + at, "size": 3 * LINE, "tag": at} | spaces
+        for at, source in ((0, fields["y"]), (3 * LINE, COPIED))
     ]
 
     smem = session.shared_memory.read(0, len(session.shared_memory)).copy()
@@ -108,8 +108,8 @@ def test_operands_come_results_are_waited_for_and_taken_away(session, stall):
     assert [stamp.error for stamp in run.commands] == [Error.NONE] * len(stores)
     assert (session.shared_memory.read(0, len(smem)) == smem).all()
     assert (session.global_memory.read(0, len(gmem)) == gmem).all()
-    taken = session.global_memory.read(place, 288)
-    assert (taken == made.result(smem).reshape(-1)).all()
+    result = made.result(smem).reshape(-1)
+    assert (session.global_memory.read(place, len(result)) == result).all()
 
 
 def test_engines_side_by_side(session):
