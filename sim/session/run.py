@@ -7,58 +7,23 @@ import numpy as np
 
 from tilewright.golden.pe.machine import Fault
 from tilewright.golden.spec import BANKS, CHUNK_BYTES, COMMAND, Error
+from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.pe.errors import PeError
 
 from ..harness.axi_rules import Rule, Wait
-from ..harness.log import LogRowLayout
 from ..harness.records import READ_IDS
-from ..hdl.packing import row_bytes, unpack_column
 
 __all__ = [
     "BarrierAnswer",
     "CommandStamp",
+    "ConvRun",
     "CoreRun",
-    "Logs",
+    "JobEnd",
     "PeRun",
     "RegisterAnswer",
-    "Run",
     "TmauRun",
     "Trace",
 ]
-
-
-class Logs:
-    """Dumped logs as columns.
-
-    Parameters
-    ----------
-    entries : dict of str to shape
-        Of each log.
-    arrays : dict of str to uint8 array
-        Rows of those that are not empty, by the name of the array, ``…_log``.
-    """
-
-    def __init__(self, entries, arrays):
-        self._rows = {name: LogRowLayout(shape) for name, shape in entries.items()}
-        self._arrays = arrays
-
-    def cycles(self, name):
-        """When each entry was made."""
-        return self._column(name, "cycle")
-
-    def field(self, name, *path):
-        """One field of each entry, or all of it."""
-        return self._column(name, "entry", *path)
-
-    def stamped(self, name, *fields):
-        """Each entry's cycle and fields, as tuples of int."""
-        columns = [self.cycles(name), *(self.field(name, field) for field in fields)]
-        return list(zip(*(column.tolist() for column in columns), strict=True))
-
-    def _column(self, name, *path):
-        row = self._rows[name]
-        rows = self._arrays.get(f"{name}_log", np.zeros((0, row_bytes(row)), np.uint8))
-        return unpack_column(row, rows, *path)
 
 
 class CommandStamp(NamedTuple):
@@ -105,7 +70,7 @@ class Trace(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Run:
+class _Run:
     """What came out of one run, of any session.
 
     Attributes
@@ -150,7 +115,7 @@ class Run:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class _MemoryRun(Run):
+class _MemoryRun(_Run):
     """What came out of one run of a session with a TMAU.
 
     Attributes
@@ -280,7 +245,7 @@ class TmauRun(_MemoryRun):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PeRun(Run):
+class PeRun(_Run):
     """What came out of one run of a ``PeSession``.
 
     Attributes
@@ -315,6 +280,41 @@ class PeRun(Run):
             yield f"product of shape {self.product.shape} and {self.product.dtype}"
 
 
+class JobEnd(NamedTuple):
+    """How a job of the convolution engine ended: cycle, error, number of the field, tag."""
+
+    cycle: int
+    code: ConvError
+    field: int
+    tag: int
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ConvRun(_Run):
+    """What came out of one run of a ``ConvSession``.
+
+    Attributes
+    ----------
+    finished, cycles, barriers, registers, irq
+        As of every run.
+    jobs : list of JobEnd
+        In order.
+    accepted : list of int
+        In which cycle each job was taken into the queue.
+    """
+
+    jobs: list
+    accepted: list
+
+    @classmethod
+    def collect(cls, statuses, logs):
+        """The same."""
+        return super().collect(statuses, logs, jobs=_job_ends(logs), accepted=logs.cycles("queued").tolist())
+
+    def _facts(self):
+        yield f"{len(self.jobs)} jobs, {sum(job.code != ConvError.NONE for job in self.jobs)} errors"
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class CoreRun(_MemoryRun):
     """What came out of one run of a ``CoreSession``. Commands of the pager are not among its commands.
@@ -325,18 +325,22 @@ class CoreRun(_MemoryRun):
         As of a ``PeRun``.
     halts : list of int
         Cycles in which HALT instructions were performed.
+    jobs : list of JobEnd
+        As of a ``ConvRun``.
 
     and those of every run of a session with a TMAU: ``finished``, ``cycles``, ``commands``, ``shared`` and so on.
     """
 
     faults: list
     halts: list
+    jobs: list
 
     @classmethod
     def collect(cls, statuses, logs, commands, **others):
         """The same."""
-        halts = logs.cycles("halts").tolist()
-        return super().collect(statuses, logs, commands, faults=_faults(logs), halts=halts, **others)
+        others |= {"faults": _faults(logs), "halts": logs.cycles("halts").tolist()}
+        jobs = _job_ends(logs) if "jobs" in logs else []
+        return super().collect(statuses, logs, commands, jobs=jobs, **others)
 
     def _facts(self):
         yield from super()._facts()
@@ -353,6 +357,14 @@ def _command_stamps(logs, tags):
         begun = accepted[index] if index < len(accepted) else None
         stamps.append(CommandStamp(tag, begun, done, None if code is None else Error(code)))
     return stamps
+
+
+def _job_ends(logs):
+    """A :class:`JobEnd` for each job that has ended, in order."""
+    return [
+        JobEnd(cycle, ConvError(code), field, tag)
+        for cycle, code, field, tag in logs.stamped("jobs", "code", "field", "tag")
+    ]
 
 
 def _faults(logs):

@@ -75,9 +75,14 @@ def long(*values):
     return pytest.param(*values, marks=pytest.mark.long)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
-    ("top", "count"), [("tmau", 10), ("pe", 12), ("pe_subsystem", 6), ("tmau_subsystem", 8), ("core", 7)]
+    ("top", "count"),
+    [
+        *(long(top, count) for top, count in (("tmau", 10), ("pe", 12), ("pe_subsystem", 6), ("tmau_subsystem", 8))),
+        long("conv", 10),
+        ("conv_subsystem", 6),
+        long("core", 7),
+    ],
 )
 def test_verilator(top, count):
     """Every test of the testbench."""

@@ -49,7 +49,9 @@ class Sequencer(wiring.Component):
     step : Out(StepLayout(params))
         Registered.
     written : In(ring_shape(params))
+        As of ``WeightWriter``.
     freed : Out(ring_shape(params))
+        As of ``WeightLoader``.
     tile : Out(stream of unsigned(1))
         A tile has begun whose weights do not stay; the payload is 1 for the last one of its pass.
     tiles : Out(stream of range(ACCUMULATOR_BANKS))
