@@ -127,7 +127,7 @@ class ConvPlan:
 
     @property
     def fetch_cycles(self):
-        """Cycles in which rows are asked for, if nothing else is: up to 8 pieces, of up to 16 bytes of a block, in each."""
+        """Cycles in which rows are asked for: up to 8 pieces in each, of up to 16 bytes of a block."""
         params, lanes = self.params, self.shape.operation.lanes
         pieces = (params.slaves if lanes else params.units) * params.row_bytes // min(self.block_bytes, _PIECE_BYTES)
         asked = min(_PIECES, params.units * params.row_bytes // _PIECE_BYTES)
@@ -203,8 +203,8 @@ def plan_convolution(shape, params, rule="cost"):
     shape : ConvShape
     params : ConvParams
     rule : "cost" or "seed"
-        "cost": the fewest cycles of the array, or of what is asked for; of equal ones first those whose points adjoin, then fewer merged columns, then larger
-        blocks, then tiles that end with their lines. "seed": stride removal, blocks by the seed's rule, tiles that end
+        "cost": the fewest cycles of the array, or of what is asked for; of equal ones first those whose points adjoin,
+        then fewer merged columns, then larger blocks, then tiles that end with their lines. "seed": stride removal, blocks by the seed's rule, tiles that end
         with their lines.
     """
     if rule not in _RULES:
@@ -222,4 +222,10 @@ def plan_convolution(shape, params, rule="cost"):
         if size >= shape.element_bytes
         for raster in (False, True)
     ]
-    return min(plans, key=lambda plan: (max(plan.mac_cycles, plan.fetch_cycles), plan.mac_cycles, not plan.adjoin, plan.merge, -plan.block_bytes, plan.raster))
+    return min(plans, key=_order)
+
+
+def _order(plan):
+    """What makes a plan come before others."""
+    cycles = max(plan.mac_cycles, plan.fetch_cycles)
+    return cycles, plan.mac_cycles, not plan.adjoin, plan.merge, -plan.block_bytes, plan.raster

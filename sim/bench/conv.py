@@ -9,7 +9,7 @@ from tilewright.hw.smem.params import SmemParams
 from ..session import ConvSession
 from .conv_cases import first_job, golden_result, sample_of
 from .conv_layers import NETWORKS
-from .line import Line, share, timed
+from .line import share, timed
 
 __all__ = ["Runner", "layer_line", "measure"]
 

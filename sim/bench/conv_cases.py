@@ -104,8 +104,8 @@ def first_job(params, memory_bytes):
     """A job that runs while the next one is checked and set up; it writes the last byte of shared memory."""
     return job_word(
         operation="max_pool", type="u8u8", output="element", x=0, y=memory_bytes - 1, channels=1, width=32, height=32,
-        out_channels=1, out_width=1, out_height=1, kernel=(32, 32), granularity=(params.row_bytes // 16).bit_length() - 1,
-        x_pitch=(1, 32, 1024), y_pitch=(1, 1, 1),
+        out_channels=1, out_width=1, out_height=1, kernel=(32, 32), x_pitch=(1, 32, 1024), y_pitch=(1, 1, 1),
+        granularity=(params.row_bytes // 16).bit_length() - 1,
     )  # fmt: skip
 
 

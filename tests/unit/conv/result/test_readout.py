@@ -8,8 +8,8 @@ from amaranth.hdl import Value
 
 from tilewright.golden.spec.conv.job import ConvOutput
 from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
-from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.layouts import ACCUMULATOR_BANKS
+from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.layouts import ResultSizes
 from tilewright.hw.conv.result.readout import ReadOut
 from tilewright.sim.pysim.simulate import elaborated, simulate
@@ -74,7 +74,8 @@ def run(name, mode, plan, count, *, hold=0):
         await send(ctx, dut.i, places, idle=stalls["idle"])
 
     async def tiles(ctx):
-        taken.extend(await send(ctx, dut.tiles, [tile % ACCUMULATOR_BANKS for tile in range(count)], idle=stalls["idle"], seed=1))
+        banks = [tile % ACCUMULATOR_BANKS for tile in range(count)]
+        taken.extend(await send(ctx, dut.tiles, banks, idle=stalls["idle"], seed=1))
 
     async def around(ctx):
         """What was read at any time, a table and addends that tell their rows, and a place that becomes free."""
@@ -137,7 +138,7 @@ def test_transfers(name, mode, lanes, granularity, log2, bias, add):
 
 def test_full_rate_and_places():
     """A transfer a cycle, over ends of tiles; 32 are under way while none leaves."""
-    plan = {"lanes": 0, "granularity": 4, "table": 1, "post": {"output": ConvOutput.U8}}
+    plan = {"lanes": 0, "granularity": 4, "result_log2": 0, "table": 1, "post": {"output": ConvOutput.U8}}
     transfers, *_, begun = run("unit", "none", plan, 12, hold=100)
     assert begun[:32] == list(range(begun[0], begun[0] + 32))
     assert len(transfers) > 32 and begun[32] > 100
