@@ -204,8 +204,8 @@ def plan_convolution(shape, params, rule="cost"):
     params : ConvParams
     rule : "cost" or "seed"
         "cost": the fewest cycles of the array, or of what is asked for; of equal ones first those whose points adjoin,
-        then fewer merged columns, then larger blocks, then tiles that end with their lines. "seed": stride removal, blocks by the seed's rule, tiles that end
-        with their lines.
+        then fewer merged columns, then larger blocks, then tiles that end with their lines. "seed": stride removal,
+        blocks by the seed's rule, tiles that end with their lines.
     """
     if rule not in _RULES:
         raise ValueError(f"rule must be one of {', '.join(_RULES)}, not {rule!r}")
