@@ -11,10 +11,10 @@ from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from .conv_layers import NetworkLayer
 
-__all__ = ["LayerCase", "first_job", "sample_of"]
+__all__ = ["LayerCase", "first_job", "golden_result", "sample_of"]
 
 #: Cycles that a sample takes at the limit, at most.
-MOST_CYCLES = 16_500
+MOST_CYCLES = 30_000
 #: Bytes at the end of shared memory that belong to the first job, and what tensors lose to the ends of lines.
 _RESERVED = 4096
 
@@ -79,30 +79,33 @@ class LayerCase:
 
 
 def sample_of(layer, params, memory_bytes, most=MOST_CYCLES):
-    """The case of a layer that does the most within ``most`` cycles at its limit and so much shared memory."""
+    """The case of a layer that does the most within ``most`` cycles at its limit and so much shared memory.
+
+    Two passes at least if the layer has them, so that weights change, and then as many lines as there can be.
+    """
     unit = params.row_bytes if layer.depthwise else CHANNELS_AT_ONCE * params.slaves
     cases = []
     for count in {layer.out_channels, *range(unit, layer.out_channels, unit)}:
 
         def over(lines, count=count):
-            shape = _shape(layer, lines, count)
             plan = LayerCase(layer, params, lines, count).plan
-            return _bytes(shape) > memory_bytes - _RESERVED or plan.limit > most
+            return _bytes(plan.shape) > memory_bytes - _RESERVED or plan.limit > most
 
         lines = bisect_left(range(1, layer.out_size + 1), True, key=over)
         if lines:
             cases.append(LayerCase(layer, params, lines, count))
     if not cases:
         return LayerCase(layer, params, 1, min(unit, layer.out_channels))
-    return max(cases, key=lambda case: (case.plan.shape.macs, case.channels))
+    passes = min(2, max(case.plan.channel_tiles for case in cases))
+    return max(cases, key=lambda case: (min(case.plan.channel_tiles, passes), case.lines, case.channels))
 
 
 def first_job(params, memory_bytes):
     """A job that runs while the next one is checked and set up; it writes the last byte of shared memory."""
     return job_word(
         operation="max_pool", type="u8u8", output="element", x=0, y=memory_bytes - 1, channels=1, width=32, height=32,
-        out_channels=1, out_width=1, out_height=1, kernel=(32, 32), granularity=(params.row_bytes // 16).bit_length() - 1,
-        x_pitch=(1, 32, 1024), y_pitch=(1, 1, 1),
+        out_channels=1, out_width=1, out_height=1, kernel=(32, 32), x_pitch=(1, 32, 1024), y_pitch=(1, 1, 1),
+        granularity=(params.row_bytes // 16).bit_length() - 1,
     )  # fmt: skip
 
 
@@ -132,7 +135,7 @@ def _shape(layer, lines, channels):
 
 @cache
 def _whole(layer, params):
-    return plan_convolution(_shape(layer, layer.out_size, layer.out_channels), params)
+    return plan_convolution(_shape(layer, layer.out_size, layer.out_channels), params, "fetch")
 
 
 def _bytes(shape):

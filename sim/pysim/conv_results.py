@@ -82,11 +82,8 @@ class ResultsWorld:
         self.smem = np.zeros(params.smem.size_bytes, np.uint8)
         self.stall = {"tiles": 0.0, "gather": 0.0, "scatter": 0.0} | (stall or {})
         self.latency, self._seed = latency, seed
-        self._tiles, self._banks, self._requests = (
-            deque(),
-            [None] * ACCUMULATOR_BANKS,
-            {"table": deque(), "addend": deque()},
-        )
+        self._tiles, self._banks = deque(), [None] * ACCUMULATOR_BANKS
+        self._requests = {"table": deque(), "addend": deque()}
         self.clear()
         self.processes = [
             self._clock,

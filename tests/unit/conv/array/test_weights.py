@@ -95,7 +95,7 @@ def gathered(memory, request, lanes):
 @pytest.mark.parametrize("stalled", [False, True], ids=["full", "stalled"])
 @pytest.mark.parametrize("name", PARAMS)
 def test_rows_of_every_step(name, stalled):
-    params, rng = PARAMS[name], random.Random(SEED)
+    params, rng, pauses = PARAMS[name], random.Random(SEED), random.Random(SEED)
     conv = params.conv
     dut = elaborated(Both, params)
     loader, writer, sequencer = dut.loader, dut.writer, dut.sequencer
@@ -110,9 +110,9 @@ def test_rows_of_every_step(name, stalled):
             if valid and ready:
                 tag = {name: getattr(payload.tag, name) for name in ("slave", "word", "begin", "end", "bytes")}
                 asked.append({"data": gathered(memory, payload, params.lanes), "tag": tag})
-            ready = not stalled or rng.random() < 0.5
+            ready = not stalled or pauses.random() < 0.5
             ctx.set(loader.o.ready, ready)
-            answer = asked.pop(0) if asked and (not stalled or rng.random() < 0.5) else None
+            answer = asked.pop(0) if asked and (not stalled or pauses.random() < 0.5) else None
             ctx.set(writer.i.valid, answer is not None)
             if answer:
                 ctx.set(writer.i.payload, answer)
@@ -132,7 +132,7 @@ def test_rows_of_every_step(name, stalled):
 
     async def results(ctx):
         async for _ in ctx.tick():
-            ctx.set(sequencer.tiles.ready, not stalled or rng.random() < 0.1)
+            ctx.set(sequencer.tiles.ready, not stalled or pauses.random() < 0.1)
 
     async def bench(ctx):
         for _ in range(10):
@@ -161,7 +161,7 @@ def test_rows_of_every_step(name, stalled):
                     ctx.set(sequencer.sets.valid, 1)
                     await ctx.tick().until(sequencer.sets.ready)
                     ctx.set(sequencer.sets.valid, 0)
-                    if stalled and rng.random() < 0.2:
+                    if stalled and pauses.random() < 0.2:
                         await ctx.tick()
             await ctx.tick().repeat(3)
             found = iter(steps)

@@ -74,9 +74,8 @@ def run(name, mode, plan, count, *, hold=0):
         await send(ctx, dut.i, places, idle=stalls["idle"])
 
     async def tiles(ctx):
-        taken.extend(
-            await send(ctx, dut.tiles, [tile % ACCUMULATOR_BANKS for tile in range(count)], idle=stalls["idle"], seed=1)
-        )
+        banks = [tile % ACCUMULATOR_BANKS for tile in range(count)]
+        taken.extend(await send(ctx, dut.tiles, banks, idle=stalls["idle"], seed=1))
 
     async def around(ctx):
         """What was read at any time, a table and addends that tell their rows, and a place that becomes free."""
