@@ -15,9 +15,9 @@ from tilewright.sim.cli import main
 from tilewright.sim.report.charts import SWIZZLE_LAYOUTS, bank_map
 from tilewright.sim.report.page import report_page
 from tilewright.sim.report.timeline import Transfer, record_transfer
-from tilewright.sim.session import PeSession, TmauSession
+from tilewright.sim.session import ConvSession, PeSession, TmauSession
 from tilewright.sim.usage import UsageError
-from tilewright.sim.workloads import MOVING, MULTIPLYING, WORKLOADS, command
+from tilewright.sim.workloads import CONVOLVING, MOVING, MULTIPLYING, WORKLOADS, command
 from tilewright.sim.workloads.command import Played, play, table_rows
 from tilewright.sim.workloads.findings import Findings, Totals
 from tilewright.sim.workloads.mover import Box, Mover
@@ -36,6 +36,12 @@ def session():
 @pytest.fixture(scope="module")
 def engine():
     with PeSession(PRESET) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def convolution_engine():
+    with ConvSession(PRESET) as session:
         yield session
 
 
@@ -61,6 +67,16 @@ def test_every_product_equals_golden(engine, photographs, name):
     cases = played.findings.cases.values()
     assert sum(totals.work for totals in cases) == played.totals.work > 0
     assert all(0 < totals.utilisation <= 1 for totals in cases)
+
+
+@pytest.mark.parametrize("name", CONVOLVING)
+def test_every_result_equals_golden(convolution_engine, photographs, name):
+    played = play(name, convolution_engine, photographs, small=True)
+    assert played.totals.problems == []
+    cases = played.findings.cases
+    assert sum(totals.work for totals in cases.values()) == played.totals.work > 0
+    assert all(0 < totals.utilisation <= 1 for totals in cases.values())
+    assert all(pixels.std() > 0 for pixels in played.findings.pictures.values())
 
 
 def test_halves_of_k_are_added(engine):
