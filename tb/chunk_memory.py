@@ -1,4 +1,4 @@
-"""A shared memory for ``Pe``, which has none: what serves its ports ``smem_…``, with pauses.
+"""A shared memory for ``Pe`` and ``Conv``, which have none: what serves its ports ``smem_…``, with pauses.
 
 Reads are answered in order. What is scattered becomes readable later, as it may, and ``smem_scatter_idle`` is low until
 then.

@@ -1,7 +1,8 @@
 """What the bits of the streams' payloads mean, as the page Ports of the documentation lists them.
 
-Commands are ``golden.spec.COMMAND``, instructions those of ``golden.spec.pe.instruction``. Fields follow one another
-from bit 0 on. ``addr_width`` are the bits of a byte address in shared memory.
+Commands are ``golden.spec.COMMAND``, instructions those of ``golden.spec.pe.instruction``, jobs
+``golden.spec.conv.job.JOB``. Fields follow one another from bit 0 on. ``addr_width`` are the bits
+of a byte address in shared memory.
 """
 
 from tilewright.golden.spec import BANKS, CHUNK_BYTES, LINE_BYTES, Field, Format
@@ -9,6 +10,7 @@ from tilewright.golden.spec import BANKS, CHUNK_BYTES, LINE_BYTES, Field, Format
 __all__ = [
     "BARRIER_RESULT",
     "INSTRUCTION",
+    "JOB_END",
     "PAGE_MOVED",
     "READ_DATA",
     "barrier_request",
@@ -85,6 +87,9 @@ def fault(bits):
     thread = (bits - 52) // 2
     return _payload("fault", ("code", 4), ("number", 32), ("first", thread), ("last", thread), ("register", 16))
 
+
+#: ``job_end``: error code of a job of the convolution engine, number of the field, and tag.
+JOB_END = _payload("job_end", ("code", 8), ("field", 8), ("tag", 16))
 
 #: ``page_moved``: strobe, tag of the command that moved a page, and that it ended with an error.
 PAGE_MOVED = _payload("page_moved", ("valid", 1), ("tag", 16), ("error", 1))

@@ -44,14 +44,11 @@ HW = Path(hw.__file__).parent
 #: Classes that are there to be inherited from.
 BASES = {Port, _Axi4Signature}
 
-#: ``params`` of the components of a folder, and of folders in it that have others.
+#: ``params`` of the components of a folder, and of folders and modules in it that have others.
 PARAMS = {
     "board": BoardParams(),
-    "conv": CONV_PRESETS["unit"],
-    "conv/array": ConvUnitParams(CONV_PRESETS["unit"]),
-    "conv/fetch": ConvUnitParams(CONV_PRESETS["unit"]),
-    "conv/job": ConvUnitParams(CONV_PRESETS["unit"]),
-    "conv/result": ConvUnitParams(CONV_PRESETS["unit"]),
+    "conv": ConvUnitParams(CONV_PRESETS["unit"]),
+    "conv/post": CONV_PRESETS["unit"],
     "core": CORE_PRESETS["unit"],
     "pe": PE_PRESETS["unit"],
     "smem": TMAU_PRESETS["unit"].smem,
@@ -60,14 +57,16 @@ PARAMS = {
 
 #: Other arguments by their names, unless they have defaults.
 ARGUMENTS = {
-    "addr_width": 32, "array": lambda: MacArray(PE_PRESETS["unit"]), "bit": 12, "bursts": 4, "bus_bytes": 16,
+    "addr_width": 32, "answer": unsigned(7), "array": lambda: MacArray(PE_PRESETS["unit"]), "bit": 12,
+    "bits": 9, "bursts": 4, "bus_bytes": 16,
     "count": 4, "count_width": 9, "cycles_per_bit": 25, "data_width": 128, "depth": 4, "entries": 4,
-    "floats": True, "formats": (F16, BF16), "id_width": 2, "lanes": 8, "length": 13, "levels": 5, "max_burst": 4,
-    "max_outstanding": 4, "n": 3, "numbers": ("x", "row"), "places": 22,
-    "row": lambda: lambda item: item, "shape": unsigned(5),
+    "floats": True, "formats": (F16, BF16), "id_width": 2, "lanes": 8, "latency": 8,
+    "length": 13, "levels": 5, "max_burst": 4,
+    "max_outstanding": 4, "n": 3, "number": 1, "numbers": ("x", "row"), "places": 22,
+    "request": unsigned(6), "row_bytes": 16, "row": lambda: lambda item: item, "shape": unsigned(5),
     "size_bytes": 4096, "sizes": (4, 8), "steps": (Step("a", "b", when="c", keep="d"),), "table": TMAU_REGISTERS,
-    "tag": unsigned(2), "tag_width": 6,
-    "unit_bytes": 4, "width": 56, "width_bytes": 16, "widths": (3, 2), "words": 8, "word_width": 28,
+    "tag": unsigned(2), "tag_width": 6, "tags": (unsigned(2), unsigned(3)),
+    "unit_bytes": 4, "wide": True, "width": 56, "width_bytes": 16, "widths": (3, 2), "words": 8, "word_width": 28,
 }  # fmt: skip
 
 _NAME = r"\**\w[\w ,-]*\**"
@@ -210,8 +209,8 @@ def _constructions(place, cls):
     choices = {}
     for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]:
         if name == "params":
-            folders = (folder.as_posix() for folder in PurePosixPath(place).parents)
-            choices[name] = (next(PARAMS[folder] for folder in folders if folder in PARAMS),)
+            places = [place, *(folder.as_posix() for folder in PurePosixPath(place).parents)]
+            choices[name] = (next(PARAMS[each] for each in places if each in PARAMS),)
         elif isinstance(parameter.default, bool):
             choices[name] = (False, True)
         elif parameter.default is not parameter.empty:

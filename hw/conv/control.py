@@ -4,8 +4,9 @@ from amaranth import Module, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
+from tilewright.golden.spec.conv import registers as conv_registers
 from tilewright.golden.spec.conv.errors import ConvError
-from tilewright.golden.spec.conv.registers import CONV_REGISTERS, built_with
+from tilewright.golden.spec.conv.registers import CONV_REGISTERS
 
 from ..bus.axi4_lite import AccessSignature
 from ..bus.csr import RegisterFile
@@ -14,7 +15,12 @@ from ..lib.join import join
 from .result.layouts import ResultSizes
 from .signatures import ConvEndLayout
 
-__all__ = ["ConvControl", "ConvEventsLayout"]
+__all__ = ["ConvControl", "ConvEventsLayout", "built_with"]
+
+
+def built_with(params):
+    """Fields of the registers that show a :class:`ConvUnitParams`, by register."""
+    return conv_registers.built_with(params.conv)
 
 
 class ConvEventsLayout(data.StructLayout):
@@ -75,7 +81,7 @@ class ConvControl(wiring.Component):
         m.submodules.registers = registers = RegisterFile(CONV_REGISTERS)
         m.submodules.errors = errors = ErrorRecord(ConvEndLayout())
         join(m, accesses=flipped(self.accesses), registers=registers.accesses)
-        show_parameters(m, registers, built_with(self._params.conv))
+        show_parameters(m, registers, built_with(self._params))
         events, failed = self.events, self.end.code != ConvError.NONE
         m.d.comb += [
             registers.status.idle.eq(self.idle),

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import Out, connect, flipped
 from tilewright.golden.spec.conv.job import JOB
 
 from ..lib.join import join
-from ..lib.stream import Queue
+from ..lib.stream import ShallowQueue
 from ..smem.signatures import SharedMemorySignature
 from .array.array import ConvArray
 from .array.sequencer import Sequencer
@@ -26,7 +26,12 @@ from .result.results import Results
 from .result.table import TableTagLayout
 from .signatures import ConvProcessorSignature
 
-__all__ = ["ConvDatapath"]
+__all__ = ["ConvDatapath", "gather_tags"]
+
+
+def gather_tags(params):
+    """What comes back with a gathered piece to each of those who ask: features, weights, table, second operand."""
+    return FeatureTagLayout(params), weight_tag(params), TableTagLayout(params), AddendTagLayout(params)
 
 
 class ConvDatapath(wiring.Component):
@@ -66,7 +71,7 @@ class ConvDatapath(wiring.Component):
 
     def _jobs(self, m):
         params, processor, smem = self._params, self.processor, self.smem
-        m.submodules.queue = queue = self._queue = Queue(unsigned(JOB.bits), params.conv.queue_depth)
+        m.submodules.queue = queue = self._queue = ShallowQueue(unsigned(JOB.bits), params.conv.queue_depth)
         m.submodules.checker = checker = JobChecker(params)
         m.submodules.setup = setup = JobSetup(params)
         m.submodules.runner = runner = self._runner = JobRunner(params)
@@ -80,15 +85,14 @@ class ConvDatapath(wiring.Component):
         under_way = Signal(8)  # accepted, and not ended
         m.d.sync += under_way.eq(under_way + (processor.jobs.valid & processor.jobs.ready) - runner.ended)
         m.d.comb += [
-            processor.ended.eq(runner.ended),
-            processor.end.eq(runner.end),
+            processor.job_ended.eq(runner.ended),
+            processor.job_end.eq(runner.end),
             self.waiting.eq(queue.level),
             self.idle.eq(under_way == 0),
         ]
 
     def _gather(self, m):
-        params = self._params
-        tags = (FeatureTagLayout(params), weight_tag(params), TableTagLayout(params), AddendTagLayout(params))
+        params, tags = self._params, gather_tags(self._params)
         m.submodules.gather_share = share = self._share = GatherShare(params, tags)
         m.submodules.gatherer = gatherer = Gatherer(params, shared_tag(tags))
         connect(m, share=share.merged, gatherer=gatherer.i)

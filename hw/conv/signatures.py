@@ -19,7 +19,7 @@ class ConvEndLayout(data.StructLayout):
             {
                 "code": unsigned(8),  # ConvError, NONE if all is well
                 "field": unsigned(8),  # number of the field
-                "tag": unsigned(16),
+                "tag": unsigned(16),  # that of the job
             }
         )
 
@@ -31,11 +31,11 @@ class ConvProcessorSignature(Port):
     -------
     jobs : In(stream of JOB.bits)
         Jobs as words of 1024 bits, in the order in which they run.
-    ended : Out(1)
+    job_ended : Out(1)
         Strobe: a job has ended; the arrival at its barrier is done.
-    end : Out(ConvEndLayout())
+    job_end : Out(ConvEndLayout())
         How.
     """
 
     def __init__(self):
-        super().__init__({"jobs": In(stream.Signature(JOB.bits)), "ended": Out(1), "end": Out(ConvEndLayout())})
+        super().__init__({"jobs": In(stream.Signature(JOB.bits)), "job_ended": Out(1), "job_end": Out(ConvEndLayout())})

@@ -46,8 +46,8 @@ class ConvUnit(wiring.Component):
         join(m, core=core.smem, smem=flipped(self.smem))
         join(m, accesses=flipped(self.accesses), control=control.accesses)
         m.d.comb += [
-            control.ended.eq(core.processor.ended),
-            control.end.eq(core.processor.end),
+            control.ended.eq(core.processor.job_ended),
+            control.end.eq(core.processor.job_end),
             control.events.eq(core.events),
             control.waiting.eq(core.waiting),
             control.idle.eq(core.idle),

@@ -1,4 +1,4 @@
-"""One core of an accelerator: both engines around one shared memory."""
+"""One core of an accelerator: all engines around one shared memory."""
 
 from .params import CORE_PRESETS, CoreParams
 from .top import Core, core_regions

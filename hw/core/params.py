@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+from ..conv.params import ConvUnitParams
 from ..pe.params import PE_PRESETS, PeParams
 from ..tmau.params import TMAU_PRESETS, TmauParams
 
@@ -17,15 +18,22 @@ class CoreParams:
     tmau : TmauParams
     pe : PeParams
         Of the same shared memory.
+    conv : ConvUnitParams or None
+        Of the same shared memory. None: there is no convolution engine.
     """
 
     tmau: TmauParams = field(default_factory=TmauParams)
     pe: PeParams = field(default_factory=PeParams)
+    conv: ConvUnitParams | None = None
 
     def __post_init__(self):
         for name, kind in (("tmau", TmauParams), ("pe", PeParams)):
             if not isinstance(getattr(self, name), kind):
                 raise TypeError(f"{name} must be {kind.__name__}, not {getattr(self, name)!r}")
+        if not isinstance(self.conv, ConvUnitParams | None):
+            raise TypeError(f"conv must be ConvUnitParams or None, not {self.conv!r}")
+        if self.conv and self.conv.smem != self.pe.smem:
+            raise ValueError(f"conv and pe must have one shared memory, not {self.conv.smem!r} and {self.pe.smem!r}")
         if self.tmau.smem != self.pe.smem:
             raise ValueError(f"tmau and pe must have one shared memory, not {self.tmau.smem!r} and {self.pe.smem!r}")
 
@@ -35,7 +43,7 @@ class CoreParams:
 
     @property
     def smem(self):
-        """The shared memory of both engines, SmemParams."""
+        """The shared memory of all engines, SmemParams."""
         return self.pe.smem
 
 

@@ -4,6 +4,7 @@ Yosys maps every block by itself, for two kinds of device: six-input tables (Xil
 tables (Lattice ECP5) for depth. Nothing is placed or routed. The sum of the blocks leaves out what Yosys would save by
 looking across their edges: ``--flat`` maps a whole top, as its users do (``flat.py``). Of the processing engine's MAC
 array four threads are mapped and counted for all; a few registers between its blocks, where it computes, are left out.
+Of the convolution engine one slave is mapped, and one of the units' rows of factors.
 """
 
 import json
@@ -15,6 +16,7 @@ from pathlib import Path
 from amaranth.back import rtlil
 from amaranth.hdl import Const
 
+from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
@@ -28,7 +30,7 @@ from ..hdl.verilog import conventional_ports
 from ..hdl.yosys import run_yosys
 from ..results import record
 from ..usage import UsageError
-from .blocks import NEIGHBOURS, REDUCTIONS, pe_blocks, tmau_blocks
+from .blocks import NEIGHBOURS, REDUCTIONS, conv_blocks, pe_blocks, tmau_blocks
 from .flat import measure_flat
 
 __all__ = ["Cost", "configure", "cost", "run"]
@@ -78,6 +80,7 @@ class Cost:
 
 
 _SUMMED = ("luts", "flip_flops", "memories", "multipliers")
+_ENGINES = ("tmau", "pe", "conv")
 
 
 def configure(parser):
@@ -88,7 +91,7 @@ def configure(parser):
     parser.add_argument("--family", choices=list(FAMILIES), help="device that --flat maps for (ecp5)")
     parser.add_argument("--without", metavar="FEATURE,...", type=feature_list, default=(),
                         help="features of the access unit that are not built, with --flat")  # fmt: skip
-    parser.add_argument("--engine", choices=("tmau", "pe"), help="one engine; both if left out")
+    parser.add_argument("--engine", choices=_ENGINES, help="one engine; all if left out")
     parser.add_argument("--block", action="append", help="one block, may be given several times; all if left out")
     parser.add_argument(
         "--outstanding", type=integer(1, 1 << 16), help="reads of the TMAU in flight, and a quarter as many commands"
@@ -105,27 +108,29 @@ def run(args):
             raise UsageError(f"--{name} goes {'without' if args.flat else 'with'} --flat")
     if args.flat:
         return measure_flat(args.top or "tmau", args.preset, args.without, args.family or "ecp5", args.out)
-    tables, blocks = {}, {}
-    if args.engine != "pe":
-        blocks["tmau"] = tmau_blocks(_tmau_params(args))
-    elif args.outstanding:
-        raise UsageError(f"--outstanding {args.outstanding} is of the TMAU, and --engine pe leaves that out")
-    if args.engine != "tmau":
-        params = PE_PRESETS[args.preset]
-        blocks["pe"] = pe_blocks(params)
+    if args.outstanding and args.engine not in (None, "tmau"):
+        raise UsageError(f"--outstanding {args.outstanding} is of the TMAU, and --engine {args.engine} leaves that out")
+    pe, conv = PE_PRESETS[args.preset], CONV_UNIT_PRESETS[args.preset]
+    blocks = {"tmau": tmau_blocks(_tmau_params(args)), "pe": pe_blocks(pe), "conv": conv_blocks(conv)}
+    # Blocks that count several times.
+    times = {
+        "tmau": {},
+        "pe": {"MacArray": pe.threads / NEIGHBOURS},
+        "conv": {"Slave": conv.conv.slaves, "Factors": conv.conv.units},
+    }
+    blocks = {args.engine: blocks[args.engine]} if args.engine else blocks
     for name in args.block or ():
         if not any(name in made for made in blocks.values()):
             raise UsageError(
                 f"there is no block {name}: {', '.join(name for made in blocks.values() for name in made)}"
             )
-    if "tmau" in blocks:
-        costs = tables["tmau"] = _measured("tmau", blocks["tmau"], {}, args)
-        without = sum(each.luts for name, each in costs.items() if name not in REDUCTIONS)
-        print(f"without {' and '.join(REDUCTIONS)}: {without} tables\n")
-    if "pe" in blocks:
-        times = {"MacArray": params.threads / NEIGHBOURS}
-        tables["pe"] = _measured("pe", blocks["pe"], times, args)
-        print("".join(f"{name} is {count:g} times what was mapped\n" for name, count in times.items()))
+    tables = {}
+    for engine, makes in blocks.items():
+        costs = tables[engine] = _measured(engine, makes, times[engine], args)
+        if engine == "tmau":
+            without = sum(each.luts for name, each in costs.items() if name not in REDUCTIONS)
+            print(f"without {' and '.join(REDUCTIONS)}: {without} tables")
+        print("".join(f"{name} is {count:g} times what was mapped\n" for name, count in times[engine].items()))
     tables = {engine: {name: asdict(each) for name, each in costs.items()} for engine, costs in tables.items()}
     write_atomically(args.out, json.dumps(tables, indent=1))
     print(args.out)

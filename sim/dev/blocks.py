@@ -3,7 +3,7 @@
 from functools import partial
 from importlib import import_module
 
-__all__ = ["NEIGHBOURS", "REDUCTIONS", "pe_blocks", "tmau_blocks"]
+__all__ = ["NEIGHBOURS", "REDUCTIONS", "conv_blocks", "pe_blocks", "tmau_blocks"]
 
 #: Blocks of the TMAU that only reductions need.
 REDUCTIONS = ("Reducer", "SharedReducer")
@@ -27,6 +27,12 @@ address.line_directory.LineDirectory address.address_lanes.AddressLanes address.
 address.translate.Translator address.faults.FaultCollector memory.reader.Reader memory.read_return.ReadReturn
 memory.line_cache.LineCache memory.store_merger.StoreMerger compute.broadcast.Broadcaster
 compute.factors.FactorFetcher compute.spread.Spread state.registers.RegisterFile control.Control pager.Pager
+"""
+_CONV = """
+job.check.JobChecker job.setup.JobSetup job.run.JobRunner fetch.features.FeatureFetcher fetch.buffer.FeatureBuffer
+array.weights.WeightLoader array.weights.WeightWriter array.sequencer.Sequencer array.slave.Slave
+array.read.SumsReader result.groups.Grouper result.table.TableLoader result.addends.AddendReader
+result.readout.ReadOut result.runs.RunCutter result.assembler.Assembler result.writer.Writer control.ConvControl
 """
 
 
@@ -70,3 +76,17 @@ def pe_blocks(params):
     """Blocks of the processing engine by name, as functions that make them; the MAC array of four threads."""
     neighbours = partial(_class("pe.compute.mac.MacArray"), params.replace(threads=NEIGHBOURS))
     return _made("pe", _PE, params) | {"MacArray": neighbours}
+
+
+def conv_blocks(params):
+    """Blocks of the convolution engine by name, as functions that make them; one slave."""
+    conv, tags = params.conv, _class("conv.datapath.gather_tags")(params)
+    latency = _class("conv.array.array.ConvArray").LATENCY
+    return _made("conv", _CONV, params) | {
+        "Sequencer": partial(_class("conv.array.sequencer.Sequencer"), params, latency),
+        "Factors": partial(_class("conv.array.factors.Factors"), conv.row_bytes, wide="i16" in conv.types),
+        "GatherShare": partial(_class("conv.fetch.share.GatherShare"), params, tags),
+        "Gatherer": partial(_class("conv.fetch.gather.Gatherer"), params, _class("conv.fetch.share.shared_tag")(tags)),
+        "PointWalker": partial(_class("conv.fetch.points.PointWalker"), params, ("y", "addend")),
+        "PostProcessor": partial(_class("conv.post.PostProcessor"), conv),
+    }

@@ -127,7 +127,7 @@ def _enum_lines(enumeration):
 
 
 def _top_lines(top, preset):
-    """Regions and ports of a top. Both engines' registers have the same names everywhere, these have not."""
+    """Regions and ports of a top. Registers of engines have the same names everywhere, these have not."""
     component = top_component(top, preset)
     stem = f"{preset}_{top}".upper()
     yield "\n" + _comment(f"{type(component).__name__}, preset {preset}.")

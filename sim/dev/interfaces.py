@@ -13,6 +13,7 @@ __all__ = ["address_map_page", "ports_page"]
 _LINKS = {
     "BarrierOp": "barrier.md#barrierop",
     "BARRIER_OPERATION": "errors.md",
+    "ConvError": "conv_errors.md",
     "Error": "errors.md",
     "PAGE_ENTRY": "page_entry.md",
     "PeError": "pe_errors.md",
@@ -23,6 +24,7 @@ _FORMATS = {
     "commands_payload": "[Commands](commands.md)",
     "page_moves_payload": "[Commands](commands.md)",
     "instructions_payload": "[Instructions](instructions.md)",
+    "jobs_payload": "[Jobs](convolution.md)",
 }
 _NAME = re.compile(rf"\b({'|'.join(_LINKS)})\b")
 
@@ -88,8 +90,8 @@ def address_map_page():
         "# Address map\n",
         "What lies where on `s_axil`, the AXI4-Lite port, by first and last byte address. The "
         "[C header](tilewright.h) has the first one as `TW_<PRESET>_<TOP>_<REGION>_BASE`. Registers lie at the offsets "
-        "of [Registers](registers.md) and [Registers of the processing engine](pe_registers.md); other offsets, up to "
-        "the next region, are answered with SLVERR.\n",
+        "of [Registers](registers.md), [Registers of the processing engine](pe_registers.md) and [Registers of the "
+        "convolution engine](conv_registers.md); other offsets, up to the next region, are answered with SLVERR.\n",
     ]
     for top, (component, _) in TOPS.items():
         rows = []

@@ -10,6 +10,7 @@ from tilewright.golden.spec.pe.instruction import INSTRUCTIONS
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
 from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SEGMENT
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
+from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.pe.params import PE_PRESETS, PeParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS, TmauParams
@@ -43,7 +44,7 @@ _PE_ERRORS = (
 _CONV_ERRORS = (
     "A [job](convolution.md) that breaks a rule is refused: nothing is written and no barrier moves. Its record has "
     "the code, the number of the field and the tag. In which order rules are looked at is said with "
-    "[the engine](conv.md#checks). The hardware is not built yet.",
+    "[the engine](conv.md#checks).",
 )
 
 
@@ -66,7 +67,7 @@ def generated_pages():
         "convolution.md": format_page(JOB),
         "conv_errors.md": errors_page("Errors of the convolution engine", ConvError, *_CONV_ERRORS),
         "conv_registers.md": registers_page(
-            CONV_REGISTERS, "conv", CONV_PRESETS, title="Registers of the convolution engine"
+            CONV_REGISTERS, "conv", CONV_UNIT_PRESETS, title="Registers of the convolution engine"
         ),
         "conv_parameters.md": parameters_page(CONV_PRESETS, ConvParams, title="Parameters of the convolution engine"),
         "ports.md": ports_page(),

@@ -112,8 +112,8 @@ def serve_instructions(harness, m, dut):
 def serve_jobs(harness, m, dut):
     """Issues jobs to a convolution engine, and logs how they end."""
     connect(m, driver=harness.drivers["jobs"].o, dut=dut.jobs)
-    harness.log(m, "accepted", dut.jobs.valid & dut.jobs.ready, 0)
-    harness.log(m, "jobs", dut.ended, dut.end)
+    harness.log(m, "queued", dut.jobs.valid & dut.jobs.ready, 0)
+    harness.log(m, "jobs", dut.job_ended, dut.job_end)
 
 
 def serve_processor(harness, m, dut, smem):

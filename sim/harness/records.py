@@ -100,7 +100,7 @@ def pe_records(params):
 def conv_records(params):
     """The :class:`Records` of a ``ConvSubsystem``; ConvUnitParams. A job is complete when it has ended."""
     items = {"jobs": unsigned(JOB.bits)} | _processor_items(params.smem)
-    entries = {"jobs": ConvEndLayout(), **_processor_entries(), "accepted": unsigned(1)}
+    entries = {"jobs": ConvEndLayout(), **_processor_entries(), "queued": unsigned(1)}
     return Records(items, entries, CONV_SCRIPT_DEPTH)
 
 
@@ -109,4 +109,7 @@ def core_records(params):
     tmau, pe = tmau_records(params.tmau), pe_records(params.pe)
     items = {"commands": tmau.items["commands"]} | pe.items
     entries = {name: shape for name, shape in tmau.entries.items() if name != "reads"} | pe.entries
+    if params.conv:
+        conv = conv_records(params.conv)
+        items, entries = items | conv.items, entries | conv.entries
     return Records(items, entries, PE_SCRIPT_DEPTH)

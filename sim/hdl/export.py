@@ -9,6 +9,9 @@ from typing import NamedTuple
 from amaranth.hdl import UnusedElaboratable
 
 from tilewright.golden.spec.tmau.features import FEATURES
+from tilewright.hw.conv.params import CONV_UNIT_PRESETS
+from tilewright.hw.conv.subsystem import ConvSubsystem
+from tilewright.hw.conv.top import Conv
 from tilewright.hw.core.params import CORE_PRESETS, CoreParams
 from tilewright.hw.core.top import Core
 from tilewright.hw.pe.params import PE_PRESETS
@@ -47,6 +50,8 @@ TOPS = {
     "tmau_subsystem": Top(TmauSubsystem, TMAU_PRESETS),
     "pe": Top(Pe, PE_PRESETS),
     "pe_subsystem": Top(PeSubsystem, PE_PRESETS),
+    "conv": Top(Conv, CONV_UNIT_PRESETS),
+    "conv_subsystem": Top(ConvSubsystem, CONV_UNIT_PRESETS),
     "core": Top(Core, CORE_PRESETS),
 }
 

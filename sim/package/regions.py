@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 
-from tilewright.golden.spec.conv import registers as conv_registers
+from tilewright.golden.spec.conv.registers import CONV_REGISTERS
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
 from tilewright.golden.spec.registers import Register
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
+from tilewright.hw.conv import control as conv_control
+from tilewright.hw.core.params import CoreParams
 from tilewright.hw.pe import control as pe_control
 from tilewright.hw.tmau import control as tmau_control
 
@@ -15,8 +17,7 @@ __all__ = ["RegionEntry", "regions_of", "reset_values"]
 _REGISTERS = {
     "tmau": ("Registers of the TMAU.", TMAU_REGISTERS, tmau_control.built_with),
     "pe": ("Registers of the processing engine.", PE_REGISTERS, pe_control.built_with),
-    # No top has this region yet.
-    "conv": ("Registers of the convolution engine.", conv_registers.CONV_REGISTERS, conv_registers.built_with),
+    "conv": ("Registers of the convolution engine.", CONV_REGISTERS, conv_control.built_with),
     "smem": ("Shared memory, by 32-bit words.", (), lambda params: {}),
 }
 
@@ -52,10 +53,10 @@ def reset_values(name, params):
 
 def regions_of(component):
     """The regions behind ``s_axil`` of a top, by address, as a list of RegionEntry."""
-    regions = []
+    regions, params = [], component.params
     for name, region in component.regions.items():
         meaning, registers, _ = _REGISTERS[name]
-        resets = reset_values(name, getattr(component.params, name, component.params))
+        resets = reset_values(name, getattr(params, name) if isinstance(params, CoreParams) else params)
         read = tuple((register, resets[register.name]) for register in registers)
         regions.append(RegionEntry(name, region.base, region.size, meaning, read))
     return regions

@@ -13,8 +13,8 @@ from ..hdl.simulation import Simulation, SimulationError, waveform_format
 from ..hdl.testbench import make_design
 from ..progress import work
 from .backdoor import SharedBackdoor
+from .logs import Logs
 from .options import port_order, probability, run_cycles, session_options
-from .run import Logs
 
 __all__ = ["Session"]
 

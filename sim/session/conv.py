@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from tilewright.golden.arguments import integer
 from tilewright.golden.spec.conv.registers import CONV_REGISTERS
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.conv.subsystem import ConvSubsystem
@@ -12,7 +11,7 @@ from ..harness.records import conv_records
 from .base import Session
 from .options import chosen
 from .run import ConvRun
-from .scripts import barrier_rows, register_address, register_rows
+from .scripts import barrier_rows, job_rows, register_address, register_rows
 
 __all__ = ["ConvSession"]
 
@@ -81,7 +80,7 @@ class ConvSession(Session):
         TypeError, ValueError
             If an argument is wrong; then nothing was issued.
         """
-        scripts = {"jobs": [{"item": integer("a job", word, 0)} for word in jobs]}
+        scripts = {"jobs": job_rows(jobs)}
         scripts["barriers"] = barrier_rows(barriers)
         scripts["registers"] = register_rows(registers, partial(register_address, CONV_REGISTERS), 2)
         statuses, logs, _ = self._run(scripts, after=after, limit=limit, drain=drain, smem=shared)

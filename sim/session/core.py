@@ -1,5 +1,6 @@
-"""A core that runs in a simulator: both engines, their memories, and what they report."""
+"""A core that runs in a simulator: its engines, their memories, and what they report."""
 
+from tilewright.golden.spec.conv.registers import CONV_REGISTERS
 from tilewright.golden.spec.pe.registers import DATA_WORDS, PE_REGISTERS, Put
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.core import CORE_PRESETS, Core, core_regions
@@ -12,6 +13,7 @@ from .run import CoreRun
 from .scripts import (
     barrier_rows,
     command_rows,
+    job_rows,
     program_parts,
     program_rows,
     register_address,
@@ -22,7 +24,7 @@ from .scripts import (
 __all__ = ["CoreSession"]
 
 #: Registers of each engine.
-_ENGINES = {"tmau": TMAU_REGISTERS, "pe": PE_REGISTERS}
+_ENGINES = {"tmau": TMAU_REGISTERS, "pe": PE_REGISTERS, "conv": CONV_REGISTERS}
 
 
 class CoreSession(MemorySession):
@@ -62,8 +64,8 @@ class CoreSession(MemorySession):
             latency=latency, stall=stall, seed=seed, patience=patience, simulator=simulator, waves=waves,
         )  # fmt: skip
 
-    def run(self, commands=(), *, program=(), segments=None, pages=None, barriers=(), registers=(), after=None,
-            limit=None, drain=0, shared=None, memory=None, trace=False):  # fmt: skip
+    def run(self, commands=(), *, program=(), segments=None, pages=None, jobs=(), barriers=(), registers=(),
+            after=None, limit=None, drain=0, shared=None, memory=None, trace=False):  # fmt: skip
         """Issues what is given, each port by itself and back to back, and returns when all of it is complete.
 
         Page moves of the pager may be under way at the end.
@@ -74,13 +76,15 @@ class CoreSession(MemorySession):
             As of ``TmauSession.run``.
         program, segments, pages, after, limit
             As of ``PeSession.run``.
+        jobs : sequence of int
+            As of ``ConvSession.run``; none if there is no convolution engine.
         registers : sequence of tuples
-            Engine (``"tmau"`` or ``"pe"``) and name of a register to read; or these, and the word to write.
+            Engine (``"tmau"``, ``"pe"`` or ``"conv"``) and name of a register to read; or these, and the word to write.
 
         Returns
         -------
         CoreRun
-            ``cycles``; of each command and instruction what a ``TmauRun`` and a ``PeRun`` have.
+            ``cycles``; of each command, instruction and job what a ``TmauRun``, a ``PeRun`` and a ``ConvRun`` have.
 
         Raises
         ------
@@ -94,6 +98,11 @@ class CoreSession(MemorySession):
         scripts["commands"] = command_rows(commands)
         scripts["barriers"] = barrier_rows(barriers)
         scripts["registers"] = register_rows(registers, self._address, 3)
+        rows = job_rows(jobs)
+        if self.params.conv:
+            scripts["jobs"] = rows
+        elif rows:
+            raise ValueError("jobs must be left out: the core has no convolution engine")
         options = {"after": table_order(after), "limit": limit, "drain": drain, "smem": smem}
         return self._collect(CoreRun, scripts, shared, memory, trace, **options)
 
@@ -107,10 +116,10 @@ class CoreSession(MemorySession):
 
     def registers(self, engine):
         """Values of all registers of an engine that the hardware shows, by name."""
-        return self._values(_table(engine), engine)
+        return self._values(self._table(engine), engine)
 
     def _address(self, engine, name):
-        offset = register_address(_table(engine), name)
+        offset = register_address(self._table(engine), name)
         return core_regions(self.params)[engine].base + offset
 
     def put(self, kind, index, word=0, *, address=0):
@@ -133,9 +142,9 @@ class CoreSession(MemorySession):
         place = [("pe", "page_address", address)] if kind == Put.PAGE_IN else []
         return [*words, *place, ("pe", "put", kind | index << 16)]
 
-
-def _table(engine):
-    """Registers of an engine."""
-    if engine not in _ENGINES:
-        raise ValueError(f"the engine must be one of {', '.join(_ENGINES)}, not {engine!r}")
-    return _ENGINES[engine]
+    def _table(self, engine):
+        """Registers of an engine that is there."""
+        there = [name for name in _ENGINES if name in core_regions(self.params)]
+        if engine not in there:
+            raise ValueError(f"the engine must be one of {', '.join(there)}, not {engine!r}")
+        return _ENGINES[engine]

@@ -11,9 +11,7 @@ from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.pe.errors import PeError
 
 from ..harness.axi_rules import Rule, Wait
-from ..harness.log import LogRowLayout
 from ..harness.records import READ_IDS
-from ..hdl.packing import row_bytes, unpack_column
 
 __all__ = [
     "BarrierAnswer",
@@ -21,46 +19,11 @@ __all__ = [
     "ConvRun",
     "CoreRun",
     "JobEnd",
-    "Logs",
     "PeRun",
     "RegisterAnswer",
     "TmauRun",
     "Trace",
 ]
-
-
-class Logs:
-    """Dumped logs as columns.
-
-    Parameters
-    ----------
-    entries : dict of str to shape
-        Of each log.
-    arrays : dict of str to uint8 array
-        Rows of those that are not empty, by the name of the array, ``…_log``.
-    """
-
-    def __init__(self, entries, arrays):
-        self._rows = {name: LogRowLayout(shape) for name, shape in entries.items()}
-        self._arrays = arrays
-
-    def cycles(self, name):
-        """When each entry was made."""
-        return self._column(name, "cycle")
-
-    def field(self, name, *path):
-        """One field of each entry, or all of it."""
-        return self._column(name, "entry", *path)
-
-    def stamped(self, name, *fields):
-        """Each entry's cycle and fields, as tuples of int."""
-        columns = [self.cycles(name), *(self.field(name, field) for field in fields)]
-        return list(zip(*(column.tolist() for column in columns), strict=True))
-
-    def _column(self, name, *path):
-        row = self._rows[name]
-        rows = self._arrays.get(f"{name}_log", np.zeros((0, row_bytes(row)), np.uint8))
-        return unpack_column(row, rows, *path)
 
 
 class CommandStamp(NamedTuple):
@@ -346,9 +309,7 @@ class ConvRun(_Run):
     @classmethod
     def collect(cls, statuses, logs):
         """The same."""
-        ends = logs.stamped("jobs", "code", "field", "tag")
-        jobs = [JobEnd(cycle, ConvError(code), field, tag) for cycle, code, field, tag in ends]
-        return super().collect(statuses, logs, jobs=jobs, accepted=logs.cycles("accepted").tolist())
+        return super().collect(statuses, logs, jobs=_job_ends(logs), accepted=logs.cycles("queued").tolist())
 
     def _facts(self):
         yield f"{len(self.jobs)} jobs, {sum(job.code != ConvError.NONE for job in self.jobs)} errors"
@@ -364,18 +325,22 @@ class CoreRun(_MemoryRun):
         As of a ``PeRun``.
     halts : list of int
         Cycles in which HALT instructions were performed.
+    jobs : list of JobEnd
+        As of a ``ConvRun``.
 
     and those of every run of a session with a TMAU: ``finished``, ``cycles``, ``commands``, ``shared`` and so on.
     """
 
     faults: list
     halts: list
+    jobs: list
 
     @classmethod
     def collect(cls, statuses, logs, commands, **others):
         """The same."""
-        halts = logs.cycles("halts").tolist()
-        return super().collect(statuses, logs, commands, faults=_faults(logs), halts=halts, **others)
+        others |= {"faults": _faults(logs), "halts": logs.cycles("halts").tolist()}
+        jobs = _job_ends(logs) if "jobs" in logs else []
+        return super().collect(statuses, logs, commands, jobs=jobs, **others)
 
     def _facts(self):
         yield from super()._facts()
@@ -392,6 +357,14 @@ def _command_stamps(logs, tags):
         begun = accepted[index] if index < len(accepted) else None
         stamps.append(CommandStamp(tag, begun, done, None if code is None else Error(code)))
     return stamps
+
+
+def _job_ends(logs):
+    """A :class:`JobEnd` for each job that has ended, in order."""
+    return [
+        JobEnd(cycle, ConvError(code), field, tag)
+        for cycle, code, field, tag in logs.stamped("jobs", "code", "field", "tag")
+    ]
 
 
 def _faults(logs):

@@ -11,6 +11,7 @@ __all__ = [
     "barrier_rows",
     "command_row",
     "command_rows",
+    "job_rows",
     "program_parts",
     "program_rows",
     "read_row",
@@ -84,6 +85,11 @@ def command_row(command, number):
     fields = {"opcode": 0, "tag": number} | command
     wait = fields.pop("wait", False)
     return {"item": command_word(**fields), "wait": wait}
+
+
+def job_rows(jobs):
+    """Rows of packed jobs."""
+    return [{"item": integer("a job", word, 0)} for word in _listed("jobs", jobs)]
 
 
 def read_rows(reads):

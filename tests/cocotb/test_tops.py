@@ -1,6 +1,7 @@
 """The testbenches of the tops that users integrate, each in both simulators; of ``TmauSubsystem`` in test_monitored.py.
 
-By default some of their tests run in Icarus Verilog, where they are over before Verilator has built its model.
+By default some of their tests run in Icarus Verilog, where they are over before Verilator has built its model, and all
+of ``ConvSubsystem`` in Verilator.
 """
 
 import os
@@ -75,9 +76,14 @@ def long(*values):
     return pytest.param(*values, marks=pytest.mark.long)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
-    ("top", "count"), [("tmau", 10), ("pe", 12), ("pe_subsystem", 6), ("tmau_subsystem", 8), ("core", 7)]
+    ("top", "count"),
+    [
+        *(long(top, count) for top, count in (("tmau", 10), ("pe", 12), ("pe_subsystem", 6), ("tmau_subsystem", 8))),
+        long("conv", 10),
+        ("conv_subsystem", 6),
+        long("core", 7),
+    ],
 )
 def test_verilator(top, count):
     """Every test of the testbench."""
@@ -89,6 +95,7 @@ def test_verilator(top, count):
     [
         ("tmau", "pauses=both|refused|registers"),
         ("pe", "pauses=none|barrier|refused|registers"),
+        ("conv", "refused|registers"),
         *(long(top, None) for top in TOPS),
     ],
 )

@@ -22,14 +22,24 @@ AXI4_LITE = (
 _COMMON = {f"s_axil_{name}" for name in AXI4_LITE.split()} | {"clk", "rst", "irq"}
 _TMAU = _COMMON | {f"m_axi_{name}" for name in AXI4.split()} | {f"commands_{name}" for name in STREAM}
 _PE = _COMMON | {f"{port}_{name}" for port in ("instructions", "segments", "pages") for name in STREAM}
+_CONV = _COMMON | {f"jobs_{name}" for name in STREAM} | {"job_ended", "job_end"}
 #: Ports that a user of each top looks for.
-CONVENTIONAL = {"tmau": _TMAU, "tmau_subsystem": _TMAU, "pe": _PE, "pe_subsystem": _PE, "core": _TMAU | _PE}
+CONVENTIONAL = {
+    "tmau": _TMAU, "tmau_subsystem": _TMAU, "pe": _PE, "pe_subsystem": _PE, "conv": _CONV, "conv_subsystem": _CONV,
+    "core": _TMAU | _PE,
+}  # fmt: skip
 
-#: What is in the other tops is in the core too.
+#: What is in the other tops is in these too.
+LARGEST = ("core", "conv_subsystem")
 BUILDS = [
-    ("unit", "core"),
-    *(pytest.param("unit", top, marks=pytest.mark.long) for top in TOPS if top != "core"),
-    *(pytest.param(preset, "core", marks=pytest.mark.long) for preset in TOPS["core"].presets if preset != "unit"),
+    *(("unit", top) for top in LARGEST),
+    *(pytest.param("unit", top, marks=pytest.mark.long) for top in TOPS if top not in LARGEST),
+    *(
+        pytest.param(preset, top, marks=pytest.mark.long)
+        for top in LARGEST
+        for preset in TOPS[top].presets
+        if preset != "unit"
+    ),
 ]
 
 

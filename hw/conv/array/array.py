@@ -1,16 +1,15 @@
 """All slaves side by side, with what is broadcast to them and what is read from them."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import exact_log2
 
 from ...lib.delay import delay
 from ..layouts import AccumulatorReadLayout, PlanLayout, WordWriteLayout
 from .factors import FactorLayout, Factors
 from .layouts import StepLayout
+from .read import SumsReader
 from .slave import Slave
-from .unit import FOLDS
 
 __all__ = ["ConvArray"]
 
@@ -34,18 +33,18 @@ class ConvArray(wiring.Component):
         Constant from a step until its sums have been read.
     valid : In(1)
     step : In(StepLayout(params))
-    rows : In(array of units 8 * row_bytes)
+    rows : In(array of params.conv.units 8 * params.conv.row_bytes)
         What is broadcast, in the cycle after the step.
-    writes : In(array of slaves WordWriteLayout(params))
+    writes : In(array of params.conv.slaves WordWriteLayout(params))
         Of each slave's memory: what is written can be read in the next cycle.
     read : In(AccumulatorReadLayout(params))
-    sums : Out(array of results 32)
+    sums : Out(array of params.conv.results 32)
         In a convolution number r is channel t of slave (part · R + r) mod NS at place index + r / NS; in lane-private
         mode element index + r of slave ``part``.
     """
 
     LATENCY = Slave.LATENCY
-    READ = 3
+    READ = 1 + SumsReader.LATENCY
 
     def __init__(self, params):
         self._params = params
@@ -96,35 +95,12 @@ class ConvArray(wiring.Component):
                 slave.read.eq(read.t | read.bank << 2),
             ]
             slaves.append(slave)
-        self._read(m, [slave.sums for slave in slaves], read)
+        m.submodules.reader = reader = SumsReader(self._params)
+        m.d.comb += [
+            reader.lanes.eq(plan.lanes),
+            reader.granularity.eq(plan.granularity),
+            reader.read.eq(read),
+            *(sums.eq(slave.sums) for sums, slave in zip(reader.i, slaves, strict=True)),
+            self.sums.eq(reader.o),
+        ]
         return m
-
-    def _read(self, m, sums, read):
-        """The second cycle chooses in each slave, the third one among them."""
-        params, conv = self._params, self._params.conv
-        split = Signal(range(exact_log2(FOLDS) + 1))
-        m.d.comb += split.eq(self.plan.granularity - exact_log2(conv.row_bytes // FOLDS))
-        bits = 32 * conv.results
-        groups = max(1, conv.results // conv.slaves)
-        across = min(conv.slaves, conv.results)
-        part = delay(m, read.part, 1, name="read_part")
-
-        # Convolution: of each slave the sums of ``groups`` places.
-        chosen = []  # of a group all slaves
-        for group in range(groups):
-            place = Signal(range(params.sums), name=f"place{group}")
-            m.d.comb += place.eq((read.index + group) << split)
-            of_slaves = Signal(data.ArrayLayout(32, conv.slaves), name=f"chosen{group}", reset_less=True)
-            for number, total in enumerate(sums):
-                m.d.sync += of_slaves[number].eq(total.as_value().word_select(place, 32))
-            chosen.append(of_slaves.as_value())
-        # Lane-private mode: of one slave as many elements as there are results.
-        elements = min(conv.row_bytes, params.sums)
-        transfer = read.index[exact_log2(conv.results) :]
-        rows = Cat(
-            total.as_value()[: 32 * elements].word_select(transfer[: exact_log2(elements // conv.results)], bits)
-            for total in sums
-        )
-        own = delay(m, rows.word_select(read.part[: exact_log2(conv.slaves)], bits), 1, name="own")
-        in_order = Cat(group.word_select(part[: exact_log2(conv.slaves // across)], 32 * across) for group in chosen)
-        m.d.sync += self.sums.eq(Mux(self.plan.lanes, own, in_order))

@@ -39,7 +39,7 @@ class Factors(wiring.Component):
     signed : In(1)
     zero : In(signed(17))
         Zero point, as a number of the elements' type.
-    o : Out(array of row_bytes / 2 FactorLayout)
+    o : Out(array of row_bytes//2 FactorLayout)
         ``upper`` is 0 for elements of 16 bits.
     """
 

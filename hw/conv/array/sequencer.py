@@ -47,7 +47,10 @@ class Sequencer(wiring.Component):
     valid : Out(1)
     step : Out(StepLayout(params))
         Registered.
-    written, freed : In, Out(ring)
+    written : In(range(params.conv.weight_bytes // 2))
+        As of ``WeightWriter``.
+    freed : Out(range(params.conv.weight_bytes // 2))
+        As of ``WeightLoader``.
     tile : Out(stream of unsigned(1))
         A tile has begun whose weights do not stay; the payload is 1 for the last one of its pass.
     tiles : Out(stream of unsigned(1))

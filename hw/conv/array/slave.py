@@ -32,11 +32,11 @@ class Slave(wiring.Component):
     -------
     valid : In(1)
     step : In(StepLayout(params))
-    features : In(array of units of arrays of FactorLayout)
+    features : In(array of params.conv.units array of params.conv.row_bytes//2 FactorLayout)
     granularity : In(range(7))
     wide, lanes, maximum : In(1)
-        Elements of 16 bits; lane-private mode; the larger number stays in it, in place of sums. These and what follows
-        are constant from a step to its sums.
+        Elements of 16 bits; lane-private mode; the larger number stays in it, in place of sums, where all of
+        ``features`` are 1. These and what follows are constant from a step to its sums.
     signed : In(1)
         The memory's elements are.
     zero : In(signed(17))
@@ -44,7 +44,7 @@ class Slave(wiring.Component):
     write : In(WordWriteLayout(params))
     read : In(3)
         Channel and bank.
-    sums : Out(array of units of arrays of 16 32)
+    sums : Out(array of params.conv.units array of 16 32)
         Combinational from ``read``.
     """
 
@@ -102,7 +102,7 @@ class Slave(wiring.Component):
         for number in range(conv.units):
             m.submodules[f"unit{number}"] = unit = ComputeUnit(conv.row_bytes, number, wide=self._wide)
             lanes = max(0, min(FOLDS, conv.row_bytes - FOLDS * number))
-            m.submodules[f"sums{number}"] = sums = Sums(lanes)
+            m.submodules[f"sums{number}"] = sums = Sums(lanes, 17 if self._wide else 9)
             m.d.comb += [
                 unit.a.eq(self.features[number]),
                 unit.b.eq(factors.o),

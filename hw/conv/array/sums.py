@@ -1,6 +1,6 @@
 """Accumulators of one unit of a slave."""
 
-from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -24,6 +24,8 @@ class Sums(wiring.Component):
     ----------
     lanes : int
         The first so many accumulators can keep a maximum.
+    bits : int
+        Of the numbers of which a maximum is kept, signed.
 
     Members
     -------
@@ -40,8 +42,8 @@ class Sums(wiring.Component):
         Combinational from ``read``.
     """
 
-    def __init__(self, lanes):
-        self._lanes = lanes
+    def __init__(self, lanes, bits):
+        self._lanes, self._bits = lanes, bits
         super().__init__(
             {
                 "i": In(data.ArrayLayout(signed(32), FOLDS)),
@@ -66,16 +68,16 @@ class Sums(wiring.Component):
             read.addr.eq(self.read),
             self.o.eq(read.data),
         ]
+        # Whatever is kept is a sum, where one of both is left out: so there is one adder, and no choice behind it.
         for place in range(FOLDS):
-            term = Signal(signed(32), name=f"term{place}")
-            before = Signal(signed(32), name=f"before{place}")
-            after = write.data.word_select(place, 32)
-            m.d.comb += [
-                term.eq(self.i[place]),
-                before.eq(Mux(self.first, 0, old.data.word_select(place, 32))),
-                after.eq(before + term),
-            ]
+            term, before = self.i[place], old.data.word_select(place, 32).as_signed()
+            with_term, with_before = Signal(name=f"with_term{place}"), Signal(name=f"with_before{place}")
+            m.d.comb += [with_term.eq(1), with_before.eq(~self.first)]
             if place < self._lanes:
+                larger = term[: self._bits].as_signed() > before[: self._bits].as_signed()
                 with m.If(self.maximum):
-                    m.d.comb += after.eq(Mux(self.first | (term > before), term, before))
+                    m.d.comb += [with_term.eq(self.first | larger), with_before.eq(~(self.first | larger))]
+            m.d.comb += write.data.word_select(place, 32).eq(
+                (term & with_term.replicate(32)) + (before & with_before.replicate(32))
+            )
         return m

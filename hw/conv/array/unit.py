@@ -36,7 +36,7 @@ class ComputeUnit(wiring.Component):
 
     Members
     -------
-    a, b : In(array of row_bytes / 2 FactorLayout)
+    a, b : In(array of row_bytes//2 FactorLayout)
     split : In(range(5))
     lanes : In(1)
         Lane-private mode.

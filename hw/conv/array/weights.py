@@ -52,7 +52,7 @@ class WeightLoader(wiring.Component):
     o : Out(stream of GatherLayout)
     tile : In(stream of unsigned(1))
         A tile needs the rows of the pass; 1: the next one is of the next pass. Not if weights stay.
-    freed : In(ring)
+    freed : In(range(params.conv.weight_bytes // 2))
         Bytes of a quarter of a slave's memory, once round more than it has: from where on they are needed.
     answered : In(1)
         Strobe: an answer has been written.
@@ -234,9 +234,9 @@ class WeightWriter(wiring.Component):
         Strobe: an answer has left.
     tag : Out(weight_tag(params))
         Its tag.
-    writes : Out(array of slaves WordWriteLayout(params))
+    writes : Out(array of params.conv.slaves WordWriteLayout(params))
         Registered.
-    written : Out(ring)
+    written : Out(range(params.conv.weight_bytes // 2))
         Bytes of a quarter that are complete in all slaves, once round more than it has: they can be read.
     """
 

@@ -5,6 +5,8 @@ from itertools import pairwise
 import pytest
 
 from tilewright.hw.bus.address_map import Region, address_map, map_addr_width
+from tilewright.hw.conv.params import CONV_UNIT_PRESETS
+from tilewright.hw.conv.subsystem import ConvSubsystem
 from tilewright.hw.core.params import CORE_PRESETS
 from tilewright.hw.core.top import Core
 from tilewright.hw.pe.params import PE_PRESETS
@@ -26,7 +28,12 @@ def test_regions_by_hand():
 
 @pytest.mark.parametrize("preset", CORE_PRESETS)
 def test_regions_of_the_tops_do_not_overlap(preset):
-    tops = (Core(CORE_PRESETS[preset]), PeSubsystem(PE_PRESETS[preset]), TmauSubsystem(TMAU_PRESETS[preset]))
+    tops = (
+        Core(CORE_PRESETS[preset]),
+        PeSubsystem(PE_PRESETS[preset]),
+        TmauSubsystem(TMAU_PRESETS[preset]),
+        ConvSubsystem(CONV_UNIT_PRESETS[preset]),
+    )
     for top in tops:
         regions = list(top.regions.values())
         assert all(region.base % region.size == 0 for region in regions)

@@ -18,7 +18,7 @@ PROGRAM = str(Path(sys.executable).with_name("tilewright"))
 WRONG = [
     ("area --preset huge",
      "argument --preset: invalid choice: 'huge' (choose from 'unit', 'ecp5', 'default', 'lean', 'full')"),
-    ("area --engine gpu", "argument --engine: invalid choice: 'gpu' (choose from 'tmau', 'pe')"),
+    ("area --engine gpu", "argument --engine: invalid choice: 'gpu' (choose from 'tmau', 'pe', 'conv')"),
     ("area --jobs 0", "argument --jobs: must be 1 to 256, not '0'"),
     ("area --jobs -1", "argument --jobs: must be 1 to 256, not '-1'"),
     ("area --jobs 1e3", "argument --jobs: must be 1 to 256, not '1e3'"),
@@ -69,7 +69,8 @@ WRONG = [
     ("verilog --preset huge",
      "argument --preset: invalid choice: 'huge' (choose from 'unit', 'ecp5', 'default', 'lean', 'full')"),
     ("verilog --top nope",
-     "argument --top: invalid choice: 'nope' (choose from 'tmau', 'tmau_subsystem', 'pe', 'pe_subsystem', 'core')"),
+     "argument --top: invalid choice: 'nope' "
+     "(choose from 'tmau', 'tmau_subsystem', 'pe', 'pe_subsystem', 'conv', 'conv_subsystem', 'core')"),
     ("verilog --out {}/file", "argument --out: {}/file cannot be made: {}/file is no folder"),
     ("verilog --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),
 ]  # fmt: skip

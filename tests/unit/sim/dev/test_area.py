@@ -5,11 +5,12 @@ from amaranth.hdl import Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.cli import main
 from tilewright.sim.dev.area import Cost, cost
-from tilewright.sim.dev.blocks import REDUCTIONS, pe_blocks, tmau_blocks
+from tilewright.sim.dev.blocks import REDUCTIONS, conv_blocks, pe_blocks, tmau_blocks
 
 
 class Unanimity(wiring.Component):
@@ -58,8 +59,12 @@ def test_ports_that_are_arrays():
 
 @pytest.mark.parametrize(
     ("blocks", "params", "named"),
-    [(tmau_blocks, TMAU_PRESETS["unit"], REDUCTIONS), (pe_blocks, PE_PRESETS["default"], ["MacArray"])],
-    ids=["tmau", "pe"],
+    [
+        (tmau_blocks, TMAU_PRESETS["unit"], REDUCTIONS),
+        (pe_blocks, PE_PRESETS["default"], ["MacArray"]),
+        (conv_blocks, CONV_UNIT_PRESETS["default"], ["Slave", "SumsReader"]),
+    ],
+    ids=["tmau", "pe", "conv"],
 )
 def test_every_block_can_be_made(blocks, params, named):
     made = {name: make() for name, make in blocks(params).items()}

@@ -5,13 +5,19 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import COMMAND
+from tilewright.golden.spec.conv.job import JOB
 from tilewright.hw.pe.layouts import INSTRUCTION_BITS
 from tilewright.sim.hdl.export import TOPS, top_component
 from tilewright.sim.hdl.verilog import conventional_ports
 from tilewright.sim.package.ports import Bits, clock_and_reset, ports_of
 
 #: Payloads that are no structure: numbers, or words whose format the opcode says, and their widths.
-WHOLE = {"commands_payload": COMMAND.bits, "page_moves_payload": COMMAND.bits, "instructions_payload": INSTRUCTION_BITS}
+WHOLE = {
+    "commands_payload": COMMAND.bits,
+    "page_moves_payload": COMMAND.bits,
+    "instructions_payload": INSTRUCTION_BITS,
+    "jobs_payload": JOB.bits,
+}
 ALL = [(top, preset) for top in TOPS for preset in TOPS[top].presets]
 
 

@@ -19,3 +19,11 @@ def test_regions_and_resets_by_hand():
     assert resets["irq_enable"] == 0
     assert {register.name: reset for register, reset in pe.registers}["params3"] == 0x4000
     assert smem.registers == ()
+
+
+def test_regions_of_the_convolution_engine_by_hand():
+    conv, smem = regions_of(top_component("conv_subsystem", "unit"))
+    assert (conv.name, conv.base, smem.base) == ("conv", 0, 0x4000)
+    resets = {register.name: reset for register, reset in conv.registers}
+    assert resets["params0"] == 16 | 2 << 8 | 2 << 16 | 1 << 24
+    assert resets["params2"] == 1024
