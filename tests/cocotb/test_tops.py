@@ -1,6 +1,7 @@
 """The testbenches of the tops that users integrate, each in both simulators; of ``TmauSubsystem`` in test_monitored.py.
 
-By default some of their tests run in Icarus Verilog, where they are over before Verilator has built its model.
+By default some of their tests run in Icarus Verilog, where they are over before Verilator has built its model, and all
+of ``ConvSubsystem`` in Verilator.
 """
 
 import os
@@ -94,6 +95,7 @@ def test_verilator(top, count):
     [
         ("tmau", "pauses=both|refused|registers"),
         ("pe", "pauses=none|barrier|refused|registers"),
+        ("conv", "refused|registers"),
         *(long(top, None) for top in TOPS),
     ],
 )

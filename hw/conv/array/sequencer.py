@@ -93,7 +93,6 @@ class Sequencer(wiring.Component):
         channel = Signal(range(CHANNELS_AT_ONCE))
         bank = Signal(range(ACCUMULATOR_BANKS))
         free = Signal(ACCUMULATOR_BANKS, init=-1)  # banks of accumulators that nobody reads
-        begin = Signal.like(self.freed)
 
         # Channels of the slave with the most of them, behind those of earlier passes: none is left out.
         left = Signal(range((1 << 17) // conv.slaves + 1))
@@ -149,12 +148,12 @@ class Sequencer(wiring.Component):
                 m.d.sync += [bank.eq(bank + 1), told.eq(0)]
                 with m.If(~set_flags.final):
                     with m.If(plan.stays):
-                        m.d.sync += row.eq(begin)
+                        m.d.sync += row.eq(self.freed)  # where the pass began
                 with m.Else():
-                    m.d.sync += [begin.eq(after), self.freed.eq(after), left.eq(left - CHANNELS_AT_ONCE)]
+                    m.d.sync += [self.freed.eq(after), left.eq(left - CHANNELS_AT_ONCE)]
         self._complete(m, last & set_flags.last, bank, free)
         with m.If(self.start):
-            m.d.sync += [row.eq(0), begin.eq(0), self.freed.eq(0)]
+            m.d.sync += [row.eq(0), self.freed.eq(0)]
             m.d.sync += left.eq((plan.out_channels + conv.slaves - 1) >> exact_log2(conv.slaves))
         return m
 

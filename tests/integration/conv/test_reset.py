@@ -78,7 +78,7 @@ def test_registers_read_what_documents_say_after_a_reset(session):
     session.run([job.word, 0], shared=job.smem, registers=[("irq_enable", 3)])
     before = session.registers()
     session.reset()
-    after, documented = session.registers(), reset_values("conv", session.params.conv)
+    after, documented = session.registers(), reset_values("conv", session.params)
     assert len(after) > 16
     assert after == {name: documented[name] for name in after}
     changed = {name for name in after if before[name] != after[name]}

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tilewright.hw.conv.params import CONV_UNIT_PRESETS, ConvUnitParams
 from tilewright.hw.core import CORE_PRESETS, CoreParams
 from tilewright.hw.pe.params import PE_PRESETS, PeParams
 from tilewright.hw.smem.params import SmemParams
@@ -14,6 +15,8 @@ def test_presets():
     for name, params in CORE_PRESETS.items():
         assert params.pe == PE_PRESETS[name]
         assert params.tmau == TMAU_PRESETS[name].replace(smem=params.smem)
+        assert params.conv is None
+        assert params.replace(conv=CONV_UNIT_PRESETS[name]).smem == params.smem
     assert CoreParams() == CORE_PRESETS["default"]
 
 
@@ -33,6 +36,13 @@ def test_replace():
         ),
         ({"tmau": 8}, TypeError, "tmau must be TmauParams, not 8"),
         ({"pe": None}, TypeError, "pe must be PeParams, not None"),
+        ({"conv": 8}, TypeError, "conv must be ConvUnitParams or None, not 8"),
+        (
+            {"conv": ConvUnitParams(smem=SmemParams(1024))},
+            ValueError,
+            "conv and pe must have one shared memory, "
+            "not SmemParams(size_bytes=1024) and SmemParams(size_bytes=131072)",
+        ),
     ],
 )
 def test_mistakes(arguments, error, sentence):

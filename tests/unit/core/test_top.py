@@ -11,6 +11,7 @@ from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SEGMENT, SegmentElemen
 from tilewright.golden.spec.tmau.command import Space
 from tilewright.golden.spec.tmau.registers import TMAU_ID_VALUE
 from tilewright.hw.bus.axi4 import Response
+from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core import CORE_PRESETS, Core
 from tilewright.sim.asm.pe.assembler import assemble_program
 from tilewright.sim.compare.core_product import CoreProduct
@@ -29,7 +30,18 @@ PROGRAM = """
     st r4, ur0:rf0:0x10, 1
     halt
 """
+#: With the convolution engine too, which tests/integration/test_core_conv.py runs.
+THREE = PARAMS.replace(conv=CONV_UNIT_PRESETS["unit"])
 OFFSETS = {register.name: register.offset for register in PE_REGISTERS}
+
+
+def test_a_convolution_engine_has_registers_and_ports_of_its_own():
+    two, three = Core(PARAMS), Core(THREE)
+    assert [(name, region.base, region.size) for name, region in three.regions.items()] == [
+        ("tmau", 0, 4096), ("pe", 0x1000, 512), ("conv", 0x2000, 128), ("smem", 0x4000, 0x4000),
+    ]  # fmt: skip
+    assert "conv" not in two.regions
+    assert set(three.signature.members) - set(two.signature.members) == {"jobs", "job_ended", "job_end"}
 
 
 def test_registers_and_window():

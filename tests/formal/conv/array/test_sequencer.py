@@ -77,6 +77,7 @@ class WeightsSpec(SequencerSpec):
             m.d.comb += [
                 Assert((dut.row & (block - 1)[:5]) == 0),
                 Assert((dut.freed & (block - 1)[:5]) == 0),
+                Assert(plan.stays | (dut.row == dut.freed)),
                 Assert((was - dut.freed)[: len(was)] >= room),
             ]
         # A step's rows begin where ``row`` was, and were written before, and not freed.
