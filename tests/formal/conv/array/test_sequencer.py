@@ -7,6 +7,7 @@ from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Module, Sig
 
 from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.hw.conv.array.sequencer import Sequencer
+from tilewright.hw.conv.layouts import ACCUMULATOR_BANKS
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.formal import StreamRules, prove
@@ -107,13 +108,14 @@ class BanksSpec(SequencerSpec):
         m.d.comb += Assume(flags.first == ~within)
 
         # From the first step of a tile on a bank is taken, until its tile has been read.
-        taken, done, age = Signal(2), Signal(2), [Signal(range(LATENCY + 2), name=f"age{bank}") for bank in range(2)]
+        taken, done = Signal(ACCUMULATOR_BANKS), Signal(ACCUMULATOR_BANKS)
+        age = [Signal(range(LATENCY + 2), name=f"age{bank}") for bank in range(ACCUMULATOR_BANKS)]
         begins = Signal()
         read = dut.tiles.valid & dut.tiles.ready
         last = Signal()  # the last step of a tile
         m.d.sync += last.eq(dut.sets.valid & dut.sets.ready & flags.last)
         m.d.comb += begins.eq(dut.valid & dut.step.first & (dut.step.channel == 0))
-        for bank in range(2):
+        for bank in range(ACCUMULATOR_BANKS):
             mine = dut.step.bank == bank
             with m.If(dut.valid & mine):
                 m.d.sync += [taken[bank].eq(1), done[bank].eq(last), age[bank].eq(0)]
@@ -134,9 +136,9 @@ class BanksSpec(SequencerSpec):
                 Assert(Array(age)[offered] >= LATENCY),
             ]
         m.submodules.tiles_rules = StreamRules(dut.tiles)
-        both = Signal()
-        m.d.sync += both.eq(both | (done == 0b11))
-        m.d.comb += Cover(both & (done == 0) & begins)
+        full = Signal()
+        m.d.sync += full.eq(full | done.all())
+        m.d.comb += Cover(full & (done == 0) & begins)
 
 
 def test_sets_and_weights():
@@ -145,7 +147,7 @@ def test_sets_and_weights():
 
 
 def test_banks():
-    """For so many cycles, in which both banks are taken and read several times."""
+    """For so many cycles, in which all banks are taken and read."""
     spec = BanksSpec()
     prove(spec, spec.ports, name="conv-sequencer-banks", mode="bmc", depth=24)
     prove(spec, spec.ports, name="conv-sequencer-banks-cover", mode="cover", depth=24)

@@ -7,6 +7,7 @@ import pytest
 
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE, CONV_PRESETS
 from tilewright.hw.conv.array.sequencer import Sequencer
+from tilewright.hw.conv.layouts import ACCUMULATOR_BANKS
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.pysim.simulate import elaborated, simulate
@@ -57,7 +58,7 @@ class Job:
         sets, tiles = done
         words = RING // ROW
         for number, ((row, channels), flags) in enumerate(zip(self.rows(), self.flags(), strict=True)):
-            place, bank = (sets + number) % PARAMS.sets, (tiles + number // self.sets) % 2
+            place, bank = (sets + number) % PARAMS.sets, (tiles + number // self.sets) % ACCUMULATOR_BANKS
             for channel in range(channels):
                 word = place if self.lanes else row // ROW % words + channel * words
                 part = 0 if self.lanes else row % ROW >> self.granularity
@@ -150,7 +151,7 @@ def test_jobs(mode):
                 await ctx.tick()
             ctx.set(dut.active, 0)
             assert steps == list(job.steps((sets, tiles))), f"seed {SEED}, {job}"
-            assert read == [(tiles + number) % 2 for number in range(made)]
+            assert read == [(tiles + number) % ACCUMULATOR_BANKS for number in range(made)]
             finals = [number % job.tiles == job.tiles - 1 for number in range(made)]
             assert told == ([] if job.lanes or job.stays else finals)
             sets, tiles = sets + len(flags), tiles + made
@@ -208,7 +209,7 @@ def test_what_a_step_waits_for(what):
         ctx.set(dut.written, 0 if what == "weights" else RING)
         ctx.set(dut.sets.payload, {"first": 1, "last": 1})
         ctx.set(dut.sets.valid, what != "features")
-        await ctx.tick().repeat(2)  # two tiles, which nobody reads
+        await ctx.tick().repeat(ACCUMULATOR_BANKS)  # tiles that nobody reads
         assert [ctx.get(getattr(dut, f"stall_{name}")) for name in names] == [name == what for name in names]
         assert not ctx.get(dut.sets.ready)
 
