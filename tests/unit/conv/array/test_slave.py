@@ -21,8 +21,9 @@ PARAMS = {
 ZERO = 7
 
 
-@pytest.mark.parametrize("fold", [1, 2, 4, 8, 16])
-@pytest.mark.parametrize("name", PARAMS)
+@pytest.mark.parametrize(
+    ("name", "fold"), [("unit", 1), ("unit", 2), ("unit", 4), ("unit", 16), ("two", 1), ("two", 8)]
+)
 def test_steps(name, fold):
     """A step in any cycle; bytes of words change meanwhile, and are read as they are in the cycle of the step."""
     params, rng = PARAMS[name], random.Random(SEED)
@@ -44,12 +45,12 @@ def test_steps(name, fold):
             await write(ctx, word, whole)
             await ctx.tick()
         coming = []  # features of steps, so many cycles ahead
-        for cycle in range(200):
+        for cycle in range(120):
             word, part = rng.randrange(params.words), rng.randrange(fold)
             bank, channel = rng.getrandbits(1), rng.randrange(4)
             first = (bank, channel) not in sums or rng.random() < 0.2
             features = generator.integers(-255, 256, (conv.units, conv.row_bytes))
-            valid = cycle < 190 and rng.random() < 0.8
+            valid = cycle < 110 and rng.random() < 0.8
             ctx.set(dut.valid, valid)
             ctx.set(dut.step, {"word": word, "part": part, "channel": channel, "bank": bank, "first": first})
             if valid:
