@@ -7,7 +7,7 @@ from amaranth.lib.wiring import Out, connect, flipped
 from tilewright.golden.spec.conv.job import JOB
 
 from ..lib.join import join
-from ..lib.stream import ShallowQueue
+from ..lib.stream import Queue
 from ..smem.signatures import SharedMemorySignature
 from .array.array import ConvArray
 from .array.sequencer import Sequencer
@@ -71,7 +71,7 @@ class ConvDatapath(wiring.Component):
 
     def _jobs(self, m):
         params, processor, smem = self._params, self.processor, self.smem
-        m.submodules.queue = queue = self._queue = ShallowQueue(unsigned(JOB.bits), params.conv.queue_depth)
+        m.submodules.queue = queue = self._queue = Queue(unsigned(JOB.bits), params.conv.queue_depth)
         m.submodules.checker = checker = JobChecker(params)
         m.submodules.setup = setup = JobSetup(params)
         m.submodules.runner = runner = self._runner = JobRunner(params)

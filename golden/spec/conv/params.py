@@ -20,7 +20,7 @@ _RANGES = {
     "weight_rows": (2, 64),
     "weight_bytes": (256, 1 << 20),
     "results": (1, 128),
-    "queue_depth": (2, 32),
+    "queue_depth": (2, 64),
 }
 _POWERS = {"row_bytes", "slaves", "units", "weight_bytes", "results", "queue_depth"}
 
@@ -46,7 +46,7 @@ class ConvParams:
     results : int
         R: results that post-processing finishes in a cycle, 1 to 128, a power of two.
     queue_depth : int
-        Jobs that wait, 2 to 32, a power of two.
+        Jobs that wait, 2 to 64, a power of two.
     types : tuple of str
         What is multiplied, one or more of ``i8``, ``i16`` (integers of 8 and of 16 bits), ``f16`` and ``bf16``.
     """
