@@ -11,7 +11,7 @@ from tilewright.golden import ConvPlan, ConvShape
 from tilewright.golden.conv.rows import Rows
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE, CONV_PRESETS
 from tilewright.hw.conv.array.sequencer import Sequencer
-from tilewright.hw.conv.array.weights import WeightLoader, WeightWriter
+from tilewright.hw.conv.array.weights import WeightLoader, WeightWriter, weight_queues
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.pysim.simulate import elaborated, simulate
@@ -22,6 +22,9 @@ K, FILL, LATENCY = 3, 0x5A, 6
 PARAMS = {
     "unit": ConvUnitParams(CONV_PRESETS["unit"], SMEM),
     "four": ConvUnitParams(CONV_PRESETS["ecp5"].replace(row_bytes=32, weight_bytes=1024), SMEM),
+    "eight": ConvUnitParams(
+        CONV_PRESETS["ecp5"].replace(units=8, weight_bytes=1024), SMEM
+    ),  # words of four slaves at once
 }
 
 
@@ -185,3 +188,35 @@ def test_rows_of_every_step(name, stalled):
 
     simulate(dut, bench, background=(gather, memories, watch, results), deadline=200_000)
     assert seen["stays"] == {0, 1} and max(seen["passes"]) > 0
+
+
+@pytest.mark.parametrize("name", PARAMS)
+def test_answers_are_written_as_they_come(name):
+    """An answer a cycle for successive slaves, and all but the words of the last ones are written with the last."""
+    params = PARAMS[name]
+    span, answers = 16 * params.lanes, 16
+    words = params.lanes // params.row_slots
+    dut = elaborated(WeightWriter, params)
+    left, taken = [], []
+
+    async def watch(ctx):
+        async for _, _, answered, written in ctx.tick().sample(dut.answered, dut.written):
+            left.append(answered)
+            taken.append(written)
+
+    async def bench(ctx):
+        for number in range(answers):
+            last = number == answers - 1
+            tag = {"slave": number % params.conv.slaves, "word": 0, "begin": 0, "end": span, "bytes": span * last}
+            ctx.set(dut.i.payload, {"data": [0] * params.lanes, "tag": tag})
+            ctx.set(dut.i.valid, 1)
+            await ctx.tick()
+        ctx.set(dut.i.valid, 0)
+        await ctx.tick().repeat(2 * words + 4)
+
+    simulate(dut, bench, background=(watch,))
+    rate = weight_queues(params) / words  # less than an answer a cycle if there are fewer slaves than words
+    assert sum(left) == answers
+    assert taken[-1] == span
+    assert sum(left[: answers + words + 2]) >= min(1, rate) * answers
+    assert taken[np.cumsum(left).tolist().index(answers)] == 0, "not before the last word"
