@@ -87,7 +87,7 @@ class Sequencer(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        params, conv, plan = self._params, self._params.conv, self.plan
+        conv, plan = self._params.conv, self.plan
         set_flags, step = self.sets.payload, self.step
         number, row = self.number, self.row
         channel = Signal(range(CHANNELS_AT_ONCE))
