@@ -48,7 +48,7 @@ test: lint ## lint, golden checks, unit tests, formal proofs, cocotb tests [T=pa
 verilog: $(PLAIN) ## write Verilog, and files for other tools [PRESET= TOP= WITHOUT=lanes,im2col NAME=prefix OUT=folder]
 	@$(TILEWRIGHT) verilog $(preset) $(without) $(if $(TOP),--top "$(TOP)") $(if $(NAME),--name "$(NAME)") $(if $(OUT),--out "$(OUT)")
 
-bench: $(SIMULATION) ## measure every speed figure, beside its limit [PRESET= SIM=icarus ENGINE=tmau]
+bench: $(SIMULATION) ## measure every speed figure, beside its limit [PRESET= SIM=icarus ENGINE=conv]
 	@$(TILEWRIGHT) bench $(preset) $(sim) $(if $(ENGINE),--engine "$(ENGINE)")
 
 fpga: $(FPGA) ## place and route on a Lattice ECP5, slow [PRESET= TOP= WITHOUT=lanes DEVICE=45k BOARD=ulx3s-85f]

@@ -83,9 +83,11 @@ def sample_of(layer, params, memory_bytes, most=MOST_CYCLES):
 
     Two passes at least if the layer has them, so that weights change, and then as many lines as there can be.
     """
-    unit = params.row_bytes if layer.depthwise else CHANNELS_AT_ONCE * params.slaves
+    unit = CHANNELS_AT_ONCE * params.slaves
+    # Depthwise, fewer channels would be smaller pixels.
+    fewer = () if layer.depthwise else range(unit, layer.out_channels, unit)
     cases = []
-    for count in {layer.out_channels, *range(unit, layer.out_channels, unit)}:
+    for count in {layer.out_channels, *fewer}:
 
         def over(lines, count=count):
             plan = LayerCase(layer, params, lines, count).plan
@@ -95,7 +97,7 @@ def sample_of(layer, params, memory_bytes, most=MOST_CYCLES):
         if lines:
             cases.append(LayerCase(layer, params, lines, count))
     if not cases:
-        return LayerCase(layer, params, 1, min(unit, layer.out_channels))
+        return LayerCase(layer, params, 1, min([layer.out_channels, *fewer]))
     passes = min(2, max(case.plan.channel_tiles for case in cases))
     return max(cases, key=lambda case: (min(case.plan.channel_tiles, passes), case.lines, case.channels))
 
