@@ -1,4 +1,4 @@
-"""The neighbours of the convolution engine's read-out: array, gatherers and shared memory, and the plan of a job."""
+"""The neighbours of the convolution engine's read-out: array, gatherers and shared memory."""
 
 import random
 from collections import deque
@@ -6,7 +6,6 @@ from collections import deque
 import numpy as np
 from amaranth.hdl import Value
 
-from tilewright.golden.conv.placement import parts_of, result_bytes
 from tilewright.golden.spec.conv.job import ConvOperation
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 from tilewright.golden.spec.pe.instruction import MmType
@@ -15,44 +14,7 @@ from tilewright.hw.conv.layouts import ACCUMULATOR_BANKS
 from .streams import packed
 from .unpacked import unpacker
 
-__all__ = ["ResultsWorld", "gatherer", "results_plan"]
-
-_POST = ("output", "add", "y_zero", "minimum", "maximum", "add_minimum", "add_maximum", "ratio", "offset")
-
-
-def results_plan(fields, params):
-    """What the read-out uses of the plan of a job, as values for a ``PlanLayout``; the other members are 0."""
-    operation, kind, parts = ConvOperation(fields["operation"]), MmType(fields["type"]), parts_of(fields)
-    columns, lines, images = (fields[name] - 1 for name in ("out_width", "out_height", "batch"))
-    channels, span = fields["out_channels"], CHANNELS_AT_ONCE * params.conv.slaves
-    if operation.lanes:
-        span = (1 << fields["granularity"]) // kind.bytes
-    mask = params.smem.size_bytes - 1
-
-    def follow(name):
-        pitches = fields[f"{name}_pitch"]
-        numbers = zip(("start", "point", "line", "image"), (fields[name], *pitches), strict=True)
-        return {member: number & mask for member, number in numbers}
-
-    return {
-        "wide": kind.bytes == 2,
-        "lanes": operation.lanes,
-        "maximum": operation == ConvOperation.MAX_POOL,
-        "raster": fields["raster"],
-        "bias": fields["bias"] and operation != ConvOperation.MAX_POOL,
-        "table": "table" in parts,
-        "granularity": fields["granularity"],
-        "result_log2": result_bytes(fields).bit_length() - 1,
-        "last_pass": -(-channels // span) - 1,
-        "table_address": fields["table"] & mask,
-        "y": follow("y"),
-        "addend": follow("addend"),
-        "out_channels": channels,
-        "last_column": columns,
-        "last_line": lines,
-        "last_image": images,
-        "post": {name: fields[name] for name in _POST},
-    }
+__all__ = ["ResultsWorld", "gatherer"]
 
 
 class ResultsWorld:

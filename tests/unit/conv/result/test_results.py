@@ -18,7 +18,8 @@ from tilewright.hw.conv.post.processor import PostProcessor
 from tilewright.hw.conv.result.readout import ReadOut
 from tilewright.hw.conv.result.results import Results
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.pysim.conv_results import ResultsWorld, results_plan
+from tilewright.sim.pysim.conv_plan import plan_values
+from tilewright.sim.pysim.conv_results import ResultsWorld
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import watch_stream
 from tilewright.sim.random.conv_jobs import random_jobs
@@ -85,7 +86,7 @@ async def run_job(ctx, dut, world, fields, smem, seed):
     accumulators = some_accumulators(fields, seed)
     world.smem[:] = smem
     world.add_job(fields, accumulators)
-    ctx.set(dut.plan, results_plan(fields, world.params))
+    ctx.set(dut.plan, plan_values(fields, world.params))
     ctx.set(dut.start, 1)
     await ctx.tick()
     ctx.set(dut.start, 0)
@@ -200,7 +201,7 @@ def test_reset(name):
         for (cut, smem), job in pairwise(jobs):
             world.smem[:] = smem
             world.add_job(cut, some_accumulators(cut, 0))
-            ctx.set(dut.plan, results_plan(cut, world.params))
+            ctx.set(dut.plan, plan_values(cut, world.params))
             ctx.set(dut.start, 1)
             await ctx.tick()
             ctx.set(dut.start, 0)
