@@ -88,5 +88,5 @@ def conv_blocks(params):
         "GatherShare": partial(_class("conv.fetch.share.GatherShare"), params, tags),
         "Gatherer": partial(_class("conv.fetch.gather.Gatherer"), params, _class("conv.fetch.share.shared_tag")(tags)),
         "PointWalker": partial(_class("conv.fetch.points.PointWalker"), params, ("y", "addend")),
-        "PostProcessor": partial(_class("conv.post.PostProcessor"), conv),
+        "PostProcessor": partial(_class("conv.post.processor.PostProcessor"), conv),
     }
