@@ -182,6 +182,8 @@ def _parameters(parent, params, prefix=""):
     """The parameters that the Verilog was made with; they cannot be changed in it."""
     for field in dataclasses.fields(params):
         value = getattr(params, field.name)
+        if value is None:  # what is not built has no parameters
+            continue
         if dataclasses.is_dataclass(value):
             _parameters(parent, value, f"{prefix}{field.name}_")
             continue

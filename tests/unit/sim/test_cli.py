@@ -37,7 +37,7 @@ WRONG = [
     ("bench --preset huge",
      "argument --preset: invalid choice: 'huge' (choose from 'default', 'ecp5', 'full', 'lean', 'unit')"),
     ("bench --sim vcs", "argument --sim: invalid choice: 'vcs' (choose from 'verilator', 'icarus')"),
-    ("bench --engine x", "argument --engine: invalid choice: 'x' (choose from 'tmau', 'pe')"),
+    ("bench --engine x", "argument --engine: invalid choice: 'x' (choose from 'tmau', 'pe', 'conv')"),
     ("bench --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),
     ("board", "one of the arguments --port --simulated is required"),
     ("board --port x --simulated", "argument --simulated: not allowed with argument --port"),
@@ -62,7 +62,7 @@ WRONG = [
     ("replay --on golden", "the following arguments are required: CASES.json"),
     ("sim --workload nope",
      "argument --workload: invalid choice: 'nope' (choose from 'photo', 'swizzle', 'video', 'borders', 'convolution', "
-     "'roundtrip', 'dct', 'gemm', 'threads', 'all')"),
+     "'roundtrip', 'dct', 'gemm', 'threads', 'stem', 'all')"),
     ("sim --workload", "argument --workload: expected one argument"),
     ("stages --out {}", "argument --out: must name a file, not the folder {}"),
     ("stages --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),

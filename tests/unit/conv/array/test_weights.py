@@ -212,7 +212,7 @@ def test_answers_are_written_as_they_come(name):
             ctx.set(dut.i.valid, 1)
             await ctx.tick()
         ctx.set(dut.i.valid, 0)
-        await ctx.tick().repeat(2 * words + 4)
+        await ctx.tick().repeat(answers * words + 4)
 
     simulate(dut, bench, background=(watch,))
     rate = weight_queues(params) / words  # less than an answer a cycle if there are fewer slaves than words

@@ -10,6 +10,7 @@ from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
 from tilewright.golden.spec.conv.registers import CONV_REGISTERS
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
+from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS, TmauParams
@@ -25,7 +26,7 @@ from tilewright.sim.dev.tables import (
 REGISTERS = {
     "tmau": (TMAU_REGISTERS, TMAU_PRESETS),
     "pe": (PE_REGISTERS, PE_PRESETS),
-    "conv": (CONV_REGISTERS, CONV_PRESETS),
+    "conv": (CONV_REGISTERS, CONV_UNIT_PRESETS),
 }
 
 
