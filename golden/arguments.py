@@ -6,7 +6,7 @@ import numpy as np
 
 from .spec.fields import names
 
-__all__ = ["array", "integer", "integers", "member", "packed", "power_of_two", "shown"]
+__all__ = ["array", "field_value", "integer", "integers", "member", "packed", "power_of_two", "shown"]
 
 _LONGEST = 60  # characters of a value in a sentence
 
@@ -74,6 +74,18 @@ def member(name, enum, value, also=None):
     if number not in set(enum):
         raise ValueError(f"{name} must be one of {', '.join(names(enum))}, not {value!r}")
     return enum(number)
+
+
+def field_value(field, value):
+    """What a user gives for ``field`` of a format, as ``Format.pack`` takes it; TypeError or ValueError if it is none.
+
+    What has an enumeration may be given by name.
+    """
+    if field.count:
+        return integers(field.name, value)
+    if field.enum and isinstance(value, str):
+        return member(field.name, field.enum, value)
+    return integer(field.name, int(value) if isinstance(value, (bool, np.bool_)) else value)
 
 
 def array(name, value):

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arguments import integer, integers, member, packed, shown
+from ..arguments import field_value, packed, shown
 from ..memory import check_shared
 from ..smem.barrier import Barrier
 from ..spec.conv.errors import ConvError
@@ -39,13 +39,7 @@ def job_word(**fields):
     for name, value in fields.items():
         if name not in values:
             raise ValueError(f"a job has no field {name!r}: its fields are {', '.join(values)}")
-        field = JOB[name]
-        if field.count:
-            values[name] = integers(name, value)
-        elif field.enum and isinstance(value, str):
-            values[name] = member(name, field.enum, value)
-        else:
-            values[name] = integer(name, int(value) if isinstance(value, (bool, np.bool_)) else value)
+        values[name] = field_value(JOB[name], value)
     return JOB.pack(**values)
 
 

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from math import ceil
 
-from ..spec.conv.params import CHANNELS_AT_ONCE, ConvParams
+from ..spec.conv.job import ConvOperation
+from ..spec.conv.params import CHANNELS_AT_ONCE, KERNEL_ROWS, ConvParams
 from .granularity import granularities, seed_granularity
 from .shape import ConvShape
 
-__all__ = ["ConvPlan", "most_steps", "plan_convolution"]
+__all__ = ["ConvPlan", "convolution_plans", "most_steps", "plan_convolution"]
 
 #: Bytes of shared memory that are read, and written, in a cycle.
 _MEMORY_BYTES = 128
@@ -32,7 +33,7 @@ class ConvPlan:
     merge : int
         g: kernel columns that are taken as one pixel.
     raster : bool
-        Point tiles go on across the ends of lines.
+        Point tiles go on across the ends of lines; in lane-private mode it makes no difference.
     """
 
     shape: ConvShape
@@ -89,10 +90,15 @@ class ConvPlan:
         return self.fold if self.shape.operation.lanes else self.params.units * self.fold
 
     @property
+    def crosses_lines(self):
+        """Whether point tiles go on across the ends of lines."""
+        return self.raster and not self.shape.operation.lanes
+
+    @property
     def point_tiles(self):
         """Tiles of points, in lane-private mode rows."""
         shape = self.shape
-        if self.raster:
+        if self.crosses_lines:
             return ceil(shape.points / self.tile_points)
         return shape.lines * ceil(shape.out_width / self.tile_points)
 
@@ -120,27 +126,64 @@ class ConvPlan:
     def mac_cycles(self):
         """Cycles in which the array multiplies, with all that is lost by rounding up."""
         if self.shape.operation.lanes:
-            return self.blocks * ceil(self.point_tiles / self.params.slaves) * self.shape.taps
+            return self.blocks * self.shape.lines * self.groups * self.shape.taps
         return self.point_tiles * self.tile_cycles
+
+    @property
+    def least_cycles(self):
+        """MAC cycles that the limit counts: in lane-private mode as if groups went on across the ends of lines."""
+        if self.shape.operation.lanes:
+            return self.blocks * ceil(self.point_tiles / self.params.slaves) * self.shape.taps
+        return self.mac_cycles
+
+    @property
+    def groups(self):
+        """In lane-private mode: groups of up to NS rows that a line of points makes."""
+        return ceil(self.shape.out_width / (self.fold * self.params.slaves))
+
+    @property
+    def kernel_stays(self):
+        """In lane-private mode: whether all rows of the kernel stay for a pass, or there are none."""
+        return self.shape.operation is not ConvOperation.DEPTHWISE or self.shape.taps <= KERNEL_ROWS
+
+    @property
+    def keeps_lines(self):
+        """In lane-private mode: whether lines of X stay in slaves' memories for all output lines that they serve."""
+        (_, sh), (columns, rows), params = self.shape.stride, self.shape.kernel, self.params
+        between = (rows - 1) * self.shape.dilation[1]
+        words = (between + 1 + sh) * self.groups * columns
+        return self.kernel_stays and sh <= between and words <= params.weight_bytes // params.row_bytes
 
     @property
     def fetch_cycles(self):
         """Cycles in which rows are fetched, ``lanes`` pieces of at most 16 bytes of one block in each."""
-        params, lanes = self.params, self.shape.operation.lanes
-        rows = params.slaves if lanes else params.units
-        pieces = rows * params.row_bytes // min(self.block_bytes, 16)
-        if lanes:  # and a row of the kernel
-            sets = self.blocks * ceil(self.point_tiles / params.slaves) * self.shape.taps
-            return sets * (ceil(pieces / params.lanes) + 1)
+        params, shape = self.params, self.shape
+        if shape.operation.lanes:
+            return self._fetch_of_lanes()
+        pieces = params.units * params.row_bytes // min(self.block_bytes, 16)
         sets = self.point_tiles * self.channel_tiles * self.shape.kernel[1] * self.steps * self.blocks
         return sets * ceil(pieces / params.lanes)
+
+    def _fetch_of_lanes(self):
+        shape, params = self.shape, self.params
+        (columns, rows), (_, sh), lines = shape.kernel, shape.stride, shape.lines * shape.kernel[1]
+        if self.keeps_lines:
+            lines = shape.batch * ((shape.out_height - 1) * sh + (rows - 1) * shape.dilation[1] + 1)
+        # Requests of a line at one column of the kernel: of the last group as many as it has points for.
+        points = params.lanes * 16 // max(self.block_bytes, 16)
+        group = self.fold * params.slaves
+        rest = shape.out_width - (self.groups - 1) * group
+        requests = lines * columns * ((self.groups - 1) * ceil(group / points) + ceil(rest / points))
+        if shape.operation is ConvOperation.DEPTHWISE:
+            requests += shape.taps if self.kernel_stays else lines * columns * self.groups
+        return self.blocks * requests
 
     @property
     def costs(self):
         """Cycles that each resource needs at least: array, post-processing, shared memory."""
         moved = max(self.shape.bytes_read, self.shape.bytes_written)
         return {
-            "macs": self.mac_cycles,
+            "macs": self.least_cycles,
             "results": ceil(self.shape.results / self.params.results),
             "bytes": ceil(moved / _MEMORY_BYTES),
         }
@@ -203,25 +246,34 @@ def plan_convolution(shape, params, rule="cost"):
     rule : "cost", "fetch" or "seed"
         "cost": the fewest cycles of the array; of equal ones first those whose points adjoin, then fewer merged
         columns, then larger blocks, then tiles that end with their lines. "fetch": the fewest cycles of the array or,
-        where that takes longer, of fetching its rows. "seed": stride removal, blocks by the seed's rule, tiles that end
-        with their lines.
+        where that takes longer, of fetching its rows; of equal ones first those with the fewest steps, for each of
+        which the weights of a channel are fetched by themselves. "seed": stride removal, blocks by the seed's rule,
+        tiles that end with their lines.
     """
     if rule not in _RULES:
         raise ValueError(f"rule must be one of {', '.join(_RULES)}, not {rule!r}")
-    mergeable = not shape.operation.lanes and shape.dilation[0] == 1 and shape.adjoin
     if rule == "seed":
-        merge = shape.stride[0] if mergeable else 1
+        merge = shape.stride[0] if _mergeable(shape) else 1
         size = seed_granularity(merge * shape.channels * shape.element_bytes, params.row_bytes)
         return ConvPlan(shape, params, max(size, shape.element_bytes), merge)
-    merges = {1, shape.stride[0], shape.kernel[0]} if mergeable else {1}
-    plans = [
+    return min(convolution_plans(shape, params), key=_with_fetch if rule == "fetch" else _alone)
+
+
+def convolution_plans(shape, params):
+    """All that :func:`plan_convolution` chooses among, for rules of one's own: a list of :class:`ConvPlan`."""
+    merges = {1, shape.stride[0], shape.kernel[0]} if _mergeable(shape) else {1}
+    return [
         ConvPlan(shape, params, size, merge, raster)
-        for merge in merges
+        for merge in sorted(merges)
         for size in granularities(params.row_bytes)
         if size >= shape.element_bytes
         for raster in (False, True)
     ]
-    return min(plans, key=_with_fetch if rule == "fetch" else _alone)
+
+
+def _mergeable(shape):
+    """Whether columns of the kernel may be taken as one pixel."""
+    return not shape.operation.lanes and shape.dilation[0] == 1 and shape.adjoin
 
 
 def _alone(plan):
@@ -231,4 +283,4 @@ def _alone(plan):
 
 def _with_fetch(plan):
     """By what they are compared where rows have to be fetched."""
-    return max(plan.mac_cycles, plan.fetch_cycles), *_alone(plan)
+    return max(plan.mac_cycles, plan.fetch_cycles), plan.steps, *_alone(plan)

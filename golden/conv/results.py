@@ -4,7 +4,7 @@ import numpy as np
 
 from ..spec.conv.job import ConvOutput
 
-__all__ = ["add_residual", "half_floats", "requantise"]
+__all__ = ["add_residual", "half_floats", "requantise", "rounded_sum"]
 
 #: What is this large saturates whatever the zero point.
 _LARGE = 1 << 31
@@ -58,8 +58,8 @@ def add_residual(first, second, ratio, offset, clamp):
         Least and largest result.
     """
     *ratio, offset = np.array([*ratio, offset], np.uint32).view(np.float32).astype(np.float64)
-    inner = _rounded_sum(np.asarray(second) * ratio[1], offset)
-    return np.clip(np.rint(_rounded_sum(np.asarray(first) * ratio[0], inner)), *clamp).astype(np.int64)
+    inner = rounded_sum(np.asarray(second) * ratio[1], offset)
+    return np.clip(np.rint(rounded_sum(np.asarray(first) * ratio[0], inner)), *clamp).astype(np.int64)
 
 
 def half_floats(acc, output):
@@ -87,7 +87,7 @@ def _shortened(values):
     return _shifted(values, places), places
 
 
-def _rounded_sum(first, second):
+def rounded_sum(first, second):
     """``first`` + ``second``, which float64 holds exactly, rounded once to float32; as float64.
 
     The sum in float64 is made odd where it is not exact. So rounding it again cannot meet a tie that is none.

@@ -11,7 +11,7 @@ from ..spec.conv.params import CHANNELS_AT_ONCE
 from .plan import most_steps
 from .windows import Windows
 
-__all__ = ["LaneStep", "Rows", "WorkStep", "cut_rows", "lane_order", "work_order"]
+__all__ = ["LaneStep", "Rows", "WorkStep", "cut_rows", "lane_groups", "lane_order", "work_order"]
 
 
 def cut_rows(rows, steps, merge, many, fill=0):
@@ -56,7 +56,7 @@ class Rows:
         """
         plan, shape = self.plan, self.plan.shape
         places = np.arange(plan.tile_points)
-        if plan.raster:
+        if plan.crosses_lines:
             points = tile * plan.tile_points + places
             there = points < shape.points
         else:
@@ -124,7 +124,7 @@ class LaneStep(NamedTuple):
     ----------
     block : int
     point_tiles : tuple of int
-        The row of each slave; fewer than slaves at the end of a block.
+        The row of each slave; fewer than slaves at the end of a line.
     kernel_row, kernel_column : int
     """
 
@@ -134,12 +134,21 @@ class LaneStep(NamedTuple):
     kernel_column: int
 
 
+def lane_groups(plan):
+    """The rows that slaves have at once in lane-private mode, as a list of tuples of tiles: of one line each."""
+    each, slaves = -(-plan.shape.out_width // plan.fold), plan.params.slaves
+    return [
+        tuple(range(line * each, (line + 1) * each))[first : first + slaves]
+        for line in range(plan.shape.lines)
+        for first in range(0, each, slaves)
+    ]
+
+
 def lane_order(plan):
     """Yields the :class:`LaneStep` of every cycle in lane-private mode, in order."""
     columns, kernel_rows = plan.shape.kernel
     for block in range(plan.blocks):
-        for first in range(0, plan.point_tiles, plan.params.slaves):
-            tiles = tuple(range(first, min(first + plan.params.slaves, plan.point_tiles)))
+        for tiles in lane_groups(plan):
             for kernel_row in range(kernel_rows):
                 for column in range(columns):
                     yield LaneStep(block, tiles, kernel_row, column)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arguments import integer, integers, member, packed, power_of_two, shown
+from ..arguments import field_value, integer, member, packed, power_of_two, shown
 from ..memory import check_global, check_shared
 from ..smem.barrier import Barrier
 from ..spec import (
@@ -71,22 +71,13 @@ def command_word(opcode=Opcode.LOAD, **fields):
     operation, whose fields are those of ``COMMAND``. ValueError for a field that the format does not have or a value
     that does not fit it, TypeError for a value of the wrong kind.
     """
-    opcode = _number(COMMAND["opcode"], opcode)
+    opcode = field_value(COMMAND["opcode"], opcode)
     fmt = FORMATS.get(opcode, COMMAND)
     known = {field.name: field for field in fmt.fields}
     for name in fields:
         if name not in known:
             raise ValueError(f"a {fmt.name} command has no field {name!r}: its fields are {', '.join(known)}")
-    return fmt.pack(opcode=opcode, **{name: _number(known[name], value) for name, value in fields.items()})
-
-
-def _number(field, value):
-    """What a user gives for a field, as ``Format.pack`` takes it."""
-    if field.count:
-        return integers(field.name, value)
-    if field.enum and isinstance(value, str):
-        return member(field.name, field.enum, value)
-    return integer(field.name, int(value) if isinstance(value, (bool, np.bool_)) else value)
+    return fmt.pack(opcode=opcode, **{name: field_value(known[name], value) for name, value in fields.items()})
 
 
 class Machine:

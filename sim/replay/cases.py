@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tilewright.golden import Windows
 from tilewright.golden.patterns import fill_pattern, mix_pattern
-from tilewright.golden.spec import DESCRIPTOR, Error
+from tilewright.golden.spec import Error
 
 from ..usage import UsageError
 from .commands import read_command
@@ -22,14 +22,15 @@ from .expectations import read_expectation
 from .fields import Fields
 from .images import MemoryImage, read_image
 from .layout_cases import read_align, read_lanes
-from .maps import read_map
+from .maps import read_placed_map, read_windows, with_maps
 
 __all__ = ["ENGINE_KINDS", "Case", "cases_of", "read_cases", "read_document"]
 
-#: Kinds of the processing engine. Their module needs more than numpy, and is imported when such a case comes.
+#: Kinds of the processing engine. Their module, and that of kind core, needs more than numpy, and is imported when such
+#: a case comes.
 _PE_KINDS = ("program", "gemm")
 #: Kinds that are not commands of the TMAU, and do not stand for them.
-ENGINE_KINDS = (*_PE_KINDS, "conv")
+ENGINE_KINDS = (*_PE_KINDS, "conv", "core")
 
 #: Control characters, and halves of characters: a name is printed, and part of the names of files.
 _UNFIT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
@@ -60,11 +61,7 @@ class Case:
 
     def global_contents(self):
         """Global memory at the start, descriptors included, as a new uint8 array."""
-        gmem = self.gmem.contents()
-        for spec in self.maps.values():
-            if spec.at is not None:
-                gmem[spec.at : spec.at + DESCRIPTOR.bytes] = list(spec.word.to_bytes(DESCRIPTOR.bytes, "little"))
-        return gmem
+        return with_maps(self.gmem.contents(), self.maps)
 
 
 def read_cases(path):
@@ -131,6 +128,8 @@ def _read_case(entry, index, folder):
     expect = fields.inner("expect", None)
     if kind == "conv":
         return read_conv_case(fields, name, expect, folder)
+    if kind == "core":
+        return import_module("tilewright.sim.replay.core_cases").read_core_case(fields, name, expect, folder)
     if kind in _PE_KINDS:
         read_pe_case = import_module("tilewright.sim.replay.pe.cases").read_pe_case
         return read_pe_case(fields, name, kind, expect, folder)
@@ -142,42 +141,15 @@ def _read_case(entry, index, folder):
         fields.end()
         return Case(name, kind, expect, None, gmem, smem, layout.maps, layout.commands, Windows(), layout.strides)
     cores = fields.integer("cores", 1, 16, 1)
-    windows = _read_windows(fields.inner("windows", None))
+    windows = read_windows(fields.inner("windows", None))
     listed = fields.inner("maps")
-    maps = {map_name: _read_placed_map(listed.inner(map_name), gmem.size, windows) for map_name in listed.rest()}
+    maps = {map_name: read_placed_map(listed.inner(map_name), gmem.size, windows) for map_name in listed.rest()}
     commands = [
         read_command(Fields(command, fields.case, f"commands[{position}]"), maps, cores)
         for position, command in enumerate(fields.listed("commands"))
     ]
     fields.end()
     return Case(name, kind, expect, _why_skipped(cores, commands), gmem, smem, maps, tuple(commands), windows, why=why)
-
-
-def _read_windows(fields):
-    """The windows of a case: first and last byte of each that there is."""
-    if fields is None:
-        return Windows()
-    limits = {}
-    for name, bits in (("global", 64), ("shared", 32)):
-        pair = fields.integers(name, 0, (1 << bits) - 1, None)
-        if pair is not None and len(pair) != 2:
-            raise fields.wrong(name, f"must be first and last byte, not {len(pair)} numbers")
-        limits[name] = pair and tuple(pair)
-    fields.end()
-    return Windows(limits["global"], limits["shared"])
-
-
-def _read_placed_map(fields, gmem_bytes, windows):
-    """A map; a global window wants its descriptor in global memory, where the window can be asked about it."""
-    spec = read_map(fields)
-    if spec.at is None:
-        if windows.global_:
-            raise fields.wrong("at", "must be given in a case with a global window")
-    elif spec.word is None:
-        raise fields.wrong("at", "must be left out for a map that cannot be encoded")
-    elif spec.at + DESCRIPTOR.bytes > gmem_bytes:
-        raise fields.wrong("at", f"must keep the descriptor in the {gmem_bytes} bytes of gmem, not {spec.at}")
-    return spec
 
 
 def _why_skipped(cores, commands):

@@ -18,7 +18,7 @@ from .images import read_init
 from .operands import read_operand, read_type
 from .outcome import Outcome
 
-__all__ = ["ConvCase", "conv_outcome", "read_conv_case", "run_conv_case"]
+__all__ = ["ConvCase", "conv_outcome", "read_conv_case", "read_conv_params", "run_conv_case"]
 
 _MOST_BYTES = 1 << 28
 _LIMITS = {"u8": (0, 255), "s8": (-128, 127)}
@@ -55,7 +55,7 @@ def read_conv_case(fields, name, expect, folder):
         "stride": _numbers(fields, "stride", (1, 1), (256, 256)),
         "padding": _numbers(fields, "pad", (0,) * 4, (255,) * 4),
         "dilation": _numbers(fields, "dilation", (1, 1), (256, 256)),
-        "params": _read_params(fields),
+        "params": read_conv_params(fields),
     }
     depthwise = _read_groups(fields, size[3], out_channels)
     inner = 1 if depthwise else size[3]
@@ -111,7 +111,7 @@ def _numbers(fields, name, low, high):
     return tuple(values)
 
 
-def _read_params(fields):
+def read_conv_params(fields):
     """The member ``conv``: a preset, and parameters that are others than its own."""
     given = fields.inner("conv", None) or Fields({}, fields.case, "conv")
     params = CONV_PRESETS[given.choice("preset", list(CONV_PRESETS), "default")]

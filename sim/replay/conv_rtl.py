@@ -4,32 +4,26 @@ from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.conv.job import JOB
 from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS, ConvUnitParams
-from tilewright.hw.conv.result.layouts import ResultSizes
 from tilewright.hw.smem.params import SmemParams
 
 from .conv_cases import conv_outcome
 
 __all__ = ["run_conv_on_session", "unit_params", "why_no_hardware"]
 
-_INTEGERS = ("i8", "i16")
-
 
 def unit_params(case):
     """What hardware to run a :class:`ConvCase` on, as ConvUnitParams; ValueError if it cannot be.
 
-    Multiplying integers it does without floats. Its shared memory is that of a preset with the same engine if that is
-    enough, so that few models serve many cases, or else the next power of two.
+    Where a case does not multiply floats, neither does its hardware. Its shared memory is that of a preset with the
+    same engine if that is enough, so that few models serve many cases, or else the next power of two.
     """
-    conv = case.layer.plan.params
-    kind = MmType(JOB.unpack(case.layer.word)["type"])
-    integers = tuple(family for family in conv.types if family in _INTEGERS)
-    if integers and (kind.family in integers or kind.family not in conv.types):
-        conv = conv.replace(types=integers)
     size = max(1024, 1 << (len(case.layer.smem) - 1).bit_length())
-    sizes = [params.smem.size_bytes for params in CONV_UNIT_PRESETS.values() if params.conv == conv]
-    params = ConvUnitParams(conv, SmemParams(min((large for large in sizes if large >= size), default=size)))
-    ResultSizes(params)
-    return params
+    params, presets = ConvUnitParams(case.layer.plan.params, SmemParams(size)), CONV_UNIT_PRESETS.values()
+    kind = MmType(JOB.unpack(case.layer.word)["type"])
+    if not kind.is_float or kind.family not in params.conv.types:
+        params, presets = params.without_floats(), [preset.without_floats() for preset in presets]
+    sizes = [preset.smem.size_bytes for preset in presets if preset.conv == params.conv]
+    return params.replace(smem=SmemParams(min((large for large in sizes if large >= size), default=size)))
 
 
 def why_no_hardware(case):

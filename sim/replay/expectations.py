@@ -1,6 +1,9 @@
 """What a replay case expects (docs/replay.md, "Expectations"): read strictly, and compared with what came out."""
 
 from tilewright.golden.spec import Error
+from tilewright.golden.spec.core.errors import ProgramError
+from tilewright.golden.spec.core.word import Engine
+from tilewright.golden.spec.fields import names
 from tilewright.golden.spec.pe.errors import PeError
 
 from .fields import Fields
@@ -11,6 +14,9 @@ __all__ = ["differences", "mismatches", "read_expectation"]
 #: Errors of silicon that are none of ours (``sim/silicon/replay.py``), and how the rest of them begins.
 _OF_SILICON = ("refused by the driver", "no such instruction", "unfinished")
 _FAILED = "failed: "
+
+#: Numbers in error records, of those kinds that have one.
+_RECORDS = {PeError: ("instruction", "first", "last", "register"), ProgramError: ("tag",)}
 
 
 def read_expectation(fields, errors, sizes=None):
@@ -23,7 +29,7 @@ def read_expectation(fields, errors, sizes=None):
     fields : Fields or None
         The member ``expect``.
     errors : enum
-        Errors that there are: of the TMAU, ``PeError``, or ``ConvError``.
+        Errors that there are: of the TMAU, ``PeError``, ``ConvError`` or ``ProgramError``.
     sizes : dict or None
         Bytes of the memories of which single bytes may be expected, of a case of one core.
     """
@@ -32,8 +38,10 @@ def read_expectation(fields, errors, sizes=None):
     expect = {}
     if "error" in fields:
         expect["error"] = _read_error(fields, errors)
-    if errors is PeError and "record" in fields:
-        expect["record"] = _read_record(fields)
+    if errors in _RECORDS and "record" in fields:
+        expect["record"] = _read_record(fields, errors)
+    if errors is ProgramError and "interrupt" in fields:
+        expect["interrupt"] = fields.flag("interrupt")
     if "tx_bytes" in fields:
         expect["tx_bytes"] = fields.integers("tx_bytes", 0, 1 << 32)
     if "strides" in fields:
@@ -131,11 +139,15 @@ def _read_bytes(fields, size):
     return [] if size is None or "bytes" not in fields else read_spots(fields, "bytes", size)
 
 
-def _read_record(fields):
-    """An error record of the processing engine, or None."""
+def _read_record(fields, errors):
+    """An error record of the processing engine, or of a program; or None."""
     if fields.peek("record") is None:
         return fields.raw("record")
     inner = fields.inner("record")
-    record = {name: inner.integer(name, 0, (1 << 32) - 1) for name in ("instruction", "first", "last", "register")}
+    record = {name: inner.integer(name, 0, (1 << 32) - 1) for name in _RECORDS[errors]}
+    if errors is ProgramError:
+        record["engine"] = inner.choice("engine", [None, *list(names(Engine))[1:]])
+        # Where a program stops for an engine's error is hardware's.
+        record["word"] = inner.raw("word") if inner.peek("word") is None else inner.integer("word", 0, (1 << 32) - 1)
     inner.end()
     return record

@@ -45,6 +45,8 @@ def run_case(case):
     """Runs a case that is not to be skipped."""
     if case.kind == "conv":
         return run_conv_case(case)
+    if case.kind == "core":
+        return import_module("tilewright.sim.replay.core_cases").run_core_case(case)
     if case.kind in ENGINE_KINDS:
         return import_module("tilewright.sim.replay.pe.golden").run_pe_case(case)
     run = run_commands(case)

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass, replace
 
-from tilewright.golden import DescriptorError, TensorMap
-from tilewright.golden.spec import Element, Error, Interleave, L2Promotion, Mode, Swizzle
+from tilewright.golden import DescriptorError, TensorMap, Windows
+from tilewright.golden.spec import DESCRIPTOR, Element, Error, Interleave, L2Promotion, Mode, Swizzle
 from tilewright.golden.spec.fields import names
 
 from ..usage import UsageError
 from .fields import REQUIRED
 
-__all__ = ["MapSpec", "read_map"]
+__all__ = ["MapSpec", "read_map", "read_placed_map", "read_window", "read_windows", "with_maps"]
 
 _ANY = (-(1 << 63), (1 << 64) - 1)  # a number whose range is a rule of the descriptor
 
@@ -62,6 +62,44 @@ def read_map(fields):
     except ValueError as error:
         raise UsageError(f"{fields.case}: {fields.path}.{error}") from None
     return MapSpec(tmap, _packed(tmap), _first_broken_rule(tmap), at)
+
+
+def read_windows(fields):
+    """The windows of a case: first and last byte of each that there is."""
+    if fields is None:
+        return Windows()
+    limits = [read_window(fields, name, bits) for name, bits in (("global", 64), ("shared", 32))]
+    fields.end()
+    return Windows(*limits)
+
+
+def read_window(fields, name, bits):
+    """Takes first and last byte of a window, numbers of so many bits; None if there is none."""
+    pair = fields.integers(name, 0, (1 << bits) - 1, None)
+    if pair is not None and len(pair) != 2:
+        raise fields.wrong(name, f"must be first and last byte, not {len(pair)} numbers")
+    return pair and tuple(pair)
+
+
+def read_placed_map(fields, gmem_bytes, windows):
+    """A map; a global window wants its descriptor in global memory, where the window can be asked about it."""
+    spec = read_map(fields)
+    if spec.at is None:
+        if windows.global_:
+            raise fields.wrong("at", "must be given in a case with a global window")
+    elif spec.word is None:
+        raise fields.wrong("at", "must be left out for a map that cannot be encoded")
+    elif spec.at + DESCRIPTOR.bytes > gmem_bytes:
+        raise fields.wrong("at", f"must keep the descriptor in the {gmem_bytes} bytes of gmem, not {spec.at}")
+    return spec
+
+
+def with_maps(gmem, maps):
+    """``gmem``, a uint8 array, with the descriptors of ``maps`` that have a place in it."""
+    for spec in maps.values():
+        if spec.at is not None:
+            gmem[spec.at : spec.at + DESCRIPTOR.bytes] = list(spec.word.to_bytes(DESCRIPTOR.bytes, "little"))
+    return gmem
 
 
 def _read_fill(fields):

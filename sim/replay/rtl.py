@@ -9,11 +9,13 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..harness.records import READ_IDS, TMAU_SCRIPT_DEPTH
 from ..session.conv import ConvSession
+from ..session.core import CoreSession
 from ..session.pe import PeSession
 from ..session.tmau import TmauSession
 from ..usage import UsageError
 from .command_words import needed_words
 from .conv_rtl import run_conv_on_session, unit_params, why_no_hardware
+from .core_rtl import core_params, run_core_on_session
 from .golden import result_record
 from .golden import run_case as run_on_golden
 from .outcome import Outcome
@@ -58,15 +60,18 @@ def open_backend(args):
             raise UsageError(
                 f"case {case.name!r}: gmem.bytes must be at most {_MOST_MEMORY} on rtl, not {case.gmem.size}"
             )
-        params = _params(case, args.preset or "default")
+        if case.kind == "core":
+            make, run_on, params = CoreSession, run_core_on_session, core_params(case, args.preset or "unit")
+        else:
+            make, run_on, params = TmauSession, run_case, _params(case, args.preset or "default")
         # Of few sizes, so that few models serve many cases.
         memory_bytes = max(1 << (case.gmem.size - 1).bit_length(), _LEAST_MEMORY)
         key = params, memory_bytes
         if key not in sessions:
-            sessions[key] = TmauSession(
+            sessions[key] = make(
                 params=params, simulator=args.sim, latency=args.latency, stall=args.stall, memory_bytes=memory_bytes
             )
-        return run_case(case, sessions[key])
+        return run_on(case, sessions[key])
 
     try:
         yield run

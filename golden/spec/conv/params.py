@@ -4,10 +4,12 @@ from dataclasses import dataclass, replace
 
 from ..pe.instruction import MM_FAMILIES, families
 
-__all__ = ["CHANNELS_AT_ONCE", "CONV_PRESETS", "ConvParams"]
+__all__ = ["CHANNELS_AT_ONCE", "CONV_PRESETS", "KERNEL_ROWS", "ConvParams"]
 
 #: T: channels that a slave computes at once, for which it has result buffers.
 CHANNELS_AT_ONCE = 4
+#: Rows of the kernel that stay in lane-private mode: two kernels of 5 × 5, or one of 8 × 8.
+KERNEL_ROWS = 64
 
 #: Chunks of shared memory that are read in a cycle.
 _CHUNKS = 8

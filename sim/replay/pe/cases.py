@@ -13,6 +13,7 @@ from ...usage import UsageError
 from ..expectations import read_expectation
 from ..images import read_image
 from ..operands import read_operand, read_type
+from ..text import read_text
 from .tables import read_pages, read_params, read_registers, read_segments
 
 __all__ = ["PE_KINDS", "PeCase", "read_pe_case"]
@@ -64,22 +65,10 @@ def _read_program(fields, folder):
         segments=read_segments(fields, params),
         pages=read_pages(fields, params),
         setup=tuple(read_registers(fields, params)),
-        body=_read_text(fields),
+        body=read_text(fields, "program", assemble_program),
     )
     fields.end()
     return {"program": program}, {"smem": smem.size}
-
-
-def _read_text(fields):
-    """Text of instructions: one string, or a list of lines."""
-    text = fields.raw("program")
-    lines = text if isinstance(text, list) else [text]
-    if not all(isinstance(line, str) for line in lines):
-        raise fields.wrong("program", "must be a string, or a list of strings")
-    try:
-        return tuple(assemble_program("\n".join(lines)))
-    except UsageError as error:
-        raise fields.wrong("program", str(error)) from None
 
 
 def _read_gemm(fields, folder):

@@ -160,7 +160,8 @@ def test_lanes_cycle_by_cycle(raster):
             for place, point in enumerate(rows.points(tile)[0]):
                 if point >= 0:
                     acc[point, 8 * step.block :][:8] += found[place].astype(int) * weight
-    assert cycles == plan.mac_cycles == 3 * ceil(plan.point_tiles / 2) * 6
+    assert cycles == plan.mac_cycles == 3 * shape.lines * ceil(plan.point_tiles / shape.lines / 2) * 6
+    assert plan.least_cycles == 3 * ceil(plan.point_tiles / 2) * 6
     smem = layer.smem.copy()
     assert Conv(smem, SMALL).execute(layer.word)
     assert (acc[:, :20] == layer.result(smem).reshape(-1, 20)).all()

@@ -167,7 +167,7 @@ def test_factors_are_loaded_while_others_multiply(transpose):
 
 
 @pytest.mark.parametrize("threads", [8, 16])
-@pytest.mark.parametrize("ka", [1, 2, 3, 4])
+@pytest.mark.parametrize("ka", [1, *(pytest.param(ka, marks=pytest.mark.long) for ka in (2, 3)), 4])
 @pytest.mark.parametrize("columns", [128, 112, 80, 16])
 def test_few_blocks_take_turns(columns, ka, threads):
     a, b, _ = operands(np.random.default_rng(SEED), MmType.S8S8, (threads // ka, 512), (512, columns))

@@ -158,7 +158,7 @@ def test_what_is_not_built_yet_is_skipped_by_name(tmp_path, capsys, path, value,
 
 
 REFUSED = [
-    ("kind", "tma", "kind must be one of tmau, lanes, align, program, gemm, conv, not 'tma'"),
+    ("kind", "tma", "kind must be one of tmau, lanes, align, program, gemm, conv, core, not 'tma'"),
     ("surprise", 1, "surprise is not a known field"),
     ("gmem", ..., "gmem is missing"),
     ("gmem.bytes", 0, "gmem.bytes must be an integer from 1 to 4294967296, not 0"),

@@ -101,9 +101,6 @@ def test_a_type_that_is_not_built_is_the_result(tmp_path, capsys):
 
 
 NO_HARDWARE = [
-    ({"type": "f16", "conv": {"preset": "full"}}, "types must be integers, i8 and i16, in hardware, not bf16, f16"),
-    ({"type": "f16", "conv": {"types": ["f16"]}}, "types must be integers, i8 and i16, in hardware, not f16"),
-    ({"conv": {"types": ["bf16"]}}, "types must be integers, i8 and i16, in hardware, not bf16"),
     ({"conv": {"units": 1}}, "row_bytes must be at most 16 * units (16), not 32"),
     ({"conv": {"slaves": 32}}, "slaves must be at most 16 in hardware, not 32"),
     ({"x": [1, 1024, 1024, 3], "pad": [0, 0, 0, 0]},

@@ -61,4 +61,4 @@ def test_a_broken_file_in_xz_is_one_sentence(tmp_path, change, sentence):
 
 
 def test_kinds_of_the_processing_engine_are_those_of_its_module():
-    assert (*PE_KINDS, "conv") == ENGINE_KINDS
+    assert (*PE_KINDS, "conv", "core") == ENGINE_KINDS

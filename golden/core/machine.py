@@ -1,0 +1,289 @@
+"""A core without cycles: a program in, bytes and error records out (docs/core.md)."""
+
+from typing import NamedTuple
+
+from ..arguments import integer, shown
+from ..conv.machine import Conv
+from ..pe.machine import BarrierNotCompleteError, Pe
+from ..pe.pages import PageNotLoadedError
+from ..smem.barrier import Barrier
+from ..spec import BarrierOp, Error
+from ..spec.conv.errors import ConvError
+from ..spec.conv.job import JOB
+from ..spec.core.errors import ProgramError
+from ..spec.core.word import JOB_WORDS, PROGRAM_WORDS, WORD_BITS, WORD_BYTES, Engine, Kind
+from ..spec.pe.registers import Put
+from ..spec.pe.segment import PAGE_ENTRY
+from ..spec.tmau.command import COMMAND
+from ..spec.tmau.features import FEATURES
+from ..tmau.machine import ErrorRecord, Machine
+from ..tmau.windows import Windows
+from .checks import INSTRUCTION_BYTES, check_range, check_word, kind_of
+from .loops import Loops
+from .registers import EngineRegisters
+
+__all__ = ["Core", "DeadlockError", "ProgramRecord", "Step"]
+
+_COMMAND_BITS = (1 << PROGRAM_WORDS[Kind.END]["kind"].lsb) - 1
+_PER_WORD = WORD_BYTES // INSTRUCTION_BYTES
+_PAGER_TAG = 0x8000
+_TAG = COMMAND["tag"]
+
+
+class DeadlockError(RuntimeError):
+    """A wait that nothing can end, of a program without a watchdog: hardware would wait for ever."""
+
+
+class ProgramRecord(NamedTuple):
+    """An error record (docs/core.md, "Errors"), as the registers show it: ``word`` is the index of one."""
+
+    code: ProgramError
+    engine: Engine
+    tag: int
+    word: int
+
+
+class Step(NamedTuple):
+    """A word that is carried out next: its index, its kind (None if it has none), and the packed word."""
+
+    index: int
+    kind: Kind
+    word: int
+
+
+def _tag_of(word):
+    return word >> _TAG.lsb & (1 << _TAG.width) - 1
+
+
+class _StopError(Exception):
+    """The program stops; its argument is the record."""
+
+
+class Core:
+    """What a core means, program by program. Engines complete what they are handed at once, or wait at a barrier.
+
+    Parameters
+    ----------
+    gmem : Memory
+        Global memory; an access outside is answered as by a bus that answers with an error.
+    smem : uint8 array
+        Shared memory of all engines, changed in place.
+    pe : PeSizes, or anything with its attributes
+        Of the processing engine; None: the usual ones.
+    conv : ConvParams or None
+        Of the convolution engine; None: there is none.
+    bus_bytes, addr_width, windows, features
+        As of ``Machine``.
+    program_window : (int, int) or None
+        First and last byte from which programs and instructions are read, in whole pages as of ``Windows``; None: all.
+    watchdog : bool
+        Whether a wait that nothing can end stops the program; otherwise it is a :class:`DeadlockError`.
+
+    Attributes
+    ----------
+    tmau : Machine
+    pe : Pe
+    conv : Conv or None
+    record : ProgramRecord or None
+        Of the last program: why it stopped; None if it came to its end.
+    interrupts : int
+        Ends of programs that asked for one.
+    """
+
+    def __init__(self, gmem, smem, *, pe=None, conv=None, bus_bytes=64, addr_width=64, windows=None,
+                 features=tuple(FEATURES), program_window=None, watchdog=False):  # fmt: skip
+        self.tmau = Machine(gmem, smem, bus_bytes, addr_width, windows, features)
+        self.pe = Pe(smem, pe)
+        self.conv = None if conv is None else Conv(smem, conv)
+        if not isinstance(watchdog, bool):
+            raise TypeError(f"watchdog must be True or False, not {shown(watchdog)}")
+        self.watchdog = watchdog
+        self._window = Windows(program_window)
+        self._registers = EngineRegisters(self.pe.sizes)
+        self._waiting = None  # instruction that the processing engine has been handed, and that waits
+        self.record = None
+        self.interrupts = 0
+
+    @property
+    def gmem(self):
+        """Global memory."""
+        return self.tmau.gmem
+
+    @property
+    def smem(self):
+        """Shared memory."""
+        return self.tmau.smem
+
+    def run(self, address, words, limit=None):
+        """Runs the ``words`` words at ``address``; returns the :class:`ProgramRecord`, None if they came to their end.
+
+        Error records of engines are forgotten first. After ``limit`` words, if that is given, the host stops it.
+        Raises :class:`DeadlockError`.
+        """
+        for count, step in enumerate(self.steps(address, words)):
+            if count == limit:
+                self.record = ProgramRecord(ProgramError.STOPPED, Engine.NONE, _tag_of(step.word), step.index)
+                break
+        return self.record
+
+    def steps(self, address, words):
+        """The same word by word: yields each :class:`Step` before it is carried out. ``record`` is set at the end."""
+        integer("address", address, 0, (1 << 64) - 1)
+        integer("words", words, 0, (1 << 32) - 1)
+        self.record = None
+        for errors in self._errors().values():
+            errors.clear()
+        try:
+            yield from self._steps(address, words)
+        except _StopError as stopped:
+            (self.record,) = stopped.args
+
+    def _errors(self):
+        """Error records of engines, a list each, by :class:`Engine`."""
+        engines = {Engine.TMAU: self.tmau.errors, Engine.PE: self.pe.faults}
+        return engines | ({Engine.CONV: self.conv.errors} if self.conv else {})
+
+    def _steps(self, address, words):
+        self._index, self._tag = 0, 0
+        self._loops = Loops()
+        self._refuse(check_range(address, words * WORD_BYTES, self._window, self.tmau.addr_width))
+        while True:
+            self._tag = 0
+            word = self._fetch(address, words)
+            kind = kind_of(word)
+            yield Step(self._index, kind, word)
+            self._tag = _tag_of(word)
+            has_conv = self.conv is not None
+            self._refuse(check_word(word, has_conv, len(self.smem), self._window, self.tmau.addr_width))
+            fields = PROGRAM_WORDS[kind].unpack(word)
+            del fields["kind"], fields["tag"]
+            if kind == Kind.END:
+                self._settle(tuple(Engine))
+                self.interrupts += fields["interrupt"]
+                return
+            if kind == Kind.LOOP:
+                self._loop(**fields)
+                continue
+            if kind == Kind.TMAU:
+                self.tmau.execute(word & _COMMAND_BITS)
+            elif kind == Kind.CONV:
+                self._conv(address, words)
+            else:
+                getattr(self, f"_{kind.name.lower()}")(**fields)
+            self._index += 1
+
+    def _stop(self, code, engine=Engine.NONE, tag=None):
+        raise _StopError(ProgramRecord(code, engine, self._tag if tag is None else tag, self._index))
+
+    def _refuse(self, code):
+        if code is not None:
+            self._stop(code)
+
+    def _fetch(self, address, words):
+        """The word at the index."""
+        if self._index >= words:
+            self._stop(ProgramError.NO_END)
+        return self._read(address + self._index * WORD_BYTES, WORD_BYTES)
+
+    def _read(self, address, count):
+        if not self.gmem.holds(address, count).all():
+            self._stop(ProgramError.BUS)
+        return int.from_bytes(self.gmem.read(address, count).tobytes(), "little")
+
+    def _loop(self, count, back):
+        place = self._loops.next(self._index, count, back)
+        if isinstance(place, ProgramError):
+            self._stop(place)
+        self._index = place
+
+    def _conv(self, address, words):
+        """The job in the next words. Behind it the index is that of its last half."""
+        job, self._tag = 0, 0
+        for half in range(JOB_WORDS):
+            self._index += 1
+            job |= self._fetch(address, words) << WORD_BITS * half
+        if not self.conv.execute(job) and self.conv.errors[-1].code == ConvError.BARRIER:
+            self.tmau.errors.append(ErrorRecord(Error.BARRIER_OPERATION, 0, 0, JOB.unpack(job)["barrier"]))
+
+    def _pe(self, count, address):
+        """Instructions, as many at once as are read at once."""
+        for first in range(0, count, _PER_WORD):
+            word = self._read(address + first * INSTRUCTION_BYTES, WORD_BYTES)
+            for place in range(min(_PER_WORD, count - first)):
+                self._hand_over(word >> 8 * INSTRUCTION_BYTES * place & (1 << 8 * INSTRUCTION_BYTES) - 1)
+
+    def _hand_over(self, instruction):
+        """An instruction to the processing engine. The next one is taken when it does not wait any more."""
+        self._settle((Engine.PE,), stop=False)
+        self._waiting = instruction
+        self._settle((Engine.PE,), stop=False)
+
+    def _resume(self):
+        """Executes the instruction that waits, if it can be; returns whether none waits then."""
+        if self._waiting is not None:
+            try:
+                self.pe.execute(self._waiting)
+            except (BarrierNotCompleteError, PageNotLoadedError):
+                return False
+            self._waiting = None
+        return True
+
+    def _settle(self, engines, stop=True):
+        """Waits for ``engines``; then, with ``stop``, an error of any engine stops the program."""
+        done = self._resume() or Engine.PE not in engines
+        if stop or not done:
+            self._stop_for_engines()
+        if not done:
+            self._wait_for_ever("the processing engine waits in this word, or before it")
+
+    def _stop_for_engines(self):
+        for engine, errors in self._errors().items():
+            if errors:
+                self._stop(ProgramError.ENGINE, engine, getattr(errors[0], "tag", 0))
+
+    def _wait_for_ever(self, why):
+        if self.watchdog:
+            self._stop(ProgramError.WATCHDOG)
+        raise DeadlockError(f"word {self._index} waits for ever: {why}")
+
+    def _barrier(self, operation, value, barrier):
+        if operation != BarrierOp.TRY_WAIT:
+            if self.tmau.barrier(operation, barrier, value) is None:
+                self._stop(ProgramError.BARRIER)
+            return
+        self._settle(())
+        if not Barrier.read(self.smem, barrier).try_wait(value):
+            self._wait_for_ever(f"nothing completes the phase of parity {value} of the barrier at {barrier:#x}")
+
+    def _wait_all(self, engines):
+        self._settle([engine for engine in Engine if engine and (not engines or engines >> engine - 1 & 1)])
+
+    def _register(self, engine, value, offset):
+        """Writes a register. What is put has been taken when it returns, so that puts never meet."""
+        effect = self._registers.write(engine, offset, value)
+        if effect is True:
+            self._errors()[engine].clear()
+        elif effect is False:
+            self._stop(ProgramError.REGISTER)
+        elif effect is not None:
+            self._put(effect)
+
+    def _put(self, put):
+        """What the processing engine is handed over its registers."""
+        if put.kind == Put.INSTRUCTION:
+            self._hand_over(put.word)
+        elif put.kind == Put.SEGMENT:
+            self.pe.write_segment(put.index, put.word)
+        elif put.kind == Put.PAGE:
+            self.pe.write_page(put.index, put.word)
+        else:
+            self._move_page(put)
+
+    def _move_page(self, put):
+        """The entry changes if the command that moves the page ends without an error."""
+        if put.kind != Put.PAGE_DROP:
+            command = put.word & ~((1 << _TAG.width) - 1 << _TAG.lsb)
+            if self.tmau.execute(command | (_PAGER_TAG | put.index) << _TAG.lsb) is None:
+                return
+        loaded = {"address": put.address, "valid": 1, "loaded": 1, "on_chip": 1} if put.kind == Put.PAGE_IN else {}
+        self.pe.write_page(put.index, PAGE_ENTRY.pack(**loaded))

@@ -1,0 +1,1 @@
+"""What a command processor is handed, keeps and shows: program words, errors, registers."""

@@ -1,0 +1,151 @@
+"""Replay cases of the command processor (docs/replay.md, "Kind core"): reading them, and running them on golden."""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.golden import ConvParams, Core, DeadlockError, Memory, Windows, program_bytes
+from tilewright.golden.patterns import fill_pattern, mix_pattern
+from tilewright.golden.spec.core.errors import ProgramError
+from tilewright.golden.spec.fields import spoken
+from tilewright.hw.pe.params import PeParams
+
+from ..asm.core.assembler import assemble_core
+from ..asm.pe.assembler import BITS, assemble_program
+from ..usage import UsageError
+from .conv_cases import read_conv_params
+from .expectations import read_expectation
+from .fields import Fields
+from .images import read_image
+from .maps import read_placed_map, read_window, read_windows, with_maps
+from .outcome import Outcome
+from .pe.tables import read_params
+from .text import read_text
+
+__all__ = ["CoreCase", "core_outcome", "read_core_case", "run_core_case"]
+
+_INSTRUCTION_BYTES = BITS // 8
+
+
+@dataclass(frozen=True)
+class CoreCase:
+    """One case of kind core.
+
+    Attributes
+    ----------
+    name, kind : str
+    expect : dict
+        As of :class:`cases.Case`.
+    gmem, smem : uint8 array
+        At the start; descriptors, program and instructions included.
+    address, words : int
+        Of the program.
+    pe : PeParams
+        With the shared memory.
+    conv : ConvParams or None
+        None: there is no convolution engine.
+    windows : Windows
+        Of the TMAU.
+    program_window : (int, int) or None
+    watchdog : int
+        Cycles; 0: there is none.
+    skip : None
+        Every case can run.
+    """
+
+    name: str
+    kind: str
+    expect: dict
+    gmem: np.ndarray
+    smem: np.ndarray
+    address: int
+    words: int
+    pe: PeParams
+    conv: ConvParams | None
+    windows: Windows
+    program_window: tuple[int, int] | None
+    watchdog: int
+    skip: None = None
+
+
+def read_core_case(fields, name, expect, folder):
+    """The rest of a case; ``expect`` is its member of this name, or None."""
+    gmem = read_image(fields.inner("gmem"), 1 << 28, (mix_pattern, 0), folder)
+    smem = read_image(fields.inner("smem"), 1 << 20, (fill_pattern, 205), folder)
+    pe = read_params(fields, smem.size)
+    conv = read_conv_params(fields) if "conv" in fields else None
+    confined = fields.inner("windows", None)
+    program_window = None if confined is None else read_window(confined, "program", 64)
+    windows = read_windows(confined)
+    memory = with_maps(gmem.contents(), _read_maps(fields, gmem.size))
+    for index, entry in enumerate(fields.listed("instructions", [])):
+        given = Fields(entry, fields.case, f"instructions[{index}]")
+        words = read_text(given, "text", assemble_program)
+        _place(given, memory, b"".join(word.to_bytes(_INSTRUCTION_BYTES, "little") for word in words))
+        given.end()
+    program = read_text(fields, "program", assemble_core)
+    address = _place(fields, memory, program_bytes(program))
+    words = fields.integer("words", 0, (1 << 32) - 1, len(program))
+    watchdog = fields.integer("watchdog", 0, (1 << 32) - 1, 0)
+    fields.end()
+    expected = read_expectation(expect, ProgramError, {"gmem": gmem.size, "smem": smem.size})
+    return CoreCase(name, "core", expected, memory, smem.contents(), address, words, pe, conv, windows,
+                    program_window, watchdog)  # fmt: skip
+
+
+def _read_maps(fields, gmem_bytes):
+    """Maps by name, each at its place in global memory."""
+    listed = fields.inner("maps", None)
+    maps = {}
+    for name in listed.rest() if listed else ():
+        inner = listed.inner(name)
+        if "at" not in inner:
+            raise inner.wrong("at", "is missing")
+        maps[name] = read_placed_map(inner, gmem_bytes, Windows())
+    return maps
+
+
+def _place(fields, memory, raw):
+    """Writes bytes at the address ``at`` of the case, which is returned."""
+    address = fields.integer("at", 0, len(memory))
+    if address + len(raw) > len(memory):
+        raise fields.wrong("at", f"must keep {len(raw)} bytes in the {len(memory)} bytes of gmem, not {address}")
+    memory[address : address + len(raw)] = np.frombuffer(raw, np.uint8)
+    return address
+
+
+def run_core_case(case):
+    """Runs a case on the golden model; UsageError if it waits for ever and has no watchdog."""
+    core = Core(
+        Memory(case.gmem.copy(), "global memory"),
+        case.smem.copy(),
+        pe=case.pe,
+        conv=case.conv,
+        windows=case.windows,
+        program_window=case.program_window,
+        watchdog=case.watchdog > 0,
+    )
+    try:
+        record = core.run(case.address, case.words)
+    except DeadlockError as error:
+        raise UsageError(f"case {case.name!r}: {error}") from None
+    return core_outcome(case, record, core.interrupts > 0, core.gmem.data, core.smem)
+
+
+def core_outcome(case, record, interrupt, gmem, smem):
+    """The :class:`Outcome` of a case: its ProgramRecord or None, whether its end raised the interrupt, and memories."""
+    fields = {
+        "name": case.name,
+        "error": record and record.code.name.lower(),
+        "record": record and {
+            "tag": record.tag,
+            "engine": spoken(record.engine) if record.engine else None,
+            # Where a program stops for an engine's error is hardware's.
+            "word": None if record.code == ProgramError.ENGINE else record.word,
+        },
+        "interrupt": interrupt,
+        "smem_sha256": [hashlib.sha256(smem).hexdigest()],
+        "gmem_sha256": hashlib.sha256(gmem).hexdigest(),
+    }  # fmt: skip
+    return Outcome(fields, {"gmem": gmem, "smem": smem})

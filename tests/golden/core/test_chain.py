@@ -1,0 +1,140 @@
+"""A program with loads, a convolution, a product and stores: the same as these one by one on machines of their own."""
+
+import numpy as np
+import pytest
+
+from tilewright.golden import (
+    Conv,
+    ConvLayer,
+    ConvParams,
+    Core,
+    GlobalMemory,
+    Machine,
+    Pe,
+    PeSizes,
+    PostProcessing,
+    command_word,
+    conv_words,
+    convolve,
+    gemm_program,
+    multiply,
+    page_words,
+    program_bytes,
+    program_word,
+    segment_words,
+    tmau_word,
+)
+from tilewright.golden.spec import BarrierOp
+from tilewright.golden.spec.conv.job import JOB
+
+SEED = 5
+SMEM_BYTES = 16384
+JOB_AT, BARRIER = 8192, 16376
+SIZES = PeSizes(threads=16, regs=64)
+CONV = ConvParams()
+
+
+class Chain:
+    """Y = X ∗ K, of 16 points with 16 channels; C = Y × B."""
+
+    def __init__(self):
+        rng = np.random.default_rng(SEED)
+        self.x = rng.integers(0, 256, (1, 6, 6, 8), np.uint8)
+        self.k = rng.integers(-128, 128, (16, 3, 3, 8), np.int8)
+        self.b = rng.integers(-128, 128, (16, 24), np.int8)
+        self.post = PostProcessing("u8", scale=[2.0**-9] * 16, bias=list(range(16)), zero=100)
+        self.layer = ConvLayer(self.x, self.k, "u8s8", params=CONV, post=self.post)
+        self.product = gemm_program(np.zeros((16, 16), np.uint8), self.b, "u8s8", sizes=SIZES, swizzle="none",
+                                    size_bytes=JOB_AT)  # fmt: skip
+        self.gmem = GlobalMemory(1 << 17)
+        fields = JOB.unpack(self.layer.word)
+        self.y = fields["y"] + JOB_AT
+        for name in ("x", "k", "table", "y"):
+            fields[name] += JOB_AT
+        self.job = JOB.pack(**fields | {"signal": 1, "barrier": BARRIER})
+        images = self.layer.smem, self.product.placement.smem
+        self.sources = [
+            (self.gmem.place(image), place, len(image)) for image, place in zip(images, (JOB_AT, 0), strict=True)
+        ]
+        raw = b"".join(word.to_bytes(16, "little") for word in self.product.words)
+        self.instructions = self.gmem.place(raw)
+        self.output = self.gmem.place(bytes(4096))
+
+    def loads(self):
+        for source, place, size in self.sources:
+            yield command_word("copy_block", source=source, destination=place, destination_space="shared", size=size,
+                               signal=1, barrier=BARRIER)  # fmt: skip
+
+    def move(self):
+        """Y becomes A."""
+        both = {"source_space": "shared", "destination_space": "shared", "signal": 1, "barrier": BARRIER}
+        return command_word("copy_block", source=self.y, destination=0, size=256, **both)
+
+    def store(self):
+        return command_word("copy_block", source=0, source_space="shared", destination=self.output, size=4096)
+
+    def program(self):
+        operate = {name: lambda value, op=name: program_word("barrier", operation=op, barrier=BARRIER, value=value)
+                   for name in ("init", "expect_tx", "arrive", "try_wait")}  # fmt: skip
+        yield operate["init"](1)
+        yield from map(tmau_word, self.loads())
+        yield operate["expect_tx"](sum(size for _, _, size in self.sources))
+        yield operate["arrive"](1)
+        yield operate["try_wait"](0)
+        yield from conv_words(self.job)
+        for index, segment in enumerate(self.product.placement.segments):
+            yield from segment_words(index, segment.pack())
+        for index, entry in enumerate(self.product.placement.entries):
+            yield from page_words(index, entry)
+        yield operate["try_wait"](1)
+        yield operate["expect_tx"](256)
+        yield tmau_word(self.move())
+        yield operate["arrive"](1)
+        yield operate["try_wait"](0)
+        yield program_word("pe", address=self.instructions, count=len(self.product.words))
+        yield program_word("wait_all", engines=2)
+        yield tmau_word(self.store())
+        yield program_word("end")
+
+    def by_hand(self):
+        """Global and shared memory, made by machines of their own."""
+        gmem, smem = GlobalMemory(self.gmem.data.copy()), np.zeros(SMEM_BYTES, np.uint8)
+        mover, pe = Machine(gmem, smem), Pe(smem, SIZES)
+        mover.barrier(BarrierOp.INIT, BARRIER, 1)
+        for command in self.loads():
+            mover.execute(command)
+        mover.barrier(BarrierOp.EXPECT_TX, BARRIER, sum(size for _, _, size in self.sources))
+        mover.barrier(BarrierOp.ARRIVE, BARRIER, 1)
+        assert Conv(smem, CONV).execute(self.job)
+        mover.barrier(BarrierOp.EXPECT_TX, BARRIER, 256)
+        mover.execute(self.move())
+        mover.barrier(BarrierOp.ARRIVE, BARRIER, 1)
+        self.product.placement.load(pe)
+        pe.run(self.product.words)
+        mover.execute(self.store())
+        assert mover.errors == pe.faults == []
+        return gmem.data, smem
+
+
+@pytest.fixture(scope="module")
+def chain():
+    return Chain()
+
+
+def test_the_same_as_by_hand(chain):
+    gmem, smem = chain.by_hand()
+    words = list(chain.program())
+    address = chain.gmem.place(program_bytes(words))
+    core = Core(GlobalMemory(chain.gmem.data.copy()), np.zeros(SMEM_BYTES, np.uint8), pe=SIZES, conv=CONV)
+    assert core.run(address, len(words)) is None
+    assert (core.smem == smem).all()
+    assert (core.gmem.data[:address] == gmem[:address]).all()
+
+
+def test_it_is_the_product_of_the_convolution(chain):
+    _, smem = chain.by_hand()
+    y = convolve(chain.x, chain.k, "u8s8", params=CONV, post=chain.post).reshape(16, 16)
+    assert len(set(y.ravel().tolist())) > 50
+    expected = multiply(y, chain.b, "u8s8").view(np.int32)
+    assert (expected == y.astype(np.int32) @ chain.b).all()
+    assert (chain.product.product(smem[:JOB_AT]).view(np.int32) == expected).all()

@@ -1,0 +1,48 @@
+"""Garbage programs, one behind the other on the same machine: nothing is written outside the window, and all end."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tilewright.golden import CONV_PRESETS, Core, Memory, PeSizes, Windows
+from tilewright.golden.spec.core.errors import ProgramError
+from tilewright.sim.random.programs import (
+    DATA_WINDOW,
+    GLOBAL_BYTES,
+    PROGRAM_AT,
+    PROGRAM_WINDOW,
+    garbage_programs,
+)
+
+PROGRAMS, RUNS = 20_000, 4
+SMEM_BYTES = 4096
+PARAMS = CONV_PRESETS["unit"]
+#: Programs that run on one machine.
+TOGETHER = 50
+#: Words after which a program is stopped.
+LIMIT = 200
+SIZES = PeSizes(threads=4, regs=32, segments=4, pages=8)
+
+
+def machine(number):
+    return Core(
+        Memory(GLOBAL_BYTES), np.zeros(SMEM_BYTES, np.uint8), pe=SIZES, conv=PARAMS if number % 2 else None,
+        windows=Windows(DATA_WINDOW), program_window=PROGRAM_WINDOW, watchdog=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(RUNS))
+def test_garbage(seed):
+    codes, core = Counter(), None
+    first, last = DATA_WINDOW
+    for number, program in enumerate(garbage_programs(seed, PARAMS, SMEM_BYTES, PROGRAMS // RUNS)):
+        core = core if number % TOGETHER else machine(number // TOGETHER)
+        core.gmem.data[:] = program.gmem
+        record = core.run(PROGRAM_AT, program.words, limit=LIMIT)
+        changed = core.gmem.data != program.gmem
+        assert not changed[:first].any(), f"seed {seed}, program {number}"
+        assert not changed[last + 1 :].any(), f"seed {seed}, program {number}"
+        codes[record.code if record else ProgramError.NONE] += 1
+    assert set(codes) == set(ProgramError)
+    assert codes[ProgramError.NONE] > PROGRAMS // RUNS // 20
