@@ -10,7 +10,7 @@ from tilewright.golden.spec.conv.registers import CONV_REGISTERS
 
 from ..bus.axi4_lite import AccessSignature
 from ..bus.csr import RegisterFile
-from ..bus.status import ErrorRecord, connect_status, show_parameters
+from ..bus.status import EngineStateSignature, ErrorRecord, connect_status, show_parameters
 from ..lib.join import join
 from .result.layouts import ResultSizes
 from .signatures import ConvEndLayout
@@ -58,6 +58,7 @@ class ConvControl(wiring.Component):
     waiting : In(8)
         Jobs in the queue.
     idle : In(1)
+    state : Out(EngineStateSignature())
     irq : Out(1)
         Level: a status bit is set that is enabled.
     """
@@ -72,6 +73,7 @@ class ConvControl(wiring.Component):
                 "events": In(ConvEventsLayout(params)),
                 "waiting": In(unsigned(8)),
                 "idle": In(1),
+                "state": Out(EngineStateSignature()),
                 "irq": Out(1),
             }
         )
@@ -103,5 +105,10 @@ class ConvControl(wiring.Component):
             "stall_results": events.stall_results,
             "bank_conflicts": events.bank_conflict,
         }
-        m.d.comb += self.irq.eq(connect_status(m, registers, errors, counted))
+        m.d.comb += [
+            self.state.idle.eq(self.idle),
+            self.state.failed.eq(errors.kept.code != 0),
+            self.state.tag.eq(errors.kept.tag),
+        ]
+        m.d.comb += self.irq.eq(connect_status(m, registers, errors, counted, self.state.clear_error))
         return m

@@ -7,20 +7,23 @@ from amaranth.lib.wiring import Out, connect, flipped
 from tilewright.golden.spec.conv.job import JOB
 
 from ..lib.join import join
-from ..lib.stream import Queue
+from ..lib.stream import SlowQueue
 from ..smem.signatures import SharedMemorySignature
 from .array.array import ConvArray
+from .array.lane_steps import LaneSteps
 from .array.sequencer import Sequencer
 from .array.weights import WeightLoader, WeightWriter, weight_tag
 from .control import ConvEventsLayout
 from .fetch.buffer import FeatureBuffer
 from .fetch.features import FeatureFetcher
 from .fetch.gather import Gatherer
+from .fetch.kernel import KernelRows
 from .fetch.sets import FeatureTagLayout
 from .fetch.share import GatherShare, shared_tag
 from .job.check import JobChecker
 from .job.run import JobRunner
 from .job.setup import JobSetup
+from .params import FOLDS
 from .result.addends import AddendTagLayout
 from .result.results import Results
 from .result.table import TableTagLayout
@@ -71,7 +74,7 @@ class ConvDatapath(wiring.Component):
 
     def _jobs(self, m):
         params, processor, smem = self._params, self.processor, self.smem
-        m.submodules.queue = queue = self._queue = Queue(unsigned(JOB.bits), params.conv.queue_depth)
+        m.submodules.queue = queue = self._queue = SlowQueue(unsigned(JOB.bits), params.conv.queue_depth)
         m.submodules.checker = checker = JobChecker(params)
         m.submodules.setup = setup = JobSetup(params)
         m.submodules.runner = runner = self._runner = JobRunner(params)
@@ -102,33 +105,61 @@ class ConvDatapath(wiring.Component):
 
     def _multiply(self, m):
         params, runner, share = self._params, self._runner, self._share
+        lanes = runner.compute.lanes
         m.submodules.fetcher = fetcher = FeatureFetcher(params)
-        m.submodules.buffer = buffer = FeatureBuffer(params)
-        m.submodules.loader = loader = WeightLoader(params)
+        m.submodules.buffer = buffer = self._buffer = FeatureBuffer(params)
+        m.submodules.kernel = kernel = KernelRows(params)
+        m.submodules.lane_steps = steps = LaneSteps(params)
+        m.submodules.loader = loader = self._loader = WeightLoader(params)
         m.submodules.writer = writer = WeightWriter(params)
-        m.submodules.sequencer = sequencer = self._sequencer = Sequencer(params, ConvArray.LATENCY)
         m.submodules.array = array = self._array = ConvArray(params)
+        m.submodules.sequencer = sequencer = self._sequencer = Sequencer(params, array.latency, array.LOOP)
         connect(m, fetcher=fetcher.requests, share=share.i0)
         connect(m, share=share.o0, buffer=buffer.i)
         connect(m, loader=loader.o, share=share.i1)
         connect(m, share=share.o1, writer=writer.i)
-        connect(m, buffer=buffer.sets, sequencer=sequencer.sets)
         connect(m, sequencer=sequencer.tile, loader=loader.tile)
         m.d.comb += [
-            *(block.plan.eq(runner.plan) for block in (fetcher, loader, sequencer, array)),
-            *(block.start.eq(runner.start) for block in (fetcher, loader, writer, sequencer)),
-            sequencer.active.eq(runner.active),
+            loader.plan.eq(runner.load),
+            loader.start.eq(runner.load_start),
+            runner.loading.eq(loader.busy),
+            fetcher.plan.eq(runner.fetch),
+            fetcher.start.eq(runner.fetch_start),
+            runner.fetching.eq(fetcher.busy),
+            *(block.plan.eq(runner.compute) for block in (kernel, steps, sequencer, array)),
+            sequencer.start.eq(runner.compute_start),
+            steps.start.eq(runner.compute_start & lanes),
+            sequencer.alike.eq(runner.alike),
+            runner.computing.eq(sequencer.busy),
+            # Either brings what the sequencer takes.
+            sequencer.sets.valid.eq(Mux(lanes, steps.o.valid, buffer.sets.valid)),
+            sequencer.sets.payload.eq(Mux(lanes, steps.o.p.flags, buffer.sets.payload)),
+            steps.o.ready.eq(sequencer.sets.ready & lanes),
+            buffer.sets.ready.eq(sequencer.sets.ready & ~lanes),
+            sequencer.word.eq(steps.o.p.word),
+            kernel.write.eq(buffer.kernel_write),
+            kernel.read.eq(steps.o.p.kernel),
+            steps.written.eq(buffer.written),
+            steps.written_kernel.eq(buffer.written_kernel),
+            fetcher.freed.eq(steps.freed),
+            fetcher.freed_kernel.eq(steps.freed_kernel),
             fetcher.release.eq(sequencer.release),
             loader.answered.eq(writer.answered),
+            writer.begins.eq(loader.begins),
             loader.freed.eq(sequencer.freed),
             sequencer.written.eq(writer.written),
             buffer.read.eq(sequencer.set),
             array.valid.eq(sequencer.valid),
             array.step.eq(sequencer.step),
-            array.rows.eq(buffer.rows),
         ]
+        for number in range(params.conv.units):
+            row = buffer.rows[number].as_value()
+            # In lane-private mode a unit has 16 lanes, if the row has so many.
+            mine = FOLDS * number < params.conv.row_bytes
+            m.d.comb += array.rows[number].eq(Mux(lanes, kernel.row, row) if mine else row)
+        # Weights are all there before lines of X are asked for, and those are used before weights are.
         for ours, weights, features in zip(array.writes, writer.writes, buffer.slave_writes, strict=True):
-            m.d.comb += ours.eq(Mux(runner.plan.lanes, features, weights))
+            m.d.comb += ours.eq(Mux(runner.load.lanes, features, weights))
 
     def _write(self, m):
         runner, share, smem, array = self._runner, self._share, self.smem, self._array
@@ -143,26 +174,35 @@ class ConvDatapath(wiring.Component):
                 getattr(results, f"{name}_stb").eq(answer.valid),
             ]
         written = Signal()  # all results of the job under way
-        m.d.sync += written.eq(~runner.start & (written | results.done))
+        m.d.sync += written.eq(~runner.write_start & (written | results.done))
         m.d.comb += [
-            results.plan.eq(runner.plan),
-            results.start.eq(runner.start),
+            results.plan.eq(runner.write),
+            results.start.eq(runner.write_start),
+            array.read_plan.eq(runner.write),
             array.read.eq(results.read),
             results.acc.eq(array.sums),
             runner.written.eq(written),
             runner.readable.eq(smem.scatter_idle),
         ]
+        if self._params.floats:
+            biases_came = results.table_stb & results.table_answer.tag.last
+            m.d.comb += [array.biases.eq(results.biases), self._sequencer.biases.eq(biases_came)]
 
     def _count(self, m):
         processor, sequencer, events = self.processor, self._sequencer, self.events
-        conv, plan = self._params.conv, self._runner.plan
-        weights = self._share.o1
-        tag = weights.payload.tag
+        conv, loader = self._params.conv, self._loader
+        tag, asked = loader.o.payload.tag, loader.o.valid & loader.o.ready
+        features, came = self._share.o0, Signal()  # a word of all slaves
+        m.d.comb += came.eq(features.valid & features.payload.tag.slaves & features.payload.tag.complete)
         m.d.comb += [
             events.job.eq(processor.jobs.valid & processor.jobs.ready),
             events.step.eq(sequencer.valid),
-            events.feature_rows.eq(Mux(sequencer.release, Mux(plan.lanes, conv.slaves, conv.units), 0)),
-            events.weight_rows.eq(Mux(weights.valid, (tag.end - tag.begin)[: len(tag.end)] >> plan.granularity, 0)),
+            # Only one of both comes in a job, and none of the next one.
+            events.feature_rows.eq(Mux(came, conv.slaves, Mux(sequencer.release, conv.units, 0))),
+            # Counted when they are asked for: the plan may be that of the next job when they come.
+            events.weight_rows.eq(
+                Mux(asked, (tag.end - tag.begin)[: len(tag.end)] >> self._runner.load.granularity, 0)
+            ),
             events.results.eq(self._results.written),
             events.stall_features.eq(sequencer.stall_features),
             events.stall_weights.eq(sequencer.stall_weights),

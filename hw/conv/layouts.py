@@ -1,11 +1,11 @@
 """What passes between blocks of the convolution engine."""
 
-from amaranth.hdl import signed, unsigned
+from amaranth.hdl import Const, signed, unsigned
 from amaranth.lib import data
 
 from tilewright.golden.spec import Format
 from tilewright.golden.spec.conv.job import JOB
-from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
+from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE, KERNEL_ROWS
 
 from ..lib.formats import struct_layout
 
@@ -13,19 +13,23 @@ __all__ = [
     "ACCUMULATOR_BANKS",
     "AccumulatorReadLayout",
     "AccumulatorsLayout",
+    "BiasesLayout",
     "FollowLayout",
     "GatherLayout",
     "GatheredLayout",
+    "LaneStepLayout",
     "PieceLayout",
     "PlanLayout",
     "PostJobLayout",
     "ResultsLayout",
     "SetLayout",
     "WordWriteLayout",
+    "float_flag",
 ]
 
 #: Tiles whose accumulators there are: one fills while others go through the adders, or are read.
 ACCUMULATOR_BANKS = 4
+_FLOAT_FLAGS = ("floats", "brain", "ordered")
 _POST = {"output", "add", "y_zero", "minimum", "maximum", "add_minimum", "add_maximum", "ratio", "offset"}
 
 
@@ -39,6 +43,21 @@ class AccumulatorsLayout(data.StructLayout):
                 "scale": data.ArrayLayout(32, params.results),  # binary32
                 "addend": data.ArrayLayout(8, params.results),  # the element of the second operand
                 "mask": unsigned(params.results),
+            }
+        )
+
+
+class BiasesLayout(data.StructLayout):
+    """Biases of neighbouring channels on their way to the array, for sums of floats; many are powers of two."""
+
+    def __init__(self, params):
+        conv = params.conv
+        super().__init__(
+            {
+                "valid": unsigned(1),
+                "half": unsigned(1),  # of passes 0, 2, … or 1, 3, …
+                "channel": range(max(CHANNELS_AT_ONCE * conv.slaves, conv.row_bytes)),  # of the first one, in its pass
+                "entries": data.ArrayLayout(32, min(params.lanes, conv.results)),  # if there are fewer, by turns
             }
         )
 
@@ -119,6 +138,13 @@ class SetLayout(data.StructLayout):
         )
 
 
+class LaneStepLayout(data.StructLayout):
+    """A step of lane-private mode: which word of every slave, and which row of the kernel."""
+
+    def __init__(self, params):
+        super().__init__({"flags": SetLayout(), "word": range(params.words), "kernel": range(KERNEL_ROWS)})
+
+
 class PlanLayout(data.StructLayout):
     """A checked job as the blocks need it: what a number is multiplied from is multiplied already.
 
@@ -129,15 +155,21 @@ class PlanLayout(data.StructLayout):
     def __init__(self, params):
         address, position = unsigned(params.smem.addr_width), signed(params.position_width)
         pixel = unsigned(params.pixel_width)
+        flags = dict.fromkeys(_FLOAT_FLAGS, unsigned(1)) if params.floats else {}
         super().__init__(
-            {
+            flags
+            | {
                 "wide": unsigned(1),  # elements of 16 bits: e is 2
                 "x_signed": unsigned(1),
                 "k_signed": unsigned(1),
                 "lanes": unsigned(1),  # lane-private mode
                 "maximum": unsigned(1),  # MAX_POOL
                 "pool": unsigned(1),  # SUM_POOL or MAX_POOL: there is no K
-                "raster": unsigned(1),
+                "raster": unsigned(1),  # and not lane-private
+                "keeps": unsigned(
+                    1
+                ),  # lane-private: lines of X stay in slaves' memories for all output lines they serve
+                "kernel_stays": unsigned(1),  # lane-private: the kernel has at most KERNEL_ROWS rows, or none
                 "merged": unsigned(1),  # g > 1
                 "bias": unsigned(1),  # there are biases, and MAX_POOL is not what the job does
                 "table": unsigned(1),  # biases or scales are read
@@ -148,7 +180,9 @@ class PlanLayout(data.StructLayout):
                 "k_fill": unsigned(16),  # what is no element of K: k_zero; in SUM_POOL 1
                 "x_zero": signed(17),  # to be subtracted; 0 in MAX_POOL
                 "k_zero": signed(17),  # 0 in pooling
-                "x": FollowLayout(address),  # of the first byte of a point's window, (0, 0) of the kernel
+                "x": FollowLayout(
+                    address
+                ),  # of the first byte of a point's window; ``line`` is a row of X if ``keeps``
                 "x_step": address,  # from one step along kw to the next: g · dw · x_pitch[0]
                 "x_row": address,  # from one kernel row to the next: dh · x_pitch[1]
                 "position": FollowLayout(position),  # of that byte in its row, in bytes if merged, else in columns
@@ -166,6 +200,11 @@ class PlanLayout(data.StructLayout):
                 "last_block": pixel,  # ceil(c / pci) - 1
                 "last_step": unsigned(8),  # ceil(Kw / g) - 1
                 "last_kernel_row": unsigned(8),  # Kh - 1
+                "last_group": unsigned(16),  # lane-private: groups of a line, less one
+                "last_row": unsigned(24),  # of an image's lines that are fetched one after the other: of X, or of Y
+                "row_words": range(params.words),  # from a kernel row's words to those of the next: dh lines of X
+                "line_words": range(params.words),  # from an output line's to those of the next: sh lines
+                "image_words": range(params.words),  # from the last output line's to those of the next image
                 "last_pass": unsigned(params.pixel_width),  # ceil(Co / (4 · NS)) - 1, or last_block
                 "stays": unsigned(1),  # Kh · steps · blocks · pci bytes fit a quarter of weight_bytes
                 "table_address": address,
@@ -180,6 +219,13 @@ class PlanLayout(data.StructLayout):
                 "post": PostJobLayout(),
             }
         )
+
+
+def float_flag(params, plan, name):
+    """A flag of a plan that there is for floats alone: ``floats`` are summed, ``brain`` for bf16, or ``ordered``:
+    the largest of them is looked for, among integers of the same order. Without floats it is a constant 0.
+    """
+    return plan[name] if params.floats else Const(0)
 
 
 class AccumulatorReadLayout(data.StructLayout):

@@ -6,10 +6,12 @@ from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE, CONV_PRESETS, C
 
 from ..smem.params import SmemParams
 
-__all__ = ["CONV_UNIT_PRESETS", "ConvUnitParams"]
+__all__ = ["CONV_UNIT_PRESETS", "FOLDS", "ConvUnitParams"]
 
 #: Parts of a row at most: rows are folded up to so many times.
-_FOLDS = 16
+FOLDS = 16
+#: Four channels of each of them, of a byte, are what a write holds at any address.
+_MOST_SLAVES = 16
 _FLOATS = {"f16", "bf16"}
 
 
@@ -20,8 +22,9 @@ class ConvUnitParams:
     Attributes
     ----------
     conv : ConvParams
-        Without floats, for which there is no array yet. In lane-private mode a slave's accumulators, 16 for each unit,
-        must hold a row: ``row_bytes`` is at most 16 · ``units``; and a row gives at least a transfer of results.
+        In lane-private mode a slave's accumulators, 16 for each unit, must hold a row: ``row_bytes`` is at most 16 ·
+        ``units``; and a row gives at least a transfer of results. A slave's memory has a quarter for each of its
+        channels, which holds what is gathered at once.
     smem : SmemParams
     """
 
@@ -30,11 +33,8 @@ class ConvUnitParams:
 
     def __post_init__(self):
         conv = self.conv
-        floats = _FLOATS.intersection(conv.types)
-        if floats:
-            raise ValueError(f"types must be integers, i8 and i16, in hardware, not {', '.join(sorted(floats))}")
-        if conv.row_bytes > _FOLDS * conv.units:
-            raise ValueError(f"row_bytes must be at most 16 * units ({_FOLDS * conv.units}), not {conv.row_bytes}")
+        if conv.row_bytes > FOLDS * conv.units:
+            raise ValueError(f"row_bytes must be at most 16 * units ({FOLDS * conv.units}), not {conv.row_bytes}")
         if conv.results > conv.row_bytes:
             raise ValueError(f"results must be at most row_bytes ({conv.row_bytes}), not {conv.results}")
         if conv.results > conv.slaves * CHANNELS_AT_ONCE:
@@ -47,9 +47,30 @@ class ConvUnitParams:
                 f"feature_rows must be a power of two from 4 * units ({4 * conv.units}) on, not {conv.feature_rows}"
             )
 
+        if conv.slaves > _MOST_SLAVES:
+            raise ValueError(f"slaves must be at most {_MOST_SLAVES} in hardware, not {conv.slaves}")
+        least = CHANNELS_AT_ONCE * 16 * self.lanes
+        if conv.weight_bytes < least:
+            raise ValueError(f"weight_bytes must be at least {least} with these rows, not {conv.weight_bytes}")
+
     def replace(self, **changes):
         """The same parameters with some changed."""
         return replace(self, **changes)
+
+    def without_floats(self):
+        """The same without floats; itself if it has no other types."""
+        integers = tuple(family for family in self.conv.types if family not in _FLOATS)
+        return self.replace(conv=self.conv.replace(types=integers)) if integers else self
+
+    @property
+    def floats(self):
+        """Whether floats are multiplied."""
+        return not _FLOATS.isdisjoint(self.conv.types)
+
+    @property
+    def wide(self):
+        """Whether there are elements of 16 bits; of floats the array takes the largest as if they were integers."""
+        return self.conv.types != ("i8",)
 
     @property
     def lanes(self):
@@ -69,7 +90,7 @@ class ConvUnitParams:
     @property
     def folds(self):
         """Points of a row at most."""
-        return _FOLDS
+        return FOLDS
 
     @property
     def sets(self):
@@ -79,17 +100,22 @@ class ConvUnitParams:
     @property
     def sums(self):
         """Accumulators of a slave for each of its channels."""
-        return self.conv.units * _FOLDS
+        return self.conv.units * FOLDS
 
     @property
     def places(self):
         """Points of a tile at most, of any mode."""
-        return max(self.conv.units, self.conv.slaves) * _FOLDS
+        return max(self.conv.units, self.conv.slaves) * FOLDS
 
     @property
     def words(self):
         """Words of a row in a slave's memory."""
         return self.conv.weight_bytes // self.conv.row_bytes
+
+    @property
+    def quarter_bytes(self):
+        """Bytes of a slave's memory for each of its channels."""
+        return self.conv.weight_bytes // CHANNELS_AT_ONCE
 
     @property
     def position_width(self):
@@ -102,13 +128,11 @@ class ConvUnitParams:
         return self.smem.addr_width + 9
 
 
-_INTEGERS = ("i8", "i16")
-
-#: The presets of the engine by their names, with the shared memory of the other engines; ``full`` without floats.
+#: The presets of the engine by their names, with the shared memory of the other engines.
 CONV_UNIT_PRESETS = {
     "unit": ConvUnitParams(CONV_PRESETS["unit"], SmemParams(16 * 1024)),
     "ecp5": ConvUnitParams(CONV_PRESETS["ecp5"], SmemParams(32 * 1024)),
     "default": ConvUnitParams(CONV_PRESETS["default"], SmemParams(128 * 1024)),
     "lean": ConvUnitParams(CONV_PRESETS["ecp5"], SmemParams(128 * 1024)),
-    "full": ConvUnitParams(CONV_PRESETS["full"].replace(types=_INTEGERS), SmemParams(256 * 1024)),
+    "full": ConvUnitParams(CONV_PRESETS["full"], SmemParams(256 * 1024)),
 }

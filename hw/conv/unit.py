@@ -5,6 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from ..bus.axi4_lite import AccessSignature
+from ..bus.status import EngineStateSignature
 from ..lib.join import join
 from ..smem.signatures import SharedMemorySignature
 from .control import ConvControl
@@ -25,6 +26,7 @@ class ConvUnit(wiring.Component):
         Registers, at the offsets of ``golden.spec.conv.registers``.
     irq : Out(1)
         Level.
+    state : Out(EngineStateSignature())
     """
 
     def __init__(self, params):
@@ -35,6 +37,7 @@ class ConvUnit(wiring.Component):
                 "smem": Out(SharedMemorySignature(params.smem)),
                 "accesses": In(AccessSignature()),
                 "irq": Out(1),
+                "state": Out(EngineStateSignature()),
             }
         )
 
@@ -45,6 +48,7 @@ class ConvUnit(wiring.Component):
         join(m, core=core.processor, processor=flipped(self.processor))
         join(m, core=core.smem, smem=flipped(self.smem))
         join(m, accesses=flipped(self.accesses), control=control.accesses)
+        join(m, control=control.state, state=flipped(self.state))
         m.d.comb += [
             control.ended.eq(core.processor.job_ended),
             control.end.eq(core.processor.job_end),

@@ -11,7 +11,7 @@ __all__ = ["Groups", "add", "add_wrapping", "either", "larger"]
 
 
 def add(value, other, taken):
-    """For :meth:`Groups.reduce`: the sum."""
+    """For :meth:`Groups.reduce`: the sum. Without ``taken`` the other one is 0, as in the next two."""
     return value + Mux(taken, other, 0)
 
 
@@ -70,7 +70,7 @@ class Groups:
             chosen.append(signal)
         return chosen
 
-    def reduce(self, m, rows, selects, combine, *, name):
+    def reduce(self, m, rows, selects, combine, *, name, steps=None):
         """One value a group, in its leader, ``len(selects)`` cycles later.
 
         Parameters
@@ -84,34 +84,55 @@ class Groups:
             The operator; without ``taken`` it gives ``value``.
         name : str
             Of the signals.
+        steps : sequence of int, optional
+            How many of the steps each cycle takes; without it the earlier ones take as many as all can.
 
         Returns
         -------
         list of Value
         """
-        steps = [_halve] * ceil_log2(len(rows[0]))
-        steps += [partial(self._join, reach=1 << step) for step in range(self.depth)]
-        per_cycle = -(-len(steps) // len(selects))
-        for cycle, select in enumerate(selects):
-            for number, step in enumerate(steps[cycle * per_cycle : (cycle + 1) * per_cycle]):
-                rows = step(m, rows, select=select, combine=combine, name=f"{name}_{cycle}_{number}")
+        order = [_halve] * ceil_log2(len(rows[0]))
+        order += [partial(self._join, reach=1 << step) for step in range(self.depth)]
+        per_cycle = -(-len(order) // len(selects))
+        steps = [per_cycle] * len(selects) if steps is None else steps
+        others = {}  # by unit: its value where another one takes it, else 0
+        for cycle, (select, count) in enumerate(zip(selects, steps, strict=True)):
+            now, order = order[:count], order[count:]
+            for number, step in enumerate(now):
+                rows = step(m, rows, others, select=select, combine=combine, name=f"{name}_{cycle}_{number}")
+                others = {}
+            if order and combine is not larger and order[0] is not _halve:
+                # Gates in front of a register are its reset: so they cost no tables, as they would behind it.
+                reach = order[0].keywords["reach"]
+                others = {
+                    unit: delay(m, Mux(taken, rows[unit][0], 0), 1, name=f"{name}_{cycle}_other{unit}")
+                    for unit, taken in self._taken(m, select, reach, f"{name}_{cycle}").items()
+                }
             rows = [
                 [delay(m, value, 1, name=f"{name}_{cycle}_{unit}_{place}") for place, value in enumerate(row)]
                 for unit, row in enumerate(rows)
             ]
         return [row[0] for row in rows]
 
-    def _join(self, m, rows, *, reach, select, combine, name):
+    def _join(self, m, rows, others, *, reach, select, combine, name):
         """Units take over what lies ``reach`` further on, if it is of their group and no nearer one takes it."""
-        taken, joined = {}, []
-        for unit, (value,) in enumerate(rows):
+        rows, all_taken = [list(row) for row in rows], self._taken(m, select, reach, name)
+        for other, taken in all_taken.items():
+            unit = other - reach
+            value, taken = (others[other], Const(1)) if other in others else (rows[other][0], taken)
+            rows[unit] = [_named(m, combine(rows[unit][0], value, taken), f"{name}_{unit}")]
+        return rows
+
+    def _taken(self, m, select, reach, name):
+        """By unit: whether one that lies ``reach`` before it takes its value."""
+        signals, taken = {}, {}
+        for unit in range(self.count):
             takes = tuple(index for index, size in enumerate(self.sizes) if self._takes(unit, size, reach))
             if takes:
-                if takes not in taken:
-                    taken[takes] = _named(m, self._one_of(select, takes), f"{name}_taken{len(taken)}")
-                value = _named(m, combine(value, rows[unit + reach][0], taken[takes]), f"{name}_{unit}")
-            joined.append([value])
-        return joined
+                if takes not in signals:
+                    signals[takes] = _named(m, self._one_of(select, takes), f"{name}_taken{len(signals)}")
+                taken[unit + reach] = signals[takes]
+        return taken
 
     def _takes(self, unit, size, reach):
         member = unit % size
@@ -123,8 +144,8 @@ class Groups:
         return Cat(select == index for index in indexes).any()
 
 
-def _halve(m, rows, *, select, combine, name):
-    """Each unit's own values in pairs; ``select`` does not matter."""
+def _halve(m, rows, others, *, select, combine, name):
+    """Each unit's own values in pairs; ``select`` and ``others`` do not matter."""
     return [
         [
             _named(m, combine(*pair, Const(1)), f"{name}_{unit}_{number}") if len(pair) == 2 else pair[0]

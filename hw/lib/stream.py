@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Queue", "ReadyBuffer", "ShallowQueue", "SkidBuffer"]
+__all__ = ["Queue", "ReadyBuffer", "ShallowQueue", "SkidBuffer", "SlowQueue"]
 
 #: Items up to which memories are read combinationally: distributed ones, of which no block memory could be made.
 _SHALLOW = 32
@@ -227,5 +227,55 @@ class ShallowQueue(wiring.Component):
             self.level.eq(self.level + push - pop),
             self.tail.eq(self.tail + push),
             self.head.eq(self.head + pop),
+        ]
+        return m
+
+
+class SlowQueue(wiring.Component):
+    """First in, first out, in a memory that is read combinationally, with a register behind it: for very wide items
+    that come seldom. Nothing passes the memory, so that there is no choice in front of the register.
+
+    Latency 2, a transfer every other cycle. ``i.ready`` depends on the level only, ``o`` comes from registers.
+
+    Parameters
+    ----------
+    shape : shape-like
+        Of the payload.
+    depth : int
+        Items it holds, 2 to 32, a power of two.
+
+    Members
+    -------
+    i : In(stream of shape)
+    o : Out(stream of shape)
+        Registered.
+    level : Out(range(depth + 1))
+        Items held, the one at the output included.
+    """
+
+    def __init__(self, shape, depth):
+        self.queue = ShallowQueue(shape, depth)
+        super().__init__(
+            {
+                "i": In(stream.Signature(shape)),
+                "o": Out(stream.Signature(shape)),
+                "level": Out(range(depth + 1)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.queue = queue = self.queue
+        wiring.connect(m, i=wiring.flipped(self.i), queue=queue.i)
+        pop = Signal()
+        # The item at the output stays in the memory until it leaves.
+        m.d.comb += [
+            pop.eq(self.o.valid & self.o.ready),
+            queue.o.ready.eq(pop),
+            self.level.eq(queue.level),
+        ]
+        m.d.sync += [
+            self.o.valid.eq(queue.o.valid & ~pop),
+            self.o.payload.eq(queue.o.payload),
         ]
         return m

@@ -52,34 +52,56 @@ def plan_values(fields, params):
 
     pitch = fields["x_pitch"]
     least = x_signed << bits - 1
+    x_fill, k_fill = by_turns(least if maximum else fields["x_zero"]), by_turns(1 if pool else fields["k_zero"])
+    x_zero, k_zero = number(fields["x_zero"], x_signed), number(fields["k_zero"], k_signed)
+    flags = {}
+    if kind.is_float:
+        x_zero = k_zero = 0
+        infinite, one = (0xFF80, 0x3F80) if kind == MmType.BF16 else (0xFC00, 0x3C00)
+        x_fill, k_fill = (infinite, 1) if maximum else (0, one if pool else 0)
+    if params.floats:
+        flags = {
+            "floats": kind.is_float and not maximum,
+            "brain": kind == MmType.BF16,
+            "ordered": kind.is_float and maximum,
+        }
     passes = plan.blocks if operation.lanes else -(-shape.out_channels // (CHANNELS_AT_ONCE * params.conv.slaves))
     row_bytes = shape.kernel[1] * plan.steps * plan.blocks * plan.block_bytes
     parts = parts_of(fields)
-    return {
+    line, of_lanes = down, {"last_group": plan.groups - 1, "last_row": shape.out_height - 1}
+    if operation.lanes and plan.keeps_lines:
+        between, words = (shape.kernel[1] - 1) * dh, plan.groups * columns
+        line = 1
+        of_lanes |= {"last_row": (shape.out_height - 1) * down + between}
+        for name, lines in (("row", dh), ("line", down), ("image", between + 1)):
+            of_lanes[f"{name}_words"] = lines * words % params.words
+    return flags | {
         "wide": kind.bytes == 2,
         "x_signed": x_signed,
         "k_signed": k_signed,
         "lanes": operation.lanes,
         "maximum": maximum,
         "pool": pool,
-        "raster": fields["raster"],
+        "raster": plan.crosses_lines,
+        "keeps": operation.lanes and plan.keeps_lines,
+        "kernel_stays": plan.kernel_stays,
         "merged": merged,
         "bias": fields["bias"] and not maximum,
         "table": "table" in parts,
         "signal": fields["signal"],
         "granularity": fields["granularity"],
         "result_log2": result_bytes(fields).bit_length() - 1,
-        "x_fill": by_turns(least if maximum else fields["x_zero"]),
-        "k_fill": by_turns(1 if pool else fields["k_zero"]),
-        "x_zero": 0 if maximum else number(fields["x_zero"], x_signed),
-        "k_zero": 0 if pool else number(fields["k_zero"], k_signed),
-        "x": follow(fields["x"] - top * pitch[1] - left * pitch[0], right * pitch[0], down * pitch[1], pitch[2]),
+        "x_fill": x_fill,
+        "k_fill": k_fill,
+        "x_zero": 0 if maximum else x_zero,
+        "k_zero": 0 if pool else k_zero,
+        "x": follow(fields["x"] - top * pitch[1] - left * pitch[0], right * pitch[0], line * pitch[1], pitch[2]),
         "x_step": plan.merge * dw * pitch[0] % size,
         "x_row": dh * pitch[1] % size,
         "position": {"start": -left * unit, "point": right * unit},
         "position_step": plan.merge * unit if merged else dw,
         "position_end": shape.width * unit,
-        "row": {"start": -top, "line": down},
+        "row": {"start": -top, "line": line},
         "row_step": dh,
         "row_end": shape.height,
         "k": fields["k"] % size,
@@ -91,6 +113,7 @@ def plan_values(fields, params):
         "last_block": plan.blocks - 1,
         "last_step": plan.steps - 1,
         "last_kernel_row": shape.kernel[1] - 1,
+        **of_lanes,
         "last_pass": passes - 1,
         "stays": row_bytes <= params.conv.weight_bytes // CHANNELS_AT_ONCE,
         "table_address": fields["table"] % size,

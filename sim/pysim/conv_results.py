@@ -184,7 +184,7 @@ def _tiles(fields, accumulators, conv):
     width, lines = fields["out_width"], fields["out_height"] * fields["batch"]
     row_places = fold if operation.lanes else conv.units * fold
     rows = []  # of points
-    if fields["raster"]:
+    if fields["raster"] and not operation.lanes:
         points = list(range(width * lines))
         rows = [points[n : n + row_places] for n in range(0, len(points), row_places)]
     else:
@@ -195,8 +195,11 @@ def _tiles(fields, accumulators, conv):
     if operation.lanes:
         many = (1 << fields["granularity"]) // element
         for first in range(0, channels, many):
-            for start in range(0, len(rows), conv.slaves):
-                yield _lane_tile(rows[start : start + conv.slaves], accumulators[:, first : first + many], many, conv)
+            for line in range(lines):
+                of_line = rows[line * len(rows) // lines : (line + 1) * len(rows) // lines]
+                for start in range(0, len(of_line), conv.slaves):
+                    group = of_line[start : start + conv.slaves]
+                    yield _lane_tile(group, accumulators[:, first : first + many], many, conv)
         return
     many = CHANNELS_AT_ONCE * conv.slaves
     for first in range(0, channels, many):

@@ -3,6 +3,7 @@
 from collections import deque
 
 import numpy as np
+from amaranth.hdl import Value
 
 from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import CHUNK_BYTES, BarrierOp
@@ -21,15 +22,13 @@ class EngineMemory:
         Of the engine.
     contents : uint8 array
         Changed in place.
+    reset : value
+        Resets the engine: what has been asked is not answered.
     """
 
-    def __init__(self, port, contents):
-        self._port, self._contents = port, contents
+    def __init__(self, port, contents, reset=0):
+        self._port, self._contents, self._reset = port, contents, Value.cast(reset)
         self._waiting = deque()  # cycle of each answer, and its chunks
-
-    def forget(self):
-        """What has been asked is not answered: a reset."""
-        self._waiting.clear()
 
     @property
     def processes(self):
@@ -40,13 +39,15 @@ class EngineMemory:
         port, waiting, cycle = self._port, self._waiting, 0
         ctx.set(port.reads.ready, 1)
         ctx.set(port.scatter_idle, 1)
-        async for _, _, asked, request, answered, taken in ctx.tick().sample(
-            port.reads.valid, port.reads.payload, port.read_data.valid, port.read_data.ready
+        async for _, _, reset, asked, request, answered, taken in ctx.tick().sample(
+            self._reset, port.reads.valid, port.reads.payload, port.read_data.valid, port.read_data.ready
         ):
             cycle += 1
-            if answered and taken and waiting:
+            if answered and taken:
                 waiting.popleft()
-            if asked:
+            if reset:
+                waiting.clear()
+            elif asked:
                 waiting.append((cycle + _LATENCY - 1, self._chunks(request.chunks)))
             shown = waiting and waiting[0][0] <= cycle
             ctx.set(port.read_data.valid, bool(shown))

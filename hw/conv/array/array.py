@@ -5,13 +5,19 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...lib.delay import delay
-from ..layouts import AccumulatorReadLayout, PlanLayout, WordWriteLayout
+from ..layouts import AccumulatorReadLayout, BiasesLayout, PlanLayout, WordWriteLayout
+from .biases import Biases
 from .factors import Factors
 from .layouts import StepLayout
 from .read import SumsReader
-from .slave import Slave, features_layout
+from .slave import FloatStepLayout, Slave, features_layout
 
-__all__ = ["ConvArray"]
+__all__ = ["ConvArray", "array_latency"]
+
+
+def array_latency(params):
+    """Cycles from a step until its sums can be read, of any type."""
+    return Slave.FLOATS if params.floats else Slave.LATENCY
 
 
 class ConvArray(wiring.Component):
@@ -20,8 +26,9 @@ class ConvArray(wiring.Component):
     In a convolution ``rows`` are features, one row for each unit, and a slave's memory holds its weights. In
     lane-private mode ``rows`` are rows of the kernel, all alike, and a slave's memory holds features of its own.
 
-    Latency: ``LATENCY`` cycles from a step until its sums can be read; ``READ`` from a read to its sums. Throughput: a
-    step and a read a cycle; nothing stalls them.
+    Latency: ``latency`` cycles from a step until its sums can be read, of integers ``LATENCY``; ``READ`` from a read to
+    its sums. Throughput: a step and a read a cycle; of floats steps with the same accumulators are ``LOOP`` cycles
+    apart. Nothing stalls them.
 
     Parameters
     ----------
@@ -30,28 +37,35 @@ class ConvArray(wiring.Component):
     Members
     -------
     plan : In(PlanLayout(params))
-        Constant from a step until its sums have been read.
+        Constant from a step until its sums can be read.
     valid : In(1)
     step : In(StepLayout(params))
     rows : In(array of params.conv.units 8 * params.conv.row_bytes)
         What is broadcast, in the cycle after the step.
     writes : In(array of params.conv.slaves WordWriteLayout(params))
         Of each slave's memory: what is written can be read in the next cycle.
+    read_plan : In(PlanLayout(params))
+        Of the job whose sums are read: that may be the one before. Constant from a read to its sums.
     read : In(AccumulatorReadLayout(params))
     sums : Out(array of params.conv.results 32)
         In a convolution number r is channel t of slave (part · R + r) mod NS at place index + r / NS; in lane-private
         mode element index + r of slave ``part``.
+    biases : In(BiasesLayout(params)) if params.floats
     """
 
     LATENCY = Slave.LATENCY
+    LOOP = Slave.LOOP
     READ = 1 + SumsReader.LATENCY
 
     def __init__(self, params):
         self._params = params
+        self.latency = array_latency(params)
         conv = params.conv
         super().__init__(
-            {
+            ({"biases": In(BiasesLayout(params))} if params.floats else {})
+            | {
                 "plan": In(PlanLayout(params)),
+                "read_plan": In(PlanLayout(params)),
                 "valid": In(1),
                 "step": In(StepLayout(params)),
                 "rows": In(data.ArrayLayout(8 * conv.row_bytes, conv.units)),
@@ -63,8 +77,7 @@ class ConvArray(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        conv, plan = self._params.conv, self.plan
-        wide = "i16" in conv.types
+        conv, plan, wide = self._params.conv, self.plan, self._params.wide
         features = Signal(features_layout(self._params))
         for number in range(conv.units):
             m.submodules[f"factors{number}"] = factors = Factors(conv.row_bytes, wide=wide)
@@ -94,12 +107,35 @@ class ConvArray(wiring.Component):
                 slave.read.eq(read.t | read.bank << 2),
             ]
             slaves.append(slave)
+        if self._params.floats:
+            self._floats(m, slaves, [delay(m, row, 1, name="float_row") for row in self.rows])
         m.submodules.reader = reader = SumsReader(self._params)
         m.d.comb += [
-            reader.lanes.eq(plan.lanes),
-            reader.granularity.eq(plan.granularity),
+            reader.lanes.eq(self.read_plan.lanes),
+            reader.granularity.eq(self.read_plan.granularity),
             reader.read.eq(read),
             *(sums.eq(slave.sums) for sums, slave in zip(reader.i, slaves, strict=True)),
             self.sums.eq(reader.o),
         ]
         return m
+
+    def _floats(self, m, slaves, rows):
+        """What only sums of floats need: rows as they are, and biases."""
+        plan = self.plan
+        m.submodules.biases = biases = Biases(self._params)
+        step = Signal(FloatStepLayout(self._params))
+        m.d.comb += [
+            biases.lanes.eq(plan.lanes),
+            biases.granularity.eq(plan.granularity),
+            biases.i.eq(self.biases),
+            biases.half.eq(delay(m, self.step.half, 1, name="half")),
+            biases.channel.eq(delay(m, self.step.channel, 1, name="bias_channel")),
+            step.sum.eq(plan.floats),
+            step.brain.eq(plan.brain),
+            step.ordered.eq(plan.ordered),
+            *(to.eq(row) for to, row in zip(step.rows, rows, strict=True)),
+        ]
+        for to, bias in zip(step.biases, biases.o, strict=True):
+            m.d.comb += to.eq(delay(m, Mux(plan.bias, bias, 0), 1, name="bias"))
+        for number, slave in enumerate(slaves):
+            m.d.comb += [slave.floats.eq(step), slave.bias.eq(step.biases[number])]

@@ -14,8 +14,10 @@ class StepLayout(data.StructLayout):
     """One cycle of the array: a set of feature rows and one row in each slave."""
 
     def __init__(self, params):
+        half = {"half": unsigned(1)} if params.floats else {}  # of the biases: passes 0, 2, … or 1, 3, …
         super().__init__(
-            {
+            half
+            | {
                 "word": range(params.words),  # of each slave's memory
                 "part": unsigned(4),  # of the word, if a row is less than it: the part-th pci bytes
                 "channel": range(CHANNELS_AT_ONCE),  # t

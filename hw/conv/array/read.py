@@ -1,5 +1,8 @@
 """Reading of finished accumulators: those of one transfer, out of all slaves."""
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -7,7 +10,7 @@ from amaranth.utils import exact_log2
 
 from ...lib.delay import delay
 from ..layouts import AccumulatorReadLayout
-from .unit import FOLDS
+from ..params import FOLDS
 
 __all__ = ["SumsReader", "sums_of_slaves"]
 
@@ -18,7 +21,7 @@ def sums_of_slaves(params):
 
 
 class SumsReader(wiring.Component):
-    """Chooses in each slave, and then among them.
+    """Chooses in each slave, and then among them; or where there are no more results than slaves, joins all of them.
 
     Latency: 2 cycles. Throughput: a read a cycle; nothing stalls it.
 
@@ -56,31 +59,62 @@ class SumsReader(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        params, conv, read, sums = self._params, self._params.conv, self.read, list(self.i)
-        split = Signal(range(exact_log2(FOLDS) + 1))
-        m.d.comb += split.eq(self.granularity - exact_log2(conv.row_bytes // FOLDS))
-        bits = 32 * conv.results
-        groups = max(1, conv.results // conv.slaves)
-        across = min(conv.slaves, conv.results)
-        part = delay(m, read.part, 1, name="read_part")
-
-        # Convolution: of each slave the sums of ``groups`` places.
-        chosen = []  # of a group all slaves
-        for group in range(groups):
-            place = Signal(range(params.sums), name=f"place{group}")
-            m.d.comb += place.eq((read.index + group) << split)
-            of_slaves = Signal(data.ArrayLayout(32, conv.slaves), name=f"chosen{group}", reset_less=True)
-            for number, total in enumerate(sums):
-                m.d.sync += of_slaves[number].eq(total.as_value().word_select(place, 32))
-            chosen.append(of_slaves.as_value())
-        # Lane-private mode: of one slave as many elements as there are results.
-        elements = min(conv.row_bytes, params.sums)
-        transfer = read.index[exact_log2(conv.results) :]
-        rows = Cat(
-            total.as_value()[: 32 * elements].word_select(transfer[: exact_log2(elements // conv.results)], bits)
-            for total in sums
-        )
-        own = delay(m, rows.word_select(read.part[: exact_log2(conv.slaves)], bits), 1, name="own")
-        in_order = Cat(group.word_select(part[: exact_log2(conv.slaves // across)], 32 * across) for group in chosen)
-        m.d.sync += self.o.eq(Mux(self.lanes, own, in_order))
+        conv = self._params.conv
+        self._split = Signal(range(exact_log2(FOLDS) + 1))
+        m.d.comb += self._split.eq(self.granularity - exact_log2(conv.row_bytes // FOLDS))
+        self._elements = min(conv.row_bytes, self._params.sums)  # that a slave has in lane-private mode
+        # Of these a transfer has as many as there are results.
+        self._transfer = self.read.index[exact_log2(conv.results) : exact_log2(self._elements)]
+        if conv.results > conv.slaves:
+            self._choose(m)
+        else:
+            self._join(m)
         return m
+
+    def _join(self, m):
+        """One place of a slave, or none: all sums but those that are read become 0 in registers, by their reset."""
+        params, conv, read = self._params, self._params.conv, self.read
+        place = Signal(range(params.sums))
+        places, slaves = Signal(params.sums), Signal(conv.slaves)  # that are read
+        m.d.comb += place.eq(read.index << self._split)
+        for number in range(params.sums):
+            in_lanes = self._transfer == number // conv.results if number < self._elements else 0
+            m.d.comb += places[number].eq(Mux(self.lanes, in_lanes, place == number))
+        groups = read.part[: exact_log2(conv.slaves // conv.results)]
+        for number in range(conv.slaves):
+            in_lanes = read.part[: exact_log2(conv.slaves)] == number
+            m.d.comb += slaves[number].eq(Mux(self.lanes, in_lanes, groups == number // conv.results))
+
+        # By the result that they are in a convolution, and in lane-private mode.
+        joined = {(slave, place): [] for slave in range(conv.results) for place in range(conv.results)}
+        for slave, sums in enumerate(self.i):
+            for place, each in enumerate(sums):
+                own = Mux(places[place] & slaves[slave], each, 0)
+                own = delay(m, own, 1, name=f"read{slave}_{place}")
+                joined[slave % conv.results, place % conv.results].append(own)
+        totals = {}
+        for (slave, place), each in joined.items():
+            totals[slave, place] = Signal(32, name=f"joined{slave}_{place}")
+            m.d.comb += totals[slave, place].eq(reduce(or_, each))
+        for number, result in enumerate(self.o):
+            by_slave = reduce(or_, (totals[number, place] for place in range(conv.results)))
+            by_place = reduce(or_, (totals[slave, number] for slave in range(conv.results)))
+            m.d.sync += result.eq(Mux(self.lanes, by_place, by_slave))
+
+    def _choose(self, m):
+        """Several places of all slaves."""
+        params, conv, read = self._params, self._params.conv, self.read
+        bits = 32 * conv.results
+        # Convolution: of each slave the sums of as many places.
+        chosen = []  # of a place all slaves
+        for number in range(conv.results // conv.slaves):
+            place = Signal(range(params.sums), name=f"place{number}")
+            m.d.comb += place.eq((read.index + number) << self._split)
+            of_slaves = Signal(data.ArrayLayout(32, conv.slaves), name=f"chosen{number}", reset_less=True)
+            for slave, sums in enumerate(self.i):
+                m.d.sync += of_slaves[slave].eq(sums.as_value().word_select(place, 32))
+            chosen.append(of_slaves.as_value())
+        # Lane-private mode: of one slave.
+        rows = Cat(sums.as_value()[: 32 * self._elements].word_select(self._transfer, bits) for sums in self.i)
+        own = delay(m, rows.word_select(read.part[: exact_log2(conv.slaves)], bits), 1, name="own")
+        m.d.sync += self.o.eq(Mux(self.lanes, own, Cat(chosen)))

@@ -1,6 +1,6 @@
 """A slave: its memory, its compute units and their accumulators."""
 
-from amaranth.hdl import Module, Signal, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -8,22 +8,41 @@ from amaranth.utils import exact_log2
 
 from ...lib.delay import delay
 from ..layouts import WordWriteLayout
+from ..params import FOLDS
+from .biases import bias_columns
 from .factors import Factors, factors_layout
+from .floats import FloatUnit
 from .layouts import StepLayout
 from .sums import Sums
-from .unit import FOLDS, ComputeUnit
+from .unit import ComputeUnit
 
-__all__ = ["Slave", "features_layout", "sums_layout"]
+__all__ = ["FloatStepLayout", "Slave", "features_layout", "sums_layout"]
 
 
 def features_layout(params):
     """Rows of factors, one for each unit."""
-    return data.ArrayLayout(factors_layout(params.conv.row_bytes, wide="i16" in params.conv.types), params.conv.units)
+    return data.ArrayLayout(factors_layout(params.conv.row_bytes, wide=params.wide), params.conv.units)
 
 
 def sums_layout(params):
     """Accumulators of one channel, of each unit."""
     return data.ArrayLayout(data.ArrayLayout(32, FOLDS), params.conv.units)
+
+
+class FloatStepLayout(data.StructLayout):
+    """What slaves multiply where floats are summed: rows and biases are those of the step of two cycles ago."""
+
+    def __init__(self, params):
+        conv = params.conv
+        super().__init__(
+            {
+                "sum": 1,  # floats are summed: this and the next two are constant from a step to its sums
+                "brain": 1,  # they are bf16, not fp16
+                "ordered": 1,  # the largest of them is looked for, as of integers
+                "rows": data.ArrayLayout(8 * conv.row_bytes, conv.units),
+                "biases": data.ArrayLayout(32, bias_columns(params)),  # of all elements of a row, in lane-private mode
+            }
+        )
 
 
 class Slave(wiring.Component):
@@ -32,7 +51,9 @@ class Slave(wiring.Component):
     A row of 2^``granularity`` bytes is repeated until it fills a row of the units; in lane-private mode it is as long.
     The memory is read in the cycle of a step; ``features`` have to come ``FEATURES`` cycles after it.
 
-    Latency: ``LATENCY`` cycles from a step until its sums can be read. Throughput: a step a cycle; nothing stalls it.
+    Latency: ``LATENCY`` cycles from a step until its sums can be read, of floats ``FLOATS``. Throughput: a step a
+    cycle; but of floats a step with the same accumulators comes ``LOOP`` cycles after the one before, or later. Nothing
+    stalls it.
 
     Parameters
     ----------
@@ -56,17 +77,25 @@ class Slave(wiring.Component):
         Channel and bank.
     sums : Out(sums_layout(params))
         Combinational from ``read``.
+    floats : In(FloatStepLayout(params)) if params.floats
+    bias : In(32) if params.floats
+        Of the slave's own channel, with ``floats.biases``; in lane-private mode anything.
     """
 
     #: Cycles from a step to the features that it multiplies.
     FEATURES = 3
     LATENCY = FEATURES + ComputeUnit.LATENCY + 1
+    #: Cycles from a step to what a sum of floats begins with, and to what it adds.
+    _BEGUN = 2
+    FLOATS = _BEGUN + FloatUnit.LATENCY + 1
+    LOOP = FloatUnit.LATENCY + 1
 
     def __init__(self, params):
         self._params = params
-        self._wide = "i16" in params.conv.types
+        self._wide = params.wide
         super().__init__(
-            {
+            ({"floats": In(FloatStepLayout(params)), "bias": In(32)} if params.floats else {})
+            | {
                 "valid": In(1),
                 "step": In(StepLayout(params)),
                 "features": In(features_layout(params)),
@@ -95,7 +124,7 @@ class Slave(wiring.Component):
             read.en.eq(self.valid),
         ]
         m.submodules.factors = factors = Factors(conv.row_bytes, wide=self._wide)
-        m.d.sync += factors.row.eq(self._repeated(m, read.data))
+        m.d.sync += factors.row.eq(self._repeated(m, self._in_order(m, read.data)))
         m.d.comb += [factors.wide.eq(self.wide), factors.signed.eq(self.signed), factors.zero.eq(self.zero)]
 
         split = Signal(range(exact_log2(FOLDS) + 1))
@@ -107,10 +136,12 @@ class Slave(wiring.Component):
             m.d.sync += valid.eq(before)
         first = delay(m, self.step.first, done, name="first")
         address = delay(m, self.step.channel | self.step.bank << 2, done, name="address")
+        if self._params.floats:
+            ended_valid, ended_address = self._ended(m, valid, address)
         for number in range(conv.units):
             m.submodules[f"unit{number}"] = unit = ComputeUnit(conv.row_bytes, number, wide=self._wide)
             lanes = max(0, min(FOLDS, conv.row_bytes - FOLDS * number))
-            m.submodules[f"sums{number}"] = sums = Sums(lanes, 17 if self._wide else 9)
+            m.submodules[f"sums{number}"] = sums = Sums(lanes, 17 if self._wide else 9, floats=self._params.floats)
             m.d.comb += [
                 unit.a.eq(self.features[number]),
                 unit.b.eq(factors.o),
@@ -125,17 +156,75 @@ class Slave(wiring.Component):
                 sums.read.eq(self.read),
                 self.sums[number].eq(sums.o),
             ]
+            if self._params.floats:
+                m.d.comb += [sums.valid.eq(Mux(self.floats.sum, ended_valid, valid)), sums.ended.eq(ended_address)]
+                self._float_unit(m, number, sums, factors.row, split)
         return m
 
+    def _ended(self, m, valid, address):
+        """When sums of floats are made, and of which accumulators: later than ``valid`` and ``address`` are."""
+        later = self.FLOATS - self.LATENCY
+        for cycle in range(later):
+            before, valid = valid, Signal(name=f"float_valid{cycle + 1}")
+            m.d.sync += valid.eq(before)
+        return valid, delay(m, address, later, name="float_address")
+
+    def _float_unit(self, m, number, sums, row, split):
+        """Products are added to accumulators, or to biases."""
+        floats, unit = self.floats, FloatUnit(self._params.conv.row_bytes, number)
+        m.submodules[f"float_unit{number}"] = unit
+        first = delay(m, self.step.first, self._BEGUN, name=f"float_first{number}")
+        begun = delay(m, self.step.channel | self.step.bank << 2, self._BEGUN, name=f"begun{number}")
+        own = list(floats.biases)[FOLDS * number :][:FOLDS]
+        for place in range(FOLDS):
+            bias = Mux(self.lanes, own[place], self.bias) if place < len(own) else self.bias
+            m.d.comb += unit.accumulators[place].eq(Mux(first, bias, sums.before[place]))
+        m.d.comb += [
+            unit.a.eq(floats.rows[number]),
+            unit.b.eq(row),
+            unit.brain.eq(floats.brain),
+            unit.split.eq(split),
+            unit.lanes.eq(self.lanes),
+            sums.floats.eq(floats.sum),
+            sums.begun.eq(begun),
+            sums.sums.eq(unit.o),
+        ]
+
+    def _in_order(self, m, word):
+        """Floats as integers of the same order, NaN the largest; -0 is less than +0 (docs/conv.md, "Maximum")."""
+        if not self._params.floats:
+            return word
+        ordered = Signal(8 * self._params.conv.row_bytes)
+        nan, infinite = Mux(self.floats.brain, 0x7FC0, 0x7E00), Mux(self.floats.brain, 0x7F80, 0x7C00)
+        elements = [word.word_select(number, 16) for number in range(self._params.conv.row_bytes // 2)]
+        turned = [
+            Mux(bits[:15] > infinite, nan, Cat(bits[:15] ^ bits[15].replicate(15), bits[15])) for bits in elements
+        ]
+        m.d.comb += ordered.eq(Mux(self.floats.ordered, Cat(each[:16] for each in turned), word))
+        return ordered
+
     def _repeated(self, m, word):
-        """A part of the word, side by side with itself."""
-        row_bytes = self._params.conv.row_bytes
-        part = delay(m, self.step.part, 1, name="part")
-        whole = exact_log2(row_bytes)
-        rows = Signal(8 * row_bytes)
-        m.d.comb += rows.eq(word)
-        for folded in range(1, exact_log2(FOLDS) + 1):
-            size = row_bytes >> folded
-            with m.If(~self.lanes & (self.granularity == whole - folded)):
-                m.d.comb += rows.eq(word.word_select(part[:folded], 8 * size).replicate(1 << folded))
-        return rows
+        """A part of the word, side by side with itself: halves are chosen down to the part, and repeated up again."""
+        whole, halvings = exact_log2(self._params.conv.row_bytes), exact_log2(FOLDS)
+        # Of each halving, the largest halves first: there are two of the same; which one is the part's.
+        repeats, uppers = Signal(halvings), Signal(halvings)
+        for number in range(halvings):
+            m.d.comb += repeats[number].eq(~self.lanes & (self.granularity < whole - number))
+        with m.Switch(self.granularity):
+            for folded in range(1, halvings + 1):
+                with m.Case(whole - folded):
+                    m.d.comb += uppers.eq(Cat(self.step.part[:folded][::-1]) & repeats)
+        repeats, uppers = delay(m, repeats, 1, name="repeats"), delay(m, uppers, 1, name="uppers")
+
+        def named(value, name):
+            signal = Signal.like(value, name=f"{name}_{len(value) // 8}")
+            m.d.comb += signal.eq(value)
+            return signal
+
+        parts = [named(word, "part")]
+        for upper in uppers:
+            parts.append(named(parts[-1].word_select(upper, len(parts[-1]) // 2), "part"))
+        row = parts.pop()
+        for again in reversed(repeats):
+            row = named(Cat(row, Mux(again, row, parts.pop()[len(row) :])), "row")
+        return row

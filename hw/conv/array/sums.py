@@ -1,6 +1,6 @@
 """Accumulators of one unit of a slave."""
 
-from amaranth.hdl import Module, Signal, signed
+from amaranth.hdl import Module, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from ..layouts import ACCUMULATOR_BANKS
-from .unit import FOLDS
+from ..params import FOLDS
 
 __all__ = ["Sums"]
 
@@ -29,6 +29,8 @@ class Sums(wiring.Component):
         The first so many accumulators can keep a maximum.
     bits : int
         Of the numbers of which a maximum is kept, signed.
+    floats : bool
+        There are sums of floats too, which are made elsewhere: those of a place in ``before`` are their beginning.
 
     Members
     -------
@@ -43,12 +45,31 @@ class Sums(wiring.Component):
         Channel, then bank.
     o : Out(array of 16 32)
         Combinational from ``read``.
+    floats : In(1) if floats
+        Sums of floats are under way, instead of others.
+    begun : In(range(16)) if floats
+        Channel, then bank, of accumulators that are to be added to.
+    before : Out(array of 16 32) if floats
+        Combinational from ``begun``.
+    ended : In(range(16)) if floats
+        Channel, then bank, of accumulators that are replaced where ``valid``.
+    sums : In(array of 16 32) if floats
+        By these.
     """
 
-    def __init__(self, lanes, bits):
-        self._lanes, self._bits = lanes, bits
+    def __init__(self, lanes, bits, *, floats=False):
+        self._lanes, self._bits, self._floats = lanes, bits, floats
+        numbers, address = data.ArrayLayout(32, FOLDS), range(_DEPTH)
+        more = {
+            "floats": In(1),
+            "begun": In(address),
+            "before": Out(numbers),
+            "ended": In(address),
+            "sums": In(numbers),
+        }
         super().__init__(
-            {
+            (more if floats else {})
+            | {
                 "i": In(data.ArrayLayout(signed(32), FOLDS)),
                 "valid": In(1),
                 "first": In(1),
@@ -62,25 +83,28 @@ class Sums(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.memory = memory = Memory(shape=FOLDS * 32, depth=_DEPTH, init=[])
-        write, old = memory.write_port(), memory.read_port(domain="comb")
+        write, old = memory.write_port(granularity=32), memory.read_port(domain="comb")
         read = memory.read_port(domain="comb")
         m.d.comb += [
             old.addr.eq(self.address),
             write.addr.eq(self.address),
-            write.en.eq(self.valid),
             read.addr.eq(self.read),
             self.o.eq(read.data),
         ]
-        # Whatever is kept is a sum, where one of both is left out: so there is one adder, and no choice behind it.
+        # What is written is a sum, or the number that came; of maxima only where that is the larger one.
+        added = ~(self.first | self.maximum)
         for place in range(FOLDS):
             term, before = self.i[place], old.data.word_select(place, 32).as_signed()
-            with_term, with_before = Signal(name=f"with_term{place}"), Signal(name=f"with_before{place}")
-            m.d.comb += [with_term.eq(1), with_before.eq(~self.first)]
+            m.d.comb += [
+                write.en[place].eq(self.valid),
+                write.data.word_select(place, 32).eq(term + (before & added.replicate(32))),
+            ]
             if place < self._lanes:
-                larger = term[: self._bits].as_signed() > before[: self._bits].as_signed()
-                with m.If(self.maximum):
-                    m.d.comb += [with_term.eq(self.first | larger), with_before.eq(~(self.first | larger))]
-            m.d.comb += write.data.word_select(place, 32).eq(
-                (term & with_term.replicate(32)) + (before & with_before.replicate(32))
-            )
+                # The sign of a difference: a comparison would have tables in front of its carries.
+                difference = before[: self._bits].as_signed() - term[: self._bits].as_signed()
+                m.d.comb += write.en[place].eq(self.valid & (~self.maximum | self.first | difference[-1]))
+        if self._floats:
+            m.d.comb += self.before.eq(old.data)
+            with m.If(self.floats):
+                m.d.comb += [old.addr.eq(self.begun), write.addr.eq(self.ended), write.data.eq(self.sums)]
         return m

@@ -7,12 +7,11 @@ from amaranth.utils import exact_log2
 
 from ...dot_product.groups import Groups, add_wrapping
 from ...lib.delay import delay
+from ..params import FOLDS
 from .factors import factors_layout
 
-__all__ = ["FOLDS", "ComputeUnit"]
+__all__ = ["ComputeUnit"]
 
-#: Sums of a row at most, one for each point.
-FOLDS = 16
 _SUM_CYCLES = 3
 
 
@@ -66,19 +65,25 @@ class ComputeUnit(wiring.Component):
         m = Module()
         products = []
         for pair, (a, b) in enumerate(zip(self.a, self.b, strict=True)):
-            lower, upper = (a.lower * b.lower)[:32].as_signed(), a.upper * b.upper
-            products.append(delay(m, lower, 1, name=f"lower{pair}"))
-            products.append(delay(m, upper, 1, name=f"upper{pair}"))
+            lower = Signal(signed(min(2 * len(a.lower), 32)), name=f"lower{pair}")
+            upper = Signal(signed(2 * len(a.upper)), name=f"upper{pair}")
+            m.d.comb += [lower.eq(a.lower * b.lower), upper.eq(a.upper * b.upper)]
+            products += [lower, upper]
 
         groups = Groups(FOLDS, [1 << split for split in range(exact_log2(FOLDS) + 1)])
         each = self._row_bytes // FOLDS
         rows = [products[unit * each : (unit + 1) * each] for unit in range(FOLDS)]
-        selects = [delay(m, self.split, 1, name="split")]
-        for cycle in range(1, _SUM_CYCLES):
+        # Where a place has one element, its product is the sum of a point of one sixteenth.
+        single = each == 1 and not self._built_wide
+        selects = [Mux(self.lanes, 0, self.split) if single else self.split]
+        for cycle in range(1, self.LATENCY):
             selects.append(delay(m, selects[-1], 1, name=f"split{cycle}"))
-        sums = groups.reduce(m, rows, selects, add_wrapping, name="sum")
+        # Behind multipliers nothing is added; the last cycles take two steps where there are more steps than cycles.
+        count = exact_log2(self._row_bytes)
+        steps = [0, *((count + cycle) // _SUM_CYCLES for cycle in range(_SUM_CYCLES))]
+        sums = groups.reduce(m, rows, selects, add_wrapping, name="sum", steps=steps)
         for place, total in enumerate(sums):
-            own = self._own(m, products, place)
+            own = None if single else self._own(m, products, place)
             m.d.comb += self.o[place].eq(total if own is None else Mux(self.lanes, own, total))
         return m
 
@@ -87,9 +92,9 @@ class ComputeUnit(wiring.Component):
         element = FOLDS * self._number + place
         if element >= len(products):
             return None
-        product = products[element]
+        product = delay(m, products[element], 1, name=f"product{place}")
         if self._built_wide:
-            wide = products[2 * element] if 2 * element < len(products) else 0
+            wide = delay(m, products[2 * element], 1, name=f"wide{place}") if 2 * element < len(products) else 0
             chosen = Signal(signed(32), name=f"own{place}")
             m.d.comb += chosen.eq(Mux(self.wide, wide, product))
             product = chosen

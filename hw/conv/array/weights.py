@@ -11,9 +11,9 @@ from amaranth.utils import exact_log2
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from ...lib.stream import ShallowQueue
-from ..layouts import GatheredLayout, GatherLayout, PlanLayout, WordWriteLayout
+from ..layouts import GatheredLayout, GatherLayout, PlanLayout, WordWriteLayout, float_flag
 
-__all__ = ["WeightLoader", "WeightWriter", "ring_shape", "weight_queues", "weight_tag"]
+__all__ = ["WeightLoader", "WeightWriter", "next_word", "ring_shape", "weight_queues", "weight_tag"]
 
 #: Requests under way: as many answers can wait for the memories.
 _UNDER_WAY = 16
@@ -21,7 +21,13 @@ _UNDER_WAY = 16
 
 def ring_shape(params):
     """Bytes of a quarter of a slave's memory, once round more than it has."""
-    return range(2 * params.conv.weight_bytes // CHANNELS_AT_ONCE)
+    return range(2 * params.quarter_bytes)
+
+
+def next_word(params, place):
+    """Where the next word of a quarter begins, from a place as of ``ring_shape`` on: jobs begin with whole words."""
+    whole = params.conv.row_bytes
+    return (place + whole - 1) & ~(whole - 1)
 
 
 def weight_tag(params):
@@ -47,9 +53,10 @@ class WeightLoader(wiring.Component):
     """Asks for the weights of all slaves, in the order in which they are multiplied (docs/conv.md, "Who gets what").
 
     A *run* is one kernel position of a channel, or several that are merged: its bytes adjoin in shared memory, and so
-    do its rows in a slave's memory, the last one filled up. A run is cut at multiples of what a request brings; of each
-    piece all channels of the pass follow each other, and then the bytes are complete in all slaves. Without ``stays``
-    the rows of a pass come again for each tile.
+    do its rows in a slave's memory, the last one filled up. Of floats it is one block of that, and the next run is that
+    of the next kernel position (docs/conv.md, "Order of sums"). A run is cut at multiples of what a request brings; of
+    each piece all channels of the pass follow each other, and then the bytes are complete in all slaves. Without
+    ``stays`` the rows of a pass come again for each tile.
 
     Throughput: a request of up to 16 · lanes bytes a cycle.
 
@@ -60,11 +67,17 @@ class WeightLoader(wiring.Component):
     Members
     -------
     plan : In(PlanLayout(params))
+        Constant from the cycle of ``start`` on while ``busy``.
     start : In(1)
-        Strobe: a job begins; ``plan`` is there, and nothing is under way.
+        Strobe, while not ``busy``. What the job before it has asked for may be under way, and be needed.
+    busy : Out(1)
+        From the cycle after ``start`` until the last request has been taken. Not in lane-private mode.
     o : Out(stream of GatherLayout)
     tile : In(stream of unsigned(1))
         A tile needs the rows of the pass; 1: the next one is of the next pass. Not if weights stay.
+    begins : Out(1)
+        Strobe: all answers of earlier jobs have left ``WeightWriter``, and the first weights of this job begin with the
+        next word.
     freed : In(ring_shape(params))
         Bytes of a quarter of a slave's memory, once round more than it has: from where on they are needed.
     answered : In(range(weight_queues(params) + 1))
@@ -73,11 +86,12 @@ class WeightLoader(wiring.Component):
 
     def __init__(self, params):
         self._params = params
-        self.ring_bytes = params.conv.weight_bytes // CHANNELS_AT_ONCE
         super().__init__(
             {
                 "plan": In(PlanLayout(params)),
                 "start": In(1),
+                "busy": Out(1),
+                "begins": Out(1),
                 "o": Out(stream.Signature(GatherLayout(params, weight_tag(params)))),
                 "tile": In(stream.Signature(1)),
                 "freed": In(ring_shape(params)),
@@ -115,7 +129,7 @@ class WeightLoader(wiring.Component):
             begin.eq(target[: exact_log2(span)]),
             length.eq(Mux(rest > span - begin, span - begin, rest)),
             read.eq(Mux(valid_rest > length, length, valid_rest)),
-            room.eq(self.ring_bytes - (target - self.freed)[: len(target)]),
+            room.eq(params.quarter_bytes - (target - self.freed)[: len(target)]),
         ]
         channels = CHANNELS_AT_ONCE * conv.slaves
         left = Signal(17)  # channels from the pass's first one on, less one
@@ -129,7 +143,7 @@ class WeightLoader(wiring.Component):
         under_way = Signal(range(_UNDER_WAY + 1))
         channel, channel_place = Signal(range(channels)), Signal(address)
         request = self.o.payload
-        word = Signal(range(self.ring_bytes // conv.row_bytes))
+        word = Signal(range(params.quarter_bytes // conv.row_bytes))
         can_leave = Signal()
         m.d.comb += [
             word.eq((target - begin) >> exact_log2(conv.row_bytes)),
@@ -140,12 +154,23 @@ class WeightLoader(wiring.Component):
         with m.If(self.o.ready):
             m.d.sync += self.o.valid.eq(0)
 
-        run_bytes = Signal(params.pixel_width + 1)
-        m.d.comb += run_bytes.eq((plan.last_block + 1) << plan.granularity)
-        with m.FSM():
+        by_blocks = float_flag(params, plan, "floats")
+        number, block = Signal(params.pixel_width), Signal(params.pixel_width)  # of the run; its first byte
+        block_bytes, run_bytes = Signal(8), Signal(params.pixel_width + 1)
+        m.d.comb += [
+            block_bytes.eq(1 << plan.granularity),
+            run_bytes.eq(Mux(by_blocks, block_bytes, (plan.last_block + 1) << plan.granularity)),
+        ]
+        with m.FSM() as fsm:
+            m.d.comb += self.busy.eq(~fsm.ongoing("IDLE") | self.o.valid)
             with m.State("IDLE"):
-                m.d.sync += [passes.eq(0), first_channel.eq(0), pass_place.eq(plan.k), target.eq(0)]
+                m.d.sync += [passes.eq(0), first_channel.eq(0), pass_place.eq(plan.k)]
                 with m.If(self.start & ~plan.lanes):
+                    m.next = "BEGIN"
+            with m.State("BEGIN"):
+                with m.If(under_way == 0):
+                    m.d.comb += self.begins.eq(1)
+                    m.d.sync += target.eq(next_word(params, target))
                     m.next = "PASS"
             with m.State("PASS"):
                 m.d.sync += [kernel_row.eq(0), step.eq(0), row_place.eq(pass_place), step_place.eq(pass_place)]
@@ -161,12 +186,14 @@ class WeightLoader(wiring.Component):
                     with m.If(self.tile.valid & settled):
                         m.next = "RUN"
             with m.State("RUN"):
-                last = step == plan.last_step
-                m.d.sync += [
-                    place.eq(step_place),
-                    rest.eq(run_bytes),
-                    valid_rest.eq(Mux(last, plan.last_bytes, plan.pixel_bytes)),
-                ]
+                pixel = Mux(step == plan.last_step, plan.last_bytes, plan.pixel_bytes)
+                m.d.sync += [place.eq(step_place), rest.eq(run_bytes), valid_rest.eq(pixel)]
+                if params.floats:
+                    with m.If(by_blocks):
+                        m.d.sync += [
+                            place.eq(step_place + block),
+                            valid_rest.eq(Mux(pixel > block, pixel - block, 0)),
+                        ]
                 m.next = "PIECE"
             with m.State("PIECE"):
                 m.d.sync += [channel.eq(0), channel_place.eq(place - begin)]
@@ -202,9 +229,12 @@ class WeightLoader(wiring.Component):
                 with m.If(rest == length):
                     m.next = "RUN"
                     m.d.sync += [step.eq(step + 1), step_place.eq(step_place + plan.k_step)]
-                    with m.If(step == plan.last_step):
+                    with m.If((step == plan.last_step) & by_blocks & (number != plan.last_block)):
+                        m.d.sync += [step.eq(0), step_place.eq(row_place)]
+                        m.d.sync += [number.eq(number + 1), block.eq(block + block_bytes)]
+                    with m.Elif(step == plan.last_step):
                         following = row_place + plan.k_row
-                        m.d.sync += [step.eq(0), kernel_row.eq(kernel_row + 1)]
+                        m.d.sync += [step.eq(0), kernel_row.eq(kernel_row + 1), number.eq(0), block.eq(0)]
                         m.d.sync += [row_place.eq(following), step_place.eq(following)]
                         with m.If(kernel_row == plan.last_kernel_row):
                             m.next = "PASS"
@@ -248,8 +278,8 @@ class WeightWriter(wiring.Component):
 
     Members
     -------
-    start : In(1)
-        Strobe: a job begins, with the first word of a quarter.
+    begins : In(1)
+        Strobe: a job begins, with the next word of a quarter; all answers have left.
     i : In(stream of GatheredLayout(params, weight_tag(params)), always ready)
     answered : Out(range(weight_queues(params) + 1))
         So many answers have left.
@@ -264,7 +294,7 @@ class WeightWriter(wiring.Component):
         self._queues = weight_queues(params)
         super().__init__(
             {
-                "start": In(1),
+                "begins": In(1),
                 "i": In(stream.Signature(GatheredLayout(params, weight_tag(params)), always_ready=True)),
                 "answered": Out(range(self._queues + 1)),
                 "writes": Out(data.ArrayLayout(WordWriteLayout(params), params.conv.slaves)),
@@ -282,7 +312,9 @@ class WeightWriter(wiring.Component):
             m.d.sync += complete[number].eq(Mux(answered[number], tag.bytes, 0))
         m.d.comb += self.answered.eq(sum(answered))
         # Two pieces are never complete in one cycle: the last answers of both are in the same queue.
-        m.d.sync += self.written.eq(Mux(self.start, 0, self.written + reduce(or_, complete)))
+        after = Signal.like(self.written)
+        m.d.comb += after.eq(self.written + reduce(or_, complete))
+        m.d.sync += self.written.eq(Mux(self.begins, next_word(params, after), after))
         return m
 
     def _serve(self, m, number, answered):

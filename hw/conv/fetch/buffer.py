@@ -5,8 +5,11 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from tilewright.golden.spec.conv.params import KERNEL_ROWS
+
 from ...lib.choice import chosen
 from ..layouts import GatheredLayout, SetLayout, WordWriteLayout
+from .kernel import KernelWriteLayout
 from .sets import FeatureTagLayout
 
 __all__ = ["FeatureBuffer"]
@@ -17,11 +20,10 @@ class FeatureBuffer(wiring.Component):
 
     What comes is repeated over all slots of 16 bytes, a register; from there the bytes that a request is for are
     written. Sets with even and with odd numbers have a memory each, so that a pair is written at once. In lane-private
-    mode rows of features go to the memories of the slaves, each word at the number of its set, and the row of the
-    kernel to all units.
+    mode rows of features go to the memories of the slaves, and rows of the kernel to a memory of their own.
 
-    An answer a cycle; its set is there two cycles later. Nothing is stalled: who asks has seen to it that there is
-    room.
+    An answer a cycle; its set, word or row of the kernel is there two cycles later. Nothing is stalled: who asks has
+    seen to it that there is room.
 
     Parameters
     ----------
@@ -31,7 +33,12 @@ class FeatureBuffer(wiring.Component):
     -------
     i : In(stream of GatheredLayout(params, FeatureTagLayout(params)), always ready)
     slave_writes : Out(array of params.conv.slaves WordWriteLayout(params))
-        Written in the cycle before the one in which the set may be there.
+    written : Out(range(2 * params.words))
+        Words before this one can be read; counts on over jobs, and once more round the memory.
+    kernel_write : Out(KernelWriteLayout(params))
+        A row of the kernel, of whatever number, in all of its slots.
+    written_kernel : Out(range(2 * KERNEL_ROWS))
+        Rows of the kernel, as ``written``.
     sets : Out(stream of SetLayout)
         The sets that are complete, in the order of their numbers, from 0 after a reset.
     read : In(range(params.sets))
@@ -50,6 +57,9 @@ class FeatureBuffer(wiring.Component):
             {
                 "i": In(stream.Signature(GatheredLayout(params, FeatureTagLayout(params)), always_ready=True)),
                 "slave_writes": Out(WordWriteLayout(params)).array(params.conv.slaves),
+                "written": Out(range(2 * params.words)),
+                "kernel_write": Out(KernelWriteLayout(params)),
+                "written_kernel": Out(range(2 * KERNEL_ROWS)),
                 "sets": Out(stream.Signature(SetLayout())),
                 "read": In(range(params.sets)),
                 "rows": Out(data.ArrayLayout(row, params.conv.units)),
@@ -73,13 +83,27 @@ class FeatureBuffer(wiring.Component):
 
         row_slots = self.params.row_slots
         strobes = [Cat((one & on).replicate(self.grain) for one in grains) for on in slots]
+        words = [Signal(range(self.params.words), name=f"word{half}") for half in (0, 1)]
+        # Of a pair of words each half of the slots has its own.
+        m.d.comb += [word.eq(tag.word + (tag.pair & (tag.turned != half))) for half, word in enumerate(words)]
         for number, port in enumerate(self.slave_writes):
             mine = range(number * row_slots, (number + 1) * row_slots)
             m.d.comb += [
-                port.word.eq(tag.set),
+                port.word.eq(words[mine[0] % lanes * 2 // lanes]),
                 port.data.eq(Cat(spread_slots[slot % lanes] for slot in mine)),
                 port.strobe.eq(Mux(valid & tag.slaves, Cat(strobes[slot] for slot in mine), 0)),
             ]
+
+        whole = valid & tag.slaves & tag.complete
+        m.d.comb += [
+            self.kernel_write.row.eq(tag.word),
+            self.kernel_write.data.eq(Cat(spread_slots[slot % lanes] for slot in range(row_slots))),
+            self.kernel_write.enable.eq(valid & tag.kernel),
+        ]
+        m.d.sync += [
+            self.written.eq(self.written + Mux(whole, Mux(tag.pair, 2, 1), 0)),
+            self.written_kernel.eq(self.written_kernel + self.kernel_write.enable),
+        ]
 
         halves = [self._memory(m, odd, valid, tag, spread_slots, slots, grains) for odd in (0, 1)]
         rows, flags = zip(*halves, strict=True)
@@ -88,7 +112,7 @@ class FeatureBuffer(wiring.Component):
         # Sets are handed on as they are complete.
         completed, handed = Signal(2), Signal()
         m.d.comb += [
-            completed.eq(Mux(valid & tag.complete, Mux(tag.pair, 2, 1), 0)),
+            completed.eq(Mux(valid & tag.complete & ~(tag.slaves | tag.kernel), Mux(tag.pair, 2, 1), 0)),
             self.sets.valid.eq(self.complete != 0),
             handed.eq(self.sets.valid & self.sets.ready),
             self.sets.payload.eq(Mux(self.oldest[0], flags[1], flags[0])),
@@ -105,12 +129,13 @@ class FeatureBuffer(wiring.Component):
         params, came, whole = self.params, self.i.p.tag, self._periods()[-1]
         span, start = Signal.like(came.period), Signal(range(params.places * params.row_slots))
         # Of a pair each set gets half.
-        m.d.comb += [span.eq(Mux(came.pair, whole - 1, came.period)), start.eq(came.part << span)]
+        halved = came.pair & ~came.slaves
+        m.d.comb += [span.eq(Mux(halved, whole - 1, came.period)), start.eq(came.part << span)]
         count = max(params.conv.units, params.conv.slaves) * params.row_slots
 
         def within(number, low, bits):
             equal = (start[low + bit] == (number >> bit & 1) for bit in range(bits))
-            return Cat(came.kernel | same | (span > low + bit) for bit, same in enumerate(equal)).all() if bits else 1
+            return Cat(same | (span > low + bit) for bit, same in enumerate(equal)).all() if bits else 1
 
         slots, grains = Signal(count), Signal(16 // self.grain)
         low, bits = self.grain.bit_length() - 1, (16 // self.grain).bit_length() - 1
@@ -138,7 +163,7 @@ class FeatureBuffer(wiring.Component):
             other = lane % half + odd * half if params.pairs else lane
             written.append(spread[lane] if other == lane else Mux(tag.pair, spread[other], spread[lane]))
         m.d.comb += [
-            enable.eq(valid & ~tag.slaves & (tag.pair | (tag.set[0] == odd))),
+            enable.eq(valid & ~(tag.slaves | tag.kernel) & (tag.pair | (tag.set[0] == odd))),
             address.eq(tag.set[1:] + (0 if odd else tag.set[0])),  # of an odd set and the next one the next one is even
             write.addr.eq(address),
             write.data.eq(Cat(written)),

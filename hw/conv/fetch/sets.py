@@ -4,12 +4,14 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from tilewright.golden.spec.conv.params import KERNEL_ROWS
+
 from ...lib.loop import LoopNest
-from ..layouts import PlanLayout, SetLayout
+from ..layouts import PlanLayout, SetLayout, float_flag
 
 __all__ = ["FeatureTagLayout", "OffsetsLayout", "SetWalker"]
 
-_PART, _BLOCK, _STEP, _ROW = range(4)
+_PART, _INNER, _OUTER, _ROW = range(4)
 
 
 class FeatureTagLayout(data.StructLayout):
@@ -19,12 +21,14 @@ class FeatureTagLayout(data.StructLayout):
         super().__init__(
             {
                 "set": range(params.sets),
+                "word": range(max(params.words, KERNEL_ROWS)),  # of the slaves' memories, or which row of the kernel
                 "part": range(params.places // params.lanes),  # which bytes of the set; of a kernel's row anything
                 "period": unsigned(3),  # log2 of the bytes that come: they repeat all over the set
                 "slaves": 1,  # rows for the memories of slaves
-                "kernel": 1,  # one row for all units
-                "pair": 1,  # of this set and of the next one: those with an even number in the lower half
-                "complete": 1,  # the last answer of its set, or of both
+                "kernel": 1,  # a row of the kernel
+                "pair": 1,  # of this set and the next one: those with an even number in the lower half; or of two words
+                "turned": 1,  # of a pair of words the second one in the lower half
+                "complete": 1,  # the last answer of its set, of both, or of its word
                 "flags": SetLayout(),  # ``first`` of this set, ``last`` of this set or of the next one
             }
         )
@@ -52,8 +56,7 @@ class OffsetsLayout(data.StructLayout):
 class SetWalker(wiring.Component):
     """Walks the requests of a job: for each tile, kernel row, step and block, or pair of blocks, the parts of the set.
 
-    In lane-private mode a set has one more request, the last one, for its row of the kernel, and the pass says which
-    block it is.
+    Sums of floats take the steps of a block before the next block (docs/conv.md, "Order of sums"), and no pairs.
 
     A request a cycle. ``part``, ``tag`` and what else is of the request at hand are a few tables behind registers;
     ``offsets`` follows two cycles later.
@@ -84,12 +87,13 @@ class SetWalker(wiring.Component):
     def __init__(self, params):
         self.params = params
         part = range(params.places // params.lanes + 1)
-        self.nest = LoopNest([len(Signal(part)), params.pixel_width, 8, 8])  # of parts, blocks or pairs, steps, rows
+        # Of parts; of blocks or pairs, and steps, or of floats the other way round; of rows.
+        self.nest = LoopNest([len(Signal(part)), params.pixel_width, params.pixel_width if params.floats else 8, 8])
         self.set = Signal(range(params.sets))
         self.begun = Signal()  # the tile has had a set
         self.block = Signal(params.pixel_width)  # first byte of the block in its pixel
         address = params.smem.addr_width
-        self.step_x, self.row_x, self.kernel = Signal(address), Signal(address), Signal(address)
+        self.step_x, self.row_x = Signal(address), Signal(address)
         self.position = Signal(signed(params.position_width))
         self.row = Signal(signed(19))
         super().__init__(
@@ -115,18 +119,22 @@ class SetWalker(wiring.Component):
         size = Signal(3)  # log2 of the bytes of a piece
         m.d.comb += size.eq(Mux(plan.granularity > 4, 4, plan.granularity))
         # Requests of a set are a power of two, those of pairs twice as many as those of one block.
-        units, slaves = (
-            Cat(size < (rows * conv.row_bytes).bit_length() - 1 - lanes_log2 - bit for bit in range(len(self.part)))
-            for rows in (conv.units, conv.slaves)
-        )
+        set_log2 = (conv.units * conv.row_bytes).bit_length() - 1
+        units = Cat(size < set_log2 - lanes_log2 - bit for bit in range(len(self.part)))
         pairs, single = Signal(), Signal()  # blocks come by pairs; but this one is the last of an odd number
+        steps_first = Signal()
+        next_block, next_step, blocks = Signal(), Signal(), Signal.like(nest.lasts[_INNER])
         m.d.comb += [
-            pairs.eq(~plan.lanes & (plan.granularity == conv.row_bytes.bit_length() - 1) & self.params.pairs),
-            single.eq(pairs & nest.at_last[_BLOCK] & ~plan.last_block[0]),
+            steps_first.eq(float_flag(self.params, plan, "floats")),
+            next_block.eq(Mux(steps_first, nest.advance[_OUTER], nest.advance[_INNER])),
+            next_step.eq(Mux(steps_first, nest.advance[_INNER], nest.advance[_OUTER])),
+            blocks.eq(Mux(pairs, plan.last_block >> 1, plan.last_block)),
+            pairs.eq(~steps_first & (plan.granularity == conv.row_bytes.bit_length() - 1) & self.params.pairs),
+            single.eq(pairs & nest.at_last[_INNER] & ~plan.last_block[0]),
             nest.start.eq(self.start),
-            nest.lasts[_PART].eq(Mux(plan.lanes, slaves + 1, Mux(pairs, Cat(Const(1, 1), units), units))),
-            nest.lasts[_BLOCK].eq(Mux(plan.lanes, 0, Mux(pairs, plan.last_block >> 1, plan.last_block))),
-            nest.lasts[_STEP].eq(plan.last_step),
+            nest.lasts[_PART].eq(Mux(pairs, Cat(Const(1, 1), units), units)),
+            nest.lasts[_INNER].eq(Mux(steps_first, plan.last_step, blocks)),
+            nest.lasts[_OUTER].eq(Mux(steps_first, blocks, plan.last_step)),
             nest.lasts[_ROW].eq(plan.last_kernel_row),
             nest.step.eq(self.step),
             nest.cut[_PART].eq(single & (self.part == conv.units * self.params.row_slots // self.params.lanes - 1)),
@@ -134,67 +142,61 @@ class SetWalker(wiring.Component):
             self.pair.eq(pairs & ~single),
             self.last.eq(nest.final),
         ]
-        kernel = plan.lanes & nest.at_last[_PART]
         m.d.comb += [
             tag.set.eq(self.set),
             tag.part.eq(self.part),
-            tag.period.eq(Mux(kernel, plan.granularity, size + lanes_log2)),
-            tag.slaves.eq(plan.lanes & ~nest.at_last[_PART]),
-            tag.kernel.eq(kernel),
+            tag.period.eq(size + lanes_log2),
             tag.pair.eq(self.pair),
             tag.complete.eq(nest.at_last[_PART]),
             tag.flags.first.eq(~self.begun),
-            tag.flags.last.eq(nest.at_last[_BLOCK:].all()),
+            tag.flags.last.eq(nest.at_last[_INNER:].all()),
             tag.flags.final.eq(self.final),
         ]
 
         pci = Const(1) << plan.granularity
         following, stride = Signal.like(self.step_x), Signal.like(self.step_x)
         m.d.comb += [
-            stride.eq(Mux(nest.advance[_STEP], plan.x_step, plan.x_row)),
-            following.eq(Mux(nest.advance[_STEP], self.step_x, self.row_x) + stride),
+            stride.eq(Mux(next_step, plan.x_step, plan.x_row)),
+            following.eq(Mux(next_step, self.step_x, self.row_x) + stride),
         ]
         with m.If(self.step & nest.at_last[_PART]):
             m.d.sync += [
                 self.set.eq(self.set + Mux(self.pair, 2, 1)),
                 self.begun.eq(~nest.final),
-                self.kernel.eq(Mux(nest.final, plan.k, self.kernel + plan.k_pitch)),
             ]
-            with m.If(plan.lanes):
-                with m.If(nest.final & self.final):
-                    m.d.sync += self.block.eq(self.block + pci)
-            with m.Elif(nest.advance[_BLOCK]):
+            with m.If(next_block):
                 m.d.sync += self.block.eq(self.block + (pci << self.pair))
-            with m.Else():
+            with m.Elif(~(steps_first & next_step)):
                 m.d.sync += self.block.eq(0)
-            with m.If(~nest.advance[_BLOCK]):
+            with m.If(~next_block):
                 m.d.sync += [
                     self.step_x.eq(Mux(nest.final, 0, following)),
-                    self.position.eq(Mux(nest.advance[_STEP], self.position + plan.position_step, 0)),
+                    self.position.eq(Mux(next_step, self.position + plan.position_step, 0)),
                 ]
+            with m.Elif(steps_first):
+                m.d.sync += [self.step_x.eq(self.row_x), self.position.eq(0)]
             with m.If(nest.advance[_ROW] | nest.final):
                 m.d.sync += [
                     self.row_x.eq(Mux(nest.final, 0, following)),
                     self.row.eq(Mux(nest.final, 0, self.row + plan.row_step)),
                 ]
         with m.If(self.start):
-            m.d.sync += [self.kernel.eq(plan.k), self.block.eq(0)]
+            m.d.sync += self.block.eq(0)
 
-        self._offsets(m, kernel)
+        self._offsets(m, Mux(steps_first, nest.at_last[_INNER], nest.at_last[_OUTER]))
         return m
 
-    def _offsets(self, m, kernel):
+    def _offsets(self, m, last_step):
         """What is of the request, and then what it is compared with."""
-        plan, nest, o = self.plan, self.nest, self.offsets
+        plan, o = self.plan, self.offsets
         x, position, row = (Signal.like(signal) for signal in (self.step_x, self.position, self.row))
         rest = Signal(signed(self.params.pixel_width + 1))
-        kernel_1, second, odd = Signal(), Signal(2), self.set[0]
+        second, odd = Signal(2), self.set[0]
         m.d.sync += [
-            x.eq(Mux(kernel, self.kernel, self.step_x) + self.block),
+            x.eq(self.step_x + self.block),
             position.eq(self.position + Mux(plan.merged, self.block, 0)),
             row.eq(self.row),
-            rest.eq(Mux(nest.at_last[_STEP], plan.last_bytes, plan.pixel_bytes) - self.block),
-            kernel_1.eq(kernel),
+            rest.eq(Mux(last_step, plan.last_bytes, plan.pixel_bytes) - self.block),
             second.eq(Mux(self.pair, Cat(odd, ~odd), 0)),
         ]
         m.d.sync += [
@@ -204,6 +206,5 @@ class SetWalker(wiring.Component):
             o.row_begin.eq(-row),
             o.row_end.eq(plan.row_end - row),
             o.rest.eq(Mux(rest < 0, 0, Mux(rest[7:-1].any(), 128, rest[:7]))),
-            o.kernel.eq(kernel_1),
             o.second.eq(second),
         ]

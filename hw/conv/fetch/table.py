@@ -23,7 +23,7 @@ class TablePlaceLayout(data.StructLayout):
 
 
 class PlaceTable(wiring.Component):
-    """Holds the places of two tiles; each lane of a request reads the place of its own piece.
+    """Holds the places of two tiles of a convolution; each lane of a request reads the place of its own piece.
 
     A lane has a memory of its own. A request asks for ``lanes`` successive pieces of a row after the other, so that a
     lane needs one place of ``lanes``, or where a place has several pieces a few more, and its memory is as much
@@ -61,7 +61,7 @@ class PlaceTable(wiring.Component):
         self.filling = Signal()  # half that places come into
         self.halves = Signal(2)  # which are complete
         self.finals = Signal(2)
-        self.place = Signal(range(params.places))
+        self.place = Signal(range(params.sums))
         super().__init__(
             {
                 "plan": In(PlanLayout(params)),
@@ -78,13 +78,13 @@ class PlaceTable(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         plan, i, lanes, slots = self.plan, self.i, self.params.lanes, self.params.row_slots
-        half, depth = lanes // 2, self.params.places // lanes
+        half, depth = lanes // 2, self.params.sums // lanes
 
         pieces_log2 = Signal(2)  # pieces of a place
         whole = Signal()  # each lane has all places
         m.d.comb += [
             pieces_log2.eq(Mux(plan.granularity > 4, plan.granularity[:2], 0)),
-            whole.eq((plan.granularity == self.params.conv.row_bytes.bit_length() - 1) & ~plan.lanes),
+            whole.eq(plan.granularity == self.params.conv.row_bytes.bit_length() - 1),
         ]
 
         # A half that is left is written again from the second cycle on: it is being read in the first one.

@@ -1,13 +1,12 @@
 """Sums of products, one after the other, with one adder."""
 
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import ceil_log2
-
-from ...lib.choice import chosen
 
 __all__ = ["NOT_SUM", "SUM", "Calculator", "Step", "named_layout", "names_of"]
 
@@ -172,7 +171,7 @@ class Calculator(wiring.Component):
     def _step(self, m):
         """The values of what the next step names, by the attributes of a ``Step``, and whether there is none: ``end``.
 
-        Steps are read from their table one ahead, so that the choice of terms begins at registers.
+        Steps are read from their table one ahead, so that the choice of terms begins at registers: a bit for each term.
         """
         terms = {SUM: Cat(self.sum, self.over), NOT_SUM: Cat(~self.sum, Const(0, 1))}
         used = {step.term for step in self._steps}
@@ -183,20 +182,23 @@ class Calculator(wiring.Component):
         }
         for what, values in choices.items():
             values.update((name, getattr(self, _PORTS[what])[name]) for name in names_of(self._steps, what))
-        bits = {what: ceil_log2(len(values)) for what, values in choices.items()}
+        bits = {what: len(values) for what, values in choices.items()}
         line = data.StructLayout(bits | {"more": 1, "fresh": 1, "keep": len(self.keep), "end": 1})
         index, read, now = Signal(range(len(self._steps) + 1)), Signal(line), Signal(line)
         with m.Switch(index):
             for number, step in enumerate(self._steps):
                 with m.Case(number):
-                    m.d.comb += [read[what].eq(list(choices[what]).index(getattr(step, what))) for what in choices]
+                    m.d.comb += [read[what].eq(1 << list(choices[what]).index(getattr(step, what))) for what in choices]
                     m.d.comb += [read.more.eq(step.more), read.fresh.eq(step.fresh)]
                     m.d.comb += read.keep.eq(self.keeps.get(step.keep, 0))
             with m.Default():
                 m.d.comb += read.end.eq(1)
         with m.If(self.start | (self.ended & ~now.end)):
             m.d.sync += [now.eq(read), index.eq(Mux(read.end, 0, index + 1))]
-        values = {what: chosen(now[what], dict(enumerate(choices[what].values()))) for what in choices}
+        values = {
+            what: reduce(or_, (Mux(one, value, 0) for one, value in zip(now[what], named.values(), strict=True)))
+            for what, named in choices.items()
+        }
         return values | {name: now[name] for name in ("more", "fresh", "keep", "end")}
 
 

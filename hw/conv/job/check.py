@@ -1,9 +1,10 @@
 """The check of a job: the rules of docs/conv.md, "Checks"."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.conv.job import CHANNEL_BYTES, JOB
 
 from ...lib.formats import packed_layout
@@ -77,6 +78,9 @@ def _steps():
 class JobChecker(wiring.Component):
     """Finds the first rule that a job breaks. Spans are worked out exactly, one bit of a product a cycle.
 
+    Of the last job that broke none it keeps what that writes: the span of Y, and of the barrier. So it says of the next
+    one whether it reads any of that as X or K.
+
     Latency, from the cycle in which a job is offered to the one in which it is offered further: at most
     ``most_cycles``, and less than half of that for usual sizes. One job at a time.
 
@@ -90,7 +94,7 @@ class JobChecker(wiring.Component):
         Packed jobs. One is taken in the cycle after ``o`` has been: there is no other copy of it here. ``ready`` comes
         from a register.
     o : Out(stream of CheckedJobLayout())
-        ``valid``, code and field come from registers; ``word`` is that of ``i``.
+        ``valid``, code, field and flags come from registers; ``word`` is that of ``i``.
     """
 
     def __init__(self, params):
@@ -116,6 +120,7 @@ class JobChecker(wiring.Component):
             self.o.p.code.eq(rules.code),
             self.o.p.field.eq(rules.field),
         ]
+        accepted = Signal()
         self._connect(m, job)
         begins = Signal()
         with m.FSM():
@@ -132,11 +137,13 @@ class JobChecker(wiring.Component):
             with m.State("Offer"):
                 m.d.comb += self.o.valid.eq(1)
                 with m.If(self.o.ready):
+                    m.d.comb += accepted.eq(rules.code == ConvError.NONE)
                     m.next = "Take"
             with m.State("Take"):
                 m.d.comb += self.i.ready.eq(1)
                 m.next = "Wait"
-        self._find(m, begins, rules.found)
+        end = self._find(m, begins, rules.found)
+        self._follow(m, job, begins, accepted, end)
         return m
 
     def _connect(self, m, job):
@@ -187,3 +194,23 @@ class JobChecker(wiring.Component):
                     m.d.sync += [known.outside[name].eq(beyond), known.overlap[name].eq(before & below)]
         with m.If(calculator.ended & (keep == calculator.keeps["made"])):
             m.d.sync += [end.eq(total), known.outside.y.eq(beyond)]
+        return end
+
+    def _follow(self, m, job, begins, accepted, end):
+        """Keeps what an accepted job writes, up to ``end`` of Y, and looks for it in X and K of the next one."""
+        calculator, address = self.calculator, self.params.smem.addr_width
+        starts = [Signal(address, name=f"{name}_start") for name in ("y", "barrier")]
+        ends = [Signal(address + 1, name=f"{name}_end") for name in ("y", "barrier")]  # 0: nothing is written
+        with m.If(accepted):
+            m.d.sync += [starts[0].eq(job.y), starts[1].eq(job.barrier), ends[0].eq(end)]
+            m.d.sync += ends[1].eq(Mux(job.signal, job.barrier[:address] + CHANNEL_BYTES, 0))
+        before, behind = Signal(2), Signal(2)
+        m.d.comb += behind.eq(Cat(start < calculator.sum for start in starts))
+        with m.If(begins):
+            m.d.sync += [self.o.p.x_follows.eq(0), self.o.p.k_follows.eq(0)]
+        with m.If(calculator.begun), m.Switch(calculator.keep):
+            with m.Case(calculator.keeps["address"]):
+                m.d.sync += before.eq(Cat(calculator.term[: address + 1] < stop for stop in ends))
+            for name in ("x", "k"):
+                with m.Case(calculator.keeps[name]):
+                    m.d.sync += self.o.p[f"{name}_follows"].eq((before & behind).any())

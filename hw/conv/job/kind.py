@@ -3,6 +3,7 @@
 from amaranth.hdl import Cat, Const
 
 from tilewright.golden.spec.conv.job import ConvOperation, ConvOutput
+from tilewright.golden.spec.pe.instruction import MmType
 
 __all__ = ["JobKind"]
 
@@ -19,6 +20,8 @@ class JobKind:
     ----------
     wide
         Elements have 16 bits.
+    floating, brain
+        They are floats, of type bf16.
     convolution, depthwise, maximum
         The operation.
     weights
@@ -37,7 +40,9 @@ class JobKind:
 
     def __init__(self, params, job):
         types = params.conv.types
-        self.wide = job.type[2] if {"i8", "i16"} <= set(types) else Const("i16" in types, 1)
+        self.floating = job.type[3] if params.floats else Const(0)
+        self.brain = self.floating & (job.type == MmType.BF16)
+        self.wide = (job.type[2] | self.floating) if "i8" in types and params.wide else Const("i8" not in types, 1)
         self.convolution = job.operation == ConvOperation.CONVOLUTION
         self.depthwise = job.operation == ConvOperation.DEPTHWISE
         self.maximum = job.operation == ConvOperation.MAX_POOL
@@ -47,4 +52,5 @@ class JobKind:
         self.table = self.quantised | self.bias
         self.add = job.add & self.quantised
         # RAW results have 4 bytes, those of MAX_POOL are elements.
-        self.result_log2 = Cat((job.output == ConvOutput.ELEMENT) & self.wide, job.output == ConvOutput.RAW)
+        half = (job.output == ConvOutput.F16) | (job.output == ConvOutput.BF16) if params.floats else Const(0)
+        self.result_log2 = Cat((job.output == ConvOutput.ELEMENT) & self.wide | half, job.output == ConvOutput.RAW)

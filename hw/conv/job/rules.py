@@ -1,6 +1,6 @@
 """The rules of a job, in their order (docs/conv.md, "Checks")."""
 
-from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -18,8 +18,9 @@ __all__ = ["JobRules"]
 
 #: Where a float has its exponent.
 _EXPONENT = slice(23, 31)
-#: Outputs that there are without floats.
+#: Outputs of integers, and of floats.
 _OUTPUTS = (ConvOutput.RAW, ConvOutput.U8, ConvOutput.S8, ConvOutput.ELEMENT)
+_FLOAT_OUTPUTS = (ConvOutput.RAW, ConvOutput.F16, ConvOutput.BF16, ConvOutput.ELEMENT)
 
 
 class JobRules(wiring.Component):
@@ -69,7 +70,7 @@ class JobRules(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         kind = JobKind(self.params, self.job)
-        rules = [*self._kind_rules(), *self._value_rules(kind), *self._place_rules(kind)]
+        rules = [*self._kind_rules(kind), *self._value_rules(kind), *self._place_rules(kind)]
         assert len(rules) == self.RULES
         rules.append((ConvError.NONE, JOB.fields[0].name, Const(1)))  # what is found where no rule is broken
         broken, index = Signal(len(rules)), Signal(range(len(rules)))
@@ -88,19 +89,22 @@ class JobRules(wiring.Component):
 
     # Every rule is (code, field, broken), in the order of the page.
 
-    def _kind_rules(self):
+    def _kind_rules(self, kind):
         """Until it is known what the job is."""
         job, maximum = self.job, ConvOperation.MAX_POOL
         reserved = [job.as_value()[bit] for bit in range(JOB.bits) if JOB.reserved_mask >> bit & 1]
         supported = [kind for kind in MmType if kind.family in self.params.conv.types]
         unfit = (job.operation == maximum) ^ (job.output == ConvOutput.ELEMENT)
+        exists = is_one_of(job.output, _OUTPUTS)
+        if self.params.floats:
+            exists = Mux(kind.floating, is_one_of(job.output, _FLOAT_OUTPUTS), exists)
         return [
             (ConvError.VERSION, "version", job.version != JOB_VERSION),
             (ConvError.RESERVED, JOB.fields[0].name, Cat(reserved).any()),
             (ConvError.OPERATION, "operation", job.operation > max(ConvOperation)),
             (ConvError.TYPE, "type", job.type > max(MmType)),
             (ConvError.UNSUPPORTED, "type", ~is_one_of(job.type, supported)),
-            (ConvError.OUTPUT, "output", ~is_one_of(job.output, _OUTPUTS) | unfit),
+            (ConvError.OUTPUT, "output", ~exists | unfit),
         ]
 
     def _value_rules(self, kind):

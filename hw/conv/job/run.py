@@ -1,7 +1,7 @@
-"""Jobs one after the other: each is started, waited for, and reported."""
+"""Jobs one behind the other through the stages of the engine; each is reported."""
 
-from amaranth.hdl import Module, Signal, unsigned
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Cat, Module, Signal, unsigned
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import BarrierOp
@@ -9,18 +9,31 @@ from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.conv.job import JOB
 
 from ...smem.layouts import BarrierRequestLayout, BarrierResultLayout
-from ..layouts import PlanLayout
+from ..layouts import PlanLayout, float_flag
 from ..signatures import ConvEndLayout
 from .layouts import CheckedJobLayout
 
 __all__ = ["JobRunner"]
 
+#: Stages behind the first one.
+_LATER = ("fetch", "compute", "write")
+#: What the array needs to know from a step until its sums can be read; a plan without floats has not all of it.
+_ARRAY = ("lanes", "granularity", "wide", "x_signed", "k_signed", "x_zero", "k_zero", "floats", "brain", "bias")
+
 
 class JobRunner(wiring.Component):
     """Runs jobs in order, and ends them in order, refused ones too (docs/conv.md, "Queue and barrier").
 
-    The plan of the next job is made while one runs; what it needs is fetched when that has ended. A job has ended when
-    its results can be read, and the arrival at its barrier is done.
+    A job has four stages: its weights are loaded, its feature rows are fetched, it is computed, its results are
+    written. Each stage has a plan of its own, and begins when the job before has left it, so that two jobs overlap. A
+    job leaves the first stage when all of its stages have begun: so there are never more than two. Its results are
+    written when the job before has ended: the results of that can be read then, and its arrival at a barrier is done.
+    So nothing that is read for results, the table and the second operand, is read too early. X and K are: what of
+    them follows, as ``checked`` says, is asked for when the job before has ended.
+
+    In lane-private mode slaves' memories have lines of X instead of weights. A job of that mode begins when the one
+    before has been computed, and so does the job behind it. Sums of floats begin with biases, which come with the
+    table: a job that has them is computed when its results can be written.
 
     Parameters
     ----------
@@ -34,14 +47,18 @@ class JobRunner(wiring.Component):
         one that has not begun.
     plans : In(stream of PlanLayout(params))
         One for each, in order.
-    plan : Out(PlanLayout(params))
-        Of the job under way; constant from ``start`` until it has ended. Registered.
-    start : Out(1)
-        Strobe.
-    active : Out(1)
-        A job is under way, from ``start`` on.
+    load, fetch, compute, write : Out(PlanLayout(params))
+        Of the job in each stage; constant from the start of the stage until the next start of it. Registered.
+    load_start, fetch_start, compute_start, write_start : Out(1)
+        Strobes. All others of a job come later than the first one.
+    loading, fetching : In(1)
+        Requests of the job in this stage have not been taken; looked at from the cycle after the strobe on.
+    alike : Out(1)
+        The job that is to be computed next needs the same of the array as the one before it. Registered.
+    computing : In(1)
+        Not all sums of the job can be read, or with ``alike`` not all steps have been made; likewise.
     written : In(1)
-        All results of the job have been accepted by shared memory; looked at from the cycle after ``start`` on.
+        All results of the job have been accepted by shared memory; likewise.
     readable : In(1)
         What was accepted can be read.
     barriers : Out(stream of BarrierRequestLayout)
@@ -53,19 +70,23 @@ class JobRunner(wiring.Component):
     """
 
     def __init__(self, params):
-        smem = params.smem
+        self._params = params
+        smem, plan = params.smem, Out(PlanLayout(params))
+        self.held = Signal()  # a job is in the first stage, or has not begun in all others
+        self.begun = Signal(data.StructLayout(dict.fromkeys(_LATER, 1)))  # where it has
+        self.x_follows = Signal()  # its X is known only when the job before has ended
+        self.writing = Signal()  # there is a job in the last stage
         super().__init__(
             {
                 "checked": In(stream.Signature(CheckedJobLayout())),
                 "legal": Out(stream.Signature(unsigned(JOB.bits))),
                 "plans": In(stream.Signature(PlanLayout(params))),
-                "plan": Out(PlanLayout(params)),
-                "start": Out(1),
-                "active": Out(1),
-                "written": In(1),
-                "readable": In(1),
+                **dict.fromkeys(("load", *_LATER), plan),
+                **{f"{stage}_start": Out(1) for stage in ("load", *_LATER)},
+                **dict.fromkeys(("loading", "fetching", "computing", "written", "readable"), In(1)),
                 "barriers": Out(stream.Signature(BarrierRequestLayout(smem))),
                 "barrier_results": In(stream.Signature(BarrierResultLayout())),
+                "alike": Out(1),
                 "ended": Out(1),
                 "end": Out(ConvEndLayout()),
             }
@@ -73,40 +94,78 @@ class JobRunner(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        checked, plan = self.checked.payload, self.plan
-        refused = Signal()
+        computing = Signal()
+        m.d.comb += computing.eq(self.computing | self.compute_start)
+        m.d.sync += [self.load_start.eq(0), self.ended.eq(0)]
+        self._take(m, computing)
+        self._go_on(m, computing)
+        self._write(m)
+        return m
+
+    def _take(self, m, computing):
+        """The next job: to the first stage, or to its end."""
+        checked, plans = self.checked.payload, self.plans
+        refused, alone = Signal(), Signal()
         m.d.comb += [
             self.legal.payload.eq(checked.word),
             refused.eq(checked.code != ConvError.NONE),
             self.legal.valid.eq(self.checked.valid & ~refused),
             self.checked.ready.eq(self.legal.ready & ~refused),
+            alone.eq(plans.payload.lanes | self.compute.lanes),
+            plans.ready.eq(~self.held & ~(checked.k_follows & self.writing) & ~(alone & computing)),
+        ]
+        with m.If(self.held & self.begun.as_value().all() & ~self.loading & ~self.load_start):
+            m.d.sync += self.held.eq(0)
+        with m.If(plans.valid & plans.ready):
+            m.d.sync += [self.load.eq(plans.payload), self.load_start.eq(1), self.held.eq(1), self.begun.eq(0)]
+            m.d.sync += self.x_follows.eq(checked.x_follows)
+        with m.If(self.checked.valid & refused & ~self.held & ~self.writing):
+            m.d.comb += self.checked.ready.eq(1)
+            m.d.sync += [
+                self.end.code.eq(checked.code),
+                self.end.field.eq(checked.field),
+                self.end.tag.eq(checked.word[JOB["tag"].lsb :][: JOB["tag"].width]),
+                self.ended.eq(1),
+            ]
+
+    def _go_on(self, m, computing):
+        """From the first stage to each of the others, when the job before has left it."""
+        biased = float_flag(self._params, self.load, "floats") & self.load.bias
+        earlier = self.writing & ~self.begun.write  # the job in the last stage is the one before
+        occupied = {
+            "fetch": self.fetching | self.fetch_start | (self.x_follows & earlier),
+            "compute": computing | (biased & earlier),
+            "write": self.writing,
+        }
+        alike = [self.load[name] == self.compute[name] for name in _ARRAY if name in dict(self.load.shape())]
+        m.d.sync += self.alike.eq(self.held & ~self.begun.compute & ~self.load.lanes & Cat(alike).all())
+        for stage, is_occupied in occupied.items():
+            start, plan = getattr(self, f"{stage}_start"), getattr(self, stage)
+            begins = Signal(name=f"{stage}_begins")
+            m.d.comb += begins.eq(self.held & ~self.begun[stage] & ~is_occupied)
+            m.d.sync += start.eq(begins)
+            with m.If(begins):
+                m.d.sync += [plan.eq(self.load), self.begun[stage].eq(1)]
+        with m.If(self.held & ~self.begun.write & ~self.writing):
+            m.d.sync += self.writing.eq(1)
+
+    def _write(self, m):
+        """The last stage, with the arrival."""
+        plan = self.write
+        m.d.comb += [
             self.barriers.payload.op.eq(BarrierOp.ARRIVE),
             self.barriers.payload.address.eq(plan.barrier),
             self.barriers.payload.value.eq(1),
         ]
-        m.d.sync += [self.start.eq(0), self.ended.eq(0)]
         with m.FSM():
-            with m.State("IDLE"):
-                m.d.comb += self.plans.ready.eq(1)
-                with m.If(self.plans.valid):
-                    m.d.sync += [plan.eq(self.plans.payload), self.start.eq(1), self.active.eq(1)]
-                    m.next = "START"
-                with m.Elif(self.checked.valid & refused):
-                    m.d.comb += self.checked.ready.eq(1)
-                    m.d.sync += [
-                        self.end.code.eq(checked.code),
-                        self.end.field.eq(checked.field),
-                        self.end.tag.eq(checked.word[JOB["tag"].lsb :][: JOB["tag"].width]),
-                        self.ended.eq(1),
-                    ]
-            with m.State("START"):
+            with m.State("IDLE"), m.If(self.write_start):
                 m.next = "RUN"
             with m.State("RUN"):
                 m.d.sync += [self.end.tag.eq(plan.tag), self.end.code.eq(ConvError.NONE), self.end.field.eq(0)]
                 with m.If(self.written & self.readable):
                     m.next = "ARRIVE"
                     with m.If(~plan.signal):
-                        m.d.sync += [self.ended.eq(1), self.active.eq(0)]
+                        m.d.sync += [self.ended.eq(1), self.writing.eq(0)]
                         m.next = "IDLE"
             with m.State("ARRIVE"):
                 m.d.comb += self.barriers.valid.eq(1)
@@ -115,8 +174,7 @@ class JobRunner(wiring.Component):
             with m.State("ANSWER"):
                 m.d.comb += self.barrier_results.ready.eq(1)
                 with m.If(self.barrier_results.valid):
-                    m.d.sync += [self.ended.eq(1), self.active.eq(0)]
+                    m.d.sync += [self.ended.eq(1), self.writing.eq(0)]
                     with m.If(self.barrier_results.payload.error):
                         m.d.sync += [self.end.code.eq(ConvError.BARRIER), self.end.field.eq(JOB.index("barrier"))]
                     m.next = "IDLE"
-        return m

@@ -3,12 +3,15 @@
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from tilewright.golden.spec.conv.job import JOB
-from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
+from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE, KERNEL_ROWS
 
+from ...lib.choice import chosen
 from ...lib.formats import packed_layout
 from ..layouts import PlanLayout
+from ..params import FOLDS
 from .calculator import NOT_SUM, SUM, Calculator, Step
 from .columns import ColumnDivider
 from .kind import JobKind
@@ -16,16 +19,34 @@ from .kind import JobKind
 __all__ = ["JobSetup"]
 
 #: Blocks are at least a row by so many, as a power of two.
-_FOLDS_LOG2 = 4
+_FOLDS_LOG2 = exact_log2(FOLDS)
+_LAST_ROW = 24  # bits of lines
 
 
-def _product(term, times, keep):
+def _product(term, times, keep=None):
     """A count is stored minus one."""
     return Step(term, times, more=True, fresh=True, keep=keep)
 
 
 #: Minus the sum, which is the complement of what is one less.
 _NEGATE = Step("less", more=True), Step(NOT_SUM, more=True, fresh=True)
+
+#: Words of slaves' memories in lane-private mode: those of a line of X, then of as many as an output line needs and as
+#: the next one needs more, and what is added from kernel row to kernel row, line to line, image to image.
+_LANE_STEPS = (
+    _product("one", "columns"),
+    Step(SUM, "rows", more=True, fresh=True, keep="kernel_stays"),
+    _product("one", "columns"),
+    Step(SUM, "groups", more=True, fresh=True, keep="words"),
+    Step(SUM, "dilation1", more=True, fresh=True, keep="row_words"),
+    Step(SUM, "rows", fresh=True),
+    Step("words", more=True, keep="image_words"),
+    Step("words", "stride1", more=True, keep="fits"),
+    _product("words", "stride1", "line_words"),
+    # Lines: those between the first and the last of a window, then all but one of an image's.
+    _product("last_kernel_row", "dilation1", "shares"),
+    Step("last_line", "stride1", more=True, keep="last_row"),
+)
 
 #: What is kept is there for the step after the next one.
 _STEPS = (
@@ -55,6 +76,7 @@ _STEPS = (
     Step("unit", "left", fresh=True),
     *_NEGATE[:1],
     _NEGATE[1]._replace(keep="position_start"),
+    *(step._replace(when="lanes") for step in _LANE_STEPS),
 )
 
 
@@ -114,6 +136,7 @@ class JobSetup(wiring.Component):
                 m.d.comb += self.i.ready.eq(1)
                 m.next = "Wait"
         m.d.comb += [divider.columns.eq(job.kernel[0]), divider.merge.eq(job.merge)]
+        self._stride = job.stride[1]
         kept = self._keep(m)
         self._connect(m, job, kind, divider, kept)
         self._copy(m, job, kind)
@@ -125,17 +148,29 @@ class JobSetup(wiring.Component):
         params, calculator = self.params, self.calculator
         address, position, pixel = params.smem.addr_width, params.position_width, params.pixel_width
         row = params.conv.row_bytes.bit_length() - 1
-        # The smallest blocks of weights that a quarter of a slave's memory has.
-        room = (params.conv.weight_bytes // 4 >> row - _FOLDS_LOG2).bit_length() - 1
         widths = {"pixel": address + 1, "merged": pixel, "last_bytes": pixel, "last_block": pixel}
         widths |= dict.fromkeys(("position_point", "position_start", "position_end"), position)
         widths |= dict.fromkeys(("k_row", "x_point", "x_line", "x_step", "x_row", "x_start"), address)
         kept = {name: Signal(width, name=name) for name, width in widths.items()}
-        kept["weights"] = Signal(name="weights")
+        words = exact_log2(params.words)
+        widths |= {"words": words + 1} | dict.fromkeys(("row_words", "image_words", "line_words"), words)
+        kept |= {name: Signal(widths[name], name=name) for name in ("words", "row_words", "image_words", "line_words")}
+        kept |= {name: Signal(name=name) for name in ("weights", "kernel_stays", "fits", "shares")}
+        kept["last_row"] = Signal(_LAST_ROW + 1, name="last_row")  # and whether it is more
         total = calculator.sum
+
+        def at_most(size):
+            """Whether the sum is not more than a power of two."""
+            bits = exact_log2(size)
+            return ~(calculator.over | total[bits + 1 :].any() | (total[bits] & total[:bits].any()))
+
         values = dict.fromkeys(widths, total) | {
             "last_block": total >> row,
-            "weights": ~(calculator.over | total[room + 1 :].any() | (total[room] & total[:room].any())),
+            "weights": at_most(params.quarter_bytes >> row - _FOLDS_LOG2),
+            "kernel_stays": at_most(KERNEL_ROWS),
+            "fits": at_most(params.words),
+            "shares": total > self._stride,
+            "last_row": Cat(total[:_LAST_ROW], total[_LAST_ROW:].any() | calculator.over),
         }
         with m.If(calculator.ended), m.Switch(calculator.keep):
             for name, number in calculator.keeps.items():
@@ -164,8 +199,21 @@ class JobSetup(wiring.Component):
             "step": Mux(job.merge.any(), job.merge, job.dilation[0]),
             "left": job.padding[0],
             "top": job.padding[1],
+            "groups": self._groups(job),
+            "last_kernel_row": job.kernel[1],
+            "last_line": job.out_height,
+            "words": kept["words"],
+            "lanes": ~kind.convolution,
         }
         self.calculator.drive(m, job, **narrow, **values)
+
+    def _groups(self, job):
+        """Of a line in lane-private mode, NS · ws points each: less one."""
+        conv = self.params.conv
+        row = exact_log2(conv.row_bytes)
+        slaves = exact_log2(conv.slaves)
+        sizes = range(row - _FOLDS_LOG2, row + 1)
+        return chosen(job.granularity, {size: job.out_width >> slaves + row - size for size in sizes})
 
     def _copy(self, m, job, kind):
         """What stands in the job already."""
@@ -186,15 +234,15 @@ class JobSetup(wiring.Component):
             plan.row_step.eq(job.dilation[1] + 1),
             plan.row_end.eq(job.height + 1),
             plan.row.start.eq(-job.padding[1]),
-            plan.row.line.eq(job.stride[1] + 1),
             plan.last_kernel_row.eq(job.kernel[1]),
             plan.table_address.eq(job.table),
             plan.out_channels.eq(job.out_channels + 1),
             plan.last_column.eq(job.out_width),
             plan.last_line.eq(job.out_height),
             plan.last_image.eq(job.batch),
+            plan.raster.eq(job.raster & ~lanes),
         ]
-        m.d.comb += [plan[name].eq(job[name]) for name in ("raster", "signal", "k", "k_pitch", "barrier", "tag")]
+        m.d.comb += [plan[name].eq(job[name]) for name in ("signal", "k", "k_pitch", "barrier", "tag")]
         for name in ("y", "addend"):
             point, line, image = (job[f"{name}_pitch{n}"] for n in range(3))
             follow = plan[name]
@@ -208,6 +256,12 @@ class JobSetup(wiring.Component):
             if name != "add":
                 m.d.comb += plan.post[name].eq(job[name])
         m.d.comb += plan.post.add.eq(kind.add)
+        if self.params.floats:
+            m.d.comb += [
+                plan.floats.eq(kind.floating & ~kind.maximum),
+                plan.brain.eq(kind.brain),
+                plan.ordered.eq(kind.floating & kind.maximum),
+            ]
         self._zeros(m, job, kind)
 
     def _zeros(self, m, job, kind):
@@ -228,6 +282,16 @@ class JobSetup(wiring.Component):
             plan.x_zero.eq(Mux(kind.maximum, 0, number(job.x_zero, plan.x_signed))),
             plan.k_zero.eq(Mux(kind.weights, number(job.k_zero, plan.k_signed), 0)),
         ]
+        if self.params.floats:
+            # Floats have no zero points. The largest is looked for among integers, whose factor is 1.
+            with m.If(kind.floating):
+                infinite, one = Mux(kind.brain, 0xFF80, 0xFC00), Mux(kind.brain, 0x3F80, 0x3C00)
+                m.d.comb += [
+                    plan.x_fill.eq(Mux(kind.maximum, infinite, 0)),
+                    plan.k_fill.eq(Mux(kind.maximum, 1, Mux(kind.weights, 0, one))),
+                    plan.x_zero.eq(0),
+                    plan.k_zero.eq(0),
+                ]
 
     def _derive(self, m, job, kind, divider, kept):
         """What had to be calculated."""
@@ -236,7 +300,7 @@ class JobSetup(wiring.Component):
         m.d.comb += [
             plan.x.start.eq(kept["x_start"]),
             plan.x.point.eq(kept["x_point"]),
-            plan.x.line.eq(kept["x_line"]),
+            plan.x.line.eq(Mux(plan.keeps, job.x_pitch[1], kept["x_line"])),
             plan.x.image.eq(job.x_pitch[2]),
             plan.x_step.eq(kept["x_step"]),
             plan.x_row.eq(kept["x_row"]),
@@ -252,4 +316,10 @@ class JobSetup(wiring.Component):
             plan.last_step.eq(divider.last),
             plan.last_pass.eq(Mux(plan.lanes, kept["last_block"], tiles)),
             plan.stays.eq(kept["weights"]),
+            plan.kernel_stays.eq(kept["kernel_stays"] | plan.pool),
+            plan.keeps.eq(plan.lanes & plan.kernel_stays & kept["fits"] & kept["shares"] & ~kept["last_row"][-1]),
+            plan.row.line.eq(Mux(plan.keeps, 1, job.stride[1] + 1)),
+            plan.last_group.eq(self._groups(job)),
+            plan.last_row.eq(Mux(plan.keeps, kept["last_row"], job.out_height)),
         ]
+        m.d.comb += [plan[name].eq(kept[name]) for name in ("row_words", "line_words", "image_words")]

@@ -4,12 +4,13 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from tilewright.golden.spec.conv.job import ConvOutput
 
 from ...lib.choice import chosen
 from ..layouts import GatheredLayout, GatherLayout, PlanLayout
-from .layouts import GroupPlaceLayout, ResultSizes, log2
+from .layouts import GroupPlaceLayout, ResultSizes
 
 __all__ = ["AddendReader", "AddendTagLayout", "adds"]
 
@@ -107,8 +108,10 @@ class AddendReader(wiring.Component):
         m.submodules.memory = self.memory
         elements, size = Signal(range(10)), Signal(3)  # log2 of the elements of a place, and of those of a piece
         m.d.comb += [
-            elements.eq(Mux(self.plan.lanes, self.plan.granularity - self.plan.wide, log2(self._sizes.pass_channels))),
-            size.eq(Mux(elements < log2(_PIECE_BYTES), elements, log2(_PIECE_BYTES))),
+            elements.eq(
+                Mux(self.plan.lanes, self.plan.granularity - self.plan.wide, exact_log2(self._sizes.pass_channels))
+            ),
+            size.eq(Mux(elements < exact_log2(_PIECE_BYTES), elements, exact_log2(_PIECE_BYTES))),
         ]
         begun = self._ask(m, elements, size)
         self._store(m, size)
@@ -134,7 +137,7 @@ class AddendReader(wiring.Component):
         step, place_over, group_over, full = Signal(), Signal(), Signal(), Signal()
         wanted = i.p.there & adds(self.plan)
         m.d.comb += [
-            pieces.eq((1 << elements >> log2(_PIECE_BYTES)) - (elements >= log2(_PIECE_BYTES))),
+            pieces.eq((1 << elements >> exact_log2(_PIECE_BYTES)) - (elements >= exact_log2(_PIECE_BYTES))),
             at_once.eq(pieces),
             step.eq(i.valid & i.p.any & adds(self.plan) & ~self.used[-1] & (~request.valid | request.ready)),
             place_over.eq((piece | at_once) == pieces),
@@ -161,7 +164,7 @@ class AddendReader(wiring.Component):
             ]
             for lane in range(lanes):
                 number = piece | (lane & at_once)  # of the place
-                asked, slot = number << log2(_PIECE_BYTES), request.p.pieces[lane]
+                asked, slot = number << exact_log2(_PIECE_BYTES), request.p.pieces[lane]
                 with m.If((lane & ~at_once) == position):
                     m.d.sync += [
                         slot.address.eq(i.p.addend + asked),
@@ -173,7 +176,7 @@ class AddendReader(wiring.Component):
 
     def _store(self, m, size):
         """Writes an answer behind those before it."""
-        write, answer, lanes = self.memory.write_port(granularity=1), self.answer, log2(self._params.lanes)
+        write, answer, lanes = self.memory.write_port(granularity=1), self.answer, exact_log2(self._params.lanes)
         m.d.comb += write.addr.eq(answer.tag.group)
         places = min(self._params.folds, self._params.conv.results)
         packed = Cat(answer.data)

@@ -93,8 +93,9 @@ class Assembler(wiring.Component):
 
     @property
     def _kinds(self):
-        """Modes with log2 of the bytes of a result: elements of 16 bits are results of MAX_POOL alone."""
-        return [(0, 0), (0, 2), (1, 0), (1, 2), *([(1, 1)] if "i16" in self._params.conv.types else [])]
+        """Modes with log2 of the bytes of a result: 16 bits have elements, and halves of sums of floats."""
+        half = [(1, 1)] if self._params.wide else []
+        return [(0, 0), (0, 2), (1, 0), (1, 2), *half, *([(0, 1)] if self._params.floats else [])]
 
     def _cut(self, m):
         """Gives the pieces of the oldest flush their windows."""

@@ -3,11 +3,12 @@
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from ...lib.stream import ShallowQueue
 from ..fetch.points import PlaceLayout
 from ..layouts import PlanLayout
-from .layouts import GroupPlaceLayout, ResultSizes, log2
+from .layouts import GroupPlaceLayout, ResultSizes
 
 __all__ = ["Grouper"]
 
@@ -58,7 +59,7 @@ class Grouper(wiring.Component):
         place, some = Signal(range(self._params.places)), Signal()
         span_last = Signal(range(self._sizes.most_channels))  # channels of a whole pass, less one
         group_mask = Signal(4)  # places of a group, less one
-        log2_row, log2_results = log2(self._params.conv.row_bytes), log2(self._params.conv.results)
+        log2_row, log2_results = exact_log2(self._params.conv.row_bytes), exact_log2(self._params.conv.results)
         in_row = [bit < log2_row - plan.granularity for bit in range(4)]  # ws - 1
         in_transfer = [plan.granularity < log2_results + plan.wide - bit for bit in range(4)]
         with m.If(plan.lanes):

@@ -11,22 +11,11 @@ __all__ = [
     "PieceOfRunLayout",
     "ResultSizes",
     "RunPieceLayout",
-    "log2",
 ]
-
-#: Four channels of each of them, of a byte, are W, which a write holds at any address.
-_MOST_SLAVES = 16
-
-
-def log2(power):
-    """Of a power of two."""
-    return power.bit_length() - 1
 
 
 class ResultSizes:
     """Sizes of the read-out; all are powers of two.
-
-    ValueError if there are so many slaves that what is written at once would not fit a write of eight chunks.
 
     Attributes
     ----------
@@ -46,8 +35,6 @@ class ResultSizes:
 
     def __init__(self, params):
         conv = params.conv
-        if conv.slaves > _MOST_SLAVES:
-            raise ValueError(f"slaves must be at most {_MOST_SLAVES} in hardware, not {conv.slaves}")
         self.together = max(1, conv.results // conv.slaves)
         self.pass_channels = CHANNELS_AT_ONCE * conv.slaves
         self.most_channels = max(self.pass_channels, conv.row_bytes)

@@ -3,14 +3,15 @@
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from ...lib.delay import delay
 from ...lib.stream import ShallowQueue
-from ..layouts import ACCUMULATOR_BANKS, AccumulatorReadLayout, AccumulatorsLayout, PlanLayout
+from ..layouts import ACCUMULATOR_BANKS, AccumulatorReadLayout, AccumulatorsLayout, PlanLayout, float_flag
 from .addends import adds
-from .layouts import GroupLayout, GroupPlaceLayout, ResultSizes, log2
+from .layouts import GroupLayout, GroupPlaceLayout, ResultSizes
 
 __all__ = ["ReadOut"]
 
@@ -26,7 +27,8 @@ class ReadOut(wiring.Component):
     """Reads the results of groups out of the array, R accumulators a cycle (docs/conv.md, "Results").
 
     A group is read in its tile's turn: for each channel of a slave its parts, in lane-private mode R elements after R
-    elements. Channels from Co on are left out where a transfer has no other. The bias is added here.
+    elements. Channels from Co on are left out where a transfer has no other. The bias is added here; sums of floats
+    began with theirs. The largest of floats, which was kept as an integer, becomes a float again.
 
     A transfer begins only if there is a place for it in post-processing: 32 are under way at most, up to ``left``. So
     nothing on the way has to stop. Latency: ``LATENCY`` cycles from the cycle in which a transfer begins to ``o``. One
@@ -137,14 +139,14 @@ class ReadOut(wiring.Component):
         """Whether a transfer begins, in which half of the table, and the number of its group among those that add."""
         plan, group, conv = self.plan, self.groups.o, self._params.conv
         ours = conv.results // self._sizes.together  # results of a transfer for each of its places
-        distinct = log2(min(conv.results, conv.slaves))
+        distinct = exact_log2(min(conv.results, conv.slaves))
         begins, over, leaves = Signal(), Signal(), Signal()
         half, number = Signal(), Signal(range(_GROUPS))
         last = Signal.like(self.step)
         enough = Signal(range(self._sizes.piece_bytes * self._sizes.together // conv.results))  # of a flush, less one
         transfers = Signal.like(enough)
         m.d.comb += [
-            last.eq(Mux(plan.lanes, group.p.channels >> log2(conv.results), group.p.channels >> distinct)),
+            last.eq(Mux(plan.lanes, group.p.channels >> exact_log2(conv.results), group.p.channels >> distinct)),
             transfers.eq(
                 Mux(plan.lanes, max(1, self._sizes.piece_bytes // conv.results), self._sizes.piece_bytes // ours) - 1
             ),
@@ -176,8 +178,8 @@ class ReadOut(wiring.Component):
     def _read(self, m):
         """Which accumulators the transfer has, one cycle later."""
         plan, group, conv = self.plan, self.groups.o.p, self._params.conv
-        row = log2(conv.row_bytes)
-        parts = log2(max(1, conv.slaves // conv.results))
+        row = exact_log2(conv.row_bytes)
+        parts = exact_log2(max(1, conv.slaves // conv.results))
         place = Signal(len(group.place) + row)  # where it begins in the rows of a lane-private tile, in bytes
         m.d.comb += place.eq(group.place << plan.granularity)
         first = group.place & ~(self._sizes.together - 1)  # of the group
@@ -186,11 +188,11 @@ class ReadOut(wiring.Component):
             m.d.sync += [
                 self.read.t.eq(0),
                 self.read.part.eq(place[row:]),
-                self.read.index.eq(element + (self.step << log2(conv.results))),
+                self.read.index.eq(element + (self.step << exact_log2(conv.results))),
             ]
         with m.Else():
             m.d.sync += [
-                self.read.t.eq((self.step >> parts)[: log2(CHANNELS_AT_ONCE)]),
+                self.read.t.eq((self.step >> parts)[: exact_log2(CHANNELS_AT_ONCE)]),
                 self.read.part.eq(self.step[:parts]),
                 self.read.index.eq(first),
             ]
@@ -208,9 +210,13 @@ class ReadOut(wiring.Component):
             self.addend_group.eq(delay(m, number, _READ, name="group")),
             o.p.mask.eq(~0),
         ]
+        adds_bias = plan.bias & ~float_flag(self._params, plan, "floats")
+        ordered = float_flag(self._params, plan, "ordered")
         for lane in range(self._params.conv.results):
+            acc = self.acc[lane]
+            turned = Cat(acc[:15] ^ (ordered & acc[15]).replicate(15), acc[15:])
             m.d.sync += [
-                o.p.acc[lane].eq(self.acc[lane] + Mux(plan.bias, self.bias[lane], 0)),
+                o.p.acc[lane].eq(turned + Mux(adds_bias, self.bias[lane], 0)),
                 o.p.scale[lane].eq(self.scale[lane]),
                 o.p.addend[lane].eq(self.addend[lane]),
             ]

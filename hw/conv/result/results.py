@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from ...lib.fork import Fork
 from ...smem.layouts import ScatterWriteLayout
 from ..fetch.points import PointWalker
-from ..layouts import ACCUMULATOR_BANKS, AccumulatorReadLayout, GatheredLayout, GatherLayout, PlanLayout
+from ..layouts import ACCUMULATOR_BANKS, AccumulatorReadLayout, BiasesLayout, GatheredLayout, GatherLayout, PlanLayout
 from ..post.processor import PostProcessor
 from .addends import AddendReader, AddendTagLayout
 from .assembler import Assembler
@@ -61,6 +61,8 @@ class Results(wiring.Component):
         Strobe: all results of the job have been accepted by ``scatter``, and all its tiles have been taken.
     written : Out(range(ResultSizes(params).piece_bytes + 1))
         Results that ``scatter`` accepts in this cycle.
+    biases : Out(BiasesLayout(params)) if params.floats
+        For the array; ``table_answer`` is the last one of a pass if it says so.
     """
 
     def __init__(self, params):
@@ -73,7 +75,8 @@ class Results(wiring.Component):
         self.cutter, self.assembler, self.writer = RunCutter(params), Assembler(params), Writer(params)
         table, addend = TableTagLayout(params), AddendTagLayout(params)
         super().__init__(
-            {
+            ({"biases": Out(BiasesLayout(params))} if params.floats else {})
+            | {
                 "plan": In(PlanLayout(params)),
                 "start": In(1),
                 "tiles": In(stream.Signature(range(ACCUMULATOR_BANKS))),
@@ -135,6 +138,8 @@ class Results(wiring.Component):
             addends.step.eq(readout.addend_step),
             readout.addend.eq(addends.addend),
         ]
+        if self._params.floats:
+            m.d.comb += self.biases.eq(table.biases)
 
     def _connect_memory(self, m):
         connect(m, loader=self.table_loader.request, table=flipped(self.table))

@@ -4,10 +4,11 @@ from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from ...lib.stream import ShallowQueue
 from ..layouts import PlanLayout
-from .layouts import GroupPlaceLayout, ResultSizes, RunPieceLayout, log2
+from .layouts import GroupPlaceLayout, ResultSizes, RunPieceLayout
 
 __all__ = ["RunCutter"]
 
@@ -97,7 +98,7 @@ class RunCutter(wiring.Component):
     def _walk(self, m, read, gone):
         """Goes through the pieces of the oldest group; whether one is between its address and the queue."""
         sizes, plan, group = self._sizes, self.plan, self.groups.o
-        width, whole_width = log2(sizes.piece_bytes), log2(sizes.buffer_bytes)
+        width, whole_width = exact_log2(sizes.piece_bytes), exact_log2(sizes.buffer_bytes)
         place = Signal(range(self._params.folds))
         segment = Signal(range(max(1, self._run_bytes // sizes.piece_bytes)))  # of W bytes
         place_last, segment_last, group_over, go = Signal(), Signal(), Signal(), Signal()
@@ -122,7 +123,7 @@ class RunCutter(wiring.Component):
                 m.d.sync += self.base.eq(self.base + group.p.places + 1)
 
         # In lane-private mode a flush are W bytes, or one transfer; several places are always in one.
-        results_log2 = log2(self._params.conv.results)
+        results_log2 = exact_log2(self._params.conv.results)
         fits = Signal(range(max(1, sizes.buffer_bytes // sizes.piece_bytes)))  # segments of a flush, less one
         elements = Signal(range(8))  # log2 of the elements of a place in a row
         position, flush_last = Signal(whole_width), Signal()

@@ -4,9 +4,10 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
-from ..layouts import GatheredLayout, GatherLayout, PlanLayout
-from .layouts import ResultSizes, log2
+from ..layouts import BiasesLayout, GatheredLayout, GatherLayout, PlanLayout
+from .layouts import ResultSizes
 
 __all__ = ["TableLoader", "TableTagLayout"]
 
@@ -61,6 +62,8 @@ class TableLoader(wiring.Component):
         Of ``row``, combinational.
     scale : Out(array of params.conv.results 32)
         The same.
+    biases : Out(BiasesLayout(params)) if params.floats
+        Those of an answer, for the array.
     """
 
     def __init__(self, params):
@@ -71,7 +74,8 @@ class TableLoader(wiring.Component):
         self.free = Signal(2)  # halves into which nothing is loaded, nor will be
         self.waiting = Signal(2)  # loaded ones that have not been released
         super().__init__(
-            {
+            ({"biases": Out(BiasesLayout(params))} if params.floats else {})
+            | {
                 "plan": In(PlanLayout(params)),
                 "start": In(1),
                 "request": Out(stream.Signature(GatherLayout(params, tag))),
@@ -115,7 +119,7 @@ class TableLoader(wiring.Component):
         elements = Signal(range(8))
         m.d.comb += elements.eq(plan.granularity - plan.wide)
         with m.If(plan.lanes):
-            results = log2(conv.results)
+            results = exact_log2(conv.results)
             m.d.comb += [
                 span_last.eq((1 << elements) - 1),
                 distinct.eq(Mux(elements < results, elements, results)),
@@ -123,7 +127,7 @@ class TableLoader(wiring.Component):
         with m.Else():
             m.d.comb += [
                 span_last.eq(self._sizes.pass_channels - 1),
-                distinct.eq(log2(min(conv.results, conv.slaves))),
+                distinct.eq(exact_log2(min(conv.results, conv.slaves))),
             ]
 
     def _ask(self, m, span_last, distinct):
@@ -142,23 +146,23 @@ class TableLoader(wiring.Component):
             pieces.eq((1 << distinct) - 1),
             pass_over.eq((offset | pieces) >= last),
             request.valid.eq(going & (self.free != 0)),
-            request.p.size.eq(log2(_ENTRY_BYTES)),
-            request.p.tag.row.eq(Cat((offset >> distinct)[: log2(self._sizes.steps)], half)),
-            request.p.tag.part.eq((offset & ((1 << distinct) - 1)) >> log2(many)),
+            request.p.size.eq(exact_log2(_ENTRY_BYTES)),
+            request.p.tag.row.eq(Cat((offset >> distinct)[: exact_log2(self._sizes.steps)], half)),
+            request.p.tag.part.eq((offset & ((1 << distinct) - 1)) >> exact_log2(many)),
             request.p.tag.last.eq(pass_over),
         ]
         for number in range(many):
             ours = number & pieces
             piece = request.p.pieces[number]
             m.d.comb += [
-                piece.address.eq(address + (ours << log2(_ENTRY_BYTES))),
+                piece.address.eq(address + (ours << exact_log2(_ENTRY_BYTES))),
                 piece.high.eq(Mux((offset | ours) <= last, _ENTRY_BYTES, 0)),
             ]
         taken = Signal()
         m.d.comb += taken.eq(request.valid & request.ready)
         with m.If(taken):
             m.d.sync += [
-                address.eq(address + _ENTRY_BYTES + (pieces << log2(_ENTRY_BYTES))),
+                address.eq(address + _ENTRY_BYTES + (pieces << exact_log2(_ENTRY_BYTES))),
                 offset.eq(offset + pieces + 1),
             ]
             with m.If(pass_over):
@@ -179,8 +183,16 @@ class TableLoader(wiring.Component):
         entries = Cat(self.answer.data)
         m.d.comb += write.addr.eq(self.answer.tag.row)
         for column in range(results):
-            part = (column & ((1 << distinct) - 1)) >> log2(many)
+            part = (column & ((1 << distinct) - 1)) >> exact_log2(many)
             m.d.comb += [
                 write.data[column].eq(entries.word_select(column % many, 64)),
                 write.en[column].eq(self.answer_stb & (self.answer.tag.part == part)),
+            ]
+        if self._params.floats:
+            tag, steps = self.answer.tag, exact_log2(self._sizes.steps)
+            m.d.comb += [
+                self.biases.valid.eq(self.answer_stb),
+                self.biases.half.eq(tag.row[steps]),
+                self.biases.channel.eq((tag.row[:steps] << distinct) | tag.part << exact_log2(many)),
+                *(bias.eq(entries.word_select(n, 64)) for n, bias in enumerate(self.biases.entries)),
             ]

@@ -97,6 +97,7 @@ def test_round_robin(n):
     prove(spec, spec.ports, name=f"lib-arbiter-{n}", depth=2, proves="F2")
 
 
+@pytest.mark.long
 def test_the_longest_wait_happens():
     spec = ArbiterSpec(4)
     prove(spec, spec.ports, name="lib-arbiter-cover", mode="cover", depth=10)

@@ -1,5 +1,6 @@
 """The tag array: at most one entry holds a tag; what was inserted is there, what was invalidated is not."""
 
+import pytest
 from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Module, Signal
 
 from tilewright.hw.lib.cam import TagArray
@@ -64,6 +65,7 @@ def test_tags():
         prove(spec, spec.ports, name=f"lib-cam-{entries}", depth=2)
 
 
+@pytest.mark.long
 def test_it_fills():
     spec = TagArraySpec(4)
     prove(spec, spec.ports, name="lib-cam-cover", mode="cover", depth=8)

@@ -1,5 +1,6 @@
 """F1: every output takes every item once, and the next one only when all have."""
 
+import pytest
 from amaranth import Module, Signal
 from amaranth.hdl import Assert, Cover, Elaboratable
 
@@ -39,6 +40,7 @@ def test_every_output_takes_every_item():
     prove(spec, spec.ports(), name="fork", depth=2, proves="F1")
 
 
+@pytest.mark.long
 def test_fork_spec_reaches_items_half_taken():
     spec = ForkSpec()
     prove(spec, spec.ports(), name="fork-cover", mode="cover", depth=8)

@@ -66,6 +66,7 @@ def test_sequence(widths):
     prove(spec, spec.ports, name=f"lib-loop-{len(widths)}", depth=1, proves="F8")
 
 
+@pytest.mark.long
 def test_nests_follow_without_a_gap():
     spec = LoopSpec([2, 1])
     prove(spec, spec.ports, name="lib-loop-cover", mode="cover", depth=12)

@@ -1,5 +1,6 @@
 """Users of one port: answers go to who asked, in order, and none is lost."""
 
+import pytest
 from amaranth.hdl import Assert, Cover, Elaboratable, Module, Signal
 
 from tilewright.hw.lib.share import StreamShare
@@ -71,6 +72,7 @@ def test_answers():
     prove(spec, spec.inputs, name="lib-share", mode="bmc", depth=10)
 
 
+@pytest.mark.long
 def test_both_users_wait():
     spec = StreamShareSpec()
     prove(spec, spec.inputs, name="lib-share-cover", mode="cover", depth=9)

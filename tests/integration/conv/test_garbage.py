@@ -22,7 +22,7 @@ BATCH = 250
 @pytest.mark.parametrize(
     ("preset", "count"),
     [
-        ("unit", 5000),
+        ("unit", 2000),
         *(pytest.param(*case, marks=pytest.mark.long) for case in (("unit", 20_000), ("default", 5000))),
     ],
 )

@@ -9,6 +9,8 @@ import shutil
 
 import pytest
 
+from tilewright.golden.spec.conv.params import CONV_PRESETS
+from tilewright.golden.spec.pe.instruction import MM_FAMILIES
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.sim.compare.job_run import JobRun
 from tilewright.sim.coverage.conv import conv_coverage, sample_job
@@ -20,18 +22,29 @@ from tilewright.sim.session import ConvSession
 SEED = 1
 SMEM_BYTES = 16384
 ICARUS = pytest.mark.skipif(not shutil.which("iverilog"), reason="Icarus Verilog is not installed")
+#: Presets without floats, and small engines with all types, by the bytes of a row: those of ``floats`` are 16.
+PARAMS = {name: params.without_floats() for name, params in CONV_UNIT_PRESETS.items()} | {
+    name: CONV_UNIT_PRESETS["unit"].replace(conv=CONV_PRESETS["unit"].replace(types=MM_FAMILIES, **changes))
+    for name, changes in {
+        "floats": {},
+        "floats32": {"row_bytes": 32, "results": 4, "feature_rows": 16, "weight_bytes": 4096},
+        "floats64": {
+            "row_bytes": 64, "slaves": 1, "units": 4, "results": 4, "feature_rows": 16, "weight_bytes": 4096
+        },
+    }.items()
+}  # fmt: skip
 #: Jobs that failed while the fetch of two blocks of a pixel at once was new, by their numbers on preset unit.
 ONCE_WRONG = (452, 501, 576, 892)
 
 
 def some_jobs(name, count, seed=SEED):
     print(f"{name}: seed {seed}, {count} jobs")
-    return list(random_jobs(seed, CONV_UNIT_PRESETS[name].conv, count, smem_bytes=SMEM_BYTES))
+    return list(random_jobs(seed, PARAMS[name].conv, count, smem_bytes=SMEM_BYTES))
 
 
 def compare(name, jobs, simulator="verilator", together=1, **surroundings):
     """Runs jobs, several together in the memory of the first one; returns what has been run."""
-    with ConvSession(name, simulator=simulator, patience=400_000) as session:
+    with ConvSession(params=PARAMS[name], simulator=simulator, patience=400_000) as session:
         session.configure(**surroundings)
         run = JobRun(session)
         for first in range(0, len(jobs), together):
@@ -46,13 +59,19 @@ def compare(name, jobs, simulator="verilator", together=1, **surroundings):
 @pytest.mark.parametrize(
     ("name", "count"),
     [
-        *(("unit", 2000), ("default", 200)),
-        *(pytest.param(*case, marks=pytest.mark.long) for case in (("ecp5", 500), ("default", 2000), ("full", 200))),
+        *(("unit", 1700), ("floats", 300)),  # of unit as many as every combination takes
+        *(
+            pytest.param(*case, marks=pytest.mark.long)
+            for case in (
+                *(("unit", 2000), ("ecp5", 500), ("default", 2000), ("full", 200)),
+                *(("floats", 1500), ("floats32", 600), ("floats64", 600)),
+            )
+        ),
     ],
 )
 def test_random_jobs(name, count):
     """Each in a memory of its own. Of preset unit they show every combination of features."""
-    params, jobs = CONV_UNIT_PRESETS[name].conv, some_jobs(name, count)
+    params, jobs = PARAMS[name].conv, some_jobs(name, count)
     run = compare(name, jobs)
     record(f"conv-random-{name}-{count}", cases=run.jobs, mismatches=0, seed=SEED, cycles=run.cycles)
     coverage = conv_coverage(params)
@@ -73,16 +92,17 @@ def test_jobs_that_were_once_wrong():
 
 
 @ICARUS
-def test_random_jobs_on_icarus():
-    compare("unit", some_jobs("unit", 12, seed=2), "icarus")
+@pytest.mark.parametrize("count", [6, pytest.param(12, marks=pytest.mark.long)])
+def test_random_jobs_on_icarus(count):
+    compare("unit", some_jobs("unit", count, seed=2), "icarus")
 
 
-@pytest.mark.parametrize("stall", [0, 0.6, 0.99])
-def test_jobs_wait_in_the_queue(stall):
+@pytest.mark.parametrize(("name", "stall"), [("unit", 0), ("unit", 0.6), ("unit", 0.99), ("floats", 0)])
+def test_jobs_wait_in_the_queue(name, stall):
     """They work in one memory: a job reads what the ones before it have written. More of them than the queue holds."""
     together = 8
-    assert together > CONV_UNIT_PRESETS["unit"].conv.queue_depth
-    compare("unit", some_jobs("unit", 240, seed=3), together=together, issue_stall=stall, seed=5)
+    assert together > PARAMS[name].conv.queue_depth
+    compare(name, some_jobs(name, 240, seed=3), together=together, issue_stall=stall, seed=5)
 
 
 @pytest.mark.long

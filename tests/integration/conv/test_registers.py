@@ -115,14 +115,14 @@ def test_counters(session):
 
 
 def test_status_while_jobs_run_and_wait(session):
-    """A job is under way, and the queue fills up; it takes no more until one has left."""
+    """Two jobs are under way, and the queue fills up; it takes no more until one has ended."""
     depth = session.params.conv.queue_depth
-    reads = session.run([job(base=LARGE)] * (depth + 2), registers=[("status",)] * 200)
+    reads = session.run([job(base=LARGE)] * (depth + 3), registers=[("status",)] * 200)
     levels = [FORMATS["status"].unpack(answer.data) for answer in reads.registers]
     assert max(level["queue_level"] for level in levels) == depth
     assert not any(level["idle"] for level in levels[20:])
-    assert reads.accepted[depth] < reads.jobs[0].cycle, "the queue and what has left it"
-    assert reads.accepted[depth + 1] > reads.jobs[0].cycle
+    assert reads.accepted[depth + 1] < reads.jobs[0].cycle, "the queue and what has left it"
+    assert reads.accepted[depth + 2] > reads.jobs[0].cycle
     assert unpacked(session, "status") == {"idle": 1, "error": 0, "queue_level": 0}
 
 

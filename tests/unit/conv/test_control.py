@@ -4,6 +4,7 @@ import pytest
 
 from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.conv.registers import CONV_ID_VALUE, CONV_REGISTERS
+from tilewright.golden.spec.pe.instruction import MM_FAMILIES
 from tilewright.hw.conv.control import ConvControl
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.sim.pysim.simulate import elaborated, simulate
@@ -66,7 +67,7 @@ def test_identification_and_parameters(preset):
         assert (await driver.read("id")).to_bytes(4, "big") == b"TWCV"
         shown = list((await driver.read("params0")).to_bytes(4, "little"))
         assert shown == [conv.row_bytes, conv.slaves, conv.units, conv.results]
-        types = 0b01 if conv.types == ("i8",) else 0b11
+        types = sum(1 << number for number, family in enumerate(MM_FAMILIES) if family in conv.types)
         shown = list((await driver.read("params1")).to_bytes(4, "little"))
         assert shown == [conv.feature_rows, conv.weight_rows, conv.queue_depth, types]
         assert await driver.read("params2") == conv.weight_bytes

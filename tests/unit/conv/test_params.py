@@ -6,14 +6,13 @@ import pytest
 
 from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS, ConvUnitParams
-from tilewright.hw.conv.result.layouts import ResultSizes
 
 #: lanes, row_slots, pairs, sets, sums, places, words.
 DERIVED = {
     "unit": (2, 1, True, 4, 32, 32, 64),
-    "ecp5": (2, 1, True, 8, 32, 64, 64),
-    "default": (8, 2, True, 4, 64, 128, 128),
-    "full": (8, 4, True, 4, 64, 256, 256),
+    "ecp5": (2, 1, True, 16, 32, 64, 512),
+    "default": (8, 2, True, 16, 64, 128, 1024),
+    "full": (8, 4, True, 16, 64, 256, 1024),
 }
 
 
@@ -21,37 +20,38 @@ DERIVED = {
 def test_derived_sizes(name):
     params = CONV_UNIT_PRESETS[name]
     derived = params.lanes, params.row_slots, params.pairs, params.sets, params.sums, params.places, params.words
-    conv = params.conv
-    assert derived == DERIVED[name][:3] + (
-        conv.feature_rows // conv.units, 16 * conv.units, 16 * max(conv.units, conv.slaves),
-        conv.weight_bytes // conv.row_bytes,
-    )  # fmt: skip
+    assert derived == DERIVED[name]
+    assert params.quarter_bytes == params.conv.weight_bytes // 4
 
 
-def test_presets_are_those_of_the_golden_model_without_floats():
+def test_presets_are_those_of_the_golden_model():
     for name, preset in CONV_PRESETS.items():
-        integers = tuple(family for family in preset.types if family in ("i8", "i16"))
-        assert CONV_UNIT_PRESETS[name].conv == preset.replace(types=integers)
+        assert CONV_UNIT_PRESETS[name].conv == preset
+
+
+def test_without_floats():
+    full, default = CONV_UNIT_PRESETS["full"], CONV_UNIT_PRESETS["default"]
+    assert (full.floats, full.wide) == (True, True)
+    assert full.without_floats().conv == CONV_PRESETS["full"].replace(types=("i8", "i16"))
+    assert default.without_floats() == default
+    assert (CONV_UNIT_PRESETS["unit"].floats, CONV_UNIT_PRESETS["unit"].wide) == (False, False)
+    halves = ConvUnitParams(CONV_PRESETS["unit"].replace(types=("bf16",)))
+    assert (halves.floats, halves.wide) == (True, True)
+    assert halves.without_floats() == halves
 
 
 @pytest.mark.parametrize(
     ("conv", "sentence"),
     [
-        (ConvParams(types=("i8", "f16", "bf16")), "types must be integers, i8 and i16, in hardware, not bf16, f16"),
         (ConvParams(32, 8, 1, feature_rows=8), "row_bytes must be at most 16 * units (16), not 32"),
         (ConvParams(16, 8, 2, feature_rows=8, results=32), "results must be at most row_bytes (16), not 32"),
         (ConvParams(64, 2, 4, feature_rows=16, results=16), "results must be at most 4 * slaves (8), not 16"),
         (ConvParams(32, 8, 4, feature_rows=8), "feature_rows must be a power of two from 4 * units (16) on, not 8"),
         (ConvParams(32, 8, 4, feature_rows=24), "feature_rows must be a power of two from 4 * units (16) on, not 24"),
+        (ConvParams(64, 32, 4, feature_rows=16), "slaves must be at most 16 in hardware, not 32"),
+        (ConvParams(weight_bytes=256), "weight_bytes must be at least 512 with these rows, not 256"),
     ],
 )
 def test_mistakes(conv, sentence):
-    integers = conv if "f16" in sentence else conv.replace(types=("i8", "i16"))
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
-        ConvUnitParams(integers)
-
-
-def test_too_many_slaves_for_a_write():
-    params = ConvUnitParams(ConvParams(64, 32, 4, feature_rows=16, types=("i8",)))
-    with pytest.raises(ValueError, match=r"^slaves must be at most 16 in hardware, not 32$"):
-        ResultSizes(params)
+        ConvUnitParams(conv)

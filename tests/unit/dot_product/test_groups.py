@@ -22,9 +22,9 @@ ROWS = {"threads": (13, (1, 2, 3, 4)), "parts": (8, (8, 4, 2, 1)), "one": (1, (1
 class Reduced(wiring.Component):
     """Reduces 8-bit values, and spreads the results."""
 
-    def __init__(self, count, sizes, combine, cycles):
+    def __init__(self, count, sizes, combine, cycles, steps=None):
         self.LATENCY = cycles
-        self._groups = Groups(count, sizes)
+        self._groups, self._steps = Groups(count, sizes), steps
         self._combine = combine
         super().__init__(
             {
@@ -40,7 +40,7 @@ class Reduced(wiring.Component):
         m = Module()
         selects = [delay(m, self.select, cycle, name=f"select{cycle}") for cycle in range(self.LATENCY + 1)]
         rows = [list(unit) for unit in self.i]
-        results = self._groups.reduce(m, rows, selects[:-1], self._combine, name="reduced")
+        results = self._groups.reduce(m, rows, selects[:-1], self._combine, name="reduced", steps=self._steps)
         wide = [Signal(16, name=f"wide_{unit}") for unit in range(self._groups.count)]
         m.d.comb += [signal.eq(result) for signal, result in zip(wide, results, strict=True)]
         spread = self._groups.spread(m, wide, selects[-1], name="spread")
@@ -57,7 +57,18 @@ class Reduced(wiring.Component):
 @pytest.mark.parametrize("combine", OPERATORS, ids=lambda combine: combine.__name__)
 @pytest.mark.parametrize("units", ROWS)
 def test_reduce(units, combine, cycles):
-    count, sizes = ROWS[units]
+    check(ROWS[units], combine, cycles)
+
+
+@pytest.mark.parametrize("steps", [(0, 1, 1, 1, 1, 1), (0, 4, 1), (3, 1, 0, 1), (2, 3)])
+@pytest.mark.parametrize("combine", OPERATORS, ids=lambda combine: combine.__name__)
+def test_steps_in_any_cycle(combine, steps):
+    """Two steps join a unit's own values, and three the units."""
+    check(ROWS["parts"], combine, len(steps), steps)
+
+
+def check(row, combine, cycles, steps=None):
+    count, sizes = row
     rng = random.Random(SEED)
     rows = [
         {
@@ -66,7 +77,7 @@ def test_reduce(units, combine, cycles):
         }
         for _ in range(40)
     ]
-    results = run_pipeline(Reduced(count, sizes, combine, cycles), rows, o=cycles, spread=cycles, leads=0)
+    results = run_pipeline(Reduced(count, sizes, combine, cycles, steps), rows, o=cycles, spread=cycles, leads=0)
     for row, result in zip(rows, results, strict=True):
         size = sizes[row["select"]]
         assert result["leads"] == sum(1 << unit for unit in range(0, count, size))

@@ -3,7 +3,7 @@
 import pytest
 from amaranth.lib import data
 
-from tilewright.hw.lib.stream import Queue, ReadyBuffer, ShallowQueue, SkidBuffer
+from tilewright.hw.lib.stream import Queue, ReadyBuffer, ShallowQueue, SkidBuffer, SlowQueue
 from tilewright.sim.pysim.simulate import simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
@@ -83,8 +83,25 @@ def test_ready_buffer_takes_no_time_and_holds_one_item():
     assert sent == [0, *range(41, 140)]
 
 
-def test_queue_level_counts_what_it_holds():
-    dut = Queue(8, 8)
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_slow_queue_keeps_the_order(mode):
+    items = [(37 * n + 11) % 256 for n in range(150)]
+    payloads, _, _ = transport(SlowQueue(8, 4), items, mode)
+    assert payloads == items
+
+
+def test_slow_queue_takes_two_cycles_and_holds_its_depth():
+    _, sent, taken = transport(SlowQueue(8, 4), range(100), "none")
+    assert sent[:4] == list(range(4))
+    assert taken == list(range(2, 202, 2))
+    _, sent, taken = transport(SlowQueue(8, 4), range(100), "none", wait=40)
+    assert sent[:4] == list(range(4))
+    assert sent[4] >= 40, "and then holds no more"
+
+
+@pytest.mark.parametrize("kind", [Queue, SlowQueue])
+def test_queue_level_counts_what_it_holds(kind):
+    dut = kind(8, 8)
     levels = []
 
     async def source(ctx):
@@ -130,3 +147,5 @@ def test_queue_refuses_what_is_no_depth():
 def test_shallow_queue_refuses_depth(depth):
     with pytest.raises(ValueError, match=rf"^depth must be a power of two from 2 to 32, not {depth}$"):
         ShallowQueue(8, depth)
+    with pytest.raises(ValueError, match=rf"^depth must be a power of two from 2 to 32, not {depth}$"):
+        SlowQueue(8, depth)

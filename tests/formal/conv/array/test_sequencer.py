@@ -3,41 +3,48 @@
 The plan, what sets there are and when anything comes is anything, but for what other blocks promise.
 """
 
-from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Module, Signal
+import pytest
+from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Elaboratable, Module, Signal
 
 from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.hw.conv.array.sequencer import Sequencer
+from tilewright.hw.conv.array.weights import next_word
 from tilewright.hw.conv.layouts import ACCUMULATOR_BANKS
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.formal import StreamRules, prove
 
 PARAMS = ConvUnitParams(CONV_PRESETS["unit"].replace(weight_bytes=256), SmemParams(1024))
-LATENCY = 2
-_PLAN = ("lanes", "stays", "granularity", "out_channels")
+FLOATS = PARAMS.replace(conv=PARAMS.conv.replace(types=("f16",)))
+LATENCY, LOOP = 2, 6
+_PLAN = ("lanes", "stays", "granularity", "out_channels", "last_pass")
 
 
 class SequencerSpec(Elaboratable):
-    """The sequencer in one job, which begins in the first cycle."""
+    """The sequencer in job after job, the first of which begins in the first cycle."""
 
-    def __init__(self):
-        self.dut = dut = Sequencer(PARAMS, LATENCY)
+    more = ()  # members of the plan that are looked at besides
+
+    def __init__(self, params=PARAMS):
+        self.dut = dut = Sequencer(params, LATENCY, LOOP)
         self.ports = [dut.start, dut.sets.valid, dut.sets.payload, dut.written, dut.tile.ready, dut.tiles.ready]
-        self.ports += [dut.plan]
+        self.ports += [dut.word]
+        self.ports += [dut.plan, dut.alike]
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.dut = dut = self.dut
         plan = dut.plan
         m.submodules.sets_rules = StreamRules(dut.sets, assume=True)
-        for name in _PLAN:
+        for name in (*_PLAN, *self.more):
             before = Signal(plan[name].shape(), name=f"{name}_before")
             m.d.sync += before.eq(plan[name])
             m.d.comb += Assume(dut.start | (plan[name] == before))
         begun = Signal()
         m.d.sync += begun.eq(1)
         m.d.comb += [
-            Assume(dut.start == ~begun),
+            Assume(begun | dut.start),
+            Assume(~(dut.start & dut.busy)),
             Assume(begun | ~dut.sets.valid),
             Assume((plan.granularity <= 4) & (plan.out_channels != 0)),
         ]
@@ -46,21 +53,24 @@ class SequencerSpec(Elaboratable):
 
 
 class WeightsSpec(SequencerSpec):
-    """What is written goes on from what is freed, in whole blocks, and not once round."""
+    """What is written goes on from what is freed, in whole blocks, and not once round.
+
+    When a job begins, what is written has come to its first word, or further.
+    """
 
     def add(self, m, begun):
         dut, plan = self.dut, self.dut.plan
         taken = dut.sets.valid & dut.sets.ready
         sets, released = Signal(range(PARAMS.sets)), Signal()
-        m.d.sync += [sets.eq(sets + taken), released.eq(taken)]
+        m.d.sync += [sets.eq(sets + (taken & ~plan.lanes)), released.eq(taken & ~plan.lanes)]
         m.d.comb += [
             Assert(dut.number == sets),
             Assert(dut.release == released),
             Assert(~dut.release | dut.valid),
         ]
 
-        ring, block = dut.ring_bytes, Signal(5)
-        size, room = Signal.like(dut.freed), Signal.like(dut.freed)
+        ring, block = PARAMS.quarter_bytes, Signal(5)
+        size, room, first = (Signal.like(dut.freed) for _ in range(3))
         m.d.comb += [
             block.eq(1 << plan.granularity),
             size.eq(dut.written - dut.freed),
@@ -68,33 +78,37 @@ class WeightsSpec(SequencerSpec):
             Assume(begun | (dut.written == 0)),
             Assume(size <= ring),
             Assume((dut.written & (block - 1)[:5]) == 0),
+            first.eq(next_word(PARAMS, dut.freed)),
+            Assume(~dut.start | ((dut.written - first)[: len(first)] <= ring)),
         ]
         # Weights are never taken back: neither by what is written, nor by what is freed.
         was, was_freed = Signal.like(dut.written), Signal.like(dut.freed)
         m.d.sync += [was.eq(dut.written), was_freed.eq(dut.freed)]
         m.d.comb += Assume(~begun | ((dut.written - was)[: len(was)] <= ring))
         m.d.comb += Assume(~begun | ((was - dut.freed)[: len(was)] <= size))
-        with m.If(begun & ~plan.lanes):
+        with m.If(begun & ~dut.start & ~plan.lanes):
             m.d.comb += [
                 Assert((dut.row & (block - 1)[:5]) == 0),
                 Assert((dut.freed & (block - 1)[:5]) == 0),
                 Assert(plan.stays | (dut.row == dut.freed)),
                 Assert((was - dut.freed)[: len(was)] >= room),
             ]
-        # A step's rows begin where ``row`` was, and were written before, and not freed.
+        # A step's rows begin where ``row`` was, and were written before, and not freed. The plan may be the next job's.
         there, low, number = Signal(), Signal(range(ring)), Signal.like(dut.number)
-        m.d.sync += [there.eq(room < size), low.eq(dut.row), number.eq(dut.number)]
+        word, size_log2, lanes = Signal.like(dut.word), Signal.like(plan.granularity), Signal()
+        m.d.sync += [size_log2.eq(plan.granularity), lanes.eq(plan.lanes)]
+        m.d.sync += [there.eq(room < size), low.eq(dut.row), number.eq(dut.number), word.eq(dut.word)]
         words = ring // PARAMS.conv.row_bytes
         with m.If(dut.valid):
             m.d.comb += Assert(dut.set == number)
-            with m.If(~plan.lanes):
+            with m.If(~lanes):
                 m.d.comb += [
                     Assert(there),
                     Assert(dut.step.word == low // 16 | dut.step.channel * words),
-                    Assert(dut.step.part == low % 16 >> plan.granularity),
+                    Assert(dut.step.part == low % 16 >> size_log2),
                 ]
             with m.Else():
-                m.d.comb += Assert(dut.step.word == number)
+                m.d.comb += Assert(dut.step.word == word)
 
 
 class BanksSpec(SequencerSpec):
@@ -136,9 +150,65 @@ class BanksSpec(SequencerSpec):
                 Assert(Array(age)[offered] >= LATENCY),
             ]
         m.submodules.tiles_rules = StreamRules(dut.tiles)
+        readable = Cat(each >= LATENCY for each in age)
+        m.d.comb += Assert(dut.busy | dut.alike | ((taken & ~(done & readable)) == 0))
+        m.d.comb += Assert(dut.busy | ~within)
         full = Signal()
         m.d.sync += full.eq(full | done.all())
+        jobs = Signal(2)
+        m.d.sync += jobs.eq(jobs + (dut.start & (jobs != 3)))
         m.d.comb += Cover(full & (done == 0) & begins)
+        m.d.comb += Cover((jobs == 2) & begins & done.any())
+
+
+class FloatsSpec(SequencerSpec):
+    """One job. Accumulators of floats are used again ``LOOP`` cycles later, or after that; a pass has its biases.
+
+    Two passes at most have biases that are not computed, which is what the table has room for.
+    """
+
+    more = ("floats", "bias")
+
+    def __init__(self):
+        super().__init__(FLOATS)
+        self.ports.append(self.dut.biases)
+
+    def add(self, m, begun):
+        dut, plan = self.dut, self.dut.plan
+        flags, within, taken = dut.sets.payload, Signal(), dut.sets.valid & dut.sets.ready
+        with m.If(taken):
+            m.d.sync += within.eq(~flags.last)
+        m.d.comb += [Assume(flags.first == ~within), Assume(plan.floats), Assume(dut.start == ~begun)]
+        # Weights of a set that are there stay: see WeightsSpec.
+        there, stay = Signal(), Signal()
+        m.d.comb += [there.eq(dut.written != dut.row), Assume(~stay | there)]
+        m.d.sync += stay.eq(there & ~taken)
+
+        age = Array(Signal(range(LOOP + 1), init=LOOP, name=f"age{place}") for place in range(16))
+        place = dut.step.bank << 2 | dut.step.channel
+        for each in age:
+            with m.If(each != LOOP):
+                m.d.sync += each.eq(each + 1)
+        with m.If(dut.valid):
+            m.d.sync += age[place].eq(1)
+            m.d.comb += Assert(dut.step.first | (age[place] >= LOOP))
+
+        # The step that leaves is of the pass that was under way a cycle ago.
+        given, over, half = Signal(4), Signal(4), Signal()
+        ends = taken & flags.last & flags.final
+        m.d.sync += [given.eq(given + dut.biases), over.eq(over + ends), half.eq(over[0])]
+        m.d.comb += [
+            Assume(begun | ~dut.biases),
+            Assume((given + dut.biases)[:4] - over <= 2),
+            Assume(over != 15),
+        ]
+        biased = Signal()
+        m.d.sync += biased.eq((given > over) | ~plan.bias)
+        with m.If(dut.valid):
+            m.d.comb += [Assert(biased), Assert(dut.step.half == half)]
+        again = Signal()
+        m.d.sync += again.eq(again | (dut.valid & ~dut.step.first & (age[place] == LOOP)))
+        m.d.comb += Cover(again & (over == 2) & plan.bias)
 
 
 def test_sets_and_weights():
@@ -146,8 +216,21 @@ def test_sets_and_weights():
     prove(spec, spec.ports, name="conv-sequencer-weights", depth=3)
 
 
-def test_banks():
-    """For so many cycles, in which all banks are taken and read."""
+@pytest.mark.parametrize("depth", [16, pytest.param(24, marks=pytest.mark.long)])
+def test_banks(depth):
+    """In 24 cycles all banks are taken and read."""
     spec = BanksSpec()
-    prove(spec, spec.ports, name="conv-sequencer-banks", mode="bmc", depth=24)
+    prove(spec, spec.ports, name="conv-sequencer-banks", mode="bmc", depth=depth)
+
+
+@pytest.mark.long
+def test_banks_are_taken_and_read():
+    spec = BanksSpec()
     prove(spec, spec.ports, name="conv-sequencer-banks-cover", mode="cover", depth=24)
+
+
+def test_floats():
+    """For so many cycles, in which several passes end."""
+    spec = FloatsSpec()
+    prove(spec, spec.ports, name="conv-sequencer-floats", mode="bmc", depth=20)
+    prove(spec, spec.ports, name="conv-sequencer-floats-cover", mode="cover", depth=24)

@@ -1,12 +1,13 @@
-"""Requests for feature rows: no set is asked for before there is room for it, and no request that is made is lost.
+"""Requests for feature rows: nothing is asked for before there is room for it, and no request that is made is lost.
 
-Sets that are held are counted here from what leaves and what is released; the rest of the walk is anything.
+Sets, words and rows of the kernel that are held are counted here from what leaves and what is released or freed; the
+rest of the walk is anything.
 """
 
 import pytest
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
-from tilewright.golden.spec.conv.params import CONV_PRESETS
+from tilewright.golden.spec.conv.params import CONV_PRESETS, KERNEL_ROWS
 from tilewright.hw.conv.fetch.features import FeatureFetcher
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
@@ -18,7 +19,7 @@ PARAMS = ConvUnitParams(CONV_PRESETS["unit"], SmemParams(1024))
 class RoomSpec(Elaboratable):
     def __init__(self):
         self.dut = dut = FeatureFetcher(PARAMS)
-        self.ports = [dut.start, dut.plan, dut.release, dut.requests.ready]
+        self.ports = [dut.start, dut.plan, dut.release, dut.freed, dut.freed_kernel, dut.requests.ready]
 
     def elaborate(self, platform):
         m = Module()
@@ -28,9 +29,20 @@ class RoomSpec(Elaboratable):
 
         held, begun = Signal(range(PARAMS.sets + 1)), Signal(2)
         tag = requests.p.tag
-        with m.If(requests.valid & requests.ready & (tag.part == 0) & ~tag.kernel):
-            m.d.comb += begun.eq(Mux(tag.pair, 2, 1))
+        of_slaves, of_kernel = Signal(2), Signal()
+        with m.If(requests.valid & requests.ready):
+            with m.If(tag.slaves | tag.kernel):
+                m.d.comb += [
+                    of_slaves.eq(Mux(tag.slaves & (tag.part == 0) & ~tag.turned, Mux(tag.pair, 2, 1), 0)),
+                    of_kernel.eq(tag.kernel & ~tag.slaves),
+                ]
+            with m.Elif((tag.part == 0) & ~tag.turned):
+                m.d.comb += begun.eq(Mux(tag.pair, 2, 1))
         m.d.sync += held.eq(held + begun - dut.release)
+        self._freed(m, "words", of_slaves, dut.freed, dut.asked, PARAMS.words)
+        self._freed(m, "kernel", of_kernel, dut.freed_kernel, dut.asked_kernel, KERNEL_ROWS)
+        # Made by the walkers, proved in their tests: a request is of one kind, and kernel rows have no parts.
+        m.d.comb += Assume(~(queue.o.p.tag.slaves & queue.o.p.tag.kernel))
         m.d.comb += [
             Assume(~dut.release | (held != 0)),
             Assert(held + begun <= PARAMS.sets),
@@ -48,12 +60,26 @@ class RoomSpec(Elaboratable):
         m.d.comb += Cover((held == PARAMS.sets) & queue.level[-1])
         return m
 
+    def _freed(self, m, name, begun, freed, asked, many):
+        """Numbers before ``freed`` are free, which moves on by no more than there is."""
+        held, before = Signal(range(many + 3), name=f"{name}_held"), Signal.like(freed, name=f"{name}_before")
+        now, first = Signal.like(freed, name=f"{name}_now"), Signal(init=1, name=f"{name}_first")
+        m.d.sync += [first.eq(0), before.eq(freed), held.eq(held - now + begun)]
+        m.d.comb += [
+            now.eq(freed - before),
+            Assume(~first | (freed == 0)),
+            Assume(now <= held),
+            Assert(held - now + begun <= many),
+            Assert((asked - before)[: len(freed)] == held),
+        ]
+
 
 def test_room():
     spec = RoomSpec()
     prove(spec, spec.ports, name="conv-fetch-room", depth=1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("depth", [40])
 def test_all_room_is_used(depth):
     spec = RoomSpec()

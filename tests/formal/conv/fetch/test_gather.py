@@ -125,19 +125,20 @@ class BytesSpec(GathererSpec):
         m.d.comb += Cover(known & inside & got & (piece.address[:4] + place > 16))
 
 
-@pytest.mark.parametrize(("lanes", "depth"), [(2, 16), (8, 16)])
+@pytest.mark.parametrize(("lanes", "depth"), [(2, 16), pytest.param(8, 16, marks=pytest.mark.long)])
 def test_order(lanes, depth):
     spec = OrderSpec(lanes)
     prove(spec, spec.inputs, name=f"conv-gather-order-{lanes}", mode="bmc", depth=depth)
 
 
-@pytest.mark.parametrize(("lanes", "depth"), [(2, 12), (8, 13)])
+@pytest.mark.parametrize(("lanes", "depth"), [(2, 12), pytest.param(8, 13, marks=pytest.mark.long)])
 def test_bytes(lanes, depth):
     # From the start: the first requests, with some waits.
     spec = BytesSpec(lanes)
     prove(spec, spec.inputs, name=f"conv-gather-bytes-{lanes}", mode="bmc", depth=depth)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spec", [OrderSpec, BytesSpec])
 def test_many_requests_and_two_chunks_occur(spec):
     spec = spec(2)

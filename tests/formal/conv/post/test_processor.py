@@ -3,6 +3,7 @@
 Masks stand for results: theirs is a queue of its own, and what is proved is that it goes in step with the results.
 """
 
+import pytest
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal
 
 from tilewright.golden.spec.conv.job import ConvOutput
@@ -63,6 +64,7 @@ def test_nothing_is_lost():
     prove(spec, spec.ports, name="post", depth=2, proves="F1")
 
 
+@pytest.mark.long
 def test_reached():
     spec = PostSpec(ALL)
     prove(spec, spec.ports, name="post-cover", mode="cover", depth=12)

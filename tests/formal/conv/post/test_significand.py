@@ -1,5 +1,6 @@
 """A significand is its number to 24 significant bits, nearest even, whatever the number is."""
 
+import pytest
 from amaranth.hdl import Assert, Const, Elaboratable, Module, Signal
 
 from tilewright.hw.conv.post.significand import PLACES, Significand
@@ -41,6 +42,7 @@ def test_of_requantisation():
     prove(spec, [spec.dut.i], name="significand-32", depth=4)
 
 
+@pytest.mark.long
 def test_of_fused_sums():
     spec = SignificandSpec(36)
     prove(spec, [spec.dut.i], name="significand-36", depth=4)

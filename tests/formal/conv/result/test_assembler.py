@@ -1,5 +1,6 @@
 """The assembler loses no result under back-pressure: any byte of any transfer comes out with its flush, as it came."""
 
+import pytest
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.golden.spec.conv.params import CONV_PRESETS
@@ -70,6 +71,7 @@ def test_nothing_is_lost():
     prove(spec, spec.ports, name="assembler", mode="bmc", depth=9)
 
 
+@pytest.mark.long
 def test_reached():
     spec = AssemblerSpec()
     prove(spec, spec.ports, name="assembler-cover", mode="cover", depth=12)

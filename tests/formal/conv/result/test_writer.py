@@ -1,5 +1,6 @@
 """The writer writes every byte of a piece where it belongs and no other, and loses no piece under back-pressure."""
 
+import pytest
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.golden.spec.conv.params import CONV_PRESETS
@@ -82,6 +83,7 @@ def test_pieces_of_two_chunks():
     prove(spec, spec.ports, name="writer-default", depth=2)
 
 
+@pytest.mark.long
 def test_reached():
     spec = WriterSpec(PARAMS["unit"])
     prove(spec, spec.ports, name="writer-cover", mode="cover", depth=4)

@@ -110,8 +110,13 @@ def some_reads(rng, params, job):
     return {"bank": rng.randrange(ACCUMULATOR_BANKS), "t": rng.randrange(4), "index": index, "part": part}
 
 
-@pytest.mark.parametrize("lanes", [0, 1], ids=["convolution", "lanes"])
-@pytest.mark.parametrize("name", PARAMS)
+@pytest.mark.parametrize(
+    ("name", "lanes"),
+    [
+        *(("unit", 0), ("unit", 1), ("wide", 1)),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in (("wide", 0), ("two", 0), ("two", 1))),
+    ],
+)
 def test_sums(name, lanes):
     params, rng = PARAMS[name], random.Random(SEED)
     conv = params.conv
@@ -123,7 +128,9 @@ def test_sums(name, lanes):
     async def bench(ctx):
         nonlocal checked
         for job in jobs:
+            # Meanwhile sums of another job may be read, and then steps of another one be made.
             ctx.set(dut.plan, vars(job))
+            ctx.set(dut.read_plan, vars(some_job(rng, params, 1 - lanes)))
             memories = numbers.integers(0, 256, (conv.slaves, 4 * conv.row_bytes), np.uint8)
             for word in range(4):
                 writes = [
@@ -162,6 +169,8 @@ def test_sums(name, lanes):
             ctx.set(dut.valid, 0)
             ctx.set(dut.rows, rows)
             await ctx.tick().repeat(ConvArray.LATENCY)
+            ctx.set(dut.plan, vars(some_job(rng, params, 1 - lanes)))
+            ctx.set(dut.read_plan, vars(job))
             reads = [some_reads(rng, params, job) for _ in range(30)]
             for cycle in range(len(reads) + ConvArray.READ):
                 if cycle < len(reads):

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pytest
 
@@ -14,9 +15,14 @@ from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, watch_stream
 
 SEED = 45
-LATENCY = 4
+LATENCY, LOOP = 4, 7
 PARAMS = ConvUnitParams(CONV_PRESETS["unit"].replace(slaves=2, weight_bytes=256), SmemParams(4096))
+FLOATS = PARAMS.replace(conv=PARAMS.conv.replace(types=("i8", "f16")))
 ROW, RING = PARAMS.conv.row_bytes, PARAMS.conv.weight_bytes // CHANNELS_AT_ONCE
+
+
+#: What LaneSteps says, by turns.
+WORDS = (3, 3, 0, PARAMS.words - 1, 7)
 
 
 @dataclass
@@ -29,6 +35,8 @@ class Job:
     out_channels: int
     tiles: int
     sets: int
+    floats: int = 0
+    bias: int = 0
 
     @property
     def passes(self):
@@ -53,14 +61,25 @@ class Job:
                 yield from ((first + number * block, channels) for number in range(self.sets))
             begin += self.sets * block * (1 if self.stays else self.tiles)
 
-    def steps(self, done):
-        """Set, and word, part, channel, bank, first of each step; ``done`` sets and tiles came before."""
+    @property
+    def bytes(self):
+        """Of a quarter that the job needs."""
+        return 0 if self.lanes else max(row for row, _ in self.rows()) + (1 << self.granularity)
+
+    def steps(self, done, begin):
+        """Set, and word, part, channel, bank, first of each step; ``done`` sets and tiles came before.
+
+        ``begin`` is where its rows begin, which go on where those of the job before ended.
+        """
         sets, tiles = done
         words = RING // ROW
         for number, ((row, channels), flags) in enumerate(zip(self.rows(), self.flags(), strict=True)):
-            place, bank = (sets + number) % PARAMS.sets, (tiles + number // self.sets) % ACCUMULATOR_BANKS
+            place, bank = (
+                (sets + (0 if self.lanes else number)) % PARAMS.sets,
+                (tiles + number // self.sets) % ACCUMULATOR_BANKS,
+            )
             for channel in range(channels):
-                word = place if self.lanes else row // ROW % words + channel * words
+                word = WORDS[number % len(WORDS)] if self.lanes else (begin + row) // ROW % words + channel * words
                 part = 0 if self.lanes else row % ROW >> self.granularity
                 yield place, word, part, channel, bank, int(flags["first"])
 
@@ -74,28 +93,43 @@ def some_job(rng):
     )
 
 
+@pytest.mark.parametrize("built", [False, True], ids=["integers", "floats"])
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_jobs(mode):
-    """In ``idle`` modes sets and weights come late, in ``stall`` modes tiles are read late."""
-    dut, rng = elaborated(Sequencer, PARAMS, LATENCY), random.Random(SEED)
+def test_jobs(mode, built):
+    """In ``idle`` modes sets and weights come late, in ``stall`` modes tiles are read late.
+
+    Floats: accumulators are not used again before their sums are there, and a pass not begun without its biases.
+    """
+    dut, rng = elaborated(Sequencer, FLOATS if built else PARAMS, LATENCY, LOOP), random.Random(SEED)
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     jobs = [some_job(rng) for _ in range(25)]
+    if built:
+        for job in jobs:
+            job.floats, job.bias = rng.choice([(0, 1), (1, 0), (1, 1), (1, 1)])
     steps, read, told, released = [], [], [], [0]
-    world = {"written": 0, "freed": 0, "begun": 0, "rows": ()}
+    begins, end = [], 0  # where rows of each job begin, counted from the first one on
+    for job in jobs:
+        begins.append(-(-end // ROW) * ROW)
+        end = begins[-1] + job.bytes
+    world = {"written": 0, "freed": 0, "rows": (), "number": 0}
 
     async def weights(ctx):
-        """Writes rows from where they are freed on, and never more than fit."""
-        async for _, _, start, freed in ctx.tick().sample(dut.start, dut.freed):
-            if start:
-                world["written"] = world["freed"] = 0
-            else:
-                world["freed"] += (freed - world["freed"]) % (2 * RING)
-                job = world["job"]
-                more = rng.randrange(4) << job.granularity
-                total = max((row for row, _ in job.rows()), default=0) + (1 << job.granularity)
-                more = min(more, world["freed"] + RING - world["written"], total - world["written"])
-                if not job.lanes and rng.random() >= idle:
-                    world["written"] += max(0, more)
+        """Writes rows from where they are freed on, never more than fit, and at most those of one more job."""
+        number = 0  # of the job whose rows are written
+        async for _, _, freed in ctx.tick().sample(dut.freed):
+            world["freed"] += (freed - world["freed"]) % (2 * RING)
+            job = jobs[number]
+            more = rng.randrange(4) << job.granularity
+            more = min(more, world["freed"] + RING - world["written"], begins[number] + job.bytes - world["written"])
+            if rng.random() >= idle:
+                world["written"] += max(0, more)
+            over = world["written"] == begins[number] + job.bytes
+            # Lines of X in place of weights: they come when nothing else is there, and go before weights come.
+            alone = any(each.lanes for each in jobs[number : number + 2])
+            done = world["number"] > number or (world["number"] == number and not alone)
+            if number + 1 < len(jobs) and over and done:
+                number += 1
+                world["written"] = begins[number]
             ctx.set(dut.written, world["written"] % (2 * RING))
 
     async def results(ctx):
@@ -122,7 +156,7 @@ def test_jobs(mode):
                 rows = world["rows"]
                 if rows is not None and world["row"] < len(rows):
                     row, channels = rows[world["row"]]
-                    assert world["job"].lanes or row < before, "its weights are there"
+                    assert world["job"].lanes or begins[world["number"]] + row < before, "its weights are there"
                     world["row"] += step.channel == channels - 1
             assert not release or valid
             released[0] += release
@@ -130,35 +164,66 @@ def test_jobs(mode):
 
     async def bench(ctx):
         sets = tiles = 0
-        for job in jobs:
-            world.update(job=job, rows=list(job.rows()), row=0)
-            ctx.set(dut.plan, {name: getattr(job, name) for name in ("lanes", "stays", "granularity", "out_channels")})
+        for number, job in enumerate(jobs):
+            world.update(job=job, rows=list(job.rows()), row=0, number=number)
+            names = ["lanes", "stays", "granularity", "out_channels", *(["floats", "bias"] if built else [])]
+            # A set of this job may be there before it begins.
+            ctx.set(dut.sets.payload, next(job.flags()))
+            ctx.set(dut.sets.valid, rng.getrandbits(1) and not job.lanes)
+            await ctx.tick().repeat(rng.randrange(1, 5))
+            while ctx.get(dut.busy):
+                await ctx.tick()
+            ctx.set(dut.plan, {name: getattr(job, name) for name in names} | {"last_pass": len(job.passes) - 1})
             ctx.set(dut.start, 1)
-            ctx.set(dut.active, 1)
             await ctx.tick()
             ctx.set(dut.start, 0)
             steps.clear(), read.clear(), told.clear()
             flags = list(job.flags())
-            for each in flags:
-                while rng.random() < idle:
+            for which, each in enumerate(flags):
+                while not ctx.get(dut.sets.valid) and rng.random() < idle:
                     await ctx.tick()
                 ctx.set(dut.sets.payload, each)
+                ctx.set(dut.word, WORDS[which % len(WORDS)])
                 ctx.set(dut.sets.valid, 1)
                 await ctx.tick().until(dut.sets.ready)
                 ctx.set(dut.sets.valid, 0)
             made = job.tiles * len(job.passes)
             while len(read) < made:
                 await ctx.tick()
-            ctx.set(dut.active, 0)
-            assert steps == list(job.steps((sets, tiles))), f"seed {SEED}, {job}"
-            assert read == [(tiles + number) % ACCUMULATOR_BANKS for number in range(made)]
-            finals = [number % job.tiles == job.tiles - 1 for number in range(made)]
+            assert steps == list(job.steps((sets, tiles), begins[number])), f"seed {SEED}, {job}"
+            assert read == [(tiles + tile) % ACCUMULATOR_BANKS for tile in range(made)]
+            finals = [tile % job.tiles == job.tiles - 1 for tile in range(made)]
             assert told == ([] if job.lanes or job.stays else finals)
-            sets, tiles = sets + len(flags), tiles + made
+            sets, tiles = sets + (0 if job.lanes else len(flags)), tiles + made
             assert released[0] == sets
 
+    async def floats(ctx):
+        """Gives biases of two passes at most that are not computed; looks at steps."""
+        given = computed = cycle = 0
+        used = {}
+        ticks = ctx.tick().sample(dut.start, dut.valid, dut.step, dut.sets.valid & dut.sets.ready, dut.sets.payload)
+        over = begun = 0  # the set of the step is the last one of its pass; passes that have ended
+        async for _, _, start, valid, step, taken, flags in ticks:
+            job = world.get("job")
+            if start:
+                given = computed = begun = 0
+            if valid and job.floats:
+                assert not job.bias or begun < given
+                assert step.half == begun % 2
+                place = step.bank, step.channel
+                assert step.first or cycle - used[place] >= LOOP
+                used[place] = cycle
+            begun += over
+            over = taken and flags.last and flags.final
+            computed = begun
+            gives = job is not None and given < len(job.passes) and given < computed + 2 and rng.random() >= idle
+            gives = gives and not start
+            ctx.set(dut.biases, gives)
+            given += gives
+            cycle += 1
+
     watched = [weights, results, loader, watch, watch_stream(dut.tiles, "tiles"), watch_stream(dut.tile, "tile")]
-    simulate(dut, bench, background=watched, deadline=100_000)
+    simulate(dut, bench, background=[*watched, *([floats] if built else [])], deadline=100_000)
     assert {(job.lanes, job.stays) for job in jobs} == {(0, 0), (0, 1), (1, 0)}
 
 
@@ -194,6 +259,67 @@ def test_full_rate_and_latency():
     assert tiles == [2 + (tile + 1) * sets * channels - 1 + LATENCY + 1 for tile in range(3)]
 
 
+@pytest.mark.parametrize("alike", [0, 1])
+def test_when_the_next_job_may_begin(alike):
+    """Two cycles behind the last step if it is alike; else when the sums of that can be read. Its weights are there."""
+    dut, valid = elaborated(Sequencer, PARAMS, LATENCY), []
+
+    async def bench(ctx):
+        ctx.set(dut.plan, {"stays": 1, "granularity": 3, "out_channels": 4, "last_pass": 0})
+        ctx.set(dut.tiles.ready, 1)
+        ctx.set(dut.alike, alike)
+        ctx.set(dut.written, RING)
+        ctx.set(dut.sets.payload, {"first": 1, "last": 1, "final": 1})
+        ctx.set(dut.sets.valid, 1)
+        for _ in range(4):
+            while ctx.get(dut.busy):
+                await ctx.tick()
+            ctx.set(dut.start, 1)
+            await ctx.tick()
+            ctx.set(dut.start, 0)
+            await ctx.tick()
+
+    async def watch(ctx):
+        cycle = 0
+        async for _, _, is_valid, step in ctx.tick().sample(dut.valid, dut.step):
+            valid.extend([(cycle, step.word, step.bank)] * is_valid)
+            cycle += 1
+
+    simulate(dut, bench, background=[watch])
+    words = RING // ROW
+    gap = 2 if alike else 2 + LATENCY + 1
+    begun = [2 + job * (1 + gap) for job in range(3)]
+    assert valid[:6] == [(begun[job] + step, job + step * words, job) for job in range(3) for step in range(2)]
+
+
+def test_rate_of_floats():
+    """A set begins ``LOOP`` cycles after the one before, or when that has ended; a tile does not wait."""
+    dut, begun = elaborated(Sequencer, FLOATS, LATENCY, LOOP), []
+    sets, channels = 3, 3
+
+    async def bench(ctx):
+        ctx.set(dut.plan, {"stays": 1, "granularity": 4, "out_channels": 2 * channels, "floats": 1})
+        ctx.set(dut.start, 1)
+        ctx.set(dut.tiles.ready, 1)
+        await ctx.tick()
+        ctx.set(dut.start, 0)
+        ctx.set(dut.written, RING)
+        for number in range(2 * sets):
+            ctx.set(dut.sets.payload, {"first": number % sets == 0, "last": number % sets == sets - 1})
+            ctx.set(dut.sets.valid, 1)
+            await ctx.tick().until(dut.sets.ready)
+
+    async def watch(ctx):
+        cycle = 0
+        async for _, _, valid, step in ctx.tick().sample(dut.valid, dut.step):
+            begun.extend([cycle] * (valid and step.channel == 0))
+            cycle += 1
+
+    simulate(dut, bench, background=[watch])
+    waits = [after - before for before, after in pairwise(begun)]
+    assert waits == [LOOP, LOOP, channels, LOOP, LOOP]
+
+
 @pytest.mark.parametrize("what", ["features", "weights", "results"])
 def test_what_a_step_waits_for(what):
     """One of three signals is high, and only that."""
@@ -205,7 +331,6 @@ def test_what_a_step_waits_for(what):
         ctx.set(dut.start, 1)
         await ctx.tick()
         ctx.set(dut.start, 0)
-        ctx.set(dut.active, 1)
         ctx.set(dut.written, 0 if what == "weights" else RING)
         ctx.set(dut.sets.payload, {"first": 1, "last": 1})
         ctx.set(dut.sets.valid, what != "features")

@@ -7,8 +7,7 @@ import pytest
 
 from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.hw.conv.array.slave import Slave
-from tilewright.hw.conv.array.unit import FOLDS
-from tilewright.hw.conv.params import ConvUnitParams
+from tilewright.hw.conv.params import FOLDS, ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.pysim.simulate import elaborated, simulate
 

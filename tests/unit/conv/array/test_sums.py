@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tilewright.hw.conv.array.sums import Sums
-from tilewright.hw.conv.array.unit import FOLDS
+from tilewright.hw.conv.params import FOLDS
 from tilewright.sim.pysim.simulate import elaborated, simulate
 
 SEED = 41

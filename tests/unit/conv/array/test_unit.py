@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from tilewright.hw.conv.array.unit import FOLDS, ComputeUnit
+from tilewright.hw.conv.array.unit import ComputeUnit
+from tilewright.hw.conv.params import FOLDS
 from tilewright.sim.pysim.simulate import elaborated, simulate
 
 SEED = 42

@@ -18,13 +18,14 @@ from tilewright.sim.pysim.simulate import elaborated, simulate
 
 SEED = 77
 SMEM = SmemParams(16384)
-K, FILL, LATENCY = 3, 0x5A, 6
+K, FILL, LATENCY, LOOP = 3, 0x5A, 6, 5
 PARAMS = {
     "unit": ConvUnitParams(CONV_PRESETS["unit"], SMEM),
     "four": ConvUnitParams(CONV_PRESETS["ecp5"].replace(row_bytes=32, weight_bytes=1024), SMEM),
     "eight": ConvUnitParams(
         CONV_PRESETS["ecp5"].replace(units=8, weight_bytes=1024), SMEM
     ),  # words of four slaves at once
+    "floats": ConvUnitParams(CONV_PRESETS["unit"].replace(types=("i8", "f16")), SMEM),
 }
 
 
@@ -33,7 +34,7 @@ class Both(Elaboratable):
 
     def __init__(self, params):
         self.loader, self.writer = WeightLoader(params), WeightWriter(params)
-        self.sequencer = Sequencer(params, LATENCY)
+        self.sequencer = Sequencer(params, LATENCY, LOOP)
 
     def elaborate(self, platform):
         m = Module()
@@ -44,6 +45,7 @@ class Both(Elaboratable):
             self.loader.answered.eq(self.writer.answered),
             self.loader.freed.eq(self.sequencer.freed),
             self.sequencer.written.eq(self.writer.written),
+            self.writer.begins.eq(self.loader.begins),
         ]
         return m
 
@@ -95,8 +97,17 @@ def gathered(memory, request, lanes):
     return data
 
 
-@pytest.mark.parametrize("stalled", [False, True], ids=["full", "stalled"])
-@pytest.mark.parametrize("name", PARAMS)
+@pytest.mark.parametrize(
+    ("name", "stalled"),
+    [
+        *(("unit", False), ("unit", True)),
+        *(
+            pytest.param(name, stalled, marks=pytest.mark.long)
+            for name in ("four", "eight")
+            for stalled in (False, True)
+        ),
+    ],
+)
 def test_rows_of_every_step(name, stalled):
     params, rng, pauses = PARAMS[name], random.Random(SEED), random.Random(SEED)
     conv = params.conv
@@ -105,7 +116,13 @@ def test_rows_of_every_step(name, stalled):
     memory = np.random.default_rng(SEED).integers(0, 256, SMEM.size_bytes, np.uint8)
     slaves = np.zeros((conv.slaves, conv.weight_bytes), np.uint8)
     asked, steps, seen = [], [], {"stays": set(), "passes": set()}
-    tiles = 3
+    tiles, early = 3, []
+    jobs, begun = [], {"loaded": 0, "computed": 0}
+    for _ in range(10):
+        plan = some_plan(rng, params)
+        values = values_of(plan, plan.shape.channels * plan.shape.taps)
+        floats = int(params.floats and rng.random() < 0.8)  # blocks before steps; what bytes are does not matter
+        jobs.append((plan, values | ({"floats": 1} if floats else {}), floats))
 
     async def gather(ctx):
         ready = False
@@ -137,23 +154,32 @@ def test_rows_of_every_step(name, stalled):
         async for _ in ctx.tick():
             ctx.set(sequencer.tiles.ready, not stalled or pauses.random() < 0.1)
 
+    async def load(ctx):
+        """As the runner does: the next job is loaded when all of this one has been asked for, and it has begun."""
+        for number, (_, values, _) in enumerate(jobs):
+            while begun["computed"] < number or ctx.get(loader.busy):
+                await ctx.tick()
+            early.append(ctx.get(sequencer.busy))
+            ctx.set(loader.plan, values)
+            ctx.set(loader.start, 1)
+            await ctx.tick()
+            ctx.set(loader.start, 0)
+            begun["loaded"] += 1
+
     async def bench(ctx):
-        for _ in range(10):
-            plan = some_plan(rng, params)
+        for plan, values, floats in jobs:
             shape = plan.shape
-            size = shape.channels * shape.taps
             k = np.ndarray((shape.out_channels, shape.kernel[1], shape.kernel[0], shape.channels), np.uint8,
                            memory, K)  # fmt: skip
-            values = values_of(plan, size)
             seen["stays"].add(values["stays"])
             seen["passes"].add(values["last_pass"])
-            ctx.set(loader.plan, values)
+            while begun["loaded"] == begun["computed"] or ctx.get(sequencer.busy):
+                await ctx.tick()
             ctx.set(sequencer.plan, values)
-            for block in (loader, writer, sequencer):
-                ctx.set(block.start, 1)
+            ctx.set(sequencer.start, 1)
             await ctx.tick()
-            for block in (loader, writer, sequencer):
-                ctx.set(block.start, 0)
+            ctx.set(sequencer.start, 0)
+            begun["computed"] += 1
             rows = Rows(plan, np.zeros((1, 8, 8, shape.channels), np.uint8), k, (0, FILL))
             steps.clear()
             sets = shape.kernel[1] * plan.steps * plan.blocks
@@ -172,8 +198,9 @@ def test_rows_of_every_step(name, stalled):
                 channels = range(first, min(first + CHANNELS_AT_ONCE, plan.slave_channels))
                 for _ in range(tiles):
                     for each in range(sets):
-                        rest, block = divmod(each, plan.blocks)
-                        kernel_row, step = divmod(rest, plan.steps)
+                        rest, inner = divmod(each, plan.steps if floats else plan.blocks)
+                        kernel_row, outer = divmod(rest, plan.blocks if floats else plan.steps)
+                        block, step = (outer, inner) if floats else (inner, outer)
                         for t, channel in enumerate(channels):
                             word, part, found_t, _, begins, held = next(found)
                             assert (found_t, begins) == (t, each == 0)
@@ -186,7 +213,8 @@ def test_rows_of_every_step(name, stalled):
                                 assert (held[slave, at : at + plan.block_bytes] == want).all(), f"{plan} {slave} {t}"
             assert next(found, None) is None
 
-    simulate(dut, bench, background=(gather, memories, watch, results), deadline=200_000)
+    simulate(dut, bench, background=(gather, memories, watch, results, load), deadline=200_000)
+    assert sum(early) > 2, "weights of the next job come while this one is computed"
     assert seen["stays"] == {0, 1} and max(seen["passes"]) > 0
 
 

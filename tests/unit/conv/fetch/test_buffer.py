@@ -1,11 +1,14 @@
-"""The first buffer: every byte of an answer in its place, in sets and with the slaves; sets in order, with flags."""
+"""The first buffer: every byte of an answer in its place, in sets and with the slaves; sets in order, with flags.
+
+Words of the slaves, and rows of the kernel, are counted as they are complete.
+"""
 
 import random
 
 import numpy as np
 import pytest
 
-from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
+from tilewright.golden.spec.conv.params import CONV_PRESETS, KERNEL_ROWS, ConvParams
 from tilewright.hw.conv.fetch.buffer import FeatureBuffer
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
@@ -27,10 +30,18 @@ class Contents:
     def __init__(self, params):
         conv, self.params = params.conv, params
         self.sets = np.zeros((params.sets, conv.units * conv.row_bytes), np.uint8)
-        self.slaves = np.zeros((params.sets, conv.slaves * conv.row_bytes), np.uint8)
+        self.slaves = np.zeros((params.words, conv.slaves * conv.row_bytes), np.uint8)
+        self.kernel = np.zeros(conv.row_bytes, np.uint8)  # the last row
 
     def put(self, tag, come):
         whole, number = 16 * self.params.lanes, tag["set"]
+        if tag["slaves"] and tag["pair"]:
+            half, at, words = whole // 2, tag["part"] * whole, self.params.words
+            for upper in (0, 1):
+                row = self.slaves[(tag["word"] + (upper != tag["turned"])) % words]
+                begin = at + upper * half
+                row[begin : begin + half] = come[upper * half :][: len(row[begin : begin + half])]
+            return
         if tag["pair"]:
             half, at = whole // 2, tag["part"] * whole // 2
             for each in (number, (number + 1) % self.params.sets):
@@ -38,15 +49,15 @@ class Contents:
             return
         period = 1 << tag["period"]
         if tag["kernel"]:
-            self.sets[number] = np.tile(come[:period], self.sets.shape[1] // period)
+            self.kernel[:] = np.tile(come[:period], len(self.kernel) // period)
             return
-        rows = (self.slaves if tag["slaves"] else self.sets)[number]
+        rows = self.slaves[tag["word"]] if tag["slaves"] else self.sets[number]
         at = tag["part"] * period
         rows[at : at + period] = come[: len(rows[at : at + period])]
 
 
-def some_set(rng, params, number):
-    """The tags of the answers that make a set, or two."""
+def some_set(rng, params, number, word):
+    """The tags of the answers that make a set, or two; or a word, or two, and a row of the kernel."""
     conv, lanes_log2 = params.conv, params.lanes.bit_length() - 1
     most = conv.row_bytes.bit_length() - 1
     granularity, kind = rng.randint(most - 4, most), rng.choice(["rows", "pair", "lanes"])
@@ -57,11 +68,18 @@ def some_set(rng, params, number):
     else:
         period = min(granularity, 4) + lanes_log2
         lanes = kind == "lanes"
+        pair = lanes and params.pairs and granularity >= 4 and rng.getrandbits(1)
         count = max((conv.slaves if lanes else conv.units) * conv.row_bytes >> period, 1)
-        tags = [{"part": part, "period": period, "slaves": lanes} for part in range(count)]
-        tags += [{"kernel": 1, "period": granularity}] * lanes
-    names = {"part": 0, "pair": 0, "slaves": 0, "kernel": 0, "set": number, "flags": flags}
-    return [names | tag | {"complete": at == len(tags) - 1} for at, tag in enumerate(tags)]
+        tags = [{"part": part, "period": period, "slaves": lanes, "pair": pair, "turned": turned}
+                for turned in range(1 + pair) for part in range(count)]  # fmt: skip
+        if lanes:
+            tags[-1]["complete"] = 1
+            tags.append({"kernel": 1, "period": granularity, "word": rng.randrange(KERNEL_ROWS)})
+    if kind != "lanes":
+        tags[-1]["complete"] = 1
+    names = {"part": 0, "pair": 0, "turned": 0, "slaves": 0, "kernel": 0, "complete": 0, "set": number, "word": word,
+             "flags": flags}  # fmt: skip
+    return [names | tag for tag in tags]
 
 
 @pytest.mark.parametrize("preset", PARAMS)
@@ -72,9 +90,10 @@ def test_bytes_and_order(preset):
     conv, bits = params.conv, 8 * params.conv.row_bytes
 
     async def bench(ctx):
-        number = 0
+        number = word = kernel_rows = 0
         for _ in range(40):
-            tags = some_set(rng, params, number)
+            tags = some_set(rng, params, number, word % params.words)
+            lanes = tags[0]["slaves"]
             many = 1 + tags[0]["pair"]
             for tag in tags:
                 come = np.frombuffer(rng.randbytes(16 * params.lanes), np.uint8)
@@ -84,6 +103,11 @@ def test_bytes_and_order(preset):
                 ctx.set(dut.i.valid, 1)
                 await ctx.tick()
                 ctx.set(dut.i.valid, 0)
+                assert ctx.get(dut.kernel_write.enable) == tag["kernel"]
+                if tag["kernel"]:
+                    row = ctx.get(dut.kernel_write.data.as_value()).to_bytes(conv.row_bytes, "little")
+                    assert (np.frombuffer(row, np.uint8) == contents.kernel).all(), tag
+                    assert ctx.get(dut.kernel_write.row) == tag["word"]
                 for slave, port in enumerate(dut.slave_writes):
                     strobe, row = ctx.get(port.strobe), ctx.get(port.data.as_value())
                     for byte in range(conv.row_bytes):
@@ -93,6 +117,14 @@ def test_bytes_and_order(preset):
                 if rng.random() < 0.3:
                     await ctx.tick()
             await ctx.tick()
+            assert (found == contents.slaves).all(), tags
+            if lanes:
+                word, kernel_rows = word + many, kernel_rows + 1
+            assert ctx.get(dut.written) == word % (2 * params.words)
+            assert ctx.get(dut.written_kernel) == kernel_rows % (2 * KERNEL_ROWS)
+            if lanes:
+                assert not ctx.get(dut.sets.valid)
+                continue
             for each in range(many):
                 flags, place = tags[0]["flags"], (number + each) % params.sets
                 wanted.append((flags["first"] and each == 0, flags["last"] and each == many - 1, flags["final"]))
@@ -100,7 +132,6 @@ def test_bytes_and_order(preset):
                 await ctx.tick()
                 row = ctx.get(dut.rows.as_value()).to_bytes(conv.units * bits // 8, "little")
                 assert (np.frombuffer(row, np.uint8) == contents.sets[place]).all(), tags
-            assert (found == contents.slaves).all(), tags
             number = (number + many) % params.sets
             (payloads, _) = await receive(ctx, dut.sets, many, stall=0.3, seed=number)
             for payload in payloads:

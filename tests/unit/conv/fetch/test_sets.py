@@ -16,58 +16,59 @@ SIZE = 4096
 PARAMS = {
     **{name: ConvUnitParams(CONV_PRESETS[name], SmemParams(SIZE)) for name in ("unit", "default")},
     "wide": ConvUnitParams(ConvParams(64, 2, 4, feature_rows=16, results=8, types=("i8",)), SmemParams(SIZE)),
+    "floats": ConvUnitParams(CONV_PRESETS["unit"].replace(types=("i8", "f16")), SmemParams(SIZE)),
     "one-slave": ConvUnitParams(ConvParams(16, 1, 8, results=4, types=("i8",)), SmemParams(SIZE)),
 }
 
 
 def some_plan(rng, params):
     most = params.conv.row_bytes.bit_length() - 1
-    lanes = int(rng.random() < 0.3)
     granularity = rng.choice([most, rng.randint(most - 4, most)])
     blocks, pci = rng.choice([1, 2, 3, 4]), 1 << granularity
     pixel = blocks * pci - rng.randrange(pci)
-    names = ("x_step", "x_row", "k", "k_pitch")
-    return {"lanes": lanes, "granularity": granularity, "merged": 0 if lanes else rng.getrandbits(1),
+    names = ("x_step", "x_row")
+    return {"granularity": granularity, "merged": rng.getrandbits(1),
             "pixel_bytes": pixel, "last_bytes": rng.choice([pixel, rng.randint(1, pixel)]), "last_block": blocks - 1,
             "last_step": rng.randrange(3), "last_kernel_row": rng.randrange(3), "position_step": rng.randrange(1, 99),
             "position_end": rng.randrange(1, 999), "row_step": rng.randrange(1, 9), "row_end": rng.randrange(1, 99),
-            } | {name: rng.randrange(SIZE) for name in names}  # fmt: skip
+            } | {name: rng.randrange(SIZE) for name in names} | (
+                {"floats": rng.getrandbits(1)} if params.floats else {})  # fmt: skip
 
 
 def requests(params, plan, finals):
     """Of each tile of ``finals`` the requests: part, pair, last of the tile; tag; offsets."""
-    conv, lanes, pci = params.conv, plan["lanes"], 1 << plan["granularity"]
+    conv, pci = params.conv, 1 << plan["granularity"]
     size = min(plan["granularity"], 4)
-    count = max((conv.slaves if lanes else conv.units) * conv.row_bytes // (params.lanes << size), 1)
-    together = 2 if params.pairs and not lanes and pci == conv.row_bytes else 1
-    number = passed = 0
+    count = max(conv.units * conv.row_bytes // (params.lanes << size), 1)
+    floats = plan.get("floats")  # blocks before steps, and no pairs
+    together = 2 if params.pairs and not floats and pci == conv.row_bytes else 1
+    number = 0
     for final in finals:
         walk = [
             (row, step, block, min(together, plan["last_block"] + 1 - block))
             for row in range(plan["last_kernel_row"] + 1) for step in range(plan["last_step"] + 1)
-            for block in (range(1) if lanes else range(0, plan["last_block"] + 1, together))
+            for block in range(0, plan["last_block"] + 1, together)
         ]  # fmt: skip
+        if floats:
+            walk.sort(key=lambda each: (each[0], each[2], each[1]))
         for place, (row, step, block, many) in enumerate(walk):
-            run = (passed if lanes else block) * pci
+            run = block * pci
             position = step * plan["position_step"] + plan["merged"] * run
             limit = plan["last_bytes"] if step == plan["last_step"] else plan["pixel_bytes"]
-            parts = count * many + lanes
+            parts = count * many
             for part in range(parts):
-                last, kernel = part == parts - 1, lanes and part == parts - 1
-                x = plan["k"] + (row * (plan["last_step"] + 1) + step) * plan["k_pitch"] if kernel else (
-                    row * plan["x_row"] + step * plan["x_step"])  # fmt: skip
-                tag = {"set": number, "period": plan["granularity"] if kernel else size + params.lanes.bit_length() - 1,
-                       "slaves": lanes and not kernel, "kernel": kernel, "pair": many == 2, "complete": last,
-                       "flags": (place == 0, place == len(walk) - 1, final)} | (
-                           {} if kernel else {"part": part})  # fmt: skip
+                last = part == parts - 1
+                x = row * plan["x_row"] + step * plan["x_step"]
+                tag = {"set": number, "period": size + params.lanes.bit_length() - 1, "slaves": 0, "kernel": 0,
+                       "pair": many == 2, "complete": last, "part": part,
+                       "flags": (place == 0, place == len(walk) - 1, final)}  # fmt: skip
                 offsets = {"x": (x + run) % SIZE, "position": position,
                            "position_end": plan["position_end"] - position - (not plan["merged"]),
                            "row_begin": -row * plan["row_step"], "row_end": plan["row_end"] - row * plan["row_step"],
-                           "rest": min(max(limit - run, 0), 128), "kernel": kernel,
+                           "rest": min(max(limit - run, 0), 128), "kernel": 0,
                            "second": (many == 2) and (2 - number % 2)}  # fmt: skip
                 yield (part, many == 2, last and place == len(walk) - 1, final), tag, offsets
             number = (number + many) % params.sets
-        passed += final
 
 
 @pytest.mark.parametrize("preset", PARAMS)

@@ -22,7 +22,7 @@ PARAMS = {
 
 
 def tile(rng, params, plan):
-    rows = params.conv.slaves if plan["lanes"] else params.conv.units
+    rows = params.conv.units
     count = rows * params.conv.row_bytes >> plan["granularity"]
     final = rng.getrandbits(1)
     return [
@@ -38,7 +38,7 @@ def asked(rng, params, plan, places):
     pieces = max((1 << plan["granularity"]) // 16, 1)
     parts = -(-len(places) * pieces // lanes)
     requests = [(part, 0, [(part * lanes + lane) // pieces for lane in range(lanes)]) for part in range(parts)]
-    if params.pairs and not plan["lanes"] and 1 << plan["granularity"] == params.conv.row_bytes:
+    if params.pairs and 1 << plan["granularity"] == params.conv.row_bytes:
         # Half of the lanes for each block: (block, place, slot).
         half = lanes // 2
         requests += [
@@ -57,7 +57,7 @@ def test_lanes_find_their_places(preset):
     dut = elaborated(PlaceTable, params)
     unpack = unpacker(dut.o.shape())
     most = params.conv.row_bytes.bit_length() - 1
-    plans = [{"granularity": size, "lanes": lanes} for size in range(most - 4, most + 1) for lanes in (0, 1)]
+    plans = [{"granularity": size} for size in range(most - 4, most + 1)]
     work = [(plan, [tile(rng, params, plan) for _ in range(4)]) for plan in plans]
 
     async def source(ctx):
@@ -99,7 +99,7 @@ def test_lanes_find_their_places(preset):
 
 def test_two_tiles_at_most():
     params = PARAMS["unit"]
-    dut, plan = elaborated(PlaceTable, params), {"granularity": 4, "lanes": 0}
+    dut, plan = elaborated(PlaceTable, params), {"granularity": 4}
     places = tile(random.Random(SEED), params, plan)
     taken = []
 

@@ -7,6 +7,7 @@ from amaranth.hdl import ResetInserter, Signal
 
 from tilewright.golden.conv.checks import check_job
 from tilewright.golden.conv.machine import job_word
+from tilewright.golden.conv.placement import parts_of
 from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.conv.job import JOB
 from tilewright.golden.spec.conv.params import CONV_PRESETS
@@ -19,7 +20,7 @@ from tilewright.sim.random.conv_jobs import garbage_jobs, random_jobs
 
 SEED = 23
 BYTES = 4096
-PARAMS = {name: ConvUnitParams(CONV_PRESETS[name], SmemParams(BYTES)) for name in ("unit", "default")}
+PARAMS = {name: ConvUnitParams(CONV_PRESETS[name], SmemParams(BYTES)) for name in ("unit", "default", "full")}
 DEFAULT = PARAMS["default"]
 
 GOOD = {
@@ -100,9 +101,19 @@ def expected(word, params):
     return (refused.code, JOB.index(refused.field)) if refused else (ConvError.NONE, 0)
 
 
+def follows(word, before):
+    """Which of X and K have bytes that the job before writes: in the span of Y, or the barrier."""
+    if before is None:
+        return set()
+    parts, written = parts_of(JOB.unpack(word)), parts_of(JOB.unpack(before))
+    made = [written[name] for name in ("y", "barrier") if name in written]
+    read = {name: parts[name] for name in ("x", "k") if name in parts}
+    return {name for name, part in read.items() if any(part.address < y.end and y.address < part.end for y in made)}
+
+
 def check(words, params, *, mode="none"):
-    """Runs words; cycles in which results were taken."""
-    dut, stalls, times = elaborated(JobChecker, params), STALL_MODES[mode], []
+    """Runs words; cycles in which results were taken, and what of each job that is not refused follows."""
+    dut, stalls, times, following = elaborated(JobChecker, params), STALL_MODES[mode], [], []
 
     async def source(ctx):
         await send(ctx, dut.i, words, idle=stalls["idle"])
@@ -110,16 +121,23 @@ def check(words, params, *, mode="none"):
     async def sink(ctx):
         payloads, cycles = await receive(ctx, dut.o, len(words), stall=stalls["stall"])
         times.extend(cycles)
+        before = None
         for word, payload in zip(words, payloads, strict=True):
             assert payload.word == word
             found = ConvError(payload.code), payload.field
             assert found == expected(word, params), f"{found}: {JOB.unpack(word)}"
+            if not payload.code:
+                following.append({name for name in ("x", "k") if payload[f"{name}_follows"]})
+                assert following[-1] == follows(word, before), f"{JOB.unpack(word)} after {JOB.unpack(before or 0)}"
+                before = word
 
     simulate(dut, source, sink, background=[watch_stream(dut.o, "o")], deadline=len(words) * 2 * dut.most_cycles)
-    return times
+    return times, following
 
 
-@pytest.mark.parametrize("name", PARAMS)
+@pytest.mark.parametrize(
+    "name", [name if name == "unit" else pytest.param(name, marks=pytest.mark.long) for name in PARAMS]
+)
 def test_garbage(name):
     params = PARAMS[name]
     words = list(garbage_jobs(SEED, params.conv, 250, smem_bytes=BYTES))
@@ -132,6 +150,27 @@ def test_rule(rule):
     """What breaks a rule, and what nearly does, with a good job after each."""
     words = words_of(ODD[rule])
     check([each for word in words for each in (word, job_word(**GOOD))], DEFAULT)
+
+
+def test_what_reads_results_of_the_job_before():
+    """The ends of all spans. What is read for results does not count, and neither does a job that is refused."""
+    away = {"y": 3072, "addend": 2048, "barrier": 4088}
+    cases = [
+        *((changes, {"x"}) for changes in ({"x": 1053}, {"x": 1024 - 95})),
+        *((changes, {"k"}) for changes in ({"k": 1053}, {"k": 1024 - 159, "x": 400})),
+        *((changes, set()) for changes in ({"x": 1054}, {"x": 1024 - 96}, {"k": 1054}, {"k": 1024 - 160, "x": 400})),
+        ({"x": 7}, {"x"}), ({"k": 0}, {"k"}), ({"x": 8}, set()), ({"x": 1024, "k": 1024}, {"x", "k"}),
+        ({"table": 1024}, set()), ({"addend": 1024}, set()),
+        (LANES | {"k": 1053}, {"k"}), (LANES | {"k": 1024 - 32}, set()),
+        (MAXIMUM | {"k": 1024}, set()), (MAXIMUM | {"x": 1053}, {"x"}),
+    ]  # fmt: skip
+    words = []
+    for changes, _ in cases:
+        words += words_of([{}, {"version": 0, "y": 2500}, {"add": 0} | away | changes])
+    _, found = check(words, DEFAULT)
+    assert found[1::2] == [wanted for _, wanted in cases]
+    _, found = check(words_of([{"signal": 0, "barrier": 0}, away | {"x": 0}]), DEFAULT)
+    assert found == [set(), set()]
 
 
 def test_reserved_bits():
@@ -163,7 +202,7 @@ def test_stalls(mode):
 
 def cycles(word):
     """From a job's offer to its result: steps that are taken cost their bits, all others a cycle."""
-    (first,) = check([word], DEFAULT)
+    (first,), _ = check([word], DEFAULT)
     return first
 
 

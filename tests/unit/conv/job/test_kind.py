@@ -12,14 +12,30 @@ from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.lib.formats import packed_layout
 from tilewright.sim.pysim.simulate import simulate
 
-_FLAGS = ("wide", "convolution", "depthwise", "maximum", "weights", "quantised", "bias", "table", "add", "result_log2")
+_FLAGS = (
+    "wide",
+    "floating",
+    "brain",
+    "convolution",
+    "depthwise",
+    "maximum",
+    "weights",
+    "quantised",
+    "bias",
+    "table",
+    "add",
+    "result_log2",
+)
 
 
-def outputs(operation):
-    return [ConvOutput.ELEMENT] if operation == ConvOperation.MAX_POOL else list(ConvOutput)[:3]
+def outputs(operation, kind):
+    if operation == ConvOperation.MAX_POOL:
+        return [ConvOutput.ELEMENT]
+    return [output for output in ConvOutput if output != ConvOutput.ELEMENT
+            and not (output.quantised if kind.is_float else output.half)]  # fmt: skip
 
 
-@pytest.mark.parametrize("types", [("i8",), ("i16",), ("i8", "i16")])
+@pytest.mark.parametrize("types", [("i8",), ("i16",), ("i8", "i16"), ("i8", "f16"), ("bf16",)])
 def test_all(types):
     m, job = Module(), Signal(packed_layout(JOB))
     kind = JobKind(ConvUnitParams(CONV_PRESETS["unit"].replace(types=types)), job)
@@ -29,7 +45,7 @@ def test_all(types):
         JOB.pack(type=number, operation=operation, output=output, bias=bits & 1, add=bits >> 1, channels=1, width=1,
                  height=1, batch=1, out_channels=1, out_width=1, out_height=1, kernel=(1, 1))
         for number in MmType if number.family in types
-        for operation in ConvOperation for output in outputs(operation) for bits in range(4)
+        for operation in ConvOperation for output in outputs(operation, number) for bits in range(4)
     ]  # fmt: skip
 
     async def bench(ctx):
@@ -39,6 +55,8 @@ def test_all(types):
             operation, parts = ConvOperation(fields["operation"]), parts_of(fields)
             assert {name: ctx.get(flag) for name, flag in flags.items()} == {
                 "wide": MmType(fields["type"]).bytes == 2,
+                "floating": MmType(fields["type"]).is_float,
+                "brain": fields["type"] == MmType.BF16,
                 "convolution": operation == ConvOperation.CONVOLUTION,
                 "depthwise": operation == ConvOperation.DEPTHWISE,
                 "maximum": operation == ConvOperation.MAX_POOL,

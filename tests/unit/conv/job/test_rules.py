@@ -8,6 +8,7 @@ from tilewright.golden.conv.checks import check_job
 from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.conv.job import JOB
 from tilewright.golden.spec.conv.params import CONV_PRESETS
+from tilewright.golden.spec.pe.instruction import MM_FAMILIES
 from tilewright.hw.conv.job.rules import JobRules
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
@@ -59,16 +60,18 @@ def test_found():
     simulate(dut, bench)
 
 
-def test_fields():
+@pytest.mark.parametrize("types", [("i8", "i16"), MM_FAMILIES, ("f16",)], ids=",".join)
+def test_fields(types):
     """Garbage: the rules that need no sums."""
-    dut, rng = elaborated(JobRules, PARAMS), random.Random(SEED)
+    params = PARAMS.replace(conv=PARAMS.conv.replace(types=types))
+    dut, rng = elaborated(JobRules, params), random.Random(SEED)
 
     async def bench(ctx):
-        for word in garbage_jobs(SEED, PARAMS.conv, 300, smem_bytes=BYTES):
+        for word in garbage_jobs(SEED, params.conv, 300, smem_bytes=BYTES):
             fields = JOB.unpack(word)
-            refused = check_job(word, PARAMS.conv, BYTES)
+            refused = check_job(word, params.conv, BYTES)
             code = refused.code if refused else ConvError.NONE
-            found = {"apart": fields["x_pitch"][0] != fields["channels"] * (1 + (fields["type"] >> 2 & 1))}
+            found = {"apart": fields["x_pitch"][0] != fields["channels"] * (1 + (fields["type"] >= 4))}
             result = await look(ctx, dut, word, found | {"pitch": rng.getrandbits(1)})
             if ConvError.NONE < code < ConvError.PITCH:
                 assert result[:2] == (code, JOB.index(refused.field)), fields

@@ -1,6 +1,7 @@
-"""Jobs one after the other: order, what is constant meanwhile, arrivals, and how each ends."""
+"""Jobs one behind the other: order of their stages, what is constant meanwhile, arrivals, and how each ends."""
 
 import random
+from itertools import pairwise
 
 import pytest
 from amaranth.hdl import Elaboratable, Module, Signal
@@ -17,22 +18,31 @@ from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_strea
 
 SEED = 17
 PARAMS = ConvUnitParams(CONV_PRESETS["unit"], SmemParams(4096))
+FLOATS = PARAMS.replace(conv=PARAMS.conv.replace(types=("i8", "f16")))
 BARRIER = JOB.index("barrier")
 
 
-class WithPlans(Elaboratable):
-    """The runner with what stands for JobSetup: plans of a tag, a barrier and whether to arrive; ``wait`` holds one."""
+#: Fields of a job that its plan has as they are; flags that are hidden in reserved bits of a word here.
+COPIED = ("tag", "barrier", "signal")
+FOLLOWS = ("x_follows", "k_follows")
+FLAGS = {"lanes": 1000, "floats": 1001, "bias": 1002}
 
-    def __init__(self):
-        self.runner = JobRunner(PARAMS)
+
+class WithPlans(Elaboratable):
+    """The runner with what stands for JobSetup: plans of what the runner looks at; ``wait`` holds one back."""
+
+    def __init__(self, params=PARAMS):
+        self.runner = JobRunner(params)
+        self.flags = [name for name in FLAGS if name != "floats" or params.floats]
         self.wait = Signal()
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.runner = runner = self.runner
         word, plan = runner.legal.payload, runner.plans.payload
-        for name in ("tag", "barrier", "signal"):
+        for name in COPIED:
             m.d.comb += plan[name].eq(word[JOB[name].lsb :][: JOB[name].width])
+        m.d.comb += [plan[name].eq(word[FLAGS[name]]) for name in self.flags]
         shown, taken = Signal(), Signal()  # what has been shown stays; the job leaves behind its plan
         m.d.sync += [
             shown.eq(runner.plans.valid & ~runner.plans.ready),
@@ -45,20 +55,106 @@ class WithPlans(Elaboratable):
         return m
 
 
-def some_jobs(rng, count):
+class Stages:
+    """What stands for the blocks: each stage of a job takes some cycles, and not all of them before the one before.
+
+    Looks at what is constant and what is before what (docs/conv.md, "Queue and barrier"). ``spans`` has for each job,
+    by its tag, the cycles in which each stage began and ended.
+    """
+
+    STAGES = ("load", "fetch", "compute", "write")
+
+    def __init__(self, dut, rng, most=30):
+        self.dut, self.rng, self.most = dut, rng, most
+        self.spans, self.ends = {}, []
+        self.under_way = dict.fromkeys(self.STAGES)  # by stage: the plan, and the cycles that are left
+        self.cycle = self.hidden = 0
+
+    async def run(self, ctx):
+        runner = self.dut.runner
+        inputs = {"load": runner.loading, "fetch": runner.fetching, "compute": runner.computing}
+        samples = [value for name in self.STAGES for value in (getattr(runner, f"{name}_start"), getattr(runner, name))]
+        async for _, _, *seen in ctx.tick().sample(*samples, runner.ended, runner.end):
+            *seen, ended, end = seen
+            for number, name in enumerate(self.STAGES):
+                self._stage(name, *seen[2 * number : 2 * number + 2])
+            for name, busy in inputs.items():
+                ctx.set(busy, self.under_way[name] is not None)
+            writing = self.under_way["write"]
+            written = writing is not None and writing[1] <= 0
+            self.hidden = self.rng.randrange(4) if not written else max(0, self.hidden - 1)
+            ctx.set(runner.written, written)
+            ctx.set(runner.readable, not written or not self.hidden)
+            if ended:
+                self.ends.append((end.code, end.field, end.tag))
+                if writing and writing[0]["tag"] == end.tag:
+                    assert written, "nothing ends before its results are written"
+                    self.spans[end.tag]["write"].append(self.cycle)
+                    self.under_way["write"] = None
+            self.cycle += 1
+
+    def _stage(self, name, start, plan):
+        """A cycle of a stage; it cannot end before the one that brings what it needs."""
+        job = self.under_way[name]
+        if start:
+            assert job is None, f"{name}: one at a time"
+            self.under_way[name] = [plan, self.rng.randrange(1, self.most)]
+            self.spans.setdefault(plan["tag"], {})[name] = [self.cycle]
+        elif job is not None:
+            assert plan == job[0], f"the plan of {name} stays"
+            job[1] -= 1
+            for before in {"compute": ("load", "fetch"), "write": ("compute",)}.get(name, ()):
+                brought = self.spans[plan["tag"]].get(before, [])
+                job[1] = max(job[1], len(brought) < 2)
+            if job[1] == 0 and name != "write":
+                self.spans[plan["tag"]][name].append(self.cycle)
+                self.under_way[name] = None
+
+
+def some_jobs(rng, count, flags=()):
     """What the checker hands on, and how each job ends if its barrier takes the arrival."""
     for number in range(count):
-        code = rng.choice([ConvError.NONE] * 3 + [ConvError.VERSION, ConvError.OVERLAP])
-        fields = {"tag": rng.getrandbits(16), "signal": rng.getrandbits(1), "barrier": 8 * number}
+        code = rng.choice([ConvError.NONE] * 5 + [ConvError.VERSION, ConvError.OVERLAP])
+        fields = {"tag": number, "signal": rng.getrandbits(1), "barrier": 8 * number}
         word = sum(value << JOB[name].lsb for name, value in fields.items())
-        yield {"word": word, "code": code, "field": rng.randrange(1, 60) if code else 0}, fields
+        fields |= {name: int(rng.random() < 0.3) for name in flags}
+        fields |= {name: int(rng.random() < 0.2) for name in FOLLOWS}
+        word |= sum(fields[name] << FLAGS[name] for name in flags)
+        checked = {"word": word, "code": code, "field": rng.randrange(1, 60) if code else 0}
+        yield checked | {name: fields[name] for name in FOLLOWS}, fields
 
 
+def check_order(jobs, spans):
+    """Which stage of a job is behind which one of the job before; returns how many jobs have begun before others ended.
+
+    ``jobs`` are the fields of all legal ones, and None in place of refused ones.
+    """
+    early = 0
+    for before, fields in pairwise(jobs):
+        if before is None or fields is None:
+            continue
+        this, last = spans[fields["tag"]], spans[before["tag"]]
+        for name in Stages.STAGES:
+            assert this[name][0] > last[name][-1], name
+        assert this["load"][0] < min(this[name][0] for name in Stages.STAGES[1:])
+        assert this["load"][0] > max(begun for begun, _ in last.values())
+        for name, stage in zip(FOLLOWS, ("fetch", "load"), strict=True):
+            assert not fields[name] or this[stage][0] > last["write"][-1]
+        if fields["lanes"] or before["lanes"]:
+            assert this["load"][0] > last["compute"][-1]
+        if fields.get("floats") and fields["bias"]:
+            assert this["compute"][0] > last["write"][-1]
+        early += this["fetch"][0] < last["compute"][-1] and this["compute"][0] < last["write"][-1]
+        early += this["load"][0] < last["fetch"][-1]
+    return early
+
+
+@pytest.mark.parametrize("built", [False, True], ids=["integers", "floats"])
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_jobs_end_in_order(mode):
-    dut, rng, stalls = elaborated(WithPlans), random.Random(SEED), STALL_MODES[mode]
-    runner = dut.runner
-    jobs = list(some_jobs(rng, 60))
+def test_jobs_end_in_order(mode, built):
+    dut, rng, stalls = elaborated(WithPlans, FLOATS if built else PARAMS), random.Random(SEED), STALL_MODES[mode]
+    runner, stages = dut.runner, Stages(dut, random.Random(SEED))
+    jobs = list(some_jobs(rng, 150, dut.flags))
     refusals = [rng.random() < 0.3 for _ in jobs]
     expected, arrivals = [], []
     for (job, fields), refused in zip(jobs, refusals, strict=True):
@@ -67,59 +163,32 @@ def test_jobs_end_in_order(mode):
             arrivals.append((fields["barrier"], refused))
             end = (ConvError.BARRIER, BARRIER, fields["tag"]) if refused else end
         expected.append(end)
-    runs = [fields["tag"] for job, fields in jobs if not job["code"]]
-    ends, begun, arrived = [], [], []
+    arrived = []
 
     async def checker(ctx):
         await send(ctx, runner.checked, [job for job, _ in jobs], idle=stalls["idle"], seed=SEED)
-        while len(ends) < len(jobs):
+        while len(stages.ends) < len(jobs):
             await ctx.tick()
         await ctx.tick().repeat(3)
 
-    async def engine(ctx):
-        """Works for some cycles; then all is written, and then it can be read."""
-        left, readable = None, 0
-        async for _, _, start in ctx.tick().sample(runner.start):
-            if start:
-                left, readable = rng.randrange(1, 12), rng.randrange(4)
-            elif left:
-                left -= 1
-            elif readable:
-                readable -= 1
-            ctx.set(runner.written, left == 0 and not start)
-            ctx.set(runner.readable, left != 0 or not readable)
+    async def late(ctx):
+        async for _ in ctx.tick():
             ctx.set(dut.wait, rng.random() < stalls["stall"])
 
     async def barrier(ctx):
         for address, refused in arrivals:
             (request,), _ = await receive(ctx, runner.barriers, 1, stall=stalls["stall"], seed=address)
             assert (request.op, request.address, request.value) == (BarrierOp.ARRIVE, address, 1)
-            arrived.append(len(ends))
+            arrived.append(len(stages.ends))
             await send(ctx, runner.barrier_results, [{"done": 1, "error": refused}], idle=stalls["idle"], seed=address)
 
-    async def watch(ctx):
-        held, done = None, False
-        async for _, _, start, active, plan, ended, end, is_done in ctx.tick().sample(
-            runner.start, runner.active, runner.plan, runner.ended, runner.end, runner.written & runner.readable
-        ):
-            if start:
-                assert held is None and active, "one at a time"
-                held, done = plan, False
-                begun.append(plan["tag"])
-            elif held is not None:
-                assert plan == held
-                if ended:
-                    assert done, "nothing ends before its results can be read"
-                    held = None
-                done = done or is_done
-            assert active == (held is not None)
-            if ended:
-                ends.append((end.code, end.field, end.tag))
-
-    simulate(dut, checker, barrier, background=[engine, watch, watch_stream(runner.barriers, "barriers")])
-    assert ends == expected
-    assert begun == runs
+    background = [stages.run, late, watch_stream(runner.barriers, "barriers")]
+    simulate(dut, checker, barrier, background=background, deadline=50_000)
+    assert stages.ends == expected
+    legal = [None if job["code"] else fields for job, fields in jobs]
+    assert list(stages.spans) == [fields["tag"] for fields in legal if fields]
     assert arrived == [number for number, (job, fields) in enumerate(jobs) if fields["signal"] and not job["code"]]
+    assert check_order(legal, stages.spans) > 5, f"seed {SEED}"
 
 
 def test_refused_jobs_end_at_full_rate():
@@ -145,9 +214,12 @@ def test_refused_jobs_end_at_full_rate():
 
 
 def test_latency():
-    """The next job starts two cycles after one has ended; an end comes in the cycle after results can be read."""
+    """All stages begin a cycle after the first one; an end comes in the cycle after results can be read, and the next
+    job is written a cycle later.
+    """
     dut = elaborated(WithPlans)
-    runner, seen = dut.runner, []
+    runner, seen = dut.runner, {}
+    strobes = {name: getattr(runner, name) for name in (*(f"{stage}_start" for stage in Stages.STAGES), "ended")}
 
     async def checker(ctx):
         ctx.set(runner.written, 1)
@@ -157,10 +229,11 @@ def test_latency():
 
     async def watch(ctx):
         cycle = 0
-        async for _, _, start, ended in ctx.tick().sample(runner.start, runner.ended):
-            if start or ended:
-                seen.append((cycle, "start" if start else "end"))
+        async for _, _, *values in ctx.tick().sample(*strobes.values()):
+            for name, value in zip(strobes, values, strict=True):
+                seen.setdefault(name, []).extend([cycle] * value)
             cycle += 1
 
     simulate(dut, checker, background=[watch])
-    assert seen == [(1 + 3 * job + more, what) for job in range(3) for more, what in ((0, "start"), (2, "end"))]
+    later = {f"{stage}_start": [2, 5, 8] for stage in Stages.STAGES[1:]}
+    assert seen == {"load_start": [1, 4, 7], **later, "ended": [4, 7, 10]}

@@ -18,7 +18,7 @@ from tilewright.sim.random.conv_jobs import random_jobs
 
 SEED = 29
 BYTES = 16384
-PARAMS = {name: ConvUnitParams(CONV_PRESETS[name], SmemParams(BYTES)) for name in ("unit", "ecp5", "default")}
+PARAMS = {name: ConvUnitParams(CONV_PRESETS[name], SmemParams(BYTES)) for name in ("unit", "ecp5", "default", "full")}
 _POST = ("output", "y_zero", "minimum", "maximum", "add_minimum", "add_maximum", "ratio", "offset")
 
 
@@ -44,20 +44,33 @@ def expected(word, params):
     def fill(bits):
         return bits if e == 2 else bits * 0x101
 
+    zero = {name: 0 if kind.is_float else f[name] for name in ("x_zero", "k_zero")}
+    least = signed_x << 8 * e - 1
+    if kind.is_float:
+        least = 0xFF80 if kind == MmType.BF16 else 0xFC00
+
+    groups = ceil(f["out_width"], conv.slaves * (conv.row_bytes >> f["granularity"]))
+    between, words = (f["kernel"][1] - 1) * dh, groups * f["kernel"][0]
+    rows = (f["out_height"] - 1) * sh + between + 1
+    stays = not weights or f["kernel"][0] * f["kernel"][1] <= 64
+    keeps = (operation.lanes and stays and sh <= between and (between + 1 + sh) * words <= params.words
+             and rows <= 1 << 24)  # fmt: skip
     plan = {
         "wide": e == 2, "x_signed": signed_x, "k_signed": signed_k, "lanes": operation.lanes, "maximum": maximum,
-        "pool": not weights, "raster": f["raster"], "merged": merged, "bias": f["bias"] and not maximum,
+        "pool": not weights, "raster": f["raster"] and not operation.lanes, "merged": merged,
+        "bias": f["bias"] and not maximum,
         "table": "table" in parts, "signal": f["signal"], "granularity": f["granularity"],
         "result_log2": result_bytes(f).bit_length() - 1,
-        "x_zero": 0 if maximum else number(f["x_zero"], signed_x),
-        "k_zero": number(f["k_zero"], signed_k) if weights else 0,
-        "x_fill": fill((signed_x << 8 * e - 1) if maximum else f["x_zero"]),
+        "x_zero": 0 if maximum else number(zero["x_zero"], signed_x),
+        "k_zero": number(zero["k_zero"], signed_k) if weights else 0,
+        "x_fill": fill(least if maximum else zero["x_zero"]),
         "x.start": f["x"] - top * f["x_pitch"][1] - left * f["x_pitch"][0],
-        "x.point": sw * f["x_pitch"][0], "x.line": sh * f["x_pitch"][1], "x.image": f["x_pitch"][2],
+        "x.point": sw * f["x_pitch"][0], "x.line": (1 if keeps else sh) * f["x_pitch"][1], "x.image": f["x_pitch"][2],
         "x_step": g * dw * f["x_pitch"][0], "x_row": dh * f["x_pitch"][1],
         "position.start": -left * unit, "position.point": sw * unit, "position.line": 0, "position.image": 0,
         "position_step": c if merged else dw, "position_end": f["width"] * unit,
-        "row.start": -top, "row.point": 0, "row.line": sh, "row.image": 0, "row_step": dh, "row_end": f["height"],
+        "row.start": -top, "row.point": 0, "row.line": 1 if keeps else sh, "row.image": 0,
+        "row_step": dh, "row_end": f["height"],
         "pixel_bytes": c, "last_bytes": (f["kernel"][0] - (steps - 1) * g) * ce, "last_block": blocks - 1,
         "last_step": steps - 1, "last_kernel_row": f["kernel"][1] - 1,
         "last_pass": blocks - 1 if operation.lanes else ceil(f["out_channels"], 4 * conv.slaves) - 1,
@@ -68,8 +81,23 @@ def expected(word, params):
     }  # fmt: skip
     plan |= {f"y.{what}": pitch for what, pitch in zip(("point", "line", "image"), f["y_pitch"], strict=True)}
     plan |= {f"post.{name}": f[name] for name in _POST}
+    one = {MmType.F16: 0x3C00, MmType.BF16: 0x3F80}.get(kind, 1)
     if not maximum:
-        plan["k_fill"] = fill(f["k_zero"] if weights else 1)
+        plan["k_fill"] = fill(zero["k_zero"] if weights else one)
+    if params.floats:
+        plan |= {
+            "floats": kind.is_float and not maximum,
+            "brain": kind == MmType.BF16,
+            "ordered": kind.is_float and maximum,
+        }
+    if operation.lanes:
+        plan |= {"keeps": keeps, "kernel_stays": stays, "last_group": groups - 1,
+                 "last_row": (rows if keeps else f["out_height"]) - 1}  # fmt: skip
+    else:
+        plan["keeps"] = 0
+    if keeps:
+        for name, lines in (("row", dh), ("line", sh), ("image", between + 1)):
+            plan[f"{name}_words"] = lines * words % params.words
     if weights:
         plan |= {"k": f["k"], "k_pitch": f["k_pitch"], "k_step": c, "k_row": f["kernel"][0] * ce}
     if "table" in parts:
@@ -183,6 +211,33 @@ def test_weights_that_stay():
         check(words, params)
 
 
+#: Kernel, stride, dilation, width of Y, height of Y; whether lines stay: a line has a word for each group and column.
+LINES = {
+    "as many words as there are": ((4, 3), (1, 1), (1, 1), 512, 4, True),
+    "a group more": ((4, 3), (1, 1), (1, 1), 513, 4, False),
+    "no line serves two windows": ((3, 3), (1, 3), (1, 1), 8, 4, False),
+    "one does": ((3, 3), (1, 2), (1, 1), 8, 4, True),
+    "apart": ((3, 2), (1, 66), (1, 66), 16, 4, True),
+    "too far apart": ((3, 2), (1, 256), (1, 256), 8, 4, False),
+    "64 rows": ((8, 8), (1, 1), (1, 1), 8, 4, True),
+    "65 rows": ((13, 5), (1, 1), (1, 1), 8, 4, False),
+    "all lines": ((1, 2), (1, 255), (1, 255), 8, 65536, True),
+    "more than can be counted": ((1, 2), (1, 256), (1, 256), 8, 65536, False),
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_lines_that_stay(name):
+    """1024 words; groups of 8 points."""
+    kernel, stride, dilation, width, height, keeps = LINES[name]
+    params = PARAMS["default"]
+    fields = TINY | {"operation": "depthwise", "granularity": 5, "kernel": kernel, "stride": stride,
+                     "dilation": dilation, "out_width": width, "out_height": height, "y_pitch": (0, 0, 0)}  # fmt: skip
+    word = job_word(**fields)
+    assert bool(expected(word, params)["keeps"]) == keeps
+    check([job_word(**TINY), word, job_word(**TINY)], params)
+
+
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_stalls(mode):
     check(some_words(PARAMS["default"], 25), PARAMS["default"], mode=mode)
@@ -195,7 +250,8 @@ def test_latency():
     longest = TINY | dict.fromkeys(counts, 65536) | {"merge": 1, "kernel": (256, 256), "stride": (256, 256)}
     longest |= {"dilation": (256, 256), "padding": (255, 255), "granularity": 1}
     found = []
-    for fields in (TINY, longest):
+    lanes = {"operation": "depthwise"}
+    for fields in (TINY, longest, TINY | lanes, longest | lanes):
         dut = elaborated(JobSetup, params)
 
         async def bench(ctx, dut=dut, fields=fields):
@@ -205,7 +261,7 @@ def test_latency():
             found.append(cycle)
 
         simulate(dut, bench)
-    assert found == [60, 180] and max(found) <= JobSetup(params).most_cycles
+    assert found == [71, 191, 81, 282] and max(found) <= JobSetup(params).most_cycles
 
 
 @pytest.mark.parametrize("after", [0, 1, 9, 20, 40, 70])

@@ -94,8 +94,15 @@ def some_plans(params):
         yield from ({"lanes": 1, "wide": 1, "granularity": n} for n in range(max(1, most - 5), most))
 
 
-@pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize("name", PARAMS)
+#: All modes with the two smaller, and of the others what stalls most.
+CASES = [
+    (name, mode) if name in ("unit", "pairs") or mode == "both" else pytest.param(name, mode, marks=pytest.mark.long)
+    for name in PARAMS
+    for mode in STALL_MODES
+]
+
+
+@pytest.mark.parametrize(("name", "mode"), CASES)
 def test_addends(name, mode):
     plans = list(some_plans(PARAMS[name]))
     for plan in plans[:: 1 if mode == "both" else 3]:

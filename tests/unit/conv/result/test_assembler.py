@@ -14,7 +14,9 @@ from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_strea
 
 PARAMS = {
     "unit": ConvUnitParams(CONV_PRESETS["unit"]),
-    "pairs": ConvUnitParams(ConvParams(16, 2, 2, feature_rows=8, weight_bytes=1024, results=4)),
+    "pairs": ConvUnitParams(
+        ConvParams(16, 2, 2, feature_rows=8, weight_bytes=1024, results=4, types=("i8", "i16", "f16"))
+    ),
 }
 
 
@@ -67,10 +69,10 @@ def run(name, work, lanes, log2, mode):
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize(("lanes", "log2"), [(0, 0), (0, 2), (1, 0), (1, 1), (1, 2)])
+@pytest.mark.parametrize(("lanes", "log2"), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)])
 @pytest.mark.parametrize("name", PARAMS)
 def test_pieces(name, lanes, log2, mode):
-    if log2 == 1 and "i16" not in PARAMS[name].conv.types:
+    if log2 == 1 and not PARAMS[name].wide:
         pytest.skip("there are no results of 16 bits")
     run(name, some_work(PARAMS[name], lanes, log2, 12), lanes, log2, mode)
 

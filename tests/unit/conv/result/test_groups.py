@@ -84,8 +84,15 @@ def run(name, plans, mode):
     return times
 
 
-@pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize("name", PARAMS)
+#: Of the largest only what stalls most.
+CASES = [
+    (name, mode) if name != "default" or mode == "both" else pytest.param(name, mode, marks=pytest.mark.long)
+    for name in PARAMS
+    for mode in STALL_MODES
+]
+
+
+@pytest.mark.parametrize(("name", "mode"), CASES)
 def test_places(name, mode):
     i16 = "i16" in PARAMS[name].conv.types
     run(name, [plan for plan in PLANS if i16 or not plan["wide"]], mode)

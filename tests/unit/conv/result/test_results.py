@@ -1,7 +1,7 @@
 """Jobs from accumulators to shared memory: every byte of it against the golden model's post-processing."""
 
 import random
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -10,9 +10,10 @@ from amaranth.hdl import ResetInserter, Signal
 
 from tilewright.golden.conv.machine import job_word
 from tilewright.golden.conv.placement import parts_of
-from tilewright.golden.conv.results import add_residual, requantise
+from tilewright.golden.conv.results import add_residual, half_floats, requantise
 from tilewright.golden.spec.conv.job import JOB, ConvOperation, ConvOutput
 from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
+from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.post.processor import PostProcessor
 from tilewright.hw.conv.result.readout import ReadOut
@@ -25,6 +26,7 @@ from tilewright.sim.pysim.streams import watch_stream
 from tilewright.sim.random.conv_jobs import random_jobs
 
 SMEM = SmemParams(16384)
+long = partial(pytest.param, marks=pytest.mark.long)
 #: Units by name: R less than NS, equal, more; of one slave; rows of elements of 16 bits.
 UNITS = {
     "unit": ConvUnitParams(CONV_PRESETS["unit"], SMEM),
@@ -33,6 +35,7 @@ UNITS = {
     "one": ConvUnitParams(ConvParams(16, 1, 1, feature_rows=4, weight_bytes=1024, results=4), SMEM),
     "wide": ConvUnitParams(ConvParams(32, 4, 2, feature_rows=8, weight_bytes=1024, results=4), SMEM),
     "default": ConvUnitParams(CONV_PRESETS["default"], SMEM),
+    "floats": ConvUnitParams(CONV_PRESETS["unit"].replace(results=4, types=("i8", "f16", "bf16")), SMEM),
 }
 #: Probabilities of pauses: none, of one side, of all.
 STALLS = {
@@ -65,7 +68,13 @@ def expected(fields, smem, accumulators):
     smem = smem.copy()
     parts, acc = parts_of(fields), accumulators.astype(np.int64)
     table = parts["table"].view(smem, "<u4") if "table" in parts else None
-    if fields["bias"] and fields["operation"] != ConvOperation.MAX_POOL:
+    if MmType(fields["type"]).is_float:
+        # Sums began with their biases; the largest one is kept as an integer of the same order.
+        if fields["operation"] == ConvOperation.MAX_POOL:
+            acc ^= np.where(acc & 0x8000, 0x7FFF, 0)
+        elif ConvOutput(fields["output"]).half:
+            acc = half_floats(acc, ConvOutput(fields["output"])).astype(np.int64)
+    elif fields["bias"] and fields["operation"] != ConvOperation.MAX_POOL:
         acc = acc + table[0::2].astype(np.int64) & 0xFFFFFFFF
     if ConvOutput(fields["output"]).quantised:
         clamp, last = (
@@ -115,15 +124,23 @@ def run(name, jobs, *, seed=0, deadline=200_000, **options):
     return world
 
 
-@pytest.mark.parametrize("stall", STALLS)
-@pytest.mark.parametrize("name", ["unit", "ecp5", "pairs", "one", "wide"])
+#: All pauses with the smallest unit, and all units with pauses of all.
+CASES = [
+    (name, stall) if name == "one" or stall == "all" else long(name, stall)
+    for name in ("unit", "ecp5", "pairs", "one", "wide", "floats")
+    for stall in STALLS
+]
+
+
+@pytest.mark.parametrize(("name", "stall"), CASES)
 def test_random_jobs(name, stall):
     jobs = [(job.fields, job.smem) for job in some_jobs(name, 6, seed=list(STALLS).index(stall))]
     run(name, jobs, stall=STALLS[stall])
 
 
-def test_random_jobs_of_the_default():
-    jobs = [(job.fields, job.smem) for job in some_jobs("default", 8)]
+@pytest.mark.parametrize("count", [2, long(8)])
+def test_random_jobs_of_the_default(count):
+    jobs = [(job.fields, job.smem) for job in some_jobs("default", count)]
     run("default", jobs, stall={"gather": 0.1, "scatter": 0.1})
 
 
@@ -190,7 +207,7 @@ def test_latency():
     assert [cycle - begun[0] for cycle, _ in world.writes] == [ReadOut.LATENCY + PostProcessor.QUANTISED + 2]
 
 
-@pytest.mark.parametrize("name", ["unit", "pairs"])
+@pytest.mark.parametrize("name", [long("unit"), "pairs"])
 def test_reset(name):
     """What was under way is forgotten; the next job finds nothing of it."""
     dut, reset, rng = Results(UNITS[name]), Signal(), random.Random(4)

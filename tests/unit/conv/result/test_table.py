@@ -18,6 +18,8 @@ PARAMS = {
     "unit": ConvUnitParams(CONV_PRESETS["unit"], SMEM),
     "pairs": ConvUnitParams(ConvParams(16, 2, 2, feature_rows=8, weight_bytes=1024, results=4), SMEM),
     "default": ConvUnitParams(CONV_PRESETS["default"], SMEM),
+    "floats": ConvUnitParams(ConvParams(16, 4, 2, feature_rows=8, weight_bytes=1024, results=2, types=("f16",)), SMEM),
+    "halves": ConvUnitParams(ConvParams(32, 2, 2, feature_rows=8, weight_bytes=1024, results=8, types=("f16",)), SMEM),
 }
 
 
@@ -42,7 +44,16 @@ def channels_of_pass(params, plan):
 def run(name, plans, *, stall=0.0):
     dut, params, rng = elaborated(TableLoader, PARAMS[name]), PARAMS[name], random.Random(3)
     smem = np.random.default_rng(1).integers(0, 256, SMEM.size_bytes, np.uint8)
-    waits = []
+    waits, biases = [], [{}, {}]
+
+    async def watch_biases(ctx):
+        """Biases that leave for the array, by their channel in the pass of either half."""
+        async for _, _, start, sent in ctx.tick().sample(dut.start, dut.biases):
+            if start:
+                for half in biases:
+                    half.clear()
+            if sent.valid:
+                biases[sent.half].update({sent.channel + n: bias for n, bias in enumerate(sent.entries)})
 
     async def bench(ctx):
         for plan in plans:
@@ -57,6 +68,10 @@ def run(name, plans, *, stall=0.0):
                     await ctx.tick()
                     waited += 1
                 waits.append(waited)
+                await ctx.delay(1e-9)  # what others saw in this cycle too
+                first = min(channel for lanes in rows for channel in lanes if channel is not None)
+                for channel in {channel for lanes in rows for channel in lanes} - {None}:
+                    assert not params.floats or biases[number % 2][channel - first] == entries[channel][0]
                 for row, lanes in enumerate(rows):
                     ctx.set(dut.row, number % 2 * (2 ** len(dut.row) // 2) + row)
                     for lane, channel in enumerate(lanes):
@@ -69,13 +84,14 @@ def run(name, plans, *, stall=0.0):
             assert not ctx.get(dut.loaded)
 
     around = gatherer(dut.request, dut.answer, dut.answer_stb, smem, stall=stall)
-    simulate(dut, bench, background=[around, watch_stream(dut.request, "request")])
+    watched = [around, watch_stream(dut.request, "request"), *([watch_biases] if params.floats else [])]
+    simulate(dut, bench, background=watched)
     return waits
 
 
 def some_plans(params):
     for granularity in range(params.conv.row_bytes.bit_length() - 5, params.conv.row_bytes.bit_length()):
-        for wide in (0, 1) if "i16" in params.conv.types and granularity else (0,):
+        for wide in range(int(params.floats), 1 + (params.wide and granularity > 0)):
             yield {"lanes": 1, "wide": wide, "granularity": granularity, "out_channels": 19, "table_address": 1000}
     for channels in (1, 4 * params.conv.slaves, 4 * params.conv.slaves + 1, 40):
         yield {"lanes": 0, "wide": 0, "granularity": 4, "out_channels": channels, "table_address": 72}

@@ -1,0 +1,98 @@
+"""Two jobs at most, and what a stage waits for: nothing is read before it is written, and no stage has two jobs.
+
+When blocks are busy, what jobs come and when is anything, but for what a block is that has not been started.
+"""
+
+import pytest
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal
+
+from tilewright.golden.spec.conv.errors import ConvError
+from tilewright.golden.spec.conv.params import CONV_PRESETS
+from tilewright.hw.conv.job.run import JobRunner
+from tilewright.hw.conv.params import ConvUnitParams
+from tilewright.hw.smem.params import SmemParams
+from tilewright.sim.formal import StreamRules, prove
+
+PARAMS = ConvUnitParams(CONV_PRESETS["unit"].replace(types=("i8", "f16")), SmemParams(1024))
+STAGES = ("load", "fetch", "compute", "write")
+_COUNT = 4
+
+
+class RunSpec(Elaboratable):
+    """Counts what has begun and ended; a job's flags are kept here once more from when it is loaded."""
+
+    def __init__(self):
+        self.dut = dut = JobRunner(PARAMS)
+        self.ports = [dut.checked.valid, dut.checked.payload, dut.plans.valid, dut.plans.payload, dut.loading]
+        self.ports += [dut.fetching, dut.computing, dut.written, dut.readable, dut.barriers.ready]
+        self.ports += [dut.barrier_results.valid, dut.barrier_results.payload]
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.submodules.checked_rules = StreamRules(dut.checked, assume=True)
+        m.submodules.plans_rules = StreamRules(dut.plans, assume=True)
+        m.submodules.barriers_rules = StreamRules(dut.barriers)
+        # JobSetup: a plan for a job that waits, which leaves in the cycle after its plan has.
+        taken = Signal()
+        m.d.sync += taken.eq(dut.plans.valid & dut.plans.ready)
+        m.d.comb += [dut.legal.ready.eq(taken), Assume(~dut.plans.valid | (dut.legal.valid & ~taken))]
+
+        starts = {stage: getattr(dut, f"{stage}_start") for stage in STAGES}
+        busy = {"load": dut.loading, "fetch": dut.fetching, "compute": dut.computing}
+        begun = {stage: Signal(_COUNT, name=f"{stage}_begun") for stage in STAGES}
+        ended, refused = Signal(_COUNT), Signal()
+        m.d.sync += refused.eq(dut.checked.valid & dut.checked.ready & (dut.checked.payload.code != ConvError.NONE))
+        m.d.sync += ended.eq(ended + (dut.ended & ~refused))
+        for stage in STAGES:
+            m.d.sync += begun[stage].eq(begun[stage] + starts[stage])
+            # Two jobs, the later of which is loaded.
+            m.d.comb += Assert((begun["load"] - begun[stage])[:_COUNT] <= 1)
+        under_way = (begun["load"] - ended)[:_COUNT]
+        m.d.comb += [
+            Assert(under_way <= 2),
+            Assert((begun["write"] - ended)[:_COUNT] <= 1),
+            Assume(~begun["load"].all()),
+        ]
+
+        # Blocks are busy only after their start, and a stage begins when its blocks have been at rest for a cycle.
+        for stage, is_busy in busy.items():
+            was, started = Signal(name=f"{stage}_was"), Signal(name=f"{stage}_started")
+            m.d.sync += [was.eq(is_busy), started.eq(starts[stage])]
+            m.d.comb += [Assume(~is_busy | was | started), Assert(~(starts[stage] & (was | started)))]
+            # Results need all of it.
+            m.d.comb += Assume(~dut.written | ((begun[stage] - is_busy - begun["write"])[:_COUNT] <= 1))
+        m.d.comb += Assert(~starts["write"] | (begun["write"] == ended))
+
+        # Flags of the newest job, from its plan on.
+        flags, lanes, biased, last_lanes = Signal(2), Signal(), Signal(), Signal()
+        plan, computed = dut.plans.payload, Signal()
+        with m.If(dut.plans.valid & dut.plans.ready):
+            m.d.sync += [flags[0].eq(dut.checked.payload.x_follows), flags[1].eq(dut.checked.payload.k_follows)]
+            m.d.sync += [lanes.eq(plan.lanes), last_lanes.eq(lanes), biased.eq(plan.floats & plan.bias)]
+        alone = ended == (begun["load"] - 1)[:_COUNT]  # all jobs before the one that has been loaded have ended
+        m.d.sync += computed.eq(~dut.computing & ~starts["compute"] & (begun["compute"] == begun["load"]))
+        m.d.comb += [
+            Assert(~(starts["fetch"] & flags[0]) | alone),
+            Assert(~(starts["load"] & flags[1]) | (ended == begun["load"])),
+            Assert(~(starts["load"] & (lanes | last_lanes)) | computed),
+            Assert(~(starts["compute"] & biased) | alone),
+            # A refused job ends behind all others.
+            Assert(~refused | ((under_way == 0) & dut.ended)),
+        ]
+        array = ("granularity", "wide", "x_signed", "k_signed", "x_zero", "k_zero", "floats", "brain", "bias")
+        same = Cat(dut.load[name] == dut.compute[name] for name in array).all()
+        m.d.comb += Assert(~dut.alike | (same & ~dut.load.lanes & ~dut.compute.lanes))
+        m.d.comb += [
+            Cover(dut.alike & (begun["compute"] == 1) & dut.computing),
+            Cover(starts["fetch"] & (under_way == 2) & (ended == 1)),
+            Cover(starts["compute"] & (under_way == 2) & (ended == 1)),
+            Cover(refused & (ended == 2)),
+        ]
+        return m
+
+
+@pytest.mark.parametrize(("mode", "depth"), [("bmc", 22), ("cover", 22)])
+def test_stages(mode, depth):
+    spec = RunSpec()
+    prove(spec, spec.ports, name=f"conv-run-{mode}", mode=mode, depth=depth)

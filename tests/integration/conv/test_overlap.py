@@ -1,0 +1,141 @@
+"""Jobs overlap, and have the effect of being executed one after the other (docs/conv.md, "Queue and barrier").
+
+Chains of random jobs read what the job before them writes, as X, K, table or second operand, wholly or just the last
+bytes; all of memory is compared with golden. Cycles of jobs behind each other are those of their steps and little more.
+"""
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tilewright.golden.conv.checks import check_job
+from tilewright.golden.conv.machine import job_word
+from tilewright.golden.conv.placement import parts_of
+from tilewright.golden.spec.conv.job import JOB, ConvOperation
+from tilewright.golden.spec.pe.instruction import MM_FAMILIES
+from tilewright.hw.conv.params import CONV_UNIT_PRESETS
+from tilewright.sim.compare.job_run import JobRun
+from tilewright.sim.random.conv_jobs import random_jobs
+from tilewright.sim.session import ConvSession
+
+SEED = 31
+TOGETHER = 12
+#: What two jobs have in common where the array needs nothing else for the later one.
+ALIKE = ("type", "granularity", "x_zero", "k_zero", "bias")
+UNIT = CONV_UNIT_PRESETS["unit"]
+PARAMS = {"unit": UNIT, "floats": UNIT.replace(conv=UNIT.conv.replace(types=MM_FAMILIES))}
+SIZE = UNIT.smem.size_bytes
+
+
+def chain(rng, jobs, params):
+    """Words of jobs, each with a tensor where the one before it has results or a barrier; and which tensors."""
+    words, shared = [jobs[0].word], Counter()
+    for job in jobs[1:]:
+        before, fields = parts_of(JOB.unpack(words[-1])), JOB.unpack(job.word)
+        parts = parts_of(fields)
+        for _ in range(20):
+            name = rng.choice([name for name in ("x", "k", "table", "addend") if name in parts])
+            written = rng.choice([before[other] for other in ("y", "barrier") if other in before])
+            # From where the results begin, or so that only the last bytes or the first ones are shared.
+            place = rng.choice(
+                [written.address, written.end - parts[name].unit, written.address - parts[name].span + 1]
+            )
+            changed = fields | {name: max(0, place - place % parts[name].unit)}
+            if rng.random() < 0.3:
+                changed["y"] = rng.randrange(SIZE) // parts["y"].unit * parts["y"].unit
+            if rng.random() < 0.5:
+                changed |= {name: JOB.unpack(words[-1])[name] for name in ALIKE}
+            word = job_word(**changed)
+            if check_job(word, params, SIZE) is None and name in parts_of(changed):
+                part = parts_of(changed)[name]
+                touch = part.address < written.end and written.address < part.end
+                shared[name if touch else None] += 1
+                shared["alike"] += all(changed[name] == JOB.unpack(words[-1])[name] for name in ALIKE)
+                shared["alone"] += fields["operation"] != ConvOperation.CONVOLUTION
+                words.append(word)
+                break
+        else:
+            words.append(job.word)
+    return words, shared
+
+
+@pytest.mark.parametrize(("name", "stall"), [("unit", 0), ("unit", 0.9), ("floats", 0)])
+def test_chains(name, stall):
+    """In every order of modes, with jobs that come at once or late."""
+    params, rng, shared = PARAMS[name], random.Random(SEED), Counter()
+    jobs = list(random_jobs(SEED, params.conv, 50 * TOGETHER, most_macs=1500, smem_bytes=SIZE))
+    with ConvSession(params=params, patience=400_000) as session:
+        session.configure(issue_stall=stall, seed=SEED)
+        run = JobRun(session)
+        for first in range(0, len(jobs), TOGETHER):
+            words, counts = chain(rng, jobs[first : first + TOGETHER], params.conv)
+            shared += counts
+            if differences := run.run(words, jobs[first].smem):
+                report = run.report(words, jobs[first].smem)
+                pytest.fail("\n".join([f"{name}: seed {SEED}, job {first}", *differences, "", report]), pytrace=False)
+    print(f"{name}: seed {SEED}, {run.jobs} jobs in {run.cycles} cycles, shared {dict(shared)}")
+    assert all(shared[what] >= 20 for what in ("x", "k", "table", "addend", "alone", "alike"))
+
+
+#: A convolution of 8 × 8 points, whose array works longer than its results take; and where its tensors lie.
+CONVOLUTION = {
+    "operation": "convolution", "type": "u8s8", "output": "u8", "bias": 1, "raster": 1, "channels": 16, "width": 8,
+    "height": 8, "out_channels": 16, "out_width": 8, "out_height": 8, "kernel": (3, 3), "padding": (1, 1),
+    "granularity": 4, "maximum": 255, "x_pitch": (16, 128, 1024), "y_pitch": (16, 128, 1024), "k_pitch": 144,
+    "x": 0, "y": 4096, "k": 8192, "table": 12288,
+}  # fmt: skip
+DEPTHWISE = CONVOLUTION | {"operation": "depthwise", "k_pitch": 16, "raster": 0}
+STEPS = 2304
+
+
+@pytest.fixture(scope="module")
+def session():
+    with ConvSession("unit", patience=100_000) as session:
+        yield session
+
+
+def between(session, *jobs):
+    """Cycles from the end of each job to that of the next one."""
+    smem, words = np.random.default_rng(SEED).integers(0, 256, SIZE, np.uint8), [job_word(**job) for job in jobs]
+    session.reset()
+    assert JobRun(session).run(words, smem) == []
+    session.reset()
+    ends = [end.cycle for end in session.run(words, shared=smem).jobs]
+    return np.diff(ends).tolist()
+
+
+def test_cycles_of_jobs_behind_each_other(session):
+    """Weights and the first rows of a job are there when the one before has been computed."""
+    even, odd = CONVOLUTION, CONVOLUTION | {"x": 2048, "y": 6144}
+    assert between(session, even, odd, even, odd) == [2455, 2455, 2454]
+    # X comes when its results are there; weights are there before.
+    odd = CONVOLUTION | {"x": 4096, "y": 6144}
+    even = CONVOLUTION | {"x": 6144, "y": 4096}
+    assert between(session, even, odd, even, odd) == [2514, 2514, 2513]
+
+
+def test_cycles_of_lane_private_mode(session):
+    """Rows are fetched when the job before has been computed, while its results are written."""
+    other = DEPTHWISE | {"x": 2048, "y": 6144}
+    assert between(session, DEPTHWISE, other, DEPTHWISE) == [1072, 1072]
+    alone = session.run([job_word(**DEPTHWISE)]).jobs[0].cycle
+    assert alone == 1358, "by itself it is checked and set up first"
+
+
+def test_counters_of_jobs_that_overlap(session):
+    """Rows are counted once, whichever job they come in."""
+    jobs = [CONVOLUTION, CONVOLUTION | {"granularity": 3, "x": 2048, "y": 6144}, DEPTHWISE]
+    seen = []
+    for some in ([each] for each in jobs):
+        session.reset()
+        session.run([job_word(**job) for job in some])
+        seen.append(session.registers())
+    session.reset()
+    session.run([job_word(**job) for job in jobs])
+    together = session.registers()
+    for name in ("jobs", "steps", "feature_rows_fetched", "weight_rows_fetched", "results_written"):
+        assert together[name] == sum(each[name] for each in seen), name
+    assert seen[0]["steps"] == STEPS
+    assert together["busy_cycles"] < sum(each["busy_cycles"] for each in seen) - 300
