@@ -14,6 +14,7 @@ __all__ = [
     "AnswerLayout",
     "Axi4LiteBridge",
     "Axi4LiteSignature",
+    "serve_accesses",
     "serve_registers",
 ]
 
@@ -255,14 +256,27 @@ def serve_registers(m, axi, regions, **targets):
         Of a top.
     axi : interface
         The top's own port, of an :class:`Axi4LiteSignature`.
+    regions, **targets
+        As of :func:`serve_accesses`.
+    """
+    m.submodules.bridge = bridge = Axi4LiteBridge(axi.signature.addr_width)
+    join(m, axi=flipped(axi), bridge=bridge.axi)
+    serve_accesses(m, bridge.accesses, regions, **targets)
+
+
+def serve_accesses(m, accesses, regions, **targets):
+    """Sends each access to its target.
+
+    Parameters
+    ----------
+    m : Module
+    accesses : interface
+        The source, an :class:`AccessSignature` of a block that waits for each answer before the next access.
     regions : dict of str to Region
         From :func:`~tilewright.hw.bus.address_map.address_map`.
     **targets : interface
         What lies in each region, by its name.
     """
-    m.submodules.bridge = bridge = Axi4LiteBridge(axi.signature.addr_width)
-    join(m, axi=flipped(axi), bridge=bridge.axi)
-    accesses = bridge.accesses
     first, *higher = regions
     for name in reversed(higher):
         bit = regions[name].bit

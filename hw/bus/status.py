@@ -4,7 +4,28 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["ErrorRecord", "connect_status", "show_parameters"]
+from ..lib.join import Port
+
+__all__ = ["EngineStateSignature", "ErrorRecord", "connect_status", "show_parameters"]
+
+
+class EngineStateSignature(Port):
+    """What a command processor knows of an engine, as the engine sees it.
+
+    Members
+    -------
+    idle : Out(1)
+        All that it was handed has ended.
+    failed : Out(1)
+        Its record holds an error.
+    tag : Out(16)
+        The record's tag; 0 if it has none.
+    clear_error : In(1)
+        Strobe: forget the record, as the register's bit does.
+    """
+
+    def __init__(self):
+        super().__init__({"idle": Out(1), "failed": Out(1), "tag": Out(16), "clear_error": In(1)})
 
 
 class ErrorRecord(wiring.Component):
@@ -56,7 +77,7 @@ class ErrorRecord(wiring.Component):
         return m
 
 
-def connect_status(m, registers, errors, counted):
+def connect_status(m, registers, errors, counted, clear_error=0):
     """Connects an error record, and makes counters, which count a cycle later: a clear drops what was before its cycle.
 
     Parameters
@@ -68,6 +89,8 @@ def connect_status(m, registers, errors, counted):
     errors : ErrorRecord
     counted : dict of str to Value
         What is added in each cycle to each counter.
+    clear_error : Value
+        Another strobe that clears the record.
 
     Returns
     -------
@@ -75,7 +98,7 @@ def connect_status(m, registers, errors, counted):
         The interrupt: a status bit is set that is enabled.
     """
     m.d.comb += [
-        errors.clear.eq(registers.control.clear_error),
+        errors.clear.eq(registers.control.clear_error | clear_error),
         registers.irq_status_set.error.eq(errors.errors != 0),
         registers.status.error.eq(errors.kept.code != 0),
         registers.error_count.count.eq(errors.count),

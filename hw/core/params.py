@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from ..conv.params import ConvUnitParams
 from ..pe.params import PE_PRESETS, PeParams
 from ..tmau.params import TMAU_PRESETS, TmauParams
+from .program.params import ProgramParams
 
 __all__ = ["CORE_PRESETS", "CoreParams"]
 
@@ -20,11 +21,14 @@ class CoreParams:
         Of the same shared memory.
     conv : ConvUnitParams or None
         Of the same shared memory. None: there is no convolution engine.
+    program : ProgramParams or None
+        None: there is no command processor.
     """
 
     tmau: TmauParams = field(default_factory=TmauParams)
     pe: PeParams = field(default_factory=PeParams)
     conv: ConvUnitParams | None = None
+    program: ProgramParams | None = None
 
     def __post_init__(self):
         for name, kind in (("tmau", TmauParams), ("pe", PeParams)):
@@ -32,6 +36,8 @@ class CoreParams:
                 raise TypeError(f"{name} must be {kind.__name__}, not {getattr(self, name)!r}")
         if not isinstance(self.conv, ConvUnitParams | None):
             raise TypeError(f"conv must be ConvUnitParams or None, not {self.conv!r}")
+        if not isinstance(self.program, ProgramParams | None):
+            raise TypeError(f"program must be ProgramParams or None, not {self.program!r}")
         if self.conv and self.conv.smem != self.pe.smem:
             raise ValueError(f"conv and pe must have one shared memory, not {self.conv.smem!r} and {self.pe.smem!r}")
         if self.tmau.smem != self.pe.smem:

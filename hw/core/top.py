@@ -4,14 +4,17 @@ from amaranth import Cat, Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
+from tilewright.golden.spec.conv.job import JOB
+
 from ..bus.address_map import address_map, map_addr_width
-from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
+from ..bus.axi4_lite import Axi4LiteBridge, Axi4LiteSignature, serve_accesses, serve_registers
 from ..bus.commands import command_layout
 from ..conv.signatures import ConvProcessorSignature
 from ..conv.top import CONV_REGISTER_ADDR_WIDTH
 from ..conv.unit import ConvUnit
 from ..lib.arbiter import StreamArbiter
 from ..lib.join import bundle, join
+from ..pe.layouts import INSTRUCTION_BITS
 from ..pe.pager import PAGER_TAG
 from ..pe.signatures import ProcessorSignature
 from ..pe.top import PE_REGISTER_ADDR_WIDTH
@@ -23,8 +26,14 @@ from ..smem.top import SharedMemory
 from ..tmau.top import REGISTER_ADDR_WIDTH
 from ..tmau.unit import TmauUnit
 from ..tmau.unit import processor_members as tmau_members
+from .program.access_share import AccessShare
+from .program.bus_share import BusShare
+from .program.processor import CommandProcessor
 
-__all__ = ["Core", "conv_members", "core_regions"]
+__all__ = ["PROGRAM_REGISTER_ADDR_WIDTH", "Core", "conv_members", "core_regions", "program_members"]
+
+#: Bits of a byte address in the register space of the command processor: 256 bytes.
+PROGRAM_REGISTER_ADDR_WIDTH = 8
 
 
 def conv_members(params):
@@ -37,10 +46,30 @@ def conv_members(params):
     return dict(ConvProcessorSignature().members) if params.conv else {}
 
 
+def program_members(params):
+    """What is seen of the command processor, where there is one, as members of a top; CoreParams.
+
+    Members
+    -------
+    word_done : Out(1)
+        Strobe: a word of the program has been carried out: its engine has been handed it, its wait is over.
+    word_kind : Out(4)
+        With that: what it was, golden.spec.core.Kind.
+    word_index : Out(32)
+        With that: which one, counted from 0 on; of a job its last half.
+    running : Out(1)
+        A program runs.
+    """
+    shown = {"word_done": Out(1), "word_kind": Out(4), "word_index": Out(32), "running": Out(1)}
+    return shown if params.program else {}
+
+
 def core_regions(params):
     """What lies where on the AXI4-Lite port of a ``Core``; a dict of str to ``Region``."""
     conv = {"conv": CONV_REGISTER_ADDR_WIDTH} if params.conv else {}
-    return address_map(tmau=REGISTER_ADDR_WIDTH, pe=PE_REGISTER_ADDR_WIDTH, **conv, smem=params.smem.addr_width)
+    program = {"program": PROGRAM_REGISTER_ADDR_WIDTH} if params.program else {}
+    engines = {"tmau": REGISTER_ADDR_WIDTH, "pe": PE_REGISTER_ADDR_WIDTH} | conv
+    return address_map(**engines, **program, smem=params.smem.addr_width)
 
 
 class Core(wiring.Component):
@@ -48,7 +77,8 @@ class Core(wiring.Component):
 
     The TMAU takes commands of processors and, for pages, of the processing engine's pager, in turns. What the pager's
     commands do is in the TMAU's registers like all else, but their completions are not shown: ``done`` is silent
-    for tags from ``PAGER_TAG`` on, which processors do not use.
+    for tags from ``PAGER_TAG`` on, which processors do not use. With a command processor inside, each engine takes what
+    that hands out and what comes at the ports here in turns.
 
     Members
     -------
@@ -64,12 +94,13 @@ class Core(wiring.Component):
     **ProcessorSignature(params.pe).members
     **conv_members(params)
         There is one ``irq``, of all engines.
+    **program_members(params)
 
     Attributes
     ----------
     regions : dict of str to Region
-        What lies where on ``s_axil``: ``tmau``, ``pe`` and, if there is one, ``conv``, registers, and ``smem``, shared
-        memory.
+        What lies where on ``s_axil``: ``tmau``, ``pe`` and, if there is one, ``conv`` and ``program``, registers, and
+        ``smem``, shared memory.
     """
 
     def __init__(self, params):
@@ -80,6 +111,7 @@ class Core(wiring.Component):
             tmau_members(params.tmau)
             | dict(ProcessorSignature(params.pe).members)
             | conv_members(params)
+            | program_members(params)
             | {
                 "s_axil": In(Axi4LiteSignature(map_addr_width(self.regions))),
                 "barriers": In(stream.Signature(BarrierRequestLayout(params.smem))),
@@ -93,27 +125,76 @@ class Core(wiring.Component):
         m.submodules.tmau = tmau = TmauUnit(self.params.tmau)
         m.submodules.pe = pe = PeUnit(self.params.pe)
         m.submodules.smem = smem = self.smem
-        engines = {"pe": pe}
-        self._connect_commands(m, tmau, pe)
+        engines = {"tmau": tmau, "pe": pe}
         if self.params.conv:
-            m.submodules.conv = engines["conv"] = conv = ConvUnit(self.params.conv)
-            join(m, conv=conv.processor, processor=flipped(bundle(self, ConvProcessorSignature())))
-        accesses = {name: engine.accesses for name, engine in engines.items()}
-        serve_registers(m, self.s_axil, self.regions, tmau=tmau.accesses, **accesses, smem=smem.host)
+            m.submodules.conv = engines["conv"] = ConvUnit(self.params.conv)
+        program = None
+        if self.params.program:
+            m.submodules.program = program = CommandProcessor(self.params, self.regions)
+        self._connect_handed(m, engines, program)
+        self._connect_registers(m, engines, program)
+        self._show_done(m, tmau, pe)
 
-        join(m, tmau=tmau.m_axi, m_axi=flipped(self.m_axi))
         join(m, tmau=tmau.smem, smem=smem.mover)
         join(m, smem=smem.flip, flip=flipped(self.flip))
-        join(m, pe=pe.processor, processor=flipped(bundle(self, ProcessorSignature(self.params.pe))))
-        connect_engines(m, self, smem, **{name: engine.smem for name, engine in engines.items()})
-        m.d.comb += self.irq.eq(tmau.irq | Cat(engine.irq for engine in engines.values()).any())
+        ports = {name: engine.smem for name, engine in engines.items() if name != "tmau"}
+        connect_engines(m, self, smem, callers=[program] if program else (), **ports)
+        if program:
+            self._observe(m, engines, program)
+            m.submodules.bus_share = share = BusShare(self.params.tmau.addr_width, self.params.tmau.bus_width)
+            join(m, tmau=tmau.m_axi, share=share.unit)
+            join(m, program=program.axi, share=share.reader)
+            join(m, share=share.axi, m_axi=flipped(self.m_axi))
+        else:
+            join(m, tmau=tmau.m_axi, m_axi=flipped(self.m_axi))
+        interrupts = [*engines.values(), program] if program else engines.values()
+        m.d.comb += self.irq.eq(Cat(engine.irq for engine in interrupts).any())
         return m
 
-    def _connect_commands(self, m, tmau, pe):
-        m.submodules.commands_arbiter = arbiter = StreamArbiter(command_layout(), 2)
-        join(m, commands=flipped(self.commands), arbiter=arbiter.i[0])
-        join(m, page_moves=pe.page_moves, arbiter=arbiter.i[1])
-        join(m, arbiter=arbiter.o, tmau=tmau.commands)
+    def _connect_handed(self, m, engines, program):
+        """What each engine is handed: from the ports here, from the pager, from the command processor."""
+        tmau, pe = engines["tmau"], engines["pe"]
+        own = [program] if program else []
+        commands = [flipped(self.commands), pe.page_moves, *(source.commands for source in own)]
+        self._merge(m, "commands", command_layout(), commands, tmau.commands)
+        if not program:
+            join(m, pe=pe.processor, processor=flipped(bundle(self, ProcessorSignature(self.params.pe))))
+            if self.params.conv:
+                conv = engines["conv"].processor
+                join(m, conv=conv, processor=flipped(bundle(self, ConvProcessorSignature())))
+            return
+        instructions = [flipped(self.instructions), program.instructions]
+        self._merge(m, "instructions", INSTRUCTION_BITS, instructions, pe.processor.instructions)
+        join(m, segments=flipped(self.segments), pe=pe.processor.segments)
+        join(m, pages=flipped(self.pages), pe=pe.processor.pages)
+        for name in ("fault_valid", "fault", "halted"):
+            m.d.comb += getattr(self, name).eq(getattr(pe.processor, name))
+        if self.params.conv:
+            conv = engines["conv"].processor
+            self._merge(m, "jobs", JOB.bits, [flipped(self.jobs), program.jobs], conv.jobs)
+            m.d.comb += [self.job_ended.eq(conv.job_ended), self.job_end.eq(conv.job_end)]
+
+    def _merge(self, m, name, shape, sources, sink):
+        """Sources of one kind of work, in turns."""
+        arbiter = StreamArbiter(shape, len(sources))
+        m.submodules[f"{name}_arbiter"] = arbiter
+        for source, i in zip(sources, arbiter.i, strict=True):
+            join(m, source=source, arbiter=i)
+        join(m, arbiter=arbiter.o, sink=sink)
+
+    def _connect_registers(self, m, engines, program):
+        targets = {name: engine.accesses for name, engine in engines.items()} | {"smem": self.smem.host}
+        if not program:
+            serve_registers(m, self.s_axil, self.regions, **targets)
+            return
+        m.submodules.bridge = bridge = Axi4LiteBridge(self.s_axil.signature.addr_width)
+        m.submodules.access_share = share = AccessShare()
+        join(m, axi=flipped(self.s_axil), bridge=bridge.axi)
+        join(m, bridge=bridge.accesses, share=share.sources[0])
+        join(m, program=program.register_writes, share=share.sources[1])
+        serve_accesses(m, share.accesses, self.regions, program=program.accesses, **targets)
+
+    def _show_done(self, m, tmau, pe):
         m.d.comb += [
             pe.page_moved.valid.eq(tmau.done.valid),
             pe.page_moved.tag.eq(tmau.done.tag),
@@ -122,3 +203,16 @@ class Core(wiring.Component):
             self.done.tag.eq(tmau.done.tag),
             self.done.error.eq(tmau.done.error),
         ]
+
+    def _observe(self, m, engines, program):
+        """What the command processor knows of the engines, and what is seen of it."""
+        states = [engine.state for engine in engines.values()]
+        m.d.comb += [
+            program.idle.eq(Cat(state.idle for state in states) | ~0 << len(states)),
+            program.failed.eq(Cat(state.failed for state in states)),
+            *(tag.eq(state.tag) for tag, state in zip(program.tags, states, strict=False)),
+            *(state.clear_error.eq(program.clear_errors) for state in states),
+            program.put_busy.eq(engines["pe"].put_busy),
+            *(getattr(self, name).eq(getattr(program, name)) for name in program_members(self.params)),
+        ]
+        join(m, flip=self.smem.flip, program=program.flip)

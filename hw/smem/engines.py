@@ -17,7 +17,7 @@ from .layouts import (
 __all__ = ["connect_engines"]
 
 
-def connect_engines(m, top, smem, **engines):
+def connect_engines(m, top, smem, *, callers=(), **engines):
     """Connects engines, and the barrier ports of ``top``, to a shared memory with stores.
 
     One engine has reads and scattered writes for itself; of several each gets its turn.
@@ -28,15 +28,18 @@ def connect_engines(m, top, smem, **engines):
     top : Component
         With ``barriers``, ``barrier_results`` and ``params.smem``.
     smem : SharedMemory
+    callers : sequence of interface
+        Others that do barrier operations, with ``barriers`` and ``barrier_results``.
     **engines : SharedMemorySignature
         Ports of the engines, by name.
     """
     params, ports = top.params.smem, list(engines.values())
-    share = StreamShare(BarrierRequestLayout(params), BarrierResultLayout(), len(ports) + 1)
+    share = StreamShare(BarrierRequestLayout(params), BarrierResultLayout(), len(ports) + len(callers) + 1)
     m.submodules.barrier_share = share
-    for number, port in enumerate(ports):
-        join(m, engine=port.barriers, share=share.requests[number])
-        join(m, share=share.results[number], engine=port.barrier_results)
+    for number, port in enumerate([*ports, *callers]):
+        join(m, port=port.barriers, share=share.requests[number])
+        join(m, share=share.results[number], port=port.barrier_results)
+    for port in ports:
         m.d.comb += [port.scatter_idle.eq(smem.scatter_idle), port.bank_conflict.eq(smem.conflict_stb)]
     join(m, barriers=flipped(top.barriers), share=share.requests[-1])
     join(m, share=share.results[-1], barrier_results=flipped(top.barrier_results))

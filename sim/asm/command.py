@@ -1,4 +1,4 @@
-"""``tilewright asm``: commands, instructions of the processing engine or jobs of the convolution engine, as text."""
+"""``tilewright asm``: commands, instructions, jobs or programs as text."""
 
 import sys
 from pathlib import Path
@@ -7,23 +7,32 @@ from ..arguments import output_file
 from ..files import write_atomically
 from ..usage import UsageError
 from .conv import assembler as conv
+from .core import assembler as core
 from .pe import assembler as pe
 from .tmau import assembler as tmau
 
 __all__ = ["configure", "run"]
 
+
+def _each(write):
+    """Writes the words of a file one by one."""
+    return lambda words: map(write, words)
+
+
 #: Readers, writers and widths of all kinds of word.
-_TMAU = tmau.assemble, tmau.disassemble, tmau.BITS
-_PE = pe.assemble_program, pe.disassemble_instruction, pe.BITS
-_CONV = conv.assemble_jobs, conv.disassemble_job, conv.BITS
+_TMAU = tmau.assemble, _each(tmau.disassemble), tmau.BITS
+_PE = pe.assemble_program, _each(pe.disassemble_instruction), pe.BITS
+_CONV = conv.assemble_jobs, _each(conv.disassemble_job), conv.BITS
+_CORE = core.assemble_core, core.disassemble_core, core.BITS
 
 
 def configure(parser):
     """Adds the arguments of the subcommand."""
-    parser.add_argument("file", metavar="FILE", type=Path, help="commands, instructions or jobs; with --back, words")
+    parser.add_argument("file", metavar="FILE", type=Path, help="text of what they are; with --back, words")
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--pe", action="store_true", help="instructions of the processing engine, not commands")
     kinds.add_argument("--conv", action="store_true", help="jobs of the convolution engine, not commands")
+    kinds.add_argument("--core", action="store_true", help="programs of the command processor, not commands")
     parser.add_argument("--back", action="store_true", help="write the text of words, one hexadecimal number a line")
     parser.add_argument("--out", metavar="FILE", type=output_file, help="write there, not to the standard output")
 
@@ -36,8 +45,8 @@ def run(args):
         text = args.file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{args.file}: cannot be read: {getattr(error, 'strerror', 'it is no text')}") from None
-    read, write, bits = _PE if args.pe else _CONV if args.conv else _TMAU
-    lines = map(write, _words(text, bits)) if args.back else (f"{word:0{bits // 4}x}" for word in read(text))
+    read, write, bits = _PE if args.pe else _CONV if args.conv else _CORE if args.core else _TMAU
+    lines = write(_words(text, bits)) if args.back else (f"{word:0{bits // 4}x}" for word in read(text))
     output = "".join(f"{line}\n" for line in lines)
     if args.out is None:
         sys.stdout.write(output)

@@ -15,6 +15,7 @@ from .ports import (
     serve_instructions,
     serve_jobs,
     serve_processor,
+    serve_program,
     serve_reads,
     shared_memory_arrays,
 )
@@ -37,6 +38,8 @@ class Harness(wiring.Component):
     smem : SmemParams
     bus : TmauParams or None
         Of its port to global memory; None if it has none.
+    bus_reads : int
+        Bursts of reads that others than the TMAU have in flight there at most.
     memory_words : int
         Bus words of global memory.
     arrays : dict of str to Array
@@ -60,18 +63,19 @@ class Harness(wiring.Component):
     *accepted_count and that of each log that belongs to no port* : Out(32)
         Entries.
     finished : Out(1)
-        All items of all ports are complete.
+        All items of all ports are complete, and no program runs.
     irq : Out(1)
     *those of bus_members, where there is a bus* : In(8)
     """
 
-    def __init__(self, dut, records, *, smem, bus=None, memory_words=0, arrays=None):
+    def __init__(self, dut, records, *, smem, bus=None, bus_reads=0, memory_words=0, arrays=None):
         self._dut = dut
         self._records = records
         self._smem = smem
-        self._bus = bus
+        self._bus, self._bus_reads = bus, bus_reads
         self._memory_words = memory_words
         self._arrays = arrays or {}
+        self.running = Signal()  # a program of the design runs
         ports, depth = tuple(records.items), records.depth
         # Numbers of stalls: the memory's first, then the drivers', then the consumer's.
         first_stall = len(CHANNELS) if bus else 0
@@ -104,7 +108,7 @@ class Harness(wiring.Component):
         self._run_scripts(m)
         m.submodules.dut = dut = self._dut
         if self._bus:
-            serve_bus(self, m, dut.m_axi, self._bus, self._memory_words)
+            serve_bus(self, m, dut.m_axi, self._bus, self._memory_words, self._bus_reads)
         if "commands" in self.drivers:
             serve_commands(self, m, dut)
         if "instructions" in self.drivers:
@@ -112,6 +116,8 @@ class Harness(wiring.Component):
         if "jobs" in self.drivers:
             serve_jobs(self, m, dut)
         serve_processor(self, m, dut, self._smem)
+        if "words" in self.logs:
+            serve_program(self, m, dut)
         if "reads" in self.drivers:
             serve_reads(self, m, dut, number=len(CHANNELS) + len(self.drivers))
         return m
@@ -132,13 +138,14 @@ class Harness(wiring.Component):
                 driver.start.eq(self.start),
                 driver.count.eq(getattr(self, f"{port}_count")),
                 driver.enable.eq((getattr(self, f"{port}_after") & ~complete) == 0),
-                driver.idle.eq(done == driver.issued),
+                # What a program has had done counts too.
+                driver.idle.eq(done >= driver.issued if "words" in self.logs else done == driver.issued),
                 driver.stall.eq(self.issue_stall),
                 driver.seed.eq(self.seed),
                 complete[number].eq(driver.finished & driver.idle),
                 getattr(self, f"{port}_done").eq(done),
             ]
-        m.d.comb += self.finished.eq(complete.all())
+        m.d.comb += self.finished.eq(complete.all() & ~self.running)
 
     def log(self, m, name, valid, entry):
         """Makes an entry of the log when ``valid``."""

@@ -23,6 +23,7 @@ __all__ = [
     "serve_instructions",
     "serve_jobs",
     "serve_processor",
+    "serve_program",
     "serve_reads",
     "shared_memory_arrays",
 ]
@@ -63,8 +64,8 @@ def register_arrays(params):
     }
 
 
-def serve_bus(harness, m, axi, params, words):
-    """Connects ``words`` bus words of memory and a monitor to ``axi``; TmauParams."""
+def serve_bus(harness, m, axi, params, words, more_reads):
+    """Connects ``words`` bus words of memory and a monitor to ``axi``; TmauParams, and bursts of others' reads."""
     m.submodules.memory = memory = MemoryModel(addr_width=params.addr_width, data_width=params.bus_width, depth=words)
     connect(m, dut=axi, memory=memory.axi)
     for name in memory.signature.members:
@@ -74,7 +75,7 @@ def serve_bus(harness, m, axi, params, words):
     m.submodules.monitor = monitor = Axi4Monitor(
         axi,
         # Descriptor fetches come on top of the data, and what the reducer reads for the writes in flight.
-        reads=params.max_outstanding + params.cache_entries + params.old_words // 2,
+        reads=params.max_outstanding + params.cache_entries + params.old_words // 2 + more_reads,
         writes=params.max_outstanding,
         max_burst=params.max_burst,
     )
@@ -128,6 +129,12 @@ def serve_processor(harness, m, dut, smem):
     harness.log(m, "barriers", barriers.answer_valid, barriers.answer)
     harness.log(m, "registers", registers.answer_valid, registers.answer)
     m.d.comb += harness.irq.eq(dut.irq)
+
+
+def serve_program(harness, m, dut):
+    """Logs what a command processor has carried out."""
+    harness.log(m, "words", dut.word_done, Cat(dut.word_kind, dut.word_index))
+    m.d.comb += harness.running.eq(dut.running)
 
 
 def serve_reads(harness, m, dut, *, number):

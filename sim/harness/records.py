@@ -1,6 +1,6 @@
 """What the scripts and logs of a harness hold, and how much, for each engine, and for a core."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from amaranth import unsigned
 from amaranth.lib import data
@@ -30,6 +30,8 @@ __all__ = [
 CONV_SCRIPT_DEPTH, TMAU_SCRIPT_DEPTH, PE_SCRIPT_DEPTH = 1 << 10, 1 << 12, 1 << 14
 #: Entries of the logs of the bus: AR, R, AW and W.
 TRACES = {"requests": 1 << 14, "beats": 1 << 16, "write_requests": 1 << 14, "write_beats": 1 << 16}
+#: Entries of the logs of what a program hands out: a network of 25 million weights has some 25,000 words.
+_PROGRAM_DEPTHS = {"words": 1 << 17, "commands": 1 << 17, "flips": 1 << 17, "jobs": 1 << 15}
 #: IDs of reads on the bus, by their purpose.
 READ_IDS = {"data": 0, "descriptor": 1, "reducer": 2}
 
@@ -46,12 +48,15 @@ class Records:
         An entry of each log, without its cycle. Every port has a log of its own name, which has an entry for each item
         that is complete; the others hold what else happens.
     depth : int
-        Items of each script, and entries of each log that is not among :data:`TRACES`.
+        Items of each script, and entries of each log that is neither among :data:`TRACES` nor in ``depths``.
+    depths : dict of str to int
+        Entries of further logs.
     """
 
     items: dict
     entries: dict
     depth: int
+    depths: dict = field(default_factory=dict)
 
     @property
     def others(self):
@@ -60,7 +65,7 @@ class Records:
 
     def log_depth(self, name):
         """Entries of a log."""
-        return TRACES.get(name, self.depth)
+        return (TRACES | self.depths).get(name, self.depth)
 
 
 def _processor_items(smem):
@@ -112,4 +117,7 @@ def core_records(params):
     if params.conv:
         conv = conv_records(params.conv)
         items, entries = items | conv.items, entries | conv.entries
-    return Records(items, entries, PE_SCRIPT_DEPTH)
+    if not params.program:
+        return Records(items, entries, PE_SCRIPT_DEPTH)
+    entries["words"] = data.StructLayout({"kind": 4, "index": 32})
+    return Records(items, entries, PE_SCRIPT_DEPTH, _PROGRAM_DEPTHS)

@@ -13,6 +13,7 @@ from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.conv.subsystem import ConvSubsystem
 from tilewright.hw.conv.top import Conv
 from tilewright.hw.core.params import CORE_PRESETS, CoreParams
+from tilewright.hw.core.program.params import ProgramParams
 from tilewright.hw.core.top import Core
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.pe.subsystem import PeSubsystem
@@ -25,7 +26,7 @@ from ..usage import HostError, UsageError
 from .designs import kept_text
 from .verilog import to_verilog
 
-__all__ = ["TOPS", "Top", "feature_list", "module_name", "top_component", "top_verilog"]
+__all__ = ["TOPS", "Top", "engine_list", "feature_list", "module_name", "top_component", "top_verilog"]
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -54,6 +55,9 @@ TOPS = {
     "conv_subsystem": Top(ConvSubsystem, CONV_UNIT_PRESETS),
     "core": Top(Core, CORE_PRESETS),
 }
+
+#: What a core has only where it is asked for: parameters by the name of the preset.
+_MORE = {"conv": CONV_UNIT_PRESETS, "program": dict.fromkeys(CORE_PRESETS, ProgramParams())}
 
 
 def module_name(top, preset, prefix=None):
@@ -85,7 +89,16 @@ def feature_list(text):
     return names
 
 
-def top_component(top, preset, without=()):
+def engine_list(text):
+    """What a core has beside its two engines, with commas between the names, for the ``type`` of an argument."""
+    names = tuple(dict.fromkeys(text.split(",")))
+    unknown = next((name for name in names if name not in _MORE), None)
+    if unknown is not None:
+        raise ArgumentTypeError(f"must be of {', '.join(_MORE)}, not {unknown!r}")
+    return names
+
+
+def top_component(top, preset, without=(), more=()):
     """The component of a top. Amaranth no longer complains of components that are not elaborated.
 
     Parameters
@@ -93,11 +106,15 @@ def top_component(top, preset, without=()):
     top, preset : str
     without : sequence of str
         Features of the access unit that are not built; UsageError if the others need them.
+    more : sequence of str
+        Of a core: "conv", a convolution engine; "program", a command processor.
     """
     # Ports and registers are read from components that nobody builds.
     warnings.filterwarnings("ignore", category=UnusedElaboratable)
     component, presets = TOPS[top]
     params = presets[preset]
+    if more:
+        params = params.replace(**{name: _MORE[name][preset] for name in more})
     return component(_lacking(top, params, without) if without else params)
 
 
@@ -113,11 +130,11 @@ def _lacking(top, params, names):
         raise UsageError(f"{', '.join(names)} cannot be left out: {error}") from None
 
 
-def top_verilog(top, preset, prefix=None, without=()):
+def top_verilog(top, preset, prefix=None, without=(), more=()):
     """Verilog of a top, as :func:`to_verilog` makes it; kept, because elaboration takes up to a minute."""
     name = module_name(top, preset, prefix)
-    make = partial(to_verilog, top_component(top, preset, without), name)
+    make = partial(to_verilog, top_component(top, preset, without, more), name)
     try:
-        return kept_text(make, "top", top, preset, name, without)
+        return kept_text(make, "top", top, preset, name, without, more)
     except HostError:  # it is as good without having been kept
         return make()

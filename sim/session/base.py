@@ -18,6 +18,9 @@ from .options import port_order, probability, run_cycles, session_options
 
 __all__ = ["Session"]
 
+#: Cycles after which a run says how far it is: some seconds of a large design.
+_SLICE = 20_000
+
 
 class Session:
     """Owns a running simulation of a design in its harness; a context manager.
@@ -104,7 +107,7 @@ class Session:
         """Resets the hardware before the next run, whatever it was doing. Memories keep their contents."""
         self._must_reset = True
 
-    def _run(self, scripts, *, after, limit, drain=0, trace=False, dump=None, smem=None):
+    def _run(self, scripts, *, after, limit, drain=0, trace=False, dump=None, smem=None, progress=None):
         """Issues scripts, and waits until all is complete.
 
         Parameters
@@ -119,6 +122,8 @@ class Session:
             Further arrays to read.
         smem : uint8 array or None
             What shared memory begins with.
+        progress : callable or None
+            Called with the statuses now and then.
 
         Returns
         -------
@@ -134,13 +139,27 @@ class Session:
         # A run that does not finish has the next one begin anew.
         reset, self._must_reset = self._must_reset, True
         cycles = self._patience if limit is None else limit
-        statuses, _ = self.simulation.exchange(reset=reset, start=True, limit=cycles, drain=drain)
+        statuses = self._advance(reset, cycles, drain, progress)
         if not statuses["finished"] and limit is None:
             late = [port for port in self._records.items if statuses[f"{port}_done"] < len(scripts.get(port, ()))]
             raise SimulationError(f"{' and '.join(late)} are not complete after {cycles} cycles")
         self._must_reset = not statuses["finished"]
         _, arrays = self.simulation.exchange(dump=self._log_windows(statuses, trace) | (dump or {}))
         return statuses, Logs(self._records.entries, arrays), arrays
+
+    def _advance(self, reset, cycles, drain, progress):
+        """Lets the simulation run to the end, or for so many cycles, and returns the statuses."""
+        if progress is None:
+            return self.simulation.exchange(reset=reset, start=True, limit=cycles, drain=drain)[0]
+        statuses, done = {"finished": False}, 0
+        while not statuses["finished"] and done < cycles:
+            first = not done
+            statuses, _ = self.simulation.exchange(reset=reset and first, start=first, limit=min(_SLICE, cycles - done))
+            done += statuses["cycles"]
+            progress(statuses)
+        if drain:
+            statuses, _ = self.simulation.exchange(drain=drain)
+        return statuses | {"cycles": done}
 
     def _packed(self, scripts):
         """The script of every port as bytes; nothing has changed if one is refused."""

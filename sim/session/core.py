@@ -1,6 +1,7 @@
 """A core that runs in a simulator: its engines, their memories, and what they report."""
 
 from tilewright.golden.spec.conv.registers import CONV_REGISTERS
+from tilewright.golden.spec.core.registers import PROGRAM_REGISTERS
 from tilewright.golden.spec.pe.registers import DATA_WORDS, PE_REGISTERS, Put
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.core import CORE_PRESETS, Core, core_regions
@@ -9,6 +10,8 @@ from ..harness.harness import Harness
 from ..harness.records import core_records
 from .memory import MemorySession, model_words
 from .options import chosen
+from .program import ProgramRun, read_record
+from .program import program_rows as start_rows
 from .run import CoreRun
 from .scripts import (
     barrier_rows,
@@ -24,7 +27,7 @@ from .scripts import (
 __all__ = ["CoreSession"]
 
 #: Registers of each engine.
-_ENGINES = {"tmau": TMAU_REGISTERS, "pe": PE_REGISTERS, "conv": CONV_REGISTERS}
+_ENGINES = {"tmau": TMAU_REGISTERS, "pe": PE_REGISTERS, "conv": CONV_REGISTERS, "program": PROGRAM_REGISTERS}
 
 
 class CoreSession(MemorySession):
@@ -57,7 +60,9 @@ class CoreSession(MemorySession):
         records = core_records(params)
 
         def make_harness():
-            return Harness(Core(params), records, smem=params.smem, bus=params.tmau, memory_words=words)
+            tmau, program = params.tmau, params.program
+            reads = program.bursts(tmau.bus_bytes, tmau.max_burst) if program else 0
+            return Harness(Core(params), records, smem=params.smem, bus=tmau, bus_reads=reads, memory_words=words)
 
         super().__init__(
             make_harness, records, bus=params.tmau, memory_bytes=memory_bytes, key=("core", params, words),
@@ -79,7 +84,8 @@ class CoreSession(MemorySession):
         jobs : sequence of int
             As of ``ConvSession.run``; none if there is no convolution engine.
         registers : sequence of tuples
-            Engine (``"tmau"``, ``"pe"`` or ``"conv"``) and name of a register to read; or these, and the word to write.
+            Engine (``"tmau"``, ``"pe"``, ``"conv"`` or ``"program"``) and name of a register to read; or these, and
+            the word to write.
 
         Returns
         -------
@@ -105,6 +111,44 @@ class CoreSession(MemorySession):
             raise ValueError("jobs must be left out: the core has no convolution engine")
         options = {"after": table_order(after), "limit": limit, "drain": drain, "smem": smem}
         return self._collect(CoreRun, scripts, shared, memory, trace, **options)
+
+    def run_program(self, address, words, *, window=None, watchdog=0, registers=(), limit=None, drain=0, shared=None,
+                    memory=None, trace=False, progress=None):  # fmt: skip
+        """Runs a program that lies in global memory, and returns when it is over.
+
+        Parameters
+        ----------
+        address, words : int
+            Where it lies, and how many words it has.
+        window : (int, int) or None
+            First and last byte that programs and instructions are confined to; None: they are not.
+        watchdog : int
+            Cycles that a word may take; 0: for ever.
+        registers : sequence of tuples
+            As of :meth:`run`: accesses that follow the start.
+        limit, drain, shared, memory, trace
+            As of :meth:`run`.
+        progress : callable or None
+            Called every 20,000 cycles with the number of words that have been carried out.
+
+        Returns
+        -------
+        ProgramRun
+
+        Raises
+        ------
+        SimulationError
+            If there is no limit, and the program is not over in time.
+        TypeError, ValueError, IndexError
+            If an argument is wrong, or the core has no command processor; then nothing was run.
+        """
+        if not self.params.program:
+            raise ValueError("the core has no command processor")
+        rows = start_rows(address, words, window, watchdog, registers)
+        scripts = {port: [] for port in self._records.items} | {"registers": register_rows(rows, self._address, 3)}
+        told = progress and (lambda statuses: progress(statuses["words_count"]))
+        options = {"after": table_order(None), "limit": limit, "drain": drain, "progress": told}
+        return read_record(self, self._collect(ProgramRun, scripts, shared, memory, trace, **options))
 
     def read_register(self, engine, name):
         """Value of a register, as an int."""

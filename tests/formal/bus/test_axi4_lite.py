@@ -1,5 +1,6 @@
 """F3 of the register port: answers hold until accepted, one for each request, and none before it."""
 
+import pytest
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal, Value
 
 from tilewright.hw.bus.axi4_lite import Axi4LiteBridge
@@ -97,6 +98,7 @@ def test_bridge():
     prove(spec, spec.ports, name="bus-axi4-lite", depth=2, proves="F3")
 
 
+@pytest.mark.long
 def test_answers_are_reached():
     spec = BridgeSpec()
     prove(spec, spec.ports, name="bus-axi4-lite-cover", mode="cover", depth=8)

@@ -3,6 +3,7 @@
 The subordinate is free to delay, to interleave and to end bursts where it likes; it only answers what was asked.
 """
 
+import pytest
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.golden.spec import PAGE_BYTES
@@ -143,6 +144,7 @@ def test_rules_and_counts():
     prove(spec, spec.ports, name="bus-read-port", depth=2, proves="F3 F4 F5 F11")
 
 
+@pytest.mark.long
 def test_every_case_is_reached():
     spec = ReadPortSpec()
     prove(spec, spec.ports, name="bus-read-port-cover", mode="cover", depth=14)

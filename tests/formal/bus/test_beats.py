@@ -3,6 +3,7 @@
 One burst is tracked: any burst, because the solver chooses when ``track`` is set and what the burst is.
 """
 
+import pytest
 from amaranth.hdl import Assert, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.hw.bus.beats import BeatSequencer
@@ -78,6 +79,7 @@ def test_beats():
     prove(spec, spec.ports, name="bus-beats", depth=2, proves="F1")
 
 
+@pytest.mark.long
 def test_every_case_is_reached():
     spec = SequencerSpec()
     prove(spec, spec.ports, name="bus-beats-cover", mode="cover", depth=12)

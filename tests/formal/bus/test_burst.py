@@ -94,12 +94,20 @@ SIZES = {
 }
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    "size",
+    [
+        "unit",
+        "default",
+        *(pytest.param(size, marks=pytest.mark.long) for size in SIZES if size not in ("unit", "default")),
+    ],
+)
 def test_bursts(size):
     spec = BurstSpec(**SIZES[size])
     prove(spec, spec.ports, name=f"bus-burst-{size.replace(' ', '-')}", depth=2, proves="F4")
 
 
+@pytest.mark.long
 def test_splits_are_reached():
     spec = BurstSpec(**SIZES["unit"])
     prove(spec, spec.ports, name="bus-burst-cover", mode="cover", depth=8)

@@ -1,5 +1,6 @@
 """F14: what was written is read back, ones clear, strobes last a cycle, and nothing else changes anything."""
 
+import pytest
 from amaranth.hdl import Assert, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.golden.spec.fields import Field
@@ -93,6 +94,7 @@ def test_registers():
     prove(spec, spec.ports, name="bus-csr", depth=2, proves="F14")
 
 
+@pytest.mark.long
 def test_registers_are_reached():
     spec = RegisterSpec()
     prove(spec, spec.ports, name="bus-csr-cover", mode="cover", depth=6)

@@ -1,5 +1,6 @@
 """F3 of the read mux: requests hold and take turns, none is passed twice, and beats go where their ID says."""
 
+import pytest
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.hw.bus.read_mux import Axi4ReadMux
@@ -76,6 +77,7 @@ def test_rules():
     prove(spec, spec.ports, name="bus-read-mux", depth=2, proves="F3")
 
 
+@pytest.mark.long
 def test_every_case_is_reached():
     spec = MuxSpec()
     prove(spec, spec.ports, name="bus-read-mux-cover", mode="cover", depth=6)

@@ -151,6 +151,7 @@ def test_proof_finds_a_burst_outside():
             prove(spec, spec.ports, name=f"bus-write-{name}-narrower", mode="bmc", depth=4)
 
 
+@pytest.mark.long
 def test_every_case_is_reached():
     for name, spec in (("guard", GuardSpec()), ("guard-port", BusSpec())):
         prove(spec, spec.ports, name=f"bus-write-{name}-cover", mode="cover", depth=6)

@@ -4,6 +4,7 @@ The subordinate is free to accept either channel first and to delay; it only ans
 WLAST is right follows from the proof of the beat sequencer: each word takes one of its beats along.
 """
 
+import pytest
 from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal
 
 from tilewright.golden.spec import PAGE_BYTES
@@ -126,6 +127,7 @@ def test_rules_and_counts():
     prove(spec, spec.ports, name="bus-write-port", depth=2, proves="F3 F4 F5")
 
 
+@pytest.mark.long
 def test_every_case_is_reached():
     spec = WritePortSpec()
     prove(spec, spec.ports, name="bus-write-port-cover", mode="cover", depth=14)

@@ -1,6 +1,7 @@
 """The core: operands by the TMAU, a product by the processing engine, and back; pages by request; registers."""
 
 import numpy as np
+import pytest
 
 from tilewright import golden
 from tilewright.golden import GlobalMemory, Machine, Memory, Pe, command_word, instruction_word
@@ -44,6 +45,7 @@ def test_a_convolution_engine_has_registers_and_ports_of_its_own():
     assert set(three.signature.members) - set(two.signature.members) == {"jobs", "job_ended", "job_end"}
 
 
+@pytest.mark.long
 def test_registers_and_window():
     dut = elaborated(Core, PARAMS)
     beyond = dut.regions["pe"].base | 1 << 11
@@ -67,6 +69,7 @@ def shared_memory(ctx, dut):
     return np.frombuffer(b"".join(chunk.to_bytes(16, "little") for line in lines for chunk in line), np.uint8)
 
 
+@pytest.mark.long
 def test_operands_product_and_result():
     """The program waits for the barrier that its operands complete; the golden models agree on every byte."""
     dut = elaborated(Core, PARAMS)
@@ -134,6 +137,7 @@ def test_operands_product_and_result():
     assert (memory.data == expected).all()
 
 
+@pytest.mark.long
 def test_page_comes_by_request():
     """A load waits for its page, which the pager has the TMAU bring; a processor does not see that command end."""
     dut = elaborated(Core, PARAMS)

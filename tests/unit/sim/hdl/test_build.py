@@ -34,11 +34,13 @@ def spaced(tmp_path_factory):
         yield build(HELLO, "top")
 
 
+@pytest.mark.long
 def test_paths_may_have_spaces(spaced):
     assert spaced.folder.parent.parts[-3:] == ("a checkout", "build", "sim")
     assert subprocess.run(spaced.command, capture_output=True, text=True, check=True).stdout.startswith("hello\n")
 
 
+@pytest.mark.long
 def test_what_is_built_is_used_where_nothing_can_be_written(spaced, monkeypatch):
     names = sorted(path.name for path in spaced.folder.parent.iterdir())
     assert [name.startswith("runtime-") or name == spaced.folder.name for name in names] == [True, True]

@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.golden.spec.tmau.features import FEATURES
 from tilewright.sim.hdl import designs, export
-from tilewright.sim.hdl.export import TOPS, feature_list, module_name, top_component, top_verilog
+from tilewright.sim.hdl.export import TOPS, engine_list, feature_list, module_name, top_component, top_verilog
 from tilewright.sim.usage import UsageError
 
 
@@ -23,6 +23,18 @@ def test_components():
     for top, (component, presets) in TOPS.items():
         assert type(top_component(top, "unit")) is component
         assert top_component(top, "unit").params == presets["unit"]
+
+
+def test_a_core_with_more():
+    for preset in TOPS["core"].presets:
+        params = top_component("core", preset, more=engine_list("program,conv")).params
+        assert params.conv.smem == params.smem and params.program is not None
+        assert params.replace(conv=None, program=None) == TOPS["core"].presets[preset]
+    params = top_component("core", "unit", without=["lanes"], more=["program"]).params
+    assert params.conv is None and "lanes" not in params.tmau.features
+    assert engine_list("conv,conv") == ("conv",)
+    with pytest.raises(ArgumentTypeError, match=r"^must be of conv, program, not 'pe'$"):
+        engine_list("conv,pe")
 
 
 def test_verilog_is_made_once(tmp_path, monkeypatch):

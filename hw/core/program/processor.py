@@ -1,0 +1,216 @@
+"""The command processor: its stages, connected."""
+
+from amaranth.hdl import Module, unsigned
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, flipped
+
+from tilewright.golden.spec.conv.job import JOB
+from tilewright.golden.spec.core.word import Engine
+
+from ...bus.axi4 import Axi4ReadSignature
+from ...bus.axi4_lite import AccessSignature
+from ...bus.commands import command_layout
+from ...lib.join import join
+from ...pe.layouts import INSTRUCTION_BITS
+from ...smem.layouts import BarrierRequestLayout, BarrierResultLayout
+from ...smem.signatures import BarrierEventSignature
+from .barriers import BarrierCaller
+from .cause import StopCause
+from .control import ProgramControl
+from .decode import WordDecoder
+from .dispatch import Dispatcher
+from .fetch import ProgramFetcher
+from .instructions import InstructionStreamer
+from .lines import LineReader
+from .ranges import RangeCheck
+
+__all__ = ["CommandProcessor"]
+
+_ENGINES = len(Engine) - 1
+
+
+class CommandProcessor(wiring.Component):
+    """Runs programs in global memory; connections only.
+
+    Parameters
+    ----------
+    params : CoreParams
+        With ``program``.
+    regions : dict of str to Region
+        What lies where behind ``register_writes``.
+
+    Members
+    -------
+    accesses : In(AccessSignature)
+        Its own registers, at the offsets of ``golden.spec.core.registers``.
+    register_writes : Out(AccessSignature)
+        To registers of engines.
+    axi : Out(Axi4ReadSignature(params.tmau.addr_width, params.tmau.bus_width, 2))
+        Reads of words and instructions, of ARID ``READER_ID``. RREADY is always high.
+    commands : Out(stream of command_layout())
+    instructions : Out(stream of INSTRUCTION_BITS)
+    jobs : Out(stream of JOB.bits) if params.conv
+    barriers : Out(stream of BarrierRequestLayout(params.smem))
+    barrier_results : In(stream of BarrierResultLayout())
+    flip : In(BarrierEventSignature(params.smem))
+    idle : In(3)
+        Engines that are idle, in the order of golden.spec.core.Engine.
+    failed : In(3)
+        Engines whose record holds an error, in that order.
+    tags : In(array of 3 unsigned(16))
+        Of their records.
+    put_busy : In(1)
+        Registers of the processing engine must not be written.
+    clear_errors : Out(1)
+        Strobe: engines forget their records.
+    word_done : Out(1)
+        Strobe: a word has been carried out.
+    word_kind : Out(4)
+        With that: its kind.
+    word_index : Out(32)
+        With that: of its last word.
+    running : Out(1)
+        A program runs.
+    irq : Out(1)
+        Level.
+    """
+
+    def __init__(self, params, regions):
+        self._params = params
+        self._regions = regions
+        smem = params.smem
+        super().__init__(
+            {
+                "accesses": In(AccessSignature()),
+                "register_writes": Out(AccessSignature()),
+                "axi": Out(Axi4ReadSignature(params.tmau.addr_width, params.tmau.bus_width, 2)),
+                "commands": Out(stream.Signature(command_layout())),
+                "instructions": Out(stream.Signature(INSTRUCTION_BITS)),
+                "barriers": Out(stream.Signature(BarrierRequestLayout(smem))),
+                "barrier_results": In(stream.Signature(BarrierResultLayout())),
+                "flip": In(BarrierEventSignature(smem)),
+                "idle": In(_ENGINES),
+                "failed": In(_ENGINES),
+                "tags": In(unsigned(16)).array(_ENGINES),
+                "put_busy": In(1),
+                "clear_errors": Out(1),
+                "word_done": Out(1),
+                "word_kind": Out(4),
+                "word_index": Out(32),
+                "running": Out(1),
+                "irq": Out(1),
+            }
+            | ({"jobs": Out(stream.Signature(JOB.bits))} if params.conv else {})
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        self._make(m)
+        self._connect_words(m)
+        self._connect_engines(m)
+        self._connect_control(m)
+        return m
+
+    def _make(self, m):
+        params, sizes, addr_width = self._params, self._params.program, self._params.tmau.addr_width
+        m.submodules.control = self._control = ProgramControl(params)
+        m.submodules.reader = self._reader = LineReader(
+            addr_width, params.tmau.bus_bytes, params.tmau.max_burst, 2 * max(sizes.words, sizes.instruction_lines)
+        )
+        m.submodules.fetcher = self._fetcher = ProgramFetcher(addr_width, sizes.words)
+        m.submodules.decoder = self._decoder = WordDecoder(params)
+        m.submodules.dispatcher = self._dispatcher = Dispatcher(params, self._regions)
+        m.submodules.ranges = self._ranges = RangeCheck(addr_width)
+        m.submodules.streamer = self._streamer = InstructionStreamer(addr_width, sizes.instruction_lines)
+        m.submodules.caller = self._caller = BarrierCaller(params.smem)
+        m.submodules.cause = self._cause = StopCause()
+
+    def _connect_words(self, m):
+        """From memory to the dispatcher."""
+        reader, fetcher, decoder = self._reader, self._fetcher, self._decoder
+        dispatcher, streamer, ranges = self._dispatcher, self._streamer, self._ranges
+        for number, user in enumerate((fetcher, streamer)):
+            join(m, user=user.requests, reader=reader.requests[number])
+            join(m, reader=reader.lines[number], user=user.lines)
+        join(m, reader=reader.axi, axi=flipped(self.axi))
+        join(m, fetcher=fetcher.o, decoder=decoder.i)
+        join(m, decoder=decoder.o, dispatcher=dispatcher.words)
+        m.d.comb += [
+            fetcher.base.eq(self._control.address[6:]),
+            fetcher.count.eq(self._control.count),
+            fetcher.jump.eq(dispatcher.jump),
+            fetcher.target.eq(dispatcher.target),
+            fetcher.halt.eq(dispatcher.halt),
+            decoder.drop.eq(dispatcher.jump | dispatcher.halt),
+            streamer.halt.eq(dispatcher.halt),
+            dispatcher.drained.eq(~fetcher.busy & ~streamer.busy),
+            ranges.line.eq(dispatcher.range_line),
+            ranges.lines.eq(dispatcher.range_lines),
+            ranges.window.eq(self._control.window),
+            ranges.go.eq(dispatcher.range_go),
+            dispatcher.range_done.eq(ranges.done),
+            dispatcher.range_code.eq(ranges.code),
+        ]
+
+    def _connect_engines(self, m):
+        """From the dispatcher to those that do the work."""
+        dispatcher, streamer, caller = self._dispatcher, self._streamer, self._caller
+        join(m, dispatcher=dispatcher.commands, commands=flipped(self.commands))
+        if self._params.conv:
+            join(m, dispatcher=dispatcher.jobs, jobs=flipped(self.jobs))
+        join(m, dispatcher=dispatcher.runs, streamer=streamer.i)
+        join(m, streamer=streamer.instructions, instructions=flipped(self.instructions))
+        join(m, dispatcher=dispatcher.calls, caller=caller.i)
+        join(m, caller=caller.requests, barriers=flipped(self.barriers))
+        join(m, results=flipped(self.barrier_results), caller=caller.results)
+        join(m, flip=flipped(self.flip), caller=caller.flip)
+        join(m, dispatcher=dispatcher.accesses, register_writes=flipped(self.register_writes))
+        m.d.comb += [
+            caller.give_up.eq(self._cause.stops),
+            dispatcher.run_failed.eq(streamer.failed),
+            dispatcher.put_busy.eq(self.put_busy),
+            dispatcher.call_failed.eq(caller.failed),
+            dispatcher.call_passed.eq(caller.passed),
+            dispatcher.idle.eq(self.idle),
+        ]
+
+        with m.If(streamer.instructions.valid):  # left by a program that stopped
+            m.d.comb += dispatcher.idle[Engine.PE - 1].eq(0)
+
+    def _connect_control(self, m):
+        """Registers, and why programs stop."""
+        control, dispatcher, cause, streamer = self._control, self._dispatcher, self._cause, self._streamer
+        join(m, accesses=flipped(self.accesses), control=control.accesses)
+        m.d.comb += [
+            dispatcher.start.eq(control.start),
+            dispatcher.address.eq(control.address),
+            dispatcher.count.eq(control.count),
+            dispatcher.stops.eq(cause.stops),
+            cause.begin.eq(dispatcher.begin),
+            cause.runs.eq(dispatcher.carries_out),
+            cause.failed.eq(dispatcher.failed),
+            cause.code.eq(dispatcher.code),
+            cause.tag.eq(dispatcher.tag),
+            cause.index.eq(dispatcher.index),
+            cause.engines.eq(self.failed),
+            *(kept.eq(tag) for kept, tag in zip(cause.engine_tags, self.tags, strict=True)),
+            cause.advances.eq(dispatcher.word_done | (streamer.instructions.valid & streamer.instructions.ready)),
+            self.clear_errors.eq(dispatcher.begin),
+            cause.watchdog.eq(control.watchdog),
+            cause.stop.eq(control.stop),
+            control.busy.eq(dispatcher.busy),
+            control.ended.eq(dispatcher.ended),
+            control.interrupt.eq(dispatcher.interrupt),
+            control.cause.eq(cause.cause),
+            control.index.eq(dispatcher.index),
+            control.events.word.eq(dispatcher.word_done),
+            control.events.wait.eq(dispatcher.waits),
+            control.events.stall_engine.eq(dispatcher.stall_engine),
+            control.events.stall_fetch.eq(dispatcher.stall_fetch | streamer.stall),
+            control.events.beat.eq(self.axi.rvalid & self.axi.rready),
+            self.word_done.eq(dispatcher.word_done),
+            self.word_kind.eq(dispatcher.kind),
+            self.word_index.eq(dispatcher.index),
+            self.running.eq(dispatcher.busy),
+            self.irq.eq(control.irq),
+        ]

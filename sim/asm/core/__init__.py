@@ -1,0 +1,1 @@
+"""The text of programs of the command processor."""
