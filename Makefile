@@ -9,13 +9,14 @@ unexport MAKEFLAGS MFLAGS
 
 BIN := .venv/bin
 TILEWRIGHT := $(BIN)/tilewright
-# What is installed: the package alone, with what simulation, the documentation or FPGAs need, or with everything.
+# What is installed: the package alone, with what simulation, networks, the documentation or FPGAs need, or with everything.
 # Named after the contents of pyproject.toml and this folder: another list of packages is another name, and so is a copy of
 # .venv/, whose programs run the Python of the folder that it was made in.
 PLACE := $(shell pwd -P | cksum | cut -d ' ' -f 1)
 SUM := $(shell cksum < pyproject.toml | cut -d ' ' -f 1)
 PLAIN := .venv/plain-$(PLACE)-$(SUM)
 SIMULATION := .venv/sim-$(PLACE)-$(SUM)
+NETWORK := .venv/network-$(PLACE)-$(SUM)
 DOCUMENTATION := .venv/docs-$(PLACE)-$(SUM)
 FPGA := .venv/fpga-$(PLACE)-$(SUM)
 DEVELOPMENT := .venv/dev-$(PLACE)-$(SUM)
@@ -25,6 +26,7 @@ $(shell [ -x $(BIN)/python ] || rm -f .venv/*-[0-9]*)
 # Variables that are passed on as options where they are set.
 preset = $(if $(PRESET),--preset "$(PRESET)")
 without = $(if $(WITHOUT),--without "$(WITHOUT)")
+with = $(if $(WITH),--with "$(WITH)")
 sim = $(if $(SIM),--sim "$(SIM)")
 
 # A variable that the target does not take, by its line in `make help`, would have no effect, and nobody would notice.
@@ -39,14 +41,14 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; \
 		do printf '  make %-8s %s\n' "$$target" "$$text"; done
 
-sim: $(SIMULATION) ## run workloads on the RTL and compare every byte [W=all or name PRESET= SIM=icarus WAVES=1]
-	@$(TILEWRIGHT) sim $(preset) $(sim) $(if $(W),--workload "$(W)") $(if $(filter-out 0,$(WAVES)),--waves)
+sim: $(SIMULATION) $(if $(filter all network,$(W)),$(NETWORK)) ## run workloads on the RTL and compare every byte [W=all or name PRESET= SIM=icarus WAVES=1 LAYERS=]
+	@$(TILEWRIGHT) sim $(preset) $(sim) $(if $(W),--workload "$(W)") $(if $(LAYERS),--layers "$(LAYERS)") $(if $(filter-out 0,$(WAVES)),--waves)
 
 test: lint ## lint, golden checks, unit tests, formal proofs, cocotb tests [T=path LONG=1]
 	@$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(LONG),,-m "not long") $(T)
 
-verilog: $(PLAIN) ## write Verilog, and files for other tools [PRESET= TOP= WITHOUT=lanes,im2col NAME=prefix OUT=folder]
-	@$(TILEWRIGHT) verilog $(preset) $(without) $(if $(TOP),--top "$(TOP)") $(if $(NAME),--name "$(NAME)") $(if $(OUT),--out "$(OUT)")
+verilog: $(PLAIN) ## write Verilog, and files for other tools [PRESET= TOP= WITHOUT=lanes,im2col WITH=conv,program NAME=prefix OUT=folder]
+	@$(TILEWRIGHT) verilog $(preset) $(without) $(with) $(if $(TOP),--top "$(TOP)") $(if $(NAME),--name "$(NAME)") $(if $(OUT),--out "$(OUT)")
 
 bench: $(SIMULATION) ## measure every speed figure, beside its limit [PRESET= SIM=icarus ENGINE=conv]
 	@$(TILEWRIGHT) bench $(preset) $(sim) $(if $(ENGINE),--engine "$(ENGINE)")
@@ -88,5 +90,5 @@ clean: ## remove everything that was built; .venv/ stays
 		rm -f .venv/*-[0-9]*; \
 		$(BIN)/pip install --disable-pip-version-check --no-warn-script-location --no-compile \
 			--editable '.$(if $(filter plain,$*),,[$*])'; \
-		touch $(patsubst %,.venv/%-$(PLACE)-$(SUM),plain $* $(if $(filter dev,$*),sim docs fpga)) \
+		touch $(patsubst %,.venv/%-$(PLACE)-$(SUM),plain $* $(if $(filter dev,$*),sim network docs fpga)) \
 			$$(grep -e '-$(SUM)$$' <<< "$$before" || true)

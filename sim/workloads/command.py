@@ -9,13 +9,16 @@ from typing import NamedTuple
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
+from ..arguments import integer
+from ..extras import require
 from ..files import BUILD, writable
 from ..progress import Bars, Lines, report, shown, work
 from ..report.page import write_report
 from ..report.timeline import record_transfer
 from ..results import record
 from ..usage import UsageError
-from . import CONVOLVING, MOVING, NEEDS, SHORT, WORKLOADS
+from . import CONVOLVING, EXTRAS, MOVING, NEEDS, RUNNING, SHORT, WORKLOADS, workload
+from .accelerator import Accelerator
 from .convolver import Convolver
 from .findings import Findings, Totals
 from .machines import Machines
@@ -32,7 +35,8 @@ SMALL_CROP = (208, 320)
 _SMALL = 4096  # bytes of shared memory
 
 _REPORT = BUILD / "report"
-_WAVES = {"tmau": BUILD / "waves/sim.vcd", "pe": BUILD / "waves/pe.vcd", "conv": BUILD / "waves/conv.vcd"}
+_WAVES = {"tmau": BUILD / "waves/sim.vcd", "pe": BUILD / "waves/pe.vcd", "conv": BUILD / "waves/conv.vcd",
+          "accelerator": BUILD / "waves/accelerator.vcd"}  # fmt: skip
 
 
 class Played(NamedTuple):
@@ -49,6 +53,8 @@ def configure(parser):
     parser.add_argument("--preset", choices=list(TMAU_PRESETS), default="default", help="configuration (%(default)s)")
     parser.add_argument("--sim", choices=("verilator", "icarus"), default="verilator", help="simulator (%(default)s)")
     parser.add_argument("--workload", choices=[*WORKLOADS, "all"], help=f"one or all; {', '.join(SHORT)} if left out")
+    parser.add_argument("--layers", metavar="N", type=integer(1, 1 << 20),
+                        help="only the first N layers of the workload network")  # fmt: skip
     parser.add_argument("--waves", action="store_true", help=f"leave waveforms of a crop in {_WAVES['tmau'].parent}/")
 
 
@@ -59,10 +65,12 @@ def run(args):
     crop = _crop(args)
     small = crop is not None
     photographs = load_photographs(crop)
-    extent = (
-        f"{'crops' if small else 'whole photographs'} of {photographs[0].shape[1]} x {photographs[0].shape[0]} pixels"
-    )
-    names = _names(args.workload, args.preset)
+    names = _names(args)
+    what, (height, width, _) = "crops" if small else "whole photographs", photographs[0].shape
+    extent = f"{what} of {width} x {height} pixels" if set(names) - set(RUNNING) else "photographs of its own"
+    for name in names:
+        if name in EXTRAS:
+            require(EXTRAS[name])
     print(f"preset {args.preset} on {args.sim}; {extent}; memory answers after 100 cycles", flush=True)
     begin = time.perf_counter()
     with (
@@ -75,7 +83,7 @@ def run(args):
         sessions = {name: machines.session(name) for name in names}
         print(f"simulators ready after {time.perf_counter() - begin:.0f} s\n\n{_HEAD}", flush=True)
         played = []
-        for each in play_all(sessions, photographs, small, players):
+        for each in play_all(sessions, photographs, small, players, args.layers):
             played.append(each)
             print("\n".join(table_rows(each)), flush=True)
         moved = next((session for name, session in sessions.items() if name in MOVING), None)
@@ -93,14 +101,14 @@ def run(args):
     return 1 if problems else 0
 
 
-def play_all(sessions, photographs, small, players):
+def play_all(sessions, photographs, small, players, layers=None):
     """Runs workloads, those of different machines at the same time; yields each :class:`Played`, in their order.
 
     Parameters
     ----------
     sessions : dict of str to session
         By the names of the workloads. Those that share a session run one after the other.
-    photographs, small
+    photographs, small, layers
         As of :func:`play`.
     players : ExitStack
         At whose end the threads are waited for.
@@ -110,7 +118,7 @@ def play_all(sessions, photographs, small, players):
     def run_one(number, name, session):
         with work(f"workload {number} of {len(sessions)}"):
             report(name)
-            return play(name, session, photographs, small, partial(report, name))
+            return play(name, session, photographs, small, partial(report, name), layers)
 
     waiting = [
         threads[session].submit(run_one, number, name, session)
@@ -124,15 +132,20 @@ def play_all(sessions, photographs, small, players):
             each.cancel()
 
 
-def play(name, session, photographs, small=False, progress=lambda parts: None):
-    """Runs one workload on a session of its machine and returns it as :class:`Played`."""
+def play(name, session, photographs, small=False, progress=lambda parts: None, layers=None):
+    """Runs one workload on a session of its machine and returns it as :class:`Played`.
+
+    Of a network there are only so many ``layers``, if it is not None; it says itself how far it is.
+    """
     simulation = session.simulation
     cycles, seconds = simulation.cycles, simulation.seconds
     if name in MOVING:
         worker = Mover(session, progress)
+    elif name in RUNNING:
+        worker = Accelerator(session, layers)
     else:
         worker = (Convolver if name in CONVOLVING else Multiplier)(session, small, progress)
-    findings = WORKLOADS[name].play(worker, photographs)
+    findings = workload(name).play(worker, photographs)
     speed = (simulation.cycles - cycles) / max(simulation.seconds - seconds, 1e-9)
     return Played(name, worker.totals, findings, speed)
 
@@ -142,10 +155,11 @@ _HEAD = (
     f"{'vs golden':>12} {'cycles/s':>9}"
 )
 _LEGEND = (
-    "parts: boxes that were moved, programs of the processing engine, or jobs of the convolution engine",
+    "parts: boxes that were moved, programs of the processing engine or of all, or jobs of the convolution engine",
     "work: bytes landed in shared memory, fill included; or multiply-accumulates (MACs) of elements",
     "limit: for each shared memory full of boxes the larger of: distinct bus words of each box; 128-byte lines written",
-    "       for a program MACs / multipliers of all threads; for a job that of docs/conv.md",
+    "       for a program MACs / multipliers of all threads; for a job that of docs/conv.md; for a program of all the",
+    "       largest of MACs / multipliers of the convolution engine, bus words read, bus words written",
     "of limit: limit / cycles, with the latency of each shared memory full; steady: from its first box's completion on",
 )
 
@@ -163,19 +177,25 @@ def _row(name, totals):
     return " ".join([f"{name:<11}", *(f"{cell:>{width}}" for cell, width in zip(totals.cells, widths, strict=True))])
 
 
-def _names(workload, preset):
+def _names(args):
     """The workloads that were asked for, or of several those that the preset has the hardware for."""
-    lacking = {name: _lacking(name, preset) for name in WORKLOADS}
-    if workload in WORKLOADS:
-        if lacking[workload]:
-            raise UsageError(f"workload {workload} needs {lacking[workload]}, which preset {preset} lacks")
-        return [workload]
-    return [name for name in (SHORT if workload is None else WORKLOADS) if not lacking[name]]
+    lacking = {name: _lacking(name, args) for name in WORKLOADS}
+    names = [args.workload] if args.workload in WORKLOADS else WORKLOADS if args.workload else SHORT
+    if args.workload in WORKLOADS and lacking[args.workload]:
+        raise UsageError(f"workload {args.workload} needs {lacking[args.workload]}")
+    if args.layers and not set(names) & set(RUNNING):
+        raise UsageError(f"--layers goes with the workload {', '.join(RUNNING)}")
+    return [name for name in names if not lacking[name]]
 
 
-def _lacking(name, preset):
-    """What the mover of a preset lacks for a workload; empty if nothing."""
-    return ", ".join(feature for feature in NEEDS.get(name, ()) if not TMAU_PRESETS[preset].has(feature))
+def _lacking(name, args):
+    """What a workload needs and has not: features of the preset's mover, a simulator that is fast; empty if nothing."""
+    features = [each for each in NEEDS.get(name, ()) if not TMAU_PRESETS[args.preset].has(each)]
+    if features:
+        return f"{', '.join(features)}, which preset {args.preset} lacks"
+    if name in RUNNING and not args.layers and (args.waves or args.sim == "icarus"):
+        return "--layers N on icarus and with --waves: all layers would take days"
+    return ""
 
 
 def _crop(args):

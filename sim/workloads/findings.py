@@ -19,11 +19,17 @@ class Findings:
         Caption to height × width × 3 bytes, made of what was read from shared memory.
     cases : dict of str to Totals
         The parts of a workload that are worth a row and a bar each, by their names.
+    charts : dict of str to Picture
+        Caption to SVG text.
+    tables : dict of str to (sequence, list)
+        Caption to headings and rows, of text.
     """
 
     facts: tuple = ()
     pictures: dict = field(default_factory=dict)
     cases: dict = field(default_factory=dict)
+    charts: dict = field(default_factory=dict)
+    tables: dict = field(default_factory=dict)
 
 
 @dataclass
@@ -35,7 +41,7 @@ class Totals:
     unit : str
         What the work is counted in: bytes, or MACs.
     parts : int
-        Boxes that were moved, or programs of the processing engine.
+        Boxes that were moved, jobs, or programs.
     work : int
         Bytes landed in shared memory, fill included; or products of two elements that the result needs.
     cycles : int

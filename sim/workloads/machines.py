@@ -7,7 +7,8 @@ from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..session import ConvSession, PeSession, TmauSession
-from . import CONVOLVING, ENGINE_THREADS, MOVING
+from ..session.accelerator import NETWORK_BYTES, AcceleratorSession
+from . import CONVOLVING, ENGINE_THREADS, MOVING, RUNNING
 from .builders import build_side_by_side
 
 __all__ = ["Machines"]
@@ -22,7 +23,8 @@ class Machines:
     small : bool
         Simulation is slow: no engine has more threads than the preset's.
     waves : dict of str to Path
-        Where to leave waveforms of the mover (``"tmau"``) and of the engines (``"pe"``, ``"conv"``); empty for none.
+        Where to leave waveforms of the mover (``"tmau"``), of the engines (``"pe"``, ``"conv"``) and of all together
+        (``"accelerator"``); empty for none.
     """
 
     def __init__(self, preset, simulator, small=False, waves=None):
@@ -41,7 +43,7 @@ class Machines:
         """Builds what the workloads ``names`` need, side by side; HostError if a tool is missing."""
         jobs = {}
         for make, options in map(self._job, names):
-            jobs[self._name(make, options["params"])] = make, options
+            jobs[self._name(make, options)] = make, options
         # One alone is built when its session begins.
         if len(jobs) > 1:
             build_side_by_side(jobs, display)
@@ -49,20 +51,25 @@ class Machines:
     def session(self, name):
         """The session for the workload ``name``; HostError if a tool is missing."""
         make, options = self._job(name)
-        key = (make, options["params"])
+        key = (make, options.get("params"))
         if key not in self._sessions:
             self._sessions[key] = self._stack.enter_context(make(**options))
         return self._sessions[key]
 
     @staticmethod
-    def _name(make, params):
+    def _name(make, options):
         """What a machine is called while it is built."""
         if make is PeSession:
-            return f"pe of {params.threads} threads"
-        return "tmau" if make is TmauSession else "conv"
+            return f"pe of {options['params'].threads} threads"
+        return {TmauSession: "tmau", ConvSession: "conv"}.get(make, "accelerator")
 
     def _job(self, name):
         """Class and options of the session for a workload."""
+        if name in RUNNING:
+            return AcceleratorSession, {
+                "preset": self._preset, "memory_bytes": NETWORK_BYTES, "simulator": self._simulator,
+                "waves": self._waves.get("accelerator"),
+            }  # fmt: skip
         if name in MOVING:
             make, machine, params = TmauSession, "tmau", TMAU_PRESETS[self._preset]
         elif name in CONVOLVING:

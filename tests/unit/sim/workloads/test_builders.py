@@ -58,13 +58,15 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("begun", [b"spawn_main", b"sleep\0"], ids=["importing", "building"])
+@pytest.mark.parametrize(
+    "begun", [pytest.param(b"spawn_main", marks=pytest.mark.long), b"sleep\0"], ids=["importing", "building"]
+)
 @pytest.mark.parametrize(
     ("number", "whole", "status", "said"),
     [
         (signal.SIGINT, True, 130, "tilewright stages: interrupted\n"),
-        (signal.SIGTERM, False, 143, "tilewright stages: interrupted\n"),
-        (signal.SIGKILL, False, -9, ""),
+        pytest.param(signal.SIGTERM, False, 143, "tilewright stages: interrupted\n", marks=pytest.mark.long),
+        pytest.param(signal.SIGKILL, False, -9, "", marks=pytest.mark.long),
     ],
     ids=["ctrl-c", "kill", "kill-9"],
 )

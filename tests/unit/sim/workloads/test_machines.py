@@ -27,6 +27,7 @@ def stubs(monkeypatch):
     monkeypatch.setattr(machines, "TmauSession", Stub)
     monkeypatch.setattr(machines, "PeSession", Stub)
     monkeypatch.setattr(machines, "ConvSession", Stub)
+    monkeypatch.setattr(machines, "AcceleratorSession", Stub)
 
 
 def test_workloads_of_one_machine_share_a_session():
@@ -34,7 +35,7 @@ def test_workloads_of_one_machine_share_a_session():
         sessions = {name: opened.session(name) for name in WORKLOADS}
     assert sessions["photo"] is sessions["roundtrip"]
     assert sessions["dct"] is sessions["gemm"]
-    assert len(set(sessions.values())) == 4
+    assert len(set(sessions.values())) == 5
     assert all(session.closed for session in sessions.values())
 
 
@@ -46,6 +47,7 @@ def test_threads_are_those_of_the_seed_unless_simulation_is_slow(small, threads)
 
 
 def test_each_machine_has_its_waveform():
-    with Machines("unit", "verilator", True, {"tmau": Path("one"), "pe": Path("two"), "conv": Path("three")}) as opened:
-        waves = [opened.session(name).options["waves"] for name in ("photo", "threads", "stem")]
-    assert waves == [Path("one"), Path("two"), Path("three")]
+    paths = {"tmau": Path("one"), "pe": Path("two"), "conv": Path("three"), "accelerator": Path("four")}
+    with Machines("unit", "verilator", True, paths) as opened:
+        waves = [opened.session(name).options["waves"] for name in ("photo", "threads", "stem", "network")]
+    assert waves == list(paths.values())

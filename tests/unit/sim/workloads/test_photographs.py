@@ -20,6 +20,7 @@ for photo, image in zip(ours, load_sample_images().images, strict=True):
 """
 
 
+@pytest.mark.long
 def test_photographs_are_those_of_scikit_learn():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

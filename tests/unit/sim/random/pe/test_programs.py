@@ -24,7 +24,9 @@ def test_same_seed_same_program():
     assert random_program(SEED + 1, UNIT).body != first.body
 
 
-@pytest.mark.parametrize("types", [MM_FAMILIES, ("i8", "i16")], ids=["all types", "integers"])
+@pytest.mark.parametrize(
+    "types", [MM_FAMILIES, pytest.param(("i8", "i16"), marks=pytest.mark.long)], ids=["all types", "integers"]
+)
 def test_every_error_and_combination_is_reached(types):
     """What is there is never refused as UNSUPPORTED."""
     params = UNIT.replace(types=types)

@@ -1,0 +1,30 @@
+"""Quantised neural networks: model files, what they mean to the last bit, and how they run on the engines.
+
+Names are imported when they are first used: a graph needs numpy alone, a model file also the package onnx.
+"""
+
+from importlib import import_module
+
+#: Public names, by the module that defines them.
+_MODULES = {
+    "errors": "ModelError",
+    "evaluation": "evaluate",
+    "graph": "Add Concat Conv Dequantize Graph Mul Node Pad Pool Quantize Reshape Tensor Transpose",
+    "lower.compiled": "Compiled compile",
+    "lower.machine": "MACHINES Machine",
+    "reader": "read",
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name):
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    return value
+
+
+def __dir__():
+    return __all__

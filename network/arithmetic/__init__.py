@@ -1,0 +1,1 @@
+"""Exact arithmetic of quantised networks, in numpy: docs/network.md, "Exact arithmetic"."""

@@ -1,0 +1,70 @@
+"""Convolutions of integers: exact sums, modulo 2^32."""
+
+import numpy as np
+
+from .rounding import requantise
+
+__all__ = ["convolution_sums", "convolve", "multiply_matrix"]
+
+
+def convolve(x, node, dtype):
+    """A feature map through a convolution.
+
+    Parameters
+    ----------
+    x : uint8 or int8 array [N, C, H, W]
+    node : Conv
+    dtype : str
+        Of the result, [N, Co, Ho, Wo].
+    """
+    acc = convolution_sums(x, node)
+    scale = node.scale[:, np.newaxis, np.newaxis]
+    return requantise(acc, scale, node.y_zero, node.minimum, node.maximum, dtype)
+
+
+def multiply_matrix(x, node, dtype):
+    """Rows of any shape, [..., K] to [..., Co], through a convolution whose ``matrix`` is set."""
+    pixels = x.reshape(-1, x.shape[-1], 1, 1)
+    return convolve(pixels, node, dtype).reshape(*x.shape[:-1], -1)
+
+
+def convolution_sums(x, node):
+    """Accumulators with their biases, int32 [N, Co, Ho, Wo]."""
+    outputs, _, height, width = node.weight.shape
+    x = _centred(x, node)
+    weight = node.weight.astype(np.int32) - node.w_zero[:, np.newaxis, np.newaxis, np.newaxis]
+    sums = _sums_of_channels if node.weight.shape[1] == 1 else _sums_of_groups
+    acc = 0
+    for row in range(height):
+        for column in range(width):
+            acc = acc + sums(_points(x, node, row, column), weight[:, :, row, column], node.groups)
+    images, rows, columns = len(x), *_points(x, node, 0, 0).shape[2:]
+    acc = acc.reshape(images, outputs, rows, columns).astype(np.int64) + node.bias[:, np.newaxis, np.newaxis]
+    return acc.astype(np.int32)  # wraps
+
+
+def _centred(x, node):
+    """x - zx with zeros as padding, int32."""
+    top, left, bottom, right = node.pad
+    return np.pad(x.astype(np.int32) - node.x_zero, ((0, 0), (0, 0), (top, bottom), (left, right)))
+
+
+def _points(x, node, row, column):
+    """The elements that all windows have at one position of the kernel, [N, C, Ho, Wo]."""
+    (down, right), (high, wide) = node.stride, node.dilation
+    height, width = ((size - 1) * step for size, step in zip(node.weight.shape[2:], node.dilation, strict=True))
+    first, left = row * high, column * wide
+    return x[:, :, first : x.shape[2] - height + first : down, left : x.shape[3] - width + left : right]
+
+
+def _sums_of_groups(points, weight, groups):
+    """Products of matrices in float64: sums of less than 2^53, exact in any order."""
+    images, channels = points.shape[:2]
+    rows = points.reshape(images, groups, channels // groups, -1).astype(np.float64)
+    return weight.reshape(groups, -1, channels // groups).astype(np.float64) @ rows
+
+
+def _sums_of_channels(points, weight, groups):
+    """Of one channel a group, in integers, whose sums wrap."""
+    rows = points.reshape(len(points), groups, 1, -1)
+    return weight.reshape(groups, -1, 1) * rows

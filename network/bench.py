@@ -1,0 +1,74 @@
+"""Measures the layers of ResNet-50 as compiled programs, from global memory to global memory, in exact cycles.
+
+Specification: docs/network.md, "The plan".
+"""
+
+from math import ceil
+
+from tilewright.sim.bench.conv_layers import NETWORKS
+from tilewright.sim.bench.line import share, timed
+from tilewright.sim.session.accelerator import AcceleratorSession
+
+from .drawn import NetworkMaker
+from .evaluation import evaluate
+from .lower.compiled import compile as compile_network
+from .lower.rtl import run_on
+
+__all__ = ["measure", "sample_of"]
+
+_NETWORK = "ResNet-50"
+_LATENCY = 100
+#: Multiplications of a sample take so many cycles at most; a layer has so many rows of X fewer.
+_MOST_CYCLES = 120_000
+#: Of all multiplications of the network.
+_TARGET = 0.90
+
+
+def measure(preset, *, simulator="verilator"):
+    """Yields every ``Line`` of a preset with the simulation's cycles a second so far."""
+    with AcceleratorSession(preset, simulator=simulator, latency=_LATENCY) as session:
+        yield from timed(session, _lines(session, preset))
+
+
+def sample_of(layer, peak):
+    """A layer of fewer rows, as many as the ``peak``, in MACs a cycle, does in time."""
+    macs_a_row = layer.out_size * layer.kernel**2 * layer.channels * layer.out_channels
+    return min(layer.out_size, max(1, _MOST_CYCLES * peak // macs_a_row))
+
+
+def _lines(session, preset):
+    cycles_of_all = macs_of_all = 0
+    for layer, count in NETWORKS[_NETWORK].items():
+        rows = sample_of(layer, session.params.conv.conv.peak)
+        compiled, cycles = _run(session, preset, layer, rows)
+        macs, machine = sum(part.macs for part in compiled.layers), compiled.machine
+        moved = {way: sum(span.end - span.start for span in compiled.schedule.spans if span.engine == way)
+                 for way in ("load", "store")}  # fmt: skip
+        limits = {"macs": ceil(macs / machine.conv.peak)} | moved
+        bound = max(limits, key=limits.get)
+        cut = f", {rows} of {layer.out_size} lines" if rows < layer.out_size else ""
+        line = share(preset, f"{_NETWORK}, {count}: {layer.name}{cut}", _LATENCY, limits[bound], cycles, None)
+        yield line.noted(f"{bound}, {macs / machine.conv.peak / cycles:.1%} of MACs")
+        whole = count * layer.out_size / rows
+        cycles_of_all += cycles * whole
+        macs_of_all += macs * whole
+    peak = session.params.conv.conv.peak
+    yield share(preset, f"{_NETWORK} in sum: MACs of the peak", _LATENCY, round(macs_of_all / peak),
+                round(cycles_of_all), _TARGET)  # fmt: skip
+
+
+def _run(session, preset, layer, rows):
+    """A layer as a program, and the cycles from its first word to its end; results must be those of the evaluation."""
+    maker = NetworkMaker(layer.size + layer.channels)
+    seen = min(layer.size, (rows - 1) * layer.stride + layer.kernel - layer.padding[0])
+    before, behind = layer.padding
+    x = maker.input((1, layer.channels, seen, layer.size))
+    pad = (before, before, behind if rows == layer.out_size else 0, behind)
+    maker.conv(x, layer.out_channels, layer.kernel, stride=layer.stride, pad=pad)
+    compiled, inputs = compile_network(maker.graph(), preset), maker.draw()
+    data, run = run_on(session, compiled, compiled.memory(inputs))
+    expected = evaluate(compiled.graph, inputs)
+    for name, value in compiled.tensors(data).items():
+        if wrong := (value != expected[name]).sum():
+            raise RuntimeError(f"{wrong} results of {layer.name} are wrong")
+    return compiled, run.words[-1].cycle - run.words[0].cycle

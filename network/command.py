@@ -1,0 +1,97 @@
+"""``tilewright run``: a model file and its input to an answer."""
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from tilewright.sim.arguments import integer, output_file
+from tilewright.sim.progress import Bars, Lines, shown
+from tilewright.sim.usage import UsageError
+
+from .arrays import read_inputs, write_arrays
+from .evaluation import check_inputs, evaluate
+from .lower.compiled import compile as compile_network
+from .lower.compiled import first_nodes
+from .lower.machine import MACHINES
+from .reader import read_model
+from .reader.file import load
+
+__all__ = ["BACKENDS", "configure", "run"]
+
+_LARGEST = 5  # elements that are printed
+
+
+def _on_golden(args, model, graph, inputs, names):
+    if args.preset:
+        return compile_network(graph, args.preset, every_tensor=args.every_tensor).run(inputs, names=names)
+    values = evaluate(graph, inputs)
+    return {name: values[name] for name in names}
+
+
+def _on_rtl(args, model, graph, inputs, names):
+    from .lower.rtl import measured, run_rtl  # needs what simulates hardware
+
+    compiled = compile_network(graph, args.preset or "default", every_tensor=args.every_tensor)
+    data, run = run_rtl(compiled, compiled.memory(inputs))
+    print(measured(compiled, run))
+    return compiled.tensors(data, names)
+
+
+def _on_ort(args, model, graph, inputs, names):
+    from .witness import run_witness  # takes longer than all else here
+
+    return run_witness(model, graph, inputs, names)
+
+
+#: What can run a network: functions of the arguments, the ``ModelProto``, the same as Graph, its inputs and the names
+#: that are wanted.
+BACKENDS = {"golden": _on_golden, "rtl": _on_rtl, "ort": _on_ort}
+
+
+def configure(parser):
+    """Adds the arguments of the subcommand."""
+    parser.add_argument("model", metavar="MODEL.onnx", type=Path, help="quantised model")
+    parser.add_argument("--input", metavar="X.npy", type=Path, required=True, help="input; .npz for several, by name")
+    parser.add_argument("--on", choices=list(BACKENDS), required=True, help="what runs it: ort is ONNX Runtime")
+    parser.add_argument("--preset", choices=list(MACHINES),
+                        help="compile it for such a core and run the program; golden otherwise runs none")  # fmt: skip
+    parser.add_argument("--layers", metavar="N", type=integer(1, 1 << 20), help="only the first N layers")
+    parser.add_argument("--out", metavar="Y.npz", type=output_file, help="write an array for each output of the model")
+    parser.add_argument("--every-tensor", action="store_true", help="with --out: an array for every tensor")
+
+
+def run(args):
+    """Runs the subcommand."""
+    if args.on == "ort" and (args.preset or args.layers):
+        raise UsageError("--preset and --layers go with --on golden and --on rtl")
+    if args.every_tensor and not args.out:
+        raise UsageError("--every-tensor goes with --out")
+    if args.out and any(
+        path.exists() and args.out.exists() and args.out.samefile(path) for path in (args.model, args.input)
+    ):
+        raise UsageError(f"--out must not be a file that is read, {args.out}")
+    model = load(args.model)
+    graph = first_nodes(read_model(model), args.layers)
+    inputs = check_inputs(graph, read_inputs(args.input, graph))
+    macs = sum(map(graph.macs, graph.nodes))
+    print(f"{args.model}: {len(graph.nodes)} layers, {macs:,} multiplications", flush=True)
+    names = [node.output for node in graph.nodes] if args.every_tensor else list(dict.fromkeys(graph.outputs))
+    begin = time.perf_counter()
+    with shown(Bars() if sys.stderr.isatty() else Lines(sys.stderr)):
+        values = BACKENDS[args.on](args, model, graph, inputs, names)
+    print(f"{args.on}: {time.perf_counter() - begin:.1f} s")
+    for name in dict.fromkeys(graph.outputs):
+        print(_summary(name, values[name]))
+    if args.out:
+        write_arrays(args.out, values)
+    return 0
+
+
+def _summary(name, value):
+    """A line about an output: its largest elements."""
+    flat = value.reshape(-1)
+    largest = np.argsort(-flat.astype(np.float64), kind="stable")[:_LARGEST]
+    elements = ", ".join(f"{flat[i]:.5g} at {i}" for i in largest)
+    return f"{name}: {value.dtype} {list(value.shape)}; largest: {elements}"

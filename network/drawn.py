@@ -1,0 +1,204 @@
+"""Networks of random weights, node by node, for tests of what runs them."""
+
+import numpy as np
+
+from .graph import Add, Concat, Conv, Graph, Mul, Node, Pad, Pool, Reshape, Tensor, Transpose
+
+__all__ = ["NetworkMaker", "efficientnet", "resnet50"]
+
+
+class NetworkMaker:
+    """Nodes behind each other; every method of an operator returns the name of its output.
+
+    Parameters
+    ----------
+    seed : int
+    """
+
+    def __init__(self, seed=0):
+        self.random = np.random.default_rng(seed)
+        self.tensors, self.nodes, self.inputs = {}, [], []
+
+    def input(self, shape, dtype="uint8"):
+        """An input of the network."""
+        self.inputs.append(self._tensor(shape, dtype))
+        return self.inputs[-1]
+
+    def graph(self, *outputs):
+        """The network; without ``outputs`` that of the last node."""
+        return Graph(tuple(self.inputs), outputs or (self.nodes[-1].output,), self.tensors, tuple(self.nodes))
+
+    def draw(self):
+        """Random inputs, by name."""
+        return {name: self._numbers(self.tensors[name].dtype, self.tensors[name].shape) for name in self.inputs}
+
+    def conv(self, x, out_channels, kernel=1, *, stride=1, pad=None, dilation=1, groups=1, dtype="uint8",
+             weights="int8", zeros=0):  # fmt: skip
+        """A convolution; ``zeros``: zero points of weights, or "channels" for random ones."""
+        batch, channels, height, width = self.tensors[x].shape
+        kernel, stride, dilation = (np.broadcast_to(value, 2).tolist() for value in (kernel, stride, dilation))
+        if pad is None:
+            pad = [(kernel[0] - 1) * dilation[0] // 2, (kernel[1] - 1) * dilation[1] // 2] * 2
+        pad = tuple(np.broadcast_to(pad, 4).tolist())
+        sizes = [
+            (size + pad[axis] + pad[axis + 2] - (kernel[axis] - 1) * dilation[axis] - 1) // stride[axis] + 1
+            for axis, size in enumerate((height, width))
+        ]
+        weight = self._numbers(weights, (out_channels, channels // groups, *kernel))
+        node = Conv(
+            weight=weight, w_zero=self._zeros(weights, out_channels, zeros), stride=tuple(stride), pad=pad,
+            dilation=tuple(dilation), groups=groups, **self._sums(x, weight, dtype),
+        )  # fmt: skip
+        return self._node((x,), (batch, out_channels, *sizes), dtype, node)
+
+    def matrix(self, x, columns, *, dtype="uint8", weights="int8"):
+        """A product with a constant matrix."""
+        shape = self.tensors[x].shape
+        weight = self._numbers(weights, (columns, shape[-1], 1, 1))
+        node = Conv(weight=weight, w_zero=self._zeros(weights, columns, 0), matrix=True, **self._sums(x, weight, dtype))
+        return self._node((x,), (*shape[:-1], columns), dtype, node)
+
+    def _sums(self, x, weight, dtype):
+        count = len(weight)
+        size = np.prod(weight.shape[1:]) ** 0.5 * 60
+        return {
+            "x_zero": self._zero(self.tensors[x].dtype), "y_zero": self._zero(dtype), **self._clamp(dtype),
+            "bias": self.random.integers(-1 << 31, (1 << 31) - 1, count).astype(np.int32)
+            >> self.random.integers(0, 31, count).astype(np.int32),
+            "scale": (self.random.random(count) / size + 1e-4).astype(np.float32),
+        }  # fmt: skip
+
+    def add(self, a, b):
+        """A sum of two tensors of one type."""
+        tensor = self.tensors[a]
+        ratio = tuple(np.float32(value) for value in self.random.random(2) + 0.2)
+        node = Add(ratio, np.float32(self.random.normal() * 20), **self._clamp(tensor.dtype))
+        return self._node((a, b), tensor.shape, tensor.dtype, node)
+
+    def mul(self, a, dtype="uint8"):
+        """A product with a number."""
+        tensor = self.tensors[a]
+        node = Mul(int(self.random.integers(0, 256)), self._zero(tensor.dtype), int(self.random.integers(0, 256)),
+                   np.float32(self.random.random() * 0.05 + 1e-3), self._zero(dtype), **self._clamp(dtype))  # fmt: skip
+        return self._node((a,), tensor.shape, dtype, node)
+
+    def pool(self, x, kind, kernel, *, stride=1, pad=0, dtype=None, counted=True):
+        """Windows; ``counted``: padding counts in averages."""
+        batch, channels, height, width = self.tensors[x].shape
+        kernel, stride = (np.broadcast_to(value, 2).tolist() for value in (kernel, stride))
+        pad = tuple(np.broadcast_to(pad, 4).tolist())
+        sizes = [(size + pad[axis] + pad[axis + 2] - kernel[axis]) // stride[axis] + 1
+                 for axis, size in enumerate((height, width))]  # fmt: skip
+        dtype = dtype or self.tensors[x].dtype
+        node = {"kind": kind, "kernel": tuple(kernel), "stride": tuple(stride), "pad": pad, "dilation": (1, 1)}
+        if kind == "sum":
+            taps = [np.array([np.prod(kernel)])] if counted else [
+                [min(point * stride[axis] - pad[axis] + kernel[axis], size) - max(point * stride[axis] - pad[axis], 0)
+                 for point in range(sizes[axis])] for axis, size in enumerate((height, width))
+            ]  # fmt: skip
+            divisors = taps[0].reshape(1, 1) if counted else np.outer(*taps)
+            node |= {"scale": (np.float32(1.1) / divisors).astype(np.float32), "y_zero": self._zero(dtype),
+                     "x_zero": self._zero(self.tensors[x].dtype)}  # fmt: skip
+        return self._node((x,), (batch, channels, *sizes), dtype, Pool(**node, **self._clamp(dtype)))
+
+    def pad(self, x, before, after):
+        """Elements of one value around a tensor."""
+        tensor = self.tensors[x]
+        shape = tuple(np.add(np.add(tensor.shape, before), after).tolist())
+        return self._node((x,), shape, tensor.dtype, Pad(tuple(before), tuple(after), self._zero(tensor.dtype)))
+
+    def concat(self, axis, *parts, scales=None):
+        """Tensors one behind the other; ``scales``: (scale, zero point) of each input, and of the output."""
+        first = self.tensors[parts[0]]
+        shape = list(first.shape)
+        shape[axis] = sum(self.tensors[part].shape[axis] for part in parts)
+        tables = [None] * len(parts)
+        if scales:
+            tables = [self._table(self.tensors[part].dtype, first.dtype, scale, scales[-1])
+                      for part, scale in zip(parts, scales, strict=False)]  # fmt: skip
+        return self._node(parts, tuple(shape), first.dtype, Concat(axis, tuple(tables)))
+
+    @staticmethod
+    def _table(dtype, made, given, wanted):
+        x = np.arange(256).astype(np.uint8).view(dtype).astype(np.float32)
+        real = (x - np.float32(given[1])) * np.float32(given[0])
+        limits = np.iinfo(made)
+        rounded = np.rint(real / np.float32(wanted[0])) + wanted[1]
+        return np.clip(rounded, limits.min, limits.max).astype(made)
+
+    def reshape(self, x, *shape):
+        """The same elements in another shape."""
+        return self._node((x,), shape, self.tensors[x].dtype, Reshape(shape))
+
+    def transpose(self, x, *perm):
+        """Other orders of dimensions."""
+        tensor = self.tensors[x]
+        return self._node((x,), tuple(tensor.shape[axis] for axis in perm), tensor.dtype, Transpose(perm))
+
+    def _tensor(self, shape, dtype):
+        name = f"t{len(self.tensors)}"
+        self.tensors[name] = Tensor(name, tuple(shape), dtype)
+        return name
+
+    def _node(self, inputs, shape, dtype, attributes):
+        output = self._tensor(shape, dtype)
+        self.nodes.append(Node(f"n{len(self.nodes)}", tuple(inputs), output, attributes, type(attributes).__name__))
+        return output
+
+    def _numbers(self, dtype, shape):
+        return self.random.integers(0, 256, shape).astype(np.uint8).view(dtype)
+
+    def _zero(self, dtype):
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        return int(self.random.integers(low, high + 1))
+
+    def _zeros(self, dtype, count, zeros):
+        if zeros == "channels":
+            return np.sort(self.random.integers(0, 3, count)).astype(np.int32)
+        return np.full(count, zeros, np.int32)
+
+    def _clamp(self, dtype):
+        low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+        cut = self.random.integers(0, 40, 2) * self.random.integers(0, 2, 2)
+        return {"minimum": low + int(cut[0]), "maximum": high - int(cut[1])}
+
+
+def efficientnet(size=224):
+    """The shapes of EfficientNet-Lite0 for pictures of ``size``."""
+    maker = NetworkMaker(1)
+
+    def same(x, out, kernel, stride, groups=1):
+        height = maker.tensors[x].shape[2]
+        around = max((-(-height // stride) - 1) * stride + kernel - height, 0)
+        return maker.conv(x, out, kernel, stride=stride, groups=groups,
+                          pad=(around // 2, around // 2, around - around // 2, around - around // 2))  # fmt: skip
+
+    x = same(maker.input((1, 3, size, size)), 32, 3, 2)
+    for repeats, kernel, first, grow, into, out in (
+        (1, 3, 1, 1, 32, 16), (2, 3, 2, 6, 16, 24), (2, 5, 2, 6, 24, 40), (3, 3, 2, 6, 40, 80), (3, 5, 1, 6, 80, 112),
+        (4, 5, 2, 6, 112, 192), (1, 3, 1, 6, 192, 320),
+    ):  # fmt: skip
+        for number in range(repeats):
+            channels, stride = (into, first) if number == 0 else (out, 1)
+            wide = same(x, channels * grow, 1, 1) if grow > 1 else x
+            narrow = same(same(wide, channels * grow, kernel, stride, channels * grow), out, 1, 1)
+            x = maker.add(narrow, x) if number else narrow
+    x = maker.pool(same(x, 1280, 1, 1), "sum", maker.tensors[x].shape[2:])
+    maker.matrix(maker.reshape(x, 1, 1280), 1000)
+    return maker
+
+
+def resnet50(size=224):
+    """The shapes of ResNet-50 for pictures of ``size``."""
+    maker = NetworkMaker(2)
+    x = maker.pool(maker.conv(maker.input((1, 3, size, size)), 64, 7, stride=2), "max", 3, stride=2, pad=1)
+    for stage, repeats in enumerate((3, 4, 6, 3)):
+        deep = 64 << stage
+        for number in range(repeats):
+            stride = 2 if stage and not number else 1
+            y = maker.conv(maker.conv(x, deep), deep, 3, stride=stride)
+            y = maker.conv(y, 4 * deep)
+            x = maker.add(y, x if number else maker.conv(x, 4 * deep, stride=stride))
+    x = maker.pool(x, "sum", maker.tensors[x].shape[2:])
+    maker.matrix(maker.reshape(x, 1, 2048), 1000)
+    return maker

@@ -1,0 +1,102 @@
+"""A whole network, tensor by tensor: what every other way of running it must equal."""
+
+import numpy as np
+
+from tilewright.sim.progress import report, work
+
+from .arithmetic.convolution import convolve, multiply_matrix
+from .arithmetic.elementwise import add, change, multiply
+from .arithmetic.ends import dequantise, quantise
+from .arithmetic.pooling import pool
+from .errors import ModelError
+
+__all__ = ["check_inputs", "compute", "evaluate"]
+
+
+def evaluate(graph, inputs):
+    """Runs a network.
+
+    Parameters
+    ----------
+    graph : Graph
+    inputs : dict of str to array
+        Of the shape and type of each of ``graph.inputs``.
+
+    Returns
+    -------
+    dict of str to array
+        Every tensor by its name, inputs too.
+
+    Raises
+    ------
+    ModelError
+        If the inputs are not those of the network; one sentence.
+    """
+    values = check_inputs(graph, inputs)
+    with work("golden"):
+        for done, node in enumerate(graph.nodes):
+            report("layers", done, len(graph.nodes))
+            values[node.output] = compute(graph, node, values)
+    return values
+
+
+def compute(graph, node, values):
+    """What one node gives, from the arrays of its inputs among ``values``."""
+    dtype = graph.tensors[node.output].dtype
+    return np.ascontiguousarray(
+        _RULES[node.kind](node.attributes, dtype, *(values[name] for name in node.inputs))
+    ).reshape(graph.tensors[node.output].shape)
+
+
+def check_inputs(graph, inputs):
+    """``inputs`` in the order of the network, if they are what it takes.
+
+    Raises
+    ------
+    ModelError
+        One sentence.
+    """
+    for name in inputs:
+        if name not in graph.inputs:
+            raise ModelError(f"the network has no input {name!r}, but {', '.join(map(repr, graph.inputs))}")
+    values = {}
+    for name in graph.inputs:
+        if name not in inputs:
+            raise ModelError(f"input {name!r} is missing")
+        tensor, value = graph.tensors[name], np.asarray(inputs[name])
+        if value.dtype != tensor.dtype:
+            raise ModelError(f"input {name!r} must be {tensor.dtype}, not {value.dtype}")
+        if value.shape != tensor.shape:
+            raise ModelError(f"input {name!r} must be {list(tensor.shape)}, not {list(value.shape)}")
+        if value.dtype == np.float32 and np.isnan(value).any():
+            raise ModelError(f"input {name!r} has elements that are not a number")
+        values[name] = np.ascontiguousarray(value)
+    return values
+
+
+def _convolution(node, dtype, x):
+    return multiply_matrix(x, node, dtype) if node.matrix else convolve(x, node, dtype)
+
+
+def _padded(node, dtype, x):
+    return np.pad(x, list(zip(node.before, node.after, strict=True)), constant_values=node.value)
+
+
+def _joined(node, dtype, *parts):
+    changed = [change(part, table) for part, table in zip(parts, node.tables, strict=True)]
+    return np.concatenate(changed, axis=node.axis)
+
+
+#: How a node of each kind is computed: its attributes, the type of the result, and its inputs.
+_RULES = {
+    "Quantize": lambda node, dtype, x: quantise(x, node.scale, node.zero, dtype),
+    "Dequantize": lambda node, dtype, x: dequantise(x, node.scale, node.zero),
+    "Conv": _convolution,
+    "Add": lambda node, dtype, a, b: add(a, b, node, dtype),
+    "Mul": lambda node, dtype, a: multiply(a, node, dtype),
+    "Pool": lambda node, dtype, x: pool(x, node, dtype),
+    "Pad": _padded,
+    "Concat": _joined,
+    "Reshape": lambda node, dtype, x: x.reshape(node.shape),
+    "Transpose": lambda node, dtype, x: x.transpose(node.perm),
+}

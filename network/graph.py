@@ -1,0 +1,266 @@
+"""A quantised network as integers and exact constants: what a reader makes, and what is evaluated or lowered.
+
+Shapes are those of the model file, NCHW for feature maps. Nothing is left to be worked out: scales are the binary32
+numbers with which results are multiplied, zero points are integers, and padding is explicit. What a node computes from
+them is said in docs/network.md, "Exact arithmetic".
+
+Arrays are read-only. Objects are compared by identity.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+__all__ = [
+    "Add",
+    "Concat",
+    "Conv",
+    "Dequantize",
+    "Graph",
+    "Mul",
+    "Node",
+    "Pad",
+    "Pool",
+    "Quantize",
+    "Reshape",
+    "Tensor",
+    "Transpose",
+]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor that is computed or given: no weights, no constants.
+
+    Attributes
+    ----------
+    name : str
+    shape : tuple of int
+        Each at least 1. Feature maps are [N, C, H, W].
+    dtype : str
+        ``"uint8"``, ``"int8"``, or ``"float32"`` at the ends of a network.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, eq=False)
+class Quantize:
+    """y = sat(rne(fl(x / scale)) + zero): float32 to 8 bits.
+
+    ``scale`` is a numpy float32, ``zero`` an int.
+    """
+
+    scale: np.float32
+    zero: int
+
+
+@dataclass(frozen=True, eq=False)
+class Dequantize:
+    """y = fl((x - zero) · scale): 8 bits to float32.
+
+    ``scale`` is a numpy float32, ``zero`` an int.
+    """
+
+    scale: np.float32
+    zero: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Conv:
+    """A convolution, or a product with a constant matrix, which is a convolution of 1 × 1.
+
+    Attributes
+    ----------
+    weight : int8 or uint8 array [Co, C / groups, Kh, Kw]
+        As in the model, zero points not subtracted.
+    x_zero : int
+        Padding is this value, so that it contributes nothing.
+    w_zero : int32 array [Co]
+    bias : int32 array [Co]
+        Zeros where the model has none. It may lie near 2^31: sums wrap.
+    scale : float32 array [Co]
+        fl(fl(sx · sw) / sy).
+    y_zero : int
+        Added after rounding.
+    stride, dilation : (int, int)
+        Of rows, of columns.
+    pad : (int, int, int, int)
+        Top, left, bottom, right, each 0 or more.
+    groups : int
+        1; or as many as channels (depthwise); or between.
+    minimum, maximum : int
+        The clamp of the result, within its type.
+    matrix : bool
+        The input is no feature map: its last dimension, of K elements, is the channels, and each index of the others
+        is a pixel. ``weight`` is [Co, K, 1, 1]; the output has Co for K.
+    """
+
+    weight: np.ndarray
+    x_zero: int
+    w_zero: np.ndarray
+    bias: np.ndarray
+    scale: np.ndarray
+    y_zero: int
+    stride: tuple[int, int] = (1, 1)
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+    minimum: int
+    maximum: int
+    matrix: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Add:
+    """y = sat(rne(fma(a, ratio[0], fma(b, ratio[1], offset)))): two tensors of one shape, raw a and b.
+
+    ``ratio`` is two numpy float32, ``offset`` one. ``minimum`` and ``maximum`` are the clamp of the result. Both inputs
+    may be the same tensor, and their types may differ from each other and from the output's.
+    """
+
+    ratio: tuple[np.float32, np.float32]
+    offset: np.float32
+    minimum: int
+    maximum: int
+
+
+@dataclass(frozen=True, eq=False)
+class Mul:
+    """y = sat(rne(fl(fl((a - a_zero)(b - b_zero)) · scale)) + y_zero): a tensor times one constant b.
+
+    All but ``scale``, a numpy float32, are ints. ``minimum`` and ``maximum`` are the clamp of the result.
+    """
+
+    b: int
+    a_zero: int
+    b_zero: int
+    scale: np.float32
+    y_zero: int
+    minimum: int
+    maximum: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Pool:
+    """Windows of a feature map, each channel by itself.
+
+    Attributes
+    ----------
+    kind : str
+        ``"sum"``: y = sat(rne(fl(fl(acc) · scale)) + y_zero) with acc = Σ (x - x_zero), an average where ``scale`` has
+        the divisor in it. ``"max"``: the largest element, or the least of the type in a window without one; padding
+        takes no part, and there is no ``scale``.
+    kernel, stride, dilation : (int, int)
+        Of rows, of columns.
+    pad : (int, int, int, int)
+        Top, left, bottom, right, each 0 or more.
+    x_zero, y_zero : int
+    scale : float32 array [1, 1] or [Ho, Wo]
+        The latter where windows have different divisors.
+    minimum, maximum : int
+        The clamp of the result.
+    """
+
+    kind: str
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    pad: tuple[int, int, int, int]
+    dilation: tuple[int, int]
+    x_zero: int = 0
+    scale: np.ndarray | None = None
+    y_zero: int = 0
+    minimum: int
+    maximum: int
+
+
+@dataclass(frozen=True, eq=False)
+class Pad:
+    """``before`` and ``after`` elements of ``value`` around each dimension, 0 or more."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    value: int
+
+
+@dataclass(frozen=True, eq=False)
+class Concat:
+    """Tensors one behind the other along ``axis``, each through its table; a single one changes its scale so.
+
+    ``tables`` has an entry an input: None where bytes stay, or an array of 256 elements of the output's type, indexed
+    by the byte of the input (so that -1 is at 255).
+    """
+
+    axis: int
+    tables: tuple[np.ndarray | None, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Reshape:
+    """The same elements, in the order of the model's layout, in ``shape``. Flatten is one too."""
+
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Transpose:
+    """Dimension i of the output is dimension ``perm[i]`` of the input."""
+
+    perm: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A step of a network.
+
+    Attributes
+    ----------
+    name : str
+        As in the model; if it has none there, that of its output.
+    inputs : tuple of str
+        Names of tensors: two of Add, one or more of Concat, otherwise one.
+    output : str
+    attributes : object
+        What it does: an object of one of the classes above.
+    operator : str
+        What the model calls it, for messages and tables.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    output: str
+    attributes: object
+    operator: str = ""
+
+    @property
+    def kind(self):
+        """The name of the class of ``attributes``, as in ``"Conv"``."""
+        return type(self.attributes).__name__
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A network.
+
+    Attributes
+    ----------
+    inputs, outputs : tuple of str
+        Names of tensors, in the order of the model.
+    tensors : dict of str to Tensor
+        Every tensor that is given or computed.
+    nodes : tuple of Node
+        Each behind those that it takes tensors from.
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    tensors: dict[str, Tensor] = field(repr=False)
+    nodes: tuple[Node, ...] = field(repr=False)
+
+    def macs(self, node):
+        """Multiplications of one run of ``node``: those with padding too, none of anything but convolutions."""
+        if node.kind != "Conv":
+            return 0
+        return int(np.prod(self.tensors[node.output].shape)) * int(np.prod(node.attributes.weight.shape[1:]))

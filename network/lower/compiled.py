@@ -1,0 +1,302 @@
+"""A network as a program with its memory (docs/network.md, "The plan")."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tilewright.golden import Core, GlobalMemory, TensorMap, program_bytes
+from tilewright.golden.spec import DESCRIPTOR
+from tilewright.sim.progress import report, work
+
+from ..arithmetic.ends import dequantise, quantise
+from ..errors import ModelError
+from ..evaluation import check_inputs
+from ..graph import Graph
+from .explain import explain
+from .lowering import lower
+from .machine import MACHINES
+from .memory import plan_memory
+from .order import streams_of
+from .places import LONG, padded
+from .schedule import RESERVED, Schedule
+from .steps import LINE, Jobs, layer_steps, move_room, move_steps
+from .tiles import Tiler
+
+__all__ = ["Compiled", "compile", "first_nodes"]
+
+#: What can run a program.
+_BACKENDS = ("golden", "rtl")
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """A program, and what it needs of memory.
+
+    Attributes
+    ----------
+    graph : Graph
+    machine : Machine
+    layers : tuple of Layer
+    tiles : tuple of list of (Layer, Split)
+        What each is cut to; none for one that only moves bytes.
+    places : dict of str to Place
+        Tensors that lie in memory; the name in a place is that of the tensor whose memory it is.
+    plan : MemoryPlan
+    schedule : Schedule
+        The words, and what is expected to happen when.
+    start : int
+        Address of the program.
+    image : uint8 array
+        Global memory from address 0 on, before the inputs are written.
+    """
+
+    graph: object
+    machine: object
+    layers: tuple
+    tiles: tuple
+    places: dict
+    plan: object
+    schedule: object
+    start: int
+    image: np.ndarray = field(repr=False)
+
+    @property
+    def words(self):
+        """Words of the program."""
+        return len(self.schedule.words)
+
+    @property
+    def explanation(self):
+        """The plan as text, a line for each layer."""
+        return explain(self)
+
+    def memory(self, inputs):
+        """Global memory as the program finds it, a uint8 array; ``inputs`` are those of the network, by name."""
+        inputs = check_inputs(self.graph, inputs)
+        data = self.image.copy()
+        for name in inputs:
+            if name in self.places:
+                self._view(data, name)[...] = inputs[name]
+        for node in self.graph.nodes:
+            if node.kind == "Quantize":
+                at, dtype = node.attributes, self.graph.tensors[node.output].dtype
+                self._view(data, node.output)[...] = quantise(inputs[node.inputs[0]], at.scale, at.zero, dtype)
+        return data
+
+    def tensors(self, data, names=None):
+        """Tensors in ``data``, global memory as the program left it, by name; without ``names`` the outputs."""
+        values = {}
+        makers = {node.output: node for node in self.graph.nodes if node.kind == "Dequantize"}
+        for name in names or dict.fromkeys(self.graph.outputs):
+            node = makers.get(name)
+            if node:
+                at = node.attributes
+                values[name] = dequantise(self.tensor(data, node.inputs[0]), at.scale, at.zero)
+            elif name in self.places:
+                values[name] = self.tensor(data, name)
+            else:
+                raise ModelError(f"tensor {name!r} is not in memory, for it was not asked for when this was compiled")
+        return values
+
+    def run(self, inputs, on="golden", names=None):
+        """Runs the program.
+
+        Parameters
+        ----------
+        inputs : dict of str to array, or array
+            Those of the network, by name; an array if there is one.
+        on : str
+            "golden": the core without cycles. "rtl": the hardware, simulated, whose first run builds the simulator.
+        names : sequence of str
+            Tensors that are wanted instead of the outputs: any, if it was compiled with ``every_tensor``.
+
+        Returns
+        -------
+        dict of str to array
+        """
+        if on not in _BACKENDS:
+            raise ModelError(f"on must be one of {', '.join(_BACKENDS)}, not {on!r}")
+        if not isinstance(inputs, dict):
+            inputs = {self.graph.inputs[0]: inputs}
+        data = self.run_golden(inputs) if on == "golden" else self.run_rtl(inputs)[0]
+        return self.tensors(data, names)
+
+    def tensor(self, data, name):
+        """A tensor in ``data``, global memory as the program left it."""
+        return np.ascontiguousarray(self._view(data, name))
+
+    def _view(self, data, name):
+        place = self.places[name]
+        return place.view(data, self.plan.tensors[place.name])
+
+    def run_rtl(self, inputs, **options):
+        """Global memory after the program on simulated hardware, and its ``ProgramRun``.
+
+        ``options`` are those of an ``AcceleratorSession``, say ``latency``.
+        """
+        from .rtl import run_rtl  # needs what simulates hardware
+
+        return run_rtl(self, self.memory(inputs), **options)
+
+    def run_golden(self, inputs):
+        """Global memory after the program on the golden model; ``inputs`` as of :meth:`memory`."""
+        gmem = GlobalMemory(self.memory(inputs))
+        core = Core(gmem, np.zeros(self.machine.smem_bytes, np.uint8), conv=self.machine.conv,
+                    bus_bytes=self.machine.bus_bytes)  # fmt: skip
+        with work("golden"):
+            for step in core.steps(self.start, self.words):
+                report("words", step.index, self.words)
+        if core.record is not None:
+            raise RuntimeError(f"the program stopped with {core.record}")
+        return gmem.read(0, len(self.image))
+
+
+def compile(source, preset="default", *, every_tensor=False, layers=None):  # noqa: A001 - what users call it
+    """The :class:`Compiled` of a network.
+
+    Parameters
+    ----------
+    source : Graph, str or Path
+        A network, or the file of a model.
+    preset : str or Machine
+        The core that it is for.
+    every_tensor : bool
+        Every tensor lies in memory at the end: nothing is done together, and no room is used twice.
+    layers : int
+        Only so many nodes.
+
+    Raises
+    ------
+    ModelError
+        What cannot be done, with the node's name; one sentence.
+    """
+    if isinstance(preset, str) and preset not in MACHINES:
+        raise ModelError(f"preset must be one of {', '.join(MACHINES)}, not {preset!r}")
+    graph = source
+    if not isinstance(source, Graph):
+        from ..reader import read  # needs the package onnx, which graphs do not
+
+        graph = read(source)
+    return _compile(first_nodes(graph, layers), MACHINES[preset] if isinstance(preset, str) else preset, every_tensor)
+
+
+def first_nodes(graph, count):
+    """The first nodes of a graph; its outputs are what none of them reads. All of it if ``count`` is None."""
+    if count is None or count >= len(graph.nodes):
+        return graph
+    nodes = graph.nodes[:count]
+    read_ones = {name for node in nodes for name in node.inputs}
+    outputs = tuple(node.output for node in nodes if node.output not in read_ones or node.output in graph.outputs)
+    return replace(graph, nodes=nodes, outputs=outputs)
+
+
+def _compile(graph, machine, every_tensor):
+    lowered = lower(graph, every_tensor)
+    layers = lowered.layers
+    tiler = Tiler(machine, RESERVED)
+    tiles = tuple([] if layer.moves else tiler.tiles(layer) for layer in layers)
+    images = _Images(tiles)
+    stored = {}
+    for place in lowered.all_places:
+        # Where several tensors are views of one memory, the largest says how large it is.
+        if place.name not in stored or place.size > stored[place.name].size:
+            stored[place.name] = place
+    kept = {lowered.places[name].name for name in lowered.places if every_tensor or _at_an_end(graph, name)}
+    plan = plan_memory(layers, images.sizes, list(stored.values()), kept)
+    steps = _placed(layers, tiles, images, plan, machine)
+    maps = _maps(steps, plan)
+    schedule = Schedule(streams_of(steps, machine.smem_bytes, plan.end), machine, 0, maps)
+    program = program_bytes(schedule.words)
+    start = padded(plan.end + DESCRIPTOR.bytes * len(maps), LINE)
+    image = np.zeros(start + padded(len(program), LINE), np.uint8)
+    images.write(image, plan.weights)
+    for spec, address in maps.items():
+        image[address : address + DESCRIPTOR.bytes] = np.frombuffer(_descriptor(spec, plan).pack(), np.uint8)
+    image[start : start + len(program)] = program
+    return Compiled(graph, machine, layers, tiles, lowered.places, plan, schedule, start, image)
+
+
+class _Images:
+    """Weights of all tiles, each image once."""
+
+    def __init__(self, tiles):
+        self._images, self._numbers = [], {}
+        for layer, one in (tile for group in tiles for tile in group):
+            key = self._key(layer)
+            if key not in self._numbers:
+                self._numbers[key] = len(self._images)
+                self._images.append(one.image)
+        self.sizes = [image.size for image in self._images]
+
+    @staticmethod
+    def _key(layer):
+        """Where the arrays lie: columns of one layer have one image."""
+        arrays = (array for part in layer.parts for array in (part.weights, part.table) if array is not None)
+        return tuple((array.ctypes.data, array.shape) for array in arrays)
+
+    def number(self, layer):
+        """Which image a layer has."""
+        return self._numbers[self._key(layer)]
+
+    def write(self, memory, addresses):
+        """Puts all of them into ``memory``."""
+        for address, image in zip(addresses, self._images, strict=True):
+            memory[address : address + image.size] = image.data()
+
+
+def _maps(steps, plan):
+    """Addresses of the descriptors of all boxes, by their :class:`Map`."""
+    used = [transfer.map for step in steps if not isinstance(step, Jobs) for transfer in step.transfers if transfer.map]
+    return {spec: plan.end + DESCRIPTOR.bytes * number for number, spec in enumerate(dict.fromkeys(used))}
+
+
+def _descriptor(spec, plan):
+    """The tensor map of a box."""
+    cut, base = spec.place, spec.place.base
+    unit, (rows, columns) = cut.unit, cut.step
+    # Gaps are outside of the tensor: nothing is fetched for them, and nothing is written.
+    size, stride, box = (cut.first_channel + cut.channels) // unit, (), (cut.pixel_pitch // unit,)
+    if cut.long:
+        size, stride, box = size * unit // LONG, (LONG,), (LONG // unit, cut.pixel_pitch // LONG)
+    sizes = (*box[:-1], size, base.width, base.height, base.batch)
+    return TensorMap(
+        element=f"u{8 * unit}", address=plan.tensors[base.name], size=sizes,
+        stride=(*stride, base.channels, base.row_pitch, base.image_pitch),
+        traversal=(*(1 for _ in box), columns, rows, 1),
+        box=(*box, cut.columns, (spec.rows - 1) * rows + 1, 1),
+        unaligned=base.channels % 16 != 0 or cut.channels % 16 != 0,
+    )  # fmt: skip
+
+
+def _at_an_end(graph, name):
+    """Whether a tensor is an input or an output of what the engines do."""
+    ends = {*graph.inputs, *graph.outputs}
+    for node in graph.nodes:
+        if node.kind == "Quantize":
+            ends.add(node.output)
+        elif node.kind == "Dequantize":
+            ends.add(node.inputs[0])
+    return name in ends
+
+
+def _placed(layers, tiles, images, plan, machine):
+    """Steps of all layers: buffers of every second one at the end of shared memory, so that neighbours overlap less."""
+    steps, count = [], 0
+    for number, (layer, group) in enumerate(zip(layers, tiles, strict=True)):
+        for part, one in group or [(layer, None)]:
+            room = one.room if one else move_room(layer)
+            if room > machine.smem_bytes - RESERVED:
+                raise ModelError(
+                    f"node {layer.name} ({layer.operator}): its tensors, of {room} bytes in all, do not fit "
+                    f"shared memory of {machine.smem_bytes} bytes at once"
+                )
+            down = count % 2 == 1
+            base = (machine.smem_bytes - room) // LINE * LINE if down else RESERVED
+            count += 1
+            weights = plan.weights[images.number(part)] if one else 0
+            found = (layer_steps(part, one, base, down, plan.tensors, weights, machine.conv) if one
+                     else move_steps(layer, base, plan.tensors, machine.conv))  # fmt: skip
+            for step in found:
+                step.layer = number
+                steps.append(step)
+    return steps

@@ -1,0 +1,126 @@
+"""Layers whose tensors come as boxes: fewer channels or columns, every other pixel, gaps (docs/network.md, "Tiles")."""
+
+from dataclasses import replace
+from itertools import product
+from math import ceil
+
+from .costs import cheapest_gap
+from .layers import reach
+from .places import BLOCK, Cut, as_cut, cut_place
+
+__all__ = ["MOST", "cut_layer", "legal", "strided", "with_gaps"]
+
+#: Elements of a box along one of its dimensions, at most.
+MOST = 256
+#: A box takes every so manieth row or column at most.
+_FURTHEST = 8
+
+
+def cut_layer(layer, channel_cuts, column_cuts, unit):
+    """A layer in so many ranges of output channels, of multiples of ``unit``, and of output columns; as a list."""
+    output = layer.output
+    ranges = (_ranges(output.channels, channel_cuts, unit), _ranges(output.width, column_cuts, 1))
+    return [_cut(layer, *one) for one in product(*ranges)]
+
+
+def _ranges(size, count, unit):
+    """``size`` in about ``count`` ranges (first, behind the last) of multiples of ``unit``."""
+    step = ceil(size / count / unit) * unit
+    return [(first, min(first + step, size)) for first in range(0, size, step)]
+
+
+def legal(layer, machine):
+    """Whether boxes can have what was cut."""
+    places = [place for place in (*layer.sources, layer.output) if isinstance(place, Cut)]
+    aligned = all(value % BLOCK == 0 for place in places for value in (place.base.channels, place.channels))
+    return (all(place.unit and place.columns <= MOST for place in places) and (aligned or machine.unaligned)
+            and any(not part.blind for part in layer.parts))  # fmt: skip
+
+
+def strided(layer):
+    """A layer that brings no pixels that its windows step over: of kernels of 1 × 1."""
+    sources, parts = list(layer.sources), list(layer.parts)
+    for number, place in enumerate(layer.sources):
+        steps = {part.stride for part in parts if part.source == number}
+        added = any(part.addition and part.addition.source == number for part in parts)
+        if len(steps) != 1 or added or max(*(step := steps.pop())) == 1 or max(step) > _FURTHEST:
+            continue
+        if any(part.source == number and (part.blind or part.kernel != (1, 1) or part.origin != (0, 0))
+               for part in parts):  # fmt: skip
+            continue
+        size = ceil(place.height / step[0]), ceil(place.width / step[1])
+        sources[number] = replace(as_cut(place), height=size[0], width=size[1], step=step)
+        parts = [replace(part, stride=(1, 1)) if part.source == number else part for part in parts]
+    return replace(layer, sources=tuple(sources), parts=tuple(parts)) if tuple(parts) != layer.parts else layer
+
+
+def with_gaps(layer, conv):
+    """A layer whose pixels have gaps between them in shared memory, if it reads them faster so; otherwise the layer."""
+    sources = list(layer.sources)
+    for number, place in enumerate(layer.sources):
+        parts = [part for part in layer.parts if part.source == number and not part.blind]
+        added = any(part.addition and part.addition.source == number for part in layer.parts)
+        if parts and not added and place.channels % BLOCK == 0:
+            gap = cheapest_gap(parts, place.channels, conv)
+            sources[number] = replace(as_cut(place), gap=gap) if gap else place
+    return replace(layer, sources=tuple(sources)) if tuple(sources) != layer.sources else layer
+
+
+def _cut(layer, channels, columns):
+    """The layer that makes some channels and columns of the output."""
+    parts = [piece for part in layer.parts if (piece := _part(part, channels, columns))]
+    sources, numbers, windows = [], {}, {}
+    for number, place in enumerate(layer.sources):
+        readers = [part for part in parts if part.source == number and not part.blind]
+        if readers:
+            windows[number] = _window(place, readers)
+            numbers["x", number] = len(sources)
+            sources.append(cut_place(place, *windows[number]))
+        if any(part.addition and part.addition.source == number for part in parts):
+            numbers["b", number] = len(sources)
+            sources.append(_range(place, channels, columns))
+    moved = []
+    for part in parts:
+        addition = part.addition and replace(part.addition, source=numbers["b", part.addition.source])
+        changes = {"addition": addition, "out_channels": (part.out_channels[0] - channels[0], part.out_channels[1]),
+                   "columns": (part.columns[0] - columns[0], part.columns[1] - columns[0])}  # fmt: skip
+        if part.blind:
+            moved.append(replace(part, source=0, **changes))
+            continue
+        (first, _), (column, _) = windows[part.source]
+        left = part.origin[1] - columns[0] * part.stride[1] + column
+        changes |= {"source": numbers["x", part.source], "channels": (part.channels[0] - first, part.channels[1])}
+        moved.append(replace(part, origin=(part.origin[0], left), **changes))
+    return replace(layer, output=_range(layer.output, channels, columns), sources=tuple(sources), parts=tuple(moved))
+
+
+def _range(place, channels, columns):
+    return cut_place(place, (channels[0], channels[1] - channels[0]), (columns[0], columns[1] - columns[0]))
+
+
+def _part(part, channels, columns):
+    """What a part makes of some channels and columns; None if that is nothing."""
+    start, count = part.out_channels
+    first, last = max(start, channels[0]), min(start + count, channels[1])
+    begin, end = max(part.columns[0], columns[0]), min(part.columns[1], columns[1])
+    if first >= last or begin >= end:
+        return None
+    some = slice(first - start, last - start)
+    changes = {"out_channels": (first, last - first), "columns": (begin, end)}
+    if part.table is not None:
+        changes["table"] = part.table[some]
+    if part.operation.lanes:
+        changes["channels"] = (part.channels[0] + first - start, last - first)
+    if part.weights is not None:
+        changes["weights"] = part.weights[:, some] if part.operation.lanes else part.weights[some]
+    return replace(part, **changes)
+
+
+def _window(place, parts):
+    """Channels and columns, each (first, count), that parts need of a source."""
+    first = min(part.channels[0] for part in parts)
+    last = max(sum(part.channels) for part in parts)
+    reached = [reach(*part.columns, part.kernel[1], part.stride[1], part.dilation[1], part.origin[1], place.width)
+               for part in parts]  # fmt: skip
+    left, right = min(low for low, _ in reached), max(high for _, high in reached)
+    return (first, last - first), (left, right - left)

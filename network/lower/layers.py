@@ -1,0 +1,152 @@
+"""Layers of the convolution engine, before they are cut into tiles (docs/network.md, "On the engines")."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tilewright.golden.spec.conv.job import CHANNEL_BYTES, ConvOperation, ConvOutput
+from tilewright.golden.spec.pe.instruction import MmType
+
+from .places import Place
+
+__all__ = ["Addition", "Layer", "Move", "Part", "reach"]
+
+
+@dataclass(frozen=True, eq=False)
+class Addition:
+    """A second operand that is added to results: a source of the layer with the geometry of its output.
+
+    ``ratio`` and ``offset`` are the raw bits of binary32.
+    """
+
+    source: int
+    ratio: tuple[int, int]
+    offset: int
+    minimum: int
+    maximum: int
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One convolution or pooling: of channels of a source, into channels and points of the layer's output.
+
+    Input row of output row r and kernel row kh is r · stride - top + kh · dilation, with r counted in the whole output;
+    columns likewise.
+
+    Attributes
+    ----------
+    operation : ConvOperation
+    source : int
+        Number of the source.
+    channels, out_channels : (int, int)
+        First one and how many, of the source's pixels and of the output's.
+    rows, columns : (int, int)
+        Points of the output: first one, and the one behind the last.
+    kernel, stride, dilation, origin : (int, int)
+        Of rows, of columns; ``origin`` is (top, left), of any sign.
+    weights : uint8 array or None
+        [Co, Kh · Kw · C], or of DEPTHWISE [Kh · Kw, C].
+    table : uint32 array [Co, 2] or None
+        Bias and raw bits of the scale.
+    type : MmType
+    output : ConvOutput
+    x_zero, k_zero, y_zero, minimum, maximum : int
+        As they lie in memory.
+    addition : Addition or None
+    blind : bool
+        X is not read for what it holds: any bytes will do, for the scale is 0.
+    """
+
+    operation: ConvOperation
+    source: int
+    channels: tuple[int, int]
+    out_channels: tuple[int, int]
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+    kernel: tuple[int, int] = (1, 1)
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    origin: tuple[int, int] = (0, 0)
+    weights: np.ndarray | None = None
+    table: np.ndarray | None = None
+    type: MmType = MmType.U8U8
+    output: ConvOutput = ConvOutput.U8
+    x_zero: int = 0
+    k_zero: int = 0
+    y_zero: int = 0
+    minimum: int = 0
+    maximum: int = 255
+    addition: Addition | None = None
+    blind: bool = False
+
+    @property
+    def table_bytes(self):
+        """Bytes of the table."""
+        return 0 if self.table is None else CHANNEL_BYTES * len(self.table)
+
+    def input_rows(self, rows, height):
+        """Rows of a source of ``height`` rows that output ``rows`` of this part need; at least one."""
+        first, last = max(rows[0], self.rows[0]), min(rows[1], self.rows[1])
+        return reach(first, last, self.kernel[0], self.stride[0], self.dilation[0], self.origin[0], height)
+
+    def macs(self, points):
+        """Multiplications of so many output points."""
+        if self.weights is None:
+            return 0
+        taps = self.kernel[0] * self.kernel[1]
+        deep = self.channels[1] if self.operation == ConvOperation.CONVOLUTION else 1
+        return points * self.out_channels[1] * taps * deep
+
+
+def reach(first, last, taps, step, apart, before, size):
+    """Which of ``size`` input rows, or columns, output ones from ``first`` to before ``last`` need; at least one."""
+    low = first * step - before
+    high = (last - 1) * step - before + (taps - 1) * apart + 1
+    low, high = min(max(low, 0), size - 1), min(max(high, 1), size)
+    return (low, high) if low < high else (low, low + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Move:
+    """Bytes to other places: a job with one channel or more, and three further dimensions, innermost first.
+
+    ``sizes`` are channels, columns, rows, images; pitches are those of columns, rows, images. ``source`` is a number of
+    the layer's.
+    """
+
+    sizes: tuple[int, int, int, int]
+    x: int
+    x_pitch: tuple[int, int, int]
+    y: int
+    y_pitch: tuple[int, int, int]
+    source: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """What writes one tensor.
+
+    Attributes
+    ----------
+    name, operator : str
+        As in the model.
+    output : Place
+    sources : tuple of Place
+    parts : tuple of Part
+        Together they write every element of the output once.
+    moves : tuple of Move
+        Instead of ``parts``: of whole tensors.
+    """
+
+    name: str
+    operator: str
+    output: Place
+    sources: tuple[Place, ...]
+    parts: tuple[Part, ...] = ()
+    moves: tuple[Move, ...] = field(default=())
+
+    @property
+    def macs(self):
+        """Multiplications."""
+        points = ((part, (part.rows[1] - part.rows[0]) * (part.columns[1] - part.columns[0])) for part in self.parts)
+        return self.output.batch * sum(part.macs(count) for part, count in points)

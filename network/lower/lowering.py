@@ -1,0 +1,236 @@
+"""A graph as layers: which nodes cost nothing, which are done together (docs/network.md, "Operators as jobs")."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..graph import Tensor
+from .layers import Layer
+from .moves import addresses_of, moves_between, weights_in_place
+from .operators import OPERATORS, refuse, with_addition
+from .places import Place, padded, place_of
+
+__all__ = ["Lowered", "lower"]
+
+
+@dataclass(frozen=True, eq=False)
+class Lowered:
+    """Layers in their order, and where every tensor is found.
+
+    Attributes
+    ----------
+    layers : tuple of Layer
+    places : dict of str to Place
+        Of tensors that lie in memory; the name in a place is that of the tensor whose memory it is.
+    """
+
+    layers: tuple
+    places: dict
+
+    @property
+    def all_places(self):
+        """Places of tensors, and of what lies between layers besides."""
+        return [*self.places.values(), *(layer.output for layer in self.layers)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Elsewhere:
+    """A tensor that is no more than an order of the bytes of another one: offsets in ``place``, in its own shape."""
+
+    place: Place
+    addresses: np.ndarray
+
+
+def lower(graph, every_tensor=False):
+    """The :class:`Lowered` of a graph between its quantisations; ``every_tensor``: none is left out of memory."""
+    return _Lowering(graph, every_tensor).run()
+
+
+class _Lowering:
+    def __init__(self, graph, every_tensor):
+        self.graph, self.every = graph, every_tensor
+        self.readers = {name: [node for node in graph.nodes if name in node.inputs] for name in graph.tensors}
+        self.places, self.elsewhere, self.layers = {}, {}, []
+        self.fused = {}  # convolutions that wait for their addition, by output
+
+    def run(self):
+        """All nodes in order."""
+        for name in self.graph.inputs:
+            if self.graph.tensors[name].dtype != "float32":
+                self.places[name] = place_of(self.graph.tensors[name])
+        for node in self.graph.nodes:
+            self._node(node)
+        for name in self.graph.outputs:
+            if self.graph.tensors[name].dtype != "float32":
+                self._place(name)
+        return Lowered(tuple(self.layers), self.places)
+
+    def _node(self, node):
+        tensor = self.graph.tensors[node.output]
+        if node.kind == "Quantize":
+            if node.inputs[0] not in self.graph.inputs:
+                refuse(node, "only inputs of the network are quantised")
+            self.places[node.output] = place_of(tensor)
+        elif node.kind == "Dequantize":
+            if node.output not in self.graph.outputs:
+                refuse(node, "only outputs of the network are dequantised")
+            self._place(node.inputs[0])
+        elif node.kind in ("Reshape", "Transpose"):
+            self._reorder(node)
+        elif node.kind not in OPERATORS:
+            refuse(node, "it has no place on the engines")
+        elif node.kind == "Concat" and (node.attributes.axis == 0 or len(tensor.shape) not in (2, 4)):
+            self._join(node)
+        elif node.kind == "Conv" and node.attributes.matrix:
+            self._matrix(node)
+        elif node.kind == "Conv" and self._waits(node):
+            self.fused[node.output] = OPERATORS["Conv"](node, place_of(tensor), self._sources(node)[0])
+        elif node.kind == "Add" and node.inputs[0] in self.fused:
+            second = self._place(node.inputs[1])
+            self._append(with_addition(self.fused.pop(node.inputs[0]), node, place_of(tensor), second))
+        else:
+            sources, numbers = self._sources(node)
+            layer = OPERATORS[node.kind](node, place_of(tensor), tuple(sources[number] for number in numbers))
+            parts = tuple(_renumbered(part, numbers) for part in layer.parts)
+            self._append(replace(layer, sources=sources, parts=parts))
+
+    def _sources(self, node):
+        """Places of inputs, each once, and which of them each input is."""
+        places = [self._place(name) for name in node.inputs]
+        unique = list({id(place): place for place in places}.values())
+        return tuple(unique), [unique.index(place) for place in places]
+
+    def _append(self, layer):
+        self.layers.append(layer)
+        self.places[layer.output.name] = layer.output
+
+    def _waits(self, node):
+        """Whether the results of a convolution are read by nothing but an addition, whose first operand they are."""
+        readers = self.readers[node.output]
+        if self.every or node.output in self.graph.outputs or len(readers) != 1 or readers[0].kind != "Add":
+            return False
+        first, second = readers[0].inputs
+        types = {self.graph.tensors[name].dtype for name in (first, second, readers[0].output)}
+        return first == node.output != second and len(types) == 1
+
+    def _matrix(self, node):
+        """A product with a matrix: a convolution of single pixels, or of whole images that are flattened for it."""
+        at, name = node.attributes, node.inputs[0]
+        tensor, output = self.graph.tensors[name], place_of(self.graph.tensors[node.output])
+        found = self.elsewhere.get(name)
+        if found and name not in self.places and len(tensor.shape) == 2:
+            placed = weights_in_place(found.place, found.addresses, at.weight[:, :, 0, 0])
+            if placed is not None:
+                whole = replace(node, attributes=replace(at, weight=placed.transpose(0, 3, 1, 2), matrix=False))
+                self._append(OPERATORS["Conv"](whole, output, (found.place,)))
+                return
+        count = int(np.prod(tensor.shape[:-1]))
+        if len(tensor.shape) == 4:
+            self._flat_matrix(node, tensor, output, count)
+            return
+        place = self._place(name)
+        layer = OPERATORS["Conv"](node, _pixels(output, count), (_pixels(place, count),))
+        self._append(layer)
+        self.places[node.output] = output
+
+    def _flat_matrix(self, node, tensor, output, count):
+        """The same of a tensor whose last dimension does not adjoin in memory: it is brought into rows first."""
+        found = self._found(node.inputs[0])
+        rows = Tensor(f"{node.name}.rows", (count, tensor.shape[-1]), tensor.dtype)
+        place = self._moved(node, replace(found, addresses=found.addresses.reshape(rows.shape)), place_of(rows))
+        made = place_of(Tensor(f"{node.name}.products", (count, output.shape[-1]), output.dtype))
+        self.layers.append(OPERATORS["Conv"](node, _pixels(made, count), (_pixels(place, count),)))
+        self.elsewhere[node.output] = _Elsewhere(made, addresses_of(made).reshape(output.shape))
+        if self.every:
+            self._place(node.output)
+
+    def _join(self, node):
+        """A concatenation of what adjoins in no pixel: tables first, then every tensor is moved to its place."""
+        output = place_of(self.graph.tensors[node.output])
+        axis = node.attributes.axis % len(output.shape)
+        targets, places, moves, start = addresses_of(output), [], [], 0
+        for number, (name, table) in enumerate(zip(node.inputs, node.attributes.tables, strict=True)):
+            tensor, place = self.graph.tensors[name], self._place(name)
+            if table is not None:
+                changed = place_of(replace(tensor, name=f"{node.name}.{number}", dtype=output.dtype))
+                single = replace(node, attributes=replace(node.attributes, axis=1, tables=(table,)))
+                self.layers.append(OPERATORS["Concat"](single, _one_pixel(changed), (_one_pixel(place),)))
+                place = changed
+            some = (slice(None),) * axis + (slice(start, start + tensor.shape[axis]),)
+            start += tensor.shape[axis]
+            found = moves_between(addresses_of(place), targets[some], len(places))
+            if found is None:
+                refuse(node, f"its input {number} of {tensor.shape} is not moved by few nested loops")
+            places.append(place)
+            moves += found
+        self._append(Layer(node.name, node.operator or node.kind, output, tuple(places), moves=tuple(moves)))
+
+    def _found(self, name):
+        """Where the elements of a tensor are, in its own order or not."""
+        if name in self.elsewhere and name not in self.places:
+            return self.elsewhere[name]
+        place = self._place(name)
+        return _Elsewhere(place, addresses_of(place))
+
+    def _moved(self, node, found, place):
+        """``place``, after a layer that brings the elements there; of two if they are no nest of loops."""
+        moves = moves_between(found.addresses, addresses_of(place))
+        if moves is None:
+            flat = place_of(Tensor(f"{node.name}.flat", (found.addresses.size,), place.dtype))
+            order = addresses_of(flat).reshape(place.shape)
+            first, moves = moves_between(found.addresses, order), moves_between(order, addresses_of(place))
+            if first is None or moves is None:
+                refuse(node, f"from {found.place.shape} to {place.shape} no few nested loops lead")
+            self._append_moves(node, flat, found.place, first)
+            found = _Elsewhere(flat, order)
+        self._append_moves(node, place, found.place, moves)
+        return place
+
+    def _append_moves(self, node, place, source, moves):
+        self.layers.append(Layer(node.name, node.operator or node.kind, place, (source,), moves=moves))
+
+    def _reorder(self, node):
+        """A reshape or a transpose: nothing is done until somebody needs the bytes in their own order."""
+        tensor = self.graph.tensors[node.output]
+        found = self._found(node.inputs[0])
+        addresses = found.addresses
+        if node.kind == "Transpose":
+            addresses = addresses.transpose(node.attributes.perm)
+        self.elsewhere[node.output] = _Elsewhere(found.place, addresses.reshape(tensor.shape))
+        if self.every or tensor.dtype == "float32":
+            self._place(node.output)
+
+    def _place(self, name):
+        """Where a tensor lies, after it has been brought there if that is needed."""
+        if name in self.places:
+            return self.places[name]
+        if name in self.fused:
+            self._append(self.fused.pop(name))
+            return self.places[name]
+        found, place = self.elsewhere[name], place_of(self.graph.tensors[name])
+        targets = addresses_of(place)
+        if (targets == found.addresses).all() and padded(place.size) == padded(found.place.size):
+            self.places[name] = replace(place, name=found.place.name)
+            return self.places[name]
+        node = next(node for node in self.graph.nodes if node.output == name)
+        self.places[name] = self._moved(node, found, place)
+        return place
+
+
+def _renumbered(part, numbers):
+    """A part with the numbers of sources that are named once."""
+    addition = part.addition and replace(part.addition, source=numbers[part.addition.source])
+    return replace(part, source=numbers[part.source], addition=addition)
+
+
+def _one_pixel(place):
+    """A tensor as one pixel of all of its bytes, those between rows too."""
+    return replace(place, shape=(1, place.size), batch=1, height=1, width=1, channels=place.size)
+
+
+def _pixels(place, count):
+    """A matrix as one image: a column of its rows where they begin at multiples of 16, or one row."""
+    channels = int(np.prod(place.shape)) // count
+    if len(place.shape) == 2:
+        return replace(place, batch=1, height=count, width=1, channels=channels)
+    return replace(place, batch=1, height=1, width=count, channels=channels)

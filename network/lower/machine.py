@@ -1,0 +1,42 @@
+"""The core that a program is made for."""
+
+from dataclasses import dataclass, field
+
+from tilewright.golden import CONV_PRESETS, ConvParams
+
+__all__ = ["MACHINES", "Machine"]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Sizes that decide how a network is cut.
+
+    Attributes
+    ----------
+    conv : ConvParams
+        Of the convolution engine.
+    smem_bytes : int
+        Bytes of shared memory.
+    bus_bytes : int
+        Bytes that the bus reads, and writes, in a cycle.
+    latency : int
+        Cycles that memory is expected to take. Expected cycles and nothing else depend on it.
+    unaligned : bool
+        Whether the access unit has that feature: boxes whose channels are no multiple of 16.
+    """
+
+    conv: ConvParams = field(default_factory=ConvParams)
+    smem_bytes: int = 128 * 1024
+    bus_bytes: int = 64
+    latency: int = 100
+    unaligned: bool = True
+
+
+#: The presets of a core by their names.
+MACHINES = {
+    "unit": Machine(CONV_PRESETS["unit"], 16 * 1024, 16),
+    "ecp5": Machine(CONV_PRESETS["ecp5"], 32 * 1024, 16),
+    "default": Machine(),
+    "lean": Machine(CONV_PRESETS["ecp5"], unaligned=False),
+    "full": Machine(CONV_PRESETS["full"], 256 * 1024),
+}

@@ -1,0 +1,237 @@
+"""What each operator of a network is on the convolution engine (docs/network.md, "Operators as jobs")."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from tilewright.golden.spec.conv.job import ConvOperation, ConvOutput
+from tilewright.golden.spec.pe.instruction import MmType
+
+from ..errors import ModelError
+from .layers import Addition, Layer, Part
+from .scales import scale_of
+
+__all__ = ["OPERATORS", "bits", "refuse", "with_addition"]
+
+_ONE = 0x3F800000
+
+
+def refuse(node, why):
+    """Raises the error of a node that cannot be lowered."""
+    raise ModelError(f"node {node.name} ({node.operator or node.kind}): {why}")
+
+
+def bits(values):
+    """float32 numbers as raw bits."""
+    return np.asarray(values, np.float32).view(np.uint32)
+
+
+def _element(dtype, other=None):
+    """The type of a job from the types of X and K."""
+    other = other or dtype
+    return MmType(2 * (np.dtype(dtype) == np.uint8) + (np.dtype(other) == np.uint8))
+
+
+def _results(node, place, y_zero=0, minimum=None, maximum=None):
+    """Fields of requantised results."""
+    low, high = (0, 255) if place.dtype == "uint8" else (-128, 127)
+    minimum, maximum = max(low, low if minimum is None else minimum), min(high, high if maximum is None else maximum)
+    if not low <= y_zero <= high:
+        refuse(node, f"zero point {y_zero} is no {place.dtype}")
+    output = ConvOutput.U8 if place.dtype == "uint8" else ConvOutput.S8
+    return {"output": output, "y_zero": y_zero & 0xFF, "minimum": minimum & 0xFF, "maximum": maximum & 0xFF}
+
+
+def _whole(place):
+    """All points of an output."""
+    return {"rows": (0, place.height), "columns": (0, place.width)}
+
+
+def _table(channels, scale, bias=0):
+    """Bias and scale of each channel."""
+    table = np.empty((channels, 2), np.uint32)
+    table[:, 0] = np.asarray(bias, np.int64) & 0xFFFFFFFF
+    table[:, 1] = scale
+    return table
+
+
+def _windows(node, attributes):
+    """Kernel positions as fields of a part; refused where no job has them."""
+    fields = {"stride": tuple(attributes.stride), "dilation": tuple(attributes.dilation)}
+    for name, pair in fields.items():
+        if max(pair) > 256:
+            refuse(node, f"a {name} of {pair} is more than 256")
+    return fields | {"origin": tuple(attributes.pad[:2])}
+
+
+def _convolution(node, output, sources):
+    """Conv: one job; one for each group; one where each channel is a group; one for each zero point of weights."""
+    at, (place,) = node.attributes, sources
+    weights = at.weight
+    out_channels, deep, *kernel = weights.shape
+    if max(kernel) > 256:
+        refuse(node, f"a kernel of {tuple(kernel)} is more than 256")
+    common = _windows(node, at) | _whole(output) | {
+        "kernel": tuple(kernel), "source": 0, "type": _element(place.dtype, weights.dtype), "x_zero": at.x_zero & 0xFF,
+    } | _results(node, output, at.y_zero, at.minimum, at.maximum)  # fmt: skip
+    table = _table(out_channels, bits(at.scale), at.bias)
+    raw = np.ascontiguousarray(weights.transpose(0, 2, 3, 1)).view(np.uint8)
+    zeros = np.broadcast_to(at.w_zero, out_channels)
+    depthwise = at.groups > 1 and deep == 1 and out_channels == at.groups
+    share = out_channels if depthwise else out_channels // at.groups
+    parts = []
+    for group in range(out_channels // share):
+        for first, last in _runs(zeros[group * share : (group + 1) * share], group * share):
+            some = slice(first, last)
+            chosen = (first, last - first)
+            lanes = {"operation": ConvOperation.DEPTHWISE, "channels": chosen,
+                     "weights": np.ascontiguousarray(raw[some].reshape(last - first, -1).T)}  # fmt: skip
+            sums = {"operation": ConvOperation.CONVOLUTION, "channels": (group * deep, deep),
+                    "weights": raw[some].reshape(last - first, -1)}  # fmt: skip
+            parts.append(Part(out_channels=chosen, table=table[some], k_zero=int(zeros[first]) & 0xFF,
+                              **(lanes if depthwise else sums), **common))  # fmt: skip
+    return Layer(node.name, node.operator or node.kind, output, (place,), tuple(parts))
+
+
+def _runs(values, offset):
+    """Neighbours that are equal, as (first, behind the last)."""
+    ends = [*(np.flatnonzero(np.diff(values)) + 1).tolist(), len(values)]
+    return [(first + offset, last + offset) for first, last in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def _same(place, source, output, **fields):
+    """Fields of a part that takes elements one by one."""
+    return {"source": source, "channels": (0, place.channels), "out_channels": (0, output.channels)} | fields
+
+
+def _identity(place, **fields):
+    """Fields of a part whose result is its element, through post-processing."""
+    return {"operation": ConvOperation.SUM_POOL, "type": _element(place.dtype),
+            "table": _table(place.channels, _ONE)} | fields  # fmt: skip
+
+
+def _addition_of(node, source, output, first, second):
+    """The :class:`Addition` of an Add whose operands are of these types, and its output."""
+    if not first == second == output.dtype:
+        refuse(node, f"operands of {first} and {second} with a result of {output.dtype}: all three must be of one type")
+    at = node.attributes
+    ends = _results(node, output, 0, at.minimum, at.maximum)
+    ratio, offset = bits(at.ratio), bits(at.offset)
+    if not np.isfinite([*at.ratio, at.offset]).all():
+        refuse(node, f"factors {at.ratio} and {at.offset} must be finite")
+    return Addition(source, (int(ratio[0]), int(ratio[1])), int(offset), ends["minimum"], ends["maximum"])
+
+
+def _add(node, output, sources):
+    """Add: the first operand as it is, and the second one added to it."""
+    first, second = sources
+    addition = _addition_of(node, 1, output, first.dtype, second.dtype)
+    part = Part(**_same(first, 0, output), **_identity(first), **_whole(output), **_results(node, output),
+                addition=addition)  # fmt: skip
+    return Layer(node.name, node.operator or node.kind, output, sources, (part,))
+
+
+def _mul(node, output, sources):
+    """Mul: a kernel of one weight."""
+    at, (place,) = node.attributes, sources
+    unsigned = min(at.b, at.b_zero) >= 0 and max(at.b, at.b_zero) > 127
+    table = _table(place.channels, bits(at.scale))
+    part = Part(
+        **_same(place, 0, output), **_whole(output), **_results(node, output, at.y_zero, at.minimum, at.maximum),
+        operation=ConvOperation.DEPTHWISE, type=_element(place.dtype, "uint8" if unsigned else "int8"),
+        weights=np.full((1, place.channels), at.b & 0xFF, np.uint8), table=table, x_zero=at.a_zero & 0xFF,
+        k_zero=at.b_zero & 0xFF,
+    )  # fmt: skip
+    return Layer(node.name, node.operator or node.kind, output, sources, (part,))
+
+
+def _pool(node, output, sources):
+    """Pool: the largest element, or sums, those of each divisor by themselves."""
+    at, (place,) = node.attributes, sources
+    if max(at.kernel) > 256:
+        refuse(node, f"a window of {tuple(at.kernel)} is more than 256")
+    common = _same(place, 0, output) | _windows(node, at) | {"kernel": tuple(at.kernel), "type": _element(place.dtype)}
+    if at.kind == "max":
+        parts = [Part(operation=ConvOperation.MAX_POOL, output=ConvOutput.ELEMENT, **common, **_whole(output))]
+        return Layer(node.name, node.operator or node.kind, output, sources, tuple(parts))
+    common |= {"operation": ConvOperation.SUM_POOL, "x_zero": at.x_zero & 0xFF}
+    common |= _results(node, output, at.y_zero, at.minimum, at.maximum)
+    scale = np.broadcast_to(at.scale, (output.height, output.width)) if at.scale.size == 1 else at.scale
+    parts = [
+        Part(rows=rows, columns=columns, table=_table(place.channels, bits(scale[rows[0], columns[0]])), **common)
+        for rows in _equal(scale)
+        for columns in _equal(scale.T)
+    ]
+    return Layer(node.name, node.operator or node.kind, output, sources, tuple(parts))
+
+
+def _equal(scale):
+    """Neighbouring rows that are equal, as (first, behind the last)."""
+    ends = [*(np.flatnonzero((np.diff(scale, axis=0) != 0).any(axis=1)) + 1).tolist(), len(scale)]
+    return list(zip([0, *ends[:-1]], ends, strict=True))
+
+
+def _pad(node, output, sources):
+    """Pad: the same elements with padding around, and jobs of a scale of 0 for channels that are wholly padding."""
+    at, (place,) = node.attributes, sources
+    rank = len(place.shape)
+    if rank not in (2, 4) or at.before[0] or at.after[0]:
+        refuse(node, f"pads of {at.before} and {at.after} reach more than channels, rows and columns")
+    zero = at.value & 0xFF
+    ends = _results(node, output, at.value)
+    top, left = at.before[2:] if rank == 4 else (0, 0)
+    first = at.before[1]
+    parts = [Part(**_identity(place, x_zero=zero), source=0, channels=(0, place.channels),
+                  out_channels=(first, place.channels), origin=(top, left), **_whole(output), **ends)]  # fmt: skip
+    for start, count in ((0, first), (first + place.channels, at.after[1])):
+        if count:
+            parts.append(Part(operation=ConvOperation.SUM_POOL, source=0, channels=(0, count), table=_table(count, 0),
+                              out_channels=(start, count), type=_element(place.dtype), blind=True, **_whole(output),
+                              **ends))  # fmt: skip
+    return Layer(node.name, node.operator or node.kind, output, sources, tuple(parts))
+
+
+def _concat(node, output, sources):
+    """Concat: a job an input, into its part of the channels, rows or columns of the output."""
+    at = node.attributes
+    rank = len(output.shape)
+    axis = at.axis % rank
+    if (axis == 0 and len(sources) > 1) or rank not in (2, 4):
+        refuse(node, f"tensors of {rank} dimensions are not joined along axis {axis}")
+    parts, start = [], 0
+    for number, (place, table) in enumerate(zip(sources, at.tables, strict=True)):
+        end = start + place.shape[axis]
+        fields = _whole(output) | {"out_channels": (0, output.channels)}
+        if axis == 1:
+            fields["out_channels"] = (start, place.channels)
+        elif axis > 1:
+            fields["rows" if axis == 2 else "columns"] = (start, end)
+            fields["origin"] = (start, 0) if axis == 2 else (0, start)
+        parts.append(Part(source=number, channels=(0, place.channels), **fields,
+                          **_through(node, number, place, output, table)))  # fmt: skip
+        start = end
+    return Layer(node.name, node.operator or node.kind, output, sources, tuple(parts))
+
+
+def _through(node, number, place, output, table):
+    """Fields of a part whose results are those of ``table``."""
+    if table is None:
+        return {"operation": ConvOperation.MAX_POOL, "output": ConvOutput.ELEMENT, "type": _element(place.dtype)}
+    found = scale_of(np.asarray(table), np.dtype(place.dtype))
+    if found is None:
+        refuse(node, f"the table of input {number} is no product with a binary32 number, rounded")
+    scale, x_zero, y_zero = found
+    same = _identity(place, x_zero=x_zero & 0xFF, table=_table(place.channels, scale))
+    return same | _results(node, output, y_zero)
+
+
+#: From kinds of nodes to functions of a node, its output's place and its inputs' places, which return a layer.
+OPERATORS = {"Conv": _convolution, "Add": _add, "Mul": _mul, "Pool": _pool, "Pad": _pad, "Concat": _concat}
+
+
+def with_addition(layer, node, output, place):
+    """A convolution whose results are added to a tensor at once, as one layer."""
+    addition = _addition_of(node, 1, output, layer.output.dtype, place.dtype)
+    parts = tuple(replace(part, addition=addition) for part in layer.parts)
+    name = f"{layer.name} + {node.name}"
+    return replace(layer, name=name, output=output, sources=(*layer.sources, place), parts=parts)

@@ -1,0 +1,105 @@
+"""A program on the hardware, simulated, and what its engines did when."""
+
+from typing import NamedTuple
+
+from tilewright.sim.progress import report, work
+from tilewright.sim.session.accelerator import AcceleratorSession
+
+from ..errors import ModelError
+from .machine import MACHINES
+from .steps import tag_layer
+
+__all__ = ["Measured", "measure_layers", "measured", "run_on", "run_rtl"]
+
+#: Bytes of memory that all sessions have at least, so that they share a simulator.
+_LEAST = 16 << 20
+
+
+class Measured(NamedTuple):
+    """A layer in a run: cycles from ``start``, when the one before ended, to ``end``; ``expected`` ones; bytes."""
+
+    layer: object
+    start: int
+    end: int
+    expected: int
+    bytes_in: int
+    bytes_out: int
+
+    @property
+    def cycles(self):
+        """From the end of the layer before to its own; 0 if that ended later."""
+        return max(self.end - self.start, 0)
+
+
+def run_rtl(compiled, memory, **options):
+    """Global memory after the program of a :class:`Compiled` in simulated hardware, and its ``ProgramRun``.
+
+    Parameters
+    ----------
+    compiled : Compiled
+        For a core of a preset.
+    memory : uint8 array
+        Global memory before, as of ``Compiled.memory``.
+    **options
+        Of an ``AcceleratorSession``: ``latency``, ``stall``.
+    """
+    preset = next((name for name, machine in MACHINES.items() if machine == compiled.machine), None)
+    if preset is None:
+        raise ModelError("only cores of presets are simulated")
+    if len(memory) > _LEAST:
+        options = {"memory_bytes": len(memory)} | options
+    with AcceleratorSession(preset, **options) as session, work("hardware"):
+        return run_on(session, compiled, memory)
+
+
+def run_on(session, compiled, memory, stage="words"):
+    """The same on an ``AcceleratorSession`` of the preset; says how far it is, as ``stage``.
+
+    Raises
+    ------
+    RuntimeError
+        If the program stops, does not end, or does more than logs can hold.
+    """
+    session.reset()
+    session.global_memory.write(0, memory)
+    stamps = compiled.words - 2 * sum(compiled.schedule.jobs.values())  # of a job's three words the last one
+    limit = 100 * compiled.schedule.cycles + 1_000_000
+    run = session.run_program(compiled.start, compiled.words, limit=limit,
+                              progress=lambda words: report(stage, words, stamps))  # fmt: skip
+    if not run.finished:
+        raise RuntimeError(f"the program is not over after {limit:,} cycles")
+    if run.record is not None:
+        raise RuntimeError(f"the program stopped with {run.record}")
+    if len(run.words) != stamps:
+        raise RuntimeError(f"the program has {stamps:,} words, of which the log holds {len(run.words):,}")
+    return session.global_memory.read(0, len(memory)), run
+
+
+def measure_layers(compiled, run):
+    """A :class:`Measured` for each layer, by a ``ProgramRun``."""
+    ends = {}
+    for end in (*run.jobs, *run.ends):
+        if end.tag:
+            number = tag_layer(end.tag)
+            ends[number] = max(ends.get(number, 0), end.cycle)
+    made, before, wanted = [], run.words[0].cycle, 0
+    for number, layer in enumerate(compiled.layers):
+        spans = [span for span in compiled.schedule.spans if span.layer == number]
+        expected = max(span.end for span in spans)
+        moved = {way: sum(span.end - span.start for span in spans if span.engine == way) * compiled.machine.bus_bytes
+                 for way in ("load", "store")}  # fmt: skip
+        end = ends.get(number, before)
+        made.append(Measured(layer, before, end, max(expected - wanted, 0), moved["load"], moved["store"]))
+        before, wanted = max(before, end), max(wanted, expected)
+    return made
+
+
+def measured(compiled, run):
+    """When every layer ended, by a ``ProgramRun``: text, a line for each, beside what was expected."""
+    lines, peak = [f"{'cycles':>12} {'expected':>12} {'MACs busy':>10}  layer"], compiled.machine.conv.peak
+    for one in measure_layers(compiled, run):
+        share = f"{100 * one.layer.macs / one.cycles / peak:.1f} %" if one.layer.macs and one.cycles else ""
+        lines.append(f"{one.cycles:>12,} {one.expected:>12,} {share:>10}  {one.layer.name}")
+    macs = sum(layer.macs for layer in compiled.layers)
+    lines.append(f"{run.cycles:>12,} {compiled.schedule.cycles:>12,} {100 * macs / run.cycles / peak:>8.1f} %  all")
+    return "\n".join(lines)

@@ -1,0 +1,328 @@
+"""A layer that has been cut, as loads, jobs and stores in their order (docs/network.md, "The program")."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from tilewright.golden import job_word
+from tilewright.golden.spec.conv.job import ConvOperation, ConvOutput
+
+from .costs import job_cost, plan_part
+from .layers import reach
+from .places import BLOCK, LONG, Cut, padded
+from .tiles import band_rows
+from .weights import Piece
+
+__all__ = ["LINE", "Jobs", "Load", "Map", "Store", "Transfer", "job_words", "layer_steps", "layer_tag", "move_room",
+           "move_steps", "tag_layer"]  # fmt: skip
+
+#: Multiples of which buffers begin at.
+LINE = 128
+#: Bit of the tags of stores: commands of one tag end in their order.
+_STORE = 1 << 14
+
+
+class Map(NamedTuple):
+    """A tensor map: the box of ``rows`` rows of a :class:`Cut`."""
+
+    place: Cut
+    rows: int
+
+
+class Transfer(NamedTuple):
+    """Bytes between both memories: a block, or a box of a tensor.
+
+    Attributes
+    ----------
+    near : int
+        Address in shared memory, where they adjoin.
+    size : int
+        Bytes of shared memory.
+    far : int
+        Of a block its first byte in global memory; of a box that of its image.
+    map : Map or None
+        Of a box.
+    coords : tuple of int
+        Of a box.
+    """
+
+    near: int
+    size: int
+    far: int
+    map: Map | None = None
+    coords: tuple = ()
+
+    @property
+    def blocks(self):
+        """Which blocks of 16 bytes of global memory it touches: a slice or an array of numbers."""
+        if not self.map:
+            return slice(self.far // BLOCK, -(-(self.far + self.size) // BLOCK))
+        cut, base = self.map.place, self.map.place.base
+        first_column, first_row = self.coords[-3:-1]
+        rows = np.arange(first_row, base.height)[:: cut.step[0]][: self.map.rows] * base.row_pitch
+        columns = (first_column + np.arange(cut.width) * cut.step[1]) * base.channels
+        first = (self.far + rows[:, None] + columns + cut.first_channel).ravel()
+        blocks = first[:, None] // BLOCK + np.arange(-(-cut.channels // BLOCK) + 1)
+        return np.unique(np.minimum(blocks, (first[:, None] + cut.channels - 1) // BLOCK))
+
+
+@dataclass(eq=False)
+class Load:
+    """Transfers from global to shared memory that are waited for together."""
+
+    transfers: list
+    layer: int = 0
+
+
+@dataclass(eq=False)
+class Jobs:
+    """Jobs of the convolution engine, as fields, in order; bytes of shared memory that they read and write.
+
+    ``cycles`` are those that are expected.
+    """
+
+    jobs: list
+    reads: list
+    writes: list
+    cycles: int = 0
+    layer: int = 0
+
+
+@dataclass(eq=False)
+class Store:
+    """Transfers from shared to global memory."""
+
+    transfers: list
+    layer: int = 0
+
+
+@dataclass
+class _Buffers:
+    """Where buffers of a layer begin in shared memory; of units of weights those that there are."""
+
+    tables: int
+    units: list
+    sources: list
+    outputs: list
+
+
+def _buffers(one, base, down):
+    """The :class:`_Buffers` of a split from ``base`` on; what is needed first is first or, ``down``, last."""
+    offset, spots = 0, []
+    for size in (one.weight_room, *(*one.input_bytes, one.output_bytes) * one.depth):
+        room = padded(size, LINE)
+        spots.append(base + (one.room - offset - room if down else offset))
+        offset += room
+    weights, several = spots.pop(0), len(one.input_bytes) + 1
+    if one.resident:
+        units = [weights + unit.start for unit in one.units]
+    else:
+        units = [weights + one.image.table_bytes + one.units.largest * slot for slot in range(one.slots)]
+    turns = [spots[first : first + several] for first in range(0, len(spots), several)]
+    return _Buffers(weights, units, [turn[:-1] for turn in turns], [turn[-1] for turn in turns])
+
+
+def layer_steps(layer, one, base, down, addresses, weights, conv):
+    """Steps of a layer with buffers from ``base`` on in shared memory.
+
+    Parameters
+    ----------
+    layer : Layer
+    one : Split
+    base : int
+    down : bool
+        What is needed first lies at the end of them.
+    addresses : dict of str to int
+        Of tensors in global memory, by name.
+    weights : int
+        Address of the layer's image in global memory.
+    conv : ConvParams
+    """
+    buffers, image = _buffers(one, base, down), one.image
+    loaded = 0
+    for number, band in enumerate(one.bands(layer)):
+        turn = number % one.depth
+        spots = buffers.sources[turn]
+        inputs = [(band_rows(layer, source, band[1:]), spot) for source, spot in enumerate(spots)]
+        made = buffers.outputs[turn]
+        places = zip(layer.sources, inputs, one.input_bytes, strict=True)
+        transfers = [_band(place, addresses, band[0], low, high, size, spot)
+                     for place, ((low, high), spot), size in places if high > low]  # fmt: skip
+        taken = [Load(transfers)] if transfers else []
+        groups = [list(one.units)] if one.resident and number else [[unit] for unit in one.units]
+        for group in groups:
+            fetched = []
+            for unit in group if not (one.resident and number) else ():
+                spot = buffers.units[loaded % len(buffers.units)]
+                blocks = []
+                if not loaded and image.table_bytes:
+                    blocks.append((weights, buffers.tables, image.table_bytes))
+                if unit.end > unit.start:
+                    blocks.append((weights + unit.start, spot, unit.end - unit.start))
+                fetched += [Load([_block(*block) for block in _joined(blocks)])] if blocks else []
+                loaded += 1
+            # Rows of a later band may come before its weights, which wait for a buffer; those of the first one wait for
+            # the layer before.
+            if number:
+                yield from taken
+            yield from fetched
+            if not number:
+                yield from taken
+            taken = []
+            # Where all weights stay, a job of a later band takes all channels of its part.
+            at = buffers.tables if one.resident else buffers.units[(loaded - 1) % len(buffers.units)] - group[0].start
+            jobs, cycles = [], 0
+            for piece in _whole_parts(layer, image) if one.resident and number else group[0].pieces:
+                fields = _job(layer, piece, band[1:], inputs, made, at, buffers.tables, image, conv)
+                if fields:
+                    jobs.append(fields)
+                    cycles += job_cost(layer, layer.parts[piece.part], piece.last - piece.first, band[1:], conv).cycles
+            if jobs:
+                yield Jobs(jobs, _reads(group, at, buffers, image, inputs, layer),
+                           [(made, made + (band[2] - band[1]) * layer.output.row_pitch)], cycles)  # fmt: skip
+        yield Store([_band(layer.output, addresses, band[0], band[1], band[2], one.output_bytes, made)])
+
+
+def _block(far, near, size):
+    """A :class:`Transfer` of a block."""
+    return Transfer(near, size, far)
+
+
+def _band(place, addresses, image, low, high, room, near):
+    """A :class:`Transfer` of rows of a tensor: a block, or a box of as many rows as there is room for."""
+    whole = place.base if isinstance(place, Cut) else place
+    far = addresses[place.name] + image * whole.image_pitch
+    if whole is place:
+        return _block(far + low * whole.row_pitch, near, (high - low) * whole.row_pitch)
+    channel = (0, place.first_channel // LONG) if place.long else (place.first_channel // place.unit,)
+    coords = *channel, place.first_column, low * place.step[0], image
+    return Transfer(near, room, far, Map(place, room // place.row_pitch), coords)
+
+
+def _whole_parts(layer, image):
+    """Every part as one piece."""
+    return [Piece(number, 0, part.out_channels[1], image.weights[number]) for number, part in enumerate(layer.parts)]
+
+
+def _joined(blocks):
+    """Blocks of which those that adjoin in both memories are one."""
+    joined = []
+    for source, target, size in blocks:
+        if joined and joined[-1][0] + joined[-1][2] == source and joined[-1][1] + joined[-1][2] == target:
+            source, target, size = *joined[-1][:2], joined.pop()[2] + size
+        joined.append((source, target, size))
+    return joined
+
+
+def _reads(group, at, buffers, image, inputs, layer):
+    """Bytes of shared memory that jobs of a band read."""
+    reads = [(buffers.tables, buffers.tables + image.table_bytes), (at + group[0].start, at + group[-1].end)]
+    reads += [(spot, spot + (high - low) * place.row_pitch)
+              for place, ((low, high), spot) in zip(layer.sources, inputs, strict=True)]  # fmt: skip
+    return [span for span in reads if span[1] > span[0]]
+
+
+def _job(layer, piece, band, inputs, made, at, tables, image, conv):
+    """Fields of the job of a piece in a band; None if it has no point there."""
+    number, first, last = piece.part, piece.first, piece.last
+    part = layer.parts[number]
+    rows = max(band[0], part.rows[0]), min(band[1], part.rows[1])
+    if rows[0] >= rows[1]:
+        return None
+    place, output = layer.sources[part.source], layer.output
+    count, columns = last - first, part.columns[1] - part.columns[0]
+    plan, _ = plan_part(part, count, rows[1] - rows[0], columns, 0 if part.blind else place.pixel_pitch, conv)
+    lanes = part.operation.lanes
+    table = tables + image.tables[number]
+    y = made + (rows[0] - band[0]) * output.row_pitch + part.columns[0] * output.channels
+    y += part.out_channels[0] + first
+    y_pitch = output.channels, output.row_pitch, output.row_pitch * (rows[1] - rows[0])
+    fields = {
+        "operation": part.operation, "type": part.type, "output": part.output, "y": y, "y_pitch": y_pitch,
+        "raster": plan.raster, "granularity": plan.block_bytes.bit_length() - 1, "merge": plan.merge,
+        "channels": count if lanes else part.channels[1], "out_channels": count,
+        "out_width": columns, "out_height": rows[1] - rows[0],
+        "kernel": part.kernel[::-1], "stride": part.stride[::-1], "dilation": part.dilation[::-1],
+        "x_zero": part.x_zero, "k_zero": part.k_zero, "y_zero": part.y_zero,
+        "minimum": part.minimum, "maximum": part.maximum,
+    }  # fmt: skip
+    if part.table is not None:
+        fields |= {"table": table + 8 * first, "bias": int(part.table[:, 0].any())}
+    if part.weights is not None:
+        row = part.weights.shape[1]
+        fields |= {"k": at + image.weights[number] + (0 if part.operation == ConvOperation.DEPTHWISE else first * row),
+                   "k_pitch": row}  # fmt: skip
+    if part.addition:
+        added = part.addition
+        (low, _), spot = inputs[added.source]
+        addend = spot + (rows[0] - low) * output.row_pitch + part.columns[0] * output.channels
+        fields |= {
+            "add": 1, "addend": addend + part.out_channels[0] + first, "addend_pitch": y_pitch, "ratio": added.ratio,
+            "offset": added.offset, "add_minimum": added.minimum, "add_maximum": added.maximum,
+        }  # fmt: skip
+    if part.blind:
+        return fields | {"x": table, "x_pitch": (0, 0, 0), "width": 1, "height": 1}
+    (low, _), spot = inputs[part.source]
+    height, top, row = _window(rows, 0, part, place.height)
+    width, left, column = _window(part.columns, 1, part, place.width)
+    x = spot + (row - low) * place.row_pitch + column * place.pixel_pitch + part.channels[0]
+    return fields | {
+        "x": x + (first if lanes else 0), "x_pitch": (place.pixel_pitch, place.row_pitch, place.row_pitch * height),
+        "width": width, "height": height, "padding": (left, top),
+    }  # fmt: skip
+
+
+def _window(points, axis, part, size):
+    """Input rows (axis 0) or columns of a job, its padding before them, and the first one."""
+    first, last = points
+    taps, step, apart, before = (getattr(part, name)[axis] for name in ("kernel", "stride", "dilation", "origin"))
+    low, high = reach(first, last, taps, step, apart, before, size)
+    start = first * step - before
+    if start >= size:  # windows wholly behind the last one: as good as windows wholly before the first one
+        return high - low, (last - first - 1) * step + (taps - 1) * apart + 1, low
+    return high - low, low - start, low
+
+
+def move_room(layer):
+    """Bytes of shared memory that the tensors of a layer of moves take."""
+    return sum(padded(place.size, LINE) for place in (*layer.sources, layer.output))
+
+
+def move_steps(layer, base, addresses, conv):
+    """Steps of a layer of moves: whole tensors, brought, moved and taken away."""
+    output, spots, made = layer.output, [], base
+    for place in layer.sources:
+        spots.append(made)
+        made += padded(place.size, LINE)
+    yield Load([_block(addresses[place.name], spot, place.size)
+                for place, spot in zip(layer.sources, spots, strict=True)])  # fmt: skip
+    jobs, cycles = [], 0
+    for move in layer.moves:
+        channels, columns, rows, images = move.sizes
+        jobs.append({
+            "operation": ConvOperation.MAX_POOL, "type": "u8u8", "output": ConvOutput.ELEMENT,
+            "granularity": (conv.row_bytes // 16).bit_length() - 1, "channels": channels, "out_channels": channels,
+            "width": columns, "height": rows, "batch": images, "out_width": columns, "out_height": rows,
+            "x": spots[move.source] + move.x, "x_pitch": move.x_pitch, "y": made + move.y, "y_pitch": move.y_pitch,
+        })  # fmt: skip
+        cycles += channels * columns * rows * images
+    yield Jobs(jobs, [(base, made)], [(made, made + output.size)], cycles)
+    yield Store([_block(addresses[output.name], made, output.size)])
+
+
+def layer_tag(layer, store=False):
+    """The tag of what works for a layer; commits and waits have 0. Stores have a bit more."""
+    return layer + 1 & _STORE - 1 | (_STORE if store else 0)
+
+
+def tag_layer(tag):
+    """The layer that a tag, which is not 0, is for."""
+    return (tag & _STORE - 1) - 1
+
+
+def job_words(step, barrier):
+    """Packed jobs of a step, the last of which arrives at ``barrier``."""
+    last = len(step.jobs) - 1
+    return [job_word(**fields, tag=layer_tag(step.layer), **({"signal": 1, "barrier": barrier} if i == last else {}))
+            for i, fields in enumerate(step.jobs)]  # fmt: skip

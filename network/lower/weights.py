@@ -1,0 +1,128 @@
+"""Weights and tables of a layer as one piece of memory, in the order in which they are loaded."""
+
+from collections import Counter
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+
+from tilewright.golden.spec.conv.job import ConvOperation
+
+from .places import padded
+
+__all__ = ["Image", "Piece", "Unit", "Units"]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Output channels of a part, from ``first`` to before ``last``, and where their weights lie in the image."""
+
+    part: int
+    first: int
+    last: int
+    start: int
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Pieces that are loaded together: bytes ``start`` to ``end`` of the image."""
+
+    pieces: tuple[Piece, ...]
+    start: int
+    end: int
+
+
+class Units(tuple):
+    """Units of an image, in order.
+
+    Attributes
+    ----------
+    largest : int
+        Bytes of the largest.
+    kinds : Counter
+        How many there are of each kind: pairs of part and channels of the pieces, and bytes.
+    """
+
+    def __new__(cls, units):
+        made = super().__new__(cls, units)
+        made.largest = max(unit.end - unit.start for unit in units)
+        made.kinds = Counter(
+            (tuple((piece.part, piece.last - piece.first) for piece in unit.pieces), unit.end - unit.start)
+            for unit in units
+        )
+        return made
+
+
+class Image:
+    """What a layer has besides its tensors: the tables of all parts, and behind them the weights.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+
+    Attributes
+    ----------
+    tables, weights : tuple of int
+        Byte offsets, by part.
+    table_bytes, size : int
+        Bytes of all tables, and of everything.
+    """
+
+    def __init__(self, parts):
+        self.parts = parts
+        tables, weights, end = [], [], 0
+        for part in parts:
+            tables.append(end)
+            end += padded(part.table_bytes)
+        self.table_bytes = end
+        for part in parts:
+            weights.append(end)
+            end += padded(0 if part.weights is None else part.weights.size)
+        self.tables, self.weights, self.size = tuple(tables), tuple(weights), end
+        self._units = {}
+
+    def data(self):
+        """The bytes."""
+        image = np.zeros(self.size, np.uint8)
+        for part, table, weights in zip(self.parts, self.tables, self.weights, strict=True):
+            for start, content in ((table, part.table), (weights, part.weights)):
+                if content is not None:
+                    raw = np.frombuffer(np.ascontiguousarray(content).tobytes(), np.uint8)
+                    image[start : start + len(raw)] = raw
+        return image
+
+    def units(self, most, step):
+        """The weights as :class:`Units` of about ``most`` bytes, channels cut at multiples of ``step``.
+
+        A unit is larger where so many channels, or a part that cannot be cut, are.
+        """
+        counts = tuple(self._count(part, most, step) for part in self.parts)
+        key = counts if len(counts) == 1 else (most, step)
+        if key not in self._units:
+            units, pieces = [], []
+            for piece, end in self._pieces(counts):
+                if pieces and end - pieces[0].start > most:
+                    units.append(Unit(tuple(pieces), pieces[0].start, piece.start))
+                    pieces = []
+                pieces.append(piece)
+            self._units[key] = Units([*units, Unit(tuple(pieces), pieces[0].start, self.size)])
+        return self._units[key]
+
+    @staticmethod
+    def _count(part, most, step):
+        """Channels of a piece of a part."""
+        channels = part.out_channels[1]
+        if part.operation != ConvOperation.CONVOLUTION or part.weights.size <= most:
+            return channels
+        row = part.weights.size // channels
+        count = max(most // row // step, 1) * step
+        return min(count + -count % (16 // gcd(16, row)), channels)
+
+    def _pieces(self, counts):
+        """Pieces and their ends, in order."""
+        for number, (part, start, count) in enumerate(zip(self.parts, self.weights, counts, strict=True)):
+            channels = part.out_channels[1]
+            row = 0 if part.weights is None else part.weights.size // channels
+            for first in range(0, channels, count):
+                last = min(first + count, channels)
+                yield Piece(number, first, last, start + first * row), start + padded(last * row)

@@ -1,0 +1,1 @@
+"""Networks to show: what builds their model files, and photographs for them."""

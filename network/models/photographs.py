@@ -1,0 +1,39 @@
+"""Photographs that come with packages, as the input of a network for 224 × 224 pixels."""
+
+from importlib.metadata import distribution
+
+import numpy as np
+from PIL import Image
+
+from .efficientnet import SIZE
+
+__all__ = ["PHOTOGRAPHS", "load_photograph", "prepare"]
+
+_MARGIN = 32  # pixels that networks of this family cut off in all, of 256
+_SKIMAGE, _SKLEARN = ("scikit-image", "skimage/data"), ("scikit-learn", "sklearn/datasets/images")
+
+#: Package, folder and file of each.
+PHOTOGRAPHS = {
+    "coffee": (*_SKIMAGE, "coffee.png"),
+    "cat": (*_SKIMAGE, "chelsea.png"),
+    "camera": (*_SKIMAGE, "camera.png"),
+    "astronaut": (*_SKIMAGE, "astronaut.png"),
+    "rocket": (*_SKIMAGE, "rocket.jpg"),
+    "flower": (*_SKLEARN, "flower.jpg"),
+    "china": (*_SKLEARN, "china.jpg"),
+}
+
+
+def load_photograph(name):
+    """The middle of a photograph, uint8 [224, 224, 3]."""
+    package, folder, file = PHOTOGRAPHS[name]
+    with Image.open(distribution(package).locate_file(f"{folder}/{file}")) as image:
+        side = min(image.size) * SIZE // (SIZE + _MARGIN)
+        left, top = ((length - side) // 2 for length in image.size)
+        box = (left, top, left + side, top + side)
+        return np.asarray(image.convert("RGB").resize((SIZE, SIZE), Image.Resampling.BICUBIC, box))
+
+
+def prepare(pixels):
+    """(pixel - 127) / 128 as float32 [1, 3, 224, 224]: what EfficientNet-Lite takes."""
+    return ((pixels.astype(np.float32) - 127) / 128).transpose(2, 0, 1)[np.newaxis]

@@ -1,0 +1,28 @@
+"""A file becomes the message that ONNX defines, or it is refused."""
+
+import onnx
+
+from ..errors import ModelError
+
+__all__ = ["load"]
+
+
+def load(path):
+    """The ``ModelProto`` of a file; weights in files beside it are read too.
+
+    Raises
+    ------
+    ModelError
+        If it is no model; one sentence. A file that cannot be read is an OSError.
+    """
+    with open(path, "rb") as file:  # noqa: PTH123 - its sentence names the file, whatever type the path has
+        data = file.read()
+    try:
+        model = onnx.load_model_from_string(data)
+    except Exception:  # the class is that of a package behind onnx, and there is nothing else that can fail
+        raise ModelError(f"{path} is no ONNX model, or not all of one") from None
+    if not model.graph.node:
+        raise ModelError(f"{path} is no ONNX model, or has no nodes")
+    if any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in model.graph.initializer):
+        raise ModelError(f"{path} has weights in other files, which are not read: save it as one file")
+    return model

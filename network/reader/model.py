@@ -1,0 +1,163 @@
+"""A whole model: its constants and inputs, its nodes one after the other, its outputs."""
+
+import onnx
+from onnx import numpy_helper
+
+from ..errors import ModelError
+from ..graph import Tensor
+from . import elements, layout, pools, products, quantisation
+from .clamps import fold_clamps
+from .file import load
+from .operator import Operator
+from .reading import Reading
+from .values import Constant, Pending, Real
+
+__all__ = ["read", "read_model"]
+
+_MICROSOFT = "com.microsoft"
+
+#: What reads a node, by its domain and operator.
+_READERS = {
+    ("", "AveragePool"): pools.average_pool,
+    ("", "Add"): elements.add,
+    ("", "Clip"): elements.clip,
+    ("", "Concat"): layout.concat,
+    ("", "Conv"): products.conv,
+    ("", "DequantizeLinear"): quantisation.dequantize_linear,
+    ("", "Flatten"): layout.flatten,
+    ("", "Gemm"): products.gemm,
+    ("", "GlobalAveragePool"): pools.global_average_pool,
+    ("", "MatMul"): products.matmul,
+    ("", "MaxPool"): pools.max_pool,
+    ("", "Mul"): elements.mul,
+    ("", "Pad"): layout.pad,
+    ("", "QLinearConv"): products.qlinear_conv,
+    ("", "QLinearMatMul"): products.qlinear_matmul,
+    ("", "QuantizeLinear"): quantisation.quantize_linear,
+    ("", "Relu"): elements.relu,
+    ("", "Reshape"): layout.reshape,
+    ("", "Transpose"): layout.transpose,
+    (_MICROSOFT, "DequantizeLinear"): quantisation.dequantize_linear,
+    (_MICROSOFT, "QGemm"): products.qgemm,
+    (_MICROSOFT, "QLinearAdd"): elements.qlinear_add,
+    (_MICROSOFT, "QLinearAveragePool"): pools.qlinear_average_pool,
+    (_MICROSOFT, "QLinearConcat"): layout.qlinear_concat,
+    (_MICROSOFT, "QLinearGlobalAveragePool"): pools.qlinear_global_average_pool,
+    (_MICROSOFT, "QLinearMul"): elements.qlinear_mul,
+    (_MICROSOFT, "QuantizeLinear"): quantisation.quantize_linear,
+}
+
+
+def read(path):
+    """The network in an ONNX file.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    Graph
+
+    Raises
+    ------
+    ModelError
+        If it is no model, or has what is not supported; one sentence that names the node.
+    OSError
+        If the file cannot be read.
+    """
+    return read_model(load(path))
+
+
+def read_model(model):
+    """The same of an ``onnx.ModelProto``."""
+    graph, reading = model.graph, Reading()
+    for tensor in graph.initializer:
+        reading.values[tensor.name] = Constant(_array(tensor, f"constant {tensor.name!r}"))
+    if graph.sparse_initializer:
+        raise ModelError(f"constant {graph.sparse_initializer[0].values.name!r} is sparse, which is not supported")
+    inputs = [value for value in graph.input if value.name not in reading.values]
+    for value in inputs:
+        reading.give(_given(value))
+    for proto in graph.node:
+        _read_node(proto, reading)
+    outputs = [value.name for value in graph.output]
+    if not outputs:
+        raise ModelError("the model has no outputs")
+    for name in outputs:
+        _end(name, reading)
+    return fold_clamps(reading.graph([value.name for value in inputs], outputs))
+
+
+def _read_node(proto, reading):
+    op = Operator(proto, reading.values)
+    for name in op.outputs:
+        if name in reading.values:
+            raise op.refusal(f"its output {name!r} is there already")
+    domain = "" if proto.domain == "ai.onnx" else proto.domain
+    if (domain, proto.op_type) == ("", "Constant"):
+        reading.values[op.output] = _constant(op)
+        op.end_of_attributes()
+        return
+    reader = _READERS.get((domain, proto.op_type))
+    if reader is None:
+        raise op.refusal(f"the operator{f' of {domain}' if domain else ''} is not supported")
+    if proto.HasField("overload") and proto.overload:
+        raise op.refusal("functions of the model are not supported")
+    reader(op, reading)
+    op.end_of_attributes()
+
+
+def _array(tensor, what):
+    """The numpy array of a message."""
+    try:
+        return numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, KeyError) as error:
+        raise ModelError(f"{what} cannot be read: {' '.join(str(error).split())}") from None
+
+
+def _constant(op):
+    """What a Constant node gives."""
+    for name, kind in (("value", onnx.TensorProto), ("value_int", int), ("value_ints", int), ("value_float", float),
+                       ("value_floats", float)):  # fmt: skip
+        value = op.take(name, None, kind)
+        if value is not None:
+            if kind is onnx.TensorProto:
+                return Constant(_array(value, f"constant {op.name!r}"))
+            tensor_type = onnx.TensorProto.INT64 if kind is int else onnx.TensorProto.FLOAT
+            shape = (len(value),) if isinstance(value, tuple) else ()
+            numbers = value if isinstance(value, tuple) else (value,)
+            return Constant(numpy_helper.to_array(onnx.helper.make_tensor("", tensor_type, shape, numbers)))
+    raise op.refusal("only numbers are supported")
+
+
+def _given(value):
+    """The tensor that an input of the model is."""
+    kind = value.type.tensor_type
+    names = {onnx.TensorProto.FLOAT: "float32", onnx.TensorProto.UINT8: "uint8", onnx.TensorProto.INT8: "int8"}
+    if kind.elem_type not in names:
+        try:
+            name = onnx.TensorProto.DataType.Name(kind.elem_type).lower()
+        except ValueError:
+            name = f"of type {kind.elem_type}"
+        raise ModelError(f"input {value.name!r} is {name}, which is not supported")
+    if not kind.HasField("shape"):
+        raise ModelError(f"input {value.name!r} has no shape")
+    shape = []
+    for i, dimension in enumerate(kind.shape.dim):
+        if not dimension.HasField("dim_value") or dimension.dim_value < 1:
+            size = dimension.dim_param or dimension.dim_value
+            raise ModelError(f"dimension {i} of input {value.name!r} is {size!r}: only fixed sizes are supported")
+        shape.append(dimension.dim_value)
+    return Tensor(value.name, tuple(shape), names[kind.elem_type])
+
+
+def _end(name, reading):
+    """Makes sure that an output of the model is a tensor."""
+    value = reading.values.get(name)
+    if isinstance(value, Real):
+        quantisation.give_real(reading, name, value)
+    elif isinstance(value, Pending):
+        raise value.node.refusal(f"its output {name!r} is float32, which no QuantizeLinear makes integers")
+    elif not isinstance(value, Tensor):
+        raise ModelError(f"output {name!r} is {'given by nothing' if value is None else 'a constant'}")

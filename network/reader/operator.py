@@ -1,0 +1,228 @@
+"""A node of a model file, and questions about its attributes and inputs; a wrong answer is refused by its name."""
+
+from typing import NamedTuple
+
+import numpy as np
+import onnx
+
+from ..errors import ModelError
+from ..graph import Tensor
+from .values import Constant, Pending, Quantity, Real
+
+__all__ = ["Operator", "Weights"]
+
+_BYTES = ("uint8", "int8")
+
+
+class Weights(NamedTuple):
+    """Integers of the model with float32 scales and int32 zero points, one for all or one for each of ``axis``."""
+
+    array: np.ndarray
+    scale: np.ndarray
+    zero: np.ndarray
+
+
+class Operator:
+    """A node that is being read.
+
+    Parameters
+    ----------
+    proto : NodeProto
+    values : dict
+        What the names before it stand for.
+    """
+
+    def __init__(self, proto, values):
+        self.kind = proto.op_type
+        self.outputs = [name for name in proto.output if name]
+        self.name = proto.name or (self.outputs[0] if self.outputs else "")
+        self._inputs = list(proto.input)
+        self._values = values
+        self._attributes = {}
+        for attribute in proto.attribute:
+            try:
+                self._attributes[attribute.name] = onnx.helper.get_attribute_value(attribute)
+            except ValueError:
+                raise self.refusal(f"its attribute {attribute.name!r} has no value") from None
+
+    @property
+    def output(self):
+        """The name of its one result."""
+        if len(self.outputs) != 1:
+            raise self.refusal(f"it has {len(self.outputs)} outputs, of which only one is supported")
+        return self.outputs[0]
+
+    def refusal(self, sentence):
+        """The error to raise: which node it is, and what is wrong with it."""
+        return ModelError(f"node {self.name!r} ({self.kind}): {sentence}")
+
+    # Attributes
+
+    def take(self, name, default, kind=int):
+        """The value of an attribute, of type ``kind``, or what it is where it is not given.
+
+        Lists are tuples; ``kind`` is that of their elements.
+        """
+        value = self._attributes.pop(name, default)
+        if isinstance(value, bytes) and kind is str:
+            return value.decode("utf-8", "replace")
+        listed = isinstance(value, list | tuple)
+        if not all(isinstance(item, kind) for item in (value if listed else [value]) if item is not default):
+            raise self.refusal(f"its attribute {name!r} is not of the right type")
+        if default is not None and listed != isinstance(default, tuple):
+            raise self.refusal(f"its attribute {name!r} is not of the right type")
+        return tuple(value) if listed else value
+
+    def require(self, name, value, kind=int):
+        """Refuses the node unless an attribute is ``value``, or not given."""
+        given = self.take(name, value, kind)
+        if given != value:
+            raise self.refusal(f"its attribute {name!r} is {given!r}, and only {value!r} is supported")
+
+    def end_of_attributes(self):
+        """Refuses the node if it has an attribute that nobody has taken."""
+        for name in self._attributes:
+            raise self.refusal(f"its attribute {name!r} is not supported")
+
+    # Inputs
+
+    def __len__(self):
+        return len(self._inputs)
+
+    def has(self, index):
+        """Whether there is an input with this number; any may be left out."""
+        return index < len(self._inputs) and bool(self._inputs[index])
+
+    def input_name(self, index):
+        """The name of an input."""
+        return self._inputs[index]
+
+    def value(self, index):
+        """What an input stands for."""
+        if not self.has(index):
+            raise self.refusal(f"it lacks input {index}")
+        name = self._inputs[index]
+        if name not in self._values:
+            raise self.refusal(f"its input {name!r} is given by nothing before it")
+        return self._values[name]
+
+    def tensor(self, index, types=_BYTES):
+        """A tensor that is computed, of one of some types."""
+        value = self.value(index)
+        name = self._inputs[index]
+        if isinstance(value, Constant):
+            raise self.refusal(f"its input {name!r} is a constant, which is not supported")
+        if not isinstance(value, Tensor):
+            raise self.refusal(f"its input {name!r} is float32, which no QuantizeLinear makes integers")
+        if value.dtype not in types:
+            raise self.refusal(f"its input {name!r} is {value.dtype}, which is not supported")
+        return value
+
+    def real(self, index):
+        """Floats that stand for integers: a Real."""
+        value = self.value(index)
+        name = self._inputs[index]
+        if isinstance(value, Real):
+            return value
+        if isinstance(value, Pending):
+            raise self.refusal(f"its input {name!r} is float32: QuantizeLinear and DequantizeLinear are missing")
+        if isinstance(value, Constant):
+            raise self.refusal(f"its input {name!r} is a constant, which is not supported")
+        raise self.refusal(f"its input {name!r} is {value.dtype}, and no DequantizeLinear of integers")
+
+    def shape_of(self, value):
+        """The shape of what an input stands for."""
+        if isinstance(value, Real):
+            return self._values[value.name].shape
+        return value.array.shape if isinstance(value, Constant) else value.shape
+
+    # Constants
+
+    def constant(self, index, what, real=False):
+        """An array of the file, or floats of which a DequantizeLinear makes it where ``real``.
+
+        ``what`` says in a sentence what it is.
+        """
+        value = self.value(index)
+        name = self._inputs[index]
+        if not isinstance(value, Constant):
+            raise self.refusal(f"its {what} {name!r} is computed, and only a constant is supported")
+        if real and value.scale is None:
+            raise self.refusal(f"its {what} {name!r} is {value.array.dtype}, and no DequantizeLinear of integers")
+        if value.scale is not None and not real:
+            raise self.refusal(f"its {what} {name!r} is given by a DequantizeLinear, which is not supported")
+        return value
+
+    def number(self, index, what):
+        """A constant of one number, also one that a DequantizeLinear gives, as an int or a float."""
+        value = self.value(index)
+        real = isinstance(value, Constant) and value.scale is not None
+        constant = self.constant(index, what, real)
+        number = self.single(constant.array, what)
+        return float((number - constant.zero[0]) * constant.scale[0]) if real else number.item()
+
+    def integers(self, index, what):
+        """A constant of integers, as a tuple: of a shape, or of axes."""
+        array = self.constant(index, what).array
+        if array.dtype.kind != "i" or array.ndim > 1:
+            raise self.refusal(f"its {what} {self._inputs[index]!r} is no list of integers")
+        return tuple(int(number) for number in np.atleast_1d(array))
+
+    def scales(self, index):
+        """A float32 array of one dimension, positive."""
+        array = self.constant(index, "scale").array
+        if array.dtype != np.float32:
+            raise self.refusal(f"its scale {self._inputs[index]!r} is {array.dtype}, not float32")
+        return self.checked_scales(array.reshape(-1), f"its scale {self._inputs[index]!r}")
+
+    def checked_scales(self, scales, what):
+        """``scales`` if they are finite and positive."""
+        wrong = scales[~((scales > 0) & np.isfinite(scales))]
+        if wrong.size or not scales.size:
+            raise self.refusal(f"{what} is {wrong[0] if wrong.size else 'empty'}: it must be positive and finite")
+        return scales
+
+    def scale(self, index):
+        """A single one."""
+        return self.single(self.scales(index), f"scale {self._inputs[index]!r}")
+
+    def single(self, array, what):
+        """The element of an array that has one."""
+        if array.size != 1:
+            raise self.refusal(f"its {what} has {array.size} elements, and only one is supported")
+        return array.reshape(-1)[0]
+
+    def zeros(self, index, dtype):
+        """Zero points of type ``dtype`` as int32 array of one dimension; 0 where they are left out."""
+        if not self.has(index):
+            return np.zeros(1, np.int32)
+        array = self.constant(index, "zero point").array
+        if array.dtype != dtype:
+            raise self.refusal(f"its zero point {self._inputs[index]!r} is {array.dtype}, not {dtype}")
+        return array.reshape(-1).astype(np.int32)
+
+    def quantity(self, scale, zero, dtype=None):
+        """What integers mean, of the inputs with these numbers; the zero point has their type if it is not given."""
+        if dtype is None:
+            dtype = self.constant(zero, "zero point").array.dtype.name if self.has(zero) else "uint8"
+            if dtype not in _BYTES:
+                raise self.refusal(f"its zero point {self._inputs[zero]!r} is {dtype}, which is not supported")
+        zero = self.single(self.zeros(zero, dtype), "zero point")
+        return Quantity(self.scale(scale), int(zero), dtype)
+
+    def weights(self, index, scale, zero):
+        """A constant of 8 bits with its scales and zero points, inputs with these numbers."""
+        array = self.constant(index, "operand").array
+        if array.dtype.name not in _BYTES:
+            raise self.refusal(f"its operand {self._inputs[index]!r} is {array.dtype}, which is not supported")
+        return Weights(array, self.scales(scale), self.zeros(zero, array.dtype))
+
+    def real_weights(self, index, axis=None, types=_BYTES):
+        """The same, of a constant that a DequantizeLinear gives meaning to; ``axis`` is that of several scales."""
+        constant = self.constant(index, "operand", real=True)
+        name = self._inputs[index]
+        if constant.array.dtype.name not in types:
+            raise self.refusal(f"its operand {name!r} is {constant.array.dtype}, which is not supported")
+        if constant.scale.size > 1 and axis is not None and constant.axis % max(constant.array.ndim, 1) != axis:
+            raise self.refusal(f"its operand {name!r} has scales along dimension {constant.axis}, not {axis}")
+        return Weights(constant.array, constant.scale, constant.zero)

@@ -1,0 +1,136 @@
+"""Averages and maxima of windows, on integers and on floats that stand for them."""
+
+import numpy as np
+
+from ..arithmetic.constants import average_scale, global_average_scale
+from ..arithmetic.ends import limits
+from ..graph import Pool
+from .values import Real
+from .windows import Windows, take_windows
+
+__all__ = [
+    "average_pool",
+    "global_average_pool",
+    "max_pool",
+    "qlinear_average_pool",
+    "qlinear_global_average_pool",
+]
+
+
+def qlinear_global_average_pool(op, reading):
+    """QLinearGlobalAveragePool: x, its scale and zero point, y's."""
+    _on_integers(op, reading, _whole)
+
+
+def global_average_pool(op, reading):
+    """GlobalAveragePool of floats."""
+    _on_floats(op, reading, _whole)
+
+
+def qlinear_average_pool(op, reading):
+    """QLinearAveragePool: x, its scale and zero point, y's."""
+    _on_integers(op, reading, _windows)
+
+
+def average_pool(op, reading):
+    """AveragePool of floats."""
+    _on_floats(op, reading, _windows)
+
+
+def max_pool(op, reading):
+    """MaxPool of integers, or of floats that stand for them."""
+    value = op.value(0)
+    x = value.quantity if isinstance(value, Real) else None
+    tensor = reading.values[value.name] if x else op.tensor(0)
+    _check_space(op, tensor.shape)
+    op.take("storage_order", 0)  # of indices, which are not supported
+    kernel = _kernel(op)
+    windows = take_windows(op, kernel, tensor.shape[2:], ambiguous=False)
+    clamp = limits(tensor.dtype)
+    attributes = Pool(
+        kind="max", kernel=kernel, stride=windows.stride, pad=windows.pad, dilation=windows.dilation,
+        minimum=clamp[0], maximum=clamp[1],
+    )  # fmt: skip
+    reading.emit_bytes(op, (tensor.name,), attributes, (*tensor.shape[:2], *windows.count), x)
+
+
+def _on_integers(op, reading, average):
+    op.require("channels_last", 0)
+    x = op.tensor(0)
+    _, finish = average(op, reading, x, op.quantity(1, 2, x.dtype))
+    y = op.quantity(3, 4, x.dtype)
+    finish(op.output, y, limits(y.dtype))
+
+
+def _on_floats(op, reading, average):
+    real = op.real(0)
+    shape, finish = average(op, reading, reading.values[real.name], real.quantity)
+    reading.defer(op, shape, finish)
+
+
+def _whole(op, reading, x, quantity):
+    """An average of all pixels: shape of the result, and the function that adds the node."""
+    _check_space(op, x.shape)
+    size = x.shape[2:]
+    windows = Windows((1, 1), (0, 0, 0, 0), (1, 1), (1, 1))
+    return _finish(
+        op, reading, x, quantity, size, windows, lambda y: global_average_scale(quantity.scale, y, size[0] * size[1])
+    )
+
+
+def _windows(op, reading, x, quantity):
+    """The same for windows."""
+    _check_space(op, x.shape)
+    kernel = _kernel(op)
+    with_padding = op.take("count_include_pad", 0)
+    windows = take_windows(op, kernel, x.shape[2:], ambiguous=False)
+    inside = [
+        _inside(x.shape[2 + i], kernel[i], windows.stride[i], windows.dilation[i], windows.pad[i], windows.count[i])
+        for i in range(2)
+    ]
+    counts = np.outer(*inside)
+    if not counts.all():
+        raise op.refusal("a window lies wholly in padding")
+    if with_padding:
+        if windows.ceil and (counts != kernel[0] * kernel[1]).any():
+            raise op.refusal("count_include_pad with ceil_mode is not supported where windows reach out")
+        counts = np.full((1, 1), kernel[0] * kernel[1])
+    if (counts == counts.flat[0]).all():
+        counts = counts[:1, :1]
+    return _finish(op, reading, x, quantity, kernel, windows, lambda y: average_scale(quantity.scale, y, counts))
+
+
+def _finish(op, reading, x, quantity, kernel, windows, scale_of):
+    shape = (*x.shape[:2], *windows.count)
+
+    def finish(output, y, clamp):
+        with np.errstate(over="ignore", under="ignore", divide="ignore"):
+            scale = np.asarray(scale_of(y.scale), np.float32)
+        if not np.isfinite(scale).all():
+            raise op.refusal("its scales give a factor that binary32 does not hold")
+        attributes = Pool(
+            kind="sum", kernel=tuple(kernel), stride=windows.stride, pad=windows.pad, dilation=windows.dilation,
+            x_zero=quantity.zero, scale=scale.reshape(scale.shape or (1, 1)), y_zero=y.zero,
+            minimum=clamp[0], maximum=clamp[1],
+        )  # fmt: skip
+        reading.emit(op, (x.name,), output, attributes, shape, y.dtype)
+
+    return shape, finish
+
+
+def _inside(size, kernel, stride, dilation, before, count):
+    """How many positions of each window are in the feature map, along one dimension."""
+    places = np.arange(count)[:, np.newaxis] * stride - before + np.arange(kernel) * dilation
+    return ((places >= 0) & (places < size)).sum(axis=1)
+
+
+def _check_space(op, shape):
+    if len(shape) != 4:
+        raise op.refusal(f"its input is {list(shape)}: only two dimensions of space are supported")
+
+
+def _kernel(op):
+    kernel = op.take("kernel_shape", (0, 0))
+    if len(kernel) != 2 or min(kernel) < 1:
+        raise op.refusal(f"its attribute 'kernel_shape' is {list(kernel)}, and must be 2 numbers from 1 on")
+    return kernel

@@ -1,0 +1,179 @@
+"""Convolutions and products of matrices, on integers and on floats that stand for them."""
+
+import numpy as np
+
+from ..arithmetic.constants import convolution_scale
+from ..arithmetic.ends import limits
+from ..graph import Conv
+from .operator import Weights
+from .windows import Windows, take_windows
+
+__all__ = ["conv", "gemm", "matmul", "qgemm", "qlinear_conv", "qlinear_matmul"]
+
+_POINT = Windows((1, 1), (0, 0, 0, 0), (1, 1), (1, 1))
+
+
+def qlinear_conv(op, reading):
+    """QLinearConv: x, its scale and zero point, w, its, y's, bias."""
+    x = op.tensor(0)
+    weights, quantity = op.weights(3, 4, 5), op.quantity(1, 2, x.dtype)
+    bias = _bias(op, 8) if op.has(8) else None
+    _, finish = _convolution(op, reading, x, quantity, weights, bias)
+    y = op.quantity(6, 7)
+    finish(op.output, y, limits(y.dtype))
+
+
+def conv(op, reading):
+    """Conv of floats: x, w, bias."""
+    real = op.real(0)
+    weights = op.real_weights(1, axis=0)
+    bias = _real_bias(op, 2, real, weights) if op.has(2) else None
+    shape, finish = _convolution(op, reading, reading.values[real.name], real.quantity, weights, bias)
+    reading.defer(op, shape, finish)
+
+
+def qgemm(op, reading):
+    """QGemm: a, its scale and zero point, b, its, c, y's."""
+    x = op.tensor(0)
+    op.require("alpha", 1.0, float)
+    if not op.has(7):
+        raise op.refusal("it has no scale of its result, which would be float32")
+    quantity = op.quantity(1, 2, x.dtype)
+    weights = _transposed(op, x.shape, op.weights(3, 4, 5), op.take("transB", 0))
+    bias = _bias(op, 6) if op.has(6) else None
+    _, finish = _product(op, reading, x, quantity, weights, bias)
+    y = op.quantity(7, 8, x.dtype)
+    finish(op.output, y, limits(y.dtype))
+
+
+def gemm(op, reading):
+    """Gemm of floats: a, b, c."""
+    real = op.real(0)
+    op.require("alpha", 1.0, float)
+    op.require("beta", 1.0, float)
+    across = op.take("transB", 0)
+    weights = op.real_weights(1, axis=0 if across else 1)
+    weights = _transposed(op, op.shape_of(real), weights, across)
+    bias = _real_bias(op, 2, real, weights) if op.has(2) else None
+    shape, finish = _product(op, reading, reading.values[real.name], real.quantity, weights, bias)
+    reading.defer(op, shape, finish)
+
+
+def qlinear_matmul(op, reading):
+    """QLinearMatMul: a, its scale and zero point, b, its, y's."""
+    x = op.tensor(0)
+    weights = _columns(op, op.weights(3, 4, 5), x.shape)
+    _, finish = _product(op, reading, x, op.quantity(1, 2, x.dtype), weights, None)
+    y = op.quantity(6, 7, x.dtype)
+    finish(op.output, y, limits(y.dtype))
+
+
+def matmul(op, reading):
+    """MatMul of floats: a, b."""
+    real = op.real(0)
+    weights = op.real_weights(1, axis=op.constant(1, "operand", real=True).array.ndim - 1)
+    x = reading.values[real.name]
+    shape, finish = _product(op, reading, x, real.quantity, _columns(op, weights, x.shape), None)
+    reading.defer(op, shape, finish)
+
+
+def _convolution(op, reading, x, quantity, weights, bias):
+    """Shape of the result, and the function that adds the node."""
+    if len(x.shape) != 4 or weights.array.ndim != 4:
+        raise op.refusal(
+            f"its input is {list(x.shape)} and its kernel {list(weights.array.shape)}: only two dimensions of space "
+            "are supported"
+        )
+    groups = op.take("group", 1)
+    outputs, channels, *kernel = weights.array.shape
+    if groups < 1 or outputs % groups or x.shape[1] != channels * groups:
+        raise op.refusal(f"{x.shape[1]} channels in {groups} groups do not fit a kernel of {list(weights.array.shape)}")
+    if op.take("kernel_shape", tuple(kernel)) != tuple(kernel):
+        raise op.refusal(f"its attribute 'kernel_shape' is not that of its kernel, {kernel}")
+    windows = take_windows(op, kernel, x.shape[2:])
+    shape = (x.shape[0], outputs, *windows.count)
+    return shape, _finish(op, reading, x, quantity, weights, bias, windows, shape, groups)
+
+
+def _product(op, reading, x, quantity, weights, bias):
+    """The same of rows times a matrix: ``weights`` have shape [Co, K]."""
+    outputs, length = weights.array.shape
+    if not x.shape or x.shape[-1] != length:
+        raise op.refusal(f"its input is {list(x.shape)}, and its constant operand has sums of {length}")
+    weights = weights._replace(array=weights.array.reshape(outputs, length, 1, 1))
+    shape = (*x.shape[:-1], outputs)
+    return shape, _finish(op, reading, x, quantity, weights, bias, _POINT, shape, None)
+
+
+def _finish(op, reading, x, quantity, weights, bias, windows, shape, groups):
+    """The function that adds the node; without ``groups`` it is a product of matrices."""
+    outputs = len(weights.array)
+    scale, zero = (
+        _for_each(op, part, outputs, what) for part, what in ((weights.scale, "scales"), (weights.zero, "zero points"))
+    )
+    bias = np.zeros(outputs, np.int32) if bias is None else _for_each(op, bias.reshape(-1), outputs, "biases")
+
+    def finish(output, y, clamp):
+        with np.errstate(over="ignore", under="ignore"):
+            scales = convolution_scale(quantity.scale, scale, y.scale)
+        if not np.isfinite(scales).all():
+            raise op.refusal("its scales give a factor that binary32 does not hold")
+        attributes = Conv(
+            weight=np.array(weights.array, order="C"), x_zero=quantity.zero, w_zero=zero, bias=bias, scale=scales,
+            y_zero=y.zero, stride=windows.stride, pad=windows.pad, dilation=windows.dilation, groups=groups or 1,
+            minimum=clamp[0], maximum=clamp[1], matrix=groups is None,
+        )  # fmt: skip
+        reading.emit(op, (x.name,), output, attributes, shape, y.dtype)
+
+    return finish
+
+
+def _for_each(op, array, outputs, what):
+    if array.size not in (1, outputs):
+        raise op.refusal(f"it has {array.size} {what} for {outputs} channels")
+    return np.broadcast_to(array, outputs).copy()
+
+
+def _transposed(op, shape, weights, across):
+    """The matrix of a Gemm, whose first operand has this shape, as [Co, K]."""
+    if len(shape) != 2:
+        raise op.refusal(f"its input is {list(shape)}, and only a matrix is supported")
+    op.require("transA", 0)
+    if weights.array.ndim != 2:
+        raise op.refusal(f"its operand {op.input_name(1)!r} is {list(weights.array.shape)}, and no matrix")
+    return weights if across else weights._replace(array=weights.array.T)
+
+
+def _columns(op, weights, shape):
+    """The matrix of a product, which has no more dimensions than the other operand and only one matrix, as [Co, K]."""
+    array = weights.array
+    if array.ndim < 2 or array.ndim > max(len(shape), 2) or array.size != np.prod(array.shape[-2:]):
+        raise op.refusal(f"its constant operand is {list(array.shape)}, and only one matrix is supported")
+    return Weights(array.reshape(array.shape[-2:]).T, weights.scale, weights.zero)
+
+
+def _bias(op, index):
+    """A constant of int32."""
+    array = op.constant(index, "bias").array
+    if array.dtype != np.int32:
+        raise op.refusal(f"its bias {op.input_name(index)!r} is {array.dtype}, not int32")
+    return _one_row(op, index, array)
+
+
+def _real_bias(op, index, x, weights):
+    """A bias whose integers count products of the other two: its scale must be theirs."""
+    name = op.input_name(index)
+    bias = op.real_weights(index, types=("int32",))
+    if bias.zero.any():
+        raise op.refusal(f"its bias {name!r} has zero points other than 0")
+    if bias.scale.size not in (1, weights.scale.size) and weights.scale.size != 1:
+        raise op.refusal(f"its bias {name!r} has {bias.scale.size} scales, not {weights.scale.size}")
+    if not np.allclose(bias.scale, x.quantity.scale * weights.scale, rtol=1e-5, atol=0):
+        raise op.refusal(f"the scale of its bias {name!r} is not that of its products")
+    return _one_row(op, index, bias.array)
+
+
+def _one_row(op, index, array):
+    if array.ndim and array.size != array.shape[-1]:
+        raise op.refusal(f"its bias {op.input_name(index)!r} is {list(array.shape)}, not one for each channel")
+    return array

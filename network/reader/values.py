@@ -1,0 +1,60 @@
+"""What a name in a model stands for while it is read."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Constant", "Pending", "Quantity", "Real"]
+
+
+class Quantity(NamedTuple):
+    """What integers mean: (x - zero) · scale. Scale is a numpy float32, zero an int, dtype a name."""
+
+    scale: np.float32
+    zero: int
+    dtype: str
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """An array of the model file.
+
+    ``scale`` and ``zero`` are there once a DequantizeLinear has said what its integers mean: arrays with one element,
+    or with one for each index of dimension ``axis``.
+    """
+
+    array: np.ndarray
+    scale: np.ndarray | None = None
+    zero: np.ndarray | None = None
+    axis: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Real:
+    """The floats that the integers of tensor ``name`` mean: what a DequantizeLinear gives."""
+
+    name: str
+    quantity: Quantity
+    dequantise: object  # the node
+
+
+@dataclass(frozen=True, eq=False)
+class Pending:
+    """Floats that an operator would give, in need of a QuantizeLinear that says as which integers.
+
+    Attributes
+    ----------
+    node : Operator
+    shape : tuple of int
+    finish : callable
+        Takes the name of the result, its Quantity, and least and largest result; adds nodes to the graph.
+    low, high : float
+        Floats are clamped to these before they are quantised.
+    """
+
+    node: object
+    shape: tuple[int, ...]
+    finish: object
+    low: float = -np.inf
+    high: float = np.inf

@@ -1,0 +1,145 @@
+"""The workload ``network`` of ``tilewright sim``: photographs to the names of classes on the whole accelerator.
+
+Every tensor stays in memory and is compared, with the evaluation and with ONNX Runtime.
+"""
+
+from dataclasses import replace
+from math import ceil
+
+import numpy as np
+
+from tilewright.sim.progress import report
+from tilewright.sim.report.activity import activity
+from tilewright.sim.usage import HostError
+from tilewright.sim.workloads.findings import Findings, Totals
+
+from .evaluation import evaluate
+from .lower.compiled import compile as compile_network
+from .lower.compiled import first_nodes
+from .lower.rtl import measure_layers, run_on
+from .models.classes import class_names
+from .models.efficientnet import build_quantised
+from .models.photographs import load_photograph, prepare
+from .reader import read_model
+from .witness import run_witness
+
+__all__ = ["SUMMARY", "play", "play_model"]
+
+SUMMARY = "photographs through EfficientNet-Lite0, from pixels to the name of a class, every tensor compared"
+
+#: Photographs that are run.
+_PHOTOGRAPHS = ("cat", "coffee")
+_BEST = 3  # classes that are named
+_ZOOM = 3  # layers of the enlarged part
+_CAPTION = "When each engine worked"
+_HEAD = ("layer", "operator", "output", "cycles", "expected", "MACs", "of all MACs", "bytes in", "bytes out")
+
+
+def play(accelerator, photographs):
+    """Runs the network on its own photographs; those of the other workloads are not needed."""
+    model = build_quantised()
+    (name,) = (given.name for given in model.graph.input)
+    pixels = {photograph: load_photograph(photograph) for photograph in _PHOTOGRAPHS}
+    findings, answers = play_model(accelerator, model, {each: {name: prepare(pixels[each])} for each in pixels})
+    pictures = {f"{each}: {_label(answers[each])}": pixels[each] for each in answers}
+    return replace(findings, facts=(*pictures, *findings.facts), pictures=pictures)
+
+
+def _label(answer):
+    """The likeliest classes of an answer, and how likely."""
+    scores = np.exp(answer[0] - answer.max())
+    scores /= scores.sum()
+    best = np.argsort(-scores, kind="stable")[:_BEST]
+    return ", ".join(f"{class_names()[number].split(',')[0]} {scores[number]:.0%}" for number in best)
+
+
+def play_model(accelerator, model, samples):
+    """Runs a model on several inputs, and compares every tensor.
+
+    Parameters
+    ----------
+    accelerator : Accelerator
+    model : ModelProto
+    samples : dict of str to dict
+        By the name of each case: inputs by name.
+
+    Returns
+    -------
+    Findings, dict of str to array
+        And the first output of each case, if no layers are left out.
+    """
+    session, whole = accelerator.session, read_model(model)
+    graph = first_nodes(whole, accelerator.layers)
+    report("compilation of the network")
+    compiled = compile_network(graph, session.preset, every_tensor=True)
+    names = [node.output for node in graph.nodes]
+    facts, answers, run = [], {}, None
+    for case, inputs in samples.items():
+        report(f"golden, {case}")
+        expected = evaluate(graph, inputs)
+        data, run = run_on(session, compiled, compiled.memory(inputs), case)
+        seen = compiled.tensors(data, names)
+        one = _counted(compiled, run)
+        for name in names:
+            one.require(seen[name], expected[name], f"tensor {name} of {case}")
+        verdict = "NOT equal to golden" if one.problems else "equal to golden"
+        verdict += _witness(model, graph, inputs, one, seen, case)
+        accelerator.count(case, one)
+        facts.append(
+            f"{case}: {len(names)} tensors, {sum(value.size for value in seen.values()):,} values, {verdict}; "
+            f"{run.cycles:,} cycles, {one.work / compiled.machine.conv.peak / run.cycles:.1%} of all MACs, "
+            f"{run.cycles / one.limit:.2f} times the limit; "
+            f"{run.data_beats * compiled.machine.bus_bytes:,} bytes read, "
+            f"{run.write_beats * compiled.machine.bus_bytes:,} written"
+        )
+        if graph is whole:
+            answers[case] = seen[graph.outputs[0]]
+    layers = measure_layers(compiled, run)
+    charts = _charts(compiled, run, layers)
+    tables = {f"Layers of {case}": (_HEAD, [_row(one, compiled.machine.conv.peak) for one in layers])}
+    return Findings(tuple(facts), {}, accelerator.cases, charts, tables), answers
+
+
+def _counted(compiled, run):
+    """The Totals of a run: its limit is the largest of multiplications, bytes read and bytes written."""
+    macs = sum(layer.macs for layer in compiled.layers)
+    limit = max(ceil(macs / compiled.machine.conv.peak), run.data_beats, run.write_beats, 1)
+    one = Totals("MACs", parts=1, work=macs, cycles=run.cycles, limit=limit)
+    one.problems += [f"rule of AXI broken: {rule.name}" for rule in run.violations]
+    one.problems += [f"wait that lasted too long: {wait.name}" for wait in run.late]
+    return one
+
+
+def _witness(model, graph, inputs, one, seen, case):
+    """Compares with ONNX Runtime; returns the rest of a sentence on it."""
+    wanted = {name for node in model.graph.node for name in node.output}
+    names = [node.output for node in graph.nodes if node.output in wanted]
+    try:
+        theirs = run_witness(model, graph, inputs, names)
+    except HostError as error:
+        return f" ({error})"
+    before = len(one.problems)
+    for name in names:
+        one.require(seen[name], theirs[name], f"tensor {name} of {case}, by ONNX Runtime,")
+    return " and to ONNX Runtime" if len(one.problems) == before else " and NOT equal to ONNX Runtime"
+
+
+def _charts(compiled, run, layers):
+    """When each engine worked: in all of the last run, and in the middle of it."""
+    marks = [(one.start, one.end, one.layer.name) for one in layers if one.cycles]
+    whole = activity(run, compiled.schedule.words, marks=marks)
+    charts = {f"{_CAPTION}; heights are shares of the time, bands are layers": whole.svg()}
+    middle = max((len(marks) - _ZOOM) // 2, 0)
+    if near := marks[middle : middle + _ZOOM]:
+        part = whole._replace(first=near[0][0], last=near[-1][1])
+        charts[f"{_CAPTION}, from {near[0][2]} to {near[-1][2]}"] = part.svg()
+    return charts
+
+
+def _row(one, peak):
+    """Cells of the table of layers."""
+    share = f"{one.layer.macs / one.cycles / peak:.1%}" if one.layer.macs and one.cycles else ""
+    shape = " x ".join(map(str, one.layer.output.shape))
+    counts = (one.cycles, one.expected, one.layer.macs)
+    return (one.layer.name, one.layer.operator, shape, *(f"{count:,}" for count in counts), share,
+            f"{one.bytes_in:,}", f"{one.bytes_out:,}")  # fmt: skip

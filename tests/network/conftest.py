@@ -1,0 +1,53 @@
+"""Comparison with ONNX Runtime, node by node."""
+
+import numpy as np
+import pytest
+
+from tilewright.network.evaluation import compute
+from tilewright.network.reader import read_model
+from tilewright.network.witness import run_witness
+from tilewright.sim.random.networks import draw_inputs
+from tilewright.sim.usage import HostError
+
+
+def near_half(node, x):
+    """Where the average of a window lies so near the middle between two integers that sums of floats may differ."""
+    pool = node.attributes
+    if node.operator not in ("AveragePool", "QLinearAveragePool"):
+        return False
+    top, left, bottom, right = pool.pad
+    padded = np.pad(x.astype(np.int64) - pool.x_zero, ((0, 0), (0, 0), (top, bottom), (left, right)))
+    views = np.lib.stride_tricks.sliding_window_view(padded, pool.kernel, axis=(2, 3))
+    exact = views[:, :, :: pool.stride[0], :: pool.stride[1]].sum(axis=(-2, -1)) * pool.scale.astype(np.float64)
+    return np.abs(exact - np.floor(exact) - 0.5) < 1e-4
+
+
+@pytest.fixture
+def agree():
+    """Runs a model on golden and on ONNX Runtime and compares all tensors; returns the graph and them.
+
+    Each node is computed from what ONNX Runtime has for its inputs. Averages of windows may differ by one where they
+    are halves: ONNX Runtime adds floats there (docs/network.md, "Averages").
+    """
+
+    def agree(model, inputs=None, seed=0):
+        graph = read_model(model)
+        inputs = draw_inputs(np.random.default_rng(seed), graph) if inputs is None else inputs
+        names = {name for node in model.graph.node for name in node.output}
+        wanted = [node.output for node in graph.nodes if node.output in names]
+        try:
+            values = inputs | run_witness(model, graph, inputs, wanted)
+        except HostError as error:
+            pytest.skip(str(error))
+        for node in graph.nodes:
+            golden = compute(graph, node, values)
+            theirs = values.setdefault(node.output, golden)
+            assert (theirs.shape, theirs.dtype) == (golden.shape, golden.dtype), node
+            wrong = golden != theirs
+            if wrong.any():
+                one_off = np.abs(golden.astype(np.int32) - theirs.astype(np.int32)) == 1
+                wrong = wrong & ~(one_off & near_half(node, values[node.inputs[0]]))
+            assert not wrong.any(), f"{node}: {wrong.sum()} of {wrong.size}, first at {np.argwhere(wrong)[0]}"
+        return graph, values
+
+    return agree

@@ -1,0 +1,105 @@
+"""Whole networks: random ones on the golden core, large ones as plans."""
+
+import numpy as np
+import pytest
+
+from tilewright import network
+from tilewright.golden import CONV_PRESETS
+from tilewright.network import ModelError
+from tilewright.network.drawn import NetworkMaker, efficientnet, resnet50
+from tilewright.network.evaluation import evaluate
+from tilewright.network.reader import read_model
+from tilewright.sim.random.networks import draw_inputs, draw_network
+
+
+@pytest.mark.parametrize("preset", ["unit", "ecp5", "default", "lean", "full"])
+def test_random_networks(preset):
+    ran = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        graph = read_model(draw_network(rng))
+        inputs = draw_inputs(rng, graph)
+        every = bool(seed & 1)
+        try:
+            compiled = network.compile(graph, preset, every_tensor=every)
+        except ModelError:
+            continue
+        expected = evaluate(graph, inputs)
+        names = [node.output for node in graph.nodes] if every else None
+        for name, value in compiled.run(inputs, names=names).items():
+            np.testing.assert_array_equal(value, expected[name], err_msg=f"{seed} {name}")
+        ran += 1
+    assert ran > 14
+
+
+# Shares of the peak that plans expect; what jobs take was measured on hardware (docs/performance.md).
+@pytest.mark.parametrize(("maker", "preset", "share"), [(efficientnet, "default", 0.45), (resnet50, "default", 0.8)])
+def test_plans_of_large_networks(maker, preset, share):
+    compiled = network.compile(maker().graph(), preset)
+    macs = sum(layer.macs for layer in compiled.layers)
+    assert macs > compiled.schedule.cycles * CONV_PRESETS[preset].peak * share
+    assert len(compiled.explanation.splitlines()) == len(compiled.layers) + 4
+
+
+def test_a_network_that_is_cut_in_every_way():
+    """A shared memory that hardly holds a pixel with its window."""
+    maker = NetworkMaker(7)
+    x = maker.conv(maker.input((1, 3, 40, 300)), 64, 3)
+    x = maker.conv(x, 128, 3, stride=2)
+    x = maker.conv(maker.add(x, x), 128, 5, groups=128)
+    x = maker.add(maker.conv(x, 128), x)
+    maker.pool(x, "max", 3, stride=2, pad=1)
+    graph, inputs = maker.graph(), maker.draw()
+    compiled = network.compile(graph, "ecp5")
+    assert any(len(tiles) > 1 for tiles in compiled.tiles)
+    (name,) = graph.outputs
+    np.testing.assert_array_equal(compiled.run(inputs)[name], evaluate(graph, inputs)[name])
+
+
+def test_what_does_not_fit_is_refused_with_its_sizes():
+    maker = NetworkMaker()
+    maker.conv(maker.input((1, 2048, 64, 64)), 16, 9)
+    with pytest.raises(ModelError, match=r"node n0 \(Conv\): a row takes \d+ bytes of input, \d+ of output and \d+ of"):
+        network.compile(maker.graph(), "ecp5")
+
+
+def test_moves_that_do_not_fit_are_refused():
+    maker = NetworkMaker()
+    maker.conv(maker.transpose(maker.input((1, 200, 40, 20)), 0, 3, 2, 1), 8)
+    with pytest.raises(ModelError, match=r"node n0 \(Transpose\): its tensors, of 320000 bytes in all"):
+        network.compile(maker.graph())
+
+
+def test_the_first_layers():
+    maker = NetworkMaker()
+    x = maker.conv(maker.input((1, 3, 9, 9)), 8, 3)
+    maker.add(maker.conv(x, 8), maker.conv(x, 8, 3))
+    graph, inputs = maker.graph(), maker.draw()
+    compiled = network.compile(graph, layers=2)
+    assert compiled.graph.outputs == ("t2",)
+    np.testing.assert_array_equal(compiled.run(inputs)["t2"], evaluate(graph, inputs)["t2"])
+
+
+def test_wrong_arguments():
+    maker = NetworkMaker()
+    maker.conv(maker.conv(maker.input((1, 3, 9, 9)), 8, 3), 4)
+    graph = maker.graph()
+    with pytest.raises(ModelError, match=r"preset must be one of unit, .* not 'big'"):
+        network.compile(graph, "big")
+    compiled = network.compile(graph)
+    with pytest.raises(ModelError, match="on must be one of"):
+        compiled.run(maker.draw(), on="paper")
+    with pytest.raises(ModelError, match="must be uint8, not float64"):
+        compiled.run(np.zeros((1, 3, 9, 9)))
+    with pytest.raises(ModelError, match="tensor 't7' is not in memory"):
+        compiled.run(maker.draw(), names=["t7"])
+
+
+def test_memory_is_used_again():
+    maker = NetworkMaker()
+    x = maker.input((1, 32, 40, 40))
+    for _ in range(8):
+        x = maker.conv(x, 32)
+    graph = maker.graph()
+    sizes = [network.compile(graph, every_tensor=every).plan.end for every in (False, True)]
+    assert sizes[0] < sizes[1] - 4 * 32 * 40 * 40

@@ -1,0 +1,151 @@
+"""Every operator on the golden core, tensor by tensor what the evaluation of the network gives."""
+
+import numpy as np
+import pytest
+
+from tilewright import network
+from tilewright.network import ModelError
+from tilewright.network.drawn import NetworkMaker
+from tilewright.network.evaluation import evaluate
+
+
+def check(maker, preset="default", every_tensor=True):
+    """Compiles and runs a network and compares every tensor that lies in memory."""
+    graph, inputs = maker.graph(), maker.draw()
+    compiled = network.compile(graph, preset, every_tensor=every_tensor)
+    data, expected = compiled.run_golden(inputs), evaluate(graph, inputs)
+    names = compiled.places if every_tensor else graph.outputs
+    assert every_tensor is False or set(names) == set(expected)
+    for name in names:
+        np.testing.assert_array_equal(compiled.tensor(data, name), expected[name], err_msg=name)
+    return compiled
+
+
+@pytest.mark.parametrize("preset", ["unit", "ecp5", "default", "full"])
+@pytest.mark.parametrize(
+    ("shape", "out_channels", "kernel", "options"),
+    [
+        ((1, 3, 15, 13), 16, 7, {"stride": 2}),
+        ((1, 17, 9, 11), 35, 3, {}),
+        ((1, 8, 9, 20), 21, (1, 5), {"pad": (0, 1, 0, 3), "dilation": (1, 3)}),
+        ((1, 5, 12, 12), 7, (4, 2), {"pad": (3, 0, 2, 1), "stride": (3, 2)}),
+        ((1, 12, 10, 6), 20, 3, {"groups": 4}),
+        ((1, 24, 13, 7), 24, 5, {"groups": 24, "stride": 2}),
+        ((1, 6, 5, 5), 12, 3, {"groups": 6}),
+        ((3, 16, 6, 5), 16, 3, {}),
+        ((1, 20, 7, 7), 40, 1, {"weights": "uint8", "zeros": "channels"}),
+        ((1, 20, 7, 7), 20, 3, {"weights": "uint8", "zeros": "channels", "groups": 20}),
+        ((1, 4, 6, 6), 8, 3, {"pad": 4}),
+    ],
+)
+def test_convolution(preset, shape, out_channels, kernel, options):
+    maker = NetworkMaker(len(shape) + out_channels)
+    maker.conv(maker.input(shape), out_channels, kernel, **options)
+    check(maker, preset)
+
+
+@pytest.mark.parametrize("given", ["uint8", "int8"])
+@pytest.mark.parametrize("made", ["uint8", "int8"])
+@pytest.mark.parametrize("weights", ["uint8", "int8"])
+def test_types(given, made, weights):
+    maker = NetworkMaker()
+    x = maker.conv(maker.input((1, 9, 8, 7), given), 18, 3, dtype=made, weights=weights, zeros=3)
+    x = maker.conv(x, 18, 3, groups=18, dtype=given, weights=weights)
+    maker.pool(maker.mul(x, made), "sum", 3, stride=2, pad=1, dtype=given)
+    check(maker)
+
+
+@pytest.mark.parametrize("columns", [10, 100])
+@pytest.mark.parametrize("shape", [(1, 33), (5, 48), (2, 3, 20)])
+def test_matrix(shape, columns):
+    maker = NetworkMaker()
+    maker.matrix(maker.matrix(maker.input(shape), columns), 7)
+    check(maker)
+
+
+@pytest.mark.parametrize("every_tensor", [False, True])
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_additions(dtype, every_tensor):
+    maker = NetworkMaker()
+    a = maker.input((1, 10, 9, 8), dtype)
+    b = maker.conv(a, 10, 3, dtype=dtype)
+    c = maker.add(b, a)
+    maker.add(maker.add(c, c), maker.conv(c, 10, 1, dtype=dtype))
+    compiled = check(maker, every_tensor=every_tensor)
+    assert len(compiled.layers) == (5 if every_tensor else 4)
+
+
+def test_a_sum_of_different_types_is_refused():
+    maker = NetworkMaker()
+    maker.add(maker.input((1, 4, 4, 4), "int8"), maker.input((1, 4, 4, 4), "uint8"))
+    with pytest.raises(ModelError, match=r"n0 \(Add\): operands of int8 and uint8"):
+        network.compile(maker.graph())
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("kind", ["sum", "max"])
+@pytest.mark.parametrize("counted", [False, True])
+def test_pools(kind, dtype, counted):
+    maker = NetworkMaker()
+    x = maker.input((1, 19, 20, 17), dtype)
+    y = maker.pool(x, kind, 3, stride=2, pad=1, counted=counted)
+    y = maker.pool(y, kind, (2, 3), stride=(1, 2), pad=(1, 1, 0, 1), counted=counted)
+    maker.pool(y, kind, maker.tensors[y].shape[2:])
+    check(maker)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_pads(dtype):
+    maker = NetworkMaker()
+    x = maker.pad(maker.input((1, 7, 6, 5), dtype), (0, 3, 2, 1), (0, 0, 4, 6))
+    maker.pad(x, (0, 0, 0, 0), (0, 20, 0, 0))
+    check(maker)
+
+
+@pytest.mark.parametrize("axis", [1, 2, 3])
+def test_concatenations(axis):
+    maker = NetworkMaker()
+    sizes = [[1, 6, 7, 8] for _ in range(3)]
+    for number, size in enumerate(sizes):
+        size[axis] += 5 * number
+    parts = [maker.input(size) for size in sizes]
+    x = maker.concat(axis, *parts)
+    y = maker.concat(axis, *parts, scales=[(0.02, 3), (0.031, 100), (0.007, 255), (0.025, 7)])
+    maker.concat(1, x, y)
+    check(maker)
+
+
+@pytest.mark.parametrize("every_tensor", [False, True])
+def test_orders(every_tensor):
+    maker = NetworkMaker()
+    x = maker.conv(maker.input((1, 3, 12, 8)), 12, 3)
+    # A shuffle of channels.
+    x = maker.reshape(maker.transpose(maker.reshape(x, 1, 3, 4, 12, 8), 0, 2, 1, 3, 4), 1, 12, 12, 8)
+    x = maker.conv(x, 8, 3, stride=2)
+    x = maker.transpose(x, 0, 3, 2, 1)
+    x = maker.matrix(maker.reshape(x, 1, 192), 20)
+    maker.matrix(maker.reshape(x, 4, 5), 6)
+    compiled = check(maker, every_tensor=every_tensor)
+    assert every_tensor or sum(bool(layer.moves) for layer in compiled.layers) == 2
+
+
+def test_matrices_of_feature_maps():
+    maker = NetworkMaker()
+    x = maker.matrix(maker.input((2, 3, 5, 7)), 6)
+    maker.matrix(maker.conv(x, 4, 3), 9)
+    check(maker)
+
+
+def test_orders_that_do_not_nest():
+    maker = NetworkMaker()
+    maker.conv(maker.reshape(maker.input((2, 7, 12, 12)), 6, 4, 14, 6), 3)
+    check(maker, every_tensor=False)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (3, 20), (2, 3, 7), (6,)])
+def test_concatenations_of_other_dimensions(shape):
+    maker = NetworkMaker()
+    parts = [maker.input(shape), maker.input((shape[0] + 2, *shape[1:]))]
+    maker.concat(0, *parts)
+    maker.concat(0, *parts, scales=[(0.02, 3), (0.031, 100), (0.025, 7)])
+    check(maker)

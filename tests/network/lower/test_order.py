@@ -1,0 +1,56 @@
+"""No engine can meet another one at a byte, however long each takes; and the search for that finds what is wrong."""
+
+import pytest
+
+from tilewright import network
+from tilewright.golden.spec import GROUP, Opcode
+from tilewright.golden.spec.core.word import PROGRAM_WORDS, WORD_BITS, Kind
+from tilewright.network.drawn import NetworkMaker, efficientnet
+from tilewright.tb.races import find_races
+
+
+def small():
+    maker = NetworkMaker(4)
+    x = maker.conv(maker.input((1, 3, 60, 64)), 32, 3, stride=2)
+    y = maker.conv(maker.conv(maker.conv(x, 64), 64, 3, groups=64), 32)
+    x = maker.add(y, x)
+    x = maker.conv(maker.pool(x, "max", 3, stride=2, pad=1), 200, 3)
+    x = maker.concat(1, x, maker.conv(x, 30))
+    maker.matrix(maker.reshape(maker.pool(x, "sum", maker.tensors[x].shape[2:]), 1, 230), 50)
+    return maker
+
+
+@pytest.mark.parametrize("preset", ["unit", "ecp5", "default", "lean", "full"])
+@pytest.mark.parametrize("every_tensor", [False, True])
+def test_nothing_meets(preset, every_tensor):
+    compiled = network.compile(small().graph(), preset, every_tensor=every_tensor)
+    assert find_races(compiled.schedule.words, compiled.image, compiled.machine.smem_bytes) == []
+
+
+def test_nothing_meets_in_a_whole_network():
+    compiled = network.compile(efficientnet(64).graph(), "ecp5")
+    assert find_races(compiled.schedule.words, compiled.image, compiled.machine.smem_bytes) == []
+
+
+def is_wait(word):
+    kind = Kind(word >> WORD_BITS - 4)
+    if kind == Kind.BARRIER:
+        return PROGRAM_WORDS[kind].unpack(word)["operation"] == 4
+    return kind == Kind.TMAU and GROUP.unpack(word & (1 << WORD_BITS - 4) - 1)["opcode"] == Opcode.WAIT
+
+
+def test_every_wait_is_needed():
+    """Without any one of the waits something meets, but for those of a barrier's phase before its next one."""
+    maker = NetworkMaker(4)
+    x = maker.conv(maker.input((1, 3, 30, 32)), 32, 3)
+    maker.add(maker.conv(maker.conv(x, 64, 3), 32), x)
+    compiled = network.compile(maker.graph(), "ecp5")
+    words, smem_bytes = compiled.schedule.words, compiled.machine.smem_bytes
+    jobs = set()
+    for index, word in enumerate(words):
+        if word >> WORD_BITS - 4 == Kind.CONV and index not in jobs:
+            jobs |= {index + 1, index + 2}
+    waits = [index for index, word in enumerate(words) if index not in jobs and is_wait(word)]
+    assert len(waits) > 50
+    needed = [bool(find_races(words[:index] + words[index + 1 :], compiled.image, smem_bytes)) for index in waits]
+    assert sum(needed) > 0.9 * len(waits)

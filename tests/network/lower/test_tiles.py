@@ -1,0 +1,105 @@
+"""How layers are cut: what boxes leave out and where they leave gaps, and what that is expected to cost."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tilewright import network
+from tilewright.golden import CONV_PRESETS
+from tilewright.network.drawn import NetworkMaker
+from tilewright.network.evaluation import evaluate
+from tilewright.network.lower.costs import cheapest_gap, moved, plan_part
+from tilewright.network.lower.cuts import strided, with_gaps
+from tilewright.network.lower.lowering import lower
+from tilewright.network.lower.places import Cut, as_cut
+
+
+def compiled_and_checked(maker, preset="default"):
+    graph, inputs = maker.graph(), maker.draw()
+    compiled = network.compile(graph, preset)
+    data, expected = compiled.run_golden(inputs), evaluate(graph, inputs)
+    for name in graph.outputs:
+        np.testing.assert_array_equal(compiled.tensor(data, name), expected[name], err_msg=name)
+    return compiled
+
+
+def sources(compiled):
+    return [place for group in compiled.tiles for layer, _ in group for place in layer.sources]
+
+
+@pytest.mark.parametrize("stride", [2, 3, (2, 1), (1, 8)])
+@pytest.mark.parametrize("shape", [(1, 64, 15, 13), (2, 48, 8, 9)])
+@pytest.mark.parametrize("preset", ["unit", "default"])
+def test_windows_of_one_pixel_bring_what_they_read(preset, shape, stride):
+    maker = NetworkMaker(shape[1])
+    maker.conv(maker.input(shape), 40, 1, stride=stride)
+    compiled = compiled_and_checked(maker, preset)
+    pair = stride if isinstance(stride, tuple) else (stride, stride)
+    assert all(place.step == pair for place in sources(compiled))
+    brought = sum(
+        one.input_bytes[0] * len(one.bands(part)) * place.channels / place.pixel_pitch
+        for part, one in compiled.tiles[0]
+        for place in part.sources
+    )
+    ranges = len({part.output.first_channel for part, _ in compiled.tiles[0] if isinstance(part.output, Cut)}) or 1
+    rows, columns = (-(-size // step) for size, step in zip(shape[2:], pair, strict=True))
+    assert brought <= 2 * ranges * shape[0] * rows * columns * shape[1]
+
+
+def layer_of(maker):
+    (layer,) = lower(maker.graph()).layers
+    return layer
+
+
+@pytest.mark.parametrize("change", [{"stride": 1}, {"stride": 9}, {"stride": 2, "pad": 1}])
+def test_windows_that_are_left_as_they_are(change):
+    maker = NetworkMaker()
+    maker.conv(maker.input((1, 32, 20, 20)), 32, 1, **change)
+    layer = layer_of(maker)
+    assert strided(layer) is layer
+
+
+# Of rows of 32 bytes, two blocks of two points come together: 64 bytes of each, which lie in other banks where pixels
+# are an odd multiple of 64 bytes apart. With one block four points come, 32 bytes of each.
+@pytest.mark.parametrize(
+    ("channels", "kernel", "groups", "gap"),
+    [(256, 3, 1, 64), (64, 3, 1, 0), (512, 1, 1, 64), (32, 1, 1, 0), (128, 3, 128, 32), (96, 3, 96, 0)],
+)
+def test_gaps(channels, kernel, groups, gap):
+    maker = NetworkMaker()
+    maker.conv(maker.input((1, channels, 14, 14)), channels, kernel, groups=groups)
+    layer, conv = layer_of(maker), CONV_PRESETS["default"]
+    assert cheapest_gap(layer.parts, channels, conv) == gap
+    (place,) = with_gaps(layer, conv).sources
+    assert place.pixel_pitch == channels + gap
+    (part,) = layer.parts
+    reads = [plan_part(part, channels, 14, 14, channels + bytes_between, conv)[1].reads for bytes_between in (0, gap)]
+    assert reads[1] < reads[0] or not gap
+
+
+def test_a_network_with_gaps():
+    maker = NetworkMaker()
+    x = maker.conv(maker.input((1, 256, 14, 14)), 256, 3)
+    maker.conv(x, 256, 3, stride=2, groups=256)
+    compiled = compiled_and_checked(maker)
+    assert any(isinstance(place, Cut) and place.gap for place in sources(compiled))
+
+
+def test_cycles_of_boxes():
+    maker = NetworkMaker()
+    maker.conv(maker.input((1, 96, 4, 10)), 8, 1)
+    (place,) = layer_of(maker).sources
+    assert moved(place, 960, 64) == 15
+    whole = as_cut(place)
+    assert moved(whole, 960, 64) == 15
+    assert moved(replace(whole, gap=32), 1280, 64) == 25  # a word and a half of each pixel, and its gap
+    assert moved(replace(whole, channels=32), 320, 64) == 10  # a half of a word each
+    assert moved(replace(whole, channels=64), 640, 64) == 15  # one or two words each
+
+
+def test_pixels_that_are_longer_than_a_row_of_a_box():
+    maker = NetworkMaker()
+    maker.conv(maker.input((1, 2048, 7, 7)), 128, 1)
+    compiled = compiled_and_checked(maker)
+    assert all(place.long and place.gap for place in sources(compiled))

@@ -1,0 +1,38 @@
+"""Random networks: every tensor equals that of ONNX Runtime."""
+
+import numpy as np
+import pytest
+
+from tilewright.network.reader import read_model
+from tilewright.network.witness import has_exact_kernels
+from tilewright.sim.random.network_layers import OPERATORS
+from tilewright.sim.random.networks import draw_network
+from tilewright.sim.results import record
+
+NETWORKS = 200  # of each kind
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int8"])
+def test_random_networks(kind, agree):
+    values = 0
+    for seed in range(NETWORKS):
+        print(f"seed {seed}")
+        model = draw_network(np.random.default_rng(seed), dtype=kind, small_weights=kind == "int8")
+        values += sum(value.size for value in agree(model, seed=seed)[1].values())
+    record(f"network-random-{kind}", networks=NETWORKS, values=values)
+
+
+@pytest.mark.skipif(not has_exact_kernels(), reason="int8 by int8 of ONNX Runtime saturates on x86 without VNNI")
+def test_large_weights_with_int8(agree):
+    for seed in range(1000, 1040):
+        print(f"seed {seed}")
+        agree(draw_network(np.random.default_rng(seed), dtype="int8"), seed=seed)
+
+
+def test_every_operator_is_drawn():
+    kinds = {node.operator for seed in range(NETWORKS) for node in read_model(drawn(seed)).nodes}
+    assert kinds >= set(OPERATORS)
+
+
+def drawn(seed):
+    return draw_network(np.random.default_rng(seed), dtype="uint8")

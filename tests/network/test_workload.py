@@ -1,0 +1,165 @@
+"""The workload ``network``: small models on the accelerator of preset unit, and what is said of them."""
+
+import re
+from functools import partial
+
+import numpy as np
+import pytest
+
+from tilewright.network import workload
+from tilewright.network.models.small import build_small, small_input
+from tilewright.network.workload import play, play_model
+from tilewright.sim import extras
+from tilewright.sim.cli import main
+from tilewright.sim.report.page import report_page
+from tilewright.sim.session.accelerator import AcceleratorSession
+from tilewright.sim.usage import HostError
+from tilewright.sim.workloads import WORKLOADS, command
+from tilewright.sim.workloads.accelerator import Accelerator
+from tilewright.sim.workloads.command import Played
+
+
+@pytest.fixture(scope="module")
+def session():
+    with AcceleratorSession("unit") as session:
+        yield session
+
+
+@pytest.fixture
+def model():
+    return build_small("signed", reduced=True)
+
+
+SAMPLES = {name: small_input("signed", seed) for seed, name in enumerate(("one", "other"))}
+
+
+def test_every_tensor_is_compared(session, model):
+    accelerator = Accelerator(session)
+    findings, answers = play_model(accelerator, model, SAMPLES)
+    totals = accelerator.totals
+    assert totals.problems == [] and totals.parts == 2
+    assert 0 < totals.utilisation <= 1
+    assert findings.cases == accelerator.cases and set(findings.cases) == set(answers) == set(SAMPLES)
+    fact = r"one: 14 tensors, 13,012 values, equal to golden and to ONNX Runtime; [\d,]+ cycles, .* of all MACs, .*"
+    assert re.fullmatch(fact, findings.facts[0])
+    ((head, rows),) = findings.tables.values()
+    cycles = [int(row[head.index("cycles")].replace(",", "")) for row in rows]
+    assert 0.95 < sum(cycles) / findings.cases["other"].cycles <= 1, "layers follow each other without a gap"
+    assert [name for name, *_ in rows][:2] == ["conv0_quant", "maxpool2"]
+    whole, part = findings.charts.values()
+    assert all(f">{engine}<" in svg for svg in (whole, part) for engine in ("convolution engine", "access unit, in"))
+    page = report_page("unit", [session.params], [Played("network", totals, findings, 1.0)], None)
+    assert "Layers of other" in page and "<svg" in page and "a command processor" in page
+
+
+def test_a_wrong_byte_is_found(session, model, monkeypatch):
+    def wrong(session, compiled, memory, stage):
+        data, run = workload_run(session, compiled, memory, stage)
+        address = compiled.plan.tensors[compiled.layers[2].output.name]
+        data[address] ^= 1
+        return data, run
+
+    workload_run = workload.run_on
+    monkeypatch.setattr(workload, "run_on", wrong)
+    accelerator = Accelerator(session)
+    findings, _ = play_model(accelerator, model, {"one": SAMPLES["one"]})
+    names = [problem.split(",")[0].split(":")[0] for problem in accelerator.totals.problems]
+    assert len(names) == 2 and names[0] == names[1] and names[0].endswith("of one")
+    assert all(problem.endswith("1 of 1024 values differ") for problem in accelerator.totals.problems)
+    assert "NOT equal to golden and NOT equal to ONNX Runtime" in findings.facts[0]
+
+
+def test_a_processor_without_exact_kernels_is_said(session, model, monkeypatch):
+    def none(*args):
+        raise HostError("ONNX Runtime is not exact")
+
+    monkeypatch.setattr(workload, "run_witness", none)
+    findings, _ = play_model(Accelerator(session, 2), model, {"one": SAMPLES["one"]})
+    assert "equal to golden (ONNX Runtime is not exact); " in findings.facts[0]
+
+
+class Opened:
+    """Stands for the simulators of a run: there is one, which a fixture has built."""
+
+    def __init__(self, session, *arguments):
+        self.session_of_all = session
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+    def prepare(self, names, display):
+        assert names == ["network"]
+
+    def session(self, name):
+        return self.session_of_all
+
+
+def test_command_shows_photographs_and_answers(session, model, monkeypatch, tmp_path, capsys):
+    """Of a small model, for which photographs are drawn numbers; the whole network has the test that is long."""
+    monkeypatch.setattr(command, "Machines", partial(Opened, session))
+    monkeypatch.setattr(command, "_REPORT", tmp_path)
+    monkeypatch.setattr(workload, "build_quantised", lambda: model)
+    monkeypatch.setattr(workload, "prepare", lambda pixels: SAMPLES["one"]["x"])
+    assert main(["sim", "--workload", "network", "--preset", "unit"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^network +2 +1,156,992 MACs .* equal +[\d,]+$", out, re.MULTILINE)
+    (label,) = re.findall(r"^network: cat: (.* \d+%, .* \d+%, .* \d+%)$", out, re.MULTILINE)
+    page = (tmp_path / "index.html").read_text()
+    assert f"cat: {label}" in page and "Layers of coffee" in page and page.count("data:image/png") == 2
+
+
+def test_layers_can_be_left_out(session, model):
+    for layers, tensors in ((1, 1), (3, 3), (100, 14)):
+        findings, answers = play_model(Accelerator(session, layers), model, {"one": SAMPLES["one"]})
+        assert f"one: {tensors} tensors, " in findings.facts[0] and bool(answers) == (layers == 100)
+
+
+@pytest.mark.long
+def test_photographs_have_their_classes():
+    with AcceleratorSession("default") as session:
+        accelerator = Accelerator(session)
+        findings = play(accelerator, None)
+    assert accelerator.totals.problems == []
+    (cat, coffee) = findings.pictures
+    assert re.match(r"cat: tiger cat \d+%, Egyptian cat \d+%", cat) and coffee.startswith("coffee: espresso 95%")
+    assert all(pixels.shape == (224, 224, 3) for pixels in findings.pictures.values())
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--workload", "network", "--sim", "icarus"],
+         "workload network needs --layers N on icarus and with --waves: all layers would take days"),
+        (["--workload", "network", "--waves"],
+         "workload network needs --layers N on icarus and with --waves: all layers would take days"),
+        (["--workload", "gemm", "--layers", "2"], "--layers goes with the workload network"),
+        (["--layers", "2"], "--layers goes with the workload network"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_one_sentence(options, sentence, capsys):
+    assert main(["sim", *options]) == 2
+    assert capsys.readouterr().err == f"tilewright sim: {sentence}\n"
+
+
+def test_a_missing_extra_is_one_sentence(monkeypatch, capsys):
+    monkeypatch.setattr(extras, "missing", lambda extra: ["onnx"] if extra == "network" else [])
+    assert main(["sim", "--workload", "network"]) == 2
+    assert capsys.readouterr().err == ("tilewright sim: onnx must be installed: pip install 'tilewright[network]'\n")
+
+
+def test_it_is_left_out_where_it_would_take_days():
+    class Args:
+        workload, preset, sim, waves, layers = "all", "default", "icarus", False, None
+
+    assert command._names(Args) == [name for name in WORKLOADS if name != "network"]
+    Args.layers = 1
+    assert command._names(Args) == list(WORKLOADS)
+
+
+def test_a_label_names_the_likeliest():
+    answer = np.zeros((1, 1000), np.float32)
+    answer[0, [967, 281, 5]] = 12, 10, 9
+    assert workload._label(answer) == "espresso 84%, tabby 11%, electric ray 4%"
