@@ -1,4 +1,4 @@
-"""Tilewright, an open tensor engine: the packages ``hw``, ``golden``, ``sim`` and ``tb`` are its folders."""
+"""Tilewright, an open tensor engine; ``hw``, ``golden``, ``sim``, ``network`` and ``tb`` are its folders."""
 
 __all__ = ["__version__"]
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from importlib import import_module
 
 import numpy as np
 
@@ -10,14 +11,15 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 from ..arguments import output_file
 from ..files import BUILD, write_atomically
 from ..results import record
-from . import conv, pe, tmau
 from .line import HEAD, row
 from .tmau_cases import BOXES
 
 __all__ = ["configure", "run"]
 
 #: Modules by engine, whose ``measure`` yields lines of a preset with the simulation's cycles a second so far.
-_ENGINES = {"tmau": tmau, "pe": pe, "conv": conv}
+_ENGINES = {name: f"tilewright.sim.bench.{name}" for name in ("tmau", "pe", "conv", "core")} | {
+    "network": "tilewright.network.bench"
+}
 
 
 def configure(parser):
@@ -36,8 +38,9 @@ def run(args):
     lines, speeds = [], []
     print(HEAD)
     for engine in engines:
+        measure = import_module(_ENGINES[engine]).measure
         for preset in presets:
-            for line, speed in _ENGINES[engine].measure(preset, simulator=args.sim):
+            for line, speed in measure(preset, simulator=args.sim):
                 lines.append(line)
                 speeds.append(speed)
                 print(row(line), flush=True)

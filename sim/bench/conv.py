@@ -27,7 +27,8 @@ _WITH_MORE_RESULTS, _MORE_RESULTS = "default", 32
 
 def measure(preset, *, simulator="verilator"):
     """Yields every ``Line`` of a preset with the simulation's cycles a second so far."""
-    params = CONV_UNIT_PRESETS[preset].replace(smem=SmemParams(_SMEM_BYTES))
+    # Layers are of integers, for which floats would only be simulated too.
+    params = CONV_UNIT_PRESETS[preset].without_floats().replace(smem=SmemParams(_SMEM_BYTES))
     with ConvSession(params=params, simulator=simulator) as session:
         yield from timed(session, _lines(session, preset))
     if preset == _WITH_MORE_RESULTS:

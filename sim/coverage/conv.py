@@ -89,6 +89,8 @@ def conv_coverage(params=None):
             cannot("a maximum has no bias", lambda operation, bias, **_: operation == "MAX_POOL" and bias),
             cannot("only 8 bits are clamped and added to", lambda output, addition, clamp, **_: addition is not None
                    and output not in quantised and (addition != "none" or clamp != "whole")),
+            cannot("lane-private mode has no raster order", lambda operation, raster, **_: operation in _LANES and
+                   raster),
             cannot("one column cannot be split", lambda kernel, split, **_: kernel == "1" and split),
             cannot("one column cannot be merged with others",
                    lambda merge, kernel, **_: merge == "kernel" and kernel == "1"),
@@ -144,11 +146,12 @@ def sample_job(coverage, word, params):
         "out_channels": _range(shape.out_channels, (1, 15, 100)),
         "slaves": "ragged" if shape.out_channels % params.slaves else "whole",
         "line": "ragged" if shape.out_width % plan.tile_points else "whole",
-        "points": "ragged" if (shape.points if plan.raster else shape.out_width) % plan.tile_points else "whole",
+        "points": "ragged" if (shape.points if plan.crosses_lines else shape.out_width) % plan.tile_points else "whole",
         "batch": "1" if shape.batch == 1 else "more",
         "zeros": _zeros(fields, kind, shape.operation),
         **_edges(shape),
-        **{name: fields[name] for name in ("signal", "raster")},
+        "signal": fields["signal"],
+        "raster": int(plan.crosses_lines),  # in lane-private mode the field makes no difference
     }
     coverage.sample({name: {value} for name, value in found.items()} | {"gaps": _gaps(fields, parts)})
 

@@ -4,7 +4,8 @@ Yosys maps every block by itself, for two kinds of device: six-input tables (Xil
 tables (Lattice ECP5) for depth. Nothing is placed or routed. The sum of the blocks leaves out what Yosys would save by
 looking across their edges: ``--flat`` maps a whole top, as its users do (``flat.py``). Of the processing engine's MAC
 array four threads are mapped and counted for all; a few registers between its blocks, where it computes, are left out.
-Of the convolution engine one slave is mapped, and one of the units' rows of factors.
+Of the convolution engine one slave is mapped, and one of the units' rows of factors. The command processor is that of
+a core with all engines.
 """
 
 import json
@@ -17,6 +18,8 @@ from amaranth.back import rtlil
 from amaranth.hdl import Const
 
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
+from tilewright.hw.core.params import CORE_PRESETS
+from tilewright.hw.core.program.params import ProgramParams
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
@@ -30,7 +33,7 @@ from ..hdl.verilog import conventional_ports
 from ..hdl.yosys import run_yosys
 from ..results import record
 from ..usage import UsageError
-from .blocks import NEIGHBOURS, REDUCTIONS, conv_blocks, pe_blocks, tmau_blocks
+from .blocks import NEIGHBOURS, REDUCTIONS, conv_blocks, pe_blocks, program_blocks, tmau_blocks
 from .flat import measure_flat
 
 __all__ = ["Cost", "configure", "cost", "run"]
@@ -80,7 +83,7 @@ class Cost:
 
 
 _SUMMED = ("luts", "flip_flops", "memories", "multipliers")
-_ENGINES = ("tmau", "pe", "conv")
+_ENGINES = ("tmau", "pe", "conv", "program")
 
 
 def configure(parser):
@@ -111,12 +114,19 @@ def run(args):
     if args.outstanding and args.engine not in (None, "tmau"):
         raise UsageError(f"--outstanding {args.outstanding} is of the TMAU, and --engine {args.engine} leaves that out")
     pe, conv = PE_PRESETS[args.preset], CONV_UNIT_PRESETS[args.preset]
-    blocks = {"tmau": tmau_blocks(_tmau_params(args)), "pe": pe_blocks(pe), "conv": conv_blocks(conv)}
+    core = CORE_PRESETS[args.preset].replace(conv=conv.replace(smem=pe.smem), program=ProgramParams())
+    blocks = {
+        "tmau": tmau_blocks(_tmau_params(args)),
+        "pe": pe_blocks(pe),
+        "conv": conv_blocks(conv),
+        "program": program_blocks(core),
+    }
     # Blocks that count several times.
     times = {
         "tmau": {},
         "pe": {"MacArray": pe.threads / NEIGHBOURS},
         "conv": {"Slave": conv.conv.slaves, "Factors": conv.conv.units},
+        "program": {},
     }
     blocks = {args.engine: blocks[args.engine]} if args.engine else blocks
     for name in args.block or ():

@@ -3,7 +3,7 @@
 from functools import partial
 from importlib import import_module
 
-__all__ = ["NEIGHBOURS", "REDUCTIONS", "conv_blocks", "pe_blocks", "tmau_blocks"]
+__all__ = ["NEIGHBOURS", "REDUCTIONS", "conv_blocks", "pe_blocks", "program_blocks", "tmau_blocks"]
 
 #: Blocks of the TMAU that only reductions need.
 REDUCTIONS = ("Reducer", "SharedReducer")
@@ -30,7 +30,8 @@ compute.factors.FactorFetcher compute.spread.Spread state.registers.RegisterFile
 """
 _CONV = """
 job.check.JobChecker job.setup.JobSetup job.run.JobRunner fetch.features.FeatureFetcher fetch.buffer.FeatureBuffer
-array.weights.WeightLoader array.weights.WeightWriter array.sequencer.Sequencer array.slave.Slave
+array.weights.WeightLoader array.weights.WeightWriter array.sequencer.Sequencer array.lane_steps.LaneSteps
+fetch.kernel.KernelRows array.slave.Slave
 array.read.SumsReader result.groups.Grouper result.table.TableLoader result.addends.AddendReader
 result.readout.ReadOut result.runs.RunCutter result.assembler.Assembler result.writer.Writer control.ConvControl
 """
@@ -81,12 +82,37 @@ def pe_blocks(params):
 def conv_blocks(params):
     """Blocks of the convolution engine by name, as functions that make them; one slave."""
     conv, tags = params.conv, _class("conv.datapath.gather_tags")(params)
-    latency = _class("conv.array.array.ConvArray").LATENCY
+    latency = _class("conv.array.array.array_latency")(params)
+    loop = _class("conv.array.array.ConvArray").LOOP
     return _made("conv", _CONV, params) | {
-        "Sequencer": partial(_class("conv.array.sequencer.Sequencer"), params, latency),
-        "Factors": partial(_class("conv.array.factors.Factors"), conv.row_bytes, wide="i16" in conv.types),
+        "Sequencer": partial(_class("conv.array.sequencer.Sequencer"), params, latency, loop),
+        "Factors": partial(_class("conv.array.factors.Factors"), conv.row_bytes, wide=params.wide),
         "GatherShare": partial(_class("conv.fetch.share.GatherShare"), params, tags),
         "Gatherer": partial(_class("conv.fetch.gather.Gatherer"), params, _class("conv.fetch.share.shared_tag")(tags)),
         "PointWalker": partial(_class("conv.fetch.points.PointWalker"), params, ("y", "addend")),
         "PostProcessor": partial(_class("conv.post.processor.PostProcessor"), conv),
     }
+
+
+def program_blocks(params):
+    """Blocks of the command processor by name, as functions that make them; of a ``CoreParams`` with ``program``.
+
+    BusShare and AccessShare stand beside it, in the core.
+    """
+    tmau, sizes = params.tmau, params.program
+    ahead = 2 * max(sizes.words, sizes.instruction_lines)
+    made = {
+        "lines.LineReader": (tmau.addr_width, tmau.bus_bytes, tmau.max_burst, ahead),
+        "fetch.ProgramFetcher": (tmau.addr_width, sizes.words),
+        "decode.WordDecoder": (params,),
+        "dispatch.Dispatcher": (params, _class("core.top.core_regions")(params)),
+        "instructions.InstructionStreamer": (tmau.addr_width, sizes.instruction_lines),
+        "barriers.BarrierCaller": (params.smem,),
+        "ranges.RangeCheck": (tmau.addr_width,),
+        "cause.StopCause": (),
+        "control.ProgramControl": (params,),
+        "bus_share.BusShare": (tmau.addr_width, tmau.bus_width),
+        "access_share.AccessShare": (),
+    }
+    kinds = {_class(f"core.program.{place}"): arguments for place, arguments in made.items()}
+    return {kind.__name__: partial(kind, *arguments) for kind, arguments in kinds.items()}

@@ -9,6 +9,9 @@ from tilewright.golden import spec
 from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.conv.job import JOB, JOB_VERSION, ConvOperation, ConvOutput
 from tilewright.golden.spec.conv.registers import CONV_REGISTERS
+from tilewright.golden.spec.core.errors import ProgramError
+from tilewright.golden.spec.core.registers import PROGRAM_REGISTERS
+from tilewright.golden.spec.core.word import PROGRAM_WORDS, Engine, Kind
 from tilewright.golden.spec.pe.errors import PeError
 from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, Compare, MmType, Operation, Source
 from tilewright.golden.spec.pe.registers import PE_REGISTERS, Put
@@ -68,9 +71,11 @@ static inline uint64_t tw_get(const uint64_t *words, unsigned lsb, unsigned widt
 
 #: Enumerations of the processing engine; names that are common words have a prefix.
 _PE_ENUMERATIONS = [SegmentElement, PeError, Operation, MmType, Compare, Source, Put]
-_PREFIXES = dict.fromkeys((Operation, MmType, Compare, Source, Put), "PE_")
+_PREFIXES = dict.fromkeys((Operation, MmType, Compare, Source, Put), "PE_") | {Kind: "PROGRAM_"}
 #: Enumerations of the convolution engine, whose elements are those of the processing engine.
 _CONV_ENUMERATIONS = [ConvError, ConvOperation, ConvOutput]
+#: Enumerations of the command processor.
+_PROGRAM_ENUMERATIONS = [ProgramError, Kind, Engine]
 
 _CLOSING = "\n#endif /* TILEWRIGHT_H */\n"
 
@@ -150,16 +155,20 @@ def header_text():
     public = [getattr(spec, name) for name in spec.__all__]
     formats = [value for value in public if isinstance(value, spec.Format)] + [SEGMENT, PAGE_ENTRY, JOB]
     enumerations = [value for value in public if isinstance(value, EnumType)]
-    enumerations += _PE_ENUMERATIONS + _CONV_ENUMERATIONS
+    enumerations += _PE_ENUMERATIONS + _CONV_ENUMERATIONS + _PROGRAM_ENUMERATIONS
     lines = [line for fmt in formats for line in _format_lines(fmt)]
     lines += ["\n" + _comment("Instructions of the processing engine: TW_PE_<OPERATION>_<FIELD>.")]
     lines += [line for fmt in INSTRUCTIONS.values() for line in _format_lines(fmt, "PE_")]
+    lines += ["\n" + _comment("Words of programs: TW_PROGRAM_<KIND>_<FIELD>.")]
+    lines += [line for fmt in PROGRAM_WORDS.values() for line in _format_lines(fmt, "PROGRAM_")]
     lines += ["\n" + _comment("Registers: TW_REG_<REGISTER> is the byte offset of a 32-bit word.")]
     lines += [line for register in TMAU_REGISTERS for line in _register_lines(register)]
     lines += ["\n" + _comment("Registers of the processing engine: TW_PE_REG_<REGISTER>.")]
     lines += [line for register in PE_REGISTERS for line in _register_lines(register, "PE_")]
     lines += ["\n" + _comment("Registers of the convolution engine: TW_CONV_REG_<REGISTER>.")]
     lines += [line for register in CONV_REGISTERS for line in _register_lines(register, "CONV_")]
+    lines += ["\n" + _comment("Registers of the command processor: TW_PROGRAM_REG_<REGISTER>.")]
+    lines += [line for register in PROGRAM_REGISTERS for line in _register_lines(register, "PROGRAM_")]
     lines += [line for enumeration in enumerations for line in _enum_lines(enumeration)]
     lines += ["\n" + _comment("Tops: TW_<PRESET>_<TOP>_<REGION>_BASE, and the fields of ports as those of formats.")]
     lines += [line for top in TOPS for preset in TOPS[top].presets for line in _top_lines(top, preset)]

@@ -5,12 +5,16 @@ from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.conv.job import JOB
 from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
 from tilewright.golden.spec.conv.registers import CONV_REGISTERS
+from tilewright.golden.spec.core.errors import ProgramError
+from tilewright.golden.spec.core.registers import PROGRAM_REGISTERS
+from tilewright.golden.spec.core.word import PROGRAM_WORDS
 from tilewright.golden.spec.pe.errors import PeError
 from tilewright.golden.spec.pe.instruction import INSTRUCTIONS
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
 from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SEGMENT
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
+from tilewright.hw.core.params import CORE_PRESETS
 from tilewright.hw.pe.params import PE_PRESETS, PeParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS, TmauParams
@@ -46,6 +50,15 @@ _CONV_ERRORS = (
     "the code, the number of the field and the tag. In which order rules are looked at is said with "
     "[the engine](conv.md#checks).",
 )
+_WORDS = (
+    "64 bytes, stored little-endian: bit 0 is the least significant bit of byte 0. The kind says which of the formats "
+    "a word has; bits in no field of it are zero, but those of a command. [The command processor](core.md) says what "
+    "each one does. `tilewright asm --core FILE` makes words of their text, and with `--back` text of words."
+)
+_PROGRAM_ERRORS = (
+    "A [program](core.md) that meets an error stops: no further word is carried out. Its record has the code, the "
+    "engine whose error it is, the tag and the index of the word.",
+)
 
 
 def generated_pages():
@@ -70,6 +83,11 @@ def generated_pages():
             CONV_REGISTERS, "conv", CONV_UNIT_PRESETS, title="Registers of the convolution engine"
         ),
         "conv_parameters.md": parameters_page(CONV_PRESETS, ConvParams, title="Parameters of the convolution engine"),
+        "program_words.md": instructions_page("Words of programs", _WORDS, PROGRAM_WORDS, "Kind"),
+        "program_errors.md": errors_page("Errors of programs", ProgramError, *_PROGRAM_ERRORS),
+        "program_registers.md": registers_page(
+            PROGRAM_REGISTERS, "program", CORE_PRESETS, title="Registers of the command processor"
+        ),
         "ports.md": ports_page(),
         "address_map.md": address_map_page(),
         "stages.md": stages_text(),

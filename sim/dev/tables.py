@@ -116,12 +116,15 @@ def format_page(fmt, *enumerations, recorded=True):
     return "\n".join(parts + enum_sections(fmt.fields, *enumerations))
 
 
-def instructions_page(title, introduction, instructions):
-    """Page of the formats of ``instructions``, a dictionary by operation, and of their enumerations."""
+def instructions_page(title, introduction, instructions, number="Opcode"):
+    """Page of the formats of ``instructions``, a dictionary by operation, and of their enumerations.
+
+    ``number``: what the operation's is called.
+    """
     parts = [f"# {title}\n", introduction + "\n"]
     for operation, fmt in instructions.items():
         name = operation.name.lower().replace("_", ".")
-        parts += [f"## {name}\n", f"{fmt.doc} Opcode {int(operation)}.\n", fields_table(fmt)]
+        parts += [f"## {name}\n", f"{_code(fmt.doc)} {number} {int(operation)}.\n", fields_table(fmt)]
     fields = [field for fmt in instructions.values() for field in fmt.fields]
     return "\n".join(parts + enum_sections(fields))
 

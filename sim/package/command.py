@@ -9,7 +9,7 @@ from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..arguments import output_folder
 from ..files import BUILD, write_atomically
-from ..hdl.export import TOPS, feature_list, module_name, top_component, top_verilog
+from ..hdl.export import TOPS, engine_list, feature_list, module_name, top_component, top_verilog
 from ..usage import UsageError
 from .fusesoc import core_file
 from .ipxact import component_file
@@ -24,6 +24,8 @@ def configure(parser):
     parser.add_argument("--top", choices=list(TOPS), help="one top; all if left out")
     parser.add_argument("--without", metavar="FEATURE,...", type=feature_list, default=(),
                         help="features of the access unit that are not built")  # fmt: skip
+    parser.add_argument("--with", dest="more", metavar="conv,program", type=engine_list, default=(),
+                        help="what a core has beside its two engines; with --top core")  # fmt: skip
     parser.add_argument("--name", metavar="PREFIX", help="what names of modules and files begin with (tw_<preset>)")
     parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "verilog"),
                         help="where to write (%(default)s)")  # fmt: skip
@@ -31,6 +33,8 @@ def configure(parser):
 
 def run(args):
     """Runs the subcommand: ``tw_<preset>_<top>.v`` for each top, and beside it ``.vlt``, ``.core`` and ``.xml``."""
+    if args.more and args.top != "core":
+        raise UsageError("--with goes with --top core")
     tops = [args.top] if args.top else list(TOPS)
     try:
         names = {top: module_name(top, args.preset, args.name) for top in tops}
@@ -40,19 +44,20 @@ def run(args):
         if path.is_dir():
             raise UsageError(f"{path} cannot be written: it is a folder")
     # All are made before the first is written.
-    texts = _texts(tops, args.preset, args.name, args.without)
+    texts = _texts(tops, args)
     for top, text in zip(tops, texts, strict=True):
         name = names[top]
-        for kind, contents in {"v": text, **_companions(top, args.preset, name, args.without)}.items():
+        for kind, contents in {"v": text, **_companions(top, args, name)}.items():
             write_atomically(args.out / f"{name}.{kind}", contents)
         print(f"wrote {args.out / name}.v: {len(text.splitlines())} lines, preset {args.preset}; .vlt, .core, .xml")
     return 0
 
 
-def _companions(top, preset, name, without):
+def _companions(top, args, name):
     """What lies beside the Verilog, by the kind of file."""
-    component, version = top_component(top, preset, without), importlib.metadata.version("tilewright")
-    description = f"Tilewright's {type(component).__name__}, preset {preset}"
+    component = top_component(top, args.preset, args.without, args.more)
+    version = importlib.metadata.version("tilewright")
+    description = f"Tilewright's {type(component).__name__}, preset {args.preset}"
     return {
         "vlt": waivers(name),
         "core": core_file(name, description, version),
@@ -60,9 +65,9 @@ def _companions(top, preset, name, without):
     }
 
 
-def _texts(tops, preset, prefix, without):
+def _texts(tops, args):
     """Verilog of each of ``tops``; several are made at the same time."""
-    make = partial(top_verilog, preset=preset, prefix=prefix, without=without)
+    make = partial(top_verilog, preset=args.preset, prefix=args.name, without=args.without, more=args.more)
     if len(tops) == 1:
         return [make(tops[0])]
     # The largest one is the last in the table, and should not be the last to begin.

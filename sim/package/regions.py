@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tilewright.golden.spec.conv.registers import CONV_REGISTERS
+from tilewright.golden.spec.core import registers as core_registers
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
 from tilewright.golden.spec.registers import Register
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
@@ -18,6 +19,7 @@ _REGISTERS = {
     "tmau": ("Registers of the TMAU.", TMAU_REGISTERS, tmau_control.built_with),
     "pe": ("Registers of the processing engine.", PE_REGISTERS, pe_control.built_with),
     "conv": ("Registers of the convolution engine.", CONV_REGISTERS, conv_control.built_with),
+    "program": ("Registers of the command processor.", core_registers.PROGRAM_REGISTERS, core_registers.built_with),
     "smem": ("Shared memory, by 32-bit words.", (), lambda params: {}),
 }
 
@@ -56,7 +58,9 @@ def regions_of(component):
     regions, params = [], component.params
     for name, region in component.regions.items():
         meaning, registers, _ = _REGISTERS[name]
-        resets = reset_values(name, getattr(params, name) if isinstance(params, CoreParams) else params)
+        # The command processor shows what the whole core was built with.
+        of_engine = isinstance(params, CoreParams) and name != "program"
+        resets = reset_values(name, getattr(params, name, params) if of_engine else params)
         read = tuple((register, resets[register.name]) for register in registers)
         regions.append(RegionEntry(name, region.base, region.size, meaning, read))
     return regions

@@ -1,11 +1,14 @@
 """Charts of the report as SVG text that follows the reader's choice of light or dark."""
 
 from html import escape
+from itertools import pairwise
+
+import numpy as np
 
 from tilewright.golden.smem.swizzle import swizzle
 from tilewright.golden.spec import BANKS, CHUNK_BYTES, Swizzle
 
-__all__ = ["SWIZZLE_LAYOUTS", "Picture", "bank_map", "bars", "cycle_bars", "svg", "timeline"]
+__all__ = ["SWIZZLE_LAYOUTS", "Picture", "activity", "bank_map", "bars", "cycle_bars", "svg", "timeline"]
 
 #: Channels of a row and swizzle. The row of a swizzled box is at most the span, so the 64 channels of a patch are moved
 #: whole, as two halves, or as four quarters.
@@ -147,3 +150,49 @@ def timeline(transfer):
     for cycle in range(0, last + 1, max(last // 8 // 10 * 10, 10)):
         parts.append(_text(f"{left + cycle * scale:g}", bottom + 14, cycle, "middle"))
     return svg(left + wide + 120, bottom + 22, parts, "Events of one transfer over cycles")
+
+
+def activity(shown):
+    """Engines over cycles, an ``Activity``: a row for each, as high as the share of the time in which it worked."""
+    left, wide, high, step, top = 170, 840, 30, 40, 36
+    cycles = max(shown.last - shown.first, 1)
+    scale = wide / cycles
+    bottom = top + step * len(shown.rows)
+    parts = []
+    for number, (first, last, name) in enumerate(shown.marks):
+        first, last = (min(max(cycle, shown.first), shown.last) for cycle in (first, last))
+        x, width = left + (first - shown.first) * scale, (last - first) * scale
+        if width > 0:
+            band = f'<rect x="{x:.1f}" y="{top - 6}" width="{width:.1f}" height="{bottom - top + 6}" class="bar"'
+            parts.append(f'{band} opacity="{0.16 if number % 2 else 0.06}"><title>{escape(name)}</title></rect>')
+        if width > 8 * len(name):
+            parts.append(_text(f"{x + width / 2:.1f}", top - 14, name, "middle"))
+    edges = np.linspace(shown.first, shown.last, min(wide, cycles) + 1)
+    for number, (label, spans) in enumerate(shown.rows.items()):
+        base = top + number * step + high
+        shares = _shares(spans, edges)
+        points = [f"{left + (edge - shown.first) * scale:.1f},{base - high * share:.1f}"
+                  for share, pair in zip(shares, pairwise(edges), strict=True)
+                  for edge in pair]  # fmt: skip
+        parts.append(_text(left - 10, base - 10, label, "end"))
+        parts.append(f'<polygon points="{left},{base} {" ".join(points)} {left + wide},{base}" class="bar"/>')
+        parts.append(f'<line x1="{left}" y1="{base}" x2="{left + wide}" y2="{base}" class="rule" opacity="0.6"/>')
+        parts.append(_text(left + wide + 8, base - 10, f"{shares.mean():.1%}"))
+    tick = 10 ** (len(str(cycles)) - 1)
+    tick = tick if cycles >= 3 * tick else max(tick // 5, 1)
+    for cycle in range(-(-shown.first // tick) * tick, shown.last + 1, tick):
+        parts.append(_text(f"{left + (cycle - shown.first) * scale:.1f}", bottom + 16, f"{cycle:,}", "middle"))
+    return svg(left + wide + 80, bottom + 24, parts, "When each engine worked, over cycles")
+
+
+def _shares(spans, edges):
+    """Between each two of ``edges`` the share of the time that intervals cover; they may overlap."""
+    times, busy, end = [0], [0], 0
+    for first, last in sorted(spans):
+        first = max(first, end)
+        if last > first:
+            times += [first, last]
+            busy += [busy[-1], busy[-1] + last - first]
+            end = last
+    covered = np.interp(edges, times, busy)
+    return np.diff(covered) / np.diff(edges)

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from PIL import Image
 
 from tilewright.hw.conv.params import ConvUnitParams
+from tilewright.hw.core import CoreParams
 from tilewright.hw.pe.params import PeParams
 
 from ..files import write_atomically
@@ -30,7 +31,7 @@ def write_report(folder, setting, machines, played, transfer):
     folder : Path
     setting : str
         What was run, on what, and how much of the photographs.
-    machines : list of TmauParams, PeParams and ConvUnitParams
+    machines : list of TmauParams, PeParams, ConvUnitParams and CoreParams
         What it ran on; each is described once.
     played : list of Played
     transfer : Transfer or None
@@ -62,6 +63,8 @@ def report_page(setting, machines, played, transfer):
         charts=[(Markup(shares), "Share of the limit"), *((Markup(svg), f"Cycles of {name}") for svg, name in cases)],
         facts=[f"{each.name}: {fact}" for each in played for fact in each.findings.facts],
         problems=problems[:_MOST_PROBLEMS],
+        engines=[(Markup(svg), caption) for each in played for caption, svg in each.findings.charts.items()],
+        tables=[(caption, *table) for each in played for caption, table in each.findings.tables.items()],
         pictures=[(_png(pixels), caption) for each in played for caption, pixels in each.findings.pictures.items()],
         transfer=transfer,
         banks=Markup(bank_map([(2 * channels, mode) for channels, mode in SWIZZLE_LAYOUTS])),
@@ -76,6 +79,11 @@ def _described(params):
         return f"Processing engine: {params.threads} threads of {params.unit_bytes} multipliers of 8 bits, {shared}."
     if isinstance(params, ConvUnitParams):
         return f"Convolution engine: {params.conv.peak:,} multipliers of 8 bits, {shared}."
+    if isinstance(params, CoreParams):
+        return (
+            f"All together: bus of {params.tmau.bus_bytes} bytes, {params.pe.threads} threads, a convolution engine of "
+            f"{params.conv.conv.peak:,} multipliers of 8 bits, a command processor, {shared}."
+        )
     return f"TMAU: bus of {params.bus_bytes} bytes, {params.max_outstanding} reads in flight, {shared}."
 
 

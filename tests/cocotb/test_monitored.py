@@ -80,7 +80,8 @@ def test_testbench_of_the_documentation(tmp_path, monkeypatch):
     assert run_cocotb(program, "tb_small", name="small-verilator", seed=SEED) == ["one_load"]
 
 
-@pytest.mark.parametrize("group", [pytest.param("independent", marks=pytest.mark.long), "rest"])
+@pytest.mark.long
+@pytest.mark.parametrize("group", ["independent", "rest"])
 def test_icarus(group):
     """A second simulator agrees, where it is installed."""
     _run("icarus", "unit", group)

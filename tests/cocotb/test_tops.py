@@ -1,7 +1,6 @@
 """The testbenches of the tops that users integrate, each in both simulators; of ``TmauSubsystem`` in test_monitored.py.
 
-By default some of their tests run in Icarus Verilog, where they are over before Verilator has built its model, and all
-of ``ConvSubsystem`` in Verilator.
+By default some of their tests run in Icarus Verilog, where they are over before Verilator has built its model.
 """
 
 import os
@@ -80,9 +79,7 @@ def long(*values):
     ("top", "count"),
     [
         *(long(top, count) for top, count in (("tmau", 10), ("pe", 12), ("pe_subsystem", 6), ("tmau_subsystem", 8))),
-        long("conv", 10),
-        ("conv_subsystem", 6),
-        long("core", 7),
+        *(long(top, count) for top, count in (("conv", 10), ("conv_subsystem", 6), ("core", 7))),
     ],
 )
 def test_verilator(top, count):
@@ -93,8 +90,7 @@ def test_verilator(top, count):
 @pytest.mark.parametrize(
     ("top", "tests"),
     [
-        ("tmau", "pauses=both|refused|registers"),
-        ("pe", "pauses=none|barrier|refused|registers"),
+        long("tmau", "refused|registers"),
         ("conv", "refused|registers"),
         *(long(top, None) for top in TOPS),
     ],
@@ -117,7 +113,7 @@ def block(language, begin):
 
 @pytest.mark.parametrize(
     ("command", "file", "language", "begin"),
-    [(["make"], "Makefile", "make", "SIM"), ([sys.executable, "run.py"], "run.py", "python", "from cocotb_tools")],
+    [long(["make"], "Makefile", "make", "SIM"), ([sys.executable, "run.py"], "run.py", "python", "from cocotb_tools")],
     ids=["make", "python"],
 )
 def test_wrapper(tmp_path, command, file, language, begin):

@@ -18,7 +18,7 @@ PROGRAM = str(Path(sys.executable).with_name("tilewright"))
 WRONG = [
     ("area --preset huge",
      "argument --preset: invalid choice: 'huge' (choose from 'unit', 'ecp5', 'default', 'lean', 'full')"),
-    ("area --engine gpu", "argument --engine: invalid choice: 'gpu' (choose from 'tmau', 'pe', 'conv')"),
+    ("area --engine gpu", "argument --engine: invalid choice: 'gpu' (choose from 'tmau', 'pe', 'conv', 'program')"),
     ("area --jobs 0", "argument --jobs: must be 1 to 256, not '0'"),
     ("area --jobs -1", "argument --jobs: must be 1 to 256, not '-1'"),
     ("area --jobs 1e3", "argument --jobs: must be 1 to 256, not '1e3'"),
@@ -37,7 +37,10 @@ WRONG = [
     ("bench --preset huge",
      "argument --preset: invalid choice: 'huge' (choose from 'default', 'ecp5', 'full', 'lean', 'unit')"),
     ("bench --sim vcs", "argument --sim: invalid choice: 'vcs' (choose from 'verilator', 'icarus')"),
-    ("bench --engine x", "argument --engine: invalid choice: 'x' (choose from 'tmau', 'pe', 'conv')"),
+    (
+        "bench --engine x",
+        "argument --engine: invalid choice: 'x' (choose from 'tmau', 'pe', 'conv', 'core', 'network')",
+    ),
     ("bench --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),
     ("board", "one of the arguments --port --simulated is required"),
     ("board --port x --simulated", "argument --simulated: not allowed with argument --port"),
@@ -62,7 +65,7 @@ WRONG = [
     ("replay --on golden", "the following arguments are required: CASES.json"),
     ("sim --workload nope",
      "argument --workload: invalid choice: 'nope' (choose from 'photo', 'swizzle', 'video', 'borders', 'convolution', "
-     "'roundtrip', 'dct', 'gemm', 'threads', 'stem', 'all')"),
+     "'roundtrip', 'dct', 'gemm', 'threads', 'stem', 'network', 'all')"),
     ("sim --workload", "argument --workload: expected one argument"),
     ("stages --out {}", "argument --out: must name a file, not the folder {}"),
     ("stages --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),
@@ -198,7 +201,11 @@ def test_a_failure_is_one_sentence(command, capsys, error, sentence, status):
 
 @pytest.mark.parametrize(
     ("line", "place"),
-    [("bench --engine pe --out x.json", "/sim/designs"), ("sim --workload gemm", ""), ("sim", "")],
+    [
+        ("sim --workload gemm", ""),
+        pytest.param("bench --engine pe --out x.json", "/sim/designs", marks=pytest.mark.long),
+        pytest.param("sim", "", marks=pytest.mark.long),
+    ],
 )
 def test_what_the_machine_lacks_is_one_sentence(line, place, tmp_path):
     """A tool, or a place for what is built; whether this process finds it out, or those that build side by side."""

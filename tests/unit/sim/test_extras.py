@@ -39,7 +39,7 @@ def test_extras_are_those_of_pyproject():
     assert list(declared) == ["sim", "docs", "fpga", "network", "dev"]
     for extra in ("sim", "docs", "fpga", "network"):
         assert packages(extra) == names(declared[extra])
-    others = [*packages("sim"), *packages("docs"), *packages("fpga")]
+    others = [*packages("sim"), *packages("docs"), *packages("fpga"), *packages("network")]
     assert set(packages("dev")) == {*others, *names(declared["dev"][1:])}
     assert not {*others} & {*names(PROJECT["dependencies"])}
 

@@ -7,7 +7,7 @@ from tilewright.golden import Conv
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.bench import conv
-from tilewright.sim.bench.conv_cases import LayerCase, first_job, golden_result, sample_of
+from tilewright.sim.bench.conv_cases import MOST_CYCLES, LayerCase, first_job, golden_result, sample_of
 from tilewright.sim.bench.conv_layers import NETWORKS, NetworkLayer
 from tilewright.sim.bench.line import row
 from tilewright.sim.session import ConvSession
@@ -38,7 +38,7 @@ def test_samples_fit(preset):
     names = set()
     for layer in {layer for layers in NETWORKS.values() for layer in layers}:
         case = sample_of(layer, params, MIB)
-        assert case.plan.limit <= 30_000, case.name
+        assert case.plan.limit <= MOST_CYCLES, case.name
         assert (case.plan.block_bytes, case.plan.merge) == (case.whole.block_bytes, case.whole.merge)
         if case.lines == layer.out_size and case.channels == layer.out_channels:
             assert case.plan.shape == case.whole.shape

@@ -44,6 +44,15 @@ def test_a_maximum():
     assert found["operation", "bias"] == {("MAX_POOL", 0)}
 
 
+def test_raster_of_a_lane_private_job():
+    """Makes no difference, so it does not count."""
+    layer = ConvLayer(X, None, "u8", operation="max_pool", kernel=(2, 2), params=UNIT,
+                      plan={"block_bytes": 8, "raster": True})  # fmt: skip
+    found = hits(layer)
+    assert found["operation", "fold", "raster"] == {("MAX_POOL", 2, 0)}
+    assert found["batch", "raster"] == {("more", 0)}
+
+
 def test_no_bin_is_impossible():
     """Exclusions leave what random jobs reach: tests of the golden model ask for all of them."""
     coverage = conv_coverage()

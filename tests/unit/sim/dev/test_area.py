@@ -6,11 +6,13 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
+from tilewright.hw.core.params import CORE_PRESETS
+from tilewright.hw.core.program.params import ProgramParams
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.cli import main
 from tilewright.sim.dev.area import Cost, cost
-from tilewright.sim.dev.blocks import REDUCTIONS, conv_blocks, pe_blocks, tmau_blocks
+from tilewright.sim.dev.blocks import REDUCTIONS, conv_blocks, pe_blocks, program_blocks, tmau_blocks
 
 
 class Unanimity(wiring.Component):
@@ -63,8 +65,9 @@ def test_ports_that_are_arrays():
         (tmau_blocks, TMAU_PRESETS["unit"], REDUCTIONS),
         (pe_blocks, PE_PRESETS["default"], ["MacArray"]),
         (conv_blocks, CONV_UNIT_PRESETS["default"], ["Slave", "SumsReader"]),
+        (program_blocks, CORE_PRESETS["default"].replace(program=ProgramParams()), ["Dispatcher", "LineReader"]),
     ],
-    ids=["tmau", "pe", "conv"],
+    ids=["tmau", "pe", "conv", "program"],
 )
 def test_every_block_can_be_made(blocks, params, named):
     made = {name: make() for name, make in blocks(params).items()}

@@ -70,6 +70,7 @@ def test_ecp5(measured):
     assert recorded == {"flat-tmau-unit-ecp5": {**found["cells"], "levels": 2}}
 
 
+@pytest.mark.long
 def test_series_7(measured):
     out, found, recorded = measured("--family", "xc7", "--top", "pe")
     assert out.startswith("pe, preset unit, flattened, xc7\nlut ")

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from tilewright.golden import command_word
+from tilewright.golden import command_word, program_word
 from tilewright.golden.spec import BARRIER, DESCRIPTOR, Element, Error, LaneLayout, Opcode, Space, Swizzle
 from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.conv.job import JOB, ConvOperation, ConvOutput
@@ -92,6 +92,13 @@ int main(void)
     memset(c, 0, sizeof(c));
     tw_put(c, TW_PAGE_ENTRY_ON_CHIP_LSB, TW_PAGE_ENTRY_ON_CHIP_WIDTH, 1);
     print(c, TW_PAGE_ENTRY_WORDS);
+    memset(c, 0, sizeof(c));
+    tw_put(c, TW_PROGRAM_REGISTER_KIND_LSB, TW_PROGRAM_REGISTER_KIND_WIDTH, TW_PROGRAM_KIND_REGISTER);
+    tw_put(c, TW_PROGRAM_REGISTER_ENGINE_LSB, TW_PROGRAM_REGISTER_ENGINE_WIDTH, TW_ENGINE_CONV);
+    tw_put(c, TW_PROGRAM_REGISTER_OFFSET_LSB, TW_PROGRAM_REGISTER_OFFSET_WIDTH, TW_CONV_REG_CONTROL);
+    tw_put(c, TW_PROGRAM_REGISTER_VALUE_LSB, TW_PROGRAM_REGISTER_VALUE_WIDTH,
+           TW_PROGRAM_ERROR_STOPPED + TW_PROGRAM_REG_WATCHDOG);
+    print(c, TW_PROGRAM_REGISTER_WORDS);
     tw_put(j, TW_CONVOLUTION_VERSION_LSB, TW_CONVOLUTION_VERSION_WIDTH, TW_CONVOLUTION_LAYOUT_VERSION);
     tw_put(j, TW_CONVOLUTION_OPERATION_LSB, TW_CONVOLUTION_OPERATION_WIDTH, TW_CONV_OPERATION_MAX_POOL);
     tw_put(j, TW_CONVOLUTION_TYPE_LSB, TW_CONVOLUTION_TYPE_WIDTH, TW_PE_MM_TYPE_BF16);
@@ -158,6 +165,7 @@ def test_a_driver_in_c_packs_what_python_packs(printed):
         *words_of(multiply.pack(opcode=Operation.MM, ka=4, kb=1, type=MmType.BF16, imm=2**32 - 1), 2),
         *words_of(SEGMENT.pack(element=SegmentElement.F16, rank=1, size=[65535 - i for i in range(4)]), 4),
         PAGE_ENTRY.pack(on_chip=1),
+        *words_of(program_word("register", engine="conv", offset=0x20, value=14 + 0x9C), 8),
         *words_of(
             # Fields that were not put are stored as zero, which is 1 where that is the lowest value.
             JOB.pack(

@@ -8,15 +8,19 @@ from tilewright.golden.spec import BLOCK, COMMAND, DESCRIPTOR, FORMATS, GROUP, L
 from tilewright.golden.spec.conv.job import JOB
 from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
 from tilewright.golden.spec.conv.registers import CONV_REGISTERS
+from tilewright.golden.spec.core.registers import PROGRAM_REGISTERS
+from tilewright.golden.spec.core.word import PROGRAM_WORDS, Kind
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
+from tilewright.hw.core.params import CORE_PRESETS
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS, TmauParams
 from tilewright.sim.dev.tables import (
     enum_table,
     format_page,
+    instructions_page,
     parameters_page,
     registers_page,
     table,
@@ -27,6 +31,7 @@ REGISTERS = {
     "tmau": (TMAU_REGISTERS, TMAU_PRESETS),
     "pe": (PE_REGISTERS, PE_PRESETS),
     "conv": (CONV_REGISTERS, CONV_UNIT_PRESETS),
+    "program": (PROGRAM_REGISTERS, CORE_PRESETS),
 }
 
 
@@ -45,7 +50,9 @@ def test_enum_table():
     assert enum_table(Colour).splitlines()[2:] == ["| 1 | `RED` | of `fire` |", "| 4 | `BLUE` |  |"]
 
 
-@pytest.mark.parametrize("fmt", [DESCRIPTOR, *dict.fromkeys(FORMATS.values()), JOB], ids=lambda fmt: fmt.name)
+@pytest.mark.parametrize(
+    "fmt", [DESCRIPTOR, *dict.fromkeys(FORMATS.values()), JOB, *PROGRAM_WORDS.values()], ids=lambda fmt: fmt.name
+)
 def test_every_field_has_a_row_and_a_number(fmt):
     page = format_page(fmt)
     for number, field in enumerate(fmt.fields):
@@ -65,6 +72,13 @@ def test_rows_by_hand():
     assert "| 8 | `unaligned` | 24 | 1 |" in format_page(DESCRIPTOR)
     assert "| 9 | `merge` | 32–39 | 8 | value − 1 |" in format_page(JOB)
     assert "| 40 | `addend_pitch` × 3 | 864–895, +32 each | 32 |" in format_page(JOB)
+
+
+def test_words_of_programs():
+    page = instructions_page("Words", "Sixty-four bytes.", PROGRAM_WORDS, "Kind")
+    assert "\n## wait.all\n\nWaits until engines have ended everything that they were handed. Kind 5.\n" in page
+    assert "| 2 | `address` | 64–127 | 64 |  | Global byte address of the first one" in page
+    assert all(f"| {int(kind)} | `{kind.name}` |" in page for kind in Kind)
 
 
 def test_every_enumeration_has_its_section():

@@ -97,6 +97,7 @@ class Wide(wiring.Component):
         return m
 
 
+@pytest.mark.long
 def test_what_does_not_fit(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(command, "top_component", lambda top, preset, without: Wide())
     folder = tmp_path / "pe-unit"

@@ -25,8 +25,26 @@ def test_a_prefix_that_is_no_identifier(tmp_path, capsys, prefix):
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize("top", [[], ["--top", "pe"]])
+def test_only_a_core_has_more(tmp_path, capsys, top):
+    assert main(["verilog", "--with", "conv,program", *top, "--out", str(tmp_path / "new")]) == 2
+    assert capsys.readouterr().err == "tilewright verilog: --with goes with --top core\n"
+    assert not (tmp_path / "new").exists()
+
+
+def test_more_is_handed_on(tmp_path, monkeypatch):
+    """To the Verilog, and to what lies beside it."""
+    monkeypatch.setattr(command, "top_verilog", lambda top, preset, prefix, without, more: f"// {more}")
+    options = ["--preset", "unit", "--top", "core", "--with", "program,conv", "--out", str(tmp_path)]
+    assert main(["verilog", *options]) == 0
+    assert (tmp_path / "tw_unit_core.v").read_text() == "// ('program', 'conv')"
+    described = (tmp_path / "tw_unit_core.xml").read_text()
+    for name in ("jobs_payload", "watchdog", "PROGRAM_HI"):
+        assert name.lower() in described.lower()
+
+
 def test_another_prefix(tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "top_verilog", lambda top, preset, prefix, without: f"module {prefix}_{top};")
+    monkeypatch.setattr(command, "top_verilog", lambda top, preset, prefix, without, more: f"module {prefix}_{top};")
     assert main(["verilog", "--preset", "unit", "--top", "pe", "--name", "chip", "--out", str(tmp_path)]) == 0
     assert {path.name for path in tmp_path.iterdir()} == {"chip_pe.v", "chip_pe.vlt", "chip_pe.core", "chip_pe.xml"}
     assert (tmp_path / "chip_pe.v").read_text() == "module chip_pe;"

@@ -1,0 +1,69 @@
+"""Measures whole convolutions, global memory to global memory, as programs of both engines in exact cycles.
+
+Specification: docs/core.md, "Convolutions as products".
+"""
+
+import numpy as np
+
+from tilewright.golden import ConvLayer, ImplicitGemm, LayerProgram
+from tilewright.hw.conv.params import CONV_UNIT_PRESETS
+from tilewright.hw.core import CORE_PRESETS, ProgramParams
+
+from ..session.core import CoreSession
+from .line import share, timed
+
+__all__ = ["core_params", "measure", "run"]
+
+_LATENCY = 100
+#: N, H, W, C; Co, Kh, Kw, C; padding on all sides. Those are measured that fit shared memory with all their sums.
+_LAYERS = {
+    "3x3 on 8x8, 16 to 16": ((1, 8, 8, 16), (16, 3, 3, 16), 1),
+    "1x1 on 8x8, 32 to 32": ((1, 8, 8, 32), (32, 1, 1, 32), 0),
+    "3x3 on 14x14, 64 to 64": ((1, 14, 14, 64), (64, 3, 3, 64), 1),
+    "1x1 on 14x14, 256 to 64": ((1, 14, 14, 256), (64, 1, 1, 256), 0),
+    "3x3 on 7x7, 96 to 96": ((1, 7, 7, 96), (96, 3, 3, 96), 1),
+}
+
+
+def core_params(preset):
+    """A core with all engines and a command processor."""
+    return CORE_PRESETS[preset].replace(conv=CONV_UNIT_PRESETS[preset], program=ProgramParams())
+
+
+def measure(preset, *, simulator="verilator"):
+    """Yields every ``Line`` of a preset with the simulation's cycles a second so far."""
+    with CoreSession(params=core_params(preset), simulator=simulator, latency=_LATENCY) as session:
+        yield from timed(session, _lines(session, preset))
+
+
+def run(session, program):
+    """Global memory as an ``ImplicitGemm`` or a ``LayerProgram`` left it, and cycles from its first word to its end."""
+    session.clear()
+    session.place(program.memory)
+    ended = session.run_program(program.address, len(program.words))
+    if ended.record:
+        raise RuntimeError(f"the program stopped: {ended.record}")
+    return session.global_memory.read(0, len(program.memory)), ended.words[-1].cycle - ended.words[0].cycle
+
+
+def _lines(session, preset):
+    size, pe, conv = session.params.smem.size_bytes, session.params.pe, session.params.conv.conv
+    for name, (x_shape, k_shape, pad) in _LAYERS.items():
+        rng = np.random.default_rng(1)
+        x, k = (rng.integers(-128, 128, shape, np.int8) for shape in (x_shape, k_shape))
+        padding = (pad,) * 4
+        layer = ConvLayer(x, k, "s8s8", padding=padding, params=conv)
+        if len(layer.smem) > size:
+            continue
+        products = ImplicitGemm(x, k, "s8s8", padding=padding, sizes=pe, smem_bytes=size)
+        memory, cycles = run(session, products)
+        other_memory, other_cycles = run(session, LayerProgram(layer, size))
+        if (products.result(memory) != layer.result(other_memory)).any():
+            raise RuntimeError(f"the engines do not agree on {name}")
+        macs = layer.shape.macs
+        ways = {
+            "implicit GEMM": (cycles, macs // (pe.threads * pe.unit_bytes)),
+            "convolution engine": (other_cycles, macs // (conv.slaves * conv.units * conv.row_bytes)),
+        }
+        for way, (measured, limit) in ways.items():
+            yield share(preset, f"{name}, {way}", _LATENCY, limit, measured, None)
