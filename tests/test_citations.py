@@ -9,7 +9,7 @@ from tilewright.sim.dev.pages import generated_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted(
-    path for folder in ("hw", "golden", "sim", "tb", "tests") for path in (ROOT / folder).rglob("*.py")
+    path for folder in ("hw", "golden", "sim", "network", "tb", "tests") for path in (ROOT / folder).rglob("*.py")
     if path != Path(__file__).resolve()
 )  # fmt: skip
 

@@ -84,6 +84,14 @@ def test_another_list_of_packages_brings_up_to_date(make):
     assert make("mutate") == ["pip .[dev]", "[mutate]"], "the old one does not count"
 
 
+def test_a_network_needs_more_than_other_workloads(make):
+    assert make("sim", "W=gemm") == [NEW, "pip .[sim]", "[sim][--workload][gemm]"]
+    assert make("sim", "W=network") == ["pip .[network]", "[sim][--workload][network]"]
+    assert make("sim", "W=all") == ["[sim][--workload][all]"]
+    make("mutate")
+    assert make("sim", "W=all") == ["[sim][--workload][all]"]
+
+
 @pytest.mark.parametrize("before", [[], ["sim"]])
 def test_an_interrupted_set_up_starts_again(make, before):
     for target in before:
@@ -114,7 +122,9 @@ def test_an_environment_of_another_folder_is_made_again(make):
     ("arguments", "options"),
     [
         (["sim", "PRESET=unit", "SIM=icarus", "W=gemm"], "[sim][--preset][unit][--sim][icarus][--workload][gemm]"),
+        (["sim", "W=network", "LAYERS=3"], "[sim][--workload][network][--layers][3]"),
         (["verilog", "OUT=my folder"], "[verilog][--out][my folder]"),
+        (["verilog", "TOP=core", "WITH=conv,program"], "[verilog][--with][conv,program][--top][core]"),
         (["bench", "ENGINE=pe"], "[bench][--engine][pe]"),
         (["mutate", "BLOCK=steps"], "[mutate][--block][steps]"),
         (["fpga", "TOP=pe", "DEVICE=45k"], "[fpga][--top][pe][--device][45k]"),
@@ -139,6 +149,6 @@ def test_help_names_every_variable():
     """What a recipe reads, its line in `make help` names; only then is it taken."""
     used = set(re.findall(r"\$\(([A-Z]+)\)", MAKEFILE))
     ours = {"PYTHON", "BIN", "TILEWRIGHT", "SUM", "PLACE"}
-    ours |= {"PLAIN", "SIMULATION", "DOCUMENTATION", "FPGA", "DEVELOPMENT"}
+    ours |= {"PLAIN", "SIMULATION", "NETWORK", "DOCUMENTATION", "FPGA", "DEVELOPMENT"}
     named = set(re.findall(r"\b([A-Z]+)=", " ".join(re.findall(r"## .*\[(.*)\]", MAKEFILE))))
     assert {name for name in used if not name.startswith("MAKE")} - ours == named

@@ -31,8 +31,10 @@ from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.board.params import BoardParams
 from tilewright.hw.bus.axi4 import _Axi4Signature
 from tilewright.hw.conv.job.calculator import Step
-from tilewright.hw.conv.params import ConvUnitParams
+from tilewright.hw.conv.params import CONV_UNIT_PRESETS, ConvUnitParams
 from tilewright.hw.core.params import CORE_PRESETS
+from tilewright.hw.core.program.params import ProgramParams
+from tilewright.hw.core.top import core_regions
 from tilewright.hw.lib.join import Port
 from tilewright.hw.pe.compute.mac import MacArray
 from tilewright.hw.pe.params import PE_PRESETS
@@ -44,12 +46,20 @@ HW = Path(hw.__file__).parent
 #: Classes that are there to be inherited from.
 BASES = {Port, _Axi4Signature}
 
+#: A core with everything.
+PROGRAM = CORE_PRESETS["unit"].replace(conv=CONV_UNIT_PRESETS["unit"], program=ProgramParams())
+
 #: ``params`` of the components of a folder, and of folders and modules in it that have others.
 PARAMS = {
     "board": BoardParams(),
-    "conv": ConvUnitParams(CONV_PRESETS["unit"]),
+    "conv": (
+        ConvUnitParams(CONV_PRESETS["unit"]),
+        ConvUnitParams(CONV_PRESETS["unit"].replace(types=("i8", "f16"))),
+    ),
     "conv/post": CONV_PRESETS["unit"],
     "core": CORE_PRESETS["unit"],
+    "core/program": PROGRAM,
+    "core/program/barriers": TMAU_PRESETS["unit"].smem,
     "pe": PE_PRESETS["unit"],
     "smem": TMAU_PRESETS["unit"].smem,
     "tmau": TMAU_PRESETS["unit"],
@@ -62,7 +72,7 @@ ARGUMENTS = {
     "count": 4, "count_width": 9, "cycles_per_bit": 25, "data_width": 128, "depth": 4, "entries": 4,
     "floats": True, "formats": (F16, BF16), "id_width": 2, "lanes": 8, "latency": 8,
     "length": 13, "levels": 5, "max_burst": 4,
-    "max_outstanding": 4, "n": 3, "number": 1, "numbers": ("x", "row"), "places": 22,
+    "max_outstanding": 4, "n": 3, "number": 1, "numbers": ("x", "row"), "places": 22, "regions": core_regions(PROGRAM),
     "request": unsigned(6), "row_bytes": 16, "row": lambda: lambda item: item, "shape": unsigned(5),
     "size_bytes": 4096, "sizes": (4, 8), "steps": (Step("a", "b", when="c", keep="d"),), "table": TMAU_REGISTERS,
     "tag": unsigned(2), "tag_width": 6, "tags": (unsigned(2), unsigned(3)),
@@ -210,7 +220,8 @@ def _constructions(place, cls):
     for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]:
         if name == "params":
             places = [place, *(folder.as_posix() for folder in PurePosixPath(place).parents)]
-            choices[name] = (next(PARAMS[each] for each in places if each in PARAMS),)
+            found = next(PARAMS[each] for each in places if each in PARAMS)
+            choices[name] = found if isinstance(found, tuple) else (found,)
         elif isinstance(parameter.default, bool):
             choices[name] = (False, True)
         elif parameter.default is not parameter.empty:

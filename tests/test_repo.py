@@ -7,6 +7,7 @@ import ast
 import re
 import sys
 import tomllib
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -15,18 +16,19 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 #: Importable folders, in the order in which one may build on another.
-FOLDERS = ("hw", "golden", "sim", "tb")
+FOLDERS = ("hw", "golden", "sim", "network", "tb")
 
-#: Modules outside the standard library that a folder may import; None: any.
-THIRD_PARTY = {"hw": {"amaranth"}, "golden": {"numpy"}, "sim": None, "tb": None, "tests": None}
+#: Modules outside the standard library that a folder may import; any, if it is not listed.
+THIRD_PARTY = {"hw": {"amaranth"}, "golden": {"numpy"}, "network": {"numpy", "onnx", "onnxruntime", "PIL"}}
 
 #: Modules of ours that a folder may import beside its own.
 OURS = {
     "hw": ("tilewright.golden.spec",),
     "golden": (),
     "sim": ("tilewright.hw", "tilewright.golden"),
+    "network": ("tilewright.golden", "tilewright.sim"),
     "tb": ("tilewright.hw", "tilewright.golden", "tilewright.sim"),
-    "tests": ("tilewright.hw", "tilewright.golden", "tilewright.sim", "tilewright.tb"),
+    "tests": ("tilewright.hw", "tilewright.golden", "tilewright.sim", "tilewright.network", "tilewright.tb"),
 }
 
 #: Modules that a folder may not import although the two tables above would let it.
@@ -42,7 +44,8 @@ ROOMS = {
     "hw": ("lib", "bus", "smem", "reduce", "dot_product", "tmau", "pe", "conv", "core", "board"),
     "hw/tmau": ("descriptor", "walk", "setup", "load", "store", "front"),
     "hw/pe": ("state", "issue", "address", "memory", "compute"),
-    "golden": ("spec", "smem", "tmau", "pe", "conv"),
+    "golden": ("spec", "smem", "tmau", "pe", "conv", "core"),
+    "network": ("arithmetic", "reader", "lower", "models"),
     "sim": (  # first those for users, then what tests and contributors run
         "hdl", "package", "harness", "session", "asm", "replay", "report", "workloads", "bench", "fpga", "board",
         "pysim", "random", "compare", "coverage", "silicon", "dev",
@@ -62,11 +65,9 @@ NO_TEST = {"__init__", "axi4", "commands", "layouts", "params", "reads", "signat
 SOFTWARE_ONLY = {
     "__init__",
     "tensor_map",  # checks and packs a descriptor, which the hardware only reads
-    "load", "store",  # the whole path in one function; in hardware it is the top
-    "copy",  # a block in one function; in hardware a job of the halves that loads and stores use
+    "load", "store", "copy",  # a whole path, or both, in one function; in hardware tops and jobs
     "im2col",  # the pixels of a transfer at once; in hardware setup, pixels, walker and address share the work
-    "reduce",  # all operations at once; in hardware a package
-    "align",  # makes maps for padded copies
+    "reduce", "align",  # all operations at once, in hardware a package; maps for padded copies
     "features",  # which commands hardware with few features refuses; in hardware rules of each stage
     "limits",  # counts the bus words that a perfect machine would move
     "tile",  # all rows of a box at once; in hardware setup, bounds, walker and address share the work
@@ -76,13 +77,14 @@ SOFTWARE_ONLY = {
     "checks",  # all rules for an instruction's word; in hardware decoder and issue share them
     "gemm", "gemm_plan", "program",  # make programs, and hold a product with all it needs to run
     "machine",  # the whole engine, instruction by instruction; in hardware it is the top
-    "placement",  # lays operands out in shared memory
-    "ranks",  # what a product of tensors is as one of matrices
+    "placement", "ranks",  # lay operands out in shared memory; products of tensors as those of matrices
     "bus_errors",  # which bus word failed, of all words at once; in hardware realigner and store finisher notice
     "windows",  # which addresses a command may touch; in hardware registers of the control block
     "granularity", "layer", "plan", "shape",  # make a job of a layer of a network
     "channelwise", "rows", "sums", "results",  # parts of jobs, which the hardware, where it is there, divides otherwise
+    "loops", "registers", "words",  # of programs; in hardware parts of the command processor, and of the engines
     "segment",  # checks and packs a segment, which in hardware the table of segments does
+    "implicit_gemm", "implicit_plan", "layer_program",  # make programs; the hardware runs them
 }  # fmt: skip
 
 MAX_LINES = 400
@@ -99,6 +101,7 @@ def text_files():
     return sorted(p for p in paths if p.is_file() and p.suffix in suffixes and "__pycache__" not in p.parts)
 
 
+@cache
 def parse(path):
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
@@ -148,7 +151,7 @@ def wrong_import(folder, depth, level, module):
         return None if inside(module, OURS[folder]) or on_the_way else f"{folder}/ may not import {module}"
     if top in (*FOLDERS, "tests"):
         return f"{module} is a folder of the repository: write tilewright.{module}"
-    allowed = THIRD_PARTY[folder]
+    allowed = THIRD_PARTY.get(folder)
     if top in sys.stdlib_module_names or allowed is None or top in allowed:
         return None
     return f"{folder}/ may not import {module}"
@@ -177,7 +180,9 @@ def test_folder_imports_only_what_it_may(folder):
         ("golden", 0, 0, "amaranth"),
         ("golden", 1, 0, "tilewright.hw.tmau"),
         ("sim", 0, 0, "tilewright.tb"),
+        ("sim", 0, 0, "tilewright.network"),
         ("sim", 0, 0, "pytest"),
+        ("network", 1, 0, "tilewright.hw.conv"),
         ("tb", 0, 0, "tests"),
         ("tests", 1, 1, "helpers"),
         ("tests", 1, 0, "hw.lib"),

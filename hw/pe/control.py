@@ -10,7 +10,7 @@ from tilewright.golden.spec.pe.registers import PE_REGISTERS
 
 from ..bus.axi4_lite import AccessSignature
 from ..bus.csr import RegisterFile
-from ..bus.status import ErrorRecord, connect_status, show_parameters
+from ..bus.status import EngineStateSignature, ErrorRecord, connect_status, show_parameters
 from ..lib.join import join
 from .layouts import INSTRUCTION_BITS, FaultLayout, PageWriteLayout, SegmentWriteLayout
 from .pager import PagerRequestLayout
@@ -76,6 +76,9 @@ class Control(wiring.Component):
     pages : Out(stream of PageWriteLayout)
     pager_requests : Out(stream of PagerRequestLayout)
         What the processor has put; one of the four at a time.
+    put_busy : Out(1)
+        That has not been taken.
+    state : Out(EngineStateSignature())
     irq : Out(1)
         Level: a status bit is set that is enabled.
     """
@@ -96,6 +99,8 @@ class Control(wiring.Component):
                 "segments": Out(stream.Signature(SegmentWriteLayout(params))),
                 "pages": Out(stream.Signature(PageWriteLayout(params))),
                 "pager_requests": Out(stream.Signature(PagerRequestLayout(params))),
+                "put_busy": Out(1),
+                "state": Out(EngineStateSignature()),
                 "irq": Out(1),
             }
         )
@@ -115,6 +120,7 @@ class Control(wiring.Component):
         m.d.comb += [
             registers.status.idle.eq(self.idle & ~staging.busy),
             registers.status.put_busy.eq(staging.busy),
+            self.put_busy.eq(staging.busy),
             staging.put.eq(registers.put),
             staging.page_address.eq(registers.page_address.address),
             *(word.eq(getattr(registers, f"data{index}").word) for index, word in enumerate(staging.words)),
@@ -137,7 +143,11 @@ class Control(wiring.Component):
             "bank_conflicts": events.bank_conflict,
             "translation_misses": events.translation_miss,
         }
-        m.d.comb += self.irq.eq(connect_status(m, registers, errors, counted))
+        m.d.comb += [
+            self.state.idle.eq(registers.status.idle),
+            self.state.failed.eq(errors.kept.code != 0),
+        ]
+        m.d.comb += self.irq.eq(connect_status(m, registers, errors, counted, self.state.clear_error))
         return m
 
     def _merge(self, m):

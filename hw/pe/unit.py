@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out, flipped
 
 from ..bus.axi4_lite import AccessSignature
 from ..bus.commands import command_layout
+from ..bus.status import EngineStateSignature
 from ..lib.arbiter import StreamArbiter
 from ..lib.join import join
 from ..smem.signatures import SharedMemorySignature
@@ -31,6 +32,9 @@ class PeUnit(wiring.Component):
         Registers, at the offsets of ``golden.spec.pe.registers``.
     irq : Out(1)
         Level.
+    state : Out(EngineStateSignature())
+    put_busy : Out(1)
+        What was put has not been taken.
     page_moves : Out(stream of command_layout())
         Commands that move pages, for a TMAU; of tags from ``PAGER_TAG`` on.
     page_moved : In(MoveDoneLayout)
@@ -45,6 +49,8 @@ class PeUnit(wiring.Component):
                 "smem": Out(SharedMemorySignature(params.smem)),
                 "accesses": In(AccessSignature()),
                 "irq": Out(1),
+                "state": Out(EngineStateSignature()),
+                "put_busy": Out(1),
                 "page_moves": Out(stream.Signature(command_layout())),
                 "page_moved": In(MoveDoneLayout()),
             }
@@ -63,6 +69,7 @@ class PeUnit(wiring.Component):
         join(m, core=core.issued, control=control.issued)
         join(m, core=core.collected, control=control.collected)
         join(m, accesses=flipped(self.accesses), control=control.accesses)
+        join(m, control=control.state, state=flipped(self.state))
         join(m, control=control.pager_requests, pager=pager.requests)
         join(m, pager=pager.commands, page_moves=flipped(self.page_moves))
         m.d.comb += [
@@ -74,6 +81,7 @@ class PeUnit(wiring.Component):
             self.processor.fault.eq(control.report),
             self.processor.halted.eq(core.halted),
             self.irq.eq(control.irq),
+            self.put_busy.eq(control.put_busy),
         ]
         return m
 

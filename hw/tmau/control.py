@@ -10,7 +10,8 @@ from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS, WINDOW_REGISTE
 
 from ..bus.axi4_lite import AccessSignature
 from ..bus.csr import RegisterFile
-from ..bus.status import ErrorRecord, connect_status, show_parameters
+from ..bus.status import EngineStateSignature, ErrorRecord, connect_status, show_parameters
+from ..bus.windows import LINE_LOG2, PAGE_LOG2, window_units
 from ..lib.join import join
 from .layouts import ErrorLayout
 from .signatures import ControlSignature
@@ -45,6 +46,7 @@ class Control(wiring.Component):
     accesses : In(AccessSignature)
         Registers, by byte offset; see ``RegisterFile``.
     datapath : In(ControlSignature)
+    state : Out(EngineStateSignature())
     irq : Out(1)
         Level: a status bit is set that is enabled.
     """
@@ -55,6 +57,7 @@ class Control(wiring.Component):
             {
                 "accesses": In(AccessSignature()),
                 "datapath": In(ControlSignature(params)),
+                "state": Out(EngineStateSignature()),
                 "irq": Out(1),
             }
         )
@@ -98,7 +101,12 @@ class Control(wiring.Component):
             "write_beats": events.write_beat,
             "write_bytes": Mux(completed & done.stored, done.bytes, 0),
         }
-        m.d.comb += self.irq.eq(connect_status(m, registers, errors, counted))
+        m.d.comb += [
+            self.state.idle.eq(datapath.idle),
+            self.state.failed.eq(errors.kept.code != 0),
+            self.state.tag.eq(errors.kept.tag),
+        ]
+        m.d.comb += self.irq.eq(connect_status(m, registers, errors, counted, self.state.clear_error))
         return m
 
     def _record_errors(self, m, registers, failed):
@@ -127,9 +135,9 @@ class Control(wiring.Component):
         confine, windows = registers.windows, self.datapath.windows
         base = Cat(registers.global_base_lo.address, registers.global_base_hi.address)
         limit = Cat(registers.global_limit_lo.address, registers.global_limit_hi.address)
-        first, last = self._units(base, limit, 12, self.params.addr_width)
+        first, last = window_units(base, limit, PAGE_LOG2, self.params.addr_width)
         shared = (registers.shared_base.address, registers.shared_limit.address)
-        shared_first, shared_last = self._units(*shared, 7, self.params.smem.addr_width)
+        shared_first, shared_last = window_units(*shared, LINE_LOG2, self.params.smem.addr_width)
         m.d.sync += [
             windows.confine_global.eq(confine.confine_global),
             windows.confine_shared.eq(confine.confine_shared),
@@ -138,10 +146,3 @@ class Control(wiring.Component):
             windows.shared_first.eq(shared_first),
             windows.shared_last.eq(shared_last),
         ]
-
-    @staticmethod
-    def _units(base, limit, low, high):
-        """First and last unit of 2^``low`` bytes of a window in a memory of 2^``high`` bytes."""
-        ones = (1 << high - low) - 1
-        behind, through = base[high:].any(), limit[high:].any()
-        return Mux(behind, ones, base[low:high]), Mux(behind, 0, Mux(through, ones, limit[low:high]))

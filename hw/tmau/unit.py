@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out, flipped
 from ..bus.axi4 import Axi4Signature
 from ..bus.axi4_lite import AccessSignature
 from ..bus.commands import command_layout
+from ..bus.status import EngineStateSignature
 from ..lib.join import join
 from ..smem.signatures import MoverSignature
 from .control import Control
@@ -52,6 +53,7 @@ class TmauUnit(wiring.Component):
     smem : Out(MoverSignature(params.smem))
     accesses : In(AccessSignature)
         Registers, at the offsets of ``golden.spec.tmau.registers``.
+    state : Out(EngineStateSignature())
     **processor_members(params)
     """
 
@@ -62,6 +64,7 @@ class TmauUnit(wiring.Component):
             | {
                 "smem": Out(MoverSignature(params.smem)),
                 "accesses": In(AccessSignature()),
+                "state": Out(EngineStateSignature()),
             }
         )
 
@@ -75,6 +78,7 @@ class TmauUnit(wiring.Component):
         join(m, core=core.smem, smem=flipped(self.smem))
         join(m, core=core.control, control=control.datapath)
         join(m, accesses=flipped(self.accesses), control=control.accesses)
+        join(m, control=control.state, state=flipped(self.state))
         m.d.comb += [
             self.done.valid.eq(core.control.done.valid),
             self.done.tag.eq(core.control.done.record.tag),

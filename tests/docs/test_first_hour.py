@@ -15,7 +15,7 @@ from tilewright.sim.dev.fences import fences
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = "docs/first-hour.md"
 BLOCKS = fences((ROOT / PAGE).read_text(encoding="utf-8"))
-FOLDERS = ("hw", "golden", "sim", "tb", "tests", "docs")
+FOLDERS = ("hw", "golden", "sim", "network", "tb", "tests", "docs")
 CHECKER = doctest.OutputChecker()
 
 
@@ -31,7 +31,7 @@ def tree(tmp_path_factory):
             shutil.copy(path, tree)
     package = tree / "build" / "path" / "tilewright"
     package.mkdir(parents=True)
-    for folder in ("hw", "golden", "sim", "tb"):
+    for folder in ("hw", "golden", "sim", "network", "tb"):
         (package / folder).symlink_to(tree / folder)
     (tree / ".venv").mkdir()
     (tree / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
@@ -71,6 +71,7 @@ def seen(line, printed):
     return any(CHECKER.check_output(f"{line}\n", f"{came}\n", doctest.ELLIPSIS) for came in printed.splitlines())
 
 
+@pytest.mark.long
 def test_every_step(tree):
     status, printed, steps = 0, "", {"sh": shell, "diff": apply, "python": python}
     for number, block in enumerate(BLOCKS):

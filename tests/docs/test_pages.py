@@ -23,6 +23,7 @@ import pytest
 
 from tilewright.golden.spec import COMMAND, Opcode
 from tilewright.sim.asm.conv.assembler import assemble_jobs
+from tilewright.sim.asm.core.assembler import assemble_core
 from tilewright.sim.asm.pe.assembler import assemble_program
 from tilewright.sim.asm.tmau.assembler import assemble
 from tilewright.sim.cli import COMMANDS, main
@@ -65,7 +66,7 @@ class Reader:
         assert doctest.OutputChecker().check_output(text, self.printed, doctest.ELLIPSIS), self.printed
 
     def text(self, text):
-        """A Python console, commands, or instructions."""
+        """A Python console, commands, instructions, jobs or a program."""
         examples = doctest.DocTestParser().get_examples(text.replace("\n>>>", "\n\n>>>"))
         for example in examples:
             try:
@@ -77,7 +78,7 @@ class Reader:
             try:
                 assert assemble(text)
             except Exception as no_commands:
-                for others in (assemble_program, assemble_jobs):
+                for others in (assemble_program, assemble_jobs, assemble_core):
                     with contextlib.suppress(Exception):
                         assert others(text)
                         return
@@ -94,7 +95,8 @@ class Reader:
 
     def diagram(self, text):
         """Every class and folder that it names is in the sources."""
-        sources = "".join(path.read_text(encoding="utf-8") for f in ("hw", "golden", "sim") for path in code(f))
+        files = [path for folder in ("hw", "golden", "sim", "network") for path in code(folder)]
+        sources = "".join(path.read_text(encoding="utf-8") for path in files)
         for name in re.findall(r"\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+\b", text):
             assert f"class {name}" in sources, f"there is no class {name}"
         for name in re.findall(r"\b[a-z_/]+(?=/(?:\s|$))", text):
@@ -262,7 +264,8 @@ def test_commands_are_fenced():
 def test_few_blocks_are_not_run():
     marked = [(page, b.reason) for page in PAGES for b in fences((ROOT / page).read_text(encoding="utf-8")) if b.reason]
     cocotb = [f"tests/cocotb/test_{name}.py does" for name in ("tops", "tops", "monitored")]
-    assert marked == [("docs/cocotb.md", reason) for reason in cocotb]
+    network = [("docs/network.md", "tests/network/test_models.py does")]
+    assert marked == [("docs/cocotb.md", reason) for reason in cocotb] + network
 
 
 def test_every_command_has_its_text():

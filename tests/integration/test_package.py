@@ -124,7 +124,8 @@ def test_ipxact_is_what_the_standard_says_and_names_everything(top, preset):
 @pytest.mark.parametrize(
     "others",
     [
-        pytest.param([("core", "unit"), ("pe_subsystem", "unit")], id="tops"),
+        pytest.param([("pe_subsystem", "unit")], id="engines"),
+        pytest.param([("core", "unit"), ("pe_subsystem", "unit")], id="tops", marks=pytest.mark.long),
         # That all modules begin with the name of the design is seen in test_verilog.py.
         pytest.param([("tmau_subsystem", "ecp5"), ("tmau", "default")], id="presets", marks=pytest.mark.long),
     ],

@@ -151,7 +151,8 @@ def test_convolutions(tmp_path):
     wide = case | {"name": "wide", "type": "s16"}
     floats = case | {"name": "floats", "type": "f16"}
     built = case | {"name": "built", "conv": conv | {"types": ["i8", "bf16"]}}
+    brain = built | {"name": "brain", "type": "bf16", "x_init": {"normal": 1}, "k_init": {"normal": 2}}
     depthwise = case | {"name": "depthwise", "groups": 3, "k": [3, 3, 3]}
-    records = _records(tmp_path, [case, wide, floats, built, depthwise])
-    assert [record["error"] for record in records] == [None, "unsupported", "unsupported", None, None]
+    records = _records(tmp_path, [case, wide, floats, built, depthwise, brain])
+    assert [record["error"] for record in records] == [None, "unsupported", "unsupported", None, None, None]
     assert records[0]["cycles"] == records[3]["cycles"] > records[1]["cycles"] > 50

@@ -19,22 +19,27 @@ ONCE = {
 }
 #: Cases for which a model must be built that no other test needs.
 MODEL_OF_THEIR_OWN = {"conv_seed": {"post_big_sums"}}
+#: Files for models that no other test needs, unless all tests run.
+LARGE_MODELS = ("pe", "conv_seed", "core")
 NEEDS_ICARUS = pytest.mark.skipif(not shutil.which("iverilog"), reason="Icarus Verilog is not installed")
-SEED_CASES = {"tmau_seed": 47, "conv_seed": 38}
+SEED_CASES = {"tmau_seed": 47, "conv_seed": 38, "core": 36}
 
 
-@pytest.mark.parametrize(
-    "where",
-    [
-        ("--on", "golden"),
-        ("--on", "rtl"),
-        ("--on", "rtl", "--latency", "7", "--stall", "0.4"),
-        # The largest model of the slowest simulator: in each run, preset unit stands for it in random tests.
-        pytest.param(("--on", "rtl", "--sim", "icarus", "--latency", "20"), marks=[NEEDS_ICARUS, pytest.mark.long]),
-    ],
-    ids=lambda where: " ".join(where),
-)
-@pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
+def each_run():
+    """File, and where and how it runs."""
+    for path in VECTORS:
+        on_rtl = [pytest.mark.long] if path.stem in LARGE_MODELS else []
+        for where, marks in (
+            (("--on", "golden"), []),
+            (("--on", "rtl"), on_rtl),
+            (("--on", "rtl", "--latency", "7", "--stall", "0.4"), on_rtl),
+            # The largest model of the slowest simulator: in each run, preset unit stands for it in random tests.
+            (("--on", "rtl", "--sim", "icarus", "--latency", "20"), [NEEDS_ICARUS, pytest.mark.long]),
+        ):
+            yield pytest.param(path, where, marks=marks, id=f"{path.stem}-{' '.join(where)}")
+
+
+@pytest.mark.parametrize(("path", "where"), list(each_run()))
 def test_kept_vectors(path, where, tmp_path, capsys):
     if path.stem in ONCE and len(where) > len(("--on", "rtl")):
         pytest.skip(ONCE[path.stem])

@@ -65,6 +65,16 @@ def test_no_lint_and_conventional_ports(tmp_path, preset, top):
     assert not found
 
 
+@pytest.mark.long
+def test_no_lint_of_all_engines_together(tmp_path):
+    options = ["--preset", "unit", "--top", "core", "--with", "conv,program", "--out", str(tmp_path)]
+    assert main(["verilog", *options]) == 0
+    path = tmp_path / "tw_unit_core.v"
+    ports = re.search(r"^module tw_unit_core\(([^)]*)\);", path.read_text(), re.MULTILINE)[1]
+    assert set(ports.replace("\n", "").split(", ")) >= _TMAU | _PE | _CONV
+    assert not lint(path, "tw_unit_core")
+
+
 @pytest.mark.parametrize("option", ["--preset", "--top"])
 def test_unknown_names_are_refused(tmp_path, capsys, option):
     with pytest.raises(SystemExit) as stop:

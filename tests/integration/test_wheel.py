@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("hw", "golden", "sim", "tb")
+FOLDERS = ("hw", "golden", "sim", "network", "tb")
 
 
 @pytest.fixture(scope="module")

@@ -150,6 +150,7 @@ def test_proof_finds_bursts_that_are_too_close():
         prove(spec, spec.ports, name="reduce-hazards-clearance", mode="bmc", depth=8)
 
 
+@pytest.mark.long
 def test_every_case_is_reached():
     spec = GateSpec()
     prove(spec, spec.ports, name="reduce-hazards-cover", mode="cover", depth=14)

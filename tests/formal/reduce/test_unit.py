@@ -6,6 +6,7 @@ One burst is tracked from the cycle in which it is taken until its response: any
 are left out, as no rule depends on what they compute.
 """
 
+import pytest
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.golden.spec import PAGE_BYTES, Reduction
@@ -208,11 +209,13 @@ def test_no_old_word_is_read_too_early():
     prove(spec, spec.ports, name="reduce-unit", depth=2, proves="F17")
 
 
-def test_room_for_old_words():
+@pytest.mark.parametrize("depth", [7, pytest.param(12, marks=pytest.mark.long)])
+def test_room_for_old_words(depth):
     spec = RoomSpec()
-    prove(spec, spec.ports, name="reduce-unit-room", mode="bmc", depth=12)
+    prove(spec, spec.ports, name="reduce-unit-room", mode="bmc", depth=depth)
 
 
+@pytest.mark.long
 def test_every_case_is_reached():
     spec = ReducerSpec()
     prove(spec, spec.ports, name="reduce-unit-cover", mode="cover", depth=18)

@@ -182,17 +182,21 @@ def test_reads():
     prove(spec, spec.inputs, name="smem-read-arbiter", depth=16, proves="F2")
 
 
+@pytest.mark.long
 def test_reads_do_wait():
     spec = ReadSpec()
     prove(spec, spec.inputs, name="smem-read-arbiter-cover", mode="cover", depth=16)
 
 
-@pytest.mark.parametrize("stores", [False, True], ids=["lines", "lines-and-scatter"])
+@pytest.mark.parametrize(
+    "stores", [pytest.param(False, marks=pytest.mark.long), True], ids=["lines", "lines-and-scatter"]
+)
 def test_writes(stores):
     spec = WriteSpec(stores=stores)
     prove(spec, spec.inputs, name=f"smem-write-arbiter{'-stores' * stores}", depth=2, proves="F2")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stores", [False, True], ids=["lines", "lines-and-scatter"])
 def test_writes_do_meet(stores):
     spec = WriteSpec(stores=stores)

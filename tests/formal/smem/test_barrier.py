@@ -1,5 +1,6 @@
 """Barrier unit: whatever the traffic, memory and write-back register together are the barrier."""
 
+import pytest
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
@@ -159,6 +160,7 @@ def test_state():
     prove(spec, spec.inputs, name="smem-barrier-state", depth=4)
 
 
+@pytest.mark.long
 def test_state_is_not_vacuous():
     spec = StateSpec()
     prove(spec, spec.inputs, name="smem-barrier-cover", mode="cover", depth=9)
@@ -169,6 +171,7 @@ def test_waits_are_bounded():
     prove(spec, spec.inputs, name="smem-barrier-waits", depth=8, proves="F11")
 
 
+@pytest.mark.long
 def test_waits_do_occur():
     spec = ServiceSpec(sparse=False)
     prove(spec, spec.inputs, name="smem-barrier-waits-cover", mode="cover", depth=9)

@@ -1,5 +1,6 @@
 """Consumer port: one right answer a request, in order, in no more than eight cycles at the banks."""
 
+import pytest
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal
 
@@ -69,12 +70,14 @@ class ConsumerSpec(Elaboratable):
         return m
 
 
-def test_answers():
-    # For 12 cycles from the start: a request of eight cycles at the banks and its answer, or shorter ones with waits.
+@pytest.mark.parametrize("depth", [10, pytest.param(12, marks=pytest.mark.long)])
+def test_answers(depth):
+    # From the start on; in 12 cycles a request of eight at the banks and its answer, or shorter ones with waits.
     spec = ConsumerSpec()
-    prove(spec, spec.inputs, name="smem-consumer", mode="bmc", depth=12)
+    prove(spec, spec.inputs, name="smem-consumer", mode="bmc", depth=depth)
 
 
+@pytest.mark.long
 def test_conflicts_and_overlap_occur():
     spec = ConsumerSpec()
     prove(spec, spec.inputs, name="smem-consumer-cover", mode="cover", depth=7)

@@ -3,6 +3,7 @@
 from functools import reduce
 from operator import or_
 
+import pytest
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
@@ -83,11 +84,13 @@ class ScatterSpec(Elaboratable):
         return m
 
 
+@pytest.mark.long
 def test_each_byte_once():
     spec = ScatterSpec()
     prove(spec, spec.inputs, name="smem-scatter", depth=2, proves="F6")
 
 
+@pytest.mark.long
 def test_eight_cycles_occur():
     spec = ScatterSpec()
     prove(spec, spec.inputs, name="smem-scatter-cover", mode="cover", depth=11)

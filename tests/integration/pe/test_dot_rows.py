@@ -36,7 +36,9 @@ def rows_of(rng, kind, split, width, segments, count):
 
 
 @pytest.mark.parametrize(
-    ("width", "segments", "rounds"), [(8, 1, 9), (*WIDE, 2)], ids=["one-row-of-8", "sixteen-parts-of-64"]
+    ("width", "segments", "rounds"),
+    [(8, 1, 9), pytest.param(*WIDE, 2, marks=pytest.mark.long)],
+    ids=["one-row-of-8", "sixteen-parts-of-64"],
 )
 def test_rows(width, segments, rounds):
     rng = np.random.default_rng(SEED)

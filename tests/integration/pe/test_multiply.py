@@ -65,6 +65,7 @@ def test_a_program_runs_as_it_is(session):
     assert session.run(program.words[-1:]).product is None
 
 
+@pytest.mark.long
 def test_hardware_without_floats():
     """Products are refused before they begin, instructions when they come."""
     params = PE_PRESETS["unit"].replace(types=("i8", "i16"))

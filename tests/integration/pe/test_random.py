@@ -45,8 +45,11 @@ def compare(name, simulator, count, *, late=False, coverage=None, **surroundings
 @pytest.mark.parametrize(
     ("name", "count"),
     [
-        *(("unit", 150), ("integers", 150), ("default", 150)),  # as many as every combination takes
-        *(pytest.param(*case, marks=pytest.mark.long) for case in (("unit", 2000), ("integers", 500))),
+        ("unit", 150),  # as many as every combination takes
+        *(
+            pytest.param(*case, marks=pytest.mark.long)
+            for case in (("integers", 150), ("default", 150), ("unit", 2000), ("integers", 500))
+        ),
     ],
 )
 def test_random_programs_on_verilator(name, count):
@@ -60,7 +63,9 @@ def test_random_programs_on_verilator(name, count):
 
 
 @pytest.mark.skipif(not shutil.which("iverilog"), reason="Icarus Verilog is not installed")
-@pytest.mark.parametrize("name", ["unit", "integers", pytest.param("odd", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "name", ["unit", *(pytest.param(name, marks=pytest.mark.long) for name in ("integers", "odd"))]
+)
 def test_random_programs_on_icarus(name):
     compare(name, "icarus", ON_ICARUS[name])
 
@@ -76,6 +81,6 @@ def test_pages_that_come_while_programs_wait_for_them():
     compare("unit", "verilator", 60, late=True)
 
 
-@pytest.mark.parametrize("stall", [0.3, 0.9])
+@pytest.mark.parametrize("stall", [pytest.param(0.3, marks=pytest.mark.long), 0.9])
 def test_instructions_with_pauses_between_them(stall):
     compare("unit", "verilator", 60, issue_stall=stall, seed=3)

@@ -17,7 +17,7 @@ BYTES = 1 << 18
 CASES = 150
 
 
-@pytest.fixture(scope="module", params=["unit", "default"])
+@pytest.fixture(scope="module", params=["unit", pytest.param("default", marks=pytest.mark.long)])
 def session(request):
     with TmauSession(request.param, latency=10, stall=0.1, seed=SEED) as session:
         session.global_memory.write(0, mix_pattern(BYTES, 1))

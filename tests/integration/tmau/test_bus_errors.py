@@ -75,7 +75,7 @@ def chosen(run, phase, bus_bytes):
     return [words[0], words[len(words) // 2], words[-1]] if words else []
 
 
-@pytest.fixture(scope="module", params=["unit", "default"])
+@pytest.fixture(scope="module", params=["unit", pytest.param("default", marks=pytest.mark.long)])
 def scoreboard(request):
     with TmauSession(request.param, latency=10, stall=0.2, patience=100_000) as session:
         yield Scoreboard(session)

@@ -92,7 +92,7 @@ ELSEWHERE = {
 }
 
 
-@pytest.fixture(scope="module", params=["unit", "default"])
+@pytest.fixture(scope="module", params=["unit", pytest.param("default", marks=pytest.mark.long)])
 def shared_scoreboard(request):
     with TmauSession(request.param, latency=10, stall=0.2, patience=100_000) as session:
         yield Scoreboard(session)

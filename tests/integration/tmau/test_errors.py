@@ -110,7 +110,9 @@ MEETS = {
 }
 
 
-@pytest.fixture(scope="module", params=TMAU_PRESETS)
+@pytest.fixture(
+    scope="module", params=[TMAU_PRESETS[0], *(pytest.param(name, marks=pytest.mark.long) for name in TMAU_PRESETS[1:])]
+)
 def shared_scoreboard(request):
     with TmauSession(request.param, latency=10, stall=0.2, patience=100_000) as session:
         yield Scoreboard(session)

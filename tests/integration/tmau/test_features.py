@@ -29,7 +29,8 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("name", [*BUILT, *(pytest.param(name, marks=pytest.mark.long) for name in LONG)])
+@pytest.mark.long
+@pytest.mark.parametrize("name", [*BUILT, *LONG])
 def test_mixed_commands(name):
     params = UNIT.replace(features=(BUILT | LONG)[name])
     print(f"{name}: seed {SEED}")
@@ -46,6 +47,7 @@ def test_mixed_commands(name):
     assert run.endings[Error.NONE] > 100 and refused, run.endings
 
 
+@pytest.mark.long
 def test_registers():
     """Register ``features`` shows what there is; registers of windows are there with the feature only."""
     with TmauSession(params=UNIT.replace(features=BUILT["lean"])) as session:

@@ -29,7 +29,9 @@ SHAPES = {
 }
 
 
-@pytest.fixture(scope="module", params=["unit", "default", pytest.param("ecp5", marks=pytest.mark.long)])
+@pytest.fixture(
+    scope="module", params=["unit", *(pytest.param(name, marks=pytest.mark.long) for name in ("default", "ecp5"))]
+)
 def session(request):
     with TmauSession(request.param, latency=10) as session:
         session.global_memory.write(0, mix_pattern(BYTES, 1))

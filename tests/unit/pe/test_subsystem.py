@@ -1,5 +1,7 @@
 """The subsystem: a program that waits for a barrier of a processor, and stores what the processor reads."""
 
+import pytest
+
 from tilewright.golden.pe.machine import instruction_word as word
 from tilewright.golden.spec import BarrierOp
 from tilewright.golden.spec.pe.instruction import Operation, Source
@@ -22,6 +24,7 @@ PROGRAM = [
 ]
 
 
+@pytest.mark.long
 def test_wait_store_and_read_over_the_window():
     dut = PeSubsystem(PE_PRESETS["unit"])
     reports, halts = [], []

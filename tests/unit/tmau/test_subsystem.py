@@ -1,6 +1,7 @@
 """The subsystem: command to consumer, with a barrier in between, and back; shared memory in the register window."""
 
 import numpy as np
+import pytest
 
 from tilewright.golden import Machine, Memory, TensorMap, command_word
 from tilewright.golden.spec import BarrierOp, Opcode
@@ -12,6 +13,7 @@ from tilewright.sim.pysim.streams import receive, send
 BARRIER = 2048
 
 
+@pytest.mark.long
 def test_load_wait_read_and_store():
     dut = TmauSubsystem(TMAU_PRESETS["unit"])
     gmem = np.random.default_rng(1).integers(0, 256, 8192, np.uint8)

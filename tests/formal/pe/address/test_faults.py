@@ -1,5 +1,6 @@
 """Every instruction ends with exactly one record; no lane with an error leaves; no error is left out of its record."""
 
+import pytest
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
@@ -143,11 +144,13 @@ class FaultsSpec(Elaboratable):
         return [dut.i.valid, dut.i.payload, dut.o.ready, dut.faults.ready]
 
 
+@pytest.mark.long
 def test_one_record_an_instruction_and_nothing_with_an_error():
     spec = FaultsSpec()
     prove(spec, spec.ports(), name="faults", depth=1)
 
 
+@pytest.mark.long
 def test_records_are_reached():
     spec = FaultsSpec()
     prove(spec, spec.ports(), name="faults-cover", mode="cover", depth=8)

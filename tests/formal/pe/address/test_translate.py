@@ -139,12 +139,14 @@ def begins(known, chunk):
 
 
 # Lanes differ only in the order in which their pages are asked for: one between the others, the first, and the last.
-@pytest.mark.parametrize("lane", [4, *(pytest.param(lane, marks=pytest.mark.long) for lane in (0, LANES - 1))])
+@pytest.mark.long
+@pytest.mark.parametrize("lane", [0, 4, LANES - 1])
 def test_lanes_are_translated_or_have_a_code(lane):
     spec = TranslatorSpec(lane)
     prove(spec, spec.ports(), name=f"translate-{lane}", depth=1)
 
 
+@pytest.mark.long
 def test_codes_and_hits_are_reached():
     spec = TranslatorSpec(0)
     prove(spec, spec.ports(), name="translate-cover", mode="cover", depth=10)

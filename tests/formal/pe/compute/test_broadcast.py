@@ -1,5 +1,6 @@
 """Every column that is on is broadcast exactly once, to its member and its register; ``last`` once for every mm."""
 
+import pytest
 from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 from amaranth.lib import data
@@ -227,11 +228,13 @@ def _ones(bits):
     return sum(bits[index] for index in range(len(bits)))
 
 
+@pytest.mark.long
 def test_every_column_once():
     spec = BroadcastSpec()
     prove(spec, spec.ports(), name="pe-broadcast", depth=2)
 
 
+@pytest.mark.long
 def test_broadcast_spec_reaches_a_full_step():
     spec = BroadcastSpec()
     prove(spec, spec.ports(), name="pe-broadcast-cover", mode="cover", depth=10)

@@ -1,5 +1,6 @@
 """Every instruction ends once: as a job, with all that belongs to it, or with one item of faults."""
 
+import pytest
 from amaranth import Cat, Module, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
 
@@ -106,6 +107,7 @@ def test_every_instruction_ends_once():
     prove(spec, spec.ports(), name="issue", depth=3)
 
 
+@pytest.mark.long
 def test_ends_are_reached():
     spec = IssueSpec()
     prove(spec, spec.ports(), name="issue-cover", mode="cover", depth=12)

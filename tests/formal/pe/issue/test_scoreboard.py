@@ -1,5 +1,6 @@
 """The scoreboard never clears an access that clashes with what is under way, nor loses count of it."""
 
+import pytest
 from amaranth import Array, Module, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
@@ -161,6 +162,7 @@ def test_no_clash_is_cleared_and_nothing_overflows():
     prove(spec, spec.ports(), name="pe-scoreboard", depth=2)
 
 
+@pytest.mark.long
 def test_scoreboard_spec_reaches_what_it_is_about():
     spec = ScoreboardSpec()
     prove(spec, spec.ports(), name="pe-scoreboard-cover", mode="cover", depth=12)

@@ -1,5 +1,6 @@
 """The descriptor cache: each command is looked up, counted and handed on once, and none uses what was invalidated."""
 
+import pytest
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 from amaranth.lib import wiring
 
@@ -95,11 +96,13 @@ class CacheSpec(Elaboratable):
                 dut.invalidate_all, *found]  # fmt: skip
 
 
-def test_commands_and_invalidations():
+@pytest.mark.parametrize("depth", [6, pytest.param(10, marks=pytest.mark.long)])
+def test_commands_and_invalidations(depth):
     spec = CacheSpec()
-    prove(spec, spec.ports(), name="descriptor-cache", mode="bmc", depth=10)
+    prove(spec, spec.ports(), name="descriptor-cache", mode="bmc", depth=depth)
 
 
+@pytest.mark.long
 def test_hits_and_dropped_descriptors_are_reached():
     spec = CacheSpec()
     prove(spec, spec.ports(), name="descriptor-cache-cover", mode="cover", depth=12)

@@ -2,6 +2,7 @@
 
 from itertools import combinations
 
+import pytest
 from amaranth import Module, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
 
@@ -95,11 +96,13 @@ class DispatchSpec(Elaboratable):
         return [*inputs, *ready, dut.o.load_completed, dut.o.store_completed, self.tile_ends, self.pixel_ends]
 
 
+@pytest.mark.long
 def test_every_part_leaves_once():
     spec = DispatchSpec()
     prove(spec, spec.ports(), name="dispatch", depth=2)
 
 
+@pytest.mark.long
 def test_waits_are_reached():
     spec = DispatchSpec()
     prove(spec, spec.ports(), name="dispatch-cover", mode="cover", depth=6)

@@ -1,5 +1,6 @@
 """Copies within one memory: no job of a piece leaves before all of its words, or all of their space, are there."""
 
+import pytest
 from amaranth import Module, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
@@ -115,12 +116,14 @@ class ExchangeSpec(Elaboratable):
         return [*inputs, dut.o.ready, *queues, *self.comes.values(), self.watch]
 
 
-def test_no_path_waits_for_the_other():
+@pytest.mark.parametrize("cycles", [6, pytest.param(CYCLES, marks=pytest.mark.long)])
+def test_no_path_waits_for_the_other(cycles):
     """From the start on: what is reserved is not seen at the ports, so induction has nothing to begin with."""
     spec = ExchangeSpec()
-    prove(spec, spec.ports(), name="exchange", mode="bmc", depth=CYCLES)
+    prove(spec, spec.ports(), name="exchange", mode="bmc", depth=cycles)
 
 
+@pytest.mark.long
 def test_pieces_are_reached():
     spec = ExchangeSpec()
     prove(spec, spec.ports(), name="exchange-cover", mode="cover", depth=CYCLES)

@@ -1,5 +1,6 @@
 """F6: every command that is handed over ends exactly once, with what was said about it."""
 
+import pytest
 from amaranth import Module, Mux, Signal
 from amaranth.hdl import Assert, Cover, Elaboratable, Value
 
@@ -95,6 +96,7 @@ def test_every_command_ends_once():
     prove(spec, spec.ports(), name="finish", depth=2, proves="F6 F11")
 
 
+@pytest.mark.long
 def test_ends_of_both_kinds_are_reached():
     spec = FinisherSpec()
     prove(spec, spec.ports(), name="finish-cover", mode="cover", depth=4)

@@ -1,5 +1,6 @@
 """Groups: none is let go before its jobs are done or read, and one a cycle leaves when all are."""
 
+import pytest
 from amaranth import Module, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
@@ -56,12 +57,14 @@ class GroupSpec(Elaboratable):
         return [dut.issued, dut.read_stb, dut.done_stb, dut.commit, self.choose]
 
 
-def test_a_group_is_counted_until_its_jobs_are_done():
+@pytest.mark.parametrize("depth", [7, pytest.param(10, marks=pytest.mark.long)])
+def test_a_group_is_counted_until_its_jobs_are_done(depth):
     """From reset, for as many cycles as it takes to commit, end and let go of a few groups."""
     spec = GroupSpec()
-    prove(spec, spec.ports(), name="groups", mode="bmc", depth=10)
+    prove(spec, spec.ports(), name="groups", mode="bmc", depth=depth)
 
 
+@pytest.mark.long
 def test_groups_that_are_read_and_not_done_are_reached():
     spec = GroupSpec()
     prove(spec, spec.ports(), name="groups-cover", mode="cover", depth=8)

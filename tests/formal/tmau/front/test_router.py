@@ -1,5 +1,6 @@
 """Every command goes to one setup, its own, and to none while another one is at work."""
 
+import pytest
 from amaranth import Module, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
 
@@ -62,11 +63,13 @@ class RouterSpec(Elaboratable):
         return [dut.i.valid, dut.i.payload, dut.busy, *ready]
 
 
+@pytest.mark.long
 def test_every_command_goes_to_its_room():
     spec = RouterSpec()
     prove(spec, spec.ports(), name="router", depth=2)
 
 
+@pytest.mark.long
 def test_every_room_is_reached():
     spec = RouterSpec()
     prove(spec, spec.ports(), name="router-cover", mode="cover", depth=3)

@@ -196,6 +196,7 @@ def test_column(column, bus_bytes):
     prove(spec, ports(spec.dut), name=f"place_{column}_{bus_bytes}", depth=2, proves="F9")
 
 
+@pytest.mark.long
 def test_column_spec_reaches_a_byte_in_both_lines():
     spec = ColumnSpec(0, 16)
     prove(spec, ports(spec.dut), name="place_cover", mode="cover", depth=6)
@@ -206,6 +207,7 @@ def test_completions():
     prove(spec, ports(spec.dut), name="placer_completions", depth=2, proves="F6")
 
 
+@pytest.mark.long
 def test_completion_spec_reaches_two_at_a_time():
     spec = CompletionSpec()
     prove(spec, ports(spec.dut), name="placer_completions_cover", mode="cover", depth=8)

@@ -86,6 +86,7 @@ def test_words_and_errors(bus_bytes):
     prove(spec, ports(spec.dut), name=f"realigner_{bus_bytes}", depth=2)
 
 
+@pytest.mark.long
 def test_realigner_spec_reaches_an_error_and_a_word_used_again():
     spec = RealignerSpec(16)
     prove(spec, ports(spec.dut), name="realigner_cover", mode="cover", depth=8)

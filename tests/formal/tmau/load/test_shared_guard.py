@@ -87,6 +87,7 @@ def test_proof_finds_a_line_outside():
         prove(spec, spec.ports(), name="shared-guard-narrower", mode="bmc", depth=3)
 
 
+@pytest.mark.long
 def test_every_case_is_reached():
     spec = GuardSpec("landed")
     prove(spec, spec.ports(), name="shared-guard-cover", mode="cover", depth=3)

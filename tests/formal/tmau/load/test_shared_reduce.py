@@ -181,13 +181,17 @@ def ports(spec):
     ]
 
 
-@pytest.mark.parametrize(("bus_bytes", "depth"), [(16, 9), (32, 7)])
+@pytest.mark.parametrize(
+    ("bus_bytes", "depth"),
+    [(16, 6), *(pytest.param(*case, marks=pytest.mark.long) for case in ((16, 9), (32, 7)))],
+)
 def test_parts_are_counted_and_nothing_is_fetched_too_early(bus_bytes, depth):
     """A narrow bus for a longer time; words that lie in two lines on a wide one."""
     spec = SharedReducerSpec(bus_bytes)
     prove(spec, ports(spec), name=f"shared_reduce_{bus_bytes}", mode="bmc", depth=depth)
 
 
+@pytest.mark.long
 def test_transfers_overlap():
     spec = SharedReducerSpec(32)
     prove(spec, ports(spec), name="shared_reduce_cover", mode="cover", depth=10)

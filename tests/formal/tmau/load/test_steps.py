@@ -169,12 +169,13 @@ def ports(spec):
     return [runs.valid, runs.payload, steps.ready]
 
 
-@pytest.mark.parametrize("bus_bytes", [16, pytest.param(32, marks=pytest.mark.long), 64])
+@pytest.mark.parametrize("bus_bytes", [16, *(pytest.param(width, marks=pytest.mark.long) for width in (32, 64))])
 def test_steps_cover_the_run(bus_bytes):
     spec = StepsSpec(bus_bytes)
     prove(spec, ports(spec), name=f"steps_{bus_bytes}", depth=2, proves="F8")
 
 
+@pytest.mark.long
 def test_steps_spec_reaches_every_kind_of_step():
     spec = StepsSpec(16)
     prove(spec, ports(spec), name="steps_cover", mode="cover", depth=12)

@@ -71,6 +71,7 @@ def test_one_row_a_run(bus_bytes):
     prove(spec, ports(spec.dut), name=f"tracker_{bus_bytes}", depth=2, proves="F6 F8")
 
 
+@pytest.mark.long
 def test_tracker_spec_reaches_two_transfers():
     spec = TrackerSpec(16)
     prove(spec, ports(spec.dut), name="tracker_cover", mode="cover", depth=8)

@@ -1,5 +1,6 @@
 """F6: a command is finished, or becomes a job, once. F11: it is offered two cycles after its last dimension."""
 
+import pytest
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
@@ -113,6 +114,7 @@ def test_every_command_leaves_once():
     prove(spec, spec.ports(), name="setup", depth=3, proves="F6 F11")
 
 
+@pytest.mark.long
 def test_commands_of_both_kinds_leave():
     spec = SetupSpec()
     prove(spec, spec.ports(), name="setup-cover", mode="cover", depth=9)

@@ -1,5 +1,6 @@
 """F6: the bursts of a run hold exactly its bus words, and one burst of a transfer is its last; F11: none idles."""
 
+import pytest
 from amaranth import Module, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
@@ -105,6 +106,7 @@ def test_bursts_hold_the_words_of_the_run():
     prove(spec, spec.ports(), name="store-bursts", depth=2, proves="F6 F11")
 
 
+@pytest.mark.long
 def test_all_bursts_are_reached():
     spec = BurstsSpec()
     prove(spec, spec.ports(), name="store-bursts-cover", mode="cover", depth=8)

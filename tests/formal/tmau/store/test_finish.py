@@ -1,5 +1,6 @@
 """F6: a transfer ends once, in order, and its completion holds until it is taken."""
 
+import pytest
 from amaranth import Module, Signal
 from amaranth.hdl import Assert, Cover, Elaboratable
 
@@ -53,6 +54,7 @@ def test_one_end_a_transfer():
     prove(spec, spec.ports(), name="store-finish", depth=3, proves="F6")
 
 
+@pytest.mark.long
 def test_errors_are_passed_on():
     spec = StoreFinishSpec()
     prove(spec, spec.ports(), name="store-finish-cover", mode="cover", depth=8)

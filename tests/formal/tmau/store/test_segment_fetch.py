@@ -1,5 +1,6 @@
 """F6: every step that has a place comes out once, in order, in the cycle in which what it asked for is taken."""
 
+import pytest
 from amaranth import Module, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
@@ -67,6 +68,7 @@ def test_places_are_enough():
     prove(spec, spec.ports(), name="store-segment-fetch", depth=2, proves="F6")
 
 
+@pytest.mark.long
 def test_all_places_are_used():
     spec = SegmentFetchSpec()
     prove(spec, spec.ports(), name="store-segment-fetch-cover", mode="cover", depth=24)

@@ -1,5 +1,6 @@
 """F6: runs obey the stream rules; each takes one run of the queue, dropped ones too, and the last one the transfer."""
 
+import pytest
 from amaranth import Module, Signal
 from amaranth.hdl import Assert, Cover, Elaboratable
 
@@ -48,6 +49,7 @@ def test_one_run_of_the_queue_a_run():
     prove(spec, spec.ports(), name="store-tracker", depth=2, proves="F6")
 
 
+@pytest.mark.long
 def test_an_empty_end_is_reached():
     spec = StoreTrackerSpec()
     prove(spec, spec.ports(), name="store-tracker-cover", mode="cover", depth=8)

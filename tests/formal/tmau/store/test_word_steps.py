@@ -163,12 +163,14 @@ def well_formed(run):
     return (run.empty & run.last) | (~run.empty & (run.bytes != 0) & (run.bytes <= 1024))
 
 
-@pytest.mark.parametrize("bus_bytes", [16, pytest.param(64, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("bus_bytes", [16, 64])
 def test_steps_cover_the_run(bus_bytes):
     spec = WordStepsSpec(bus_bytes)
     prove(spec, spec.ports(), name=f"word_steps_{bus_bytes}", depth=3, proves="F8")
 
 
+@pytest.mark.long
 def test_word_steps_spec_reaches_every_kind_of_step():
     spec = WordStepsSpec(64)
     prove(spec, spec.ports(), name="word_steps_cover", mode="cover", depth=12)

@@ -1,5 +1,6 @@
 """F8: the address is that of the first run plus, level by level, what the index's steps add up to."""
 
+import pytest
 from amaranth import Module, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
@@ -53,6 +54,7 @@ def test_address_is_the_sum():
     prove(spec, spec.ports(), name="address", depth=2, proves="F8")
 
 
+@pytest.mark.long
 def test_sums_are_reached():
     spec = AddressSpec()
     prove(spec, spec.ports(), name="address-cover", mode="cover", depth=6)

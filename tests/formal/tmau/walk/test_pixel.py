@@ -1,5 +1,6 @@
 """F8, F11: ``last`` + 1 pixels follow the walk of docs/tmau.md, "Im2col mode", at the sums of its steps."""
 
+import pytest
 from amaranth import Module, Mux, Signal, signed
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 from amaranth.lib import data
@@ -109,11 +110,13 @@ class PixelsSpec(Elaboratable):
         return [self.dut.i.valid, self.dut.i.payload, self.dut.o.ready, *self.starts]
 
 
+@pytest.mark.long
 def test_pixels_follow_the_walk():
     spec = PixelsSpec()
     prove(spec, spec.ports(), name="pixels", depth=2, proves="F8 F11")
 
 
+@pytest.mark.long
 def test_a_second_image_is_reached():
     spec = PixelsSpec()
     prove(spec, spec.ports(), name="pixels-cover", mode="cover", depth=7)

@@ -1,5 +1,6 @@
 """F8, F11: with ``folds`` runs are the parts of lines that are not empty, in order, until the walk has its bytes."""
 
+import pytest
 from amaranth import Array, Module, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
 from amaranth.lib import wiring
@@ -151,6 +152,7 @@ def test_runs_are_the_parts_of_lines():
     prove(spec, spec.ports(), name="pixel_lines", depth=2, proves="F8 F11")
 
 
+@pytest.mark.long
 def test_a_second_line_is_reached():
     spec = LinesSpec()
     prove(spec, spec.ports(), name="pixel_lines_cover", mode="cover", depth=14)

@@ -3,6 +3,7 @@
 F7: no word is ever asked for that holds no byte of the tensor.
 """
 
+import pytest
 from amaranth import Module, Signal
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
@@ -72,6 +73,7 @@ def test_rows_and_requests():
     prove(spec, spec.ports(), name="requests", depth=2, proves="F6 F7 F11")
 
 
+@pytest.mark.long
 def test_shared_words_are_reached():
     spec = RequestsSpec()
     prove(spec, spec.ports(), name="requests-cover", mode="cover", depth=6)

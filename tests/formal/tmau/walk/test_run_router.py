@@ -1,5 +1,6 @@
 """Every run leaves once, to the path that it is for, as it came and in order; what is offered holds."""
 
+import pytest
 from amaranth import Module, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Value
 
@@ -75,6 +76,7 @@ def test_every_run_goes_to_its_path():
     prove(spec, spec.ports(), name="run-router", depth=2)
 
 
+@pytest.mark.long
 def test_every_way_is_reached():
     spec = RunRouterSpec()
     prove(spec, spec.ports(), name="run-router-cover", mode="cover", depth=4)

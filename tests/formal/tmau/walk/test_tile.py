@@ -1,5 +1,6 @@
 """F11: a walk shows a run in every cycle from its acceptance to its last run, and the next walk follows at once."""
 
+import pytest
 from amaranth import Cat, Module, Signal
 from amaranth.hdl import Assert, Cover, Elaboratable
 
@@ -48,6 +49,7 @@ def test_no_cycle_is_lost():
     prove(spec, spec.ports(), name="walker", depth=2, proves="F11")
 
 
+@pytest.mark.long
 def test_walks_follow_each_other():
     spec = WalkerSpec()
     prove(spec, spec.ports(), name="walker-cover", mode="cover", depth=6)

@@ -169,7 +169,7 @@ def all_expected(params, threads, segments, jobs):
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize(("threads", "factor_regs"), [(4, 2), (13, 1), (21, 2)])
+@pytest.mark.parametrize(("threads", "factor_regs"), [pytest.param(4, 2, marks=pytest.mark.long), (13, 1), (21, 2)])
 def test_random_jobs(mode, threads, factor_regs):
     params = PARAMS.replace(factor_regs=factor_regs, threads=threads)
     rng = random.Random(f"{SEED} {mode} {threads}")
@@ -196,7 +196,10 @@ def multiplies(segment, count, **fields):
 
 
 @pytest.mark.parametrize("transpose", [0, 1])
-@pytest.mark.parametrize(("ka", "kb"), [(1, 1), (1, 2), (2, 2), (3, 1), (3, 3), (4, 4)])
+@pytest.mark.parametrize(
+    ("ka", "kb"),
+    [(1, 1), *(pytest.param(*merge, marks=pytest.mark.long) for merge in ((1, 2), (2, 2), (3, 1), (3, 3))), (4, 4)],
+)
 def test_one_access_a_cycle(ka, kb, transpose):
     params = PARAMS.replace(threads=16)
     segment = Segment(0, 0, (200, 40), (6, 3), paged=True)

@@ -164,7 +164,14 @@ def counting(counts, **signals):
     return count
 
 
-@pytest.mark.parametrize(("mode", "factor_regs"), [("none", 1), ("stall", 2), ("idle", 1), ("both", 2)])
+# Elaboration for a second number of factor registers takes longer than the runs.
+@pytest.mark.parametrize(
+    ("mode", "factor_regs"),
+    [
+        *((mode, 1) for mode in STALL_MODES),
+        *(pytest.param(mode, 2, marks=pytest.mark.long) for mode in ("stall", "both")),
+    ],
+)
 def test_random(mode, factor_regs):
     rng = random.Random(SEED)
     params = PARAMS.replace(factor_regs=factor_regs)

@@ -73,7 +73,7 @@ def expected(tags, answers, unit_bytes):
     return columns, loads, fills, ends
 
 
-@pytest.mark.parametrize("factor_regs", [1, 2])
+@pytest.mark.parametrize("factor_regs", [pytest.param(1, marks=pytest.mark.long), 2])
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_random(mode, factor_regs):
     rng = random.Random(SEED)

@@ -113,13 +113,11 @@ async def until_done(ctx, dut):
 
 #: Features that hardware may lack, together.
 MISSING = [
-    ("im2col",),
-    ("interleave",),
-    ("unaligned",),
-    ("gather",),
-    ("swizzle",),
-    ("im2col", "gather"),
     tuple(FEATURES),
+    *(
+        pytest.param(names, marks=pytest.mark.long)
+        for names in (("im2col",), ("interleave",), ("unaligned",), ("gather",), ("swizzle",), ("im2col", "gather"))
+    ),
 ]
 
 
@@ -129,7 +127,9 @@ def test_words_for_fewer_features(missing):
     judge(TMAU_PRESETS["unit"].replace(features=[name for name in FEATURES if name not in missing]), 5)
 
 
-@pytest.mark.parametrize("preset", ["unit", "ecp5", "default", "full"])
+@pytest.mark.parametrize(
+    "preset", ["unit", *(pytest.param(name, marks=pytest.mark.long) for name in ("ecp5", "default", "full"))]
+)
 def test_words_are_judged_and_derived(preset):
     judge(TMAU_PRESETS[preset], 100)
 

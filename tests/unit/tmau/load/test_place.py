@@ -14,7 +14,7 @@ SEED = 14
 ROWS = TMAU_PRESETS["unit"].smem.rows
 BUSES = [16, 32, 64]
 #: Each width and each stall mode.
-QUICK = [(16, "none"), (16, "both"), (32, "idle"), (64, "both")]
+QUICK = [(16, mode) for mode in STALL_MODES]
 
 
 def swizzled(address, span):
@@ -190,8 +190,13 @@ def test_random_transfers(bus_bytes, mode):
         assert (came.error, came.address) == (error["error"], error["address"])
 
 
-@pytest.mark.parametrize("completion_stall", [0.0, 0.9])
-@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize(
+    ("mode", "completion_stall"),
+    [
+        *((mode, 0.9) for mode in STALL_MODES),
+        *(pytest.param(mode, 0.0, marks=pytest.mark.long) for mode in STALL_MODES),
+    ],
+)
 def test_completions_come_behind_their_last_write(mode, completion_stall):
     load = Load(16, 40)
     result = run(load, mode, completion_stall=completion_stall)

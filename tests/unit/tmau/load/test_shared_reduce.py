@@ -19,7 +19,7 @@ from tilewright.sim.pysim.streams import STALL_MODES, send, watch_stream
 SEED = 29
 ROWS = 3  # few, so that reductions meet what was written just before
 #: Each width and each stall mode.
-QUICK = [(16, "none"), (16, "both"), (32, "idle"), (64, "stall"), (64, "both")]
+QUICK = [(16, mode) for mode in STALL_MODES] + [(64, "both")]
 LEGAL = [(op, element) for op in Reduction for element in Element if is_legal(op, element)]
 PLAIN = (Reduction.NONE, Element.U8)
 ADD = (Reduction.ADD, Element.U32)

@@ -136,7 +136,9 @@ def test_busy_while_walking():
     simulate(dut, check)
 
 
-@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize(
+    "mode", ["none", "both", *(pytest.param(mode, marks=pytest.mark.long) for mode in ("idle", "stall"))]
+)
 def test_adjoining_pixels_are_taken_together(mode):
     dut = elaborated(PixelWalker, WIDE)
     rng = random.Random(SEED)

@@ -1,0 +1,40 @@
+"""A convolution as a program of the processing engine and of the convolution engine: the same sums, on hardware."""
+
+import numpy as np
+import pytest
+
+from tilewright.golden import ConvLayer, ImplicitGemm, LayerProgram, convolve
+from tilewright.sim.bench.core import core_params, run
+from tilewright.sim.session.core import CoreSession
+
+PARAMS = core_params("unit")
+#: X, K, options: several tiles, the last one not full; several parts of the kernel; and neither.
+LAYERS = {
+    "3x3": ((1, 7, 9, 16), (12, 3, 3, 16), {"padding": (1, 1, 1, 1)}),
+    "parts": ((1, 4, 3, 32), (64, 3, 2, 32), {"stride": (2, 1), "padding": (1, 0, 0, 1)}),
+    "1x1": ((2, 6, 7, 48), (7, 1, 1, 48), {}),
+}
+
+
+@pytest.fixture(scope="module")
+def session():
+    with CoreSession(params=PARAMS, latency=20, memory_bytes=1 << 16) as session:
+        yield session
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.3])
+@pytest.mark.parametrize("name", LAYERS)
+def test_products_and_convolution_engine_agree(session, name, stall):
+    session.configure(latency=20, stall=stall, seed=5)
+    rng = np.random.default_rng(6)
+    x_shape, k_shape, options = LAYERS[name]
+    x, k = (rng.integers(-128, 128, shape, np.int8) for shape in (x_shape, k_shape))
+    expected = convolve(x, k, "s8s8", **options)
+
+    product = ImplicitGemm(x, k, "s8s8", **options, sizes=PARAMS.pe, smem_bytes=PARAMS.smem.size_bytes)
+    assert (product.plan.tiles > 1) == (name == "3x3") and (product.plan.parts > 1) == (name == "parts")
+    assert (product.result(run(session, product)[0]) == expected).all()
+
+    layer = ConvLayer(x, k, "s8s8", **options, params=PARAMS.conv.conv)
+    program = LayerProgram(layer, PARAMS.smem.size_bytes)
+    assert (layer.result(run(session, program)[0]) == expected).all()
