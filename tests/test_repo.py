@@ -44,7 +44,7 @@ ROOMS = {
     "hw": ("lib", "bus", "smem", "reduce", "dot_product", "tmau", "pe", "conv", "core", "board"),
     "hw/tmau": ("descriptor", "walk", "setup", "load", "store", "front"),
     "hw/pe": ("state", "issue", "address", "memory", "compute"),
-    "golden": ("spec", "smem", "tmau", "pe", "conv", "core"),
+    "golden": ("spec", "smem", "tmau", "pe", "conv", "core", "cluster"),
     "network": ("arithmetic", "reader", "lower", "models"),
     "sim": (  # first those for users, then what tests and contributors run
         "hdl", "package", "harness", "session", "asm", "replay", "report", "workloads", "bench", "fpga", "board",

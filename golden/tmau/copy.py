@@ -9,17 +9,18 @@ from .setup import barrier_rules, first_refusal
 from .store import combine
 from .windows import Windows
 
-__all__ = ["block_bytes", "check_block", "run_block"]
+__all__ = ["block_bytes", "block_source", "check_block", "land_block", "run_block"]
 
 _GRANULE = 16
 
 
-def check_block(command, smem_bytes, windows=None, addr_width=64, features=tuple(FEATURES)):
+def check_block(command, smem_bytes, windows=None, addr_width=64, features=tuple(FEATURES), *, apart=False):
     """What hardware must report for a COPY_BLOCK or PREFETCH_BLOCK, as ``BLOCK.unpack`` gives it; or None.
 
-    Other arguments are those of ``check_command``.
+    ``apart``: source and destination lie in different shared memories, and may overlap. Other arguments are those of
+    ``check_command``.
     """
-    return first_refusal(command, _rules(command, smem_bytes, windows or Windows(), addr_width, features))
+    return first_refusal(command, _rules(command, smem_bytes, windows or Windows(), addr_width, features, apart))
 
 
 def block_bytes(address, size, addr_width):
@@ -30,21 +31,34 @@ def block_bytes(address, size, addr_width):
 
 def run_block(command, gmem, smem, addr_width):
     """Carries out a legal COPY_BLOCK; its global source must lie in ``gmem``, what it writes need not."""
-    size, reduction = command["size"], Reduction(command["reduction"])
-    if command["source_space"] == Space.SHARED:
-        data = smem[command["source"] : command["source"] + size].copy()
-    else:
-        data = gmem.at(block_bytes(command["source"], size, addr_width))
-    element = Element(command["element"]) if reduction else None
-    if command["destination_space"] == Space.GLOBAL:
-        targets = block_bytes(command["destination"], size, addr_width)
-        combine(gmem, targets[None], data[None], reduction, element)
+    data = block_source(command, gmem, smem, addr_width)
+    if command["destination_space"] == Space.SHARED:
+        land_block(command, data, smem)
         return
-    target = smem[command["destination"] : command["destination"] + size]
+    targets = block_bytes(command["destination"], command["size"], addr_width)
+    combine(gmem, targets[None], data[None], *_reduction(command))
+
+
+def block_source(command, gmem, smem, addr_width):
+    """The bytes that a legal COPY_BLOCK reads, in an array of their own."""
+    if command["source_space"] == Space.SHARED:
+        return smem[command["source"] : command["source"] + command["size"]].copy()
+    return gmem.at(block_bytes(command["source"], command["size"], addr_width))
+
+
+def land_block(command, data, smem):
+    """Writes or reduces them into shared memory."""
+    target = smem[command["destination"] : command["destination"] + command["size"]]
+    reduction, element = _reduction(command)
     target[:] = reduce(reduction, element, target, data) if reduction else data
 
 
-def _rules(command, smem_bytes, windows, addr_width, features):
+def _reduction(command):
+    reduction = Reduction(command["reduction"])
+    return reduction, Element(command["element"]) if reduction else None
+
+
+def _rules(command, smem_bytes, windows, addr_width, features, apart):
     """Yields code, field, whether it is broken, and value, in order of code."""
     size = command["size"]
     prefetch = command["opcode"] == Opcode.PREFETCH_BLOCK
@@ -67,7 +81,8 @@ def _rules(command, smem_bytes, windows, addr_width, features):
         for name, space in sides:
             past = space == Space.SHARED and command[name] + size > smem_bytes
             yield Error.BLOCK_RANGE, name, past, command[name]
-        yield Error.OVERLAP, "destination", _overlaps(command, addr_width), command["destination"]
+        overlaps = not apart and _overlaps(command, addr_width)
+        yield Error.OVERLAP, "destination", overlaps, command["destination"]
     if signals:
         held = windows.hold_shared(command["barrier"], 8)
         yield Error.WINDOW, "barrier", not held, command["barrier"]

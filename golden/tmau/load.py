@@ -57,7 +57,7 @@ def load(tmap, coords, gmem=None, smem=None, address=0, offsets=(0, 0, 0)):
         smem = np.zeros(command["smem"] + footprint(tmap), np.uint8)
     check_shared(smem)
     refuse_tensor(command, tmap, len(smem))
-    load_tile(tmap, walk(tmap, coords, offsets=command["offsets"]), gmem, smem, command["smem"])
+    load_tile(tmap, walk(tmap, coords, offsets=command["offsets"]), gmem, command["smem"], smem)
     return smem
 
 
@@ -66,7 +66,7 @@ def prefetch(tmap, coords, offsets=(0, 0, 0)):
     refuse_tensor(prefetch_command(tmap, coords, offsets), tmap, math.inf)
 
 
-def load_tile(tmap, tile, gmem, smem, address):
+def load_tile(tmap, tile, gmem, address, smem):
     """Writes the bytes of ``tile`` into ``smem``, fill included."""
     rows = fill_bytes(tmap, tile.linear_bytes(address))
     data = gmem.at(tile.global_bytes())

@@ -1,6 +1,7 @@
 """A TMAU with its memories, without cycles: commands in, bytes and error records out."""
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from ..spec.tmau.features import FEATURES
 from ..spec.tmau.features import features as known_features
 from ..spec.tmau.registers import TMAU_REGISTERS
 from .bus_errors import BusError, failed_read, failed_write
-from .copy import block_bytes, check_block, run_block
+from .copy import block_bytes, block_source, check_block, land_block, run_block
 from .descriptor import Refusal, check_word
 from .lanes import check_lanes, copy_lanes
 from .load import load_tile
@@ -196,23 +197,35 @@ class Machine:
             return 0
         tile = walk(tmap, command["coords"][: tmap.rank], self.addr_width, command["offsets"])
         if command["opcode"] == Opcode.LOAD:
-            failed = failed_read(self.gmem, tile.global_bytes(), self.bus_bytes)
+            failed = self._undeliverable(command) or failed_read(self.gmem, tile.global_bytes(), self.bus_bytes)
             if failed:
                 return failed
-            load_tile(tmap, tile, self.gmem, self.smem, command["smem"])
-            return self._signal(command, tx_bytes(tmap))
+            touched = tile.shared_bytes(command["smem"], tmap.swizzle)
+            write = partial(load_tile, tmap, tile, self.gmem, command["smem"])
+            return self._deliver(command, "smem", touched, write, tx_bytes(tmap))
         reduction = Reduction(command["reduction"] if command["opcode"] == Opcode.REDUCE else 0)
         store_tile(tmap, tile, self.gmem, self.smem, command["smem"], reduction, fill=command["fill"])
         return self._written(tile.global_bytes(), tx_bytes(tmap))
 
     def _block(self, command):
-        refusal = check_block(command, *self._limits())
+        copies = command["opcode"] == Opcode.COPY_BLOCK
+        refusal = check_block(command, *self._limits(), apart=copies and self._is_apart(command))
+        refusal = refusal or (self._undeliverable(command) if copies else None)
         if refusal:
             return refusal
-        if command["opcode"] == Opcode.PREFETCH_BLOCK or not command["size"]:
+        if not copies or not command["size"]:
             return 0
-        spaces = (command[f"{side}_space"] == Space.GLOBAL for side in ("source", "destination"))
-        return self._copy(command, run_block, command["size"], *spaces)
+        size, source = command["size"], self._source_memory(command)
+        from_global, to_global = (command[f"{side}_space"] == Space.GLOBAL for side in ("source", "destination"))
+        if to_global:
+            carry_out = partial(run_block, command, self.gmem, source, self.addr_width)
+            return self._copy(command, carry_out, size, from_global, to_global)
+        failed = self._unreadable(command, size) if from_global else None
+        if failed:
+            return failed
+        data = block_source(command, self.gmem, source, self.addr_width)
+        touched = command["destination"] + np.arange(size)
+        return self._deliver(command, "destination", touched, partial(land_block, command, data), size)
 
     def _lanes(self, command):
         refusal = check_lanes(command, *self._limits())
@@ -220,18 +233,41 @@ class Machine:
             return refusal
         size = math.prod(command["shape"]) * Element(command["element"]).bytes
         layouts = (command[f"{side}_layout"] == LaneLayout.GLOBAL for side in ("source", "destination"))
-        return self._copy(command, copy_lanes, size, *layouts)
+        carry_out = partial(copy_lanes, command, self.gmem, self.smem, self.addr_width)
+        return self._copy(command, carry_out, size, *layouts)
 
     def _copy(self, command, carry_out, size, from_global, to_global):
         """Copies so many bytes; either side may be contiguous in global memory."""
         if from_global:
-            failed = failed_read(self.gmem, block_bytes(command["source"], size, self.addr_width), self.bus_bytes)
+            failed = self._unreadable(command, size)
             if failed:
                 return failed
-        carry_out(command, self.gmem, self.smem, self.addr_width)
+        carry_out()
         if to_global:
             return self._written(block_bytes(command["destination"], size, self.addr_width), size)
         return self._signal(command, size)
+
+    def _unreadable(self, command, size):
+        """The bus error of a contiguous source in global memory, or None."""
+        return failed_read(self.gmem, block_bytes(command["source"], size, self.addr_width), self.bus_bytes)
+
+    # What a core of a cluster does otherwise (docs/cluster.md).
+
+    def _undeliverable(self, command):
+        """Why what a command reads cannot land in shared memory, as a refusal, or None."""
+
+    def _is_apart(self, command):
+        """Whether a COPY_BLOCK reads another shared memory than it writes."""
+        return False
+
+    def _source_memory(self, command):
+        """The shared memory that a COPY_BLOCK reads."""
+        return self.smem
+
+    def _deliver(self, command, name, touched, write, count):
+        """Lets ``write`` put bytes at the addresses ``touched``, which come of the field ``name``, and counts them."""
+        write(self.smem)
+        return self._signal(command, count)
 
     def _replace(self, command):
         """Two reductions of the 64-bit word with the field: AND takes the old number away, OR puts the new one in.

@@ -1,0 +1,1 @@
+"""Several cores with one global memory (docs/cluster.md)."""

@@ -1,0 +1,181 @@
+"""The access units of a cluster with their memories, without cycles (docs/cluster.md)."""
+
+from ..arguments import integer, member, packed
+from ..spec import BARRIER, COMMAND, COMMAND_FIELD, FORMATS, LINE_BYTES, BarrierOp, Error, Opcode, Space
+from ..spec.cluster.delivery import DELIVERY, MOST_CORES
+from ..spec.cluster.errors import ClusterError
+from ..tmau.bus_errors import BusError
+from ..tmau.descriptor import Refusal
+from ..tmau.machine import ErrorRecord, Machine
+
+__all__ = ["Cluster", "delivery_bits"]
+
+
+def delivery_bits(cores=None, source_core=None):
+    """Bits to set in a packed LOAD or COPY_BLOCK: which cores get what it reads, and whose shared memory it reads.
+
+    Parameters
+    ----------
+    cores : int, sequence of int or None
+        A mask, or numbers of cores. None: the issuer alone.
+    source_core : int or None
+        None: the issuer.
+    """
+    values = {}
+    if cores is not None:
+        if not hasattr(cores, "__index__"):
+            numbers = [integer("cores", core, 0, MOST_CORES - 1, what="made of numbers of cores") for core in cores]
+            cores = sum(1 << core for core in set(numbers))
+        values |= {"multicast": 1, "cores": integer("cores", cores, 0, (1 << MOST_CORES) - 1)}
+    if source_core is not None:
+        values |= {"remote_source": 1, "source_core": integer("source_core", source_core, 0, MOST_CORES - 1)}
+    return DELIVERY.pack(**values)
+
+
+class Cluster:
+    """What a cluster means, command by command; each is complete when its call returns.
+
+    Parameters
+    ----------
+    gmem : Memory
+        Global memory of all cores.
+    smems : sequence of uint8 arrays
+        The shared memory of each core, all of one size, changed in place.
+    **options
+        As of ``Machine``: the same for all cores.
+
+    Attributes
+    ----------
+    cores : list of Machine
+        Each also has ``reach`` and ``accepts``, masks that may be changed (docs/cluster.md, "Isolation").
+    """
+
+    def __init__(self, gmem, smems, **options):
+        integer("the number of shared memories", len(smems), 1, MOST_CORES)
+        self.cores = [_Core(self, number, gmem, smem, options) for number, smem in enumerate(smems)]
+        sizes = {len(smem) for smem in smems}
+        if len(sizes) > 1:
+            raise ValueError(f"shared memories of a cluster have one size, not {', '.join(map(str, sorted(sizes)))}")
+
+    def execute(self, core, word):
+        """Runs one packed command of a core; returns as ``Machine.execute``, of a multicast the bytes of one receiver.
+
+        Error records are those of the core that each belongs to.
+        """
+        return self._core(core).execute(word)
+
+    def execute_on(self, core, descriptor, word):
+        """Runs a packed command on a packed descriptor that need not lie in memory; returns as :meth:`execute`."""
+        return self._core(core).run_on(descriptor, word)
+
+    def barrier(self, core, op, address, value=0, of=None):
+        """An operation of core ``core`` on a barrier of core ``of`` (None: its own); returns as ``Machine.barrier``."""
+        issuer = self._core(core)
+        owner = issuer if of is None else self._core(of)
+        if owner is issuer:
+            return issuer.barrier(op, address, value)
+        done = None
+        if member("op", BarrierOp, op) == BarrierOp.ARRIVE and issuer.reach >> owner.number & 1:
+            done = owner.arrive_from(issuer, value, address)
+        if done is None:
+            issuer.errors.append(ErrorRecord(Error.BARRIER_OPERATION, 0, 0, address))
+        return done
+
+    def _core(self, number):
+        return self.cores[integer("core", number, 0, len(self.cores) - 1)]
+
+
+class _Core(Machine):
+    """A core of a cluster; ``delivery`` is what the command that it runs has of ``DELIVERY``."""
+
+    def __init__(self, cluster, number, gmem, smem, options):
+        super().__init__(gmem, smem, **options)
+        self._cluster, self.number = cluster, number
+        self.reach = self.accepts = (1 << MOST_CORES) - 1
+
+    def execute(self, word):
+        self.delivery = DELIVERY.unpack(packed("word", word, COMMAND.bits))
+        return super().execute(word)
+
+    def run_on(self, descriptor, word):
+        """Runs a packed command on a packed descriptor."""
+        self.delivery = DELIVERY.unpack(packed("word", word, COMMAND.bits))
+        command = COMMAND.unpack(word)
+        return self._recorded(command, self._transfer(command, descriptor))
+
+    def takes_from(self, issuer):
+        """Whether a core may write and read here."""
+        return issuer is self or bool(self.accepts >> issuer.number & 1)
+
+    def arrive_from(self, issuer, value, address):
+        """Arrivals of another core at a barrier here; whether they complete a phase, or None if they are refused."""
+        there = 0 <= address <= len(self.smem) - BARRIER.bytes and not address % BARRIER.bytes
+        if not there or not self.takes_from(issuer) or not self.windows.hold_shared(address, BARRIER.bytes):
+            return None
+        return self._operate(BarrierOp.ARRIVE, address, value)
+
+    def _receivers(self, command):
+        """Mask of the cores in whose shared memory the bytes of a command land."""
+        if command["opcode"] == Opcode.COPY_BLOCK and command["destination_space"] == Space.GLOBAL:
+            return 0
+        return self.delivery["cores"] if self.delivery["multicast"] else 1 << self.number
+
+    def _source(self, command):
+        """The number of the core whose shared memory a command reads, or None."""
+        if command["opcode"] != Opcode.COPY_BLOCK or command["source_space"] == Space.GLOBAL:
+            return None
+        return self.delivery["source_core"] if self.delivery["remote_source"] else self.number
+
+    def _is_apart(self, command):
+        source = self._source(command)
+        return source is not None and not self._receivers(command) >> source & 1
+
+    def _undeliverable(self, command):
+        receivers, source = self._receivers(command), self._source(command)
+        lands = command["opcode"] == Opcode.LOAD or command["destination_space"] == Space.SHARED
+        named = receivers | (0 if source is None else 1 << source)
+        allowed = (1 << len(self._cluster.cores)) - 1 & (self.reach | 1 << self.number)
+        if (lands and not receivers) or named & ~allowed:
+            return Refusal(ClusterError.CORES, 0, 0)
+        if source in (None, self.number):
+            return None
+        owner = self._cluster.cores[source]
+        if owner.takes_from(self) and owner.windows.hold_shared(command["source"], command["size"]):
+            return None
+        owner.keep_refusal(command, "source")
+        return BusError(ClusterError.REMOTE, 1 << source)
+
+    def _source_memory(self, command):
+        source = self._source(command)
+        return self.smem if source is None else self._cluster.cores[source].smem
+
+    def _deliver(self, command, name, touched, write, count):
+        receivers = [core for core in self._cluster.cores if self._receivers(command) >> core.number & 1]
+        refused = sum(
+            1 << core.number for core in receivers if not core.receive(self, command, name, touched, write, count)
+        )
+        return BusError(ClusterError.REMOTE, refused) if refused else count
+
+    def receive(self, issuer, command, name, touched, write, count):
+        """Takes what a command brings here; whether all of it was taken."""
+        first, end = 0, 0
+        if self.takes_from(issuer):
+            first, last = self.windows.shared or (0, len(self.smem) - 1)
+            first, end = first // LINE_BYTES * LINE_BYTES, (last // LINE_BYTES + 1) * LINE_BYTES
+        if ((touched < first) | (touched >= end)).any():
+            before = self.smem.copy()
+            write(self.smem)
+            self.smem[:first], self.smem[end:] = before[:first], before[end:]
+            self.keep_refusal(command, name)
+            return False
+        write(self.smem)
+        if command["signal"] and not self.windows.hold_shared(command["barrier"], BARRIER.bytes):
+            self.keep_refusal(command, "barrier")
+            return False
+        self._signal(command, count)
+        return True
+
+    def keep_refusal(self, command, name):
+        """Records that a command of another core would leave the window here by the field ``name``."""
+        field = COMMAND_FIELD + FORMATS[command["opcode"]].index(name)
+        self.errors.append(ErrorRecord(Error.WINDOW, command["tag"], field, 0))
