@@ -41,7 +41,7 @@ _LAYOUT_KINDS = {"lanes": read_lanes, "align": read_align}
 
 @dataclass(frozen=True)
 class Case:
-    """One case. ``skip`` is the reason why it cannot run yet, or None; all that follows is of kind tmau, or as if.
+    """One case of kind tmau, or as if.
 
     ``strides`` is part of the result of the kinds lanes and align, and otherwise None. ``why`` is what a case of kind
     tmau says of itself.
@@ -50,14 +50,19 @@ class Case:
     name: str
     kind: str
     expect: dict
-    skip: str | None
-    gmem: MemoryImage | None = None
-    smem: MemoryImage | None = None
-    maps: dict | None = None
-    commands: tuple = ()
-    windows: Windows | None = None
+    gmem: MemoryImage
+    smem: MemoryImage
+    maps: dict
+    commands: tuple
+    windows: Windows
     strides: dict | list | None = None
     why: str = ""
+    cores: int = 1
+
+    @property
+    def needs_cluster(self):
+        """Whether a core alone cannot run it."""
+        return self.cores > 1 or any(command.receivers is not None for command in self.commands)
 
     def global_contents(self):
         """Global memory at the start, descriptors included, as a new uint8 array."""
@@ -139,7 +144,7 @@ def _read_case(entry, index, folder):
     if kind in _LAYOUT_KINDS:
         layout = _LAYOUT_KINDS[kind](fields, smem.size)
         fields.end()
-        return Case(name, kind, expect, None, gmem, smem, layout.maps, layout.commands, Windows(), layout.strides)
+        return Case(name, kind, expect, gmem, smem, layout.maps, layout.commands, Windows(), layout.strides)
     cores = fields.integer("cores", 1, 16, 1)
     windows = read_windows(fields.inner("windows", None))
     listed = fields.inner("maps")
@@ -149,13 +154,4 @@ def _read_case(entry, index, folder):
         for position, command in enumerate(fields.listed("commands"))
     ]
     fields.end()
-    return Case(name, kind, expect, _why_skipped(cores, commands), gmem, smem, maps, tuple(commands), windows, why=why)
-
-
-def _why_skipped(cores, commands):
-    """Why a valid case cannot run yet, as a sentence, or None."""
-    if cores > 1:
-        return "a case of several cores is not supported yet"
-    if any(command.multicast is not None for command in commands):
-        return "multicast is not supported yet"
-    return None
+    return Case(name, kind, expect, gmem, smem, maps, tuple(commands), windows, why=why, cores=cores)

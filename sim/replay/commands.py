@@ -45,9 +45,12 @@ class Command:
         How often it is issued, and bytes of shared memory from one issue to the next.
     wait : bool
         Whether it starts only after the one before is complete (not ``async``).
-    multicast : int or None
     core : int
-        The last one that it names.
+        Which issues it.
+    receivers : int or None
+        Mask of the cores in which its data land; None: where it was issued.
+    source_core : int or None
+        Whose shared memory it copies from; None likewise.
     """
 
     opcode: Opcode
@@ -56,8 +59,9 @@ class Command:
     repeat: int = 1
     step: int = 0
     wait: bool = True
-    multicast: int | None = None
     core: int = 0
+    receivers: int | None = None
+    source_core: int | None = None
 
     @property
     def issues(self):
@@ -79,16 +83,29 @@ def read_command(fields, maps, cores):
             raise fields.wrong("map", f"must have a descriptor in gmem (at): {options['map']} has none")
     for member in _MEMBERS[opcode]:
         member.read(fields, values, tmap)
-    if opcode in TENSOR_OPCODES:
-        options["multicast"] = fields.integer("multicast", 0, (1 << 16) - 1, None)
     if "smem" in values:
         options |= _read_repetition(fields, values["smem"])
-    core = max(values.pop(f"{side}_core", 0) for side in ("source", "destination"))
-    command = Command(opcode, fields=values, wait=not fields.flag("async", False), core=core, **options)
+    options |= _read_cores(fields, opcode, values, cores)
+    command = Command(opcode, fields=values, wait=not fields.flag("async", False), **options)
     fields.end()
-    if core >= cores:
-        raise fields.wrong("", f"must name one of the {cores} cores, not {core}")
     return command
+
+
+def _read_cores(fields, opcode, values, cores):
+    """Who issues a command, and whose shared memories it concerns; a mask may name cores that do not exist."""
+    issuer = fields.integer("core", 0, cores - 1, 0)
+    source, destination = (values.pop(f"{side}_core", None) for side in ("source", "destination"))
+    for core in (source, destination):
+        if core is not None and core >= cores:
+            raise fields.wrong("", f"must name one of the {cores} cores, not {core}")
+    receivers = None
+    if opcode in (Opcode.LOAD, Opcode.COPY_BLOCK):
+        receivers = fields.integer("multicast", 0, (1 << 16) - 1, None)
+    if destination is not None:
+        if receivers is not None:
+            raise fields.wrong("multicast", "must be left out where dst names a core")
+        receivers = None if destination == issuer else 1 << destination
+    return {"core": issuer, "receivers": receivers, "source_core": None if source == issuer else source}
 
 
 def command_entry(opcode, fields, tmap=None):

@@ -35,15 +35,12 @@ class ConvCase:
         As of :class:`cases.Case`.
     layer : ConvLayer
         The job, its shared memory, and the engine that it is planned for.
-    skip : None
-        Every case can run.
     """
 
     name: str
     kind: str
     expect: dict
     layer: ConvLayer
-    skip: None = None
 
 
 def read_conv_case(fields, name, expect, folder):

@@ -50,8 +50,6 @@ class CoreCase:
     program_window : (int, int) or None
     watchdog : int
         Cycles; 0: there is none.
-    skip : None
-        Every case can run.
     """
 
     name: str
@@ -66,7 +64,6 @@ class CoreCase:
     windows: Windows
     program_window: tuple[int, int] | None
     watchdog: int
-    skip: None = None
 
 
 def read_core_case(fields, name, expect, folder):

@@ -1,6 +1,7 @@
 """What a replay case expects (docs/replay.md, "Expectations"): read strictly, and compared with what came out."""
 
 from tilewright.golden.spec import Error
+from tilewright.golden.spec.cluster.errors import ClusterError
 from tilewright.golden.spec.core.errors import ProgramError
 from tilewright.golden.spec.core.word import Engine
 from tilewright.golden.spec.fields import names
@@ -91,7 +92,7 @@ def _first_difference(memory, spots):
 def _read_error(fields, errors):
     names = [error.name.lower() for error in errors if error]
     if errors is Error:
-        names += _OF_SILICON
+        names += [*(error.name.lower() for error in ClusterError), *_OF_SILICON]
         if str(fields.peek("error")).startswith(_FAILED):
             return fields.text("error")
     return fields.choice("error", [None, *names])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.golden import Machine, Memory, command_word
+from tilewright.golden import Cluster, Memory, command_word, delivery_bits
 from tilewright.golden.spec import Opcode
 
 from .cases import ENGINE_KINDS
@@ -26,13 +26,15 @@ class Run(NamedTuple):
         Of each issue of a command.
     tx_bytes : list of int
         Bytes of its transfer; 0 if it was refused.
-    gmem, smem : uint8 array
+    gmem : uint8 array
+    smems : list of uint8 array
+        Of each core.
     """
 
     errors: list
     tx_bytes: list
     gmem: np.ndarray
-    smem: np.ndarray
+    smems: list
 
 
 @contextmanager
@@ -42,7 +44,7 @@ def open_backend(args):
 
 
 def run_case(case):
-    """Runs a case that is not to be skipped."""
+    """Runs a case."""
     if case.kind == "conv":
         return run_conv_case(case)
     if case.kind == "core":
@@ -50,14 +52,15 @@ def run_case(case):
     if case.kind in ENGINE_KINDS:
         return import_module("tilewright.sim.replay.pe.golden").run_pe_case(case)
     run = run_commands(case)
-    record = result_record(case, next(filter(None, run.errors), None), run.tx_bytes, run.gmem, run.smem)
-    return Outcome(record, {"gmem": run.gmem, "smem": run.smem})
+    record = result_record(case, next(filter(None, run.errors), None), run.tx_bytes, run.gmem, *run.smems)
+    names = [f"smem{core}" for core in range(case.cores)] if case.cores > 1 else ["smem"]
+    return Outcome(record, {"gmem": run.gmem} | dict(zip(names, run.smems, strict=True)))
 
 
 def run_commands(case):
     """Runs the commands of a case of the TMAU; a :class:`Run`."""
-    gmem, smem = case.global_contents(), case.smem.contents()
-    machine = Machine(Memory(gmem, "global memory"), smem, windows=case.windows)
+    gmem, smems = case.global_contents(), [case.smem.contents() for _ in range(case.cores)]
+    cluster = Cluster(Memory(gmem, "global memory"), smems, windows=case.windows)
     landed, errors = [], []
     for command in case.commands:
         spec = case.maps.get(command.map)
@@ -66,30 +69,38 @@ def run_commands(case):
                 landed.append(0)
                 errors.append(spec.refused)
                 continue
-            landed.append(_issue(machine, command.opcode, spec, fields) or 0)
-            errors.append(machine.errors.pop().code if machine.errors else None)
-    return Run(errors, landed, gmem, smem)
+            landed.append(_issue(cluster, command, spec, fields) or 0)
+            errors.append(_error(cluster, command.core))
+    return Run(errors, landed, gmem, smems)
 
 
-def _issue(machine, opcode, spec, fields):
+def _issue(cluster, command, spec, fields):
     """Runs one command; a descriptor that the case does not place lies outside of all memory."""
-    if spec is None:
-        return machine.execute(command_word(opcode, **fields))
-    if spec.at is not None:
-        return machine.execute(command_word(opcode, descriptor=spec.at, **fields))
-    if opcode == Opcode.INVALIDATE:
+    placed = {"descriptor": spec.at} if spec and spec.at is not None else {}
+    word = command_word(command.opcode, **placed, **fields) | delivery_bits(command.receivers, command.source_core)
+    if spec is None or placed:
+        return cluster.execute(command.core, word)
+    if command.opcode == Opcode.INVALIDATE:
         return 0
-    return machine.execute_on(spec.word, opcode, **fields)
+    return cluster.execute_on(command.core, spec.word, word)
 
 
-def result_record(case, error, tx_bytes, gmem, smem):
+def _error(cluster, issuer):
+    """The error of what has just been run: the issuer's, or else that of the first core that has one; or None."""
+    found = [core.errors[-1].code for core in (cluster.cores[issuer], *cluster.cores) if core.errors]
+    for core in cluster.cores:
+        core.errors.clear()
+    return found[0] if found else None
+
+
+def result_record(case, error, tx_bytes, gmem, *smems):
     """The part of a result record that every backend has; ``error`` is a ``golden.spec.Error`` or None."""
     strides = {} if case.strides is None else {"strides": case.strides}
     return {
         "name": case.name,
         "error": error.name.lower() if error else None,
         "tx_bytes": tx_bytes,
-        "smem_sha256": [hashlib.sha256(smem).hexdigest()],
+        "smem_sha256": [hashlib.sha256(smem).hexdigest() for smem in smems],
         "gmem_sha256": hashlib.sha256(gmem).hexdigest(),
         **strides,
     }

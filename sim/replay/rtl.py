@@ -13,6 +13,7 @@ from ..session.core import CoreSession
 from ..session.pe import PeSession
 from ..session.tmau import TmauSession
 from ..usage import UsageError
+from .cases import Case
 from .command_words import needed_words
 from .conv_rtl import run_conv_on_session, unit_params, why_no_hardware
 from .core_rtl import core_params, run_core_on_session
@@ -33,8 +34,10 @@ _SUMS_LAST = {"registers": ["commands"]}
 
 
 def why_not(case):
-    """Why a case that is not to be skipped cannot run on hardware, as a sentence, or None."""
-    return why_no_hardware(case) if case.kind == "conv" else None
+    """Why a case cannot run on hardware, as a sentence, or None."""
+    if case.kind == "conv":
+        return why_no_hardware(case)
+    return "there is no hardware of clusters" if isinstance(case, Case) and case.needs_cluster else None
 
 
 @contextmanager
@@ -81,7 +84,7 @@ def open_backend(args):
 
 
 def run_case(case, session):
-    """Runs a case that is not to be skipped. What software refuses is not issued.
+    """Runs a case. What software refuses is not issued.
 
     Hardware counts bytes in sums: ``tx_bytes`` are golden's if the sums agree, and otherwise the sums.
     """

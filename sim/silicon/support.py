@@ -45,7 +45,7 @@ _MOST_RANK = 5
 
 
 def why_not(case):
-    """Why a case that is not to be skipped cannot run on silicon, as a sentence, or None."""
+    """Why a case cannot run on silicon, as a sentence, or None."""
     return no_counterpart(case) or _only_ours_refuses(case)
 
 
@@ -55,6 +55,8 @@ def no_counterpart(case):
         return f"silicon has no counterpart of kind {case.kind}"
     if case.windows.global_ or case.windows.shared:
         return f"{_BEYOND} windows"
+    if case.needs_cluster:
+        return "the program for silicon runs one core, and the case needs a cluster"
     wrong = next(filter(None, (_wrong_command(issue) for issue in issues(case))), None)
     wrong = wrong or next(filter(None, (_wrong_map(name, spec) for name, spec in case.maps.items())), None)
     reach = 0 if wrong else shared_reach(case)

@@ -34,8 +34,6 @@ class PeCase:
         The result of a product in shared memory as the program left it: uint32, row by row.
     macs : int or None
         Multiplications that the result needs.
-    skip : None
-        Every case can run.
     """
 
     name: str
@@ -44,7 +42,6 @@ class PeCase:
     program: PeProgram
     output: Callable | None = None
     macs: int | None = None
-    skip: None = None
 
 
 def read_pe_case(fields, name, kind, expect, folder):

@@ -14,6 +14,7 @@ from tilewright.sim.replay import command as replay
 from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.golden import run_case
 from tilewright.sim.replay.outcome import Outcome
+from tilewright.sim.silicon.support import no_counterpart
 
 SEED_CASES = Path(__file__).parents[2] / "vectors" / "tmau_seed.json"
 
@@ -145,16 +146,54 @@ def test_initial_contents(tmp_path, init, contents):
     assert case.gmem.contents()[:4].tolist() == contents
 
 
+@pytest.mark.parametrize(("path", "value"), [("commands.0.multicast", 1), ("cores", 2)])
+def test_a_cluster_has_no_hardware(tmp_path, capsys, path, value):
+    path = write(tmp_path, changed(path, value))
+    assert main(["replay", str(path), "--on", "rtl"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "skipped   small: there is no hardware of clusters"
+    assert no_counterpart(read_cases(path)[0]) == "the program for silicon runs one core, and the case needs a cluster"
+
+
+CLUSTER = {
+    **CASE,
+    "cores": 3,
+    "commands": [
+        {"op": "load", "map": "x", "coords": [0, 0], "smem": 0, "core": 1, "multicast": 0b101},
+        {"op": "copy_block", "src": ["global", 0], "dst": ["shared", 128], "size": 16, "multicast": 0b110},
+        {"op": "copy_block", "src": ["shared", 0, 2], "dst": ["shared", 256, 1], "size": 16, "core": 0},
+    ],
+    "expect": {"error": None, "tx_bytes": [32, 16, 16]},
+}
+
+
+def test_a_case_of_several_cores(tmp_path):
+    path, dump = write(tmp_path, CLUSTER), tmp_path / "dump"
+    assert main(["replay", str(path), "--on", "golden", "--dump", str(dump)]) == 0
+    record, memories = run_case(read_cases(path)[0])
+    landed = {"smem0": [(0, 32)], "smem1": [(128, 16), (256, 16)], "smem2": [(0, 32), (128, 16)]}
+    for memory, spots in landed.items():
+        expected = np.full(512, 205, np.uint8)
+        for start, count in spots:
+            expected[start : start + count] = 7
+        assert (memories[memory] == expected).all()
+        assert (dump / f"small.{memory}.bin").read_bytes() == expected.tobytes()
+    assert record["smem_sha256"] == [hashlib.sha256(memories[memory]).hexdigest() for memory in landed]
+    hashes = [{"sha256": digest} for digest in record["smem_sha256"]]
+    assert run(tmp_path, changed("expect", CLUSTER["expect"] | {"smem": hashes}, CLUSTER)) == 0
+    assert run(tmp_path, changed("expect", CLUSTER["expect"] | {"smem": hashes[::-1]}, CLUSTER)) == 1
+
+
 @pytest.mark.parametrize(
-    ("path", "value", "reason"),
+    ("path", "value", "error"),
     [
-        ("commands.0.multicast", 3, "multicast is not supported yet"),
-        ("cores", 2, "a case of several cores is not supported yet"),
+        ("commands.0.multicast", 0, "cores"),
+        ("commands.0.multicast", 8, "cores"),
+        ("commands.0.smem", 64, "smem_alignment"),
+        ("commands.1.multicast", 1 << 15, "cores"),
     ],
 )
-def test_what_is_not_built_yet_is_skipped_by_name(tmp_path, capsys, path, value, reason):
-    assert run(tmp_path, changed(path, value)) == 0
-    assert capsys.readouterr().out.splitlines()[0] == f"skipped   small: {reason}"
+def test_error_of_a_cluster(tmp_path, path, value, error):
+    assert run(tmp_path, changed("expect", {"error": error}, changed(path, value, CLUSTER))) == 0
 
 
 REFUSED = [
@@ -195,6 +234,14 @@ REFUSED = [
     ("commands", {}, "commands must be a list, not {}"),
     ("commands.0", {"op": "copy_block", "src": ["local", 0], "dst": ["shared", 0], "size": 16},
      'commands[0].src must be ["global", address] or ["shared", address] with or without a core'),
+    ("commands.0.core", 1, "commands[0].core must be an integer from 0 to 0, not 1"),
+    ("commands.0.multicast", -1, "commands[0].multicast must be an integer from 0 to 65535, not -1"),
+    ("commands.0", {"op": "copy_block", "src": ["shared", 0, 1], "dst": ["shared", 64], "size": 16},
+     "commands[0] must name one of the 1 cores, not 1"),
+    ("commands.0", {"op": "copy_block", "src": ["shared", 0], "dst": ["shared", 64, 0], "size": 16, "multicast": 1},
+     "commands[0].multicast must be left out where dst names a core"),
+    ("commands.0", {"op": "prefetch", "map": "x", "coords": [0, 0], "multicast": 1},
+     "commands[0].multicast is not a known field"),
     ("expect.error", "oops", None),
     ("expect.tx_bytes", 32, "expect.tx_bytes must be a list, not 32"),
     ("expect.smem", {"sha256": "AB"}, "expect.smem.sha256 must be 64 lower-case hex digits, not 'AB'"),

@@ -62,7 +62,6 @@ def test_result_record(tmp_path):
         "smem_sha256": [hashlib.sha256(memories["smem"]).hexdigest()],
         "gmem_sha256": hashlib.sha256(memories["gmem"]).hexdigest(),
     }  # fmt: skip
-    assert case.skip is None
     # A case is not changed by running it.
     assert run_case(case).record == record
 

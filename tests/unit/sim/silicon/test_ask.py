@@ -62,7 +62,6 @@ def test_each_is_a_question_of_a_topic_that_silicon_can_be_asked(questions):
         topic, _, rest = case.name.partition("/")
         assert topic and rest
         assert case.why.endswith("?") and case.why[0].isupper() and "\n" not in case.why and "|" not in case.why
-        assert case.skip is None
         assert no_counterpart(case) is None
         assert pack(case)
 
