@@ -195,8 +195,9 @@ def test_lanes(name):
     assert cycles == list(range(cycles[0], cycles[0] + len(cycles))) and cycles[0] == 8
 
 
-@pytest.mark.parametrize("mode", FETCH_MODES)
-@pytest.mark.parametrize("preset", [name for name in PARAMS if name != "one-unit"])
+@pytest.mark.parametrize(
+    ("preset", "mode"), [case for case in CASES if "one-unit" not in getattr(case, "values", case)]
+)
 def test_random_lanes(preset, mode):
     """Few words, so that lines wait for room."""
     params = PARAMS[preset]
