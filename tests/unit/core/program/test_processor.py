@@ -177,7 +177,7 @@ def programs(seed, count, wrong):
     ],
 )
 def test_random_programs(mode, wrong):
-    many = programs(f"{mode}{wrong}", 25, wrong)
+    many = programs(f"{mode}{wrong}", 16, wrong)
     memory = memory_with(*((0x400 * number, words) for number, words in enumerate(many)))
     bench = made_bench(memory, mode)
     seen = set()
