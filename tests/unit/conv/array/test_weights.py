@@ -119,7 +119,7 @@ def test_rows_of_every_step(name, stalled):
     asked, steps, seen = [], [], {"stays": set(), "passes": set()}
     tiles, early = 3, []
     jobs, begun = [], {"loaded": 0, "computed": 0}
-    for _ in range(10):
+    for _ in range(7):
         plan = some_plan(rng, params)
         values = values_of(plan, plan.shape.channels * plan.shape.taps)
         floats = int(params.floats and rng.random() < 0.8)  # blocks before steps; what bytes are does not matter

@@ -106,8 +106,14 @@ def run(lanes, items, *, idle=0.0, stall=0.0, blocked=None):
     return steps, reads, cycles
 
 
-@pytest.mark.parametrize("lanes", PARAMS)
-@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize(
+    ("lanes", "mode"),
+    [
+        pytest.param(lanes, mode, marks=[] if lanes == 2 or mode == "both" else pytest.mark.long)
+        for lanes in PARAMS
+        for mode in STALL_MODES
+    ],
+)
 def test_random(lanes, mode):
     items = list(requests(lanes))
     steps, reads, _ = run(lanes, items, **STALL_MODES[mode])
