@@ -173,7 +173,7 @@ def programs(seed, count, wrong):
     ("mode", "wrong"),
     [
         *((mode, 0.1) for mode in STALL_MODES),  # half of these programs have no wrong word
-        *(pytest.param(mode, 0.0, marks=[] if mode == "both" else pytest.mark.long) for mode in STALL_MODES),
+        *(pytest.param(mode, 0.0, marks=pytest.mark.long) for mode in STALL_MODES),
     ],
 )
 def test_random_programs(mode, wrong):
