@@ -2,6 +2,8 @@
 
 import random
 
+from amaranth.hdl import Value
+
 from tilewright.golden import ProgramRecord
 from tilewright.golden.spec import BarrierOp
 from tilewright.golden.spec.core.errors import ProgramError
@@ -11,6 +13,7 @@ from tilewright.golden.spec.core.word import Engine
 from .axi_memory import AxiMemory
 from .simulate import simulate
 from .streams import STALL_MODES, watch_stream
+from .unpacked import unpacker
 
 __all__ = ["START", "STOP", "ProgramBench"]
 
@@ -61,9 +64,9 @@ class ProgramBench:
 
         async def take(ctx):
             ready = 0
-            async for _, _, valid, payload in ctx.tick().sample(port.valid, port.payload):
+            async for _, _, valid, bits in ctx.tick().sample(port.valid, Value.cast(port.payload)):
                 if valid and ready:
-                    self.events.append((name, payload.as_bits() if hasattr(payload, "as_bits") else payload))
+                    self.events.append((name, bits))
                 ready = not self._pauses()
                 ctx.set(port.ready, ready)
 
@@ -73,13 +76,13 @@ class ProgramBench:
         """Takes a request at a time, and answers it a cycle later as ``answer`` says."""
 
         async def serve(ctx):
-            answers = False
+            answers, unpack, asked = False, unpacker(requests.payload.shape()), Value.cast(requests.payload)
             ctx.set(requests.ready, 1)
-            async for _, _, valid, payload, ready in ctx.tick().sample(requests.valid, requests.payload, results.ready):
+            async for _, _, valid, bits, ready in ctx.tick().sample(requests.valid, asked, results.ready):
                 if answers and ready:
                     answers = False
                 elif not answers and valid:
-                    ctx.set(results.payload, answer(payload))
+                    ctx.set(results.payload, answer(unpack(bits)))
                     answers = True
                 ctx.set(results.valid, answers)
                 ctx.set(requests.ready, not answers)

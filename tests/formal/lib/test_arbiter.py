@@ -91,7 +91,7 @@ class StreamArbiterSpec(Elaboratable):
         return m
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("n", [1, 3, 4, *(pytest.param(n, marks=pytest.mark.long) for n in (2, 8))])
 def test_round_robin(n):
     spec = ArbiterSpec(n)
     prove(spec, spec.ports, name=f"lib-arbiter-{n}", depth=2, proves="F2")
@@ -103,7 +103,7 @@ def test_the_longest_wait_happens():
     prove(spec, spec.ports, name="lib-arbiter-cover", mode="cover", depth=10)
 
 
-@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("n", [1, 2, pytest.param(4, marks=pytest.mark.long)])
 def test_streams(n):
     spec = StreamArbiterSpec(n)
     prove(spec, spec.ports, name=f"lib-stream-arbiter-{n}", depth=2, proves="F2")

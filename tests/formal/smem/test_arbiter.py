@@ -197,7 +197,9 @@ def test_writes(stores):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("stores", [False, True], ids=["lines", "lines-and-scatter"])
+@pytest.mark.parametrize(
+    "stores", [pytest.param(False, marks=pytest.mark.long), True], ids=["lines", "lines-and-scatter"]
+)
 def test_writes_do_meet(stores):
     spec = WriteSpec(stores=stores)
     prove(spec, spec.inputs, name=f"smem-write-arbiter-cover{'-stores' * stores}", mode="cover", depth=11)

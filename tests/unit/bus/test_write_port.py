@@ -74,8 +74,14 @@ def write(dut, memory, bursts, mode="none"):
     return result
 
 
-@pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize("stall", [0.0, 0.4])
+@pytest.mark.parametrize(
+    ("stall", "mode"),
+    [
+        pytest.param(stall, mode, marks=[] if stall == 0.4 or mode == "none" else pytest.mark.long)
+        for stall in (0.0, 0.4)
+        for mode in STALL_MODES
+    ],
+)
 def test_contents_and_responses(mode, stall):
     bursts = some_bursts(60, seed=5)
     written = [BUS_BYTES * (burst["word"] + beat) for burst, words in bursts for beat in range(len(words))]

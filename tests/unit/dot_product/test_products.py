@@ -13,7 +13,7 @@ from tilewright.sim.pysim.dot_rows import dot_rows
 from tilewright.sim.pysim.pipelines import run_pipeline
 
 SEED = 5
-ROWS = 1500
+ROWS = 1000
 FLOATS = {MmType.F16: np.float16, MmType.BF16: ml_dtypes.bfloat16}
 INTEGERS = [kind for kind in MmType if not kind.is_float]
 #: Highest place of a term's M, and what is added to the logarithm of its weight.

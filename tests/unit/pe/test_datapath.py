@@ -38,7 +38,12 @@ class OnSharedMemory(Elaboratable):
 
 @pytest.mark.parametrize(
     ("mode", "kind"),
-    [("none", MmType.BF16), ("idle", MmType.S8U8), ("stall", MmType.S8U8), ("both", MmType.BF16)],
+    [
+        ("none", MmType.S8U8),
+        ("both", MmType.BF16),
+        *(pytest.param(mode, MmType.S8U8, marks=pytest.mark.long) for mode in ("idle", "stall")),
+        pytest.param("none", MmType.BF16, marks=pytest.mark.long),
+    ],
 )
 def test_a_product(mode, kind):
     rng = np.random.default_rng(SEED)

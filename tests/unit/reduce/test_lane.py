@@ -74,7 +74,7 @@ def check(work, floats=True):
 
 def test_every_reduction_of_every_type():
     rng = random.Random(SEED)
-    work = [(op, element, *pair) for op, element in LEGAL for pair in zip(*operands(element, 25, rng), strict=True)]
+    work = [(op, element, *pair) for op, element in LEGAL for pair in zip(*operands(element, 15, rng), strict=True)]
     rng.shuffle(work)
     check(work)
 
@@ -83,7 +83,7 @@ def test_integers_alone():
     """A lane without floats, which takes two cycles."""
     rng = random.Random(SEED)
     legal = [(op, element) for op, element in LEGAL if not element.is_float]
-    work = [(op, element, *pair) for op, element in legal for pair in zip(*operands(element, 25, rng), strict=True)]
+    work = [(op, element, *pair) for op, element in legal for pair in zip(*operands(element, 15, rng), strict=True)]
     rng.shuffle(work)
     check(work, floats=False)
     assert elaborated(ReduceLane, False).latency == 2

@@ -118,7 +118,13 @@ def some_contents():
 
 @pytest.mark.parametrize(
     ("mode", "stall", "latency", "words"),
-    [("none", 0.0, 10, 32), ("idle", 0.3, 3, 4), ("stall", 0.0, 1, 16), ("both", 0.5, 40, 32), ("both", 0.0, 3, 32)],
+    [
+        ("none", 0.0, 10, 32),
+        ("idle", 0.3, 3, 4),
+        ("stall", 0.0, 1, 16),
+        ("both", 0.5, 40, 32),
+        pytest.param("both", 0.0, 3, 32, marks=pytest.mark.long),
+    ],
 )
 def test_memory_as_if_one_after_the_other(mode, stall, latency, words):
     bursts, contents = some_bursts(60, places=24, seed=latency), some_contents()

@@ -92,7 +92,7 @@ class RunSpec(Elaboratable):
         return m
 
 
-@pytest.mark.parametrize(("mode", "depth"), [("bmc", 22), ("cover", 22)])
+@pytest.mark.parametrize(("mode", "depth"), [("bmc", 22), pytest.param("cover", 22, marks=pytest.mark.long)])
 def test_stages(mode, depth):
     spec = RunSpec()
     prove(spec, spec.ports, name=f"conv-run-{mode}", mode=mode, depth=depth)

@@ -77,9 +77,10 @@ class FetchSpec(Elaboratable):
         return m
 
 
-def test_words_in_order():
+@pytest.mark.parametrize("depth", [9, pytest.param(11, marks=pytest.mark.long)])
+def test_words_in_order(depth):
     spec = FetchSpec()
-    prove(spec, spec.ports, name="core-program-fetch", mode="bmc", depth=11)
+    prove(spec, spec.ports, name="core-program-fetch", mode="bmc", depth=depth)
 
 
 @pytest.mark.long

@@ -67,9 +67,10 @@ class LoopSpec(Elaboratable):
         return m
 
 
-def test_rounds():
+@pytest.mark.parametrize("depth", [14, pytest.param(16, marks=pytest.mark.long)])
+def test_rounds(depth):
     spec = LoopSpec()
-    prove(spec, spec.ports, name="core-program-loops", mode="bmc", depth=16)
+    prove(spec, spec.ports, name="core-program-loops", mode="bmc", depth=depth)
 
 
 @pytest.mark.long

@@ -122,7 +122,7 @@ def test_sums(name, lanes):
     conv = params.conv
     dut = elaborated(ConvArray, params)
     numbers = np.random.default_rng(SEED)
-    jobs = [some_job(rng, params, lanes) for _ in range(12)]
+    jobs = [some_job(rng, params, lanes) for _ in range(8)]
     checked = 0
 
     async def bench(ctx):

@@ -28,7 +28,10 @@ def as_bits(elements):
     return int.from_bytes(elements.astype("<u2").tobytes(), "little")
 
 
-@pytest.mark.parametrize(("row_bytes", "number"), [(16, 0), (16, 1), (32, 0), (64, 0), (64, 1), (64, 3)])
+@pytest.mark.parametrize(("row_bytes", "number"), [
+    *((16, 0), (16, 1), (64, 3)),
+    *(pytest.param(*case, marks=pytest.mark.long) for case in ((32, 0), (64, 0), (64, 1))),
+])  # fmt: skip
 def test_sums(row_bytes, number):
     """A row a cycle in any fold, each of what floats can be; the result comes ``LATENCY`` cycles later."""
     dut, rng = elaborated(FloatUnit, row_bytes, number), np.random.default_rng(SEED)

@@ -93,7 +93,7 @@ def test_jobs(mode):
     """Words and rows come one after the other, as far as there is room; in ``idle`` modes late."""
     dut, rng = elaborated(LaneSteps, PARAMS), random.Random(f"{SEED} {mode}")
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
-    jobs = [some_job(rng) for _ in range(14)]
+    jobs = [some_job(rng) for _ in range(9)]
     assert {job.keeps for job in jobs} == {False, True}
 
     async def bench(ctx):

@@ -15,6 +15,8 @@ from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, watch_stream
 
 SEED = 45
+#: All modes with what has more in it, and the last one without.
+QUICK = [*(("floats", mode) for mode in STALL_MODES), ("integers", "both")]
 LATENCY, LOOP = 4, 7
 PARAMS = ConvUnitParams(CONV_PRESETS["unit"].replace(slaves=2, weight_bytes=256), SmemParams(4096))
 FLOATS = PARAMS.replace(conv=PARAMS.conv.replace(types=("i8", "f16")))
@@ -93,8 +95,16 @@ def some_job(rng):
     )
 
 
-@pytest.mark.parametrize("built", [False, True], ids=["integers", "floats"])
-@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize(
+    ("built", "mode"),
+    [
+        pytest.param(
+            kind == "floats", mode, marks=[] if (kind, mode) in QUICK else pytest.mark.long, id=f"{mode}-{kind}"
+        )
+        for kind in ("integers", "floats")
+        for mode in STALL_MODES
+    ],
+)
 def test_jobs(mode, built):
     """In ``idle`` modes sets and weights come late, in ``stall`` modes tiles are read late.
 

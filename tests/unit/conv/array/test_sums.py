@@ -22,7 +22,7 @@ def test_sums(lanes, bits, maximum):
 
     async def bench(ctx):
         ctx.set(dut.maximum, maximum)
-        for _ in range(400):
+        for _ in range(250):
             terms = [rng.choice([-half, half - 1, 0, -1, rng.randrange(-half, half)]) for _ in range(FOLDS)]
             address, valid = rng.randrange(8), rng.random() < 0.7
             first = address not in model or rng.random() < 0.1

@@ -91,7 +91,7 @@ def test_bytes_and_order(preset):
 
     async def bench(ctx):
         number = word = kernel_rows = 0
-        for _ in range(40):
+        for _ in range(25):
             tags = some_set(rng, params, number, word % params.words)
             lanes = tags[0]["slaves"]
             many = 1 + tags[0]["pair"]

@@ -143,7 +143,7 @@ def test_requests(preset):
 
     async def bench(ctx):
         word = row = 0  # numbers go on over jobs
-        for _ in range(14):
+        for _ in range(9):
             plan = some_plan(rng, params)
             ctx.set(dut.plan, plan)
             ctx.set(dut.start, 1)

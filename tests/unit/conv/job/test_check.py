@@ -140,7 +140,7 @@ def check(words, params, *, mode="none"):
 )
 def test_garbage(name):
     params = PARAMS[name]
-    words = list(garbage_jobs(SEED, params.conv, 250, smem_bytes=BYTES))
+    words = list(garbage_jobs(SEED, params.conv, 160, smem_bytes=BYTES))
     print(Counter(ConvError(expected(word, params)[0]).name for word in words))
     check(words, params)
 

@@ -67,7 +67,7 @@ def test_fields(types):
     dut, rng = elaborated(JobRules, params), random.Random(SEED)
 
     async def bench(ctx):
-        for word in garbage_jobs(SEED, params.conv, 300, smem_bytes=BYTES):
+        for word in garbage_jobs(SEED, params.conv, 200, smem_bytes=BYTES):
             fields = JOB.unpack(word)
             refused = check_job(word, params.conv, BYTES)
             code = refused.code if refused else ConvError.NONE

@@ -4,7 +4,7 @@ import random
 from itertools import pairwise
 
 import pytest
-from amaranth.hdl import Elaboratable, Module, Signal
+from amaranth.hdl import Elaboratable, Module, Signal, Value
 
 from tilewright.golden.spec import BarrierOp
 from tilewright.golden.spec.conv.errors import ConvError
@@ -15,6 +15,7 @@ from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
+from tilewright.sim.pysim.unpacked import unpacker
 
 SEED = 17
 PARAMS = ConvUnitParams(CONV_PRESETS["unit"], SmemParams(4096))
@@ -67,14 +68,19 @@ class Stages:
     def __init__(self, dut, rng, most=30):
         self.dut, self.rng, self.most = dut, rng, most
         self.spans, self.ends = {}, []
-        self.under_way = dict.fromkeys(self.STAGES)  # by stage: the plan, and the cycles that are left
+        # By stage: the bits of the plan, the cycles that are left, and the tag.
+        self.under_way, self.plan = dict.fromkeys(self.STAGES), unpacker(dut.runner.load.shape())
         self.cycle = self.hidden = 0
 
     async def run(self, ctx):
         runner = self.dut.runner
         inputs = {"load": runner.loading, "fetch": runner.fetching, "compute": runner.computing}
-        samples = [value for name in self.STAGES for value in (getattr(runner, f"{name}_start"), getattr(runner, name))]
-        async for _, _, *seen in ctx.tick().sample(*samples, runner.ended, runner.end):
+        # As numbers, which are unpacked where somebody looks: in each cycle that takes longer than all of the design.
+        starts = [getattr(runner, f"{name}_start") for name in self.STAGES]
+        plans = [Value.cast(getattr(runner, name)) for name in self.STAGES]
+        samples = [value for pair in zip(starts, plans, strict=True) for value in pair]
+        end_of = unpacker(runner.end.shape())
+        async for _, _, *seen in ctx.tick().sample(*samples, runner.ended, Value.cast(runner.end)):
             *seen, ended, end = seen
             for number, name in enumerate(self.STAGES):
                 self._stage(name, *seen[2 * number : 2 * number + 2])
@@ -86,8 +92,9 @@ class Stages:
             ctx.set(runner.written, written)
             ctx.set(runner.readable, not written or not self.hidden)
             if ended:
+                end = end_of(end)
                 self.ends.append((end.code, end.field, end.tag))
-                if writing and writing[0]["tag"] == end.tag:
+                if writing and writing[2] == end.tag:
                     assert written, "nothing ends before its results are written"
                     self.spans[end.tag]["write"].append(self.cycle)
                     self.under_way["write"] = None
@@ -98,16 +105,17 @@ class Stages:
         job = self.under_way[name]
         if start:
             assert job is None, f"{name}: one at a time"
-            self.under_way[name] = [plan, self.rng.randrange(1, self.most)]
-            self.spans.setdefault(plan["tag"], {})[name] = [self.cycle]
+            tag = self.plan(plan)["tag"]
+            self.under_way[name] = [plan, self.rng.randrange(1, self.most), tag]
+            self.spans.setdefault(tag, {})[name] = [self.cycle]
         elif job is not None:
             assert plan == job[0], f"the plan of {name} stays"
             job[1] -= 1
             for before in {"compute": ("load", "fetch"), "write": ("compute",)}.get(name, ()):
-                brought = self.spans[plan["tag"]].get(before, [])
+                brought = self.spans[job[2]].get(before, [])
                 job[1] = max(job[1], len(brought) < 2)
             if job[1] == 0 and name != "write":
-                self.spans[plan["tag"]][name].append(self.cycle)
+                self.spans[job[2]][name].append(self.cycle)
                 self.under_way[name] = None
 
 

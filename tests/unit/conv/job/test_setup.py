@@ -157,7 +157,7 @@ def legal(fields, params):
 
 @pytest.mark.parametrize("name", PARAMS)
 def test_random_jobs(name):
-    check(some_words(PARAMS[name], 120), PARAMS[name])
+    check(some_words(PARAMS[name], 80), PARAMS[name])
 
 
 TINY = {"operation": "convolution", "type": "u8s8", "output": "raw", "x": 1024, "k": 2048, "granularity": 1,

@@ -106,7 +106,7 @@ CASES = [
 def test_addends(name, mode):
     plans = list(some_plans(PARAMS[name]))
     for plan in plans[:: 1 if mode == "both" else 3]:
-        run(name, plan, mode=mode, count=8 if name == "full" else 20)
+        run(name, plan, mode=mode, count=6 if name == "full" else 14)
 
 
 def test_full_rate():

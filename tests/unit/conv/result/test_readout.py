@@ -115,8 +115,14 @@ def run(name, mode, plan, count, *, hold=0):
     return transfers, reads, came, released, begun
 
 
-@pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize("name", PARAMS)
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        pytest.param(name, mode, marks=[] if name == "unit" or mode == "both" else pytest.mark.long)
+        for name in PARAMS
+        for mode in STALL_MODES
+    ],
+)
 @pytest.mark.parametrize(("lanes", "granularity", "log2", "bias", "add"), MODES)
 def test_transfers(name, mode, lanes, granularity, log2, bias, add):
     post = {"output": ConvOutput.U8 if log2 == 0 else ConvOutput.RAW, "add": add}

@@ -118,7 +118,7 @@ def run(items, mode="none"):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_what_leaves_and_what_is_reported(mode):
-    items = random_instructions(random.Random(SEED), 100)
+    items = random_instructions(random.Random(SEED), 65)
     result = run(items, mode)
     reference = Reference()
     for item, came in zip(items, result["came"][0], strict=True):

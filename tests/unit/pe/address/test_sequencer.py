@@ -168,8 +168,15 @@ def all_expected(params, threads, segments, jobs):
     ]
 
 
-@pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize(("threads", "factor_regs"), [pytest.param(4, 2, marks=pytest.mark.long), (13, 1), (21, 2)])
+@pytest.mark.parametrize(
+    ("threads", "factor_regs", "mode"),
+    [
+        *((13, 1, mode) for mode in STALL_MODES),
+        (21, 2, "both"),
+        *(pytest.param(21, 2, mode, marks=pytest.mark.long) for mode in STALL_MODES if mode != "both"),
+        *(pytest.param(4, 2, mode, marks=pytest.mark.long) for mode in STALL_MODES),
+    ],
+)
 def test_random_jobs(mode, threads, factor_regs):
     params = PARAMS.replace(factor_regs=factor_regs, threads=threads)
     rng = random.Random(f"{SEED} {mode} {threads}")

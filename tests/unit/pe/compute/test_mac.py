@@ -22,7 +22,7 @@ def test_merge(threads, factor_regs, types):
     kinds = [kind for kind in MmType if kind.family in types]
     rng = np.random.default_rng(SEED)
     rows, expected = [], []
-    for number in range(160):
+    for number in range(100):
         kind, kb = kinds[number % len(kinds)], int(rng.integers(1, 5))
         groups = threads // kb
         accumulators, a, b = dot_rows(rng, kind, groups, kb * params.unit_bytes // kind.bytes)

@@ -256,8 +256,13 @@ def random_program(rng, params, sharings, types=(0,)):
     return program
 
 
-@pytest.mark.parametrize("idle", [0, 0.5])
-@pytest.mark.parametrize("threads", [4, 12, 20])
+@pytest.mark.parametrize(
+    ("threads", "idle"),
+    [
+        *((4, 0), (4, 0.5), (20, 0.5)),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in ((12, 0), (12, 0.5), (20, 0))),
+    ],
+)
 def test_random_programs(threads, idle):
     """Every sharing, clashes of every kind: accumulators that are factors, loads of both."""
     params = UNIT.replace(threads=threads)

@@ -60,8 +60,14 @@ def verdict(decoded, rank):
     return PeError.NONE, 0
 
 
-@pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize("preset", ["unit", "default", "ecp5"])
+@pytest.mark.parametrize(
+    ("preset", "mode"),
+    [
+        pytest.param(preset, mode, marks=[] if preset == "unit" or mode == "both" else pytest.mark.long)
+        for preset in ("unit", "default", "ecp5")
+        for mode in STALL_MODES
+    ],
+)
 def test_verdicts(preset, mode):
     params = PE_PRESETS[preset]
     dut = elaborated(Decoder, params)

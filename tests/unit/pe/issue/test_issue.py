@@ -277,7 +277,7 @@ def compare(log, words):
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_random_programs(mode):
     rng = random.Random(f"issue program {mode}")
-    words = [random_instruction(rng) for _ in range(500)]
+    words = [random_instruction(rng) for _ in range(330)]
     log = run(words, mode=mode)
     compare(log, words)
     codes = {item.code for _, name, item in log if name == "fault"}

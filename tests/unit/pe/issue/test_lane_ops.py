@@ -76,8 +76,14 @@ def random_operation(rng, params):
     }
 
 
-@pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize(
+    ("preset", "mode"),
+    [
+        pytest.param(preset, mode, marks=[] if preset == "unit" or mode == "both" else pytest.mark.long)
+        for preset in PRESETS
+        for mode in STALL_MODES
+    ],
+)
 def test_operations(preset, mode):
     params = PRESETS[preset]
     dut = elaborated(LaneOps, params)

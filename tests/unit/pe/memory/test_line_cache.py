@@ -25,7 +25,7 @@ def picked(blocks, pick, unit_bytes):
     return units
 
 
-@pytest.mark.parametrize("factor_regs", [1, 2])
+@pytest.mark.parametrize("factor_regs", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_random(factor_regs):
     rng = random.Random(SEED)
     params = PeParams(factor_regs=factor_regs, smem=SmemParams(1024))
@@ -86,7 +86,7 @@ def test_random(factor_regs):
     simulate(dut, drive)
 
 
-@pytest.mark.parametrize("factor_regs", [1, 2])
+@pytest.mark.parametrize("factor_regs", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_rate(factor_regs):
     """An octet in as many cycles as it has shares; the first of two is enough for columns from place 0 on."""
     params = PeParams(factor_regs=factor_regs, smem=SmemParams(1024))

@@ -67,7 +67,7 @@ def test_random_traffic(threads):
         ports |= {"loads": dut.loads, "moves": dut.moves}
         streams = {"lane_reads": lane_read, "issue_reads": lane_read, "loads": lane_write, "moves": lane_write}
         taken = dict.fromkeys(streams, 0)
-        for cycle in range(1500):
+        for cycle in range(900):
             inputs = []
             for name, make in streams.items():
                 if name not in offered and rng.random() < 0.6:

@@ -28,7 +28,10 @@ def test_loads_fit_their_memories(gmem_bytes, smem_bytes, max_bytes):
             assert not len(ends) or int(ends.max()) <= gmem_bytes
 
 
-@pytest.mark.parametrize("preset", TMAU_PRESETS)
+@pytest.mark.parametrize(
+    "preset",
+    [pytest.param(name, marks=[] if name in ("unit", "default") else pytest.mark.long) for name in TMAU_PRESETS],
+)
 def test_batches(preset):
     params = TMAU_PRESETS[preset]
     size = params.smem.size_bytes

@@ -71,7 +71,7 @@ def test_every_command_meets_its_descriptor(mode):
     dut = elaborated(DescriptorCache, PARAMS)
     memory = Descriptors(dut)
     rng = random.Random(SEED)
-    numbers = [rng.choice([0, 1, 1, 2, rng.randint(0, 15)]) for _ in range(150)]
+    numbers = [rng.choice([0, 1, 1, 2, rng.randint(0, 15)]) for _ in range(100)]
     commands = [load(n, tag=i, opcode=rng.choice(TENSOR_OPCODES)) for i, n in enumerate(numbers)]
     stall = STALL_MODES[mode]
     counted = {"hits": 0, "misses": 0}

@@ -181,7 +181,7 @@ def bytes_of(data, strobe):
     ],
 )
 def test_random_transfers(bus_bytes, mode):
-    load = Load(bus_bytes, 40)
+    load = Load(bus_bytes, 30)
     result = run(load, mode)
     for (row, data, strobe), expected in zip(result["writes"], load.writes, strict=True):
         assert (row, bytes_of(data, strobe)) == expected
@@ -198,7 +198,7 @@ def test_random_transfers(bus_bytes, mode):
     ],
 )
 def test_completions_come_behind_their_last_write(mode, completion_stall):
-    load = Load(16, 40)
+    load = Load(16, 25)
     result = run(load, mode, completion_stall=completion_stall)
     rows = [cycle for cycle, _ in result["rows"]]
     for last, expected, completion, cycle in zip(load.lasts, load.completions, *result["completions"], strict=True):
@@ -224,8 +224,9 @@ def test_latency_one_and_full_rate():
     assert result["completions"][1] == [65], "written in the cycle after it came, complete in the one after that"
 
 
-def test_lines_of_fill_leave_whole():
-    load = Load(64, 0)
+@pytest.mark.parametrize("bus_bytes", [16, pytest.param(64, marks=pytest.mark.long)])
+def test_lines_of_fill_leave_whole(bus_bytes):
+    load = Load(bus_bytes, 0)
     load.error = {"error": 0, "address": 0}
     for row in range(8):
         context = {"fill": 0x04030201, "quiet": 1, "swizzle": 0}

@@ -133,7 +133,7 @@ def test_transfers_of_all_kinds(bus_bytes, mode):
     rng = random.Random(SEED)
     transfers = [
         make_transfer(rng, bus_bytes, *(rng.choice(LEGAL) if rng.random() < 0.6 else PLAIN), stage=rng.random() < 0.2)
-        for _ in range(30)
+        for _ in range(20)
     ]
     result = run(bus_bytes, transfers, mode)
     assert (result["memory"] == expected_memory(bus_bytes, transfers)).all()

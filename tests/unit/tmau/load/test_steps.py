@@ -110,8 +110,14 @@ def check_run(run, steps, bus_bytes, held):
     return held
 
 
-@pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize("bus_bytes", [16, 32, 64])
+@pytest.mark.parametrize(
+    ("bus_bytes", "mode"),
+    [
+        pytest.param(bus_bytes, mode, marks=[] if bus_bytes == 16 or mode == "both" else pytest.mark.long)
+        for bus_bytes in (16, 32, 64)
+        for mode in STALL_MODES
+    ],
+)
 def test_random_runs(bus_bytes, mode):
     runs = random_runs(bus_bytes, 500)
     steps, _, _ = run_steps(bus_bytes, runs, mode)

@@ -77,8 +77,14 @@ def apply(job, gmem, smem):
         smem[place : place + count] = gmem.read(address, count)
 
 
-@pytest.mark.parametrize("confined", [False, True])
-@pytest.mark.parametrize("mode", STALL_MODES)
+@pytest.mark.parametrize(
+    ("confined", "mode"),
+    [
+        pytest.param(confined, mode, marks=[] if confined or mode == "both" else pytest.mark.long)
+        for confined in (False, True)
+        for mode in STALL_MODES
+    ],
+)
 def test_bytes_and_refusals(mode, confined):
     dut = elaborated(LaneSetup, PARAMS)
     rng = random.Random(f"{SEED}{mode}{confined}")

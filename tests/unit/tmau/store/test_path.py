@@ -18,7 +18,7 @@ SEED = 17
 SMEM = 4096
 MEMORY = 1 << 16
 SHARED = np.random.default_rng(SEED).integers(0, 256, SMEM, dtype=np.uint8)
-TRANSFERS = 40
+TRANSFERS = 28
 KINDS = ("shared", "shared", "shared", "immediate", "stage", "loop")
 
 
@@ -274,7 +274,10 @@ def check_looped(bus, model):
     assert position == len(bus.looped)
 
 
-@pytest.mark.parametrize(("bus_bytes", "mode"), [(16, "stall"), (16, "both"), (64, "none"), (64, "idle"), (64, "both")])
+@pytest.mark.parametrize(
+    ("bus_bytes", "mode"),
+    [(16, "stall"), (16, "both"), (64, "none"), (64, "idle"), pytest.param(64, "both", marks=pytest.mark.long)],
+)
 def test_random_transfers(bus_bytes, mode):
     rng = random.Random(SEED)
     dut, model = elaborated(StorePath, make_params(bus_bytes)), Model(bus_bytes)
