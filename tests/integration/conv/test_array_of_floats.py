@@ -159,7 +159,7 @@ def test_jobs(name, mode):
         for number in range(4):
             kind, lanes = (MmType.F16, MmType.BF16)[number % 2], mode != "convolution"
             await world.begin(ctx, kind, lanes=lanes, maximum=mode == "maximum", bias=number > 1)
-            for _ in range(60):
+            for _ in range(30):
                 await world.step(ctx)
             counted.checked += await world.read(ctx)
 
