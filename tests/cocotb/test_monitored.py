@@ -43,13 +43,13 @@ def _verilog(variant):
     return to_verilog(MonitoredSubsystem(VARIANTS[variant]), "monitored")
 
 
-def _run(simulator, variant, group, module="tb_monitored", tests=None):
+def _run(simulator, variant, group, module="tb_monitored", tests=None, **environment):
     if simulator == "icarus" and shutil.which("iverilog") is None:
         pytest.skip("Icarus Verilog is not installed")
     name = f"{group}-{simulator}-{variant}"
     print(f"{name}: seed {SEED}")
     program = build(_verilog(variant), "monitored", simulator=simulator, cocotb=True)
-    environment = {"TILEWRIGHT_VARIANT": variant}
+    environment |= {"TILEWRIGHT_VARIANT": variant}
     return run_cocotb(
         program,
         f"tilewright.tb.{module}",
@@ -86,9 +86,11 @@ def test_some(group, count):
     assert len(check("unit", group, SOME[group])) == count
 
 
-def test_tmau_subsystem():
+@pytest.mark.parametrize("count", ["1", pytest.param("4", marks=pytest.mark.long)])
+def test_tmau_subsystem(count):
     """The testbench that integrators copy; monitors or not, the ports are the same."""
-    assert len(_run("verilator", "unit", "tb_tmau_subsystem", "tb_tmau_subsystem")) == 8
+    passed = _run("verilator", "unit", "tb_tmau_subsystem", "tb_tmau_subsystem", TILEWRIGHT_COUNT=count)
+    assert len(passed) == 8
 
 
 def test_testbench_of_the_documentation(tmp_path, monkeypatch):
