@@ -26,7 +26,7 @@ PLAN = {
     ("ecp5", "verilator"): 700,
     ("default", "verilator"): 1100,
     ("full", "verilator"): 120,
-    ("unit", "icarus"): 16,
+    ("unit", "icarus"): 10,
 }
 
 #: Presets whose models nothing else needs.
