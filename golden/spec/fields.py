@@ -6,6 +6,7 @@ the dimensions of a tensor. Bit 0 is the least significant bit of byte 0, so a p
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 
 __all__ = ["Field", "Format", "names", "spoken"]
 
@@ -47,7 +48,7 @@ class Field:
         """First bit of every element, as a list."""
         return [self.lsb + i * self.pitch for i in range(self.count or 1)]
 
-    @property
+    @cached_property
     def range(self):
         """Lowest and highest value that can be encoded, both inclusive."""
         low = -(1 << self.width - 1) if self.signed else 0
@@ -90,16 +91,15 @@ class Format:
 
     def index(self, name):
         """Position of the field called ``name``: the field number that error records use."""
-        for position, field in enumerate(self.fields):
-            if field.name == name:
-                return position
-        raise KeyError(f"{self.name} has no field {name!r}")
+        if name not in self._positions:
+            raise KeyError(f"{self.name} has no field {name!r}")
+        return self._positions[name]
 
     @property
     def bytes(self):
         return self.bits // 8
 
-    @property
+    @cached_property
     def reserved_mask(self):
         """Ones where a bit belongs to no field."""
         mask = (1 << self.bits) - 1
@@ -116,17 +116,36 @@ class Format:
             elements = value if field.count else [value]
             if len(elements) > (field.count or 1):
                 raise ValueError(f"{self.name}.{name} has {field.count} elements, not {len(elements)}")
-            for lsb, element in zip(field.lsbs, elements, strict=False):
+            for lsb, element in zip(self._lsbs[name], elements, strict=False):
                 word |= field.encode(element) << lsb
         return word
 
     def unpack(self, word):
         """Dictionary of all values of ``word``; array fields as lists."""
         values = {}
-        for field in self.fields:
-            elements = [field.decode(word >> lsb & (1 << field.width) - 1) for lsb in field.lsbs]
-            values[field.name] = elements if field.count else elements[0]
+        for field, mask, lsbs in self._masks:
+            if field.count:
+                values[field.name] = [field.decode(word >> lsb & mask) for lsb in lsbs]
+            else:
+                values[field.name] = field.decode(word >> field.lsb & mask)
         return values
+
+    # Worked out once: models and generators pack and unpack words by the million.
+
+    @cached_property
+    def _positions(self):
+        """Position of the first field of each name."""
+        return {field.name: position for position, field in reversed(list(enumerate(self.fields)))}
+
+    @cached_property
+    def _lsbs(self):
+        """First bits of each field's elements, by its name."""
+        return {name: tuple(self.fields[position].lsbs) for name, position in self._positions.items()}
+
+    @cached_property
+    def _masks(self):
+        """Every field with the mask of a stored number, and first bits of its elements."""
+        return [(field, (1 << field.width) - 1, tuple(field.lsbs)) for field in self.fields]
 
 
 def spoken(member):

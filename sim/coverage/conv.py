@@ -120,7 +120,7 @@ def _built(params):
 
 
 def sample_job(coverage, word, params):
-    """Counts a legal packed job on an engine of ``params``."""
+    """Counts a legal packed job on an engine of ``params``; returns whether a bin was empty before."""
     fields = JOB.unpack(word)
     shape, parts = shape_of(fields), parts_of(fields)
     plan = ConvPlan(shape, params, 1 << fields["granularity"], fields["merge"], bool(fields["raster"]))
@@ -153,7 +153,7 @@ def sample_job(coverage, word, params):
         "signal": fields["signal"],
         "raster": int(plan.crosses_lines),  # in lane-private mode the field makes no difference
     }
-    coverage.sample({name: {value} for name, value in found.items()} | {"gaps": _gaps(fields, parts)})
+    return coverage.sample({name: {value} for name, value in found.items()} | {"gaps": _gaps(fields, parts)})
 
 
 def _range(value, ends):

@@ -3,7 +3,7 @@
 from collections import Counter
 from itertools import product
 
-__all__ = ["Coverage"]
+__all__ = ["Coverage", "telling"]
 
 
 class Coverage:
@@ -32,9 +32,17 @@ class Coverage:
             self.hits[cross] = Counter(dict.fromkeys(bins, 0))
 
     def sample(self, found):
-        """Counts one command, given by the set of values that it has of each feature."""
+        """Counts one command, given by the set of values that it has of each feature.
+
+        Returns whether it is the first in any bin.
+        """
+        is_new = False
         for cross, hits in self.hits.items():
-            hits.update(values for values in product(*(found[name] for name in cross)) if values in hits)
+            for values in product(*(found[name] for name in cross)):
+                if values in hits:
+                    is_new |= not hits[values]
+                    hits[values] += 1
+        return is_new
 
     @property
     def bins(self):
@@ -61,6 +69,16 @@ class Coverage:
         empty = self.empty
         lines += [f"{self.bins - len(empty)} of {self.bins} bins hit; empty: {'; '.join(empty) or 'none'}"]
         return "\n".join(lines)
+
+
+def telling(cases, count, sample):
+    """Yields the first ``count`` of ``cases``, and of the others those alone that hit an empty bin.
+
+    ``sample`` counts a case, and returns whether it is one of them. So few cases fill all bins that many together fill.
+    """
+    for number, case in enumerate(cases):
+        if sample(case) or number < count:
+            yield case
 
 
 def _reasons(exclusions, cross, values):

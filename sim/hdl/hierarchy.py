@@ -1,6 +1,7 @@
 """Hierarchical names in generated Verilog: where a submodule or memory of Amaranth ended up."""
 
 import re
+from functools import lru_cache
 
 __all__ = ["hierarchical_name"]
 
@@ -40,10 +41,18 @@ def hierarchical_name(verilog, top, path):
 
 
 def _body(verilog, module):
-    for match in _MODULE.finditer(verilog):
-        if _bare(match[1]) == module:
-            return verilog[match.end() : verilog.index("\nendmodule", match.end())]
-    raise ValueError(f"there is no module {module!r} in the Verilog")
+    begins = _begins(verilog)
+    if module not in begins:
+        raise ValueError(f"there is no module {module!r} in the Verilog")
+    return verilog[begins[module] : verilog.index("\nendmodule", begins[module])]
+
+
+# A bench looks for a dozen memories in the same text, which is long.
+@lru_cache(maxsize=1)
+def _begins(verilog):
+    """Where the body of each module begins; the first one of a name counts."""
+    matches = reversed(list(_MODULE.finditer(verilog)))
+    return {_bare(match[1]): match.end() for match in matches}
 
 
 def _bare(identifier):

@@ -3,10 +3,11 @@
 import gc
 import re
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 from amaranth.back import rtlil
-from amaranth.hdl import Value, ValueCastable
+from amaranth.hdl import Value, ValueCastable, _nir
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib.wiring import In
 
@@ -64,11 +65,28 @@ def conventional_ports(component):
 
 def to_rtlil(component, name, ports):
     """What Yosys reads: ``component`` elaborated, with these ports of :func:`conventional_ports`."""
-    # Elaboration makes millions of objects, and all of them stay: looking for garbage takes half of its time.
-    gc.disable()
-    try:
+    with _quick():
         return rtlil.convert(component, name=name, platform=PLATFORM, ports=ports, emit_src=False)
+
+
+@contextmanager
+def _quick():
+    """Without two things that take most of the time of an elaboration.
+
+    It makes millions of objects, and all of them stay: looking for garbage would take half of its time. And of what is
+    left a third would be Amaranth's assertion that each bit which it hands to itself is one.
+    """
+    checked = _nir.Value.__new__
+
+    def unchecked(cls, nets=()):
+        return tuple.__new__(cls, (nets,) if isinstance(nets, _nir.Net) else nets)
+
+    gc.disable()
+    _nir.Value.__new__ = unchecked
+    try:
+        yield
     finally:
+        _nir.Value.__new__ = checked
         gc.enable()
 
 

@@ -26,6 +26,13 @@ GROUPS = {
     "reset": "reset_in_transfer",
     "rest": "page_edges|consumer|registers",
 }
+#: What runs of the largest by default: every knob with and without back-pressure, each place of an error with both
+#: responses, and a reset in every eighth cycle.
+SOME = {
+    "own": r"own_slave/.*stall=(none|both)",
+    "errors": r"read_error/.*run=1",
+    "reset": r"reset_in_transfer/moment=(0|8|16|24|32|40|48)",
+}
 
 #: Results for the stages page.
 RECORDED = {"errors": "axi-errors", "reset": "reset"}
@@ -36,39 +43,54 @@ def _verilog(variant):
     return to_verilog(MonitoredSubsystem(VARIANTS[variant]), "monitored")
 
 
-def _run(simulator, variant, group, module="tb_monitored"):
+def _run(simulator, variant, group, module="tb_monitored", tests=None, **environment):
     if simulator == "icarus" and shutil.which("iverilog") is None:
         pytest.skip("Icarus Verilog is not installed")
     name = f"{group}-{simulator}-{variant}"
     print(f"{name}: seed {SEED}")
     program = build(_verilog(variant), "monitored", simulator=simulator, cocotb=True)
-    environment = {"TILEWRIGHT_VARIANT": variant}
+    environment |= {"TILEWRIGHT_VARIANT": variant}
     return run_cocotb(
         program,
         f"tilewright.tb.{module}",
         name=name,
         seed=SEED,
         environment=environment,
-        tests=rf"\.({GROUPS[group]})(/|$)" if group in GROUPS else None,
+        tests=rf"\.({tests or GROUPS[group]})(/|$)" if group in GROUPS else None,
     )
 
 
-@pytest.mark.parametrize("group", GROUPS)
+def check(variant, group, tests=None):
+    passed = _run("verilator", variant, group, tests=tests)
+    if group in RECORDED:
+        record(f"{RECORDED[group]}-{variant}", cases=len(passed), mismatches=0)
+    record_rules("simulated", f"cocotb-{variant}")
+    print(rules_table())
+    return passed
+
+
+@pytest.mark.parametrize(
+    "group", [pytest.param(name, marks=pytest.mark.long) if name in SOME else name for name in GROUPS]
+)
 @pytest.mark.parametrize(
     "variant", [pytest.param(name, marks=pytest.mark.long) if name != "unit" else name for name in VARIANTS]
 )
 def test_verilator(variant, group):
     """Every testbench on every variant."""
-    passed = _run("verilator", variant, group)
-    if group in RECORDED:
-        record(f"{RECORDED[group]}-{variant}", cases=len(passed), mismatches=0)
-    record_rules("simulated", f"cocotb-{variant}")
-    print(rules_table())
+    check(variant, group)
 
 
-def test_tmau_subsystem():
+@pytest.mark.parametrize(("group", "count"), [("own", 16), ("errors", 10), ("reset", 7)])
+def test_some(group, count):
+    """Of the largest groups, those that differ most."""
+    assert len(check("unit", group, SOME[group])) == count
+
+
+@pytest.mark.parametrize("count", ["1", pytest.param("4", marks=pytest.mark.long)])
+def test_tmau_subsystem(count):
     """The testbench that integrators copy; monitors or not, the ports are the same."""
-    assert len(_run("verilator", "unit", "tb_tmau_subsystem", "tb_tmau_subsystem")) == 8
+    passed = _run("verilator", "unit", "tb_tmau_subsystem", "tb_tmau_subsystem", TILEWRIGHT_COUNT=count)
+    assert len(passed) == 8
 
 
 def test_testbench_of_the_documentation(tmp_path, monkeypatch):

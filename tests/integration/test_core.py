@@ -12,9 +12,9 @@ from tilewright.golden.spec.pe.instruction import MmType, Operation
 from tilewright.golden.spec.pe.registers import PE_ID_VALUE, Put
 from tilewright.golden.spec.pe.segment import PAGE_ENTRY
 from tilewright.golden.spec.tmau.registers import TMAU_ID_VALUE
-from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core import CORE_PRESETS
 from tilewright.hw.pe.pager import PAGER_TAG
+from tilewright.sim.bench.core import core_params
 from tilewright.sim.compare.core_product import CoreProduct
 from tilewright.sim.session.core import CoreSession
 
@@ -24,13 +24,14 @@ HALT = instruction_word(Operation.HALT)
 SEED = 4
 
 
-# Three engines are the model that test_core_conv.py needs too.
+# With all engines it is the model that other tests need too.
 @pytest.fixture(
-    scope="module", params=[CONV_UNIT_PRESETS["unit"], pytest.param(None, marks=pytest.mark.long)], ids=["three", "two"]
+    scope="module",
+    params=[core_params("unit"), pytest.param(CORE_PRESETS["unit"], marks=pytest.mark.long)],
+    ids=["all", "two"],
 )
 def shared_session(request):
-    params = CORE_PRESETS["unit"].replace(conv=request.param)
-    with CoreSession(params=params, latency=20, memory_bytes=1 << 16) as session:
+    with CoreSession(params=request.param, latency=20, memory_bytes=1 << 16) as session:
         yield session
 
 
@@ -296,6 +297,6 @@ def test_calls_of_the_golden_model(session):
     assert session.registers("pe")["id"] == PE_ID_VALUE
     session.write_register("pe", "irq_enable", 2)
     assert session.read_register("pe", "irq_enable") == 2
-    engines = "tmau, pe, conv" if session.params.conv else "tmau, pe"
+    engines = "tmau, pe, conv, program" if session.params.program else "tmau, pe"
     with pytest.raises(ValueError, match=f"^the engine must be one of {engines}, not 'gpu'$"):
         session.read_register("gpu", "id")

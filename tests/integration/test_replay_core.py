@@ -1,4 +1,4 @@
-"""Cases of kind core on hardware; the simulator is that of test_core_program.py."""
+"""Cases of kind core on hardware; the simulator is that of core/test_program.py."""
 
 import json
 from pathlib import Path

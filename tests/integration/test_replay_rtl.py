@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.golden.spec.pe.instruction import MM_FAMILIES
 from tilewright.sim.cli import main
 
 VECTORS = Path(__file__).resolve().parent.parent / "vectors" / "tmau_seed.json"
@@ -143,7 +144,10 @@ def test_wrong_options_are_status_2(capsys, option):
 
 
 def test_convolutions(tmp_path):
-    """On the smallest engine; a type that it is built without is refused there as on golden."""
+    """On the smallest engine; a type that it is built without is refused there as on golden.
+
+    With all types it is the model of tests/integration/conv.
+    """
     conv = {"preset": "unit"}
     case = {"name": "small", "kind": "conv", "type": "u8s8", "x": [1, 4, 5, 3], "k": [2, 3, 3], "conv": conv,
             "stride": [1, 2], "pad": [1, 0, 2, 1], "dilation": [1, 1], "x_init": {"mix": 1},
@@ -151,7 +155,8 @@ def test_convolutions(tmp_path):
     wide = case | {"name": "wide", "type": "s16"}
     floats = case | {"name": "floats", "type": "f16"}
     built = case | {"name": "built", "conv": conv | {"types": ["i8", "bf16"]}}
-    brain = built | {"name": "brain", "type": "bf16", "x_init": {"normal": 1}, "k_init": {"normal": 2}}
+    brain = case | {"name": "brain", "type": "bf16", "x_init": {"normal": 1}, "k_init": {"normal": 2}}
+    brain |= {"x": [1, 20, 40, 4], "conv": conv | {"types": list(MM_FAMILIES)}}
     depthwise = case | {"name": "depthwise", "groups": 3, "k": [3, 3, 3]}
     records = _records(tmp_path, [case, wide, floats, built, depthwise, brain])
     assert [record["error"] for record in records] == [None, "unsupported", "unsupported", None, None, None]

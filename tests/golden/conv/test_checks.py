@@ -17,7 +17,6 @@ from tilewright.sim.random.conv_jobs import garbage_jobs
 PAGE = (Path(__file__).parents[3] / "docs" / "conv.md").read_text(encoding="utf-8")
 
 SEED = 5
-GARBAGE = 20000
 SMEM_BYTES = 4096
 PARAMS = CONV_PRESETS["default"]
 
@@ -259,12 +258,13 @@ def broken_rules(word, params, smem_bytes):
                 yield ConvError.OVERLAP, name
 
 
-def test_garbage():
+@pytest.mark.parametrize("count", [6000, pytest.param(20_000, marks=pytest.mark.long)])
+def test_garbage(count):
     """Refused as the page says, with memory as it was; or legal, and then only results and barrier are written."""
     codes = Counter()
     memory = smem()
     engine = Conv(memory, PARAMS)
-    for index, word in enumerate(garbage_jobs(SEED, PARAMS, GARBAGE, smem_bytes=SMEM_BYTES)):
+    for index, word in enumerate(garbage_jobs(SEED, PARAMS, count, smem_bytes=SMEM_BYTES)):
         before, count = memory.copy(), len(engine.errors)
         expected = next(broken_rules(word, PARAMS, SMEM_BYTES), None)
         done = engine.execute(word)

@@ -15,7 +15,7 @@ from tilewright.sim.random.programs import (
     garbage_programs,
 )
 
-PROGRAMS, RUNS = 20_000, 4
+PROGRAMS = 5000
 SMEM_BYTES = 4096
 PARAMS = CONV_PRESETS["unit"]
 #: Programs that run on one machine.
@@ -32,11 +32,11 @@ def machine(number):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(RUNS))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3))])
 def test_garbage(seed):
     codes, core = Counter(), None
     first, last = DATA_WINDOW
-    for number, program in enumerate(garbage_programs(seed, PARAMS, SMEM_BYTES, PROGRAMS // RUNS)):
+    for number, program in enumerate(garbage_programs(seed, PARAMS, SMEM_BYTES, PROGRAMS)):
         core = core if number % TOGETHER else machine(number // TOGETHER)
         core.gmem.data[:] = program.gmem
         record = core.run(PROGRAM_AT, program.words, limit=LIMIT)
@@ -45,4 +45,4 @@ def test_garbage(seed):
         assert not changed[last + 1 :].any(), f"seed {seed}, program {number}"
         codes[record.code if record else ProgramError.NONE] += 1
     assert set(codes) == set(ProgramError)
-    assert codes[ProgramError.NONE] > PROGRAMS // RUNS // 20
+    assert codes[ProgramError.NONE] > PROGRAMS // 20

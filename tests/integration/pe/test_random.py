@@ -45,7 +45,7 @@ def compare(name, simulator, count, *, late=False, coverage=None, **surroundings
 @pytest.mark.parametrize(
     ("name", "count"),
     [
-        ("unit", 150),  # as many as every combination takes
+        ("unit", 100),  # as many as every combination takes
         *(
             pytest.param(*case, marks=pytest.mark.long)
             for case in (("integers", 150), ("default", 150), ("unit", 2000), ("integers", 500))

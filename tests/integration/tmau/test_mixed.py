@@ -27,7 +27,7 @@ MEMORY_BYTES = 1 << 18
 PLAN = {
     ("unit", "verilator"): (1800, 2048),
     ("ecp5", "verilator"): (800, 384),
-    ("default", "verilator"): (1600, 768),
+    ("default", "verilator"): (1000, 256),
     ("lean", "verilator"): (300, 0),
     ("full", "verilator"): (150, 128),
     ("unit", "icarus"): (50, 64),

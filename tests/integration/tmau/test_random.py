@@ -24,9 +24,9 @@ SEED = 10
 PLAN = {
     ("unit", "verilator"): 700,
     ("ecp5", "verilator"): 700,
-    ("default", "verilator"): 1600,
+    ("default", "verilator"): 1100,
     ("full", "verilator"): 120,
-    ("unit", "icarus"): 24,
+    ("unit", "icarus"): 10,
 }
 
 #: Presets whose models nothing else needs.

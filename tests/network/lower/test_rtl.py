@@ -1,6 +1,6 @@
 """Programs on the hardware: memory is what the golden core leaves, and every tensor what the evaluation gives.
 
-The simulator of preset unit is that of tests/integration/test_core_program.py.
+The simulator of preset unit is that of tests/integration/core/test_program.py.
 """
 
 from types import SimpleNamespace

@@ -1,4 +1,7 @@
-"""Programs of the command processor on hardware: every byte and every record as the golden model has them."""
+"""Programs of the command processor on hardware: every byte and every record as the golden model has them.
+
+In a folder of its own, which tests run long before test_core.py: who needs the model there finds it, and does not wait.
+"""
 
 import random
 
