@@ -17,6 +17,9 @@ __all__ = ["ReadSide"]
 class ReadSide(wiring.Component):
     """Requests are shared out fairly by their beats; a beat goes to the buffer of its core, which has space for it.
 
+    Of all cores together, no more beats are under way outside than one may have: so requests wait here, where they are
+    shared out, and not in a memory that takes whatever comes.
+
     Three registers from AR to AR, two from R to R; one request and one beat a cycle. Every beat is taken at once.
 
     Parameters
@@ -48,6 +51,9 @@ class ReadSide(wiring.Component):
         self.cores = [CoreReads(addr_width, data_width, words, reductions=reductions) for _ in range(cores)]
         self.arbiter = FairArbiter(RequestLayout(addr_width), cores, max_burst)
         self.requests = SkidBuffer(RequestLayout(addr_width, self._id_width))
+        self._most = words - max_burst
+        self.under_way = Signal(range(words + 1))  # beats that have been granted and have not come
+        self.room = Signal(init=1)  # for the beats of any burst
         super().__init__(
             {
                 "ports": In(Axi4ReadSignature(addr_width, data_width, CORE_ID_WIDTH)).array(cores),
@@ -64,11 +70,12 @@ class ReadSide(wiring.Component):
         m.submodules.requests = requests = self.requests
         m.d.comb += [
             merged(requests.i.payload, arbiter),
-            requests.i.valid.eq(arbiter.o.valid),
-            arbiter.o.ready.eq(requests.i.ready),
+            requests.i.valid.eq(arbiter.o.valid & self.room),
+            arbiter.o.ready.eq(requests.i.ready & self.room),
         ]
         give(m, requests.o, self.axi, "ar")
         came, beat = self._beat(m)
+        self._limit(m, came)
         for number, core in enumerate(self.cores):
             m.submodules[f"core{number}"] = core
             forward_channels(m, self.ports[number], core.axi)
@@ -84,6 +91,12 @@ class ReadSide(wiring.Component):
                 core.beats.payload.last.eq(beat.last),
             ]
         return m
+
+    def _limit(self, m, came):
+        burst, rest = self.arbiter.o, Signal.like(self.under_way)
+        granted = (burst.valid & burst.ready).replicate(9)
+        m.d.comb += rest.eq(self.under_way + (granted & (burst.payload.len + 1)) - came)
+        m.d.sync += [self.under_way.eq(rest), self.room.eq(rest <= self._most)]
 
     def _beat(self, m):
         """Whether a beat has come, and it."""

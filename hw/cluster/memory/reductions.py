@@ -10,8 +10,9 @@ from ...lib.arbiter import StreamArbiter
 
 __all__ = ["ReductionGate"]
 
-#: Bits of the number of a stretch of time in which a core had a reduction open all along.
-_STRETCH_BITS = 4
+#: Bits of the number of a stretch of time in which a core had a reduction open all along. Once in 256 stretches a core
+#: may wait for one that has the number of one long gone.
+_STRETCH_BITS = 8
 #: Log2 of the reductions that a core may have open: times a burst, more than memory takes to answer.
 _OPEN_LOG2 = 6
 #: Requests of a turn behind the one that was held back, and cycles that it waits for the next one: a power of two.
@@ -66,7 +67,10 @@ class ReductionGate(wiring.Component):
         self.rest = Signal(range(_TURN))  # requests that are left of the turn
         self.quiet = Signal(range(_TURN))  # cycles since the last one
         self.open = Array(Signal(_OPEN_LOG2 + 1, name=f"open{core}") for core in range(cores))
-        self.stretch = Array(Signal(_STRETCH_BITS, name=f"stretch{core}") for core in range(cores))
+        self.stretch = Array(
+            Signal(_STRETCH_BITS, name=f"stretch{core}", init=1)
+            for core in range(cores)  # memory begins with zeros
+        )
         super().__init__(
             {
                 "pages": In(stream.Signature(unsigned(page_width))).array(cores),
