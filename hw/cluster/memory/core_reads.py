@@ -33,8 +33,7 @@ class CoreReads(wiring.Component):
         The core.
     requests : Out(stream of RequestLayout(addr_width))
         Registered.
-    beats : In(stream of ReadBeatLayout(data_width))
-        Always ready.
+    beats : In(stream of ReadBeatLayout(data_width), always ready)
     pages : Out(stream of unsigned(addr_width - 12))
         The page that a reduction is about to read.
     granted : In(1)

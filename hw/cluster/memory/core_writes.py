@@ -34,8 +34,7 @@ class CoreWrites(wiring.Component):
         Registered.
     words : Out(stream of WriteBeatLayout(data_width))
         Registered.
-    answers : In(stream of AnswerLayout())
-        Always ready.
+    answers : In(stream of AnswerLayout(), always ready)
     """
 
     def __init__(self, addr_width, data_width, words, bursts):

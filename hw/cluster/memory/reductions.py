@@ -36,7 +36,7 @@ class ReductionGate(wiring.Component):
         Bits of the number of a page.
     cores : int
         2 to 16.
-    places : int
+    groups : int
         Groups of pages that the memory tells apart, a power of two of at least 2.
 
     Members
@@ -51,13 +51,13 @@ class ReductionGate(wiring.Component):
         Strobes: an open reduction of the core will write nothing.
     """
 
-    def __init__(self, page_width, cores, places):
-        if not isinstance(places, int) or places < 2 or places & (places - 1):
-            raise ValueError(f"places must be a power of two of at least 2, not {places!r}")
+    def __init__(self, page_width, cores, groups):
+        if not isinstance(groups, int) or groups < 2 or groups & (groups - 1):
+            raise ValueError(f"groups must be a power of two of at least 2, not {groups!r}")
         self._cores = cores
-        self._place_log2 = exact_log2(places)
+        self._place_log2 = exact_log2(groups)
         note = data.StructLayout({"core": ceil_log2(cores), "stretch": _STRETCH_BITS})
-        self.memory = Memory(shape=note, depth=places, init=[])
+        self.memory = Memory(shape=note, depth=groups, init=[])
         self.arbiter = StreamArbiter(unsigned(page_width), cores)
         self.waiting = Signal()  # a page has been taken and not granted
         self.asker = Signal(cores)  # whose, one-hot

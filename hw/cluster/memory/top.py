@@ -33,7 +33,7 @@ class MemorySide(wiring.Component):
         reads at full rate from a memory that answers within so many cycles, less ten.
     write_bursts : int
         Bursts of a core that have left and whose answers it has not taken, 2 to 32, a power of two.
-    pages : int
+    groups : int
         Groups of pages of 4 KiB in which reductions do not wait for each other, a power of two.
     reductions : bool
         Cores have reductions into global memory.
@@ -47,7 +47,16 @@ class MemorySide(wiring.Component):
     """
 
     def __init__(
-        self, cores, addr_width, data_width, *, max_burst=16, read_words=256, write_bursts=32, pages=64, reductions=True
+        self,
+        cores,
+        addr_width,
+        data_width,
+        *,
+        max_burst=16,
+        read_words=256,
+        write_bursts=32,
+        groups=64,
+        reductions=True,
     ):
         if not isinstance(cores, int) or not 1 <= cores <= 16:
             raise ValueError(f"cores must be an int from 1 to 16, not {cores!r}")
@@ -61,7 +70,7 @@ class MemorySide(wiring.Component):
             self.reads = ReadSide(cores, **size, words=max(read_words, 2), reductions=reductions)
             # A burst comes while another one goes.
             self.writes = WriteSide(cores, **size, words=2 * max_burst, bursts=write_bursts)
-            self.gate = ReductionGate(addr_width - PAGE_LOG2, cores, pages) if reductions else None
+            self.gate = ReductionGate(addr_width - PAGE_LOG2, cores, groups) if reductions else None
         super().__init__(
             {
                 "ports": In(Axi4Signature(addr_width, data_width, CORE_ID_WIDTH)).array(cores),

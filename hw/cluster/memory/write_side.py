@@ -20,7 +20,7 @@ _AHEAD = 4
 class WriteSide(wiring.Component):
     """Bursts whose words are all here are shared out fairly by these, which then leave without a pause.
 
-    Three registers from AW to AW, three from the last W of a burst to its first W, two from B to B; one of each a
+    Three registers from a burst with its last word to AW, four to its first word on W, two from B to B; one of each a
     cycle. Every answer is taken at once. Neither AW nor W waits for the other to be accepted, but for four bursts.
 
     Parameters

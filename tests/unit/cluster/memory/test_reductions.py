@@ -1,6 +1,7 @@
 """The gate alone: who is held back, who gets a turn. With reducers around it: sums of several cores lose nothing."""
 
 import random
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ class Cluster(wiring.Component):
     """The ends of the store paths of two cores, and their memory side."""
 
     def __init__(self):
-        self.side = MemorySide(CORES, 16, 8 * BUS_BYTES, max_burst=MAX_BURST, read_words=32, pages=2)
+        self.side = MemorySide(CORES, 16, 8 * BUS_BYTES, max_burst=MAX_BURST, read_words=32, groups=2)
         super().__init__(
             {"writes": In(WritesSignature(16, BUS_BYTES)).array(CORES), "axi": Out(Axi4Signature(16, 8 * BUS_BYTES, 3))}
         )
@@ -98,7 +99,7 @@ def test_no_sum_is_lost(pages, mode):
     assert (contents == expected).all()
     # Sums of both cores met: they took turns in one page.
     owners = [ident >> 2 for _, ident, address, _ in memory.requests if address < 4096]
-    assert sum(a != b for a, b in zip(owners, owners[1:], strict=False)) > 2
+    assert sum(a != b for a, b in pairwise(owners)) > 2
 
 
 def core_benches(port, bursts, errors, stalls, seed):

@@ -231,7 +231,7 @@ def test_latency():
         ({"max_burst": 12}, "max_burst must be a power of two from 1 to 256, not 12"),
         ({"read_words": 8}, "read_words must be an int of at least max_burst, 16, not 8"),
         ({"write_bursts": 64}, "depth must be a power of two from 2 to 32, not 64"),
-        ({"pages": 3}, "places must be a power of two of at least 2, not 3"),
+        ({"groups": 3}, "groups must be a power of two of at least 2, not 3"),
         ({"data_width": 48}, "data_width must be"),
     ],
 )
