@@ -62,6 +62,7 @@ class ReductionGate(wiring.Component):
         self.waiting = Signal()  # a page has been taken and not granted
         self.asker = Signal(cores)  # whose, one-hot
         self.place = Signal(self._place_log2)  # and where the memory has it
+        self.note = Signal(note)  # who was there last
         self.blocked = Signal()  # it has been held back
         self.turn = Signal()  # only the last asker may ask
         self.rest = Signal(range(_TURN))  # requests that are left of the turn
@@ -90,13 +91,14 @@ class ReductionGate(wiring.Component):
         m.submodules.arbiter = arbiter = self.arbiter
         write, read = self.memory.write_port(), self.memory.read_port()
         for core, (port, i) in enumerate(zip(self.pages, arbiter.i, strict=True)):
-            mine = ~self.turn | self.asker[core]
+            # Nobody is seen while one waits, so that turns go on from the last who was.
+            mine = ~self.waiting & (~self.turn | self.asker[core])
             m.d.comb += [i.payload.eq(port.payload), i.valid.eq(port.valid & mine), port.ready.eq(i.ready & mine)]
 
         takes, grants = Signal(), Signal()
         m.d.comb += [
-            arbiter.o.ready.eq(~self.waiting),
-            takes.eq(arbiter.o.valid & ~self.waiting),
+            arbiter.o.ready.eq(1),
+            takes.eq(arbiter.o.valid),
             read.addr.eq(self.place_of(arbiter.o.payload)),
             read.en.eq(~self.waiting),
         ]
@@ -106,9 +108,10 @@ class ReductionGate(wiring.Component):
             m.d.sync += self.waiting.eq(0)
 
         # Of the asker, and of the core that was there last.
-        number, note = Signal(ceil_log2(self._cores)), read.data
+        number, note = Signal(ceil_log2(self._cores)), self.note
         held, full = Signal(), Signal()
         m.d.comb += [
+            note.eq(read.data),
             *(number[bit].eq(self._asks(lambda core, bit=bit: core >> bit & 1)) for bit in range(len(number))),
             full.eq(self._asks(lambda core: self.open[core][-1])),
             held.eq((note.core != number) & (self.open[note.core] != 0) & (self.stretch[note.core] == note.stretch)),
