@@ -2,8 +2,8 @@
 
 Two streams are watched from a cycle that the solver chooses, for as long as both have a burst waiting. What has passed
 of each is its balance less that at the beginning, and the same number of quanta for both: so balances bound how far one
-gets ahead of the other. While a stream waits in debt, no quantum is given, and balances bound what passes; then it takes
-turns with the others.
+gets ahead of the other. While a stream waits in debt, no quantum is given, and balances bound what passes; then it
+takes turns with the others.
 """
 
 import pytest
