@@ -185,6 +185,21 @@ def test_a_core_that_stalls_stops_nobody():
     assert sum(ident < 4 for _, ident, *_ in memory.writes) == 4
 
 
+def test_a_core_alone_reads_at_full_rate():
+    """Two cores are silent: the third one gets a word a cycle, from a memory that takes 16 cycles with all registers."""
+    dut, contents, cycles = side(3), contents_of(3), []
+    memory, port = AxiMemory(dut.axi, contents, latency=10), dut.ports[1]
+
+    async def ask(ctx):
+        await send(ctx, axi_channel(port, "ar"), [{"len": 3}] * 50)
+
+    async def take(ctx):
+        cycles.extend((await receive(ctx, axi_channel(port, "r"), 200))[1])
+
+    simulate(dut, ask, take, background=[memory.serve])
+    assert cycles[-1] - cycles[0] == 199
+
+
 def test_one_core_is_connected_by_wires():
     dut = MemorySide(1, 16, 32)
     port, axi = dut.ports[0], dut.axi
