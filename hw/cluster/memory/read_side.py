@@ -51,9 +51,10 @@ class ReadSide(wiring.Component):
         self.cores = [CoreReads(addr_width, data_width, words, reductions=reductions) for _ in range(cores)]
         self.arbiter = FairArbiter(RequestLayout(addr_width), cores, max_burst)
         self.requests = SkidBuffer(RequestLayout(addr_width, self._id_width))
-        self._most = words - max_burst
+        # A grant shows two cycles later, in which another one may come.
+        self._most = words - 2 * max_burst
         self.under_way = Signal(range(words + 1))  # beats that have been granted and have not come
-        self.room = Signal(init=1)  # for the beats of any burst
+        self.room = Signal(init=1)  # for the beats of any two bursts, a cycle ago
         super().__init__(
             {
                 "ports": In(Axi4ReadSignature(addr_width, data_width, CORE_ID_WIDTH)).array(cores),
@@ -93,10 +94,13 @@ class ReadSide(wiring.Component):
         return m
 
     def _limit(self, m, came):
-        burst, rest = self.arbiter.o, Signal.like(self.under_way)
-        granted = (burst.valid & burst.ready).replicate(9)
-        m.d.comb += rest.eq(self.under_way + (granted & (burst.payload.len + 1)) - came)
-        m.d.sync += [self.under_way.eq(rest), self.room.eq(rest <= self._most)]
+        burst, beats = self.arbiter.o, Signal(9)
+        with m.If(burst.valid & burst.ready):
+            m.d.comb += beats.eq(burst.payload.len + 1)
+        m.d.sync += [
+            self.under_way.eq(self.under_way + beats - came),
+            self.room.eq(self.under_way <= self._most),
+        ]
 
     def _beat(self, m):
         """Whether a beat has come, and it."""

@@ -29,8 +29,8 @@ class MemorySide(wiring.Component):
     max_burst : int
         Bus words of a burst at most, a power of two up to 256.
     read_words : int
-        Bus words that a core may have asked for and not taken, a power of two from ``max_burst`` to 1024. A core alone
-        reads at full rate from a memory that answers within so many cycles, less ten.
+        Bus words that a core may have asked for and not taken, a power of two from two bursts to 1024. A core alone
+        reads at full rate from a memory that answers within so many cycles, less two bursts and ten cycles.
     write_bursts : int
         Bursts of a core that have left and whose answers it has not taken, 2 to 32, a power of two.
     groups : int
@@ -62,12 +62,12 @@ class MemorySide(wiring.Component):
             raise ValueError(f"cores must be an int from 1 to 16, not {cores!r}")
         if not isinstance(max_burst, int) or not 1 <= max_burst <= 256 or max_burst & (max_burst - 1):
             raise ValueError(f"max_burst must be a power of two from 1 to 256, not {max_burst!r}")
-        if not isinstance(read_words, int) or read_words < max_burst:
-            raise ValueError(f"read_words must be an int of at least max_burst, {max_burst}, not {read_words!r}")
+        if not isinstance(read_words, int) or read_words < 2 * max_burst:
+            raise ValueError(f"read_words must be an int of at least two bursts, {2 * max_burst}, not {read_words!r}")
         self._cores = cores
         if cores > 1:
             size = {"addr_width": addr_width, "data_width": data_width, "max_burst": max_burst}
-            self.reads = ReadSide(cores, **size, words=max(read_words, 2), reductions=reductions)
+            self.reads = ReadSide(cores, **size, words=read_words, reductions=reductions)
             # A burst comes while another one goes.
             self.writes = WriteSide(cores, **size, words=2 * max_burst, bursts=write_bursts)
             self.gate = ReductionGate(addr_width - PAGE_LOG2, cores, groups) if reductions else None

@@ -237,13 +237,31 @@ def test_latency():
     simulate(dut, testbench)
 
 
+def test_latency_of_old_words():
+    """They ask for their page first: two cycles more."""
+    dut = side(2)
+    port, axi = dut.ports[1], dut.axi
+
+    async def testbench(ctx):
+        ctx.set(port.arvalid, 1)
+        ctx.set(port.arid, 2)
+        await ctx.tick()
+        ctx.set(port.arvalid, 0)
+        await ctx.tick().repeat(3)
+        assert not ctx.get(axi.arvalid)
+        await ctx.tick()
+        assert (ctx.get(axi.arvalid), ctx.get(axi.arid)) == (1, 6)
+
+    simulate(dut, testbench)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"cores": 0}, "cores must be an int from 1 to 16, not 0"),
         ({"cores": 17}, "cores must be"),
         ({"max_burst": 12}, "max_burst must be a power of two from 1 to 256, not 12"),
-        ({"read_words": 8}, "read_words must be an int of at least max_burst, 16, not 8"),
+        ({"read_words": 16}, "read_words must be an int of at least two bursts, 32, not 16"),
         ({"write_bursts": 64}, "depth must be a power of two from 2 to 32, not 64"),
         ({"groups": 3}, "groups must be a power of two of at least 2, not 3"),
         ({"data_width": 48}, "data_width must be"),
