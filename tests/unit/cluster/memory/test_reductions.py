@@ -16,6 +16,8 @@ from tilewright.hw.bus.writes import WritesSignature
 from tilewright.hw.cluster.memory.reductions import ReductionGate
 from tilewright.hw.cluster.memory.top import MemorySide
 from tilewright.hw.reduce.unit import Reducer
+from tilewright.sim.harness.axi_monitor import Axi4Monitor
+from tilewright.sim.harness.axi_rules import Rule
 from tilewright.sim.pysim.axi_memory import AxiMemory
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send
@@ -26,10 +28,11 @@ CORES = 2
 
 
 class Cluster(wiring.Component):
-    """The ends of the store paths of two cores, and their memory side."""
+    """The ends of the store paths of two cores, and their memory side, with a protocol monitor outside."""
 
     def __init__(self):
         self.side = MemorySide(CORES, 16, 8 * BUS_BYTES, max_burst=MAX_BURST, read_words=32, groups=2)
+        self.monitor = Axi4Monitor(self.side.axi, reads=32, writes=32, max_burst=MAX_BURST)
         super().__init__(
             {"writes": In(WritesSignature(16, BUS_BYTES)).array(CORES), "axi": Out(Axi4Signature(16, 8 * BUS_BYTES, 3))}
         )
@@ -37,6 +40,7 @@ class Cluster(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.side = self.side
+        m.submodules.monitor = self.monitor
         forward_channels(m, self.axi, self.side.axi)
         for core, (writes, bus) in enumerate(zip(self.writes, self.side.ports, strict=True)):
             reducer = m.submodules[f"reducer{core}"] = Reducer(16, BUS_BYTES, MAX_BURST, 16, floats=False)
@@ -95,7 +99,12 @@ def test_no_sum_is_lost(pages, mode):
         bursts = some_bursts(core, 30, pages=pages, plain=0.2, seed=pages)
         errors = apply(expected, bursts, memory.failing)
         benches += core_benches(port, bursts, errors, stalls, core)
-    simulate(dut, *benches, background=[memory.serve, memory.serve_writes])
+
+    async def rules(ctx):
+        async for _, _, violations in ctx.tick().sample(dut.monitor.violations):
+            assert Rule.decode(violations) == []
+
+    simulate(dut, *benches, background=[memory.serve, memory.serve_writes, rules])
     assert (contents == expected).all()
     # Sums of both cores met: they took turns in one page.
     owners = [ident >> 2 for _, ident, address, _ in memory.requests if address < 4096]
