@@ -28,7 +28,7 @@ class ReductionGate(wiring.Component):
     turn: only its requests are taken, up to 16 more, until it has made none for 16 cycles. While one waits, at most 17
     requests of each other core are granted.
 
-    Two cycles from a page to its grant, one page every other cycle.
+    Two cycles from a page to its grant, one page every other cycle; two from an end to the grant of who waits for it.
 
     Parameters
     ----------
@@ -145,7 +145,9 @@ class ReductionGate(wiring.Component):
     def _count(self, m, core):
         """What is open of a core. As the last one ends, the next one begins a stretch."""
         opened, rest = self.open[core], Signal.like(self.open[core], name=f"rest{core}")
-        ended = self.failed[core] + (self.answered[core] & (opened != 0))
+        answered, failed = Signal(name=f"answered{core}"), Signal(name=f"failed{core}")
+        m.d.sync += [answered.eq(self.answered[core]), failed.eq(self.failed[core])]
+        ended = failed + (answered & (opened != 0))
         m.d.comb += rest.eq(opened - ended + self.granted[core])
         m.d.sync += opened.eq(rest)
         with m.If((opened != 0) & (rest == 0)):

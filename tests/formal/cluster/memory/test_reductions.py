@@ -65,7 +65,9 @@ class GateSpec(Elaboratable):
 
     def _follow(self, m, core, noted):
         """What a core has open in each place; returns whether anything."""
-        dut, ends, where = self.dut, self.ends[core], self.where[core]
+        dut = self.dut
+        ends, where = Signal(2, name=f"ended{core}"), Signal(2, name=f"was{core}")  # the gate takes a cycle to see them
+        m.d.sync += [ends.eq(self.ends[core]), where.eq(self.where[core])]
         live = [Signal(8, name=f"live{core}_{place}") for place in range(PLACES)]
         gone = [sum((ends[n] & (where[n] == place) for n in range(2)), 0) for place in range(PLACES)]
         there = dut.granted[core]
@@ -74,10 +76,10 @@ class GateSpec(Elaboratable):
             m.d.sync += live[place].eq(live[place] - gone[place] + (there & (dut.place == place)))
             with m.If(live[place] != 0):
                 m.d.comb += Assert((noted[place].data.core == core) & (noted[place].data.stretch == dut.stretch[core]))
-        last = (dut.open[core] == 1) & self.early & ~ends.any()
+        last = (dut.open[core] == 1) & self.early & ~ends.any() & ~self.ends[core].any()
         m.d.comb += [
-            dut.answered[core].eq(ends[0] | last),
-            dut.failed[core].eq(ends[1]),
+            dut.answered[core].eq(self.ends[core][0] | last),
+            dut.failed[core].eq(self.ends[core][1]),
             Assert(dut.open[core] == live[0] + live[1]),
             Assert(dut.open[core] <= 64),
         ]

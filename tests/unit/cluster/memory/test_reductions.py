@@ -176,7 +176,7 @@ def test_a_page_is_one_cores_until_it_has_none_open(name):
     dut = gate()
     first, second = Asker(dut, 0, [1, 2]), Asker(dut, 1, [3, 1])
     simulate(dut, first, second, strobe(dut, name, 1, 30), strobe(dut, name, 1, 50))
-    assert (first.granted, second.granted) == ([1, 5], [3, 51])
+    assert (first.granted, second.granted) == ([1, 5], [3, 52])
 
 
 def test_pages_with_one_place_are_one():
@@ -184,7 +184,7 @@ def test_pages_with_one_place_are_one():
     dut = gate()
     first, second = Asker(dut, 0, [1]), Asker(dut, 2, [4])
     simulate(dut, first, second, strobe(dut, "answered", 1, 30))
-    assert (first.granted, second.granted) == ([1], [31])
+    assert (first.granted, second.granted) == ([1], [32])
 
 
 def test_own_pages_are_never_held_back():
@@ -198,7 +198,7 @@ def test_not_more_than_64_are_open():
     dut = gate()
     asker = Asker(dut, 2, [1] * 65)
     simulate(dut, asker, strobe(dut, "answered", 4, 200))
-    assert asker.granted[-2:] == [127, 201]
+    assert asker.granted[-2:] == [127, 202]
 
 
 def test_who_was_held_back_has_a_turn():
@@ -206,13 +206,13 @@ def test_who_was_held_back_has_a_turn():
     dut = gate()
     askers = [Asker(dut, 0, [1]), Asker(dut, 1, [1] * 19), Asker(dut, 2, [2])]
     simulate(dut, *askers, strobe(dut, "answered", 1, 30))
-    assert askers[1].granted == [*range(31, 65, 2), 67, 69]
-    assert askers[2].granted == [65]
+    assert askers[1].granted == [*range(32, 66, 2), 68, 70]
+    assert askers[2].granted == [66]
 
 
 def test_a_turn_ends_when_nothing_comes():
     dut = gate()
     askers = [Asker(dut, 0, [1, 2]), Asker(dut, 1, [1])]
     simulate(dut, *askers, strobe(dut, "answered", 1, 30))
-    assert askers[1].granted == [31]
-    assert askers[0].granted == [1, 31 + 17 + 1]
+    assert askers[1].granted == [32]
+    assert askers[0].granted == [1, 32 + 17 + 1]
