@@ -41,7 +41,7 @@ FORBIDDEN = {
 #: Subfolders in the order in which one may import another: each imports only itself and those before it.
 #: Modules of the folder itself are shared shapes and parameters, or tops that connect the rooms; any may import them.
 ROOMS = {
-    "hw": ("lib", "bus", "smem", "reduce", "dot_product", "tmau", "pe", "conv", "core", "board"),
+    "hw": ("lib", "bus", "smem", "reduce", "dot_product", "tmau", "pe", "conv", "core", "cluster", "board"),
     "hw/tmau": ("descriptor", "walk", "setup", "load", "store", "front"),
     "hw/pe": ("state", "issue", "address", "memory", "compute"),
     "golden": ("spec", "smem", "tmau", "pe", "conv", "core", "cluster"),

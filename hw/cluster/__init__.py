@@ -1,0 +1,1 @@
+"""Clusters: several cores and one global memory."""

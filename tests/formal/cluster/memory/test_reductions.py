@@ -1,0 +1,126 @@
+"""F17: no two cores have reductions open in one page, and none waits for its page longer than is promised.
+
+The memory has two places, both of which are watched. How many reductions each core has open in each is counted beside
+the gate; in which of the two one ends is up to the solver. Answers and failures are strobes of open reductions, as
+docs/cluster.md says of a core.
+"""
+
+import pytest
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal, unsigned
+from amaranth.lib import stream
+from amaranth.lib.wiring import connect
+
+from tilewright.hw.cluster.memory.reductions import ReductionGate
+from tilewright.sim.formal import StreamRules, prove
+
+CORES, PLACES, TURN = 3, 2, 16
+
+
+class GateSpec(Elaboratable):
+    """The gate; with ``early`` it is told of the last open reduction before that has ended, and the proof must fail."""
+
+    def __init__(self, early=False):
+        self.dut = ReductionGate(2, CORES, PLACES)
+        self.sources = [stream.Signature(unsigned(2)).create(path=(f"source{core}",)) for core in range(CORES)]
+        self.ends = [Signal(2, name=f"ends{core}") for core in range(CORES)]  # of its open reductions: answered, failed
+        self.where = [Signal(2, name=f"where{core}") for core in range(CORES)]  # in which place
+        self.early = early
+
+    @property
+    def ports(self):
+        return [s for port in self.sources for s in (port.valid, port.payload)] + self.ends + self.where
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        takes = [source.valid & source.ready for source in self.sources]
+        for core, source in enumerate(self.sources):
+            connect(m, source=source, dut=dut.pages[core])
+            m.submodules[f"rules{core}"] = StreamRules(source, assume=True)
+            # The next page comes after the grant.
+            m.d.comb += Assume(~(source.valid & dut.waiting & dut.asker[core]))
+            m.d.comb += Assert(~dut.granted[core] | (dut.waiting & dut.asker[core]))
+        m.d.comb += [
+            Assert(dut.asker & (dut.asker - 1) == 0),
+            Assert(~(dut.waiting | dut.turn) | dut.asker.any()),
+            Assert(~dut.blocked | dut.waiting),
+            Assert(~Cat(takes).any() | ~dut.waiting),
+        ]
+        noted = [dut.memory.read_port(domain="comb") for _ in range(PLACES + 1)]
+        for place, port in enumerate(noted[:PLACES]):
+            m.d.comb += port.addr.eq(place)
+        m.d.comb += noted[PLACES].addr.eq(dut.place)
+        # Memory is not reset, and what was read shows only while a page waits.
+        m.d.comb += Assert(~dut.waiting | (dut.note == noted[PLACES].data))
+
+        inside = [self._follow(m, core, noted) for core in range(CORES)]
+        for place in range(PLACES):
+            here = Cat(bits[place] for bits in inside)
+            m.d.comb += [Assert(here & (here - 1) == 0), Cover(here[1] & dut.blocked)]
+        for one in range(CORES):
+            for other in range(CORES):
+                if one != other:
+                    self._wait(m, one, other)
+        return m
+
+    def _follow(self, m, core, noted):
+        """What a core has open in each place; returns whether anything."""
+        dut = self.dut
+        ends, where = Signal(2, name=f"ended{core}"), Signal(2, name=f"was{core}")  # the gate takes a cycle to see them
+        m.d.sync += [ends.eq(self.ends[core]), where.eq(self.where[core])]
+        live = [Signal(8, name=f"live{core}_{place}") for place in range(PLACES)]
+        gone = [sum((ends[n] & (where[n] == place) for n in range(2)), 0) for place in range(PLACES)]
+        there = dut.granted[core]
+        for place in range(PLACES):
+            m.d.comb += Assume(gone[place] <= live[place])
+            m.d.sync += live[place].eq(live[place] - gone[place] + (there & (dut.place == place)))
+            with m.If(live[place] != 0):
+                m.d.comb += Assert((noted[place].data.core == core) & (noted[place].data.stretch == dut.stretch[core]))
+        last = (dut.open[core] == 1) & self.early & ~ends.any() & ~self.ends[core].any()
+        m.d.comb += [
+            dut.answered[core].eq(self.ends[core][0] | last),
+            dut.failed[core].eq(self.ends[core][1]),
+            Assert(dut.open[core] == live[0] + live[1]),
+            Assert(dut.open[core] <= 64),
+        ]
+        return [count != 0 for count in live]
+
+    def _wait(self, m, one, other):
+        """While ``one`` asks for a page, ``other`` gets 17 at most: those of a turn, and the one before it."""
+        dut, source = self.dut, self.sources[one]
+        passed = Signal(6, name=f"passed{one}{other}")
+        asks, theirs = source.valid & ~source.ready, dut.asker[other]
+        m.d.sync += passed.eq(Mux(asks, passed + dut.granted[other], 0))
+        mask, before = dut.arbiter.arbiter.mask, Signal(name=f"before{one}{other}")
+        for position in range(CORES + 1):
+            with m.If(mask == (1 << CORES) - (1 << position)):
+                m.d.comb += before.eq((one - position) % CORES < (other - position) % CORES)
+        m.d.comb += [
+            Assert(~mask & (~mask + 1)[:CORES] == 0),
+            # Who was taken last comes last, and so does whoever has passed.
+            Assert(~theirs | before),
+            Assert((passed == 0) | before),
+            Assert(~(theirs & dut.waiting & ~dut.turn) | (passed == 0)),
+            Assert(~(theirs & dut.turn) | (passed + dut.rest <= TURN)),
+            Assert(passed <= TURN + 1),
+            Cover(passed == TURN + 1),
+        ]
+        # While a page is held back nobody else gets one.
+        m.d.comb += Assert(~(dut.waiting & theirs) | (Cat(dut.granted) & ~dut.asker == 0))
+
+
+def test_no_two_cores_are_in_one_page():
+    spec = GateSpec()
+    prove(spec, spec.ports, name="cluster-reductions", depth=2, proves="F2 F17")
+
+
+def test_proof_finds_cores_that_leave_too_early():
+    spec = GateSpec(early=True)
+    with pytest.raises(AssertionError, match="Assert failed"):
+        prove(spec, spec.ports, name="cluster-reductions-early", mode="bmc", depth=8)
+
+
+@pytest.mark.long
+def test_every_case_is_reached():
+    spec = GateSpec()
+    prove(spec, spec.ports, name="cluster-reductions-cover", mode="cover", depth=45)
