@@ -94,14 +94,18 @@ class _Core(Machine):
         self.reach = self.accepts = (1 << MOST_CORES) - 1
 
     def execute(self, word):
-        self.delivery = DELIVERY.unpack(packed("word", word, COMMAND.bits))
+        self.delivery = self._delivery(word)
         return super().execute(word)
 
     def run_on(self, descriptor, word):
         """Runs a packed command on a packed descriptor."""
-        self.delivery = DELIVERY.unpack(packed("word", word, COMMAND.bits))
+        self.delivery = self._delivery(word)
         command = COMMAND.unpack(word)
         return self._recorded(command, self._transfer(command, descriptor))
+
+    def _delivery(self, word):
+        """What a command has of ``DELIVERY``, which means nothing to a core that has no other beside it."""
+        return DELIVERY.unpack(packed("word", word, COMMAND.bits) if len(self._cluster.cores) > 1 else 0)
 
     def takes_from(self, issuer):
         """Whether a core may write and read here."""
