@@ -21,7 +21,7 @@ from ..pe.top import PE_REGISTER_ADDR_WIDTH
 from ..pe.unit import PeUnit
 from ..smem.engines import connect_engines
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout
-from ..smem.signatures import BarrierEventSignature
+from ..smem.signatures import BarrierEventSignature, connect_mover, network_members
 from ..smem.top import SharedMemory
 from ..tmau.top import REGISTER_ADDR_WIDTH
 from ..tmau.unit import TmauUnit
@@ -95,6 +95,7 @@ class Core(wiring.Component):
     **conv_members(params)
         There is one ``irq``, of all engines.
     **program_members(params)
+    **network_members(params.smem, params.tmau.cores)
 
     Attributes
     ----------
@@ -112,6 +113,7 @@ class Core(wiring.Component):
             | dict(ProcessorSignature(params.pe).members)
             | conv_members(params)
             | program_members(params)
+            | network_members(params.smem, params.tmau.cores)
             | {
                 "s_axil": In(Axi4LiteSignature(map_addr_width(self.regions))),
                 "barriers": In(stream.Signature(BarrierRequestLayout(params.smem))),
@@ -135,7 +137,7 @@ class Core(wiring.Component):
         self._connect_registers(m, engines, program)
         self._show_done(m, tmau, pe)
 
-        join(m, tmau=tmau.smem, smem=smem.mover)
+        connect_mover(m, self, tmau.smem, smem.mover)
         join(m, smem=smem.flip, flip=flipped(self.flip))
         ports = {name: engine.smem for name, engine in engines.items() if name != "tmau"}
         connect_engines(m, self, smem, callers=[program] if program else (), **ports)

@@ -7,6 +7,7 @@ from tilewright.golden.spec import BANKS, CHUNK_BYTES, LINE_BYTES
 
 __all__ = [
     "CHUNK_BITS",
+    "AcceptanceLayout",
     "BanksReadLayout",
     "BanksWriteLayout",
     "BarrierRequestLayout",
@@ -15,24 +16,42 @@ __all__ = [
     "LandedLayout",
     "LineLayout",
     "ReadLayout",
+    "RefusalLayout",
     "ScatterWriteLayout",
+    "delivery_members",
     "read_data_layout",
+    "reduction_members",
 ]
 
 CHUNK_BITS = 8 * CHUNK_BYTES
 
 
 class LineLayout(data.StructLayout):
-    """A write of one line: all banks at the same row."""
+    """A write of one line: all banks at the same row. Of a core in a cluster, before the network."""
 
-    def __init__(self, params):
+    def __init__(self, params, cores=1):
         super().__init__(
             {
                 "row": unsigned(params.row_width),  # byte address >> 7
                 "data": unsigned(8 * LINE_BYTES),  # chunk b, bits 128 b …, goes to bank b
                 "strobe": unsigned(LINE_BYTES),  # one bit a byte
+                **(reduction_members() | delivery_members(cores) if cores > 1 else {}),
             }
         )
+
+
+def reduction_members():
+    """What becomes of the old bytes of a line, as members of a layout by name."""
+    return {"reduction": unsigned(4), "element": unsigned(4)}  # golden.spec.Reduction, golden.spec.Element
+
+
+def delivery_members(cores):
+    """What lines and ends of transfers have before the network of a cluster, as members of a layout by name."""
+    return {
+        "receivers": unsigned(cores),  # mask of the cores that they are for; 0: their sender
+        # Of the transfer: one more than of the one before. The end of a transfer may come behind lines of the next two.
+        "turn": unsigned(2),
+    }
 
 
 class ReadLayout(data.StructLayout):
@@ -53,13 +72,51 @@ def read_data_layout():
 
 
 class LandedLayout(data.StructLayout):
-    """Bytes of a transfer that have landed, for the transaction count of a barrier."""
+    """Bytes of a transfer that have landed, for the transaction count of a barrier.
 
-    def __init__(self, params):
+    Of a core in a cluster, before the network, the end of every transfer that writes shared memory.
+    """
+
+    def __init__(self, params, cores=1):
+        cluster = {
+            **delivery_members(cores),
+            "signal": unsigned(1),  # there is a barrier
+            "failed": unsigned(1),  # the bus answered with an error: nothing is counted or reported
+            "block": unsigned(1),  # of a COPY_BLOCK
+            "tag": unsigned(16),  # of the command
+        }
         super().__init__(
             {
                 "barrier": unsigned(params.addr_width),  # byte address of the barrier
                 "bytes": unsigned(params.addr_width + 1),  # how many have landed, fill included
+                **(cluster if cores > 1 else {}),
+            }
+        )
+
+
+class RefusalLayout(data.StructLayout):
+    """A core of a cluster has refused what another one sent."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "valid": unsigned(1),  # strobe
+                "tag": unsigned(16),  # of the other core's command
+                "field": unsigned(8),  # number of its field, with COMMAND_FIELD
+            }
+        )
+
+
+class AcceptanceLayout(data.StructLayout):
+    """What a core of a cluster lets others write, and itself."""
+
+    def __init__(self, params, cores):
+        super().__init__(
+            {
+                "cores": unsigned(cores),  # mask: whose lines it takes
+                "confine": unsigned(1),  # the next two count
+                "first": unsigned(params.row_width),  # first and last line of 128 bytes that may be written
+                "last": unsigned(params.row_width),
             }
         )
 

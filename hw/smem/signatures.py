@@ -2,18 +2,20 @@
 
 from amaranth import unsigned
 from amaranth.lib import stream
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, flipped
 
 from tilewright.golden.spec import LINE_BYTES
 
-from ..lib.join import Port
+from ..lib.join import Port, join
 from .layouts import (
+    AcceptanceLayout,
     BarrierRequestLayout,
     BarrierResultLayout,
     ChunkWriteLayout,
     LandedLayout,
     LineLayout,
     ReadLayout,
+    RefusalLayout,
     ScatterWriteLayout,
     read_data_layout,
 )
@@ -24,6 +26,8 @@ __all__ = [
     "MoverSignature",
     "SharedMemorySignature",
     "WriteBackSignature",
+    "connect_mover",
+    "network_members",
 ]
 
 
@@ -60,9 +64,12 @@ class BarrierEventSignature(Port):
 class MoverSignature(Port):
     """What a unit that moves lines has of shared memory, as the unit sees it.
 
+    With several ``cores``, in a cluster, their shared memories lie behind a network. Then ``landed`` ends every
+    transfer, and is accepted when all receivers have acknowledged it.
+
     Members
     -------
-    writes : Out(stream of LineLayout)
+    writes : Out(stream of LineLayout(params, cores))
         Lines to be written, readable from the next cycle on.
     fetch : Out(LineReadSignature)
         Lines to be read.
@@ -72,18 +79,61 @@ class MoverSignature(Port):
         A barrier operation was refused; the address is the one that it named.
     bank_conflict : In(1)
         Strobe: a read of the consumer takes one more cycle.
+
+    number : In(4) if cores > 1
+        Of this core.
+    refusing : In(cores) if cores > 1
+        As ``landed`` is accepted: mask of the receivers that refused something of the transfer.
+    acceptance : Out(AcceptanceLayout(params, cores)) if cores > 1
+        What may be written here, by whom.
+    refusal : In(RefusalLayout) if cores > 1
+        Strobe: something of another core was refused here.
+    received : In(params.addr_width + 1) if cores > 1
+        Bytes of a transfer that has landed here, whoever sent it; 0 in other cycles.
     """
 
-    def __init__(self, params):
+    def __init__(self, params, cores=1):
+        network = {
+            "number": In(4),
+            "refusing": In(cores),
+            "acceptance": Out(AcceptanceLayout(params, cores)),
+            "refusal": In(RefusalLayout()),
+            "received": In(params.addr_width + 1),
+        }
         super().__init__(
             {
-                "writes": Out(stream.Signature(LineLayout(params))),
+                "writes": Out(stream.Signature(LineLayout(params, cores))),
                 "fetch": Out(LineReadSignature(params)),
-                "landed": Out(stream.Signature(LandedLayout(params))),
+                "landed": Out(stream.Signature(LandedLayout(params, cores))),
                 "refused": In(BarrierEventSignature(params)),
                 "bank_conflict": In(1),
+                **(network if cores > 1 else {}),
             }
         )
+
+
+def network_members(params, cores):
+    """What the network of a cluster sees of a core, as members of the core; none without one.
+
+    Members
+    -------
+    lines : Out(MoverSignature(params, cores))
+        What the access unit writes, to the shared memories that it names, and reads of its own.
+    memory : In(MoverSignature(params))
+        Shared memory.
+    """
+    if cores == 1:
+        return {}
+    return {"lines": Out(MoverSignature(params, cores)), "memory": In(MoverSignature(params))}
+
+
+def connect_mover(m, top, unit, memory):
+    """Connects an access unit to shared memory, or both to the members of :func:`network_members` of ``top``."""
+    if "lines" not in top.signature.members:
+        join(m, unit=unit, memory=memory)
+        return
+    join(m, unit=unit, lines=flipped(top.lines))
+    join(m, memory=memory, top=flipped(top.memory))
 
 
 class SharedMemorySignature(Port):

@@ -5,6 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from tilewright.golden.spec import Error
+from tilewright.golden.spec.cluster.registers import CLUSTER_REGISTERS
 from tilewright.golden.spec.tmau.features import FEATURES
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS, WINDOW_REGISTERS
 
@@ -39,7 +40,7 @@ def built_with(params):
 
 class Control(wiring.Component):
     """Registers of ``golden.spec.tmau.registers``, fed by the data path's events. Without the feature ``windows`` those
-    of ``WINDOW_REGISTERS`` are not there.
+    of ``WINDOW_REGISTERS`` are not there; in a cluster there are those of ``CLUSTER_REGISTERS`` too.
 
     Members
     -------
@@ -66,7 +67,8 @@ class Control(wiring.Component):
         m = Module()
         confines = self.params.has("windows")
         table = [register for register in TMAU_REGISTERS if confines or register.name not in WINDOW_REGISTERS]
-        m.submodules.registers = registers = RegisterFile(table)
+        in_cluster = self.params.cores > 1
+        m.submodules.registers = registers = RegisterFile([*table, *(CLUSTER_REGISTERS if in_cluster else ())])
         join(m, accesses=flipped(self.accesses), registers=registers.accesses)
 
         show_parameters(m, registers, built_with(self.params))
@@ -101,6 +103,9 @@ class Control(wiring.Component):
             "write_beats": events.write_beat,
             "write_bytes": Mux(completed & done.stored, done.bytes, 0),
         }
+        if in_cluster:
+            counted["bytes_received"] = datapath.delivery.received
+            self._show_cluster(m, registers)
         m.d.comb += [
             self.state.idle.eq(datapath.idle),
             self.state.failed.eq(errors.kept.code != 0),
@@ -110,8 +115,9 @@ class Control(wiring.Component):
         return m
 
     def _record_errors(self, m, registers, failed):
-        """Of two errors in the same cycle the command's is the first."""
-        record, refused = self.datapath.done.record, self.datapath.refused
+        """Of errors in the same cycle the command's is the first, and a barrier's the last."""
+        datapath = self.datapath
+        record, refused = datapath.done.record, datapath.refused
         m.submodules.errors = errors = ErrorRecord(ErrorLayout(self.params))
         m.d.comb += [errors.errors.eq(failed + refused.valid), errors.record.eq(record)]
         with m.If(~failed):
@@ -121,6 +127,16 @@ class Control(wiring.Component):
                 errors.record.field.eq(0),
                 errors.record.address.eq(refused.address),
             ]
+        if self.params.cores > 1:
+            refusal = datapath.delivery.refusal
+            m.d.comb += errors.errors.eq(failed + refused.valid + refusal.valid)
+            with m.If(~failed & refusal.valid):
+                m.d.comb += [
+                    errors.record.code.eq(Error.WINDOW),
+                    errors.record.tag.eq(refusal.tag),
+                    errors.record.field.eq(refusal.field),
+                    errors.record.address.eq(0),
+                ]
         m.d.comb += [
             registers.error.code.eq(errors.kept.code),
             registers.error.field.eq(errors.kept.field),
@@ -129,6 +145,16 @@ class Control(wiring.Component):
             registers.error_address_hi.address.eq(errors.kept.address[32:]),
         ]
         return errors
+
+    def _show_cluster(self, m, registers):
+        """Which core this is, and the masks of cores, a cycle later."""
+        windows, delivery, isolation = self.datapath.windows, self.datapath.delivery, registers.isolation
+        m.d.comb += [registers.core.number.eq(delivery.number), registers.core.cores.eq(self.params.cores)]
+        m.d.sync += [
+            windows.own.eq(1 << delivery.number),
+            windows.allowed.eq(isolation.reach | (1 << delivery.number)),
+            delivery.accepts.eq(isolation.accepts),
+        ]
 
     def _show_windows(self, m, registers):
         """Windows in pages and lines that exist, a cycle later: one that begins behind the memory holds nothing."""

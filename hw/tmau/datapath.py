@@ -51,7 +51,7 @@ class TmauDatapath(wiring.Component):
             {
                 "commands": In(stream.Signature(command_layout())),
                 "axi": Out(Axi4Signature(params.addr_width, params.bus_width, 2)),
-                "smem": Out(MoverSignature(params.smem)),
+                "smem": Out(MoverSignature(params.smem, params.cores)),
                 "control": Out(ControlSignature(params)),
             }
         )
@@ -186,25 +186,43 @@ class TmauDatapath(wiring.Component):
         m.d.comb += [events.write_request.eq(port.aw_stb), events.write_beat.eq(port.beat_stb)]
 
     def _shared_memory(self, m, load, store, finish):
-        landed = LandedLayout(self.params.smem)
-        m.submodules.shared_guard = guard = SharedGuard(
-            self.params, landed, lambda landed: landed.barrier[7:], late=True
-        )
         m.submodules.fetch_arbiter = arbiter = StreamArbiter(unsigned(self.params.smem.row_width), 2)
         join(m, load=load.writes, writes=flipped(self.smem.writes))
-        join(m, finish=finish.landed, guard=guard.i)
-        join(m, guard=guard.o, landed=flipped(self.smem.landed))
+        if self.params.cores > 1:
+            self._deliver(m, finish)
+        else:
+            self._land(m, finish)
         join(m, load=load.fetch.rows, arbiter=arbiter.i[0])
         join(m, refused=flipped(self.smem.refused), control=flipped(self.control.refused))
         join(m, arbiter=arbiter.o, rows=flipped(self.smem.fetch.rows))
         m.d.comb += [
             load.windows.eq(self.control.windows),
-            guard.windows.eq(self.control.windows),
             load.fetch.line.eq(self.smem.fetch.line),
         ]
         if store:
             join(m, store=store.fetch.rows, arbiter=arbiter.i[1])
             m.d.comb += store.fetch.line.eq(self.smem.fetch.line)
+
+    def _land(self, m, finish):
+        m.submodules.shared_guard = guard = SharedGuard(
+            self.params, LandedLayout(self.params.smem), lambda landed: landed.barrier[7:], late=True
+        )
+        join(m, finish=finish.landed, guard=guard.i)
+        join(m, guard=guard.o, landed=flipped(self.smem.landed))
+        m.d.comb += guard.windows.eq(self.control.windows)
+
+    def _deliver(self, m, finish):
+        """The end of a transfer in a cluster, where each receiver has a guard of its own."""
+        smem, windows, delivery = self.smem, self.control.windows, self.control.delivery
+        join(m, finish=finish.landed, landed=flipped(smem.landed))
+        m.d.comb += [
+            finish.refusing.eq(smem.refusing),
+            smem.acceptance.cores.eq(delivery.accepts | windows.own),
+            smem.acceptance.confine.eq(windows.confine_shared),
+            smem.acceptance.first.eq(windows.shared_first),
+            smem.acceptance.last.eq(windows.shared_last),
+            *(getattr(delivery, name).eq(getattr(smem, name)) for name in ("number", "refusal", "received")),
+        ]
 
     def _observe(self, m, front, port, load):
         params, control, events = self.params, self.control, self.control.events

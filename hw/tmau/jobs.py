@@ -3,7 +3,7 @@
 from amaranth import signed, unsigned
 from amaranth.lib import data
 
-from .layouts import TransferLayout
+from .layouts import TransferLayout, delivery_members
 
 __all__ = ["BlockJobLayout", "IntervalLayout", "JobLayout", "PixelWalkLayout", "WalkLayout", "as_job"]
 
@@ -105,6 +105,7 @@ class BlockJobLayout(data.StructLayout):
         super().__init__(
             {
                 **{name: transfer[name].shape for name in _BLOCK},
+                **delivery_members(params),
                 "store": unsigned(1),  # for the store path, otherwise for the load path
                 "address": unsigned(params.addr_width),  # in global memory; zero with ``loop``
                 "size": unsigned(params.smem.addr_width + 1),  # bytes, at least 1
@@ -123,6 +124,7 @@ def as_job(job, block):
     block : View of BlockJobLayout
     """
     walk, transfer = job.walk, job.transfer
+    delivery = [name for name in ("receivers", "block") if name in block.shape().members]
     return [
         job.store.eq(block.store),
         walk.store.eq(block.store),
@@ -130,7 +132,7 @@ def as_job(job, block):
         walk.origin.eq(block.address),
         walk.data_bytes.eq(block.size),
         *(interval.end.eq(1) for interval in walk.intervals),
-        *(transfer[name].eq(block[name]) for name in _BLOCK),
+        *(transfer[name].eq(block[name]) for name in (*_BLOCK, *delivery)),
         transfer.run_bytes.eq(block.size),
         transfer.data_end.eq(block.size),
     ]

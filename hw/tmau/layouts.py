@@ -16,6 +16,7 @@ __all__ = [
     "WindowsLayout",
     "WordLayout",
     "always_zero",
+    "delivery_members",
 ]
 
 
@@ -57,8 +58,17 @@ class TransferLayout(data.StructLayout):
                 "reduction": unsigned(4),  # golden.spec.Reduction; NONE in the path that does not write memory
                 "element": unsigned(4),  # golden.spec.Element, for the reduction
                 "bytes": unsigned(length),  # of the whole command, fill included, gaps not
+                **delivery_members(params),
             }
         )
+
+
+def delivery_members(params):
+    """Members of transfers and completions of the load path in a cluster, by name; none otherwise."""
+    if params.cores == 1:
+        return {}
+    # Mask of the cores in whose shared memory the bytes land, 0: the issuer's alone; the command is a COPY_BLOCK.
+    return {"receivers": unsigned(params.cores), "block": unsigned(1)}
 
 
 def always_zero(params):
@@ -171,6 +181,8 @@ class CompletionLayout(data.StructLayout):
                 "error": unsigned(1),  # a word or burst of it came with an error: the barrier must not be completed
                 "write": unsigned(1),  # that was a write burst
                 "address": unsigned(params.addr_width),  # of the first word or burst with an error
+                **delivery_members(params),
+                **({"turn": unsigned(2)} if params.cores > 1 else {}),  # of the load path: as in LandedLayout
             }
         )
 
@@ -195,6 +207,8 @@ class WindowsLayout(data.StructLayout):
 
     def __init__(self, params):
         page, row = params.addr_width - 12, params.smem.row_width
+        # Masks of cores: this one, and those that a command may name.
+        cluster = {name: unsigned(params.cores) for name in ("own", "allowed")} if params.cores > 1 else {}
         super().__init__(
             {
                 "confine_global": unsigned(1),  # the next two count
@@ -203,6 +217,7 @@ class WindowsLayout(data.StructLayout):
                 "confine_shared": unsigned(1),  # the next two count
                 "shared_first": unsigned(row),  # first and last line of 128 bytes
                 "shared_last": unsigned(row),
+                **cluster,
             }
         )
 

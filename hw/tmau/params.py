@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+from tilewright.golden.spec.cluster.delivery import MOST_CORES
 from tilewright.golden.spec.tmau.features import FEATURES, features
 
 from ..lib.sizes import check_sizes
@@ -18,6 +19,7 @@ _RANGES = {
     "cache_entries": (1, 64),
     "commands_in_flight": (2, 1024),
     "exchange_bytes": (128, 4096),
+    "cores": (1, MOST_CORES),
 }
 _POWERS = {"bus_bytes", "max_outstanding", "max_burst", "queue_depth", "cache_entries", "commands_in_flight",
            "exchange_bytes"}  # fmt: skip
@@ -51,6 +53,8 @@ class TmauParams:
     exchange_bytes : int
         Bytes of a piece of a copy within one memory, 128 to 4096, a power of two. Between the load path and the store
         path four pieces are kept, of copies within shared memory and within global memory each.
+    cores : int
+        Cores of the cluster that the unit is part of, 1 to 16 (docs/cluster.md). 1: it is in none.
     features : tuple of str
         What is built, of ``golden.spec.tmau.features.FEATURES``: ``im2col``, ``interleave``, ``unaligned``, ``gather``,
         ``swizzle``, ``stores``, ``reductions_global``, ``reductions_shared``, ``reductions_float``, ``lanes``,
@@ -67,6 +71,7 @@ class TmauParams:
     cache_entries: int = 8
     commands_in_flight: int = 32
     exchange_bytes: int = 4096
+    cores: int = 1
     features: tuple[str, ...] = tuple(FEATURES)
     smem: SmemParams = field(default_factory=SmemParams)
 

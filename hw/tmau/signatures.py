@@ -4,11 +4,12 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from ..lib.join import Port
+from ..smem.layouts import RefusalLayout
 from ..smem.signatures import BarrierEventSignature
 from .jobs import PixelWalkLayout, WalkLayout
 from .layouts import DoneLayout, ErrorLayout, EventsLayout, TransferLayout, WindowsLayout
 
-__all__ = ["ControlSignature", "DoneSignature", "IssueSignature", "QueueStateSignature"]
+__all__ = ["ControlSignature", "DeliveryControlSignature", "DoneSignature", "IssueSignature", "QueueStateSignature"]
 
 
 class DoneSignature(Port):
@@ -45,9 +46,11 @@ class ControlSignature(Port):
     windows : In(WindowsLayout)
     invalidate_descriptors : In(1)
         Strobe.
+    delivery : Out(DeliveryControlSignature(params)) if params.cores > 1
     """
 
     def __init__(self, params):
+        cluster = {"delivery": Out(DeliveryControlSignature(params))} if params.cores > 1 else {}
         super().__init__(
             {
                 "done": Out(DoneLayout(params)),
@@ -57,6 +60,33 @@ class ControlSignature(Port):
                 "idle": Out(1),
                 "windows": In(WindowsLayout(params)),
                 "invalidate_descriptors": In(1),
+                **cluster,
+            }
+        )
+
+
+class DeliveryControlSignature(Port):
+    """What passes between the network of a cluster and the registers of a core, as the data path sees it.
+
+    Members
+    -------
+    number : Out(4)
+        Of the core.
+    refusal : Out(RefusalLayout())
+        Strobe: something of another core was refused here.
+    received : Out(params.smem.addr_width + 1)
+        Bytes of a transfer that has landed here; 0 in other cycles.
+    accepts : In(params.cores)
+        Mask of the cores that may write here.
+    """
+
+    def __init__(self, params):
+        super().__init__(
+            {
+                "number": Out(4),
+                "refusal": Out(RefusalLayout()),
+                "received": Out(params.smem.addr_width + 1),
+                "accepts": In(params.cores),
             }
         )
 

@@ -8,7 +8,7 @@ from ..bus.address_map import address_map, map_addr_width
 from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
 from ..lib.join import join
 from ..smem.layouts import BarrierRequestLayout, BarrierResultLayout, ReadLayout, read_data_layout
-from ..smem.signatures import BarrierEventSignature
+from ..smem.signatures import BarrierEventSignature, connect_mover, network_members
 from ..smem.top import SharedMemory
 from .top import REGISTER_ADDR_WIDTH
 from .unit import TmauUnit, connect_processor, processor_members
@@ -34,6 +34,7 @@ class TmauSubsystem(wiring.Component):
     flip : Out(BarrierEventSignature(params.smem))
         A barrier's phase is complete.
     **processor_members(params)
+    **network_members(params.smem, params.cores)
 
     Attributes
     ----------
@@ -47,6 +48,7 @@ class TmauSubsystem(wiring.Component):
         self.smem = SharedMemory(params.smem)
         super().__init__(
             processor_members(params)
+            | network_members(params.smem, params.cores)
             | {
                 "s_axil": In(Axi4LiteSignature(map_addr_width(self.regions))),
                 "reads": In(stream.Signature(ReadLayout(params.smem))),
@@ -63,7 +65,7 @@ class TmauSubsystem(wiring.Component):
         m.submodules.smem = smem = self.smem
 
         connect_processor(m, self, unit)
-        join(m, unit=unit.smem, smem=smem.mover)
+        connect_mover(m, self, unit.smem, smem.mover)
         join(m, smem=smem.flip, flip=flipped(self.flip))
         join(m, reads=flipped(self.reads), smem=smem.reads)
         join(m, smem=smem.read_data, read_data=flipped(self.read_data))

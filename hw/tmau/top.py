@@ -25,7 +25,7 @@ class Tmau(wiring.Component):
 
     Members
     -------
-    smem : Out(MoverSignature(params.smem))
+    smem : Out(MoverSignature(params.smem, params.cores))
         The shared memory outside.
     s_axil : In(Axi4LiteSignature)
         Registers, at the offsets of ``golden.spec.tmau.registers``.
@@ -43,7 +43,7 @@ class Tmau(wiring.Component):
         super().__init__(
             processor_members(params)
             | {
-                "smem": Out(MoverSignature(params.smem)),
+                "smem": Out(MoverSignature(params.smem, params.cores)),
                 "s_axil": In(Axi4LiteSignature(map_addr_width(self.regions))),
             }
         )

@@ -50,7 +50,7 @@ class TmauUnit(wiring.Component):
 
     Members
     -------
-    smem : Out(MoverSignature(params.smem))
+    smem : Out(MoverSignature(params.smem, params.cores))
     accesses : In(AccessSignature)
         Registers, at the offsets of ``golden.spec.tmau.registers``.
     state : Out(EngineStateSignature())
@@ -62,7 +62,7 @@ class TmauUnit(wiring.Component):
         super().__init__(
             processor_members(params)
             | {
-                "smem": Out(MoverSignature(params.smem)),
+                "smem": Out(MoverSignature(params.smem, params.cores)),
                 "accesses": In(AccessSignature()),
                 "state": Out(EngineStateSignature()),
             }

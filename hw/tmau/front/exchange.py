@@ -9,6 +9,7 @@ from tilewright.golden.spec import Reduction
 from ...lib.pick import pick
 from ...lib.stream import Queue
 from ..jobs import BlockJobLayout
+from ..layouts import delivery_members
 from ..signatures import QueueStateSignature
 
 __all__ = ["Exchange"]
@@ -28,6 +29,7 @@ class _PendingLayout(data.StructLayout):
         super().__init__(
             {
                 **{name: job[name].shape for name in (*_KEPT, "quiet", "target", "size")},
+                **delivery_members(params),
                 "reach": range(params.exchange_bytes // params.bus_bytes),  # bus words of the piece, minus one
             }
         )
@@ -62,6 +64,7 @@ class Exchange(wiring.Component):
 
     def __init__(self, params):
         self.params = params
+        self.kept = (*_KEPT, *delivery_members(params))
         self.pending = Queue(_PendingLayout(params), _PENDING) if params.has("local_copies") else None
         super().__init__(
             {
@@ -147,7 +150,7 @@ class Exchange(wiring.Component):
         m.d.comb += [
             reach.eq(job.size - 1),
             ends.eq(Mux(last, reach[:piece_log2], piece_bytes - 1)),
-            *(new[name].eq(job[name]) for name in _KEPT),
+            *(new[name].eq(job[name]) for name in self.kept),
             new.quiet.eq(job.quiet | ~last),
             new.target.eq(job.target + offset),
             # The size once more, for it has a longer way to go.
@@ -176,7 +179,7 @@ class Exchange(wiring.Component):
         old = self.pending.o.p
         m.d.comb += [
             o.eq(0),
-            *(o[name].eq(old[name]) for name in (*_KEPT, "quiet", "size")),
+            *(o[name].eq(old[name]) for name in (*self.kept, "quiet", "size")),
             o.store.eq(old.stage),
             o.address.eq(Mux(old.stage, old.target, 0)),
             o.smem.eq(Mux(old.loop, old.target, 0)),

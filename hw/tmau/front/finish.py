@@ -1,10 +1,11 @@
 """The end of a command: its bytes are reported to the barrier, its tag to the processor, its error to the record."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import Error
+from tilewright.golden.spec.cluster.errors import ClusterError
 
 from ...smem.layouts import LandedLayout
 from ..layouts import CompletionLayout, DoneLayout, ErrorLayout
@@ -30,13 +31,16 @@ class Finisher(wiring.Component):
     finished : In(stream of ErrorLayout)
         Commands that moved nothing. Behind every load that has been accepted before.
     landed : Out(stream of LandedLayout)
-        For the barrier of a transfer that names one.
+        For the barrier of a transfer that names one; in a cluster of every load.
+    refusing : In(params.cores) if params.cores > 1
+        As ``landed`` is accepted: mask of the cores that refused something of it.
     done : Out(DoneLayout)
         Registered: one cycle after the handshake of ``stores`` or ``finished``, or of ``landed``; a load without
         barrier two cycles after its handshake.
     """
 
     def __init__(self, params):
+        self.params = params
         self.load = Signal(CompletionLayout(params))  # the completion of a load
         self.held = Signal()  # there is one
         self.turn = Signal()  # without one, stores end here; otherwise ``finished``
@@ -45,8 +49,9 @@ class Finisher(wiring.Component):
                 "completions": In(stream.Signature(CompletionLayout(params))),
                 "stores": In(stream.Signature(CompletionLayout(params))),
                 "finished": In(stream.Signature(ErrorLayout(params))),
-                "landed": Out(stream.Signature(LandedLayout(params.smem))),
+                "landed": Out(stream.Signature(LandedLayout(params.smem, params.cores))),
                 "done": Out(DoneLayout(params)),
+                **({"refusing": In(params.cores)} if params.cores > 1 else {}),
             }
         )
 
@@ -54,15 +59,20 @@ class Finisher(wiring.Component):
         m = Module()
         load, held, turn = self.load, self.held, self.turn
         signals = load.signal & ~load.error
+        waits = signals  # for what lies behind ``landed``
+        if self.params.cores > 1:
+            waits = Const(1)
+            m.d.comb += [self.landed.p[name].eq(load[name]) for name in ("receivers", "turn", "block", "tag")]
+            m.d.comb += [self.landed.p.signal.eq(signals), self.landed.p.failed.eq(load.error)]
         loads, stores = Signal(), Signal()  # a load, a store ends
         m.d.comb += [
             self.completions.ready.eq(~held),
             self.stores.ready.eq(~held & turn),
             self.finished.ready.eq(~held & ~turn),
-            self.landed.valid.eq(held & signals),
+            self.landed.valid.eq(held & waits),
             self.landed.p.barrier.eq(load.barrier),
             self.landed.p.bytes.eq(load.bytes),
-            loads.eq(held & (self.landed.ready | ~signals)),
+            loads.eq(held & (self.landed.ready | ~waits)),
             stores.eq(self.stores.valid & self.stores.ready),
         ]
         with m.If(held):
@@ -84,6 +94,9 @@ class Finisher(wiring.Component):
                 record.field.eq(0),
                 record.address.eq(completion.address),
             ]
+            if self.params.cores > 1:
+                with m.If(held & ~load.error & self.refusing.any()):
+                    m.d.sync += [record.code.eq(ClusterError.REMOTE), record.address.eq(self.refusing)]
         with m.Else():
             m.d.sync += [self.done.bytes.eq(0), record.eq(self.finished.p)]
         return m

@@ -3,7 +3,7 @@
 from amaranth import unsigned
 from amaranth.lib import data
 
-from ..layouts import TransferLayout
+from ..layouts import TransferLayout, delivery_members
 
 __all__ = ["AlignedLayout", "ContextLayout", "PieceLayout", "RunLayout", "StepLayout"]
 
@@ -12,7 +12,7 @@ class ContextLayout(data.StructLayout):
     """What the stages after the tracker need of a transfer; each member means the same as in ``TransferLayout``."""
 
     def __init__(self, params):
-        ending = ("tag", "quiet", "signal", "barrier", "bytes")
+        ending = ("tag", "quiet", "signal", "barrier", "bytes", *delivery_members(params))
         moving = ("swizzle", "tf32", "loop", "stage", "reduction", "element")
         transfer = TransferLayout(params)
         # The fill of loads has a period of four bytes.

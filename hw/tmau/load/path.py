@@ -40,7 +40,7 @@ class LoadPath(wiring.Component):
     staged : Out(stream of StagedWordLayout)
         To the store path, of transfers with ``stage``.
     fetch : Out(LineReadSignature(params.smem))
-        Lines of shared memory that a reduction changes: read in the cycle of the handshake.
+        Lines of shared memory that a reduction changes: read in the cycle of the handshake. Unused in a cluster.
     completions : Out(stream of CompletionLayout)
         Of transfers that are not quiet, from the cycle after their last write on.
     stall_data : Out(1)
@@ -56,7 +56,7 @@ class LoadPath(wiring.Component):
                 "words": In(stream.Signature(WordLayout(params))),
                 "loop": In(stream.Signature(WordLayout(params))),
                 "windows": In(WindowsLayout(params)),
-                "writes": Out(stream.Signature(LineLayout(params.smem))),
+                "writes": Out(stream.Signature(LineLayout(params.smem, params.cores))),
                 "staged": Out(stream.Signature(StagedWordLayout(params))),
                 "fetch": Out(LineReadSignature(params.smem)),
                 "completions": Out(stream.Signature(CompletionLayout(params))),
@@ -88,7 +88,8 @@ class LoadPath(wiring.Component):
         # Nor from here: whether a reduction may go on takes most of a cycle.
         join(m, realign=realign.aligned, buffer=buffer.i)
         aligned = buffer.o
-        if params.has("reductions_shared"):
+        # In a cluster the memory that is written reduces.
+        if params.has("reductions_shared") and params.cores == 1:
             m.submodules.reduce = reduce = SharedReducer(params)
             join(m, buffer=aligned, reduce=reduce.i)
             join(m, reduce=reduce.fetch, fetch=flipped(self.fetch))
@@ -98,6 +99,8 @@ class LoadPath(wiring.Component):
         join(m, place=place.staged, staged=flipped(self.staged))
         join(m, place=place.completions, completions=flipped(self.completions))
         join(m, place=place.rows, guard=guard.i)
+        if params.cores > 1:
+            m.d.comb += [self.writes.p[name].eq(place.delivery[name]) for name, _ in place.delivery.shape()]
         m.d.comb += [
             guard.windows.eq(self.windows),
             self.writes.valid.eq(guard.o.valid),

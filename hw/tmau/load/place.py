@@ -1,13 +1,14 @@
 """Word placer: rounds and fills, and writes each word to its place in shared memory."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import CHUNK_BYTES, LINE_BYTES
 
+from ...smem.layouts import LineLayout
 from ...smem.swizzle import chunk_flips
-from ..layouts import CompletionLayout, StagedWordLayout
+from ..layouts import CompletionLayout, StagedWordLayout, delivery_members
 from .fill import below, round_tf32
 from .layouts import AlignedLayout
 
@@ -50,6 +51,8 @@ class WordPlacer(wiring.Component):
         Which bytes of it.
     staged : Out(stream of StagedWordLayout)
     completions : Out(stream of CompletionLayout)
+    delivery : Out(of ``receivers``, ``turn``, ``reduction`` and ``element``) if params.cores > 1
+        Of the transfer that the write belongs to, as in LineLayout.
     """
 
     def __init__(self, params):
@@ -61,6 +64,7 @@ class WordPlacer(wiring.Component):
         self.flips = Signal(params.bus_log2 - _CHUNK_LOG2)  # how the chunks of ``word`` are permuted
         self.ending = Signal()  # the write completes a transfer that is not quiet
         self.ended = Signal(CompletionLayout(params))  # that completion
+        self.turn = Signal(2)  # of the transfer at the input, in a cluster
         self.flushing = Signal()  # the rest of the last piece is being staged
         super().__init__(
             {
@@ -70,6 +74,7 @@ class WordPlacer(wiring.Component):
                 "strobe": Out(LINE_BYTES),
                 "staged": Out(stream.Signature(StagedWordLayout(params))),
                 "completions": Out(stream.Signature(CompletionLayout(params))),
+                **({"delivery": Out(self._delivery())} if params.cores > 1 else {}),
             }
         )
 
@@ -93,6 +98,10 @@ class WordPlacer(wiring.Component):
         self._write(m, load)
         self._complete(m, free)
         return m
+
+    def _delivery(self):
+        line = LineLayout(self._params.smem, self._params.cores)
+        return data.StructLayout({name: line[name].shape for name in ("receivers", "turn", "reduction", "element")})
 
     def _stage(self, m, free):
         """Whether the piece at the input fills a segment for the store path, and whether another one remains of it."""
@@ -141,6 +150,10 @@ class WordPlacer(wiring.Component):
         chosen = Signal(LINE_BYTES)  # bytes that are data
         leading = Signal(LINE_BYTES // segment)  # the place of the line's first segment
         fill = Signal(32)
+        if params.cores > 1:
+            with m.If(load):
+                m.d.sync += [self.delivery[name].eq(context[name]) for name in ("receivers", "reduction", "element")]
+                m.d.sync += self.delivery.turn.eq(self.turn)
         with m.If(load):
             m.d.sync += [
                 self.word.eq(word),
@@ -170,9 +183,15 @@ class WordPlacer(wiring.Component):
         ended = self.ended
         with m.If(completions.ready):
             m.d.sync += completions.valid.eq(0)
+        ends = self.i.valid & self.i.ready & self.i.p.piece.last & ~context.quiet
+        if self._params.cores > 1:
+            m.d.sync += self.turn.eq(self.turn + ends)
+            with m.If(free):
+                m.d.sync += ended.turn.eq(self.turn)
         with m.If(free):
-            m.d.sync += self.ending.eq(self.i.valid & self.i.ready & self.i.p.piece.last & ~context.quiet)
-            m.d.sync += [ended[name].eq(context[name]) for name in ("tag", "signal", "barrier", "bytes")]
+            m.d.sync += self.ending.eq(ends)
+            names = ("tag", "signal", "barrier", "bytes", *delivery_members(self._params))
+            m.d.sync += [ended[name].eq(context[name]) for name in names]
             m.d.sync += [ended.error.eq(self.i.p.error), ended.write.eq(0), ended.address.eq(self.i.p.address)]
             with m.If(self.ending):
                 m.d.sync += [completions.valid.eq(1), completions.p.eq(ended)]

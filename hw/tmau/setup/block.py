@@ -15,6 +15,7 @@ from ..jobs import BlockJobLayout
 from ..layouts import ErrorLayout, WindowsLayout
 from ..params import MAX_GROUPS
 from .block_rules import block_rules
+from .delivery import named_receivers
 from .layouts import MeasuredLayout, PlaceLayout
 from .replace import FieldLocator
 
@@ -150,7 +151,7 @@ class BlockSetup(wiring.Component):
         m.d.comb += chosen.eq(second.broken & -second.broken)  # the lowest one
         for index, (code, fmt, field, _) in enumerate(rules):
             with m.If(chosen[index]):
-                m.d.comb += [fault.code.eq(code), fault.field.eq(COMMAND_FIELD + fmt.index(field))]
+                m.d.comb += [fault.code.eq(code), fault.field.eq(COMMAND_FIELD + fmt.index(field) if fmt else 0)]
         replaces = self._replaces(block)
         copies = (block.opcode == Opcode.COPY_BLOCK) & (block.size != 0)
         within = (block.source_space == block.destination_space) & ~replaces & self.params.has("local_copies")
@@ -212,6 +213,8 @@ class BlockSetup(wiring.Component):
                 job.element.eq(block.element),
                 job.bytes.eq(block.size),
             ]
+        if self.params.cores > 1:
+            m.d.comb += [job.receivers.eq(named_receivers(self.params, third.command)), job.block.eq(1)]
         m.d.comb += [job.tag.eq(block.tag), job.quiet.eq(~last), job.barrier.eq(block.barrier)]
 
     def _may_end(self, m, third):

@@ -3,15 +3,17 @@
 from amaranth import Mux
 
 from tilewright.golden.spec import BLOCK, REPLACE, Error, Opcode, Reduction, Space
+from tilewright.golden.spec.cluster.errors import ClusterError
 
 from ...bus.commands import command_view
+from .delivery import lands_apart, reads_apart, unnameable
 from .rules import missing_floats, no_reduction, outside_global, outside_shared
 
 __all__ = ["block_rules"]
 
 
 def block_rules(params, windows, measured):
-    """Every rule as (code, format, field, broken), by code and then by field number.
+    """Every rule as (code, format, field, broken), by code and then by field number; no format: no field.
 
     Parameters
     ----------
@@ -54,6 +56,11 @@ def block_rules(params, windows, measured):
         "reduction": missing_reduction,
         "element": reduces & missing_floats(params, block.element),
     }
+    cluster = []
+    if params.cores > 1:
+        within_one &= ~(to_shared & lands_apart(params, windows, measured.command))
+        asks["source_space"] = from_shared & reads_apart(params, windows, measured.command)
+        cluster += [(ClusterError.CORES, None, None, to_shared & unnameable(params, windows, measured.command))]
     return [
         *((Error.UNSUPPORTED, BLOCK, field, asks[field]) for field in sorted(asks, key=BLOCK.index)),
         (Error.BARRIER_ALIGNMENT, BLOCK, "barrier", signals & block.barrier[:3].any()),
@@ -88,4 +95,5 @@ def block_rules(params, windows, measured):
             "destination",
             outside(to_shared, to_global, block.destination, measured.destination_last),
         ),
+        *cluster,
     ]

@@ -10,6 +10,7 @@ from ..descriptor.layouts import FaultLayout, LookupLayout
 from ..jobs import JobLayout
 from ..layouts import ErrorLayout, WindowsLayout
 from ..walk.bounds import BoundsDistance, BoundsInterval
+from .delivery import named_receivers
 from .dimensions import DimensionPicker
 from .fold import Fold
 from .origin import OriginSum
@@ -274,6 +275,8 @@ class Setup(wiring.Component):
             walk.strides[0].eq(measured.stride),
             pixels.last.eq(checked.pixels),
         ]
+        if self.params.cores > 1:
+            m.d.sync += transfer.receivers.eq(named_receivers(self.params, command))
         for d in range(4):
             m.d.sync += pixels.sizes[d].eq(checked.sizes[d + 1])
         for k in range(3):

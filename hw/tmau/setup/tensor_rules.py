@@ -5,9 +5,11 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import COMMAND, COMMAND_FIELD, DESCRIPTOR, TENSOR_OPCODES, Error, Opcode
+from tilewright.golden.spec.cluster.errors import ClusterError
 
 from ..descriptor.layouts import FaultLayout, LookupLayout
 from ..layouts import WindowsLayout
+from .delivery import unnameable
 from .rules import missing_floats, no_reduction, outside_global, outside_shared
 
 __all__ = ["CommandRules"]
@@ -109,10 +111,14 @@ class CommandRules(wiring.Component):
         width = self.params.smem.addr_width
         smem, barrier = command.smem[:width], command.barrier[:width]
         leaves = outside_global(windows, checked.address, Cat(checked.last, checked.beyond))
+        cluster = []
+        if self.params.cores > 1:
+            cluster += [(ClusterError.CORES, 0, self._loads & unnameable(self.params, windows, command))]
         return [
             (Error.WINDOW, DESCRIPTOR.index("address"), leaves),
             (Error.WINDOW, _field("smem"), self._shared & outside_shared(windows, smem, self._end - 1)),
             (Error.WINDOW, _field("barrier"), self._signals & outside_shared(windows, barrier, barrier)),
+            *cluster,
         ]
 
 
