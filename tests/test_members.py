@@ -30,6 +30,7 @@ from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.board.params import BoardParams
 from tilewright.hw.bus.axi4 import _Axi4Signature
+from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.conv.job.calculator import Step
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS, ConvUnitParams
 from tilewright.hw.core.params import CORE_PRESETS
@@ -52,6 +53,8 @@ PROGRAM = CORE_PRESETS["unit"].replace(conv=CONV_UNIT_PRESETS["unit"], program=P
 #: ``params`` of the components of a folder, and of folders and modules in it that have others.
 PARAMS = {
     "board": BoardParams(),
+    "cluster": ClusterParams(2, TMAU_PRESETS["unit"]),
+    "cluster/network": TMAU_PRESETS["unit"].smem,
     "conv": (
         ConvUnitParams(CONV_PRESETS["unit"]),
         ConvUnitParams(CONV_PRESETS["unit"].replace(types=("i8", "f16"))),
@@ -72,7 +75,7 @@ ARGUMENTS = {
     "cores": 3, "count": 4, "count_width": 9, "cycles_per_bit": 25, "data_width": 128, "depth": 4, "entries": 4,
     "floats": True, "formats": (F16, BF16), "groups": 4, "id_width": 2, "lanes": 8, "latency": 8,
     "length": 13, "levels": 5, "max_burst": 4,
-    "max_outstanding": 4, "n": 3, "number": 1, "numbers": ("x", "row"), "page_width": 20, "places": 22,
+    "max_outstanding": 4, "n": 3, "number": 1, "numbers": ("x", "row"), "own": 1, "page_width": 20, "places": 22,
     "quantum": 8, "regions": core_regions(PROGRAM),
     "request": unsigned(6), "row_bytes": 16, "row": lambda: lambda item: item, "shape": unsigned(5),
     "size_bytes": 4096, "sizes": (4, 8), "steps": (Step("a", "b", when="c", keep="d"),), "table": TMAU_REGISTERS,

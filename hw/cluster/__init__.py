@@ -1,1 +1,1 @@
-"""Clusters: several cores and one global memory."""
+"""Several cores around one global memory (docs/cluster.md)."""

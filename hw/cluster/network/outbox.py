@@ -1,0 +1,106 @@
+"""Outbox: hands the lines of a core to every receiver that they name, and collects acknowledgements."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ...lib.stream import SkidBuffer
+from ...smem.layouts import LandedLayout, LineLayout
+from .layouts import AckLayout, EndLayout, PacketLayout, SentLayout
+
+__all__ = ["Outbox"]
+
+
+class Outbox(wiring.Component):
+    """One packet at a time, offered to all of its receivers at once; each takes it when it can.
+
+    The next packet follows in the cycle after the last receiver has taken its own, so that k free receivers cost the
+    cycles of one. The end of a transfer is a packet behind its last line. ``landed`` is accepted in the cycle in which
+    the last of its receivers has acknowledged, so one end is under way at a time, and lines of later transfers may
+    pass meanwhile.
+
+    Latency: one cycle. Throughput: one packet a cycle.
+
+    Parameters
+    ----------
+    params : SmemParams
+    cores : int
+    own : int
+        Number of the core, which is the receiver where ``receivers`` are 0.
+
+    Members
+    -------
+    writes : In(stream of LineLayout(params, cores))
+    landed : In(stream of LandedLayout(params, cores))
+        Valid from when the last line of its transfer has been accepted.
+    refusing : Out(cores)
+        As ``landed`` is accepted: mask of the receivers that refused something.
+    packets : Out(array of cores stream of PacketLayout)
+        One stream a receiver.
+    acks : In(array of cores AckLayout)
+        From each receiver: one for each end that it has taken.
+    """
+
+    def __init__(self, params, cores, own):
+        self._smem, self._cores, self._own = params, cores, own
+        self.buffer = SkidBuffer(SentLayout(params, cores))
+        self.taken = Signal(cores)  # receivers that have the packet
+        self.sent = Signal()  # the end of the transfer at ``landed`` is on its way
+        self.answered = Signal(cores)  # receivers that have acknowledged it
+        self.refused = Signal(cores)  # those of them that refused something
+        super().__init__(
+            {
+                "writes": In(stream.Signature(LineLayout(params, cores))),
+                "landed": In(stream.Signature(LandedLayout(params, cores))),
+                "refusing": Out(cores),
+                "packets": Out(stream.Signature(PacketLayout(params))).array(cores),
+                "acks": In(AckLayout()).array(cores),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.buffer = buffer = self.buffer
+        ends, sent = self._merge(m, buffer.i), self.sent
+        receivers, waits = buffer.o.p.receivers, Signal(self._cores)
+        for number, port in enumerate(self.packets):
+            m.d.comb += [
+                port.valid.eq(buffer.o.valid & receivers[number] & ~self.taken[number]),
+                port.p.eq(buffer.o.p.packet),
+                waits[number].eq(port.valid & ~port.ready),
+            ]
+        m.d.comb += buffer.o.ready.eq(~waits.any())
+        with m.If(buffer.o.valid):
+            m.d.sync += self.taken.eq(Mux(buffer.o.ready, 0, receivers & ~waits))
+
+        m.d.comb += [
+            self.landed.ready.eq(sent & (self.answered == self._named(self.landed.p.receivers))),
+            self.refusing.eq(self.refused),
+        ]
+        with m.If(self.landed.ready):
+            m.d.sync += [sent.eq(0), self.answered.eq(0), self.refused.eq(0)]
+        with m.Else():
+            m.d.sync += sent.eq(sent | (ends & buffer.i.ready))
+            for number, ack in enumerate(self.acks):
+                with m.If(ack.valid):
+                    m.d.sync += [self.answered[number].eq(1), self.refused[number].eq(ack.refused)]
+        return m
+
+    def _merge(self, m, i):
+        """Lines, and ends between them, to the buffer; whether it is an end."""
+        line, landed, packet = self.writes.p, self.landed.p, i.p.packet
+        ends = Signal()
+        m.d.comb += [
+            ends.eq(self.landed.valid & ~self.sent),
+            i.valid.eq(self.writes.valid | ends),
+            self.writes.ready.eq(i.ready & ~ends),
+            i.p.receivers.eq(self._named(Mux(ends, landed.receivers, line.receivers))),
+            packet.ends.eq(ends),
+            packet.turn.eq(Mux(ends, landed.turn, line.turn)),
+            *(packet.change[name].eq(line[name]) for name in packet.change.shape().members),
+            *(packet.end[name].eq(landed[name]) for name, _ in EndLayout(self._smem)),
+        ]
+        return ends
+
+    def _named(self, receivers):
+        return Mux(receivers == 0, 1 << self._own, receivers)
