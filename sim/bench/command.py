@@ -17,7 +17,7 @@ from .tmau_cases import BOXES
 __all__ = ["configure", "run"]
 
 #: Modules by engine, whose ``measure`` yields lines of a preset with the simulation's cycles a second so far.
-_ENGINES = {name: f"tilewright.sim.bench.{name}" for name in ("tmau", "pe", "conv", "core")} | {
+_ENGINES = {name: f"tilewright.sim.bench.{name}" for name in ("tmau", "pe", "conv", "core", "cluster")} | {
     "network": "tilewright.network.bench"
 }
 

@@ -11,7 +11,7 @@ from tilewright.golden.spec import BARRIER, COMMAND, DESCRIPTOR, FORMATS, LINE_B
 
 from ..random.mixed import BARRIERS, DESCRIPTOR_SLOTS, GLOBAL_BYTES, PAGE, MixedBatch
 
-__all__ = ["BATCH_BYTES", "GMEM_SEED", "SMEM_SEED", "MixedGolden", "batch_windows", "run_golden"]
+__all__ = ["BATCH_BYTES", "GMEM_SEED", "SMEM_SEED", "MixedGolden", "batch_commands", "batch_windows", "run_golden"]
 
 #: Seeds of the contents of both memories.
 GMEM_SEED, SMEM_SEED = 3, 4
@@ -49,7 +49,7 @@ class MixedGolden:
 def run_golden(batch, params):
     """Executes a batch on golden, as a :class:`MixedGolden`; ``params`` are those of the TMAU."""
     contents = mix_pattern(BATCH_BYTES, GMEM_SEED)
-    commands = _commands(batch, contents)
+    commands = batch_commands(batch, contents)
     shared = _shared_memory(params.smem.size_bytes)
     windows = batch_windows(batch, params.smem.size_bytes, batch.base)
     machine = Machine(
@@ -77,7 +77,7 @@ def batch_windows(batch, smem_bytes, base):
     )
 
 
-def _commands(batch, contents):
+def batch_commands(batch, contents):
     """Fields of the commands; their descriptors are placed behind the tensors in ``contents``."""
     slots, commands = {}, []
     for number, order in enumerate(batch.orders):

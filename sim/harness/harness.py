@@ -11,11 +11,7 @@ from .ports import (
     bus_members,
     memory_array,
     serve_bus,
-    serve_commands,
-    serve_instructions,
-    serve_jobs,
-    serve_processor,
-    serve_program,
+    serve_core,
     serve_reads,
     shared_memory_arrays,
 )
@@ -109,15 +105,7 @@ class Harness(wiring.Component):
         m.submodules.dut = dut = self._dut
         if self._bus:
             serve_bus(self, m, dut.m_axi, self._bus, self._memory_words, self._bus_reads)
-        if "commands" in self.drivers:
-            serve_commands(self, m, dut)
-        if "instructions" in self.drivers:
-            serve_instructions(self, m, dut)
-        if "jobs" in self.drivers:
-            serve_jobs(self, m, dut)
-        serve_processor(self, m, dut, self._smem)
-        if "words" in self.logs:
-            serve_program(self, m, dut)
+        serve_core(self, m, dut, self._smem)
         if "reads" in self.drivers:
             serve_reads(self, m, dut, number=len(CHANNELS) + len(self.drivers))
         return m

@@ -19,11 +19,7 @@ __all__ = [
     "memory_array",
     "register_arrays",
     "serve_bus",
-    "serve_commands",
-    "serve_instructions",
-    "serve_jobs",
-    "serve_processor",
-    "serve_program",
+    "serve_core",
     "serve_reads",
     "shared_memory_arrays",
 ]
@@ -51,9 +47,12 @@ def memory_array(params, words):
     return {"memory": Array("memory.array.array.words", params.bus_width, words)}
 
 
-def shared_memory_arrays(smem):
-    """The banks of a design that has the shared memory ``smem`` (SmemParams), by name."""
-    return {f"bank{bank}": Array(f"dut.smem.banks.bank{bank}", 8 * CHUNK_BYTES, smem.rows) for bank in range(BANKS)}
+def shared_memory_arrays(smem, path="dut", prefix=""):
+    """The banks of the design at ``path`` that has the shared memory ``smem`` (SmemParams), by name."""
+    return {
+        f"{prefix}bank{bank}": Array(f"{path}.smem.banks.bank{bank}", 8 * CHUNK_BYTES, smem.rows)
+        for bank in range(BANKS)
+    }
 
 
 def register_arrays(params):
@@ -64,9 +63,14 @@ def register_arrays(params):
     }
 
 
-def serve_bus(harness, m, axi, params, words, more_reads):
-    """Connects ``words`` bus words of memory and a monitor to ``axi``; TmauParams, and bursts of others' reads."""
-    m.submodules.memory = memory = MemoryModel(addr_width=params.addr_width, data_width=params.bus_width, depth=words)
+def serve_bus(harness, m, axi, params, words, more_reads, units=1):
+    """Connects ``words`` bus words of memory and a monitor to ``axi``, the port of one unit or several.
+
+    TmauParams, and bursts that others of each unit have in flight. The lowest two bits of an ID are a unit's own.
+    """
+    m.submodules.memory = memory = MemoryModel(
+        addr_width=params.addr_width, data_width=params.bus_width, id_width=len(axi.arid), depth=words
+    )
     connect(m, dut=axi, memory=memory.axi)
     for name in memory.signature.members:
         if name != "axi":
@@ -75,8 +79,8 @@ def serve_bus(harness, m, axi, params, words, more_reads):
     m.submodules.monitor = monitor = Axi4Monitor(
         axi,
         # Descriptor fetches come on top of the data, and what the reducer reads for the writes in flight.
-        reads=params.max_outstanding + params.cache_entries + params.old_words // 2 + more_reads,
-        writes=params.max_outstanding,
+        reads=units * (params.max_outstanding + params.cache_entries + params.old_words // 2 + more_reads),
+        writes=units * params.max_outstanding,
         max_burst=params.max_burst,
     )
     m.d.comb += [harness.violations.eq(monitor.violations), harness.late.eq(monitor.late)]
@@ -89,10 +93,20 @@ def serve_bus(harness, m, axi, params, words, more_reads):
     for kind, number in READ_IDS.items():
         for what, happens, mine in (("requests", requested, axi.arid), ("beats", answered, axi.rid)):
             count = getattr(harness, f"{kind}_{what}")
-            m.d.sync += count.eq(Mux(harness.start, 0, count + (happens & (mine == number))))
+            m.d.sync += count.eq(Mux(harness.start, 0, count + (happens & (mine[:2] == number))))
 
 
-def serve_commands(harness, m, dut):
+def serve_core(harness, m, dut, smem):
+    """Connects all ports of a design, or of a core, but for its bus and its consumer; SmemParams."""
+    for port, serve in (("commands", _serve_commands), ("instructions", _serve_instructions), ("jobs", _serve_jobs)):
+        if port in harness.drivers:
+            serve(harness, m, dut)
+    _serve_processor(harness, m, dut, smem)
+    if "words" in harness.logs:
+        _serve_program(harness, m, dut)
+
+
+def _serve_commands(harness, m, dut):
     """Issues commands to a TMAU; logs when they are accepted and done, and the flips of barriers."""
     connect(m, driver=harness.drivers["commands"].o, dut=dut.commands)
     harness.log(m, "accepted", dut.commands.valid & dut.commands.ready, dut.commands.payload.tag)
@@ -100,7 +114,7 @@ def serve_commands(harness, m, dut):
     harness.log(m, "flips", dut.flip.valid, dut.flip.address)
 
 
-def serve_instructions(harness, m, dut):
+def _serve_instructions(harness, m, dut):
     """Issues segments, pages and instructions to a processing engine; logs reports and halts."""
     for port in ("instructions", "segments", "pages"):
         stream = getattr(dut, port)
@@ -110,14 +124,14 @@ def serve_instructions(harness, m, dut):
     harness.log(m, "halts", dut.halted, 0)
 
 
-def serve_jobs(harness, m, dut):
+def _serve_jobs(harness, m, dut):
     """Issues jobs to a convolution engine, and logs how they end."""
     connect(m, driver=harness.drivers["jobs"].o, dut=dut.jobs)
     harness.log(m, "queued", dut.jobs.valid & dut.jobs.ready, 0)
     harness.log(m, "jobs", dut.job_ended, dut.job_end)
 
 
-def serve_processor(harness, m, dut, smem):
+def _serve_processor(harness, m, dut, smem):
     """Does operations on barriers and accesses to registers, and shows ``irq``; SmemParams."""
     m.submodules.barrier_driver = barriers = BarrierDriver(smem)
     m.submodules.register_driver = registers = RegisterDriver(dut.s_axil.signature.addr_width)
@@ -131,7 +145,7 @@ def serve_processor(harness, m, dut, smem):
     m.d.comb += harness.irq.eq(dut.irq)
 
 
-def serve_program(harness, m, dut):
+def _serve_program(harness, m, dut):
     """Logs what a command processor has carried out."""
     harness.log(m, "words", dut.word_done, Cat(dut.word_kind, dut.word_index))
     m.d.comb += harness.running.eq(dut.running)

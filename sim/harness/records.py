@@ -4,11 +4,13 @@ from dataclasses import dataclass, field
 
 from amaranth import unsigned
 from amaranth.lib import data
+from amaranth.utils import ceil_log2
 
 from tilewright.golden.spec.conv.job import JOB
 from tilewright.hw.bus.axi4_lite import AccessLayout
 from tilewright.hw.bus.commands import command_layout
 from tilewright.hw.conv.signatures import ConvEndLayout
+from tilewright.hw.core.params import CoreParams
 from tilewright.hw.pe.layouts import INSTRUCTION_BITS, FaultLayout, PageWriteLayout, SegmentWriteLayout
 from tilewright.hw.smem.layouts import BarrierResultLayout, ReadLayout, read_data_layout
 
@@ -20,6 +22,7 @@ __all__ = [
     "TMAU_SCRIPT_DEPTH",
     "TRACES",
     "Records",
+    "cluster_records",
     "conv_records",
     "core_records",
     "pe_records",
@@ -76,22 +79,40 @@ def _processor_entries():
     return {"barriers": BarrierResultLayout(), "registers": RegisterAnswerLayout()}
 
 
+def _bus_entries(params, id_width=2):
+    request = data.StructLayout({"id": id_width, "length": 8, "address": params.addr_width})
+    return {
+        "requests": request,
+        "beats": data.StructLayout({"id": id_width, "last": 1}),
+        "write_requests": request,
+        "write_beats": unsigned(1),  # last
+    }
+
+
 def tmau_records(params):
     """The :class:`Records` of a ``TmauSubsystem``; TmauParams."""
     items = {"commands": command_layout(), "reads": ReadLayout(params.smem)} | _processor_items(params.smem)
-    request = data.StructLayout({"id": 2, "length": 8, "address": params.addr_width})
     entries = {
         "commands": data.StructLayout({"tag": 16, "error": 8}),
         "reads": read_data_layout(),
         **_processor_entries(),
         "accepted": unsigned(16),  # tag
         "flips": unsigned(params.smem.addr_width),  # barrier
-        "requests": request,
-        "beats": data.StructLayout({"id": 2, "last": 1}),
-        "write_requests": request,
-        "write_beats": unsigned(1),  # last
+        **_bus_entries(params),
     }
     return Records(items, entries, TMAU_SCRIPT_DEPTH)
+
+
+def cluster_records(params):
+    """The :class:`Records` of a ``Cluster``: those of each core, with its number behind the name, and of the bus."""
+    core = core_records(params.core) if isinstance(params.core, CoreParams) else tmau_records(params.core)
+    bus = _bus_entries(params.tmau, 2 + ceil_log2(params.cores))
+    items, entries, depths = {}, {}, {}
+    for number in range(params.cores):
+        items |= {f"{name}{number}": shape for name, shape in core.items.items()}
+        entries |= {f"{name}{number}": shape for name, shape in core.entries.items() if name not in bus}
+        depths |= {f"{name}{number}": depth for name, depth in core.depths.items()}
+    return Records(items, entries | bus, core.depth, depths)
 
 
 def pe_records(params):

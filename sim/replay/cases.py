@@ -61,7 +61,7 @@ class Case:
 
     @property
     def needs_cluster(self):
-        """Whether a core alone cannot run it."""
+        """Whether it has more than a core alone."""
         return self.cores > 1 or any(command.receivers is not None for command in self.commands)
 
     def global_contents(self):

@@ -8,12 +8,14 @@ from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..harness.records import READ_IDS, TMAU_SCRIPT_DEPTH
+from ..session.cluster import ClusterSession
 from ..session.conv import ConvSession
 from ..session.core import CoreSession
 from ..session.pe import PeSession
 from ..session.tmau import TmauSession
 from ..usage import UsageError
 from .cases import Case
+from .cluster_rtl import cluster_params, run_cluster_on_session, why_no_cluster
 from .command_words import needed_words
 from .conv_rtl import run_conv_on_session, unit_params, why_no_hardware
 from .core_rtl import core_params, run_core_on_session
@@ -37,7 +39,7 @@ def why_not(case):
     """Why a case cannot run on hardware, as a sentence, or None."""
     if case.kind == "conv":
         return why_no_hardware(case)
-    return "there is no hardware of clusters" if isinstance(case, Case) and case.needs_cluster else None
+    return why_no_cluster(case) if isinstance(case, Case) and case.cores > 1 else None
 
 
 @contextmanager
@@ -65,6 +67,8 @@ def open_backend(args):
             )
         if case.kind == "core":
             make, run_on, params = CoreSession, run_core_on_session, core_params(case, args.preset or "unit")
+        elif case.cores > 1:
+            make, run_on, params = ClusterSession, run_cluster_on_session, cluster_params(case, args.preset or "unit")
         else:
             make, run_on, params = TmauSession, run_case, _params(case, args.preset or "default")
         # Of few sizes, so that few models serve many cases.

@@ -102,7 +102,9 @@ class SharedBackdoor(_Backdoor):
     simulation : Simulation
     rows : int
         Lines.
+    prefix : str
+        Of the names of its arrays.
     """
 
-    def __init__(self, simulation, rows):
-        super().__init__(simulation, "shared", [f"bank{bank}" for bank in range(BANKS)], LINE_BYTES, rows)
+    def __init__(self, simulation, rows, prefix=""):
+        super().__init__(simulation, "shared", [f"{prefix}bank{bank}" for bank in range(BANKS)], LINE_BYTES, rows)

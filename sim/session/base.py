@@ -45,7 +45,8 @@ class Session:
 
     Attributes
     ----------
-    shared_memory : SharedBackdoor
+    shared_memories : list of SharedBackdoor
+        Of each core; ``shared_memory`` is the first one.
     simulation : Simulation
         With the number of ``cycles`` simulated, and the ``seconds`` that it took.
     """
@@ -69,11 +70,16 @@ class Session:
             self.simulation = Simulation(change(design) if change else design, **options)
         # Before the first reset nothing has a value, and memories could not be read.
         self.simulation.exchange(reset=True)
-        self.shared_memory = SharedBackdoor(self.simulation, smem.rows)
+        self.shared_memories = self._shared_memories(smem)
+        self.shared_memory = self.shared_memories[0]
         self._records = records
         self._patience = patience
         self._must_reset = True
         self._name = f"{type(self).__name__} of {options['simulator']}"
+
+    def _shared_memories(self, smem):
+        """Of each core."""
+        return [SharedBackdoor(self.simulation, smem.rows)]
 
     def __repr__(self):
         return f"{self._name}: {len(self.shared_memory)} bytes of shared memory, {self.simulation.cycles} cycles so far"

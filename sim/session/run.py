@@ -7,6 +7,7 @@ import numpy as np
 
 from tilewright.golden.pe.machine import Fault
 from tilewright.golden.spec import BANKS, CHUNK_BYTES, COMMAND, Error
+from tilewright.golden.spec.cluster.errors import ClusterError
 from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.pe.errors import PeError
 
@@ -23,7 +24,12 @@ __all__ = [
     "RegisterAnswer",
     "TmauRun",
     "Trace",
+    "command_stamps",
 ]
+
+
+#: Every error that a command may end with, by its code.
+_ERRORS = {error.value: error for error in (*Error, *ClusterError)}
 
 
 class CommandStamp(NamedTuple):
@@ -32,7 +38,7 @@ class CommandStamp(NamedTuple):
     tag: int
     accepted: int | None
     done: int | None
-    error: Error | None
+    error: Error | ClusterError | None
 
 
 class BarrierAnswer(NamedTuple):
@@ -166,7 +172,7 @@ class _MemoryRun(_Run):
         return super().collect(
             statuses,
             logs,
-            commands=_command_stamps(logs, [COMMAND.unpack(row["item"])["tag"] for row in commands]),
+            commands=command_stamps(logs, commands),
             flips=list(zip(logs.cycles("flips").tolist(), logs.field("flips").tolist(), strict=True)),
             violations=tuple(Rule.decode(statuses["violations"])),
             late=tuple(Wait.decode(statuses["late"])),
@@ -347,15 +353,17 @@ class CoreRun(_MemoryRun):
         yield f"{len(self.halts)} halts, {len(self.faults)} faults"
 
 
-def _command_stamps(logs, tags):
-    """A :class:`CommandStamp` for each of ``tags``, those of the commands in the order of issue."""
-    accepted = logs.cycles("accepted").tolist()
-    ended = dict(zip(logs.field("commands", "tag").tolist(), logs.stamped("commands", "error"), strict=True))
+def command_stamps(logs, rows, core=""):
+    """A :class:`CommandStamp` for each command of ``rows``, in the order of issue; of that core of a cluster."""
+    tags = [COMMAND.unpack(row["item"])["tag"] for row in rows]
+    accepted = logs.cycles(f"accepted{core}").tolist()
+    ends = logs.stamped(f"commands{core}", "error")
+    ended = dict(zip(logs.field(f"commands{core}", "tag").tolist(), ends, strict=True))
     stamps = []
     for index, tag in enumerate(tags):
         done, code = ended.get(tag, (None, None))
         begun = accepted[index] if index < len(accepted) else None
-        stamps.append(CommandStamp(tag, begun, done, None if code is None else Error(code)))
+        stamps.append(CommandStamp(tag, begun, done, None if code is None else _ERRORS[code]))
     return stamps
 
 

@@ -1,0 +1,88 @@
+"""Replay on the RTL of cases of several cores."""
+
+from tilewright.golden import command_word, delivery_bits
+from tilewright.golden.spec import Error
+from tilewright.golden.spec.cluster.errors import ClusterError
+from tilewright.hw.bus.axi4 import Response
+from tilewright.hw.cluster.params import ClusterParams
+from tilewright.hw.smem.params import SmemParams
+from tilewright.hw.tmau.params import TMAU_PRESETS
+
+from ..usage import UsageError
+from .golden import result_record
+from .outcome import Outcome
+
+__all__ = ["cluster_params", "run_cluster_on_session", "why_no_cluster"]
+
+_CLEAR_ERROR = 1 << 2  # in register ``control``
+
+
+def why_no_cluster(case):
+    """Why no hardware can run a case of several cores, as a sentence, or None."""
+    if any(command.source_core is not None for command in case.commands):
+        return "there is no hardware that copies from another core's shared memory"
+    return None
+
+
+def cluster_params(case, preset):
+    """What to run a case on, as ClusterParams: access units of a preset, with the case's shared memory."""
+    try:
+        return ClusterParams(case.cores, TMAU_PRESETS[preset].replace(smem=SmemParams(case.smem.size)))
+    except ValueError as error:
+        raise UsageError(f"case {case.name!r}: smem.bytes: {error}") from None
+
+
+def run_cluster_on_session(case, session):
+    """Runs a case on a ``ClusterSession``, one issue after the other; its :class:`Outcome`."""
+    _prepare(case, session)
+    errors, landed, cycles, words = [], [], 0, [0, 0]
+    for command in case.commands:
+        spec = case.maps.get(command.map)
+        for fields in command.issues:
+            if spec and spec.word is None:  # software refuses it
+                errors.append(spec.refused)
+                landed.append(0)
+                continue
+            at = {"descriptor": session.descriptor(spec.word) if spec.at is None else spec.at} if spec else {}
+            word = command_word(**at | fields, opcode=command.opcode) | delivery_bits(command.receivers)
+            run = session.run([[]] * command.core + [[word]])
+            (stamp,) = run.cores[command.core].commands
+            error, count = _found(session, command.core)
+            errors.append(stamp.error or error)
+            landed.append(count)
+            cycles += stamp.done - stamp.accepted
+            words[0] += run.data_beats + run.reducer_beats
+            words[1] += run.write_beats
+    gmem = session.global_memory.read(0, case.gmem.size).copy()
+    smems = [memory.read(0, case.smem.size).copy() for memory in session.shared_memories]
+    record = result_record(case, next(filter(None, errors), None), landed, gmem, *smems)
+    figures = {"cycles": cycles, "read_words": words[0], "write_words": words[1]}
+    memories = {"gmem": gmem} | {f"smem{core}": smem for core, smem in enumerate(smems)}
+    return Outcome(record | figures, memories)
+
+
+def _prepare(case, session):
+    """Puts the memories of the case in place, and sets the windows of every core."""
+    session.clear()
+    session.global_memory.write(0, case.global_contents())
+    for memory in session.shared_memories:
+        memory.write(0, case.smem.contents())
+    bus_bytes = session.params.tmau.bus_bytes
+    end = -(-case.gmem.size // bus_bytes) * bus_bytes
+    outside = end < session.memory_bytes
+    session.configure(errors=(end, session.memory_bytes - 1, Response.DECERR.value if outside else 0))
+    windows = [(name, value) for name, value in case.windows.registers().items() if value]
+    if windows:
+        session.run(registers=[windows] * case.cores)
+
+
+def _found(session, issuer):
+    """The first error that any core but the issuer has recorded, or None; bytes that the issuer counts. Clears both."""
+    clear = ("control", _CLEAR_ERROR | 1)
+    names = [("error",), ("bytes",), ("write_bytes",), clear]
+    run = session.run(registers=[names] * session.params.cores)
+    answers = [[answer.data for answer in core.registers] for core in run.cores]
+    codes = [error & 0xFF for error, *_ in [answers[issuer], *answers]]
+    found = next(filter(None, codes), None)
+    known = {error.value: error for error in (*Error, *ClusterError)}
+    return known.get(found), answers[issuer][1] + answers[issuer][2]

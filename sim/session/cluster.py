@@ -1,0 +1,229 @@
+"""A cluster that runs in a simulator: commands for each core in, memories and cycles out."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from tilewright.golden import delivery_bits
+from tilewright.golden.spec.cluster.registers import CLUSTER_REGISTERS
+from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
+from tilewright.hw.cluster.params import CLUSTER_PRESETS
+from tilewright.hw.cluster.top import Cluster
+
+from ..harness.axi_rules import Rule, Wait
+from ..harness.cluster import ClusterHarness
+from ..harness.records import READ_IDS, cluster_records
+from .backdoor import SharedBackdoor
+from .memory import MemorySession, model_words
+from .options import chosen, window
+from .run import BarrierAnswer, CommandStamp, RegisterAnswer, command_stamps
+from .scripts import barrier_rows, command_rows, program_parts, program_rows, register_address, register_rows
+
+__all__ = ["ClusterRun", "ClusterSession", "CoreOfRun"]
+
+_PORTS = ("commands", "barriers", "registers")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoreOfRun:
+    """What came out of one run of one core.
+
+    Attributes
+    ----------
+    commands : list of CommandStamp
+        In the order of issue.
+    flips : list of (int, int)
+        Cycle and barrier address of every phase that completed.
+    barriers : list of BarrierAnswer
+    registers : list of RegisterAnswer
+    halts : list of int
+        Cycles in which its processing engine halted.
+    shared : ndarray or None
+        The part of its shared memory that was asked for, at the end: uint8.
+    """
+
+    commands: list[CommandStamp]
+    flips: list[tuple[int, int]]
+    barriers: list[BarrierAnswer]
+    registers: list[RegisterAnswer]
+    halts: list[int]
+    shared: np.ndarray | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterRun:
+    """What came out of one run of a ``ClusterSession``.
+
+    Attributes
+    ----------
+    finished, cycles, irq
+        As of every run.
+    cores : list of CoreOfRun
+    data_beats, descriptor_beats, reducer_beats, write_beats : int
+        Bus words read and written, by all cores.
+    violations : tuple of Rule
+    late : tuple of Wait
+        As of a ``TmauRun``.
+    memory : ndarray or None
+        The part of global memory that was asked for, at the end: uint8.
+    """
+
+    finished: bool
+    cycles: int
+    irq: bool
+    cores: list[CoreOfRun]
+    data_beats: int
+    descriptor_beats: int
+    reducer_beats: int
+    write_beats: int
+    violations: tuple
+    late: tuple
+    memory: np.ndarray | None
+
+    def __repr__(self):
+        issued = sum(len(core.commands) for core in self.cores)
+        end = "finished" if self.finished else "stopped"
+        return f"ClusterRun: {end} after {self.cycles} cycles; {issued} commands on {len(self.cores)} cores"
+
+
+class ClusterSession(MemorySession):
+    """Owns a running simulation of a ``Cluster``; a context manager.
+
+    Parameters
+    ----------
+    preset : str
+        Name in ``CLUSTER_PRESETS``.
+    params : ClusterParams or None
+        Instead of a preset.
+    simulator, latency, stall, seed, memory_bytes, waves, patience
+        As of a ``TmauSession``.
+
+    Attributes
+    ----------
+    params : ClusterParams
+    shared_memories : list of SharedBackdoor
+        Of each core; ``shared_memory`` is that of core 0.
+
+    and those of ``MemorySession``.
+    """
+
+    def __init__(self, preset="pair", *, params=None, simulator="verilator", latency=100, stall=0.0, seed=1,
+                 memory_bytes=16 << 20, waves=None, patience=4_000_000):  # fmt: skip
+        self.params = params = chosen(CLUSTER_PRESETS, preset, params)
+        words = model_words(params.tmau, memory_bytes)
+        records = cluster_records(params)
+
+        def make_harness():
+            return ClusterHarness(Cluster(params), records, memory_words=words)
+
+        super().__init__(
+            make_harness, records, bus=params.tmau, memory_bytes=memory_bytes, key=("cluster", params, words),
+            latency=latency, stall=stall, seed=seed, patience=patience, simulator=simulator, waves=waves,
+        )  # fmt: skip
+
+    def _shared_memories(self, smem):
+        return [SharedBackdoor(self.simulation, smem.rows, f"core{core}_") for core in range(self.params.cores)]
+
+    def run(self, commands=(), *, programs=(), barriers=(), registers=(), after=None, limit=None, drain=0,
+            shared=None, memory=None):  # fmt: skip
+        """Issues what is given, each port of each core by itself, and returns when all of it is complete.
+
+        Parameters
+        ----------
+        commands, barriers, registers : sequence of lists
+            For each core what ``TmauSession.run`` takes; cores left out have nothing to do. Dictionaries of commands
+            may have ``cores``: a mask or numbers of the cores in which their bytes land.
+        programs : sequence of (PeProgram or golden Program or None)
+            What the processing engine of each core runs, its shared memory apart; None: nothing.
+        after : dict of str to sequence of str
+            As there; the name of a port ends with the number of its core, as in ``commands0``.
+        limit, drain, shared, memory
+            As there; ``shared`` of each core.
+
+        Returns
+        -------
+        ClusterRun
+
+        Raises
+        ------
+        SimulationError
+            If there is no limit, and something is not complete in time.
+        TypeError, ValueError, IndexError
+            If an argument is wrong; then nothing was issued.
+        """
+        rows = {"commands": _command_rows, "barriers": barrier_rows, "registers": self._register_rows}
+        given = {"commands": commands, "barriers": barriers, "registers": registers}
+        scripts = {}
+        for port in _PORTS:
+            if len(given[port]) > self.params.cores:
+                raise ValueError(f"{port} must be lists for {self.params.cores} cores, not {len(given[port])}")
+            scripts |= {f"{port}{core}": rows[port](listed) for core, listed in enumerate(given[port])}
+        for core, program in enumerate(programs):
+            words = () if program is None else program_parts(program, None, None, self.params.core.pe)[:3]
+            rows = program_rows(*words) if words else {}
+            scripts |= {f"{port}{core}": listed for port, listed in rows.items()}
+        at = window("memory", memory, self.global_memory)
+        dump = self.global_memory.windows(*at) if at else {}
+        place = window("shared", shared, self.shared_memory)
+        for held in self.shared_memories if place else ():
+            dump |= held.windows(*place)
+        statuses, logs, arrays = self._run(scripts, dump=dump, after=after, limit=limit, drain=drain)
+        return ClusterRun(
+            finished=bool(statuses["finished"]),
+            cycles=statuses["cycles"],
+            irq=bool(statuses["irq"]),
+            cores=[
+                _core_of_run(logs, core, scripts, held.assemble(arrays, *place) if place else None)
+                for core, held in enumerate(self.shared_memories)
+            ],
+            **{f"{kind}_beats": statuses[f"{kind}_beats"] for kind in READ_IDS},
+            write_beats=statuses["write_beats_count"],
+            violations=tuple(Rule.decode(statuses["violations"])),
+            late=tuple(Wait.decode(statuses["late"])),
+            memory=self.global_memory.assemble(arrays, *at) if at else None,
+        )
+
+    def write_register(self, core, name, word):
+        """Writes a register of a core's TMAU; returns nothing."""
+        self.run(registers=[[]] * core + [[(name, word)]])
+
+    def registers(self, core):
+        """Values of all registers of a core's TMAU, by name."""
+        table = TMAU_REGISTERS + CLUSTER_REGISTERS
+        run = self.run(registers=[[]] * core + [[(register.name,) for register in table]])
+        pairs = zip(table, run.cores[core].registers, strict=True)
+        return {register.name: answer.data for register, answer in pairs if not answer.response}
+
+    def _register_rows(self, registers):
+        return register_rows(registers, partial(register_address, TMAU_REGISTERS + CLUSTER_REGISTERS), 2)
+
+
+def _command_rows(commands):
+    """Rows of commands, of which dictionaries may say in ``cores`` who receives what they bring."""
+    plain, receivers = [], []
+    for command in commands:
+        fields = dict(command) if isinstance(command, dict) else command
+        receivers.append(delivery_bits(fields.pop("cores", None)) if isinstance(fields, dict) else 0)
+        plain.append(fields)
+    rows = command_rows(plain)
+    for row, bits in zip(rows, receivers, strict=True):
+        row["item"] |= bits
+    return rows
+
+
+def _core_of_run(logs, core, scripts, shared):
+    return CoreOfRun(
+        commands=command_stamps(logs, scripts.get(f"commands{core}", ()), core),
+        flips=list(zip(logs.cycles(f"flips{core}").tolist(), logs.field(f"flips{core}").tolist(), strict=True)),
+        barriers=[
+            BarrierAnswer(bool(done), bool(error), cycle)
+            for cycle, done, error in logs.stamped(f"barriers{core}", "done", "error")
+        ],
+        registers=[
+            RegisterAnswer(word, response, cycle)
+            for cycle, word, response in logs.stamped(f"registers{core}", "data", "response")
+        ],
+        halts=logs.cycles(f"halts{core}").tolist() if f"halts{core}" in logs else [],
+        shared=shared,
+    )

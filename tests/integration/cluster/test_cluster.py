@@ -1,0 +1,187 @@
+"""A cluster of two access units on RTL: random commands and garbage against golden, errors, resets, what is counted.
+
+Specification: docs/cluster.md.
+"""
+
+import random
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilewright.golden import TensorMap
+from tilewright.golden.smem.barrier import Barrier
+from tilewright.golden.spec import BLOCK, COMMAND_FIELD, Error, Opcode, Space
+from tilewright.golden.spec.cluster.errors import ClusterError
+from tilewright.hw.bus.axi4 import Response
+from tilewright.hw.cluster.params import ClusterParams
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.compare.cluster_run import ClusterComparison
+from tilewright.sim.random.cluster import random_cluster_batches
+from tilewright.sim.random.garbage import garbage_mixes
+from tilewright.sim.replay.cases import cases_of
+from tilewright.sim.replay.cluster_rtl import run_cluster_on_session
+from tilewright.sim.replay.expectations import differences
+from tilewright.sim.replay.golden import run_case
+from tilewright.sim.results import record
+from tilewright.sim.session.cluster import ClusterSession
+
+SEED = 3
+UNIT = TMAU_PRESETS["unit"]
+#: Pauses of the bus and before commands, in turn.
+STALLS = [{"stall": 0.0, "issue_stall": 0.0}, {"stall": 0.0, "issue_stall": 0.5},
+          {"stall": 0.3, "issue_stall": 0.0}, {"stall": (0.5, 0.2), "issue_stall": 0.3}]  # fmt: skip
+
+
+def open_cluster(cores):
+    return ClusterSession(params=ClusterParams(cores, UNIT), patience=300_000)
+
+
+@pytest.fixture(scope="module")
+def pair():
+    with open_cluster(2) as session:
+        yield session
+
+
+@pytest.fixture
+def cluster(pair):
+    """The pair after a reset, with empty shared memories but for a barrier at 0x78 that waits for 64 bytes."""
+    pair.clear()
+    pair.configure(latency=20, stall=0.0, issue_stall=0.0, seed=1, errors=(0, 0, 0))
+    shared = np.zeros(UNIT.smem.size_bytes, np.uint8)
+    Barrier(expected=1, transactions=64).write(shared, 0x78)
+    for memory in pair.shared_memories:
+        memory.write(0, shared)
+    return pair
+
+
+def copy(source, destination, size=64, **fields):
+    """A copy to shared memory, of global memory if ``source_space`` is not given."""
+    return {"opcode": Opcode.COPY_BLOCK, "destination_space": Space.SHARED, "source": source, "size": size,
+            "destination": destination} | fields  # fmt: skip
+
+
+def compare_random(session, batches, commands):
+    comparison = ClusterComparison(session)
+    drawn = random_cluster_batches(SEED, session.params.cores, UNIT.smem.size_bytes, commands)
+    for number, batch in enumerate(islice(drawn, batches)):
+        session.configure(latency=[100, 5, 20][number % 3], seed=number, **STALLS[number % len(STALLS)])
+        assert comparison.run(batch) == [], f"seed {SEED}, batch {number}"
+    print(f"seed {SEED}: {comparison.commands} commands of {session.params.cores} cores, {comparison.endings}")
+    assert set(comparison.endings) == {Error.NONE, Error.WINDOW, *ClusterError}
+    record(f"cluster-{session.params.cores}", cases=comparison.commands, mismatches=0, seed=SEED)
+
+
+def test_random_commands(pair):
+    compare_random(pair, 40, 20)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("cores", "batches"), [(2, 400), (3, 100), (4, 200)])
+def test_more_random_commands(cores, batches):
+    with open_cluster(cores) as session:
+        compare_random(session, batches, 20)
+
+
+@pytest.mark.parametrize("count", [1000, pytest.param(20_000, marks=pytest.mark.long)])
+def test_garbage(pair, count):
+    """Nothing leaves the windows of any core, nothing hangs, and golden says the same of every command."""
+    comparison, rng = ClusterComparison(pair), random.Random(SEED)
+    for number, batch in enumerate(garbage_mixes(SEED, UNIT, count)):
+        pair.configure(latency=batch.latency, stall=batch.stall, seed=batch.seed, issue_stall=0.0)
+        receivers = [rng.choice([rng.randrange(4), rng.getrandbits(16)]) for _ in batch.orders]
+        assert comparison.run_garbage(batch, number % 2, receivers) == [], f"seed {SEED}, batch {number}"
+    print(f"seed {SEED}: {comparison.commands} commands, {comparison.endings}")
+    assert comparison.commands >= count and len(comparison.endings) > 16
+    assert comparison.endings[ClusterError.CORES] and comparison.endings[Error.NONE] > count // 20
+    record("isolation-cluster", cases=comparison.commands, mismatches=0, seed=SEED)
+
+
+def test_one_read_serves_all(cluster):
+    """Both get the tile and count its bytes; global memory is read once."""
+    image = np.arange(64 * 16, dtype=np.uint8).reshape(16, 64)
+    load = cluster.command(TensorMap.tiled(image, box=(16, 4)), (16, 8), 1024, barrier=0x78, cores=[0, 1])
+    before = [cluster.registers(core) for core in (0, 1)]
+    run = cluster.run([[load]], shared=True, drain=64)
+    after = [cluster.registers(core) for core in (0, 1)]
+    assert [stamp.error for stamp in run.cores[0].commands] == [Error.NONE]
+    for core in run.cores:
+        assert (core.shared[1024:1088].reshape(4, 16) == image[8:12, 16:32]).all()
+        assert Barrier.read(core.shared, 0x78).transactions == 0
+    assert run.data_beats * UNIT.bus_bytes == 64
+    counted = [{name: new[name] - old[name] for name in ("bytes", "bytes_received", "commands")}
+               for old, new in zip(before, after, strict=True)]  # fmt: skip
+    assert counted == [{"bytes": 64, "bytes_received": 64, "commands": 1},
+                       {"bytes": 0, "bytes_received": 64, "commands": 0}]  # fmt: skip
+    assert [registers["core"] for registers in after] == [0x200, 0x201]
+
+
+def test_refusals_are_recorded_on_both_sides(cluster):
+    cluster.run(registers=[[], [("isolation", 0xFFFF_FFFF & ~(1 << 16))]])
+    run = cluster.run([[copy(0, 512, tag=77, cores=[0, 1], signal=1, barrier=0x78)]], shared=True, drain=64)
+    assert run.cores[0].commands[0].error == ClusterError.REMOTE
+    sender, receiver = (cluster.registers(core) for core in (0, 1))
+    field = COMMAND_FIELD + BLOCK.index("destination")
+    assert (sender["error"], sender["error_address_lo"]) == (ClusterError.REMOTE | 77 << 16, 0b10)
+    assert (receiver["error"], receiver["error_count"]) == (Error.WINDOW | field << 8 | 77 << 16, 1)
+    assert [Barrier.read(core.shared, 0x78).transactions for core in run.cores] == [0, 64]
+
+
+def test_a_bus_error_concerns_the_issuer_alone(cluster):
+    """No barrier counts anything, and the other core's own transfers go on."""
+    cluster.configure(errors=(0x100, 0x1FF, Response.SLVERR.value))
+    commands = [[copy(0x100, 512, cores=[0, 1], signal=1, barrier=0x78)], [copy(0x400, 1024) for _ in range(8)]]
+    run = cluster.run(commands, shared=True, drain=64)
+    assert [stamp.error for stamp in run.cores[0].commands] == [Error.READ]
+    assert all(stamp.error == Error.NONE for stamp in run.cores[1].commands)
+    assert [Barrier.read(core.shared, 0x78).transactions for core in run.cores] == [64, 64]
+    assert cluster.registers(1)["error_count"] == 0
+    again = cluster.run([[copy(0x400, 512, cores=[0, 1], signal=1, barrier=0x78)]], shared=True, drain=64)
+    assert [Barrier.read(core.shared, 0x78).transactions for core in again.cores] == [0, 0]
+
+
+@pytest.mark.parametrize("cycles", [60, 95, 130, 170])
+def test_reset_in_the_middle(cluster, cycles):
+    """Whatever was under way, the next run is as after power-on."""
+    both = [[copy(0x400, 512, 1024, cores=[0, 1], source_space=0, signal=1, barrier=0x78)] * 6] * 2
+    run = cluster.run(both, limit=cycles)
+    assert not run.finished
+    shared = np.zeros(UNIT.smem.size_bytes, np.uint8)
+    Barrier(expected=1, transactions=64).write(shared, 0x78)
+    for memory in cluster.shared_memories:
+        memory.write(0, shared)
+    cluster.reset()
+    run = cluster.run([[copy(0x400, 512, cores=[1], signal=1, barrier=0x78)]], shared=True, drain=64)
+    assert [stamp.error for stamp in run.cores[0].commands] == [Error.NONE]
+    assert [Barrier.read(core.shared, 0x78).transactions for core in run.cores] == [64, 0]
+
+
+def test_replay(pair):
+    """A case of two cores: tile and blocks to both, a reduction, a mask that names no core."""
+    case = {
+        "name": "two", "kind": "tmau", "cores": 2,
+        "gmem": {"bytes": 4096, "init": {"mix": 1}}, "smem": {"bytes": UNIT.smem.size_bytes, "init": {"fill": 0}},
+        "maps": {"x": {"element": "u8", "address": 1024, "size": [64, 16], "stride": [64], "box": [16, 4],
+                       "swizzle": "32B"}},
+        "commands": [
+            {"op": "load", "map": "x", "coords": [8, -1], "smem": 256, "multicast": 3},
+            {"op": "copy_block", "src": ["global", 64], "dst": ["shared", 512], "size": 32, "core": 1, "multicast": 1},
+            {"op": "copy_block", "src": ["shared", 256], "dst": ["shared", 640, 1], "size": 64, "async": True},
+            {"op": "copy_block", "src": ["shared", 640], "dst": ["global", 128], "size": 64, "core": 1, "reduce": "add",
+             "element": "u32"},
+            {"op": "load", "map": "x", "coords": [0, 0], "smem": 0, "multicast": 4},
+            {"op": "copy_block", "src": ["global", 0], "dst": ["shared", 1024], "size": 16, "multicast": 3},
+        ],
+    }  # fmt: skip
+    (read,) = cases_of({"version": 1, "cases": [case]}, "cases.json", Path())
+    pair.configure(latency=20, stall=0.0, issue_stall=0.0)
+    golden, outcome = run_case(read), run_cluster_on_session(read, pair)
+    assert differences(outcome, golden) == []
+    assert outcome.record["error"] == "cores"
+    assert outcome.record["tx_bytes"] == [64, 32, 64, 64, 0, 16]
+
+
+def test_mistakes(pair):
+    with pytest.raises(ValueError, match=r"^commands must be lists for 2 cores, not 3$"):
+        pair.run([[], [], []])
