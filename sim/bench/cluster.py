@@ -23,7 +23,7 @@ _LATENCY = 100
 #: Boxes that a core loads back to back.
 _BOXES = 64
 #: M, K and N of the product that is shared out, and how much faster cores have to be than one.
-_PRODUCTS = {"unit": (128, 256, 64)}
+_PRODUCTS = {"unit": (64, 512, 64)}
 _SPEEDUPS = {1: 1, 2: 1.95, 4: 3.8}
 _A, _B, _C, _TABLE = range(4)  # segments of a product
 #: Bytes of a row of a box, and rows at most.
@@ -128,12 +128,12 @@ def _multicasts(session, preset):
 
 
 def _streams(session, preset):
-    """One core alone and all at once, back to back: the use of the bus; and what each of them got."""
+    """One core alone and all at once, from the first command to the last end: the use of the bus; what each got."""
     for count in (1, _CORES):
         run = _run(session, [_boxes(session, core) for core in range(count)])
-        first = min(core.commands[0].done for core in run.cores[:count])
+        first = min(core.commands[0].accepted for core in run.cores[:count])
         last = max(core.commands[-1].done for core in run.cores[:count])
-        words = (count * _BOXES - 1) * _ROW * _rows(session) // session.params.tmau.bus_bytes
+        words = count * _BOXES * _ROW * _rows(session) // session.params.tmau.bus_bytes
         yield share(preset, f"{count} core{'s' * (count > 1)} streaming", _LATENCY, words, last - first, 0.95)
     end = min(core.commands[-1].done for core in run.cores)
     ended = [sum(stamp.done <= end for stamp in core.commands) for core in run.cores]

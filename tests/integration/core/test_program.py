@@ -309,6 +309,24 @@ def test_mistakes(session):
         session.run_program(0, -1)
 
 
+def follow(core, program):
+    """Runs a garbage program on golden: whether it loops as good as for ever, and whether an engine may still work."""
+    works = False
+    for count, step in enumerate(core.steps(PROGRAM_AT, program.words)):
+        if count == LONG_LOOP:
+            return True, works
+        works = step.kind != Kind.WAIT_ALL and (works or step.kind in (Kind.TMAU, Kind.PE, Kind.CONV))
+    return False, works
+
+
+def settle(session):
+    """Lets engines end what a program that stopped has handed them, unless they wait for ever."""
+    for _ in range(20):
+        status = session.run(registers=[(engine, "status") for engine in ("tmau", "pe", "conv")], drain=50).registers
+        if all(answer.data & 1 for answer in status):
+            return
+
+
 @pytest.mark.parametrize("count", [60, pytest.param(20_000, marks=pytest.mark.long)])
 def test_garbage(session, count):
     """Nothing leaves the window, nothing hangs, records are golden's, and the next program runs."""
@@ -318,14 +336,12 @@ def test_garbage(session, count):
     for number, program in enumerate(garbage_programs(SEED, PARAMS.conv.conv, SMEM, count)):
         session.global_memory.write(0, program.gmem)
         session.shared_memory.write(0, np.zeros(SMEM, np.uint8))
-        for name, value in Windows(DATA_WINDOW).registers().items():
-            session.write_register("tmau", name, value)
+        session.run(registers=[("tmau", name, value) for name, value in Windows(DATA_WINDOW).registers().items()])
         core = Core(Memory(program.gmem.copy()), np.zeros(SMEM, np.uint8), pe=PARAMS.pe, conv=PARAMS.conv.conv,
                     bus_bytes=PARAMS.tmau.bus_bytes, addr_width=PARAMS.tmau.addr_width, windows=Windows(DATA_WINDOW),
                     program_window=PROGRAM_WINDOW, watchdog=True)  # fmt: skip
-        expected = core.run(PROGRAM_AT, program.words, limit=LONG_LOOP)
-        # Some loops go round for millions of words.
-        loops = expected is not None and expected.code == ProgramError.STOPPED
+        loops, works = follow(core, program)
+        expected = core.record
         run = session.run_program(PROGRAM_AT, program.words, window=PROGRAM_WINDOW, watchdog=3000,
                                   limit=20_000 if loops else None)  # fmt: skip
         assert (run.finished or loops) and run.violations == (), number
@@ -336,10 +352,12 @@ def test_garbage(session, count):
             session.reset()
             endless += 1
             continue
-        vague = {ProgramError.ENGINE, ProgramError.WATCHDOG}
+        # What engines do side by side with a word, on barriers too, has no order.
+        vague = {ProgramError.ENGINE, ProgramError.WATCHDOG} | ({ProgramError.BARRIER} if works else set())
         codes = {record.code for record in (expected, run.record) if record}
         assert run.record == expected or codes & vague, (number, run.record, expected)
         seen |= codes
+        settle(session)
         session.global_memory.write(PROGRAM_AT, after)
         record = session.run_program(PROGRAM_AT, 2, watchdog=20_000).record
         assert record == ProgramRecord(ProgramError.NO_END, Engine.NONE, 0, 2), (number, record)
