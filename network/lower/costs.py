@@ -105,8 +105,7 @@ def _cost(plan, pixel):
     else:
         weights = shape.out_channels * shape.taps * shape.channels
         again = 1 if plan.weights_stay else plan.point_tiles
-        # A request for weights between those for rows costs two.
-        fetched = ceil(plan.fetch_cycles * _row_reads(plan, pixel)) + 2 * ceil(again * weights / _LINE)
+        fetched = ceil(plan.fetch_cycles * _row_reads(plan, pixel)) + ceil(again * weights / _LINE)
         first = 0  # the weights are read while the job before is under way
         pieces = shape.points * ceil(shape.out_channels / (CHANNELS_AT_ONCE * conv.slaves))
     others = ceil(8 * shape.table * shape.out_channels / _LINE) + shape.add * pieces

@@ -18,7 +18,7 @@ _RANGES = {
     "row_bytes": (16, 64),
     "slaves": (1, 64),
     "units": (1, 8),
-    "feature_rows": (2, 64),
+    "feature_rows": (2, 128),
     "weight_rows": (2, 64),
     "weight_bytes": (256, 1 << 20),
     "results": (1, 128),
@@ -40,7 +40,7 @@ class ConvParams:
     units : int
         NCU: compute units of a slave, with neighbouring output points, 1 to 8, a power of two.
     feature_rows : int
-        L1: rows of the first buffer, which holds what is broadcast, ``units`` to 64.
+        L1: rows of the first buffer, which holds what is broadcast, ``units`` to 128.
     weight_rows : int
         L2: rows of the second buffer, which holds what a slave has alone, 2 to 64.
     weight_bytes : int
@@ -56,7 +56,7 @@ class ConvParams:
     row_bytes: int = 32
     slaves: int = 8
     units: int = 4
-    feature_rows: int = 64
+    feature_rows: int = 128
     weight_rows: int = 9
     weight_bytes: int = 32 * 1024
     results: int = 16
@@ -95,5 +95,5 @@ CONV_PRESETS = {
     "unit": ConvParams(16, 2, 2, feature_rows=8, weight_bytes=1024, results=1, queue_depth=2, types=("i8",)),
     "ecp5": ConvParams(16, 4, 2, feature_rows=32, weight_bytes=8 * 1024, results=2, types=("i8",)),
     "default": ConvParams(),
-    "full": ConvParams(64, 16, 4, weight_bytes=64 * 1024, results=64, types=MM_FAMILIES),
+    "full": ConvParams(64, 16, 4, feature_rows=64, weight_bytes=64 * 1024, results=64, types=MM_FAMILIES),
 }

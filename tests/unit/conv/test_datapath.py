@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from amaranth.hdl import ResetInserter, Signal
 
-from tilewright.golden import Conv
+from tilewright.golden import Conv, job_word
 from tilewright.golden.spec.conv.errors import ConvError
+from tilewright.golden.spec.conv.job import ConvOperation, ConvOutput
+from tilewright.golden.spec.conv.params import ConvParams
+from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.hw.conv.datapath import ConvDatapath
-from tilewright.hw.conv.params import CONV_UNIT_PRESETS
+from tilewright.hw.conv.params import CONV_UNIT_PRESETS, ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.pysim.engine_memory import EngineMemory
 from tilewright.sim.pysim.simulate import elaborated, simulate
@@ -80,6 +83,33 @@ def run(words, smem, *, reset_at=None):
     memory = EngineMemory(dut.smem, smem, dut.again)
     simulate(dut, bench, background=[watch, *memory.processes], deadline=60_000)
     return ends, idle
+
+
+def test_a_set_a_cycle():
+    """With one channel a slave a set serves one step: the first buffer holds all sets that are under way."""
+    # X of 5 x 5 pixels of 512 bytes: seven tiles of four points and 16 blocks, 112 sets.
+    job = job_word(operation=ConvOperation.CONVOLUTION, type=MmType.U8S8, output=ConvOutput.RAW, raster=1,
+                   granularity=5, channels=512, out_channels=2, width=5, height=5, out_width=5, out_height=5, x=0,
+                   k=0x3200, y=0x3600, x_pitch=(512, 2560, 12800), k_pitch=512, y_pitch=(8, 40, 200))  # fmt: skip
+    conv = ConvParams(32, 2, 4, weight_bytes=4096, results=2, types=("i8",))  # the preset default with fewer slaves
+    dut = elaborated(Resettable, ConvUnitParams(conv, SmemParams(4 * SIZE)))
+    steps = []
+
+    async def watch(ctx):
+        async for _, _, step in ctx.tick().sample(dut.events.step):
+            steps.append(step)
+
+    async def bench(ctx):
+        await send(ctx, dut.processor.jobs, [job])
+        while not ctx.get(dut.processor.job_ended):
+            await ctx.tick()
+
+    memory = EngineMemory(dut.smem, np.zeros(4 * SIZE, np.uint8))
+    simulate(dut, bench, background=[watch, *memory.processes], deadline=5_000)
+    made = "".join(map(str, steps)).strip("0")
+    assert made.count("1") == 112
+    # The first sets take turns with weights.
+    assert made.endswith("1" * 80), made
 
 
 @pytest.mark.parametrize("count", [4, pytest.param(8, marks=pytest.mark.long)])

@@ -11,7 +11,7 @@ from tilewright.hw.conv.params import CONV_UNIT_PRESETS, ConvUnitParams
 DERIVED = {
     "unit": (2, 1, True, 4, 32, 32, 64),
     "ecp5": (2, 1, True, 16, 32, 64, 512),
-    "default": (8, 2, True, 16, 64, 128, 1024),
+    "default": (8, 2, True, 32, 64, 128, 1024),
     "full": (8, 4, True, 16, 64, 256, 1024),
 }
 
