@@ -1,4 +1,4 @@
-"""Measures a cluster of four cores, in exact cycles: multicast, the share of each in global memory, a product.
+"""Measures a cluster of four access units, in exact cycles: multicast, and the share of each in global memory.
 
 Specification: docs/cluster.md, "Speed".
 """
@@ -6,13 +6,9 @@ Specification: docs/cluster.md, "Speed".
 import numpy as np
 
 from tilewright.golden import TensorMap
-from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.hw.cluster.params import ClusterParams
-from tilewright.hw.core import CORE_PRESETS, CoreParams
-from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
-from ..compare.core_product import CoreProduct
 from ..session.cluster import ClusterSession
 from .line import Line, share, timed
 
@@ -22,10 +18,6 @@ _CORES = 4
 _LATENCY = 100
 #: Boxes that a core loads back to back.
 _BOXES = 64
-#: M, K and N of the product that is shared out, and how much faster cores have to be than one.
-_PRODUCTS = {"unit": (64, 512, 64)}
-_SPEEDUPS = {1: 1, 2: 1.95, 4: 3.8}
-_A, _B, _C, _TABLE = range(4)  # segments of a product
 #: Bytes of a row of a box, and rows at most.
 _ROW, _MOST_ROWS = 256, 16
 
@@ -37,54 +29,6 @@ def measure(preset, *, simulator="verilator"):
         session.place(np.random.default_rng(1).integers(0, 256, session.memory_bytes - 4096, np.uint8))
         yield from timed(session, _multicasts(session, preset))
         yield from timed(session, _streams(session, preset))
-    if preset in _PRODUCTS:
-        with ClusterSession(params=ClusterParams(_CORES, _product_core(preset)), latency=_LATENCY,
-                            simulator=simulator) as session:  # fmt: skip
-            yield from timed(session, _products(session, preset))
-
-
-def _product_core(preset):
-    """Processing engines of a preset, each with shared memory for its part, and a bus that does not limit them."""
-    core, smem = CORE_PRESETS[preset], SmemParams(128 * 1024)
-    tmau = core.tmau.replace(bus_bytes=64, max_outstanding=64, max_burst=16, smem=smem)
-    return CoreParams(tmau, core.pe.replace(smem=smem))
-
-
-def _products(session, preset):
-    """A product whose rows are shared out to 1, 2 and 4 cores, from global memory to global memory; B is multicast."""
-    m, k, n = _PRODUCTS[preset]
-    rng = np.random.default_rng(1)
-    a, b = (rng.integers(-128, 128, shape, np.int8) for shape in ((m, k), (k, n)))
-    pe = session.params.core.pe
-    one = None
-    for count in (1, 2, 4):
-        session.clear()
-        parts = [CoreProduct(part, b, MmType.S8S8, session.params.core, session.place) for part in np.split(a, count)]
-        commands, stores = [], []
-        for core, part in enumerate(parts):
-            loads = [_move(session, move) for segment in (_A, _TABLE) for move in part.moves[segment]]
-            # Operands of all parts lie at the same places, as their shapes are the same.
-            shared = [_move(session, move) | {"cores": list(range(count))} for move in part.moves[_B]]
-            commands.append((shared if core == 0 else []) + loads)
-            stores.append([_move(session, move, store=True) for move in part.moves[_C]])
-        loaded = [f"commands{core}" for core in range(count)]
-        after = {f"instructions{core}": [f"segments{core}", f"pages{core}", *loaded] for core in range(count)}
-        run = session.run(commands, programs=[part.program for part in parts], after=after)
-        stored = session.run(stores)
-        found = [session.global_memory.read(part.c_address, 4 * m * n // count).view(np.int32) for part in parts]
-        if (np.concatenate(found).reshape(m, n) != a.astype(np.int32) @ b.astype(np.int32)).any():
-            raise RuntimeError(f"the product of {count} cores is wrong")
-        cycles = run.cycles + stored.cycles
-        one = one or cycles
-        limit = m * k * n // (pe.threads * pe.unit_bytes * count)
-        yield Line(preset, f"product {m} x {k} x {n} on {count}, B read once", _LATENCY, limit, cycles,
-                   f"{one / cycles:.2f} times", f">= {_SPEEDUPS[count]}", one >= _SPEEDUPS[count] * cycles,
-                   note=f"{run.data_beats} bus words read")  # fmt: skip
-
-
-def _move(session, move, **fields):
-    """The command of a page move."""
-    return move.command(session.descriptor(move.tmap), **fields)
 
 
 def _rows(session):

@@ -18,7 +18,7 @@ from .backdoor import SharedBackdoor
 from .memory import MemorySession, model_words
 from .options import chosen, window
 from .run import BarrierAnswer, CommandStamp, RegisterAnswer, command_stamps
-from .scripts import barrier_rows, command_rows, program_parts, program_rows, register_address, register_rows
+from .scripts import barrier_rows, command_rows, register_address, register_rows
 
 __all__ = ["ClusterRun", "ClusterSession", "CoreOfRun"]
 
@@ -37,8 +37,6 @@ class CoreOfRun:
         Cycle and barrier address of every phase that completed.
     barriers : list of BarrierAnswer
     registers : list of RegisterAnswer
-    halts : list of int
-        Cycles in which its processing engine halted.
     shared : ndarray or None
         The part of its shared memory that was asked for, at the end: uint8.
     """
@@ -47,7 +45,6 @@ class CoreOfRun:
     flips: list[tuple[int, int]]
     barriers: list[BarrierAnswer]
     registers: list[RegisterAnswer]
-    halts: list[int]
     shared: np.ndarray | None
 
 
@@ -125,8 +122,8 @@ class ClusterSession(MemorySession):
     def _shared_memories(self, smem):
         return [SharedBackdoor(self.simulation, smem.rows, f"core{core}_") for core in range(self.params.cores)]
 
-    def run(self, commands=(), *, programs=(), barriers=(), registers=(), after=None, limit=None, drain=0,
-            shared=None, memory=None):  # fmt: skip
+    def run(self, commands=(), *, barriers=(), registers=(), after=None, limit=None, drain=0, shared=None,
+            memory=None):  # fmt: skip
         """Issues what is given, each port of each core by itself, and returns when all of it is complete.
 
         Parameters
@@ -134,8 +131,6 @@ class ClusterSession(MemorySession):
         commands, barriers, registers : sequence of lists
             For each core what ``TmauSession.run`` takes; cores left out have nothing to do. Dictionaries of commands
             may have ``cores``: a mask or numbers of the cores in which their bytes land.
-        programs : sequence of (PeProgram or golden Program or None)
-            What the processing engine of each core runs, its shared memory apart; None: nothing.
         after : dict of str to sequence of str
             As there; the name of a port ends with the number of its core, as in ``commands0``.
         limit, drain, shared, memory
@@ -159,10 +154,6 @@ class ClusterSession(MemorySession):
             if len(given[port]) > self.params.cores:
                 raise ValueError(f"{port} must be lists for {self.params.cores} cores, not {len(given[port])}")
             scripts |= {f"{port}{core}": rows[port](listed) for core, listed in enumerate(given[port])}
-        for core, program in enumerate(programs):
-            words = () if program is None else program_parts(program, None, None, self.params.core.pe)[:3]
-            rows = program_rows(*words) if words else {}
-            scripts |= {f"{port}{core}": listed for port, listed in rows.items()}
         at = window("memory", memory, self.global_memory)
         dump = self.global_memory.windows(*at) if at else {}
         place = window("shared", shared, self.shared_memory)
@@ -224,6 +215,5 @@ def _core_of_run(logs, core, scripts, shared):
             RegisterAnswer(word, response, cycle)
             for cycle, word, response in logs.stamped(f"registers{core}", "data", "response")
         ],
-        halts=logs.cycles(f"halts{core}").tolist() if f"halts{core}" in logs else [],
         shared=shared,
     )

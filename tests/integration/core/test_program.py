@@ -319,12 +319,13 @@ def follow(core, program):
     return False, works
 
 
-def settle(session):
-    """Lets engines end what a program that stopped has handed them, unless they wait for ever."""
+def settles(session):
+    """Lets engines end what a program that stopped has handed them; whether they do."""
     for _ in range(20):
         status = session.run(registers=[(engine, "status") for engine in ("tmau", "pe", "conv")], drain=50).registers
         if all(answer.data & 1 for answer in status):
-            return
+            return True
+    return False
 
 
 @pytest.mark.parametrize("count", [60, pytest.param(20_000, marks=pytest.mark.long)])
@@ -357,11 +358,13 @@ def test_garbage(session, count):
         codes = {record.code for record in (expected, run.record) if record}
         assert run.record == expected or codes & vague, (number, run.record, expected)
         seen |= codes
-        settle(session)
+        settled = settles(session)
         session.global_memory.write(PROGRAM_AT, after)
         record = session.run_program(PROGRAM_AT, 2, watchdog=20_000).record
-        assert record == ProgramRecord(ProgramError.NO_END, Engine.NONE, 0, 2), (number, record)
-        assert (session.shared_memory.read(COPIED, 64) == gmem[first : first + 64]).all()
+        # An engine that still works may yet make an error.
+        late = not settled and record.code == ProgramError.ENGINE
+        assert late or record == ProgramRecord(ProgramError.NO_END, Engine.NONE, 0, 2), (number, record)
+        assert late or (session.shared_memory.read(COPIED, 64) == gmem[first : first + 64]).all()
         if run.record and run.record.code == ProgramError.WATCHDOG:
             session.reset()
             resets += 1
