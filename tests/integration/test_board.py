@@ -13,6 +13,9 @@ from tilewright.sim.board.links import SimulatedLink
 from tilewright.sim.board.photograph import FRAME, HEIGHT, WIDTH, move_photograph
 from tilewright.sim.workloads.photographs import load_photographs
 
+#: A design by itself, whose blocks have tests of their own.
+pytestmark = pytest.mark.long
+
 PARAMS = replace(BoardParams(), cycles_per_bit=4)
 
 
@@ -39,7 +42,6 @@ def test_a_strip_of_a_photograph(link):
     assert moved.cycles > 0
 
 
-@pytest.mark.long
 def test_the_photograph(link):
     moved = move(link, HEIGHT)
     # Four tiles a row, seven rows of them: shared memory holds sixteen.

@@ -85,6 +85,7 @@ def run(words, smem, *, reset_at=None):
     return ends, idle
 
 
+@pytest.mark.long
 def test_a_set_a_cycle():
     """With one channel a slave a set serves one step: the first buffer holds all sets that are under way."""
     # X of 5 x 5 pixels of 512 bytes: seven tiles of four points and 16 blocks, 112 sets.
