@@ -124,7 +124,7 @@ def as_job(job, block):
     block : View of BlockJobLayout
     """
     walk, transfer = job.walk, job.transfer
-    delivery = [name for name in ("receivers", "block") if name in block.shape().members]
+    kept = [name for name, _ in block.shape() if name in transfer.shape().members]
     return [
         job.store.eq(block.store),
         walk.store.eq(block.store),
@@ -132,7 +132,7 @@ def as_job(job, block):
         walk.origin.eq(block.address),
         walk.data_bytes.eq(block.size),
         *(interval.end.eq(1) for interval in walk.intervals),
-        *(transfer[name].eq(block[name]) for name in (*_BLOCK, *delivery)),
+        *(transfer[name].eq(block[name]) for name in kept),
         transfer.run_bytes.eq(block.size),
         transfer.data_end.eq(block.size),
     ]

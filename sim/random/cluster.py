@@ -25,7 +25,6 @@ class ClusterBatch:
 
     Attributes
     ----------
-    seed : int
     commands : list of list of (dict, int or None)
         Fields of each core's commands, as a ``ClusterSession`` takes them, and descriptors of those that have one.
     waits : bool
@@ -36,7 +35,6 @@ class ClusterBatch:
         Shared window of each core: first and last byte.
     """
 
-    seed: int
     commands: list
     waits: bool
     isolation: list
@@ -59,7 +57,7 @@ def random_cluster_batches(seed, cores, smem_bytes, commands):
         ]
         maker = _Maker(rng, cores, smem_bytes, rng.random() < 0.5)
         drawn = [[maker.command(core) for _ in range(commands)] for core in range(cores)]
-        yield ClusterBatch(seed + number, drawn, maker.waits, isolation, windows)
+        yield ClusterBatch(drawn, maker.waits, isolation, windows)
 
 
 class _Maker:
@@ -92,18 +90,15 @@ class _Maker:
             return self._rng.getrandbits(16)
         return self._rng.randrange(1, 1 << self._cores)
 
-    def _place(self, core, size, grain):
+    def _place(self, core, size):
         """A place in a core's part of shared memory."""
-        return self._part * core + grain * self._rng.randrange((self._part - size) // grain + 1)
+        return self._part * core + 16 * self._rng.randrange((self._part - size) // 16 + 1)
 
     def _size(self):
         return 16 * self._rng.randint(1, min(24, self._part // 16))
 
     def _load(self, core):
-        while True:
-            start = random_start(self._rng, first=0, end=_TENSORS, most_bytes=self._part)
-            if start is not None:
-                break
+        start = random_start(self._rng, first=0, end=_TENSORS, most_bytes=self._part)
         # The part is as large as the largest box.
         fields = tensor_fields(start.tmap, start.coords, self._part * core, start.offsets)
         return {"opcode": Opcode.LOAD} | fields, int.from_bytes(start.tmap.pack(), "little")
@@ -117,7 +112,7 @@ class _Maker:
 
     def _copy(self, core):
         size = self._size()
-        return self._block(Space.GLOBAL, self._source(size), Space.SHARED, self._place(core, size, 16), size)
+        return self._block(Space.GLOBAL, self._source(size), Space.SHARED, self._place(core, size), size)
 
     def _within(self, core):
         size = min(self._size(), self._part // 2 // 16 * 16)
@@ -128,7 +123,7 @@ class _Maker:
     def _store(self, core):
         size = self._size()
         at = _PARTS + _PART * core + 16 * self._rng.randrange((_PART - size) // 16)
-        return self._block(Space.SHARED, self._place(core, size, 16), Space.GLOBAL, at, size)
+        return self._block(Space.SHARED, self._place(core, size), Space.GLOBAL, at, size)
 
     def _add(self, core):
         size = 16 * self._rng.randint(1, LINE_BYTES // 16)
@@ -140,4 +135,4 @@ class _Maker:
         size = self._size()
         at = _TENSORS + 16 * self._rng.randrange((_COMMON - size) // 16)
         fields = {"reduction": Reduction.ADD, "element": Element.U32}
-        return self._block(Space.SHARED, self._place(core, size, 16), Space.GLOBAL, at, size, **fields)
+        return self._block(Space.SHARED, self._place(core, size), Space.GLOBAL, at, size, **fields)

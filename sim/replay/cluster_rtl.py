@@ -1,20 +1,20 @@
 """Replay on the RTL of cases of several cores."""
 
 from tilewright.golden import command_word, delivery_bits
-from tilewright.golden.spec import Error
-from tilewright.golden.spec.cluster.errors import ClusterError
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
+from ..session.run import ERRORS
 from ..usage import UsageError
 from .golden import result_record
 from .outcome import Outcome
 
 __all__ = ["cluster_params", "run_cluster_on_session", "why_no_cluster"]
 
-_CLEAR_ERROR = 1 << 2  # in register ``control``
+_CLEAR = 1 << 2 | 1  # in register ``control``: error record and counters
+_DRAIN = 64  # cycles after which barriers are in memory
 
 
 def why_no_cluster(case):
@@ -77,12 +77,12 @@ def _prepare(case, session):
 
 
 def _found(session, issuer):
-    """The first error that any core but the issuer has recorded, or None; bytes that the issuer counts. Clears both."""
-    clear = ("control", _CLEAR_ERROR | 1)
-    names = [("error",), ("bytes",), ("write_bytes",), clear]
-    run = session.run(registers=[names] * session.params.cores)
+    """The error that the issuer has recorded, or else the first other core, or None; bytes that the issuer has counted.
+
+    Clears both.
+    """
+    accesses = [("error",), ("bytes",), ("write_bytes",), ("control", _CLEAR)]
+    run = session.run(registers=[accesses] * session.params.cores, drain=_DRAIN)
     answers = [[answer.data for answer in core.registers] for core in run.cores]
     codes = [error & 0xFF for error, *_ in [answers[issuer], *answers]]
-    found = next(filter(None, codes), None)
-    known = {error.value: error for error in (*Error, *ClusterError)}
-    return known.get(found), answers[issuer][1] + answers[issuer][2]
+    return ERRORS.get(next(filter(None, codes), None)), answers[issuer][1] + answers[issuer][2]

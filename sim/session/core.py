@@ -23,6 +23,7 @@ from .scripts import (
     register_rows,
     table_order,
 )
+from .transfers import Transfers
 
 __all__ = ["CoreSession"]
 
@@ -30,7 +31,7 @@ __all__ = ["CoreSession"]
 _ENGINES = {"tmau": TMAU_REGISTERS, "pe": PE_REGISTERS, "conv": CONV_REGISTERS, "program": PROGRAM_REGISTERS}
 
 
-class CoreSession(MemorySession):
+class CoreSession(Transfers, MemorySession):
     """Owns a running simulation of a ``Core``; a context manager.
 
     The first session of a configuration builds the simulator, which takes minutes; later ones start at once.

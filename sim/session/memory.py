@@ -14,7 +14,6 @@ from ..harness.memory_model import CHANNELS, MAX_LATENCY, MIN_LATENCY
 from .backdoor import GlobalBackdoor
 from .base import Session
 from .options import probability, window
-from .transfers import Transfers
 
 __all__ = ["DESCRIPTORS", "MemorySession", "model_words"]
 
@@ -43,7 +42,7 @@ def _memory_words(params, memory_bytes):
     return -(-memory_bytes // params.bus_bytes) + DESCRIPTORS * DESCRIPTOR.bytes // params.bus_bytes
 
 
-class MemorySession(Transfers, Session):
+class MemorySession(Session):
     """A session of a design with a TMAU: global memory, tensors in it, and errors and pauses of its bus.
 
     Parameters

@@ -15,6 +15,7 @@ from ..harness.axi_rules import Rule, Wait
 from ..harness.records import READ_IDS
 
 __all__ = [
+    "ERRORS",
     "BarrierAnswer",
     "CommandStamp",
     "ConvRun",
@@ -29,7 +30,7 @@ __all__ = [
 
 
 #: Every error that a command may end with, by its code.
-_ERRORS = {error.value: error for error in (*Error, *ClusterError)}
+ERRORS = {error.value: error for error in (*Error, *ClusterError)}
 
 
 class CommandStamp(NamedTuple):
@@ -363,7 +364,7 @@ def command_stamps(logs, rows, core=""):
     for index, tag in enumerate(tags):
         done, code = ended.get(tag, (None, None))
         begun = accepted[index] if index < len(accepted) else None
-        stamps.append(CommandStamp(tag, begun, done, None if code is None else _ERRORS[code]))
+        stamps.append(CommandStamp(tag, begun, done, None if code is None else ERRORS[code]))
     return stamps
 
 

@@ -12,11 +12,12 @@ from .memory import MemorySession, model_words
 from .options import chosen, probability
 from .run import TmauRun
 from .scripts import barrier_rows, command_rows, read_rows, register_address, register_rows
+from .transfers import Transfers
 
 __all__ = ["TmauSession"]
 
 
-class TmauSession(MemorySession):
+class TmauSession(Transfers, MemorySession):
     """Owns a running simulation of a ``TmauSubsystem``; a context manager.
 
     The first session of a configuration builds the simulator, which takes up to a minute; later ones start at once.

@@ -22,9 +22,9 @@ class LineNetwork(wiring.Component):
     takes the packets of all cores in turns. Nothing else is shared: a receiver that stalls holds up the cores that send
     to it, and no packet waits for one that waits for it, so that mutual multicasts cannot block each other.
 
-    Latency: from a core's line to shared memory 4 cycles; from the last line of a transfer to ``landed`` of the core 7
-    cycles if memories and barriers are free. Throughput: one line a cycle for each core and for each memory; the end
-    of a transfer takes the place of a line.
+    Latency: from a core's line to its write 3 cycles; from the end of a transfer, when ``landed`` is valid, to its
+    acceptance 6, if memories and barriers are free. Throughput: one line a cycle for each core and for each memory; the
+    end of a transfer takes the place of a line.
 
     Parameters
     ----------

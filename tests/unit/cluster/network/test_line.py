@@ -185,3 +185,34 @@ def test_against_model(mode):
         assert sorted(refusals[core]) == sorted(model.refusals[core])
     assert any(map(any, wanted))
     assert all(model.landed)
+
+
+def test_cycles():
+    """From a line to both memories, and from the end behind it to its acceptance, with nothing in the way."""
+    dut, first = elaborated(network), {}
+    mover = dut.movers[0]
+
+    async def run(ctx):
+        for other in dut.movers:
+            ctx.set(other.acceptance.cores, ALL)
+        for memory in dut.memories:
+            for port in (memory.writes, memory.landed):
+                ctx.set(port.ready, 1)
+        ctx.set(mover.writes.p, {"row": 1, "receivers": 0b101})
+        ctx.set(mover.landed.p, {"signal": 1, "receivers": 0b101})
+        ctx.set(mover.writes.valid, 1)
+        events = [port for number in (0, 2) for port in (dut.memories[number].writes.valid,
+                                                         dut.memories[number].landed.valid)]  # fmt: skip
+        ticks = aiter(ctx.tick().sample(mover.landed.ready, *events))
+        for cycle in range(12):
+            _, _, ended, *seen = await anext(ticks)
+            ctx.set(mover.writes.valid, 0)
+            ctx.set(mover.landed.valid, not ended and "ended" not in first)
+            for name, happens in zip(
+                ("line 0", "landed 0", "line 2", "landed 2", "ended"), (*seen, ended), strict=True
+            ):
+                if happens:
+                    first.setdefault(name, cycle)
+
+    simulate(dut, run)
+    assert first == {"line 0": 3, "line 2": 3, "landed 0": 5, "landed 2": 5, "ended": 7}

@@ -69,7 +69,7 @@ def test_every_reduction(mode):
 
 
 def test_cycles():
-    """A line in 18 cycles with floats, one without a reduction in one."""
+    """A line in 17 cycles with floats, one without a reduction in one."""
     add = {"reduction": Reduction.ADD, "element": Element.U32}
     _, cycles = run([{"row": 1}, {"row": 2}, {"row": 1} | add, {"row": 1} | add, {"row": 2}])
     assert np.cumsum(np.array(cycles) + 1).tolist() == [1, 2, 19, 36, 37]
