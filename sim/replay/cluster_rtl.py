@@ -1,7 +1,6 @@
 """Replay on the RTL of cases of several cores."""
 
 from tilewright.golden import command_word, delivery_bits
-from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
@@ -10,6 +9,7 @@ from ..session.run import ERRORS
 from ..usage import UsageError
 from .golden import result_record
 from .outcome import Outcome
+from .placing import place_memories
 
 __all__ = ["cluster_params", "run_cluster_on_session", "why_no_cluster"]
 
@@ -34,7 +34,8 @@ def cluster_params(case, preset):
 
 def run_cluster_on_session(case, session):
     """Runs a case on a ``ClusterSession``, one issue after the other; its :class:`Outcome`."""
-    _prepare(case, session)
+    place_memories(case, session, session.params.tmau.bus_bytes)
+    session.run(registers=[list(case.windows.registers().items())] * case.cores)
     errors, landed, cycles, words = [], [], 0, [0, 0]
     for command in case.commands:
         spec = case.maps.get(command.map)
@@ -59,21 +60,6 @@ def run_cluster_on_session(case, session):
     figures = {"cycles": cycles, "read_words": words[0], "write_words": words[1]}
     memories = {"gmem": gmem} | {f"smem{core}": smem for core, smem in enumerate(smems)}
     return Outcome(record | figures, memories)
-
-
-def _prepare(case, session):
-    """Puts the memories of the case in place, and sets the windows of every core."""
-    session.clear()
-    session.global_memory.write(0, case.global_contents())
-    for memory in session.shared_memories:
-        memory.write(0, case.smem.contents())
-    bus_bytes = session.params.tmau.bus_bytes
-    end = -(-case.gmem.size // bus_bytes) * bus_bytes
-    outside = end < session.memory_bytes
-    session.configure(errors=(end, session.memory_bytes - 1, Response.DECERR.value if outside else 0))
-    windows = [(name, value) for name, value in case.windows.registers().items() if value]
-    if windows:
-        session.run(registers=[windows] * case.cores)
 
 
 def _found(session, issuer):

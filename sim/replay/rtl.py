@@ -3,7 +3,6 @@
 from contextlib import contextmanager
 
 from tilewright.golden.spec import LaneLayout, Opcode, Space
-from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
@@ -25,6 +24,7 @@ from .outcome import Outcome
 from .pe.cases import PeCase
 from .pe.golden import pe_outcome
 from .pe.rtl import run_on_session
+from .placing import place_memories
 from .shared_reach import shared_reach
 
 __all__ = ["open_backend", "run_case", "why_not"]
@@ -92,7 +92,10 @@ def run_case(case, session):
 
     Hardware counts bytes in sums: ``tx_bytes`` are golden's if the sums agree, and otherwise the sums.
     """
-    _prepare(case, session)
+    place_memories(case, session, session.params.bus_bytes)
+    for name, value in case.windows.registers().items():
+        if value:
+            session.write_register(name, value)
     refusals, commands = [], []
     for command in case.commands:
         spec = case.maps.get(command.map)
@@ -110,20 +113,6 @@ def run_case(case, session):
     gmem, smem = runs[-1].memory, runs[-1].shared
     record = result_record(case, next(filter(None, errors), None), landed, gmem, smem)
     return Outcome(record | _figures(case, runs, session.params), {"gmem": gmem, "smem": smem})
-
-
-def _prepare(case, session):
-    """Puts the memories of the case in place; global memory answers with errors from its end on. Sets the windows."""
-    session.clear()
-    session.global_memory.write(0, case.global_contents())
-    session.shared_memory.write(0, case.smem.contents())
-    bus_bytes = session.params.bus_bytes
-    end = -(-case.gmem.size // bus_bytes) * bus_bytes
-    outside = end < session.memory_bytes
-    session.configure(errors=(end, session.memory_bytes - 1, Response.DECERR.value if outside else 0))
-    for name, value in case.windows.registers().items():
-        if value:
-            session.write_register(name, value)
 
 
 def _descriptor(spec, session):
