@@ -35,7 +35,7 @@ taken := $(foreach goal,$(goals),$(shell sed -n 's/^$(goal):.*\[\(.*\)\]$$/\1/p'
 given := $(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firstword $(subst =, ,$(word)))))
 $(foreach name,$(filter-out PYTHON,$(given)),$(if $(filter $(name)=%,$(taken)),,$(error $(goals) takes no $(name))))
 
-.PHONY: help sim test verilog bench fpga waves mutate docs stages lint format clean
+.PHONY: help sim test verilog bench fpga waves mutate silicon docs stages lint format clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; \
@@ -62,6 +62,9 @@ waves: $(DEVELOPMENT) ## run one test and leave its waveforms in build/waves/ [T
 
 mutate: $(DEVELOPMENT) ## count the mutants that random runs and proofs notice, some minutes [BLOCK=]
 	@$(TILEWRIGHT) mutate $(if $(BLOCK),--block "$(BLOCK)")
+
+silicon: $(PLAIN) ## pack all that a machine with a GPU needs into one archive [OUT=file.tar.gz]
+	@$(TILEWRIGHT) silicon pack $(if $(OUT),--out "$(OUT)")
 
 docs: $(DOCUMENTATION) ## build the documentation in build/docs/site/
 	@$(TILEWRIGHT) docs

@@ -1,5 +1,6 @@
 """What came of a question: what changed on golden and on silicon, in words, as JSON and as rows of a table."""
 
+import json
 from dataclasses import asdict, dataclass
 
 from tilewright.golden.spec import Opcode, Space
@@ -9,7 +10,7 @@ from .capture_file import spots
 from .packing import issues
 from .records import Ending, Status
 
-__all__ = ["Answer", "Side", "golden_side", "silicon_side", "tables"]
+__all__ = ["Answer", "Side", "document", "golden_side", "silicon_side", "tables"]
 
 _WHOLE_BYTES = 48  # of a change that is shown as a whole; a longer one by its first bytes
 _FIRST_BYTES = 16
@@ -101,6 +102,12 @@ def silicon_side(case, reply):
     counted = ["never ends" if ending == Ending.UNFINISHED else number
                for ending, number in zip(reply.endings, reply.counted, strict=True)]  # fmt: skip
     return _side(case, None, counted, reply.smem, reply.gmem)
+
+
+def document(silicon, answers):
+    """The answers of a GPU as the text of a file, an answer a line."""
+    lines = ",\n".join(json.dumps(answer.record(), ensure_ascii=False) for answer in answers)
+    return f'{{"version": 1, "silicon": {json.dumps(silicon)}, "answers": [\n{lines}\n]}}\n'
 
 
 def tables(answers):

@@ -3,18 +3,17 @@
 Every question is run, also where our TMAU refuses a command: silicon has no such check, and what it does is the answer.
 """
 
-import json
 from pathlib import Path
 
 from ..arguments import output_file
 from ..files import BUILD, write_atomically
 from ..replay.cases import read_cases
 from ..usage import UsageError
-from .answers import Answer, golden_side, silicon_side, tables
+from .answers import Answer, document, golden_side, silicon_side, tables
 from .program import open_program
 from .support import no_counterpart
 
-__all__ = ["ask", "configure", "run"]
+__all__ = ["ask", "ask_all", "configure", "read_questions", "run"]
 
 
 def configure(parser):
@@ -28,22 +27,39 @@ def configure(parser):
 
 def run(args):
     """Runs the subcommand; returns 0 whatever the answers are."""
-    cases = read_cases(args.questions)
+    cases = read_questions(args.questions)
+    with open_program() as program:
+        silicon = program.hello.provenance()
+
+        def keep(answers):  # each time: a lease may end in the middle
+            write_atomically(args.out, document(silicon, answers))
+            write_atomically(args.out.with_suffix(".md"), tables(answers))
+
+        ask_all(cases, program, keep)
+    print(args.out)
+    return 0
+
+
+def read_questions(path):
+    """The cases of a file, all of which silicon can be asked; UsageError if not."""
+    cases = read_cases(path)
     for case in cases:
         reason = no_counterpart(case)
         if reason:
             raise UsageError(f"case {case.name!r}: silicon cannot be asked: {reason}")
+    return cases
+
+
+def ask_all(cases, program, keep=lambda answers: None):
+    """Asks and prints one after the other; ``keep`` gets all answers so far after each. Returns them."""
     answers = []
-    with open_program() as program:
-        silicon = program.hello.provenance()
-        for case in cases:
-            answers.append(ask(case, program))
-            print(_report(answers[-1]), flush=True)
-            _write(args.out, silicon, answers)  # each time: a lease may end in the middle
+    for case in cases:
+        answers.append(ask(case, program))
+        print(_report(answers[-1]), flush=True)
+        keep(answers)
     same = sum(answer.same for answer in answers)
-    print(f"{len(answers)} questions to {silicon['gpu']}: {same} times the same, {len(answers) - same} DIFFERENT")
-    print(args.out)
-    return 0
+    print(f"{len(answers)} questions to {program.hello.gpu}: {same} times the same, {len(answers) - same} DIFFERENT")
+    return answers
 
 
 def ask(case, program=None):
@@ -58,11 +74,3 @@ def _report(answer):
         f"{verdict:<10}{answer.name}: {answer.question}\n"
         f"    golden   {answer.golden.text()}\n    silicon  {answer.silicon.text()}"
     )
-
-
-def _write(path, silicon, answers):
-    """Answers as JSON, and as tables in Markdown."""
-    lines = ",\n".join(json.dumps(answer.record(), ensure_ascii=False) for answer in answers)
-    text = f'{{"version": 1, "silicon": {json.dumps(silicon)}, "answers": [\n{lines}\n]}}\n'
-    write_atomically(path, text)
-    write_atomically(path.with_suffix(".md"), tables(answers))

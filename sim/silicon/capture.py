@@ -20,29 +20,34 @@ from .random_cases import random_cases
 from .replay import outcome_of
 from .support import why_not
 
-__all__ = ["Capture", "capture", "configure", "run"]
+__all__ = ["Capture", "capture", "configure", "configure_cases", "run", "what_to_run", "where"]
 
 _MOST_FAILED = 20
+_STEP = 500  # cases between two signs of life
 
 
 def configure(parser):
     """Adds the arguments of the subcommand."""
     parser.add_argument("files", metavar="CASES.json", nargs="*", type=Path, help="files of cases beside random ones")
+    configure_cases(parser)
+    parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="where the capture goes")
+
+
+def configure_cases(parser):
+    """Adds the arguments that say which random cases there are."""
     parser.add_argument("--cases", type=integer(0, 1_000_000), default=5000, help="how many random cases (%(default)s)")
     parser.add_argument("--seed", type=integer(0, 1 << 63), default=1, help="of the random cases (%(default)s)")
-    parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="where the capture goes")
 
 
 def run(args):
     """Runs the subcommand; returns 1 if a case differs from golden or the capture is too large, otherwise 0."""
     if not args.out.is_dir():
         raise UsageError(f"--out must name an existing folder, not {args.out}")
-    entries = [*_worked(args.files), *random_cases(args.seed, args.cases)]
-    cases = cases_of({"version": 1, "cases": entries}, "the capture", Path())
+    entries, cases = what_to_run(args.files, args.seed, args.cases)
     with open_program() as program:
         hello = program.hello
         taken = capture(entries, cases, program)
-    path = args.out / f"{re.sub('[^a-z0-9]+', '-', hello.gpu.lower()).strip('-')}.json.xz"
+    path = where(args.out, hello.gpu)
     taken.report(hello.gpu)
     try:
         size, with_bytes = write_capture(path, hello.provenance(), taken.entries, taken.kept)
@@ -51,6 +56,17 @@ def run(args):
         return 1
     print(f"{path}: {size} bytes; single bytes of {with_bytes} cases")
     return 1 if taken.different else 0
+
+
+def what_to_run(files, seed=1, count=0):
+    """The cases of files and so many random ones, as in a file and as they are read: two lists."""
+    entries = [*_worked(files), *random_cases(seed, count)]
+    return entries, cases_of({"version": 1, "cases": entries}, "the capture", Path())
+
+
+def where(folder, gpu):
+    """Path of the capture of a GPU in a folder."""
+    return folder / f"{re.sub('[^a-z0-9]+', '-', gpu.lower()).strip('-')}.json.xz"
 
 
 class Capture:
@@ -83,10 +99,16 @@ class Capture:
             print(f"{count:6} skipped: {reason}")
 
 
-def capture(entries, cases, program):
-    """Runs cases, each given as in a file and as it was read; prints each one that differs; returns a `Capture`."""
+def capture(entries, cases, program, most_failed=None):
+    """Runs cases, each given as in a file and as it was read; prints each one that differs; returns a `Capture`.
+
+    UsageError after more than ``most_failed`` cases that failed or were not finished.
+    """
     taken, chooser, failed = Capture(), Chooser(), 0
-    for entry, case in zip(entries, cases, strict=True):
+    most_failed = _MOST_FAILED if most_failed is None else most_failed
+    for number, (entry, case) in enumerate(zip(entries, cases, strict=True)):
+        if number and number % _STEP == 0:
+            print(f"{number} of {len(cases)} cases", flush=True)
         reason = why_not(case)
         if reason:
             taken.skipped[reason] += 1
@@ -102,7 +124,7 @@ def capture(entries, cases, program):
         taken.entries.append(entry | {"expect": expect})
         taken.different += bool(wrong)
         failed += (expect["error"] or "").startswith(("failed", "unfinished"))
-        if failed > _MOST_FAILED:  # each costs a second or more, and something else is wrong
+        if failed > most_failed:  # each costs a second or more, and something else is wrong
             raise UsageError(f"given up after {failed} cases that failed or were not finished, at {case.name!r}")
     return taken
 

@@ -1,4 +1,4 @@
-"""``tilewright silicon``: what can be done with a GPU beside replaying cases on it (docs/silicon.md)."""
+"""``tilewright silicon``: what can be done with a GPU beside replaying cases on it, and for it (docs/silicon.md)."""
 
 from importlib import import_module
 
@@ -9,6 +9,9 @@ COMMANDS = {
     "capture": ("tilewright.sim.silicon.capture", "run thousands of cases and keep what came out"),
     "ask": ("tilewright.sim.silicon.ask", "put the questions that documents leave open"),
     "time": ("tilewright.sim.silicon.timing", "time loads of tiles against the GPU's own copies"),
+    "pack": ("tilewright.sim.silicon.archive", "pack all that a machine with a GPU needs into one archive"),
+    "all": ("tilewright.sim.silicon.steps", "test, run, ask and time everything, or go on with it"),
+    "take": ("tilewright.sim.silicon.take", "take in what came back from a machine with a GPU"),
 }
 
 

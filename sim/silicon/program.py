@@ -15,7 +15,7 @@ from .packing import pack
 from .records import Status
 from .replies import Reply, read_hello, read_reply
 
-__all__ = ["Program", "build", "open_program"]
+__all__ = ["Program", "build", "open_program", "source_key"]
 
 #: Where built programs are kept, one folder for each content.
 CACHE = BUILD / "silicon"
@@ -39,7 +39,7 @@ def open_program(command=None):
 
 
 class Program:
-    """The replay program as a child process, which is started again after it has lost the GPU's context.
+    """The replay program as a child process. Where it has lost the GPU's context, the next case starts it again.
 
     Parameters
     ----------
@@ -56,6 +56,7 @@ class Program:
 
     def __init__(self, command):
         self._command = command
+        self._process = None
         self._start()
 
     def run(self, case):
@@ -67,6 +68,8 @@ class Program:
         reach, room = shared_reach(case), self.hello.shared_bytes
         if reach > room:
             raise UsageError(f"case {case.name!r} uses {reach} bytes of shared memory, and {self.hello.gpu} has {room}")
+        if self._process is None:
+            self._start()
         job = pack(case, self.hello.shared_bytes)
         alarm = Timer(_LIMIT, self._process.kill)
         alarm.start()
@@ -79,16 +82,18 @@ class Program:
             alarm.cancel()
         if reply.status != Status.OK:
             self.close()
-            self._start()
         return reply
 
     def close(self):
-        """Ends the process."""
-        self._process.kill()
-        self._process.wait()
-        self._process.stdout.close()
+        """Ends the process, if there is one."""
+        if self._process is None:
+            return
+        process, self._process = self._process, None
+        process.kill()
+        process.wait()
+        process.stdout.close()
         with suppress(BrokenPipeError):  # what could not be written any more is of no interest
-            self._process.stdin.close()
+            process.stdin.close()
 
     def _start(self):
         self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -130,11 +135,15 @@ def build(name):
     nvcc = _nvcc()
     source = _SOURCES / f"{name}.cu"
     version = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=False).stdout
-    texts = [source.read_text(), *(header.read_text() for header in sorted(_SOURCES.glob("*.h"))), version, *_OPTIONS]
-    key = hashlib.sha256("\0".join(texts).encode()).hexdigest()[:24]
-    folder = CACHE.resolve() / key
+    folder = CACHE.resolve() / source_key(name, version)
     built_once(folder, lambda draft: _build(nvcc, source, draft))
     return folder / name
+
+
+def source_key(name, *more):
+    """Names what ``name.cu`` is built from, and what else is given: other sources, another key."""
+    texts = [path.read_text() for path in (_SOURCES / f"{name}.cu", *sorted(_SOURCES.glob("*.h")))]
+    return hashlib.sha256("\0".join([*texts, *more, *_OPTIONS]).encode()).hexdigest()[:24]
 
 
 def _build(nvcc, source, folder):

@@ -16,7 +16,7 @@ from .boxes import shapes
 from .program import build
 from .provenance import provenance
 
-__all__ = ["configure", "measure", "report", "run"]
+__all__ = ["configure", "measure", "measured", "report", "run", "table", "utilisations"]
 
 #: Bytes that tensors spread over: many times an L2 cache.
 BYTES = 2 << 30
@@ -37,12 +37,17 @@ def configure(parser):
 
 def run(args):
     """Runs the subcommand; returns 0 whatever is measured."""
-    timed = shapes(BYTES)
-    result = report(timed, measure([str(build("timing"))], timed, BYTES), BYTES, _utilisations(BUILD / "bench.json"))
+    result = measured()
     write_atomically(args.out, json.dumps(result, indent=1) + "\n")
-    print("\n".join(_table(result)))
+    print("\n".join(table(result)))
     print(args.out)
     return 0
+
+
+def measured():
+    """The :func:`report` of this machine's GPU, beside our own figures where the benchmark has left them."""
+    timed = shapes(BYTES)
+    return report(timed, measure([str(build("timing"))], timed, BYTES), BYTES, utilisations())
 
 
 def measure(command, timed, size):
@@ -91,8 +96,9 @@ def report(timed, measured, size, utilisations):
     )
 
 
-def _utilisations(path):
+def utilisations():
     """Our utilisation by shape, as the benchmark has left it; empty if it has not."""
+    path = BUILD / "bench.json"
     if not path.exists():
         return {}
     lines = json.loads(path.read_text(encoding="utf-8"))["lines"]
@@ -100,7 +106,7 @@ def _utilisations(path):
             if line["preset"] == "default" and line["latency"] == _LATENCY}  # fmt: skip
 
 
-def _table(result):
+def table(result):
     """Lines of Markdown: what docs/silicon.md shows."""
     yield f"{result['gpu']}, {result['date']}: medians of {result['rounds']} rounds."
     yield f"Blocks without a tensor: {result['blocks_of_copy']:.2f} of the copy's bytes a second, read and written."

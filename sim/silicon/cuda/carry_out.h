@@ -17,9 +17,11 @@ constexpr uint32_t THREADS = 512;
 constexpr uint32_t SHARED_ALIGNMENT = 1024;  // largest period of a swizzle
 constexpr uint32_t BARRIER_BYTES = 16;       // the barrier lies behind the job's shared memory
 
-// Nanoseconds after which a copy has certainly ended, and in which one that has been counted has written the rest.
+// Nanoseconds after which a copy has certainly ended, in which one that has been counted has written the rest, and after
+// which a prefetch has certainly read its tensor map.
 constexpr uint64_t COPY_LIMIT = 20'000'000;
 constexpr uint64_t COPY_REST = 20'000;
+constexpr uint64_t PREFETCH_REST = 1'000'000;
 
 // Bytes that a barrier can count, and more than one instruction can write to shared memory.
 constexpr uint32_t COUNT_LIMIT = (1u << 20) - 1;
@@ -99,14 +101,21 @@ __device__ bool ends_at_barrier(Op op)
     return op == Op::LOAD || op == Op::GLOBAL_TO_SHARED || op == Op::SHARED_TO_SHARED || op == Op::REDUCE_TO_SHARED;
 }
 
-// What the one thread does.
+__device__ bool is_prefetch(Op op)
+{
+    return op == Op::PREFETCH || op == Op::PREFETCH_BLOCK;
+}
+
+// What the one thread does. The kernel, with whose end the tensor map in its parameters goes, does not end before.
 __device__ CommandReply perform(const CUtensorMap& map, const Task& task, uint32_t shared, uint32_t barrier)
 {
-    const bool counts = ends_at_barrier(static_cast<Op>(task.command.op));
+    const Op op = static_cast<Op>(task.command.op);
+    const bool counts = ends_at_barrier(op);
     if (counts) arrive_expecting(barrier, task.command.expected);
     if (!issue(map, task, shared, barrier)) return {static_cast<uint32_t>(Outcome::NO_SUCH), 0, 0};
     if (counts) return count_bytes(barrier, task.command.expected);
     finish_groups();
+    if (is_prefetch(op)) pause(PREFETCH_REST);  // it is part of no group
     return {static_cast<uint32_t>(Outcome::DONE), 0, 0};
 }
 

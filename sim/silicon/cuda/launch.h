@@ -9,8 +9,8 @@
 
 namespace tilewright {
 
-// A kernel takes no longer, whatever its command is.
-constexpr std::chrono::seconds KERNEL_LIMIT(20);
+// A kernel takes no longer, whatever its command is: the longest counts a million bytes one by one.
+constexpr std::chrono::seconds KERNEL_LIMIT(5);
 
 // Once, before the first launch: the most shared memory that the GPU gives to a kernel.
 inline void allow_shared_memory(int bytes)

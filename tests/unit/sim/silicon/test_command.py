@@ -13,7 +13,7 @@ def test_help_names_every_subcommand(capsys):
         main(["silicon", "--help"])
     assert end.value.code == 0
     text = capsys.readouterr().out
-    assert list(COMMANDS) == ["capture", "ask", "time"]
+    assert list(COMMANDS) == ["capture", "ask", "time", "pack", "all", "take"]
     assert all(f"    {name} " in text for name in COMMANDS)
 
 

@@ -88,10 +88,15 @@ def test_a_job_that_takes_for_ever_is_given_up(case, monkeypatch):
 
 
 def test_the_process_ends_with_the_program():
-    with pytest.raises(KeyError):
-        with open_program(STAND_IN) as running:
-            raise KeyError
-    assert running._process.poll() is not None
+    processes = []
+
+    def fail(running):
+        processes.append(running._process)
+        raise KeyError
+
+    with pytest.raises(KeyError), open_program(STAND_IN) as running:
+        fail(running)
+    assert processes[0].poll() is not None
 
 
 @pytest.mark.parametrize(

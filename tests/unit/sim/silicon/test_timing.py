@@ -66,13 +66,14 @@ def test_a_fault_stands_in_place_of_ratios(timed):
     faulty, good = result["shapes"][:2]
     assert faulty == {"name": timed[0].name, "tilewright": None, "fault": "the driver refuses its map"}
     assert good["fault"] is None
-    rows = [line for line in timing._table(result) if line.startswith("| 2-D")]
+    rows = [line for line in timing.table(result) if line.startswith("| 2-D")]
     assert rows[0] == "| 2-D, rows of 16 bytes | the driver refuses its map | - | - | - |"
     assert rows[1].count("|") == rows[0].count("|")
 
 
 def test_command_prints_ratios_beside_our_own(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(timing, "BUILD", Path("build"))
     monkeypatch.setattr(timing, "build", lambda name: Path(sys.executable))
     monkeypatch.setattr(timing, "measure", lambda command, *rest: measure([*command, "-c", FAKE], *rest))
     args = Namespace(out=tmp_path / "build" / "time.json")
