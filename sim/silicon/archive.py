@@ -16,7 +16,7 @@ import tilewright.golden
 from ..arguments import output_file
 from ..files import BUILD, write_atomically
 from ..usage import UsageError
-from .steps import GPU_TEST, QUESTIONS, worked_files
+from .steps import GPU_TEST, QUESTIONS, WORKED
 
 __all__ = ["FOLDER", "configure", "run"]
 
@@ -75,7 +75,7 @@ def _files():
         for pattern in ("*.py", "*.cu", "*.h"):
             for path in package.rglob(pattern):
                 yield f"tilewright/{name}/{path.relative_to(package).as_posix()}", path.read_bytes()
-    cases = [*worked_files(), QUESTIONS, GPU_TEST]
+    cases = [*WORKED, QUESTIONS, GPU_TEST]
     for path in cases:
         if not path.exists():
             raise UsageError(f"{path} is not here: the archive is packed in the root of the repository")

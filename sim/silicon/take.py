@@ -19,7 +19,7 @@ from .capture_file import TooLargeError, write_capture
 from .journal import Journal, Kept
 from .records import Status
 from .replies import Hello
-from .steps import NOTES, QUESTIONS, REPLIES, TIME, worked_files
+from .steps import NOTES, QUESTIONS, REPLIES, TIME, WORKED
 from .support import why_not
 from .timing import table, utilisations
 
@@ -87,7 +87,7 @@ def _hello(notes):
 
 def _take_cases(notes, kept):
     """Writes the capture, of the cases that silicon has answered."""
-    entries, cases = what_to_run(worked_files(), notes["seed"], notes["cases"])
+    entries, cases = what_to_run(WORKED, notes["seed"], notes["cases"])
     pairs = [(entry, case) for entry, case in zip(entries, cases, strict=True) if why_not(case) or kept.knows(case)]
     print(f"{len(cases) - len(pairs)} of {len(cases)} cases have not been answered")
     taken = capture(*map(list, zip(*pairs, strict=True)), kept, most_failed=len(pairs)) if pairs else None

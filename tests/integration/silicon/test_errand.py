@@ -20,7 +20,7 @@ import pytest
 
 from tilewright.sim.cli import main
 from tilewright.sim.replay.cases import read_cases, read_document
-from tilewright.sim.silicon import take
+from tilewright.sim.silicon import steps, take
 from tilewright.sim.silicon.archive import FOLDER
 from tilewright.sim.silicon.steps import ARCHIVE, NOTES, QUESTIONS, REPLIES
 from tilewright.sim.usage import UsageError
@@ -33,6 +33,8 @@ CHOSEN = ("start/load_u8", "driver/size_0", "shared/load_at_16")
 WORKED = "tests/vectors/tmau_seed.json"
 FEW = ("seed_9_swizzle_128b", "tile_inside", "store_clipped", "copy_block")
 ALONE = 12800
+#: Cases of layouts, all of them beyond silicon.
+LAYOUTS = 17
 CASES = 24
 #: Makes what is asked for from nothing: a script that runs the file of the same name beside this one.
 NVCC = """#!/bin/sh
@@ -99,9 +101,6 @@ class Machine:
 
 def shorten(root):
     """Leaves a few questions, and a few of the worked cases."""
-    for path in (root / "tests/vectors").glob("*.json"):
-        if path != root / WORKED:
-            path.unlink()
     for path, chosen in ((root / QUESTIONS, CHOSEN), (root / WORKED, FEW)):
         document = json.loads(path.read_text())
         document["cases"] = [case for case in document["cases"] if case["name"] in chosen]
@@ -118,7 +117,7 @@ def machine(tmp_path, packed):
 def home(tmp_path, monkeypatch):
     """The repository as far as answers concern it, and the working directory."""
     root = tmp_path / "home"
-    for path in ("docs/silicon.md", QUESTIONS, WORKED):
+    for path in ("docs/silicon.md", QUESTIONS, *steps.WORKED):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, root / path)
     shorten(root)
@@ -133,7 +132,7 @@ def test_everything_and_back(machine, home, capsys):
     assert [line[:8] for line in out.splitlines() if line.startswith("[")] == [f"[{n} of 5]" for n in range(1, 6)]
     assert main(["silicon", "take", str(machine.folder / "answers" / ARCHIVE)]) == 0
     printed = capsys.readouterr().out
-    assert f"0 of {len(FEW) + CASES} cases have not been answered" in printed
+    assert f"0 of {len(FEW) + LAYOUTS + CASES} cases have not been answered" in printed
     assert "3 of 3 questions have been answered, 0 differently" in printed
     captured = QUESTIONS.with_name("stand-in.json.xz")
     assert len(read_cases(captured)) == len(FEW) + CASES
@@ -161,14 +160,14 @@ def test_killed_in_the_middle_it_goes_on(machine, home, capsys):
     assert main(["silicon", "take", str(machine.folder / "answers")]) == 0
     printed = capsys.readouterr().out
     assert "3 of 3 questions have been answered" in printed
-    unanswered = re.search(r"^(\d+) of 28 cases have not been answered$", printed, re.MULTILINE)
+    unanswered = re.search(r"^(\d+) of 45 cases have not been answered$", printed, re.MULTILINE)
     assert 0 < int(unanswered[1]) <= CASES
     status, out, error = machine.run("--out", "answers")
     assert status == 0, error
     assert [line[:8] for line in out.splitlines() if line.startswith("[")] == ["[1 of 5]", "[4 of 5]", "[5 of 5]"]
     assert replies.read_bytes().startswith(before), "what was answered has not been asked again"
     assert main(["silicon", "take", str(machine.folder / "answers" / ARCHIVE)]) == 0
-    assert "0 of 28 cases have not been answered" in capsys.readouterr().out
+    assert "0 of 45 cases have not been answered" in capsys.readouterr().out
 
 
 def test_a_broken_context_is_an_answer(machine, home, capsys):
@@ -177,7 +176,7 @@ def test_a_broken_context_is_an_answer(machine, home, capsys):
     assert f"DIFFERENT {FEW[0]}: error is failed: command 0: cudaErrorIllegalAddress" in out
     assert "3 questions to Stand-in: 2 times the same, 1 DIFFERENT" in out
     assert main(["silicon", "take", str(machine.folder / "answers" / ARCHIVE)]) == 1
-    assert "24 of 28 cases have not been answered" in capsys.readouterr().out
+    assert "24 of 45 cases have not been answered" in capsys.readouterr().out
     first = next(case for case in read_cases(QUESTIONS.with_name("stand-in.json.xz")) if case.name == FEW[0])
     assert first.expect == {"error": "failed: command 0: cudaErrorIllegalAddress"}
     assert "**different:** counts 80" in Path("docs/silicon.md").read_text()

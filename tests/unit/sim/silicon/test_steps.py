@@ -25,6 +25,7 @@ def place(tmp_path, monkeypatch):
     QUESTIONS.parent.mkdir(parents=True)
     QUESTIONS.write_text(json.dumps({"version": 1, "cases": questions}))
     Path("test_it.py").write_text("import unittest\nclass T(unittest.TestCase):\n    def test(self): print('here')\n")
+    monkeypatch.setattr(steps, "WORKED", ())
     monkeypatch.setattr(steps, "GPU_TEST", Path("test_it.py"))
     monkeypatch.setattr(steps, "measured", lambda: {"gpu": "Stand-in", "date": "", "rounds": 9, "blocks_of_copy": 1,
                                                     "shapes": []})  # fmt: skip
