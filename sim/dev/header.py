@@ -6,6 +6,8 @@ import textwrap
 from enum import EnumType
 
 from tilewright.golden import spec
+from tilewright.golden.spec.cluster.delivery import DELIVERY
+from tilewright.golden.spec.cluster.registers import CLUSTER_REGISTERS
 from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.conv.job import JOB, JOB_VERSION, ConvOperation, ConvOutput
 from tilewright.golden.spec.conv.registers import CONV_REGISTERS
@@ -153,7 +155,7 @@ def _top_lines(top, preset):
 def header_text():
     """The whole header as one string."""
     public = [getattr(spec, name) for name in spec.__all__]
-    formats = [value for value in public if isinstance(value, spec.Format)] + [SEGMENT, PAGE_ENTRY, JOB]
+    formats = [value for value in public if isinstance(value, spec.Format)] + [SEGMENT, PAGE_ENTRY, JOB, DELIVERY]
     enumerations = [value for value in public if isinstance(value, EnumType)]
     enumerations += _PE_ENUMERATIONS + _CONV_ENUMERATIONS + _PROGRAM_ENUMERATIONS
     lines = [line for fmt in formats for line in _format_lines(fmt)]
@@ -162,7 +164,7 @@ def header_text():
     lines += ["\n" + _comment("Words of programs: TW_PROGRAM_<KIND>_<FIELD>.")]
     lines += [line for fmt in PROGRAM_WORDS.values() for line in _format_lines(fmt, "PROGRAM_")]
     lines += ["\n" + _comment("Registers: TW_REG_<REGISTER> is the byte offset of a 32-bit word.")]
-    lines += [line for register in TMAU_REGISTERS for line in _register_lines(register)]
+    lines += [line for register in TMAU_REGISTERS + CLUSTER_REGISTERS for line in _register_lines(register)]
     lines += ["\n" + _comment("Registers of the processing engine: TW_PE_REG_<REGISTER>.")]
     lines += [line for register in PE_REGISTERS for line in _register_lines(register, "PE_")]
     lines += ["\n" + _comment("Registers of the convolution engine: TW_CONV_REG_<REGISTER>.")]

@@ -26,6 +26,8 @@ _FORMATS = {
     "instructions_payload": "[Instructions](instructions.md)",
     "jobs_payload": "[Jobs](convolution.md)",
 }
+#: Of the core, in the names of a cluster's ports.
+_NUMBER = re.compile(r"_\d+_")
 _NAME = re.compile(rf"\b({'|'.join(_LINKS)})\b")
 
 
@@ -61,7 +63,8 @@ def ports_page():
         for same in ports:
             port = same[0]
             fields = f" [Fields](#{top}-{port.name})." if port.fields else ""
-            formats = f" {_FORMATS[port.name]}." if port.name in _FORMATS else ""
+            found = _FORMATS.get(_NUMBER.sub("_", port.name))
+            formats = f" {found}." if found else ""
             direction = "input" if port.is_input else "output"
             width = _each(each.width for each in same)
             rows.append((f"`{port.name}`", direction, width, _linked(port.meaning) + fields + formats))

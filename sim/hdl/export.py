@@ -9,6 +9,8 @@ from typing import NamedTuple
 from amaranth.hdl import UnusedElaboratable
 
 from tilewright.golden.spec.tmau.features import FEATURES
+from tilewright.hw.cluster.params import ClusterParams
+from tilewright.hw.cluster.top import Cluster
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.conv.subsystem import ConvSubsystem
 from tilewright.hw.conv.top import Conv
@@ -54,10 +56,14 @@ TOPS = {
     "conv": Top(Conv, CONV_UNIT_PRESETS),
     "conv_subsystem": Top(ConvSubsystem, CONV_UNIT_PRESETS),
     "core": Top(Core, CORE_PRESETS),
+    #: Two cores of an access unit alone, unless more is asked for.
+    "cluster": Top(Cluster, {name: ClusterParams(2, params) for name, params in TMAU_PRESETS.items()}),
 }
 
 #: What a core has only where it is asked for: parameters by the name of the preset.
 _MORE = {"conv": CONV_UNIT_PRESETS, "program": dict.fromkeys(CORE_PRESETS, ProgramParams())}
+#: The same of a cluster, whose cores are access units alone otherwise.
+_ENGINES = ("pe", *_MORE)
 
 
 def module_name(top, preset, prefix=None):
@@ -90,15 +96,15 @@ def feature_list(text):
 
 
 def engine_list(text):
-    """What a core has beside its two engines, with commas between the names, for the ``type`` of an argument."""
+    """What a core has beside what it always has, with commas between the names, for the ``type`` of an argument."""
     names = tuple(dict.fromkeys(text.split(",")))
-    unknown = next((name for name in names if name not in _MORE), None)
+    unknown = next((name for name in names if name not in _ENGINES), None)
     if unknown is not None:
-        raise ArgumentTypeError(f"must be of {', '.join(_MORE)}, not {unknown!r}")
+        raise ArgumentTypeError(f"must be of {', '.join(_ENGINES)}, not {unknown!r}")
     return names
 
 
-def top_component(top, preset, without=(), more=()):
+def top_component(top, preset, without=(), more=(), cores=None):
     """The component of a top. Amaranth no longer complains of components that are not elaborated.
 
     Parameters
@@ -107,19 +113,31 @@ def top_component(top, preset, without=(), more=()):
     without : sequence of str
         Features of the access unit that are not built; UsageError if the others need them.
     more : sequence of str
-        Of a core: "conv", a convolution engine; "program", a command processor.
+        Of a core: "conv", a convolution engine; "program", a command processor. Of a cluster also "pe": its cores have
+        both engines, as they have with one of the others.
+    cores : int or None
+        Of a cluster.
     """
     # Ports and registers are read from components that nobody builds.
     warnings.filterwarnings("ignore", category=UnusedElaboratable)
     component, presets = TOPS[top]
     params = presets[preset]
-    if more:
-        params = params.replace(**{name: _MORE[name][preset] for name in more})
+    if top == "cluster":
+        params = params.replace(cores=cores or params.cores, core=_core(preset, more) if more else params.core)
+    elif more:
+        params = _core(preset, more)
     return component(_lacking(top, params, without) if without else params)
+
+
+def _core(preset, more):
+    """Parameters of a core with these engines."""
+    return CORE_PRESETS[preset].replace(**{name: _MORE[name][preset] for name in more if name in _MORE})
 
 
 def _lacking(top, params, names):
     """The parameters of a top without some features."""
+    if isinstance(params, ClusterParams):
+        return params.replace(core=_lacking(top, params.core, names))
     if isinstance(params, CoreParams):
         return params.replace(tmau=_lacking(top, params.tmau, names))
     if not isinstance(params, TmauParams):
@@ -130,11 +148,11 @@ def _lacking(top, params, names):
         raise UsageError(f"{', '.join(names)} cannot be left out: {error}") from None
 
 
-def top_verilog(top, preset, prefix=None, without=(), more=()):
+def top_verilog(top, preset, prefix=None, without=(), more=(), cores=None):
     """Verilog of a top, as :func:`to_verilog` makes it; kept, because elaboration takes up to a minute."""
     name = module_name(top, preset, prefix)
-    make = partial(to_verilog, top_component(top, preset, without, more), name)
+    make = partial(to_verilog, top_component(top, preset, without, more, cores), name)
     try:
-        return kept_text(make, "top", top, preset, name, without, more)
+        return kept_text(make, "top", top, preset, name, without, more, cores)
     except HostError:  # it is as good without having been kept
         return make()

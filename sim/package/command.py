@@ -5,9 +5,10 @@ import os
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
+from tilewright.golden.spec.cluster.delivery import MOST_CORES
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
-from ..arguments import output_folder
+from ..arguments import integer, output_folder
 from ..files import BUILD, write_atomically
 from ..hdl.export import TOPS, engine_list, feature_list, module_name, top_component, top_verilog
 from ..usage import UsageError
@@ -25,7 +26,9 @@ def configure(parser):
     parser.add_argument("--without", metavar="FEATURE,...", type=feature_list, default=(),
                         help="features of the access unit that are not built")  # fmt: skip
     parser.add_argument("--with", dest="more", metavar="conv,program", type=engine_list, default=(),
-                        help="what a core has beside its two engines; with --top core")  # fmt: skip
+                        help="what a core has beside its two engines, with --top core; or beside its access unit, "
+                             "also pe, with --top cluster")  # fmt: skip
+    parser.add_argument("--cores", type=integer(1, MOST_CORES), help="with --top cluster (2)")
     parser.add_argument("--name", metavar="PREFIX", help="what names of modules and files begin with (tw_<preset>)")
     parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "verilog"),
                         help="where to write (%(default)s)")  # fmt: skip
@@ -33,8 +36,12 @@ def configure(parser):
 
 def run(args):
     """Runs the subcommand: ``tw_<preset>_<top>.v`` for each top, and beside it ``.vlt``, ``.core`` and ``.xml``."""
-    if args.more and args.top != "core":
-        raise UsageError("--with goes with --top core")
+    if args.more and args.top not in ("core", "cluster"):
+        raise UsageError("--with goes with --top core or --top cluster")
+    if "pe" in args.more and args.top == "core":
+        raise UsageError("--with pe goes with --top cluster: a core has its processing engine anyhow")
+    if args.cores and args.top != "cluster":
+        raise UsageError(f"--cores {args.cores} goes with --top cluster")
     tops = [args.top] if args.top else list(TOPS)
     try:
         names = {top: module_name(top, args.preset, args.name) for top in tops}
@@ -55,7 +62,7 @@ def run(args):
 
 def _companions(top, args, name):
     """What lies beside the Verilog, by the kind of file."""
-    component = top_component(top, args.preset, args.without, args.more)
+    component = top_component(top, args.preset, args.without, args.more, args.cores)
     version = importlib.metadata.version("tilewright")
     description = f"Tilewright's {type(component).__name__}, preset {args.preset}"
     return {
@@ -67,7 +74,8 @@ def _companions(top, args, name):
 
 def _texts(tops, args):
     """Verilog of each of ``tops``; several are made at the same time."""
-    make = partial(top_verilog, preset=args.preset, prefix=args.name, without=args.without, more=args.more)
+    options = {"without": args.without, "more": args.more, "cores": args.cores}
+    make = partial(top_verilog, preset=args.preset, prefix=args.name, **options)
     if len(tops) == 1:
         return [make(tops[0])]
     # The largest one is the last in the table, and should not be the last to begin.

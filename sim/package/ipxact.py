@@ -4,6 +4,7 @@ Ports are those of ``ports.py``, registers and addresses those of ``regions.py``
 """
 
 import dataclasses
+from itertools import product
 from xml.etree import ElementTree
 
 from amaranth.lib.wiring import Out
@@ -97,19 +98,21 @@ def _bus_interfaces(parent, component):
         bus = _BUSES.get(type(signature))
         if bus is None:
             continue
-        interface = _named(parent, "busInterface", name)
-        _bus(interface, "busType", bus)
-        abstraction = _add(_add(interface, "abstractionTypes"), "abstractionType")
-        _bus(abstraction, "abstractionRef", f"{bus}_rtl")
-        maps = _add(abstraction, "portMaps")
-        for signal in signature.members:
-            _port_map(maps, f"{name}_{signal}", signal.upper())
-        _port_map(maps, "clk", "ACLK")
-        _port_map(maps, "rst", "ARESETn", invert="true")
-        if member.flow == Out:
-            _add(_add(interface, "master"), "addressSpaceRef", addressSpaceRef="global")
-        else:
-            _add(_add(interface, "slave"), "memoryMapRef", memoryMapRef=name)
+        for index in product(*map(range, member.dimensions)):
+            each = "_".join(map(str, (name, *index)))
+            interface = _named(parent, "busInterface", each)
+            _bus(interface, "busType", bus)
+            abstraction = _add(_add(interface, "abstractionTypes"), "abstractionType")
+            _bus(abstraction, "abstractionRef", f"{bus}_rtl")
+            maps = _add(abstraction, "portMaps")
+            for signal in signature.members:
+                _port_map(maps, f"{each}_{signal}", signal.upper())
+            _port_map(maps, "clk", "ACLK")
+            _port_map(maps, "rst", "ARESETn", invert="true")
+            if member.flow == Out:
+                _add(_add(interface, "master"), "addressSpaceRef", addressSpaceRef="global")
+            else:  # ports of an array lead to the like
+                _add(_add(interface, "slave"), "memoryMapRef", memoryMapRef=name)
 
 
 def _bus(parent, tag, name):

@@ -93,6 +93,8 @@ def ports_of(component):
 def _meaning(component, path):
     """What the docstrings say of the port at ``path``, from the innermost bundle on."""
     texts, declared, signature = [], type(component), component.signature
+    if path[0] not in port_docs(declared):  # of a cluster: arrays of what its cores have
+        declared = type(next(iter(getattr(component, "cores", [component]))))
     for depth, name in enumerate(path):
         if isinstance(name, int):  # an element of an array of ports
             continue

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 
+from tilewright.golden.spec.cluster.registers import CLUSTER_REGISTERS
 from tilewright.golden.spec.conv.registers import CONV_REGISTERS
 from tilewright.golden.spec.core import registers as core_registers
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
 from tilewright.golden.spec.registers import Register
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
+from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.conv import control as conv_control
 from tilewright.hw.core.params import CoreParams
 from tilewright.hw.pe import control as pe_control
@@ -46,21 +48,34 @@ class RegionEntry:
 
 
 def reset_values(name, params):
-    """What the registers of a region read after reset, by their names; ``params`` of the engine that they belong to."""
-    _, registers, built_with = _REGISTERS[name]
-    shown = built_with(params)
+    """What the registers of a region read after reset, by their names; ``params`` of the engine that they belong to.
+
+    In a cluster the number of the core is that of core 0.
+    """
+    shown = _REGISTERS[name][2](params)
+    if _in_cluster(name, params):
+        shown["core"] = {"cores": params.cores}
     return {register.name: register.format.pack(**shown.get(register.name, {})) or register.reset
-            for register in registers}  # fmt: skip
+            for register in _registers(name, params)}  # fmt: skip
+
+
+def _in_cluster(name, params):
+    return name == "tmau" and params.cores > 1
+
+
+def _registers(name, params):
+    return _REGISTERS[name][1] + (CLUSTER_REGISTERS if _in_cluster(name, params) else ())
 
 
 def regions_of(component):
-    """The regions behind ``s_axil`` of a top, by address, as a list of RegionEntry."""
+    """The regions behind ``s_axil`` of a top, by address, as a list of RegionEntry; of each core of a cluster alike."""
     regions, params = [], component.params
+    params = params.core if isinstance(params, ClusterParams) else params
     for name, region in component.regions.items():
-        meaning, registers, _ = _REGISTERS[name]
         # The command processor shows what the whole core was built with.
         of_engine = isinstance(params, CoreParams) and name != "program"
-        resets = reset_values(name, getattr(params, name, params) if of_engine else params)
-        read = tuple((register, resets[register.name]) for register in registers)
-        regions.append(RegionEntry(name, region.base, region.size, meaning, read))
+        built = getattr(params, name, params) if of_engine else params
+        resets = reset_values(name, built)
+        read = tuple((register, resets[register.name]) for register in _registers(name, built))
+        regions.append(RegionEntry(name, region.base, region.size, _REGISTERS[name][0], read))
     return regions

@@ -27,10 +27,15 @@ _CONV = _COMMON | {f"jobs_{name}" for name in STREAM} | {"job_ended", "job_end"}
 CONVENTIONAL = {
     "tmau": _TMAU, "tmau_subsystem": _TMAU, "pe": _PE, "pe_subsystem": _PE, "conv": _CONV, "conv_subsystem": _CONV,
     "core": _TMAU | _PE,
+    # Of each core its own, of the port to memory one.
+    "cluster": {"clk", "rst", *(f"m_axi_{name}" for name in AXI4.split())} | {
+        re.sub("^(irq|s_axil|commands)", rf"\1_{core}", name)
+        for core in (0, 1) for name in _TMAU if not re.match("m_axi|clk|rst", name)
+    },
 }  # fmt: skip
 
 #: What is in the other tops is in these too.
-LARGEST = ("core", "conv_subsystem")
+LARGEST = ("core", "conv_subsystem", "cluster")
 #: Shared memory and barriers of a convolution engine are those of a core.
 SMALLER = ("core", "conv")
 BUILDS = [
@@ -75,6 +80,15 @@ def test_no_lint_of_all_engines_together(tmp_path):
     ports = re.search(r"^module tw_unit_core\(([^)]*)\);", path.read_text(), re.MULTILINE)[1]
     assert set(ports.replace("\n", "").split(", ")) >= _TMAU | _PE | _CONV
     assert not lint(path, "tw_unit_core")
+
+
+@pytest.mark.long
+def test_no_lint_of_a_cluster_of_cores(tmp_path):
+    options = ["--preset", "unit", "--top", "cluster", "--cores", "3", "--with", "pe", "--out", str(tmp_path)]
+    assert main(["verilog", *options]) == 0
+    path = tmp_path / "tw_unit_cluster.v"
+    assert all(f"{port}_2_valid" in path.read_text() for port in ("commands", "instructions", "barriers"))
+    assert not lint(path, "tw_unit_cluster")
 
 
 @pytest.mark.parametrize("option", ["--preset", "--top"])

@@ -5,6 +5,8 @@ from argparse import ArgumentTypeError
 import pytest
 
 from tilewright.golden.spec.tmau.features import FEATURES
+from tilewright.hw.core.params import CORE_PRESETS
+from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.hdl import designs, export
 from tilewright.sim.hdl.export import TOPS, engine_list, feature_list, module_name, top_component, top_verilog
 from tilewright.sim.usage import UsageError
@@ -33,8 +35,17 @@ def test_a_core_with_more():
     params = top_component("core", "unit", without=["lanes"], more=["program"]).params
     assert params.conv is None and "lanes" not in params.tmau.features
     assert engine_list("conv,conv") == ("conv",)
-    with pytest.raises(ArgumentTypeError, match=r"^must be of conv, program, not 'pe'$"):
-        engine_list("conv,pe")
+    with pytest.raises(ArgumentTypeError, match=r"^must be of pe, conv, program, not 'tmau'$"):
+        engine_list("conv,tmau")
+
+
+def test_clusters_of_any_cores():
+    params = top_component("cluster", "unit", cores=4).params
+    assert (params.cores, params.core) == (4, TMAU_PRESETS["unit"].replace(cores=4))
+    params = top_component("cluster", "unit", more=["pe"]).params
+    assert (params.cores, params.core.conv, params.core.pe) == (2, None, CORE_PRESETS["unit"].pe)
+    params = top_component("cluster", "unit", without=["lanes"], more=["conv"], cores=1).params
+    assert params.core.conv.smem == params.smem and "lanes" not in params.tmau.features
 
 
 def test_verilog_is_made_once(tmp_path, monkeypatch):

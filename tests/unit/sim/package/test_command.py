@@ -25,26 +25,44 @@ def test_a_prefix_that_is_no_identifier(tmp_path, capsys, prefix):
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("top", [[], ["--top", "pe"]])
-def test_only_a_core_has_more(tmp_path, capsys, top):
-    assert main(["verilog", "--with", "conv,program", *top, "--out", str(tmp_path / "new")]) == 2
-    assert capsys.readouterr().err == "tilewright verilog: --with goes with --top core\n"
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--with", "conv,program"], "--with goes with --top core or --top cluster"),
+        (["--with", "conv,program", "--top", "pe"], "--with goes with --top core or --top cluster"),
+        (
+            ["--with", "pe", "--top", "core"],
+            "--with pe goes with --top cluster: a core has its processing engine anyhow",
+        ),
+        (["--cores", "4", "--top", "core"], "--cores 4 goes with --top cluster"),
+        (["--cores", "4"], "--cores 4 goes with --top cluster"),
+    ],
+)
+def test_what_goes_with_some_tops_only(tmp_path, capsys, options, sentence):
+    assert main(["verilog", *options, "--out", str(tmp_path / "new")]) == 2
+    assert capsys.readouterr().err == f"tilewright verilog: {sentence}\n"
     assert not (tmp_path / "new").exists()
 
 
 def test_more_is_handed_on(tmp_path, monkeypatch):
     """To the Verilog, and to what lies beside it."""
-    monkeypatch.setattr(command, "top_verilog", lambda top, preset, prefix, without, more: f"// {more}")
+    monkeypatch.setattr(command, "top_verilog", lambda top, preset, prefix, without, more, cores: f"// {more} {cores}")
     options = ["--preset", "unit", "--top", "core", "--with", "program,conv", "--out", str(tmp_path)]
     assert main(["verilog", *options]) == 0
-    assert (tmp_path / "tw_unit_core.v").read_text() == "// ('program', 'conv')"
+    assert (tmp_path / "tw_unit_core.v").read_text() == "// ('program', 'conv') None"
     described = (tmp_path / "tw_unit_core.xml").read_text()
     for name in ("jobs_payload", "watchdog", "PROGRAM_HI"):
         assert name.lower() in described.lower()
+    options = ["--preset", "unit", "--top", "cluster", "--cores", "3", "--out", str(tmp_path)]
+    assert main(["verilog", *options]) == 0
+    assert (tmp_path / "tw_unit_cluster.v").read_text() == "// () 3"
+    described = (tmp_path / "tw_unit_cluster.xml").read_text()
+    for name in ("s_axil_2", "commands_2_payload", "isolation"):
+        assert f"<ipxact:name>{name}</ipxact:name>" in described
 
 
 def test_another_prefix(tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "top_verilog", lambda top, preset, prefix, without, more: f"module {prefix}_{top};")
+    monkeypatch.setattr(command, "top_verilog", lambda top, prefix, **_: f"module {prefix}_{top};")
     assert main(["verilog", "--preset", "unit", "--top", "pe", "--name", "chip", "--out", str(tmp_path)]) == 0
     assert {path.name for path in tmp_path.iterdir()} == {"chip_pe.v", "chip_pe.vlt", "chip_pe.core", "chip_pe.xml"}
     assert (tmp_path / "chip_pe.v").read_text() == "module chip_pe;"

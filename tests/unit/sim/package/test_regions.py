@@ -27,3 +27,11 @@ def test_regions_of_the_convolution_engine_by_hand():
     resets = {register.name: reset for register, reset in conv.registers}
     assert resets["params0"] == 16 | 2 << 8 | 2 << 16 | 1 << 24
     assert resets["params2"] == 1024
+
+
+def test_registers_of_a_core_in_a_cluster():
+    tmau, _ = regions_of(top_component("cluster", "unit", cores=3))
+    resets = {register.name: reset for register, reset in tmau.registers}
+    assert (resets["core"], resets["isolation"]) == (3 << 8, 0xFFFFFFFF)
+    alone, _ = regions_of(top_component("cluster", "unit", cores=1))
+    assert "isolation" not in {register.name for register, _ in alone.registers}
