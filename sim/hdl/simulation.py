@@ -140,10 +140,14 @@ class Simulation:
             if first < 0 or first + count > array.depth:
                 raise ValueError(f"{name} has words 0 to {array.depth - 1}, not {first} to {first + count - 1}")
             line += [f"{int(name in self._loads)}", f"{first:x}", f"{first + count:x}"]
-        for name, sections in self._loads.items():
-            (self._folder / f"{name}.load").write_text("".join(sections))
+        written = {self._folder / f"{name}.load": "".join(sections) for name, sections in self._loads.items()}
+        for path, text in written.items():
+            path.write_text(text)
         self._loads = {}
         statuses = self._ask(" ".join(line))
+        # A file system may wait for its disk where a file is written over, and does not for one that is new.
+        for path in written:
+            path.unlink()
         arrays = {name: self._read(name) for name in dump}
         self.cycles += statuses["cycles"] + drain
         self.seconds += time.perf_counter() - begin
@@ -200,7 +204,9 @@ class Simulation:
         return {name: int(word, 16) for name, word in zip(names, words, strict=True)}
 
     def _read(self, name):
-        text = (self._folder / f"{name}.dump").read_text()
+        path = self._folder / f"{name}.dump"
+        text = path.read_text()
+        path.unlink()
         if "//" in text:  # Icarus says the address in comments
             text = _COMMENT.sub("", text)
         try:
