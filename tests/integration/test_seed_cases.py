@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.cli import main
 from tilewright.sim.results import record
 
@@ -19,8 +20,6 @@ ONCE = {
 }
 #: Cases for which a model must be built that no other test needs.
 MODEL_OF_THEIR_OWN = {"conv_seed": {"post_big_sums"}}
-#: Files for models that no other test needs, unless all tests run.
-LARGE_MODELS = ("pe", "conv_seed", "core")
 NEEDS_ICARUS = pytest.mark.skipif(not shutil.which("iverilog"), reason="Icarus Verilog is not installed")
 SEED_CASES = {"tmau_seed": 47, "conv_seed": 38, "core": 36}
 
@@ -28,7 +27,8 @@ SEED_CASES = {"tmau_seed": 47, "conv_seed": 38, "core": 36}
 def each_run():
     """File, and where and how it runs."""
     for path in VECTORS:
-        on_rtl = [pytest.mark.long] if path.stem in LARGE_MODELS else []
+        # On models that no other test needs, unless all tests run.
+        on_rtl = [pytest.mark.long]
         for where, marks in (
             (("--on", "golden"), []),
             (("--on", "rtl"), on_rtl),
@@ -56,6 +56,16 @@ def test_kept_vectors(path, where, tmp_path, capsys):
     assert not any("skipped" in each for each in records)
     assert all(case["expect"] for case in cases)
     record("-".join(["vectors", path.stem, *(word.strip("-") for word in where)]), cases=len(records))
+
+
+def test_questions_on_the_smallest_access_unit(tmp_path, capsys):
+    """Those for whose memories it is large enough; the vectors that are run in test_replay_rtl.py."""
+    cases = [case for case in _cases("questions") if case["smem"]["bytes"] <= TMAU_PRESETS["unit"].smem.size_bytes]
+    assert len(cases) == 335
+    path = tmp_path / "cases.json"
+    path.write_text(json.dumps({"version": 1, "cases": cases}))
+    assert main(["replay", str(path), "--on", "rtl", "--preset", "unit"]) == 0, capsys.readouterr().out
+    record("vectors-questions-on-rtl-preset-unit", cases=len(cases))
 
 
 @pytest.mark.long

@@ -201,6 +201,7 @@ ADDED = {"elementwise": 2, "row": 210, "column": 6, "batch_norm_2d": 30, "pool":
          "everywhere": 906}  # fmt: skip
 
 
+@pytest.mark.long
 def test_less_memory_and_no_more_cycles_than_padding_every_dimension():
     shape, latency, added, cycles, cases = (3, 5, 3, 7), 100, {}, {}, {}
     with TmauSession("default", latency=latency) as session:

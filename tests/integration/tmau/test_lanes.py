@@ -206,6 +206,7 @@ MOVES = {
 }
 
 
+@pytest.mark.long
 def test_cycles_for_each_channel():
     """A job every second cycle, two jobs a channel within shared memory; and as many in flight as there is room for."""
     figures = {}

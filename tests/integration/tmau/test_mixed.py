@@ -20,12 +20,12 @@ from tilewright.sim.random.mixed import random_mixes
 from tilewright.sim.results import record
 from tilewright.sim.session.tmau import TmauSession
 
-SEED = 2
+SEED = 5
 MEMORY_BYTES = 1 << 18
 
 #: Commands of each run: in mixes, and garbage.
 PLAN = {
-    ("unit", "verilator"): (1800, 2048),
+    ("unit", "verilator"): (2800, 2304),
     ("ecp5", "verilator"): (800, 384),
     ("default", "verilator"): (1000, 256),
     ("lean", "verilator"): (300, 0),
@@ -34,7 +34,7 @@ PLAN = {
 }
 
 #: Presets whose models nothing else needs.
-LONG = [pytest.param(preset, marks=pytest.mark.long) for preset in ("ecp5", "lean", "full")]
+LONG = [pytest.param(preset, marks=pytest.mark.long) for preset in ("ecp5", "default", "lean", "full")]
 
 
 def planned(preset, simulator):
@@ -57,7 +57,7 @@ def compare(preset, simulator):
     record(f"preset-{preset}-{simulator}", preset=preset, simulated=True)
 
 
-@pytest.mark.parametrize("preset", ["unit", "default", *LONG])
+@pytest.mark.parametrize("preset", ["unit", *LONG])
 def test_mixed_commands_on_verilator(preset):
     compare(preset, "verilator")
 
@@ -71,12 +71,10 @@ def test_mixed_commands_on_icarus(preset):
 
 def test_coverage():
     """The batches that always run hit every bin; a bin that cannot be hit is excluded there."""
-    coverage, commands = mixed_coverage(), 0
-    for preset in ("unit", "default"):
-        params = TMAU_PRESETS[preset]
-        for batch in planned(preset, "verilator"):
-            sample_batch(coverage, run_golden(batch, params), params.addr_width)
-            commands += len(batch.orders)
+    coverage, commands, params = mixed_coverage(), 0, TMAU_PRESETS["unit"]
+    for batch in planned("unit", "verilator"):
+        sample_batch(coverage, run_golden(batch, params), params.addr_width)
+        commands += len(batch.orders)
     print(coverage.table())
     record("coverage-mixed", bins=coverage.bins, empty=coverage.empty, commands=commands)
     assert commands >= 5000
