@@ -66,14 +66,11 @@ def test_files_of_one_top(folder):
     assert {path.name for path in folder.iterdir()} >= {f"{NAME}.{kind}" for kind in ("v", "vlt", "core", "xml")}
 
 
-def test_verilator_is_silent_with_the_waivers(folder, environment):
-    said = _run(folder, environment, "verilator", "--lint-only", "-Wall", "--quiet", f"{NAME}.vlt", f"{NAME}.v")
-    assert said == ""
-
-
 def test_fusesoc_lists_and_lints(folder, environment):
+    """Verilator has nothing to say with the waivers."""
     assert VLNV in _fusesoc(folder, environment, "core", "list")
-    _fusesoc(folder, environment, "run", "--build-root", "lint", "--target", "lint", VLNV)
+    said = _fusesoc(folder, environment, "run", "--build-root", "lint", "--target", "lint", VLNV)
+    assert "Verilator" in said and "%Warning" not in said
     options = next((folder / "lint").rglob("*.vc")).read_text()
     assert "-Wall" in options
     assert f"{NAME}.vlt" in options
@@ -124,14 +121,16 @@ def test_ipxact_is_what_the_standard_says_and_names_everything(top, preset):
 @pytest.mark.parametrize(
     "others",
     [
-        pytest.param([("pe_subsystem", "unit")], id="engines"),
-        pytest.param([("core", "unit"), ("pe_subsystem", "unit")], id="tops", marks=pytest.mark.long),
-        # That all modules begin with the name of the design is seen in test_verilog.py.
-        pytest.param([("tmau_subsystem", "ecp5"), ("tmau", "default")], id="presets", marks=pytest.mark.long),
+        pytest.param([("core", "unit"), ("pe_subsystem", "unit")], id="tops"),
+        pytest.param([("tmau_subsystem", "ecp5"), ("tmau", "default")], id="presets"),
     ],
 )
+@pytest.mark.long
 def test_several_in_one_design(folder, environment, others):
-    """Engines of several tops and presets side by side, in both simulators."""
+    """Engines of several tops and presets side by side, in both simulators.
+
+    That all modules begin with the name of the design is seen in test_verilog.py by default.
+    """
     chosen = [("tmau_subsystem", "unit"), *others]
     names = [module_name(top, preset) for top, preset in chosen]
     assert names[0] == NAME
