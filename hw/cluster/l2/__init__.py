@@ -1,0 +1,1 @@
+"""The second-level cache of a cluster (docs/cluster.md, "L2")."""

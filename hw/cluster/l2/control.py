@@ -1,0 +1,72 @@
+"""Registers of the cache."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out, flipped
+
+from tilewright.golden.spec.cluster.l2 import L2_REGISTERS
+
+from ...bus.axi4_lite import Axi4LiteBridge, Axi4LiteSignature
+from ...bus.csr import RegisterFile
+from ...bus.status import show_parameters
+from ...lib.join import join
+
+__all__ = ["L2_ADDR_WIDTH", "L2Control"]
+
+#: Bits of a byte address of the registers: 4 KiB.
+L2_ADDR_WIDTH = 12
+
+_COUNTED = ("hits", "misses", "evictions", "prefetches", "write_errors")
+
+
+class L2Control(wiring.Component):
+    """Registers of ``golden.spec.cluster.l2`` behind AXI4-Lite. Counters count a cycle later.
+
+    Parameters
+    ----------
+    geometry : Geometry
+
+    Members
+    -------
+    axil : In(Axi4LiteSignature(12))
+    flush, invalidate : Out(1)
+        Strobes.
+    busy : In(1)
+    hits, misses, evictions, prefetches, write_errors : In(1)
+        Strobes, to be counted.
+    """
+
+    def __init__(self, geometry):
+        self._geometry = geometry
+        super().__init__(
+            {
+                "axil": In(Axi4LiteSignature(L2_ADDR_WIDTH)),
+                "flush": Out(1),
+                "invalidate": Out(1),
+                "busy": In(1),
+                **dict.fromkeys(_COUNTED, In(1)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        g = self._geometry
+        m.submodules.bridge = bridge = Axi4LiteBridge(L2_ADDR_WIDTH)
+        m.submodules.registers = registers = RegisterFile(L2_REGISTERS)
+        join(m, axil=flipped(self.axil), bridge=bridge.axi)
+        join(m, bridge=bridge.accesses, registers=registers.accesses)
+        built_with = {
+            "params0": {"bytes": g.sets * g.ways * g.line_bytes},
+            "params1": {"ways": g.ways, "misses": g.misses},
+        }
+        show_parameters(m, registers, built_with)
+        m.d.comb += [
+            self.flush.eq(registers.control.flush),
+            self.invalidate.eq(registers.control.invalidate),
+            registers.status.busy.eq(self.busy),
+        ]
+        for name in _COUNTED:
+            count = Signal(32, name=name)
+            m.d.sync += count.eq(Mux(registers.control.clear_counters, 0, count + getattr(self, name)))
+            m.d.comb += getattr(registers, name).count.eq(count)
+        return m

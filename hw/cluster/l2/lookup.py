@@ -1,0 +1,281 @@
+"""The names of the lines that are here, in order of all accesses."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out, connect
+
+from ...lib.stream import Queue, ShallowQueue
+from .layouts import AccessLayout, EntryLayout, Kind, QuickLayout
+from .tree import least_used, used
+
+__all__ = ["Lookup"]
+
+#: Bits of the number of a line that is written back, and lines that may be on their way at once.
+_BACK_WIDTH = 8
+_MOST_BACK = 128
+
+
+class Lookup(wiring.Component):
+    """Finds each line or makes a place for it, as if all accesses before were done, and hands on what is to be done.
+
+    Three stages: names of the set are read, compared, and changed. One access a cycle, but that one waits while another
+    one of its set is in here. An access becomes an *entry*, to be carried out behind all entries before. Only a read of
+    a line that no entry changes, by an ID none of whose reads waits, is handed on as *quick*, and overtakes them.
+
+    A line that left its set and is being written back must have arrived before memory is asked for it again: a miss
+    waits for the last line that was written back of its set.
+
+    Numbers tell what is under way: entries and lines written back are numbered and done in order, so that a note of the
+    last number says whether something is. Numbers repeat; then a note that is old makes something wait in vain, until
+    what is under way then is done.
+
+    Parameters
+    ----------
+    geometry : Geometry
+
+    Members
+    -------
+    accesses : In(stream of AccessLayout(geometry))
+    entries : Out(stream of EntryLayout(geometry))
+        Registered. As many wait as ``geometry.entries``.
+    quick : Out(stream of QuickLayout(geometry))
+    fills : Out(stream of unsigned(geometry.line_width))
+        Lines that memory is to bring, in the order of the entries.
+    done : In(1)
+        Strobe: an entry has been carried out.
+    filled : In(1)
+        Strobe: a line that memory brought is where it belongs.
+    arrived : In(1)
+        Strobe: a line has been written back.
+    quiet : Out(1)
+        Nothing is under way, but perhaps a read that is quick.
+    hit, miss, eviction, prefetch : Out(1)
+        Strobes: a read or write has found its line, or has not; one is written back; memory is asked for one by a
+        prefetch.
+    """
+
+    def __init__(self, geometry):
+        self._geometry = g = geometry
+        name = data.StructLayout({"tag": g.tag_width, "valid": 1, "born": g.number_width})
+        state = data.StructLayout({"dirty": 1, "changed": g.number_width})
+        note = data.StructLayout({"tree": max(g.ways - 1, 1), "back": _BACK_WIDTH})
+        self.names = Memory(shape=data.ArrayLayout(name, g.ways), depth=g.sets, init=[])
+        self.states = Memory(shape=data.ArrayLayout(state, g.ways), depth=g.sets, init=[])
+        self.notes = Memory(shape=note, depth=g.sets, init=[])
+        self.waits = Memory(shape=unsigned(g.number_width), depth=1 << g.id_width, init=[])
+        self.queue = Queue(EntryLayout(g), g.entries)
+        self.asked = ShallowQueue(unsigned(g.line_width), 4)
+        # Access that is compared, and access that is decided.
+        self.comparing, self.compared = Signal(), Signal(AccessLayout(g))
+        self.deciding, self.access = Signal(), Signal(AccessLayout(g))
+        self.hits = Signal(g.ways)  # where the line is
+        self.settled = Signal()  # and no entry changes it
+        self.chosen = Signal(g.ways)  # the place that is named, or that a new line would get
+        self.old = Signal(name)  # what is there
+        self.old_dirty = Signal()
+        self.note = Signal(note)
+        self.clear = Signal()  # nothing is on its way back from this set
+        self.number = Signal(g.number_width)  # of the next entry
+        self.carried = Signal(g.number_width)  # of the next one to be carried out
+        self.back = Signal(_BACK_WIDTH)  # of the next line to be written back
+        self.landed = Signal(_BACK_WIDTH)  # of the next one to arrive
+        self.room = Signal(range(g.misses + 1), init=g.misses)  # lines that memory may still be asked for
+        super().__init__(
+            {
+                "accesses": In(stream.Signature(AccessLayout(g))),
+                "entries": Out(stream.Signature(EntryLayout(g))),
+                "quick": Out(stream.Signature(QuickLayout(g))),
+                "fills": Out(stream.Signature(unsigned(g.line_width))),
+                "done": In(1),
+                "filled": In(1),
+                "arrived": In(1),
+                "quiet": Out(1),
+                "hit": Out(1),
+                "miss": Out(1),
+                "eviction": Out(1),
+                "prefetch": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        for name in ("names", "states", "notes", "waits", "queue", "asked"):
+            m.submodules[name] = getattr(self, name)
+        connect(m, queue=self.queue.o, entries=wiring.flipped(self.entries))
+        connect(m, asked=self.asked.o, fills=wiring.flipped(self.fills))
+        free = Signal()  # the last stage is free, or becomes free
+        rows = self._read(m, free)
+        self._compare(m, free, rows)
+        self._decide(m, free)
+        m.d.sync += [self.carried.eq(self.carried + self.done), self.landed.eq(self.landed + self.arrived)]
+        m.d.comb += self.quiet.eq(
+            ~self.comparing & ~self.deciding & (self.number == self.carried) & (self.back == self.landed)
+        )
+        return m
+
+    def _set_of(self, access):
+        return access.part.line[: self._geometry.set_log2]
+
+    def _read(self, m, free):
+        """First stage: the set is read unless an access of the same set is in here; returns its rows."""
+        here = self._set_of(self.accesses.payload)
+        meets = Signal()
+        m.d.comb += [
+            meets.eq(
+                (self.comparing & (self._set_of(self.compared) == here))
+                | (self.deciding & (self._set_of(self.access) == here))
+            ),
+            self.accesses.ready.eq(free & ~meets),
+        ]
+        rows = []
+        for memory in (self.names, self.states, self.notes):
+            port = memory.read_port()
+            m.d.comb += [port.addr.eq(here), port.en.eq(free)]
+            rows.append(port.data)
+        with m.If(free):
+            m.d.sync += [
+                self.comparing.eq(self.accesses.valid & ~meets),
+                self.compared.eq(self.accesses.payload),
+            ]
+        return rows
+
+    def _compare(self, m, free, rows):
+        names, states, note = rows
+        ways, access = self._geometry.ways, self.compared
+        tag = access.part.line[self._geometry.set_log2 :]
+        matches, still = Signal(ways), Signal(ways)
+        chosen, old, dirty = Signal(ways), Signal.like(self.old), Signal()
+        under_way = Signal.like(self.number)
+        m.d.comb += under_way.eq(self.number - self.carried)
+        named = (access.kind == Kind.EXPEL) | (access.kind == Kind.FORGET)
+        m.d.comb += [
+            *(matches[way].eq(names[way].valid & (names[way].tag == tag)) for way in range(ways)),
+            *(
+                still[way].eq((states[way].changed - self.carried)[: len(under_way)] >= under_way)
+                for way in range(ways)
+            ),
+            chosen.eq(Mux(named, 1 << access.way, least_used(note.tree, ways))),
+            Value.cast(old).eq(_picked(chosen, [Value.cast(names[way]) for way in range(ways)])),
+            dirty.eq(_picked(chosen, [states[way].dirty for way in range(ways)])),
+        ]
+        with m.If(free):
+            m.d.sync += [
+                self.deciding.eq(self.comparing),
+                self.access.eq(access),
+                self.hits.eq(matches),
+                self.settled.eq((matches & still).any()),
+                self.chosen.eq(chosen),
+                self.old.eq(old),
+                self.old_dirty.eq(dirty),
+                self.note.eq(note),
+            ]
+        # Looked at again while it waits.
+        back = Mux(free, note.back, self.note.back)
+        m.d.sync += self.clear.eq((back - self.landed)[:_BACK_WIDTH] >= (self.back - self.landed)[:_BACK_WIDTH])
+
+    def _decide(self, m, free):
+        """Last stage: memories are changed as the access is handed on."""
+        g, access, part = self._geometry, self.access, self.access.part
+        kind = {which: access.kind == which for which in Kind}
+        hit, wanted, fresh, fills, evicts = (
+            Signal(name=name) for name in ("hit", "wanted", "fresh", "fills", "evicts")
+        )
+        quick, entry, goes, forgets = (Signal(name=name) for name in ("is_quick", "is_entry", "goes", "forgets"))
+        target, waits = Signal(g.ways), self.waits.read_port(domain="comb")
+        m.d.comb += [
+            wanted.eq(kind[Kind.READ] | kind[Kind.WRITE] | kind[Kind.PREFETCH]),
+            hit.eq(self.hits.any()),
+            fresh.eq(wanted & ~hit),
+            fills.eq(fresh & ~access.full),
+            evicts.eq(self.old.valid & self.old_dirty & (fresh | (kind[Kind.EXPEL] & access.keep))),
+            target.eq(Mux(wanted & hit, self.hits, self.chosen)),
+            waits.addr.eq(part.id),
+            quick.eq(kind[Kind.READ] & hit & self.settled & ~self._pending(waits.data)),
+            entry.eq(((kind[Kind.READ] | kind[Kind.WRITE]) & ~quick) | fresh | evicts),
+            forgets.eq(kind[Kind.FORGET] & (self.old.born == access.born)),
+        ]
+        few = Signal()  # more may be on their way back
+        m.d.sync += few.eq((self.back - self.landed)[:_BACK_WIDTH] < _MOST_BACK)
+        may_fill, may_enter = Signal(), Signal()
+        m.d.comb += [
+            may_fill.eq(~fills | (self.asked.i.ready & (self.room != 0) & self.clear)),
+            may_enter.eq(~entry | (self.queue.i.ready & few)),
+            goes.eq(self.deciding & may_fill & Mux(quick, self.quick.ready, may_enter)),
+            free.eq(~self.deciding | goes),
+            self.quick.valid.eq(self.deciding & quick),
+            self.queue.i.valid.eq(goes & entry),
+            self.asked.i.valid.eq(goes & fills),
+            self.asked.i.payload.eq(part.line),
+        ]
+        place = Cat(part.line[: g.set_log2], _binary(target))
+        item = self.queue.i.payload
+        m.d.comb += [
+            item.kind.eq(access.kind),
+            item.fresh.eq(fresh),
+            item.fills.eq(fills),
+            item.evicts.eq(evicts),
+            item.victim.eq(Cat(part.line[: g.set_log2], self.old.tag)),
+            item.number.eq(self.number),
+        ]
+        for payload in (item, self.quick.payload):
+            m.d.comb += [payload[name].eq(part[name]) for name in ("id", "first", "last", "end")]
+            m.d.comb += payload.place.eq(place)
+        m.d.sync += [
+            self.number.eq(self.number + (goes & entry)),
+            self.back.eq(self.back + (goes & evicts)),
+            self.room.eq(self.room - (goes & fills) + self.filled),
+            self.hit.eq(goes & hit & (kind[Kind.READ] | kind[Kind.WRITE])),
+            self.miss.eq(goes & fresh & ~kind[Kind.PREFETCH]),
+            self.eviction.eq(goes & evicts),
+            self.prefetch.eq(goes & fresh & kind[Kind.PREFETCH]),
+        ]
+        self._keep(m, goes, target, fresh, forgets, evicts, wanted, kind)
+
+    def _pending(self, number):
+        """Whether the entry of that number, of those of late, is under way."""
+        width = self._geometry.number_width
+        return (number - self.carried)[:width] < (self.number - self.carried)[:width]
+
+    def _keep(self, m, goes, target, fresh, forgets, evicts, wanted, kind):
+        g, access, part = self._geometry, self.access, self.access.part
+        here = part.line[: g.set_log2]
+        names, states = self.names.write_port(granularity=1), self.states.write_port(granularity=1)
+        notes, waits = self.notes.write_port(), self.waits.write_port()
+        everywhere = kind[Kind.EXPEL] & ~access.keep
+        drops = kind[Kind.EXPEL] | forgets
+        m.d.comb += [
+            *(port.addr.eq(here) for port in (names, states, notes)),
+            names.en.eq(Mux(goes & (fresh | drops), target | everywhere.replicate(g.ways), 0)),
+            states.en.eq(Mux(goes & (fresh | kind[Kind.WRITE]), target, 0)),
+            notes.en.eq(goes & (wanted | evicts)),
+            notes.data.tree.eq(Mux(wanted, used(self.note.tree, target, g.ways), self.note.tree)),
+            notes.data.back.eq(Mux(evicts, self.back, self.note.back)),
+            waits.addr.eq(part.id),
+            waits.data.eq(self.number),
+            waits.en.eq(self.queue.i.valid & kind[Kind.READ]),
+        ]
+        for way in range(g.ways):
+            m.d.comb += [
+                names.data[way].tag.eq(part.line[g.set_log2 :]),
+                names.data[way].valid.eq(~drops),
+                names.data[way].born.eq(self.number),
+                states.data[way].dirty.eq(kind[Kind.WRITE]),
+                states.data[way].changed.eq(self.number),
+            ]
+
+
+def _picked(chosen, values):
+    """Of several values the one whose bit is set, of at most one."""
+    picked = 0
+    for bit, value in zip(chosen, values, strict=True):
+        picked |= value & bit.replicate(len(value))
+    return picked
+
+
+def _binary(one_hot):
+    """The number of the bit that is set."""
+    return Cat(
+        Cat(bit for number, bit in enumerate(one_hot) if number >> digit & 1).any()
+        for digit in range((len(one_hot) - 1).bit_length())
+    )
