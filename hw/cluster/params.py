@@ -7,6 +7,7 @@ from tilewright.golden.spec.cluster.delivery import MOST_CORES
 from ..core.params import CORE_PRESETS, CoreParams
 from ..lib.sizes import check_sizes
 from ..tmau.params import TmauParams
+from .l2.params import L2Params
 
 __all__ = ["CLUSTER_PRESETS", "ClusterParams"]
 
@@ -20,22 +21,28 @@ class ClusterParams:
     cores : int
         1 to 16.
     core : CoreParams or TmauParams
-        Of each core; with TmauParams a core is a ``TmauSubsystem``. What it says of ``cores`` does not count.
+        Of each core; with TmauParams a core is a ``TmauSubsystem``. What it says of ``cores`` and ``prefetches`` does
+        not count.
+    l2 : L2Params or None
+        The cache in front of global memory; None: there is none.
     """
 
     cores: int = 4
     core: CoreParams | TmauParams = field(default_factory=CoreParams)
+    l2: L2Params | None = None
 
     def __post_init__(self):
         check_sizes(self, {"cores": (1, MOST_CORES)}, ())
         if not isinstance(self.core, CoreParams | TmauParams):
             raise TypeError(f"core must be CoreParams or TmauParams, not {self.core!r}")
-        if self.tmau.cores != self.cores:
+        if not isinstance(self.l2, L2Params | None):
+            raise TypeError(f"l2 must be L2Params or None, not {self.l2!r}")
+        if (self.tmau.cores, self.tmau.prefetches) != (self.cores, self.l2 is not None):
             object.__setattr__(self, "core", self._within())
 
     def _within(self):
         """The core, as one of this cluster."""
-        tmau = self.tmau.replace(cores=self.cores)
+        tmau = self.tmau.replace(cores=self.cores, prefetches=self.l2 is not None)
         return self.core.replace(tmau=tmau) if isinstance(self.core, CoreParams) else tmau
 
     def replace(self, **changes):

@@ -6,26 +6,31 @@ from amaranth.lib.wiring import In, Out, flipped
 from amaranth.utils import ceil_log2
 
 from ..bus.axi4 import Axi4Signature
+from ..bus.axi4_lite import Axi4LiteSignature
 from ..core.params import CoreParams
 from ..core.top import Core
 from ..lib.join import join
 from ..tmau.subsystem import TmauSubsystem
+from .l2.control import L2_ADDR_WIDTH
+from .l2.top import L2
 from .memory.top import MemorySide
 from .network.line import LineNetwork
 
 __all__ = ["Cluster"]
 
 #: Members of a core that do not come out of a cluster.
-_INNER = ("m_axi", "lines", "memory")
+_INNER = ("m_axi", "lines", "memory", "prefetches")
 
 
 class Cluster(wiring.Component):
-    """Cores, network and memory side; connections only. A cluster of one core is the core.
+    """Cores, network, memory side and cache; connections only. A cluster of one core without a cache is the core.
 
     Members
     -------
     m_axi : Out(Axi4Signature(params.tmau.addr_width, params.tmau.bus_width, 2 + ceil_log2(params.cores)))
-        Global memory of all cores. An ID is the core's, and above it its number.
+        Global memory of all cores. An ID is the core's, and above it its number; that of a cache is 0.
+    l2_axil : In(Axi4LiteSignature(12)) if params.l2
+        Registers of the cache, at the offsets of ``golden.spec.cluster.l2``.
     *those of a core but its m_axi* : In(1)
         An array of each, as of ``Core``, or of ``TmauSubsystem`` where ``params.core`` is TmauParams.
 
@@ -51,8 +56,11 @@ class Cluster(wiring.Component):
             reductions=tmau.has("reductions_global"),
         )
         members = self.cores[0].signature.members
+        bus = {"addr_width": tmau.addr_width, "data_width": tmau.bus_width, "id_width": 2 + ceil_log2(params.cores)}
+        self.l2 = L2(params.l2.geometry(**bus), params.cores) if params.l2 else None
         super().__init__(
-            {"m_axi": Out(Axi4Signature(tmau.addr_width, tmau.bus_width, 2 + ceil_log2(params.cores)))}
+            {"m_axi": Out(Axi4Signature(**bus))}
+            | ({"l2_axil": In(Axi4LiteSignature(L2_ADDR_WIDTH))} if params.l2 else {})
             | {name: member.array(params.cores) for name, member in members.items() if name not in _INNER}
         )
 
@@ -66,7 +74,15 @@ class Cluster(wiring.Component):
         m.submodules.side = self.side
         for core, port in zip(self.cores, self.side.ports, strict=True):
             join(m, core=core.m_axi, port=port)
-        join(m, side=self.side.axi, m_axi=flipped(self.m_axi))
+        if self.l2:
+            m.submodules.l2 = l2 = self.l2
+            join(m, side=self.side.axi, l2=l2.port)
+            join(m, l2=l2.axi, m_axi=flipped(self.m_axi))
+            join(m, l2_axil=flipped(self.l2_axil), l2=l2.axil)
+            for core, lines in zip(self.cores, l2.prefetches, strict=True):
+                join(m, core=core.prefetches, l2=lines)
+        else:
+            join(m, side=self.side.axi, m_axi=flipped(self.m_axi))
         if self.params.cores > 1:
             tmau = self.params.tmau
             m.submodules.network = network = LineNetwork(

@@ -139,6 +139,8 @@ class Core(wiring.Component):
 
         connect_mover(m, self, tmau.smem, smem.mover)
         join(m, smem=smem.flip, flip=flipped(self.flip))
+        if self.params.tmau.prefetches:
+            join(m, tmau=tmau.prefetches, prefetches=flipped(self.prefetches))
         ports = {name: engine.smem for name, engine in engines.items() if name != "tmau"}
         connect_engines(m, self, smem, callers=[program] if program else (), **ports)
         if program:

@@ -26,6 +26,7 @@ from .load.shared_guard import SharedGuard
 from .signatures import ControlSignature
 from .store.path import StorePath
 from .walk.pixel import PixelWalker
+from .walk.prefetch_lines import LINE_LOG2, PrefetchLines
 from .walk.requests import RequestGenerator
 from .walk.run_router import RunRouter
 from .walk.tile import TileWalker
@@ -43,12 +44,15 @@ class TmauDatapath(wiring.Component):
         Read ID 0 is data, 1 descriptors, 2 what a reduction changes; write ID 0.
     smem : Out(MoverSignature(params.smem))
     control : Out(ControlSignature)
+    prefetches : Out(stream of unsigned(params.addr_width - 7)) if params.prefetches
     """
 
     def __init__(self, params):
         self.params = params
+        lines = unsigned(params.addr_width - LINE_LOG2)
         super().__init__(
-            {
+            ({"prefetches": Out(stream.Signature(lines))} if params.prefetches else {})
+            | {
                 "commands": In(stream.Signature(command_layout())),
                 "axi": Out(Axi4Signature(params.addr_width, params.bus_width, 2)),
                 "smem": Out(MoverSignature(params.smem, params.cores)),
@@ -107,6 +111,11 @@ class TmauDatapath(wiring.Component):
             join(m, issue=issue.pixel_walks, pixels=pixels.i)
             join(m, pixels=pixels.o, router=router.pixels)
             m.d.comb += issue.pixel_busy.eq(pixels.busy)
+
+        if params.prefetches:
+            m.submodules.prefetch_lines = lines = PrefetchLines(params)
+            join(m, router=router.prefetches, lines=lines.i)
+            join(m, lines=lines.o, prefetches=flipped(self.prefetches))
 
         m.submodules.read_mux = read_mux = Axi4ReadMux(params.addr_width, params.bus_width)
         join(m, port=port.axi, read_mux=read_mux.movers)

@@ -3,7 +3,7 @@
 from amaranth import signed, unsigned
 from amaranth.lib import data
 
-from .layouts import TransferLayout, delivery_members
+from .layouts import TransferLayout, delivery_members, prefetch_members
 
 __all__ = ["BlockJobLayout", "IntervalLayout", "JobLayout", "PixelWalkLayout", "WalkLayout", "as_job"]
 
@@ -47,6 +47,7 @@ class WalkLayout(data.StructLayout):
                 "lasts": data.ArrayLayout(8, 5),  # last index of each level
                 "intervals": data.ArrayLayout(IntervalLayout(), 5),  # indices inside the tensor
                 "outside": unsigned(1),  # no byte of the box is inside
+                **prefetch_members(params),
             }
         )
 
@@ -78,12 +79,13 @@ class PixelWalkLayout(data.StructLayout):
                 "steps": data.ArrayLayout(3, 3),  # traversal minus one
                 "sizes": data.ArrayLayout(32, 4),  # elements of the tensor minus one
                 "last": unsigned(10),  # pixels minus one
+                **prefetch_members(params),
             }
         )
 
 
 class JobLayout(data.StructLayout):
-    """One transfer with its walk."""
+    """One transfer with its walk; with ``prefetch`` a walk only."""
 
     def __init__(self, params):
         super().__init__(
@@ -93,6 +95,7 @@ class JobLayout(data.StructLayout):
                 "im2col": unsigned(1),  # walked by ``pixels``, otherwise by ``walk``
                 "walk": WalkLayout(params),
                 "pixels": PixelWalkLayout(params),
+                **prefetch_members(params),
             }
         )
 
@@ -106,6 +109,7 @@ class BlockJobLayout(data.StructLayout):
             {
                 **{name: transfer[name].shape for name in _BLOCK},
                 **delivery_members(params),
+                **prefetch_members(params),
                 "store": unsigned(1),  # for the store path, otherwise for the load path
                 "address": unsigned(params.addr_width),  # in global memory; zero with ``loop``
                 "size": unsigned(params.smem.addr_width + 1),  # bytes, at least 1
@@ -124,6 +128,7 @@ def as_job(job, block):
     block : View of BlockJobLayout
     """
     walk, transfer = job.walk, job.transfer
+    prefetch = [job.prefetch, walk.prefetch] if "prefetch" in block.shape().members else []
     kept = [name for name, _ in block.shape() if name in transfer.shape().members]
     return [
         job.store.eq(block.store),
@@ -133,6 +138,7 @@ def as_job(job, block):
         walk.data_bytes.eq(block.size),
         *(interval.end.eq(1) for interval in walk.intervals),
         *(transfer[name].eq(block[name]) for name in kept),
+        *(named.eq(block.prefetch) for named in prefetch),
         transfer.run_bytes.eq(block.size),
         transfer.data_end.eq(block.size),
     ]

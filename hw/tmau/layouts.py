@@ -17,6 +17,7 @@ __all__ = [
     "WordLayout",
     "always_zero",
     "delivery_members",
+    "prefetch_members",
 ]
 
 
@@ -71,6 +72,11 @@ def delivery_members(params):
     return {"receivers": unsigned(params.cores), "block": unsigned(1)}
 
 
+def prefetch_members(params):
+    """Members of what leads to walks and runs where a cache outside takes prefetches, by name; none otherwise."""
+    return {"prefetch": unsigned(1)} if params.prefetches else {}  # its lines are named, and nothing is moved
+
+
 def always_zero(params):
     """Names of members of ``TransferLayout`` that hardware without some features never sets.
 
@@ -102,6 +108,7 @@ class BoxRunLayout(data.StructLayout):
                 "last": unsigned(1),  # of the transfer
                 "store": unsigned(1),  # for the store path
                 "loop": unsigned(1),  # for the load path: its words come from the store path
+                **prefetch_members(params),
             }
         )
 

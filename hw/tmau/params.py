@@ -55,6 +55,8 @@ class TmauParams:
         path four pieces are kept, of copies within shared memory and within global memory each.
     cores : int
         Cores of the cluster that the unit is part of, 1 to 16 (docs/cluster.md). 1: it is in none.
+    prefetches : bool
+        The unit names the lines of a PREFETCH to a cache outside (docs/cluster.md, "L2").
     features : tuple of str
         What is built, of ``golden.spec.tmau.features.FEATURES``: ``im2col``, ``interleave``, ``unaligned``, ``gather``,
         ``swizzle``, ``stores``, ``reductions_global``, ``reductions_shared``, ``reductions_float``, ``lanes``,
@@ -72,12 +74,15 @@ class TmauParams:
     commands_in_flight: int = 32
     exchange_bytes: int = 4096
     cores: int = 1
+    prefetches: bool = False
     features: tuple[str, ...] = tuple(FEATURES)
     smem: SmemParams = field(default_factory=SmemParams)
 
     def __post_init__(self):
         check_sizes(self, _RANGES, _POWERS)
         object.__setattr__(self, "features", features(self.features))
+        if not isinstance(self.prefetches, bool):
+            raise TypeError(f"prefetches must be True or False, not {self.prefetches!r}")
         if not isinstance(self.smem, SmemParams):
             raise TypeError(f"smem must be SmemParams, not {self.smem!r}")
         if self.max_burst * self.bus_bytes > 4096:

@@ -1,6 +1,6 @@
 """Data path and registers together: what every top around the TMAU contains."""
 
-from amaranth import Module
+from amaranth import Module, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
@@ -13,6 +13,7 @@ from ..smem.signatures import MoverSignature
 from .control import Control
 from .datapath import TmauDatapath
 from .signatures import DoneSignature
+from .walk.prefetch_lines import LINE_LOG2
 
 __all__ = ["TmauUnit", "connect_processor", "processor_members"]
 
@@ -28,8 +29,11 @@ def processor_members(params):
         A command has ended.
     irq : Out(1)
         Interrupt, a level: a bit is set in both ``irq_status`` and ``irq_enable``.
+    prefetches : Out(stream of unsigned(params.addr_width - 7)) if params.prefetches
+        Lines of 128 bytes that a cache outside is to bring. Registered.
     """
-    return {
+    lines = unsigned(params.addr_width - LINE_LOG2)
+    return ({"prefetches": Out(stream.Signature(lines))} if params.prefetches else {}) | {
         "commands": In(stream.Signature(command_layout())),
         "m_axi": Out(Axi4Signature(params.addr_width, params.bus_width, 2)),
         "done": Out(DoneSignature()),
@@ -43,6 +47,8 @@ def connect_processor(m, top, unit):
     join(m, unit=unit.m_axi, m_axi=flipped(top.m_axi))
     join(m, unit=unit.done, done=flipped(top.done))
     m.d.comb += top.irq.eq(unit.irq)
+    if unit.params.prefetches:
+        join(m, unit=unit.prefetches, prefetches=flipped(top.prefetches))
 
 
 class TmauUnit(wiring.Component):
@@ -79,6 +85,8 @@ class TmauUnit(wiring.Component):
         join(m, core=core.control, control=control.datapath)
         join(m, accesses=flipped(self.accesses), control=control.accesses)
         join(m, control=control.state, state=flipped(self.state))
+        if self.params.prefetches:
+            join(m, core=core.prefetches, prefetches=flipped(self.prefetches))
         m.d.comb += [
             self.done.valid.eq(core.control.done.valid),
             self.done.tag.eq(core.control.done.record.tag),

@@ -1,6 +1,7 @@
 """Random commands on a cluster of hardware and on golden: all memories, endings, errors and bytes."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 
@@ -66,6 +67,9 @@ class ClusterComparison:
         session.run(registers=[[("isolation", reach | accepts << 16), *window.registers().items()]
                                for (reach, accepts), window in registers])  # fmt: skip
         run = session.run(commands, shared=True, memory=(0, len(contents)), drain=_DRAIN)
+        if session.params.l2:
+            session.flush()
+            run = replace(run, memory=session.run(memory=(0, len(contents))).memory)
         cluster, endings = self._golden(commands, contents.copy(), shared, isolation, windows)
         counted = session.run(registers=[[("error_count",)]] * cores)
         wrong = [*bus_differences(run)]

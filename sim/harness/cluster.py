@@ -3,11 +3,16 @@
 from types import SimpleNamespace
 
 from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib.wiring import connect
 
+from .drivers import RegisterDriver
 from .harness import Harness
 from .ports import serve_bus, serve_core, shared_memory_arrays
 
 __all__ = ["ClusterHarness"]
+
+#: Members of a cluster that belong to no core.
+_SHARED = ("m_axi", "l2_axil")
 
 
 class ClusterHarness(Harness):
@@ -41,12 +46,17 @@ class ClusterHarness(Harness):
         self._run_scripts(m)
         m.submodules.dut = dut = self._dut
         cores = dut.params.cores
-        serve_bus(self, m, dut.m_axi, self._bus, self._memory_words, self._bus_reads, cores)
+        serve_bus(self, m, dut.m_axi, self._bus, self._memory_words, self._bus_reads, cores, dut.params.l2)
         sides = [_Side(self, number) for number in range(cores)]
         for number, side in enumerate(sides):
             m.submodules[f"side{number}"] = own = Module()
-            ports = {name: getattr(dut, name)[number] for name in dut.signature.members if name != "m_axi"}
+            ports = {name: getattr(dut, name)[number] for name in dut.signature.members if name not in _SHARED}
             serve_core(side, own, SimpleNamespace(**ports), self._smem)
+        if "cache" in self.drivers:
+            m.submodules.cache_registers = registers = RegisterDriver(dut.l2_axil.signature.addr_width)
+            connect(m, script=self.drivers["cache"].o, driver=registers.i)
+            connect(m, driver=registers.axi, dut=dut.l2_axil)
+            self.log(m, "cache", registers.answer_valid, registers.answer)
         m.d.comb += [
             self.irq.eq(Cat(side.irq for side in sides).any()),
             self.running.eq(Cat(side.running for side in sides).any()),

@@ -4,7 +4,8 @@ from amaranth import unsigned
 from amaranth.hdl import Cat, Mux
 from amaranth.lib.wiring import In, Out, connect
 
-from tilewright.golden.spec import BANKS, CHUNK_BYTES
+from tilewright.golden.spec import BANKS, CHUNK_BYTES, LINE_BYTES
+from tilewright.hw.cluster.l2.lookup import MOST_BACK
 
 from ..hdl.testbench import Array
 from .axi_monitor import Axi4Monitor
@@ -63,10 +64,11 @@ def register_arrays(params):
     }
 
 
-def serve_bus(harness, m, axi, params, words, more_reads, units=1):
+def serve_bus(harness, m, axi, params, words, more_reads, units=1, cache=None):
     """Connects ``words`` bus words of memory and a monitor to ``axi``, the port of one unit or several.
 
-    TmauParams, and bursts that others of each unit have in flight. The lowest two bits of an ID are a unit's own.
+    TmauParams, and bursts that others of each unit have in flight. The lowest two bits of an ID are a unit's own. With
+    a cache in between, of L2Params, memory sees its lines only.
     """
     m.submodules.memory = memory = MemoryModel(
         addr_width=params.addr_width, data_width=params.bus_width, id_width=len(axi.arid), depth=words
@@ -76,13 +78,15 @@ def serve_bus(harness, m, axi, params, words, more_reads, units=1):
         if name != "axi":
             m.d.comb += getattr(memory, name).eq(getattr(harness, name))
 
-    m.submodules.monitor = monitor = Axi4Monitor(
-        axi,
+    limits = {
         # Descriptor fetches come on top of the data, and what the reducer reads for the writes in flight.
-        reads=units * (params.max_outstanding + params.cache_entries + params.old_words // 2 + more_reads),
-        writes=units * params.max_outstanding,
-        max_burst=params.max_burst,
-    )
+        "reads": units * (params.max_outstanding + params.cache_entries + params.old_words // 2 + more_reads),
+        "writes": units * params.max_outstanding,
+        "max_burst": params.max_burst,
+    }
+    if cache:
+        limits = {"reads": cache.misses, "writes": MOST_BACK, "max_burst": LINE_BYTES // params.bus_bytes}
+    m.submodules.monitor = monitor = Axi4Monitor(axi, **limits)
     m.d.comb += [harness.violations.eq(monitor.violations), harness.late.eq(monitor.late)]
 
     requested, answered = axi.arvalid & axi.arready, axi.rvalid & axi.rready

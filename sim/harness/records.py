@@ -104,7 +104,9 @@ def tmau_records(params):
 
 
 def cluster_records(params):
-    """The :class:`Records` of a ``Cluster``: those of each core, with its number behind the name, and of the bus."""
+    """The :class:`Records` of a ``Cluster``: those of each core, with its number behind the name, and of the bus; with
+    a second-level cache ``cache``, accesses to its registers.
+    """
     core = core_records(params.core) if isinstance(params.core, CoreParams) else tmau_records(params.core)
     bus = _bus_entries(params.tmau, 2 + ceil_log2(params.cores))
     items, entries, depths = {}, {}, {}
@@ -112,6 +114,8 @@ def cluster_records(params):
         items |= {f"{name}{number}": shape for name, shape in core.items.items()}
         entries |= {f"{name}{number}": shape for name, shape in core.entries.items() if name not in bus}
         depths |= {f"{name}{number}": depth for name, depth in core.depths.items()}
+    if params.l2:
+        items["cache"], entries["cache"] = AccessLayout(), RegisterAnswerLayout()
     return Records(items, entries | bus, core.depth, depths)
 
 

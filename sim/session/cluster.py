@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 
 from tilewright.golden import delivery_bits
+from tilewright.golden.spec.cluster.l2 import L2_REGISTERS
 from tilewright.golden.spec.cluster.registers import CLUSTER_REGISTERS
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.cluster.params import CLUSTER_PRESETS
@@ -57,8 +58,10 @@ class ClusterRun:
     finished, cycles, irq
         As of every run.
     cores : list of CoreOfRun
+    cache : list of RegisterAnswer
+        Of registers of the second-level cache.
     data_beats, descriptor_beats, reducer_beats, write_beats : int
-        Bus words read and written, by all cores.
+        Bus words read and written, by all cores. Reads of a second-level cache are data.
     violations : tuple of Rule
     late : tuple of Wait
         As of a ``TmauRun``.
@@ -70,6 +73,7 @@ class ClusterRun:
     cycles: int
     irq: bool
     cores: list[CoreOfRun]
+    cache: list[RegisterAnswer]
     data_beats: int
     descriptor_beats: int
     reducer_beats: int
@@ -122,7 +126,7 @@ class ClusterSession(MemorySession):
     def _shared_memories(self, smem):
         return [SharedBackdoor(self.simulation, smem.rows, f"core{core}_") for core in range(self.params.cores)]
 
-    def run(self, commands=(), *, barriers=(), registers=(), after=None, limit=None, drain=0, shared=None,
+    def run(self, commands=(), *, barriers=(), registers=(), cache=(), after=None, limit=None, drain=0, shared=None,
             memory=None):  # fmt: skip
         """Issues what is given, each port of each core by itself, and returns when all of it is complete.
 
@@ -131,6 +135,8 @@ class ClusterSession(MemorySession):
         commands, barriers, registers : sequence of lists
             For each core what ``TmauSession.run`` takes; cores left out have nothing to do. Dictionaries of commands
             may have ``cores``: a mask or numbers of the cores in which their bytes land.
+        cache : sequence
+            Accesses to registers of the second-level cache, as of ``registers``.
         after : dict of str to sequence of str
             As there; the name of a port ends with the number of its core, as in ``commands0``.
         limit, drain, shared, memory
@@ -154,6 +160,10 @@ class ClusterSession(MemorySession):
             if len(given[port]) > self.params.cores:
                 raise ValueError(f"{port} must be lists for {self.params.cores} cores, not {len(given[port])}")
             scripts |= {f"{port}{core}": rows[port](listed) for core, listed in enumerate(given[port])}
+        if self.params.l2:
+            scripts["cache"] = register_rows(cache, partial(register_address, L2_REGISTERS), 2)
+        elif cache:
+            raise ValueError("the cluster has no second-level cache")
         at = window("memory", memory, self.global_memory)
         dump = self.global_memory.windows(*at) if at else {}
         place = window("shared", shared, self.shared_memory)
@@ -168,12 +178,28 @@ class ClusterSession(MemorySession):
                 _core_of_run(logs, core, scripts, held.assemble(arrays, *place) if place else None)
                 for core, held in enumerate(self.shared_memories)
             ],
+            cache=[_register_answer(*stamped) for stamped in logs.stamped("cache", "data", "response")]
+            if cache
+            else [],
             **{f"{kind}_beats": statuses[f"{kind}_beats"] for kind in READ_IDS},
             write_beats=statuses["write_beats_count"],
             violations=tuple(Rule.decode(statuses["violations"])),
             late=tuple(Wait.decode(statuses["late"])),
             memory=self.global_memory.assemble(arrays, *at) if at else None,
         )
+
+    def flush(self):
+        """Brings what cores have written to global memory, if there is a second-level cache; that is empty then."""
+        if self.params.l2:
+            self.run(cache=[("control", 2)])
+            while self.run(cache=[("status",)]).cache[0].data:
+                pass
+
+    def cache_registers(self):
+        """Values of all registers of the second-level cache, by name."""
+        run = self.run(cache=[(register.name,) for register in L2_REGISTERS])
+        return {register.name: answer.data for register, answer in zip(L2_REGISTERS, run.cache, strict=True)
+                if not answer.response}  # fmt: skip
 
     def write_register(self, core, name, word):
         """Writes a register of a core's TMAU; returns nothing."""
@@ -211,9 +237,10 @@ def _core_of_run(logs, core, scripts, shared):
             BarrierAnswer(bool(done), bool(error), cycle)
             for cycle, done, error in logs.stamped(f"barriers{core}", "done", "error")
         ],
-        registers=[
-            RegisterAnswer(word, response, cycle)
-            for cycle, word, response in logs.stamped(f"registers{core}", "data", "response")
-        ],
+        registers=[_register_answer(*stamped) for stamped in logs.stamped(f"registers{core}", "data", "response")],
         shared=shared,
     )
+
+
+def _register_answer(cycle, word, response):
+    return RegisterAnswer(word, response, cycle)

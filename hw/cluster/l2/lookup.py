@@ -9,11 +9,11 @@ from ...lib.stream import Queue, ShallowQueue
 from .layouts import AccessLayout, EntryLayout, Kind, QuickLayout
 from .tree import least_used, used
 
-__all__ = ["Lookup"]
+__all__ = ["MOST_BACK", "Lookup"]
 
 #: Bits of the number of a line that is written back, and lines that may be on their way at once.
 _BACK_WIDTH = 8
-_MOST_BACK = 128
+MOST_BACK = 128
 
 
 class Lookup(wiring.Component):
@@ -196,7 +196,7 @@ class Lookup(wiring.Component):
             forgets.eq(kind[Kind.FORGET] & (self.old.born == access.born)),
         ]
         few = Signal()  # more may be on their way back
-        m.d.sync += few.eq((self.back - self.landed)[:_BACK_WIDTH] < _MOST_BACK)
+        m.d.sync += few.eq((self.back - self.landed)[:_BACK_WIDTH] < MOST_BACK)
         may_fill, may_enter = Signal(), Signal()
         m.d.comb += [
             may_fill.eq(~fills | (self.asked.i.ready & (self.room != 0) & self.clear)),

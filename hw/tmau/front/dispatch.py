@@ -1,12 +1,12 @@
 """Dispatch: jobs of all kinds of setup to their walkers and their paths, in order."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...lib.pick import pick
 from ..jobs import BlockJobLayout, JobLayout, as_job
-from ..layouts import ErrorLayout
+from ..layouts import ErrorLayout, prefetch_members
 from ..signatures import IssueSignature
 
 __all__ = ["Dispatch"]
@@ -15,7 +15,8 @@ __all__ = ["Dispatch"]
 class Dispatch(wiring.Component):
     """Splits every job into its transfer, for one of the paths, and its walk, for one of the walkers.
 
-    Both parts are offered at once and leave independently, but the walk no earlier than the transfer. As runs of both
+    Both parts are offered at once and leave independently, but the walk no earlier than the transfer; a prefetch has a
+    walk only. As runs of both
     walkers meet in one stream, a walk waits while the other walker is walking. The job is accepted in the cycle after
     its last part has left: one job every second cycle, and ``ready`` depends on registers only, so that no path from
     the walkers and the paths goes through here to the setups.
@@ -62,7 +63,8 @@ class Dispatch(wiring.Component):
         with m.If(self.blocks.valid):
             m.d.comb += as_job(job, self.blocks.p)
         with m.Else():
-            m.d.comb += [job[name].eq(self.jobs.p[name]) for name in ("transfer", "store", "im2col", "walk")]
+            kept = ("transfer", "store", "im2col", "walk", *prefetch_members(self.params))
+            m.d.comb += [job[name].eq(self.jobs.p[name]) for name in kept]
         m.d.comb += job.pixels.eq(self.jobs.p.pixels)  # blocks have none
 
         transfer_sent, walk_sent = self.transfer_sent, self.walk_sent
@@ -84,11 +86,14 @@ class Dispatch(wiring.Component):
             ready.eq(transfer_sent & walk_sent),
             self.store_stb.eq(stores.valid & stores.ready),
         ]
+        prefetch = job.prefetch if self.params.prefetches else Const(0, 1)
+        with m.If(prefetch):
+            m.d.comb += [loads.valid.eq(0), transfer_taken.eq(~transfer_sent)]
         with m.If(valid):
             m.d.sync += [
                 transfer_sent.eq((transfer_sent | transfer_taken) & ~ready),
                 walk_sent.eq((walk_sent | walk_taken) & ~ready),
             ]
-        started = valid & transfer_taken & ~job.transfer.quiet
+        started = valid & transfer_taken & ~job.transfer.quiet & ~prefetch
         m.d.sync += self.moving.eq(self.moving + started - self.o.load_completed - self.o.store_completed)
         return m

@@ -3,7 +3,7 @@
 Specification: docs/tmau.md, "Block copies".
 """
 
-from amaranth import Cat, Module, Mux, Signal, signed, unsigned
+from amaranth import Cat, Const, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -12,7 +12,7 @@ from tilewright.golden.spec import BLOCK, COMMAND_FIELD, DESCRIPTOR, GROUP, REPL
 from ...bus.commands import command_layout, command_view
 from ..descriptor.layouts import FaultLayout
 from ..jobs import BlockJobLayout
-from ..layouts import ErrorLayout, WindowsLayout
+from ..layouts import ErrorLayout, WindowsLayout, prefetch_members
 from ..params import MAX_GROUPS
 from .block_rules import block_rules
 from .delivery import named_receivers
@@ -140,6 +140,7 @@ class BlockSetup(wiring.Component):
                     "twice": unsigned(1),  # two of them
                     "loop": unsigned(1),  # within shared memory
                     "stage": unsigned(1),  # within global memory
+                    **prefetch_members(self.params),  # its job leaves, and then it ends here
                     # Of a REPLACE:
                     "word": unsigned(self.params.addr_width),  # global address of the 64 bits that it changes
                     "kept": unsigned(64),  # ones in them where it does not
@@ -167,6 +168,12 @@ class BlockSetup(wiring.Component):
                 third.kept.eq(~(place.ones << place.lsb)),
                 third.set.eq(replace.value << place.lsb),
             ]
+            if self.params.prefetches:
+                fits = (block.size != 0) & (block.size <= self.params.smem.size_bytes)
+                prefetches = (block.opcode == Opcode.PREFETCH_BLOCK) & fits & ~second.broken.any()
+                m.d.sync += third.prefetch.eq(prefetches)
+                with m.If(prefetches):
+                    m.d.sync += third.moves.eq(1)
         return third
 
     def _send(self, m, valid, third, leave):
@@ -177,17 +184,20 @@ class BlockSetup(wiring.Component):
         may_end = Signal()
         m.d.sync += may_end.eq(valid & ~leave & self._may_end(m, third))
         last = ~third.twice | later
+        twice = third.prefetch if self.params.prefetches else Const(0, 1)
         m.d.comb += [
             self.jobs.valid.eq(valid & third.moves),
             self.finished.valid.eq(valid & ~third.moves & may_end),
             self.finished.p.code.eq(third.fault.code),
             self.finished.p.field.eq(third.fault.field),
             self.finished.p.tag.eq(block.tag),
-            leave.eq((self.jobs.valid & self.jobs.ready & last) | (self.finished.valid & self.finished.ready)),
+            leave.eq((self.jobs.valid & self.jobs.ready & last & ~twice) | (self.finished.valid & self.finished.ready)),
             self.commit.eq(self.finished.valid & self.finished.ready & (block.opcode == Opcode.COMMIT)),
         ]
         with m.If(self.jobs.valid & self.jobs.ready):
             m.d.sync += later.eq(~last)
+            with m.If(twice):
+                m.d.sync += third.moves.eq(0)
 
         job, to_shared, loop, stage = self.jobs.p, block.destination_space == Space.SHARED, third.loop, third.stage
         m.d.comb += [job.loop.eq(loop), job.stage.eq(stage)]
@@ -213,6 +223,10 @@ class BlockSetup(wiring.Component):
                 job.element.eq(block.element),
                 job.bytes.eq(block.size),
             ]
+        if self.params.prefetches:
+            m.d.comb += job.prefetch.eq(third.prefetch)
+            with m.If(third.prefetch):
+                m.d.comb += [job.store.eq(0), job.loop.eq(0), job.stage.eq(0), job.address.eq(block.source)]
         if self.params.cores > 1:
             m.d.comb += [job.receivers.eq(named_receivers(self.params, third.command)), job.block.eq(1)]
         m.d.comb += [job.tag.eq(block.tag), job.quiet.eq(~last), job.barrier.eq(block.barrier)]

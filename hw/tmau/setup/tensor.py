@@ -1,6 +1,6 @@
 """Setup: a command and its checked descriptor become a job, or a refusal (docs/tmau.md, "Tile mode" to "Errors")."""
 
-from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -8,7 +8,7 @@ from tilewright.golden.spec import COMMAND, COMMAND_FIELD, Element, Error, Opcod
 
 from ..descriptor.layouts import FaultLayout, LookupLayout
 from ..jobs import JobLayout
-from ..layouts import ErrorLayout, WindowsLayout
+from ..layouts import ErrorLayout, WindowsLayout, prefetch_members
 from ..walk.bounds import BoundsDistance, BoundsInterval
 from .delivery import named_receivers
 from .dimensions import DimensionPicker
@@ -56,6 +56,7 @@ class _EndLayout(data.StructLayout):
                 "may_stray": unsigned(1),  # it is refused if its start is not in the bounding box
                 "mergeable": unsigned(1),  # a box without a byte inside is one run
                 "fills": unsigned(1),  # runs outside that adjoin may be taken together
+                **prefetch_members(params),  # its job leaves, and then it ends here
             }
         )
 
@@ -69,8 +70,8 @@ class Setup(wiring.Component):
     that needs none. A command stays at ``i`` for three cycles at least. The next one follows without a gap, as long as
     a command leaves the output when the first dimension of the next one comes to the third stage.
 
-    A load, store or reduction without fault leaves as a job, every other command ends here. Addresses are computed
-    modulo 2^addr_width.
+    A load, store or reduction without fault leaves as a job, every other command ends here; where a cache outside takes
+    prefetches, one that would fit shared memory does both. Addresses are computed modulo 2^addr_width.
 
     Members
     -------
@@ -114,7 +115,8 @@ class Setup(wiring.Component):
         outside = Signal()  # nothing of the box is inside
 
         # What is at the outputs may leave as the first dimension of the next command comes.
-        leaves = Mux(end.moves, self.jobs.ready, self.finished.ready)
+        twice = end.prefetch if self.params.prefetches else Const(0, 1)
+        leaves = Mux(end.moves, self.jobs.ready & ~twice, self.finished.ready)
         m.d.comb += [
             step.eq(~(self.placing & measured.first & self.offered) | leaves),
             places.eq(step & self.placing),
@@ -134,6 +136,9 @@ class Setup(wiring.Component):
             m.d.sync += self.offered.eq(1)
         with m.Elif(leaves):
             m.d.sync += self.offered.eq(0)
+
+        with m.If(self.offered & end.moves & self.jobs.ready & twice):
+            m.d.sync += end.moves.eq(0)
 
         m.d.comb += next_level.eq(Mux(measured.first, 1, self.level + ~fold.folded))
         stride = self._measure(m, step, picker.o, origin, fold, measured, end)
@@ -277,6 +282,12 @@ class Setup(wiring.Component):
         ]
         if self.params.cores > 1:
             m.d.sync += transfer.receivers.eq(named_receivers(self.params, command))
+        if self.params.prefetches:
+            fits = ~checked.too_large & (checked.footprint <= self.params.smem.size_bytes)
+            prefetches = (opcode == Opcode.PREFETCH) & (found.code == Error.NONE) & fits
+            m.d.sync += [named.prefetch.eq(prefetches) for named in (end, job, walk, pixels)]
+            with m.If(prefetches):
+                m.d.sync += end.moves.eq(1)
         for d in range(4):
             m.d.sync += pixels.sizes[d].eq(checked.sizes[d + 1])
         for k in range(3):

@@ -5,7 +5,7 @@ from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..jobs import PixelWalkLayout
-from ..layouts import BoxRunLayout
+from ..layouts import BoxRunLayout, prefetch_members
 from .address import AddressGenerator
 from .line_parts import LineParts, PartsLayout
 
@@ -111,6 +111,7 @@ class PixelWalker(wiring.Component):
             self.o.p.skip.eq(1),
             self.o.p.last.eq(self.left == 0),
             self.o.p.store.eq(walk.store),
+            *(self.o.p[name].eq(walk[name]) for name in prefetch_members(self.params)),
         ]
         if self.params.folds_pixels:
             turns = Signal()

@@ -23,13 +23,16 @@ class RunRouter(wiring.Component):
         Only one of them is valid at a time; Dispatch sees to that.
     loads : Out(stream of BoxRunLayout)
     stores : Out(stream of StoreRunLayout)
+    prefetches : Out(stream of BoxRunLayout) if params.prefetches
     """
 
     def __init__(self, params):
         self.params = params
         self.buffer = SkidBuffer(BoxRunLayout(params))
+        prefetches = {"prefetches": Out(stream.Signature(BoxRunLayout(params)))} if params.prefetches else {}
         super().__init__(
-            {
+            prefetches
+            | {
                 "tiles": In(stream.Signature(BoxRunLayout(params))),
                 "pixels": In(stream.Signature(BoxRunLayout(params))),
                 "loads": Out(stream.Signature(BoxRunLayout(params))),
@@ -49,4 +52,8 @@ class RunRouter(wiring.Component):
             buffer.o.ready.eq(Mux(run.store, self.stores.ready, self.loads.ready)),
         ]
         m.d.comb += [self.stores.p[name].eq(run[name]) for name, _ in StoreRunLayout(self.params)]
+        if self.params.prefetches:
+            m.d.comb += [self.prefetches.p.eq(run), self.prefetches.valid.eq(valid & run.prefetch)]
+            with m.If(run.prefetch):
+                m.d.comb += [self.loads.valid.eq(0), buffer.o.ready.eq(self.prefetches.ready)]
         return m

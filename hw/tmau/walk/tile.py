@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from ...lib.loop import LoopNest
 from ..jobs import WalkLayout
-from ..layouts import BoxRunLayout
+from ..layouts import BoxRunLayout, prefetch_members
 from .address import AddressGenerator
 from .bounds import BoundsCheck
 
@@ -100,6 +100,7 @@ class TileWalker(wiring.Component):
             self.o.p.last.eq(loop.final),
             self.o.p.store.eq(walk.store),
             self.o.p.loop.eq(walk.loop),
+            *(self.o.p[name].eq(walk[name]) for name in prefetch_members(self.params)),
         ]
         m.d.comb += [origin.eq(self.i.p.origin) for origin in address.origins]
         with m.If(step):
