@@ -30,6 +30,7 @@ from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.board.params import BoardParams
 from tilewright.hw.bus.axi4 import _Axi4Signature
+from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.conv.job.calculator import Step
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS, ConvUnitParams
@@ -53,7 +54,7 @@ PROGRAM = CORE_PRESETS["unit"].replace(conv=CONV_UNIT_PRESETS["unit"], program=P
 #: ``params`` of the components of a folder, and of folders and modules in it that have others.
 PARAMS = {
     "board": BoardParams(),
-    "cluster": ClusterParams(2, TMAU_PRESETS["unit"]),
+    "cluster": (ClusterParams(2, TMAU_PRESETS["unit"]), ClusterParams(2, TMAU_PRESETS["unit"], L2Params(4096, 2))),
     "cluster/network": TMAU_PRESETS["unit"].smem,
     "conv": (
         ConvUnitParams(CONV_PRESETS["unit"]),
@@ -66,6 +67,10 @@ PARAMS = {
     "pe": PE_PRESETS["unit"],
     "smem": TMAU_PRESETS["unit"].smem,
     "tmau": TMAU_PRESETS["unit"],
+    **dict.fromkeys(
+        ("tmau/datapath", "tmau/subsystem", "tmau/top", "tmau/unit", "tmau/walk/run_router"),
+        (TMAU_PRESETS["unit"], TMAU_PRESETS["unit"].replace(prefetches=True)),
+    ),
 }
 
 #: Other arguments by their names, unless they have defaults.
@@ -73,7 +78,8 @@ ARGUMENTS = {
     "addr_width": 32, "answer": unsigned(7), "array": lambda: MacArray(PE_PRESETS["unit"]), "bit": 12,
     "bits": 9, "bursts": 4, "bus_bytes": 16,
     "cores": 3, "count": 4, "count_width": 9, "cycles_per_bit": 25, "data_width": 128, "depth": 4, "entries": 4,
-    "floats": True, "formats": (F16, BF16), "groups": 4, "id_width": 2, "lanes": 8, "latency": 8,
+    "floats": True, "formats": (F16, BF16),
+    "geometry": L2Params(4096, 2).geometry(32, 128, 3), "groups": 4, "id_width": 2, "lanes": 8, "latency": 8,
     "length": 13, "levels": 5, "max_burst": 4,
     "max_outstanding": 4, "n": 3, "number": 1, "numbers": ("x", "row"), "own": 1, "page_width": 20, "places": 22,
     "quantum": 8, "regions": core_regions(PROGRAM),

@@ -64,6 +64,7 @@ class Lookup(wiring.Component):
         self.states = Memory(shape=data.ArrayLayout(state, g.ways), depth=g.sets, init=[])
         self.notes = Memory(shape=note, depth=g.sets, init=[])
         self.waits = Memory(shape=unsigned(g.number_width), depth=1 << g.id_width, init=[])
+        self.rows = [memory.read_port() for memory in (self.names, self.states, self.notes)]  # what is compared
         self.queue = Queue(EntryLayout(g), g.entries)
         self.asked = ShallowQueue(unsigned(g.line_width), 4)
         # Access that is compared, and access that is decided.
@@ -80,6 +81,7 @@ class Lookup(wiring.Component):
         self.carried = Signal(g.number_width)  # of the next one to be carried out
         self.back = Signal(_BACK_WIDTH)  # of the next line to be written back
         self.landed = Signal(_BACK_WIDTH)  # of the next one to arrive
+        self.few = Signal()  # more may be on their way back
         self.room = Signal(range(g.misses + 1), init=g.misses)  # lines that memory may still be asked for
         super().__init__(
             {
@@ -105,8 +107,8 @@ class Lookup(wiring.Component):
         connect(m, queue=self.queue.o, entries=wiring.flipped(self.entries))
         connect(m, asked=self.asked.o, fills=wiring.flipped(self.fills))
         free = Signal()  # the last stage is free, or becomes free
-        rows = self._read(m, free)
-        self._compare(m, free, rows)
+        self._read(m, free)
+        self._compare(m, free)
         self._decide(m, free)
         m.d.sync += [self.carried.eq(self.carried + self.done), self.landed.eq(self.landed + self.arrived)]
         m.d.comb += self.quiet.eq(
@@ -118,7 +120,7 @@ class Lookup(wiring.Component):
         return access.part.line[: self._geometry.set_log2]
 
     def _read(self, m, free):
-        """First stage: the set is read unless an access of the same set is in here; returns its rows."""
+        """First stage: the set is read unless an access of the same set is in here."""
         here = self._set_of(self.accesses.payload)
         meets = Signal()
         m.d.comb += [
@@ -128,20 +130,17 @@ class Lookup(wiring.Component):
             ),
             self.accesses.ready.eq(free & ~meets),
         ]
-        rows = []
-        for memory in (self.names, self.states, self.notes):
-            port = memory.read_port()
+        for port in self.rows:
             m.d.comb += [port.addr.eq(here), port.en.eq(free)]
-            rows.append(port.data)
         with m.If(free):
             m.d.sync += [
                 self.comparing.eq(self.accesses.valid & ~meets),
                 self.compared.eq(self.accesses.payload),
             ]
-        return rows
 
-    def _compare(self, m, free, rows):
-        names, states, note = rows
+    def _compare(self, m, free):
+        """Second stage: where the line is, or what has to leave for it."""
+        names, states, note = (port.data for port in self.rows)
         ways, access = self._geometry.ways, self.compared
         tag = access.part.line[self._geometry.set_log2 :]
         matches, still = Signal(ways), Signal(ways)
@@ -195,12 +194,11 @@ class Lookup(wiring.Component):
             entry.eq(((kind[Kind.READ] | kind[Kind.WRITE]) & ~quick) | fresh | evicts),
             forgets.eq(kind[Kind.FORGET] & (self.old.born == access.born)),
         ]
-        few = Signal()  # more may be on their way back
-        m.d.sync += few.eq((self.back - self.landed)[:_BACK_WIDTH] < MOST_BACK)
+        m.d.sync += self.few.eq((self.back - self.landed)[:_BACK_WIDTH] < MOST_BACK)
         may_fill, may_enter = Signal(), Signal()
         m.d.comb += [
             may_fill.eq(~fills | (self.asked.i.ready & (self.room != 0) & self.clear)),
-            may_enter.eq(~entry | (self.queue.i.ready & few)),
+            may_enter.eq(~entry | (self.queue.i.ready & self.few)),
             goes.eq(self.deciding & may_fill & Mux(quick, self.quick.ready, may_enter)),
             free.eq(~self.deciding | goes),
             self.quick.valid.eq(self.deciding & quick),

@@ -173,3 +173,23 @@ def test_ends_of_all_setups_pass():
             ctx.set(dut.refused[number].valid, 0)
 
     simulate(dut, run)
+
+
+def test_a_prefetch_is_a_walk_only():
+    """No path gets a transfer, and none is counted as moving; walks stay in order."""
+    dut = elaborated(Dispatch, TMAU_PRESETS["unit"].replace(prefetches=True))
+    jobs = [job(number) | {"prefetch": number % 2} for number in range(8)]
+
+    async def source(ctx):
+        await send(ctx, dut.jobs, jobs)
+        await send(ctx, dut.blocks, [block(8) | {"prefetch": 1}])
+        await ctx.tick()
+        assert ctx.get(dut.moving) == 4
+
+    async def transfers(ctx):
+        assert [item.tag for item in (await receive(ctx, dut.o.load_transfers, 4, stall=0.5))[0]] == [0, 2, 4, 6]
+
+    async def walks(ctx):
+        assert [item.origin for item in (await receive(ctx, dut.o.walks, 9))[0]] == list(range(9))
+
+    simulate(dut, source, transfers, walks)

@@ -268,3 +268,27 @@ def test_size_zero_signals_nothing_and_is_still_checked():
         assert records[1].field == COMMAND_FIELD + BLOCK.index("destination")
 
     simulate(dut, run)
+
+
+def test_prefetches_leave_as_jobs_and_end_here():
+    """Where a cache outside takes them, and the block fits shared memory, whatever lies in fields that mean nothing."""
+    dut, ends = elaborated(BlockSetup, PARAMS.replace(prefetches=True)), []
+    odd = {"source_space": 1, "destination_space": 1, "signal": 1, "reduction": Reduction.ADD}
+    sizes = [64, 0, SMEM, SMEM + 16, 24]
+    words = [packed(Opcode.PREFETCH_BLOCK, tag=tag, source=0x800, size=size, **odd) for tag, size in enumerate(sizes)]
+
+    async def source(ctx):
+        await send(ctx, dut.i, words)
+
+    async def jobs(ctx):
+        got, _ = await receive(ctx, dut.jobs, 2, stall=0.5)
+        assert [(job.tag, job.size, job.address) for job in got] == [(0, 64, 0x800), (2, SMEM, 0x800)]
+        assert not any(job.store or job.loop or job.stage or job.quiet for job in got) and all(
+            job.prefetch for job in got
+        )
+
+    async def records(ctx):
+        ends.extend((end.tag, end.code) for end in (await receive(ctx, dut.finished, 5, stall=0.5))[0])
+
+    simulate(dut, source, jobs, records)
+    assert ends == [(tag, Error.BLOCK_ALIGNMENT if tag == 4 else Error.NONE) for tag in range(5)]

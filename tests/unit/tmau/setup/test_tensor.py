@@ -296,3 +296,32 @@ def test_tensor_beyond_the_window_is_refused():
         assert (record.code, record.address) == (Error.WINDOW, 0)
 
     simulate(dut, check)
+
+
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_prefetches_leave_as_jobs_and_end_here(mode):
+    """Where a cache outside takes them, and the box fits shared memory; then the next command follows."""
+    dut, stall = elaborated(Setup, PARAMS.replace(prefetches=True)), STALL_MODES[mode]
+    opcodes = [Opcode.PREFETCH, Opcode.LOAD, Opcode.PREFETCH, Opcode.PREFETCH, Opcode.LOAD]
+    items = [
+        lookup(start, opcode=opcode, tag=tag)
+        for tag, (start, opcode) in enumerate(zip(starts(5, stores=True), opcodes, strict=True))
+    ]
+    items[3]["checked"]["too_large"] = 1
+    seen = {}
+
+    async def source(ctx):
+        await send(ctx, dut.i, items, idle=stall["idle"], seed=1)
+
+    async def jobs(ctx):
+        seen["jobs"] = [(job.transfer.tag, job.prefetch, job.walk.prefetch, job.pixels.prefetch)
+                        for job in (await receive(ctx, dut.jobs, 4, stall=stall["stall"], seed=2))[0]]  # fmt: skip
+
+    async def ends(ctx):
+        seen["ends"] = [
+            (end.tag, end.code) for end in (await receive(ctx, dut.finished, 3, stall=stall["stall"], seed=3))[0]
+        ]
+
+    simulate(dut, source, jobs, ends, background=[watch_stream(dut.jobs), watch_stream(dut.finished)])
+    assert seen["jobs"] == [(0, 1, 1, 1), (1, 0, 0, 0), (2, 1, 1, 1), (4, 0, 0, 0)]
+    assert seen["ends"] == [(0, Error.NONE), (2, Error.NONE), (3, Error.NONE)]

@@ -73,3 +73,23 @@ def test_ready_does_not_wait_for_what_follows():
         assert not ctx.get(dut.tiles.ready)
 
     simulate(dut, run)
+
+
+def test_runs_of_prefetches_have_a_port_of_their_own():
+    dut, came = elaborated(RunRouter, PARAMS.replace(prefetches=True)), {}
+    runs = [{"address": number, "prefetch": number % 3 == 0, "store": number % 3 == 1} for number in range(30)]
+
+    async def source(ctx):
+        await send(ctx, dut.tiles, runs)
+
+    def sink(name):
+        async def take(ctx):
+            port = getattr(dut, name)
+            came[name] = [item.address for item in (await receive(ctx, port, 10, stall=0.5, seed=len(name)))[0]]
+            await ctx.tick().repeat(30)
+            assert not ctx.get(port.valid)
+
+        return take
+
+    simulate(dut, source, *(sink(name) for name in ("prefetches", "stores", "loads")))
+    assert came == {name: list(range(first, 30, 3)) for first, name in enumerate(("prefetches", "stores", "loads"))}
