@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.cli import main
 from tilewright.sim.replay import golden as replay_golden
 from tilewright.sim.replay import rtl as replay_rtl
@@ -24,9 +25,8 @@ TESTS = Path(__file__).resolve().parents[2]
 WORKED = [str(path) for path in sorted((TESTS / "vectors").glob("*.json"))]
 CAPTURES = sorted((TESTS / "vectors" / "silicon").glob("*.json.xz"))
 STAND_IN = TESTS / "unit" / "sim" / "silicon" / "stand_in.py"
-ON_RTL = Namespace(preset="default", sim="verilator", latency=100, stall=0.0)
-#: The RTL takes every so many of the cases: kinds of random cases repeat after forty, so that all have their turn.
-EVERY = 7
+#: Preset default runs all cases, and preset unit those that its shared memory is large enough for.
+on_rtl = pytest.mark.parametrize("preset", ["unit", pytest.param("default", marks=pytest.mark.long)])
 
 
 def each_capture(**options):
@@ -49,11 +49,21 @@ def test_golden_meets_every_capture(path):
     record(f"silicon-golden-{path.name.removesuffix('.json.xz')}", cases=len(cases), mismatches=0)
 
 
+def unmet_on_rtl(preset, cases):
+    args = Namespace(preset=preset, sim="verilator", latency=100, stall=0.0)
+    return unmet(replay_rtl, args, cases)
+
+
+def for_preset(preset, cases):
+    most = TMAU_PRESETS[preset].smem.size_bytes
+    return [case for case in cases if case.smem.size <= most]
+
+
 @each_capture()
-@pytest.mark.parametrize("every", [EVERY, pytest.param(1, marks=pytest.mark.long)])
-def test_rtl_meets_every_capture(path, every):
-    cases = read_cases(path)[::every]
-    assert unmet(replay_rtl, ON_RTL, cases) == {}
+@on_rtl
+def test_rtl_meets_every_capture(path, preset):
+    cases = for_preset(preset, read_cases(path))
+    assert unmet_on_rtl(preset, cases) == {}
     record(f"silicon-rtl-{path.name.removesuffix('.json.xz')}", cases=len(cases), mismatches=0)
 
 
@@ -68,13 +78,18 @@ def made(tmp_path_factory):
     return folder / "stand-in.json.xz"
 
 
-@pytest.mark.parametrize(("backend", "every"), [("golden", 1), ("rtl", EVERY)])
-def test_what_a_stand_in_gave_is_met(made, backend, every):
+def test_golden_meets_what_a_stand_in_gave(made):
     cases = read_cases(made)
     assert len(cases) > 40
     assert any("bytes" in case.expect for case in cases)
-    module = {"golden": replay_golden, "rtl": replay_rtl}[backend]
-    assert unmet(module, ON_RTL, cases[::every]) == {}
+    assert unmet(replay_golden, None, cases) == {}
+
+
+@on_rtl
+def test_rtl_meets_what_a_stand_in_gave(made, preset):
+    cases = for_preset(preset, read_cases(made))
+    assert len(cases) == {"unit": 27, "default": 87}[preset]
+    assert unmet_on_rtl(preset, cases) == {}
 
 
 def flipped(made, path, change):
