@@ -1,4 +1,5 @@
-"""Measures a cluster of four access units, in exact cycles: multicast, and the share of each in global memory.
+"""Measures a cluster of four access units, in exact cycles: multicast, and the share of each in global memory; and the
+second-level cache.
 
 Specification: docs/cluster.md, "Speed".
 """
@@ -10,6 +11,7 @@ from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..session.cluster import ClusterSession
+from .cache import measure_cache
 from .line import Line, share, timed
 
 __all__ = ["measure"]
@@ -29,6 +31,7 @@ def measure(preset, *, simulator="verilator"):
         session.place(np.random.default_rng(1).integers(0, 256, session.memory_bytes - 4096, np.uint8))
         yield from timed(session, _multicasts(session, preset))
         yield from timed(session, _streams(session, preset))
+    yield from measure_cache(preset, simulator=simulator)
 
 
 def _rows(session):

@@ -1,0 +1,89 @@
+"""Measures the second-level cache behind one access unit, in exact cycles: hits, misses, latencies, prefetches.
+
+Specification: docs/cluster.md, "L2".
+"""
+
+import numpy as np
+
+from tilewright.golden.spec import LINE_BYTES, Opcode, Space
+from tilewright.hw.cluster.l2.params import L2Params
+from tilewright.hw.cluster.params import ClusterParams
+from tilewright.hw.tmau.params import TMAU_PRESETS
+
+from ..session.cluster import ClusterSession
+from .line import Line, share, timed
+
+__all__ = ["measure_cache"]
+
+_LATENCY = 100
+#: Blocks that are copied back to back, of the cache's bytes one half; and blocks that wait for each other.
+_STREAM, _CHAIN = 32, 16
+#: Cycles that a hit and a miss may take more than the same copy from memory that answers at once; the access unit's own
+#: come on top, and are measured with it.
+_MOST_HIT, _MOST_MISS = 16, 18
+
+
+def measure_cache(preset, *, simulator="verilator"):
+    """Yields every :class:`Line` of a preset with the simulation's cycles a second so far."""
+    tmau = TMAU_PRESETS[preset]
+    block = min(4096, tmau.smem.size_bytes // 2)
+    cache = L2Params(bytes=max(1 << 14, 2 * _STREAM * block))
+    with ClusterSession(params=ClusterParams(1, tmau, cache), simulator=simulator, latency=_LATENCY) as session:
+        session.place(np.random.default_rng(1).integers(0, 256, 1 << 20, np.uint8))
+        yield from timed(session, _streams(session, preset, block))
+        yield from timed(session, _latencies(session, preset))
+        yield from timed(session, _prefetches(session, preset, block))
+
+
+def _copy(number, size, **fields):
+    """A copy of the block of that number to shared memory."""
+    return {"opcode": Opcode.COPY_BLOCK, "destination_space": Space.SHARED, "source": number * size, "size": size,
+            "destination": number % 2 * size} | fields  # fmt: skip
+
+
+def _cycles(session, commands):
+    """From the first command to the last end."""
+    (core,) = session.run([commands]).cores
+    if any(stamp.error for stamp in core.commands):
+        raise RuntimeError("a command of the benchmark ends with an error")
+    return core.commands[-1].done - core.commands[0].accepted
+
+
+def _streams(session, preset, block):
+    """Blocks back to back: first none of their bytes is here, then all."""
+    commands = [_copy(number, block) for number in range(_STREAM)]
+    words = _STREAM * block // session.params.tmau.bus_bytes
+    session.flush()
+    for name, target in (("misses", 0.9), ("hits", 0.95)):
+        before = session.cache_registers()
+        cycles = _cycles(session, commands)
+        after = session.cache_registers()
+        counters = {kind: after[kind] - before[kind] for kind in ("hits", "misses", "evictions")}
+        yield share(preset, f"L2: blocks of {block} bytes, {name}", _LATENCY, words, cycles, target, **counters)
+
+
+def _latencies(session, preset):
+    """A line that is not here, and then is, from the command to its end."""
+    session.flush()
+    missed, hit = (_cycles(session, [_copy(0, LINE_BYTES)]) for _ in range(2))
+    own = LINE_BYTES // session.params.tmau.bus_bytes + _UNIT
+    for name, cycles, most in (("hit", hit, own + _MOST_HIT), ("miss", missed, own + _MOST_MISS + _LATENCY)):
+        yield Line(preset, f"L2: a line from command to end, {name}", _LATENCY, most, cycles, f"{cycles} cycles",
+                   f"<= {most}", cycles <= most)  # fmt: skip
+
+
+#: Cycles of an access unit from a command to its first request, and from its last word to the end.
+_UNIT = 20
+
+
+def _prefetches(session, preset, block):
+    """Blocks each of which is copied when the one before has ended: without, and behind prefetches of all of them."""
+    copies = [_copy(number, block, wait=True) for number in range(_CHAIN)]
+    session.flush()
+    without = _cycles(session, copies)
+    session.flush()
+    ahead = [{"opcode": Opcode.PREFETCH_BLOCK, "source": number * block, "size": block} for number in range(_CHAIN)]
+    ahead_and_copies = _cycles(session, ahead + copies)
+    gain = without / ahead_and_copies
+    yield Line(preset, f"L2: {_CHAIN} copies in a row, prefetched", _LATENCY, without, ahead_and_copies, f"{gain:.2f} times",
+               "> 1", gain > 1)  # fmt: skip
