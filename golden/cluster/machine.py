@@ -141,7 +141,7 @@ class _Core(Machine):
         allowed = (1 << len(self._cluster.cores)) - 1 & (self.reach | 1 << self.number)
         if (lands and not receivers) or named & ~allowed:
             return Refusal(ClusterError.CORES, 0, 0)
-        if source in (None, self.number):
+        if source in (None, self.number) or not command["size"]:
             return None
         owner = self._cluster.cores[source]
         if owner.takes_from(self) and owner.windows.hold_shared(command["source"], command["size"]):

@@ -15,6 +15,8 @@ __all__ = [
     "ChunkWriteLayout",
     "LandedLayout",
     "LineLayout",
+    "LoanLayout",
+    "LoanRequestLayout",
     "ReadLayout",
     "RefusalLayout",
     "ScatterWriteLayout",
@@ -103,6 +105,37 @@ class RefusalLayout(data.StructLayout):
                 "valid": unsigned(1),  # strobe
                 "tag": unsigned(16),  # of the other core's command
                 "field": unsigned(8),  # number of its field, with COMMAND_FIELD
+            }
+        )
+
+
+class LoanRequestLayout(data.StructLayout):
+    """A core of a cluster wants lines of another one's shared memory."""
+
+    def __init__(self, params, cores):
+        super().__init__(
+            {
+                "owner": unsigned(cores),  # one-hot: whose they are
+                # 1: it asks whether it may have the lines from ``row`` to ``last``; 0: it wants ``row``, which
+                # is ``last`` as well.
+                "asks": unsigned(1),
+                "row": unsigned(params.row_width),
+                "last": unsigned(params.row_width),
+                "tag": unsigned(16),  # of the command that asks
+            }
+        )
+
+
+class LoanLayout(data.StructLayout):
+    """Answers to requests for lines, each kind in the order of its requests."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "answers": unsigned(1),  # strobe: to one that asks
+                "granted": unsigned(1),  # it may
+                "lends": unsigned(1),  # strobe: to one that wants a line
+                "line": unsigned(8 * LINE_BYTES),  # which this is; 0 if it may not have it
             }
         )
 

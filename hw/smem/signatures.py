@@ -14,6 +14,8 @@ from .layouts import (
     ChunkWriteLayout,
     LandedLayout,
     LineLayout,
+    LoanLayout,
+    LoanRequestLayout,
     ReadLayout,
     RefusalLayout,
     ScatterWriteLayout,
@@ -23,6 +25,7 @@ from .layouts import (
 __all__ = [
     "BarrierEventSignature",
     "LineReadSignature",
+    "LoanSignature",
     "MoverSignature",
     "SharedMemorySignature",
     "WriteBackSignature",
@@ -44,6 +47,23 @@ class LineReadSignature(Port):
 
     def __init__(self, params):
         super().__init__({"rows": Out(stream.Signature(unsigned(params.row_width))), "line": In(8 * LINE_BYTES)})
+
+
+class LoanSignature(Port):
+    """Reads of lines that lie in the shared memories of other cores, as the reader sees them.
+
+    Members
+    -------
+    requests : Out(stream of LoanRequestLayout(params, cores))
+        Requests for lines go to one core until all of them are answered, and one at a time asks.
+    answer : In(LoanLayout)
+        Never waits.
+    """
+
+    def __init__(self, params, cores):
+        super().__init__(
+            {"requests": Out(stream.Signature(LoanRequestLayout(params, cores))), "answer": In(LoanLayout())}
+        )
 
 
 class BarrierEventSignature(Port):
@@ -90,6 +110,8 @@ class MoverSignature(Port):
         Strobe: something of another core was refused here.
     received : In(params.addr_width + 1) if cores > 1
         Bytes of a transfer that has landed here, whoever sent it; 0 in other cycles.
+    loans : Out(LoanSignature(params, cores)) if cores > 1
+        Lines of other cores.
     """
 
     def __init__(self, params, cores=1):
@@ -99,6 +121,7 @@ class MoverSignature(Port):
             "acceptance": Out(AcceptanceLayout(params, cores)),
             "refusal": In(RefusalLayout()),
             "received": In(params.addr_width + 1),
+            "loans": Out(LoanSignature(params, cores)),
         }
         super().__init__(
             {

@@ -16,7 +16,7 @@ from ..lib.arbiter import StreamArbiter
 from ..lib.join import join
 from ..lib.stream import Queue, SkidBuffer
 from ..reduce.unit import Reducer
-from ..smem.layouts import LandedLayout
+from ..smem.layouts import LandedLayout, LoanRequestLayout
 from ..smem.signatures import MoverSignature
 from .front.finish import Finisher
 from .front.front import Front
@@ -128,7 +128,7 @@ class TmauDatapath(wiring.Component):
             self._write(m, writes)
         if params.has("local_copies"):
             self._exchange(m, front, load, store)
-        self._shared_memory(m, load, store, finish)
+        self._shared_memory(m, front, load, store, finish)
         self._observe(m, front, port, load)
         return m
 
@@ -194,11 +194,12 @@ class TmauDatapath(wiring.Component):
         forward_channels(m, self.axi, port.axi)
         m.d.comb += [events.write_request.eq(port.aw_stb), events.write_beat.eq(port.beat_stb)]
 
-    def _shared_memory(self, m, load, store, finish):
+    def _shared_memory(self, m, front, load, store, finish):
         m.submodules.fetch_arbiter = arbiter = StreamArbiter(unsigned(self.params.smem.row_width), 2)
         join(m, load=load.writes, writes=flipped(self.smem.writes))
         if self.params.cores > 1:
             self._deliver(m, finish)
+            self._borrow(m, front, store)
         else:
             self._land(m, finish)
         join(m, load=load.fetch.rows, arbiter=arbiter.i[0])
@@ -232,6 +233,16 @@ class TmauDatapath(wiring.Component):
             smem.acceptance.last.eq(windows.shared_last),
             *(getattr(delivery, name).eq(getattr(smem, name)) for name in ("number", "refusal", "received")),
         ]
+
+    def _borrow(self, m, front, store):
+        """Lines of other cores: setup asks, and the store path reads."""
+        readers, loans = [front.loans, *([store.loans] if store else [])], self.smem.loans
+        request = LoanRequestLayout(self.params.smem, self.params.cores)
+        m.submodules.loan_arbiter = arbiter = StreamArbiter(request, len(readers))
+        for reader, i in zip(readers, arbiter.i, strict=True):
+            join(m, requests=reader.requests, arbiter=i)
+            m.d.comb += reader.answer.eq(loans.answer)
+        join(m, arbiter=arbiter.o, requests=flipped(loans.requests))
 
     def _observe(self, m, front, port, load):
         params, control, events = self.params, self.control, self.control.events

@@ -3,7 +3,7 @@
 from amaranth import signed, unsigned
 from amaranth.lib import data
 
-from .layouts import TransferLayout, delivery_members, prefetch_members
+from .layouts import TransferLayout, delivery_members, owner_members, prefetch_members
 
 __all__ = ["BlockJobLayout", "IntervalLayout", "JobLayout", "PixelWalkLayout", "WalkLayout", "as_job"]
 
@@ -110,6 +110,7 @@ class BlockJobLayout(data.StructLayout):
                 **{name: transfer[name].shape for name in _BLOCK},
                 **delivery_members(params),
                 **prefetch_members(params),
+                **owner_members(params),
                 "store": unsigned(1),  # for the store path, otherwise for the load path
                 "address": unsigned(params.addr_width),  # in global memory; zero with ``loop``
                 "size": unsigned(params.smem.addr_width + 1),  # bytes, at least 1

@@ -17,6 +17,7 @@ __all__ = [
     "WordLayout",
     "always_zero",
     "delivery_members",
+    "owner_members",
     "prefetch_members",
 ]
 
@@ -60,8 +61,14 @@ class TransferLayout(data.StructLayout):
                 "element": unsigned(4),  # golden.spec.Element, for the reduction
                 "bytes": unsigned(length),  # of the whole command, fill included, gaps not
                 **delivery_members(params),
+                **owner_members(params),
             }
         )
+
+
+def owner_members(params):
+    """Members of transfers of the store path in a cluster, by name; none otherwise."""
+    return {"owner": unsigned(params.cores)} if params.cores > 1 else {}  # mask of the other core that it reads, or 0
 
 
 def delivery_members(params):

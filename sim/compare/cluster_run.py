@@ -47,11 +47,11 @@ class ClusterComparison:
         commands, contents = _placed(batch)
         return self._compare(commands, contents, batch.isolation, [Windows(shared=window) for window in batch.windows])
 
-    def run_garbage(self, batch, issuer, receivers):
-        """Runs a ``MixedBatch`` on core ``issuer``, its commands for the cores of the masks ``receivers``."""
+    def run_garbage(self, batch, issuer, delivery):
+        """Runs a ``MixedBatch`` on core ``issuer``; ``delivery`` has each command's arguments of ``delivery_bits``."""
         cores, contents = self._session.params.cores, mix_pattern(BATCH_BYTES, _GMEM_SEED)
         commands = batch_commands(batch, contents)
-        given = [fields | {"cores": mask, "wait": True} for fields, mask in zip(commands, receivers, strict=True)]
+        given = [fields | named | {"wait": True} for fields, named in zip(commands, delivery, strict=True)]
         windows = batch_windows(batch, self._session.params.smem.size_bytes, 0)
         script = [given if core == issuer else [] for core in range(cores)]
         return self._compare(script, contents, [(_EVERYONE, _EVERYONE)] * cores, [windows] * cores)
@@ -107,8 +107,8 @@ def _ending(cluster, core, fields):
     errors = cluster.cores[core].errors
     before = len(errors)
     fields.pop("wait")
-    receivers = delivery_bits(fields.pop("cores", None))
-    done = cluster.execute(core, command_word(**fields) | receivers)
+    delivery = delivery_bits(fields.pop("cores", None), fields.pop("source_core", None))
+    done = cluster.execute(core, command_word(**fields) | delivery)
     return errors[before].code if done is None else Error.NONE
 
 

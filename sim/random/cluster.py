@@ -80,6 +80,8 @@ class _Maker:
         lands = fields["opcode"] == Opcode.LOAD or fields.get("destination_space") == Space.SHARED
         receivers = self._receivers()
         cores = {} if receivers is None else {"cores": receivers}
+        if fields.get("source_space") == Space.SHARED and self._rng.random() < 0.6:
+            cores["source_core"] = self._rng.randrange(16 if self._rng.random() < 0.05 else self._cores)
         return fields | (signal if lands else {}) | cores | {"wait": self.waits}, descriptor
 
     def _receivers(self):

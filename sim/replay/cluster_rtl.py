@@ -11,17 +11,10 @@ from .golden import result_record
 from .outcome import Outcome
 from .placing import place_memories
 
-__all__ = ["cluster_params", "run_cluster_on_session", "why_no_cluster"]
+__all__ = ["cluster_params", "run_cluster_on_session"]
 
 _CLEAR = 1 << 2 | 1  # in register ``control``: error record and counters
 _DRAIN = 64  # cycles after which barriers are in memory
-
-
-def why_no_cluster(case):
-    """Why no hardware can run a case of several cores, as a sentence, or None."""
-    if any(command.source_core is not None for command in case.commands):
-        return "there is no hardware that copies from another core's shared memory"
-    return None
 
 
 def cluster_params(case, preset):
@@ -45,7 +38,8 @@ def run_cluster_on_session(case, session):
                 landed.append(0)
                 continue
             at = {"descriptor": session.descriptor(spec.word) if spec.at is None else spec.at} if spec else {}
-            word = command_word(**at | fields, opcode=command.opcode) | delivery_bits(command.receivers)
+            word = command_word(**at | fields, opcode=command.opcode)
+            word |= delivery_bits(command.receivers, command.source_core)
             run = session.run([[]] * command.core + [[word]])
             (stamp,) = run.cores[command.core].commands
             error, count = _found(session, command.core)

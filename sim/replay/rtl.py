@@ -13,8 +13,7 @@ from ..session.core import CoreSession
 from ..session.pe import PeSession
 from ..session.tmau import TmauSession
 from ..usage import UsageError
-from .cases import Case
-from .cluster_rtl import cluster_params, run_cluster_on_session, why_no_cluster
+from .cluster_rtl import cluster_params, run_cluster_on_session
 from .command_words import needed_words
 from .conv_rtl import run_conv_on_session, unit_params, why_no_hardware
 from .core_rtl import core_params, run_core_on_session
@@ -37,9 +36,7 @@ _SUMS_LAST = {"registers": ["commands"]}
 
 def why_not(case):
     """Why a case cannot run on hardware, as a sentence, or None."""
-    if case.kind == "conv":
-        return why_no_hardware(case)
-    return why_no_cluster(case) if isinstance(case, Case) and case.cores > 1 else None
+    return why_no_hardware(case) if case.kind == "conv" else None
 
 
 @contextmanager

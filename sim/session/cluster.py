@@ -134,7 +134,8 @@ class ClusterSession(MemorySession):
         ----------
         commands, barriers, registers : sequence of lists
             For each core what ``TmauSession.run`` takes; cores left out have nothing to do. Dictionaries of commands
-            may have ``cores``: a mask or numbers of the cores in which their bytes land.
+            may have ``cores``: a mask or numbers of the cores in which their bytes land; and ``source_core``: number of
+            the core whose shared memory is read.
         cache : sequence
             Accesses to registers of the second-level cache, as of ``registers``.
         after : dict of str to sequence of str
@@ -217,14 +218,15 @@ class ClusterSession(MemorySession):
 
 
 def _command_rows(commands):
-    """Rows of commands, of which dictionaries may say in ``cores`` who receives what they bring."""
-    plain, receivers = [], []
+    """Rows of commands, of which dictionaries may say who receives what they bring, and whose memory they read."""
+    plain, delivery = [], []
     for command in commands:
         fields = dict(command) if isinstance(command, dict) else command
-        receivers.append(delivery_bits(fields.pop("cores", None)) if isinstance(fields, dict) else 0)
+        named = [fields.pop(name, None) for name in ("cores", "source_core")] if isinstance(fields, dict) else ()
+        delivery.append(delivery_bits(*named))
         plain.append(fields)
     rows = command_rows(plain)
-    for row, bits in zip(rows, receivers, strict=True):
+    for row, bits in zip(rows, delivery, strict=True):
         row["item"] |= bits
     return rows
 

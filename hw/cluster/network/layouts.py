@@ -5,9 +5,9 @@ from amaranth.lib import data
 
 from tilewright.golden.spec import LINE_BYTES
 
-from ...smem.layouts import reduction_members
+from ...smem.layouts import LoanRequestLayout, reduction_members
 
-__all__ = ["AckLayout", "ArrivalLayout", "ChangeLayout", "EndLayout", "PacketLayout", "SentLayout"]
+__all__ = ["AckLayout", "ArrivalLayout", "ChangeLayout", "EndLayout", "LoanArrivalLayout", "PacketLayout", "SentLayout"]
 
 
 class ChangeLayout(data.StructLayout):
@@ -80,3 +80,10 @@ class AckLayout(data.StructLayout):
 
     def __init__(self):
         super().__init__({"valid": unsigned(1), "refused": unsigned(1)})  # strobe; something of it was not taken
+
+
+class LoanArrivalLayout(data.StructLayout):
+    """A request for lines that a core takes in."""
+
+    def __init__(self, params, cores):
+        super().__init__({"request": LoanRequestLayout(params, cores), "sender": unsigned(cores)})  # sender: one-hot

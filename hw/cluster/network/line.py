@@ -1,14 +1,17 @@
 """The line network of a cluster; connections only (docs/cluster.md, "Network")."""
 
-from amaranth import Module, unsigned
+from amaranth import Module, Mux, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from ...lib.arbiter import StreamArbiter
 from ...lib.join import join
+from ...lib.stream import SkidBuffer
+from ...smem.layouts import LoanRequestLayout
 from ...smem.signatures import MoverSignature
 from .inbox import Inbox
 from .landing import Landing
+from .lender import Lender
 from .line_reducer import LineReducer
 from .outbox import Outbox
 
@@ -20,11 +23,12 @@ class LineNetwork(wiring.Component):
 
     Each core has an outbox, which holds a packet until every receiver has it, and each shared memory an inbox, which
     takes the packets of all cores in turns. Nothing else is shared: a receiver that stalls holds up the cores that send
-    to it, and no packet waits for one that waits for it, so that mutual multicasts cannot block each other.
+    to it, and no packet waits for one that waits for it, so that mutual multicasts cannot block each other. Each memory
+    also has a lender, which reads it for other cores and waits for nothing else.
 
     Latency: from a core's line to its write 3 cycles; from the end of a transfer, when ``landed`` is valid, to its
-    acceptance 6, if memories and barriers are free. Throughput: one line a cycle for each core and for each memory; the
-    end of a transfer takes the place of a line.
+    acceptance 6; from a request for another core's line to the line 4; if memories and barriers are free. Throughput:
+    one line a cycle for each core and for each memory, each way; the end of a transfer takes the place of a line.
 
     Parameters
     ----------
@@ -61,39 +65,62 @@ class LineNetwork(wiring.Component):
             join(m, writes=flipped(mover.writes), outbox=outbox.writes)
             join(m, landed=flipped(mover.landed), outbox=outbox.landed)
             m.d.comb += [mover.refusing.eq(outbox.refusing), mover.number.eq(number)]
+        lenders = [Lender(self._params, self._cores) for _ in range(self._cores)]
+        for number, lender in enumerate(lenders):
+            m.submodules[f"lender{number}"] = lender
+            self._request(m, number, lenders)
         for number in range(self._cores):
-            landing = self._receive(m, number, [outbox.packets[number] for outbox in outboxes])
+            landing = self._receive(m, number, [outbox.packets[number] for outbox in outboxes], lenders[number])
             for sender, outbox in enumerate(outboxes):
                 m.d.comb += outbox.acks[number].eq(landing.acks[sender])
         return m
 
-    def _receive(self, m, number, packets):
+    def _request(self, m, number, lenders):
+        """What one core wants of others: to the lender of each, and their answers, of which one of a kind comes."""
+        loans = self.movers[number].loans
+        m.submodules[f"loan_buffer{number}"] = buffer = SkidBuffer(LoanRequestLayout(self._params, self._cores))
+        join(m, requests=flipped(loans.requests), buffer=buffer.i)
+        request, answer, ready = buffer.o, 0, 0
+        for owner, lender in enumerate(lenders):
+            port, given = lender.requests[number], lender.answers[number]
+            m.d.comb += [port.valid.eq(request.valid & request.p.owner[owner]), port.p.eq(request.p)]
+            ready |= port.ready & request.p.owner[owner]
+            shown = {"answers": given.answers, "granted": given.answers & given.granted, "lends": given.lends,
+                     "line": Mux(given.lends, given.line, 0)}  # fmt: skip
+            answer = shown if not answer else {name: answer[name] | value for name, value in shown.items()}
+        m.d.comb += [
+            request.ready.eq(ready),
+            *(loans.answer[name].eq(value) for name, value in answer.items()),
+        ]
+
+    def _receive(self, m, number, packets, lender):
         """What one core has to receive with; returns its landing."""
         params, mover, memory = self._params, self.movers[number], self.memories[number]
         m.submodules[f"inbox{number}"] = inbox = Inbox(params, self._cores)
         m.submodules[f"landing{number}"] = landing = Landing(params, self._cores)
         for sender, port in enumerate(packets):
             join(m, packets=port, inbox=inbox.packets[sender])
-        arrivals = inbox.arrivals
+        arrivals, readers = inbox.arrivals, [flipped(mover.fetch), lender.fetch]
         if self._reduces:
             m.submodules[f"reducer{number}"] = reducer = LineReducer(params, self._cores, self._floats)
-            m.submodules[f"fetch_arbiter{number}"] = arbiter = StreamArbiter(unsigned(params.row_width), 2)
             join(m, inbox=arrivals, reducer=reducer.i)
             arrivals = reducer.o
-            join(m, mover=flipped(mover.fetch.rows), arbiter=arbiter.i[0])
-            join(m, reducer=reducer.fetch.rows, arbiter=arbiter.i[1])
-            join(m, arbiter=arbiter.o, memory=flipped(memory.fetch.rows))
-            m.d.comb += [mover.fetch.line.eq(memory.fetch.line), reducer.fetch.line.eq(memory.fetch.line)]
-        else:
-            join(m, mover=flipped(mover.fetch), memory=flipped(memory.fetch))
+            readers.append(reducer.fetch)
+        m.submodules[f"fetch_arbiter{number}"] = arbiter = StreamArbiter(unsigned(params.row_width), len(readers))
+        for reader, rows in zip(readers, arbiter.i, strict=True):
+            join(m, reader=reader.rows, arbiter=rows)
+            m.d.comb += reader.line.eq(memory.fetch.line)
+        join(m, arbiter=arbiter.o, memory=flipped(memory.fetch.rows))
         join(m, arrivals=arrivals, landing=landing.arrivals)
         join(m, landing=landing.writes, memory=flipped(memory.writes))
         join(m, landing=landing.landed, memory=flipped(memory.landed))
         join(m, memory=flipped(memory.refused), mover=flipped(mover.refused))
         m.d.comb += [
             inbox.acceptance.eq(mover.acceptance),
+            lender.acceptance.eq(mover.acceptance),
             mover.bank_conflict.eq(memory.bank_conflict),
-            mover.refusal.eq(landing.refusal),
+            mover.refusal.eq(Mux(landing.refusal.valid, landing.refusal, lender.refusal)),
+            lender.recorded.eq(~landing.refusal.valid),
             mover.received.eq(landing.received),
         ]
         return landing

@@ -8,6 +8,7 @@ from ...bus.commands import command_layout
 from ...bus.reads import DescriptorWordLayout
 from ...lib.join import join
 from ...lib.stream import Queue
+from ...smem.signatures import LoanSignature
 from ..descriptor.cache import DescriptorCache
 from ..layouts import WindowsLayout
 from ..setup.block import BlockSetup
@@ -41,6 +42,8 @@ class Front(wiring.Component):
     loop : In(QueueStateSignature(params.exchange_words))
     stage : In(QueueStateSignature(params.exchange_words))
         The queues between the paths; see ``Exchange``.
+    loans : Out(LoanSignature(params.smem, params.cores)) if params.cores > 1
+        Asks whether a copy may read another core's shared memory.
     hit_stb, miss_stb : Out(1)
         A command found its descriptor, or requested it.
     queue_level : Out(range(params.queue_depth + 1))
@@ -64,6 +67,7 @@ class Front(wiring.Component):
                 "hit_stb": Out(1),
                 "miss_stb": Out(1),
                 "queue_level": Out(range(params.queue_depth + 1)),
+                **({"loans": Out(LoanSignature(params.smem, params.cores))} if params.cores > 1 else {}),
             }
         )
 
@@ -98,6 +102,8 @@ class Front(wiring.Component):
         busy[1] |= exchange.busy
         m.d.comb += router.busy.eq(Cat(busy))
 
+        if params.cores > 1:
+            join(m, block=block.loans, loans=flipped(self.loans))
         join(m, loop=flipped(self.loop), exchange=exchange.loop)
         join(m, stage=flipped(self.stage), exchange=exchange.stage)
         join(m, exchange=exchange.o, dispatch=dispatch.blocks)

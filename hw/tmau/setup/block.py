@@ -8,14 +8,16 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import BLOCK, COMMAND_FIELD, DESCRIPTOR, GROUP, REPLACE, Element, Opcode, Reduction, Space
+from tilewright.golden.spec.cluster.errors import ClusterError
 
 from ...bus.commands import command_layout, command_view
+from ...smem.signatures import LoanSignature
 from ..descriptor.layouts import FaultLayout
 from ..jobs import BlockJobLayout
-from ..layouts import ErrorLayout, WindowsLayout, prefetch_members
+from ..layouts import ErrorLayout, WindowsLayout, owner_members, prefetch_members
 from ..params import MAX_GROUPS
 from .block_rules import block_rules
-from .delivery import named_receivers
+from .delivery import named_owner, named_receivers
 from .layouts import MeasuredLayout, PlaceLayout
 from .replace import FieldLocator
 
@@ -28,7 +30,8 @@ class BlockSetup(wiring.Component):
     """Checks commands of the formats BLOCK, GROUP and REPLACE, makes their jobs, and holds up those that wait.
 
     Latency 3, one job a cycle; an end takes a cycle more. Stages: ends of the ranges and place of the field; rules; the
-    command at the outputs, which leaves as one job, as two of which the first is quiet (REPLACE), or as an end.
+    command at the outputs, which leaves as one job, as two of which the first is quiet (REPLACE), or as an end. One
+    that reads another core's shared memory first asks that core, and waits for its answer.
 
     Members
     -------
@@ -48,6 +51,7 @@ class BlockSetup(wiring.Component):
         A COMMIT must wait.
     still : In(1)
         No transfer is under way: a WAIT_ALL ends.
+    loans : Out(LoanSignature(params.smem, params.cores)) if params.cores > 1
     """
 
     def __init__(self, params):
@@ -64,6 +68,7 @@ class BlockSetup(wiring.Component):
                 "unread": In(range(MAX_GROUPS + 1)),
                 "groups_full": In(1),
                 "still": In(1),
+                **({"loans": Out(LoanSignature(params.smem, params.cores))} if params.cores > 1 else {}),
             }
         )
 
@@ -145,6 +150,7 @@ class BlockSetup(wiring.Component):
                     "word": unsigned(self.params.addr_width),  # global address of the 64 bits that it changes
                     "kept": unsigned(64),  # ones in them where it does not
                     "set": unsigned(64),  # ones in them where it sets ones
+                    **owner_members(self.params),  # 0 if there are no jobs
                 }
             )
         )
@@ -156,11 +162,17 @@ class BlockSetup(wiring.Component):
         replaces = self._replaces(block)
         copies = (block.opcode == Opcode.COPY_BLOCK) & (block.size != 0)
         within = (block.source_space == block.destination_space) & ~replaces & self.params.has("local_copies")
+        moves = Signal()
+        m.d.comb += moves.eq((replaces | copies) & ~second.broken.any())
+        if self.params.cores > 1:
+            reads = moves & copies & (block.source_space == Space.SHARED)
+            with m.If(load):
+                m.d.sync += third.owner.eq(Mux(reads, named_owner(self.params, self.windows, second.command), 0))
         with m.If(load):
             m.d.sync += [
                 third.command.eq(second.command),
                 third.fault.eq(fault),
-                third.moves.eq((replaces | copies) & ~second.broken.any()),
+                third.moves.eq(moves),
                 third.twice.eq(replaces),
                 third.loop.eq(within & (block.destination_space == Space.SHARED)),
                 third.stage.eq(within & (block.destination_space == Space.GLOBAL)),
@@ -186,11 +198,14 @@ class BlockSetup(wiring.Component):
         last = ~third.twice | later
         twice = third.prefetch if self.params.prefetches else Const(0, 1)
         m.d.comb += [
-            self.jobs.valid.eq(valid & third.moves),
-            self.finished.valid.eq(valid & ~third.moves & may_end),
             self.finished.p.code.eq(third.fault.code),
             self.finished.p.field.eq(third.fault.field),
             self.finished.p.tag.eq(block.tag),
+        ]
+        may_move, refused = self._ask(m, valid, third, leave) if self.params.cores > 1 else (1, 0)
+        m.d.comb += [
+            self.jobs.valid.eq(valid & third.moves & may_move),
+            self.finished.valid.eq((valid & ~third.moves & may_end) | refused),
             leave.eq((self.jobs.valid & self.jobs.ready & last & ~twice) | (self.finished.valid & self.finished.ready)),
             self.commit.eq(self.finished.valid & self.finished.ready & (block.opcode == Opcode.COMMIT)),
         ]
@@ -228,8 +243,36 @@ class BlockSetup(wiring.Component):
             with m.If(third.prefetch):
                 m.d.comb += [job.store.eq(0), job.loop.eq(0), job.stage.eq(0), job.address.eq(block.source)]
         if self.params.cores > 1:
-            m.d.comb += [job.receivers.eq(named_receivers(self.params, third.command)), job.block.eq(1)]
+            m.d.comb += [
+                job.receivers.eq(named_receivers(self.params, third.command)),
+                job.block.eq(1),
+                job.owner.eq(third.owner),
+            ]
         m.d.comb += [job.tag.eq(block.tag), job.quiet.eq(~last), job.barrier.eq(block.barrier)]
+
+    def _ask(self, m, valid, third, leave):
+        """Asks the core that the command at the outputs reads; whether it may move now, and whether it was refused."""
+        block, requests, answer = command_view(BLOCK, third.command), self.loans.requests, self.loans.answer
+        reads, sent, granted, refused = Signal(), Signal(), Signal(), Signal()
+        address, row = block.source[: self.params.smem.addr_width], self.params.smem.row_width
+        m.d.comb += [
+            reads.eq(valid & third.owner.any()),
+            requests.valid.eq(reads & ~sent),
+            requests.p.owner.eq(third.owner),
+            requests.p.asks.eq(1),
+            requests.p.row.eq(address[-row:]),
+            requests.p.last.eq((address + block.size - 1)[: self.params.smem.addr_width][-row:]),
+            requests.p.tag.eq(block.tag),
+        ]
+        with m.If(leave):
+            m.d.sync += [sent.eq(0), granted.eq(0), refused.eq(0)]
+        with m.Else():
+            m.d.sync += sent.eq(sent | (requests.valid & requests.ready))
+            with m.If(answer.answers):
+                m.d.sync += [granted.eq(answer.granted), refused.eq(~answer.granted)]
+        with m.If(refused):
+            m.d.comb += [self.finished.p.code.eq(ClusterError.REMOTE), self.finished.p.address.eq(third.owner)]
+        return ~third.owner.any() | granted, refused
 
     def _may_end(self, m, third):
         """Whether the command at the outputs, which moves nothing, has nothing to wait for."""

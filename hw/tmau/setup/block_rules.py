@@ -6,7 +6,7 @@ from tilewright.golden.spec import BLOCK, REPLACE, Error, Opcode, Reduction, Spa
 from tilewright.golden.spec.cluster.errors import ClusterError
 
 from ...bus.commands import command_view
-from .delivery import lands_apart, reads_apart, unnameable
+from .delivery import lands_apart, unnameable, unreadable
 from .rules import missing_floats, no_reduction, outside_global, outside_shared
 
 __all__ = ["block_rules"]
@@ -59,8 +59,10 @@ def block_rules(params, windows, measured):
     cluster = []
     if params.cores > 1:
         within_one &= ~(to_shared & lands_apart(params, windows, measured.command))
-        asks["source_space"] = from_shared & reads_apart(params, windows, measured.command)
-        cluster += [(ClusterError.CORES, None, None, to_shared & unnameable(params, windows, measured.command))]
+        strange = (to_shared & unnameable(params, windows, measured.command)) | (
+            from_shared & unreadable(params, windows, measured.command)
+        )
+        cluster += [(ClusterError.CORES, None, None, strange)]
     return [
         *((Error.UNSUPPORTED, BLOCK, field, asks[field]) for field in sorted(asks, key=BLOCK.index)),
         (Error.BARRIER_ALIGNMENT, BLOCK, "barrier", signals & block.barrier[:3].any()),

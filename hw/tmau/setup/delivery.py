@@ -11,7 +11,7 @@ from tilewright.golden.spec.cluster.delivery import DELIVERY, MOST_CORES
 
 from ...bus.commands import command_view
 
-__all__ = ["lands_apart", "named_receivers", "reads_apart", "unnameable"]
+__all__ = ["lands_apart", "named_owner", "named_receivers", "unnameable", "unreadable"]
 
 
 def named_receivers(params, command):
@@ -34,14 +34,25 @@ def unnameable(params, windows, command):
     return delivery.multicast & (strange | (delivery.cores == 0))
 
 
+def unreadable(params, windows, command):
+    """Whether a command names as source a core that does not exist or that the core may not name."""
+    delivery = command_view(DELIVERY, command)
+    return delivery.remote_source & ~_of_all(params, windows.allowed).bit_select(delivery.source_core, 1)
+
+
+def named_owner(params, windows, command):
+    """Mask of the one core beside the issuer whose shared memory a COPY_BLOCK from shared memory reads; 0: none."""
+    delivery = command_view(DELIVERY, command)
+    return Mux(delivery.remote_source, (1 << delivery.source_core)[: params.cores] & ~windows.own, 0)
+
+
 def lands_apart(params, windows, command):
-    """Whether the issuer's shared memory is not among those in which bytes land."""
-    delivery = command_view(DELIVERY, command)
-    return delivery.multicast & ~(delivery.cores[: params.cores] & windows.own).any()
+    """Whether the shared memory that is read is not among those in which bytes land."""
+    delivery, own = command_view(DELIVERY, command), _of_all(params, windows.own)
+    receivers = Mux(delivery.multicast, delivery.cores, own)
+    return ~(receivers & Mux(delivery.remote_source, 1 << delivery.source_core, own)).any()
 
 
-def reads_apart(params, windows, command):
-    """Whether a COPY_BLOCK reads the shared memory of another core, or of one that does not exist."""
-    delivery = command_view(DELIVERY, command)
-    own = Cat(windows.own, Const(0, MOST_CORES - params.cores))
-    return delivery.remote_source & ~own.bit_select(delivery.source_core, 1)
+def _of_all(params, cores):
+    """A mask of the cores that exist, as one of all that there may be."""
+    return Cat(cores, Const(0, MOST_CORES - params.cores))

@@ -6,7 +6,7 @@ from amaranth.utils import exact_log2
 
 from tilewright.golden.spec import BANKS
 
-from ..layouts import TransferLayout
+from ..layouts import TransferLayout, owner_members
 
 __all__ = ["CutLayout", "EndLayout", "FetchedLayout", "StoreContextLayout", "StoredRunLayout", "WordStepLayout"]
 
@@ -35,7 +35,7 @@ class StoreContextLayout(data.StructLayout):
 
     def __init__(self, params):
         moving = ("swizzle", "fill", "immediate", "stage", "reduction", "element")
-        super().__init__(_members(params, *_ENDING, *moving))
+        super().__init__(_members(params, *_ENDING, *moving, *owner_members(params)))
 
 
 class StoredRunLayout(data.StructLayout):
@@ -89,7 +89,7 @@ class WordStepLayout(data.StructLayout):
                 "row": unsigned(params.smem.row_width),  # byte address >> 7
                 "bank": unsigned(exact_log2(BANKS)),
                 # Or else: each means the same as in ``TransferLayout``.
-                **_members(params, "stage", "immediate", "fill"),
+                **_members(params, "stage", "immediate", "fill", *owner_members(params)),
             }
         )
 

@@ -8,7 +8,7 @@ from ...bus.writes import WritesSignature
 from ...lib.fork import Fork
 from ...lib.join import join
 from ...lib.stream import Queue, ShallowQueue
-from ...smem.signatures import LineReadSignature
+from ...smem.signatures import LineReadSignature, LoanSignature
 from ..layouts import CompletionLayout, StagedWordLayout, StoreRunLayout, TransferLayout, WordLayout
 from .bursts import WriteGenerator
 from .finish import StoreFinisher
@@ -33,6 +33,8 @@ class StorePath(wiring.Component):
         Of the transfers, in order; ``max_outstanding`` of them fit.
     fetch : Out(LineReadSignature(params.smem))
         Lines of shared memory, read in the cycle of the handshake.
+    loans : Out(LoanSignature(params.smem, params.cores)) if params.cores > 1
+        Lines of other cores, of transfers with an ``owner``.
     staged : In(stream of StagedWordLayout)
         From the load path, for transfers with ``stage``: all segments of one are there before the transfer comes.
     writes : Out(WritesSignature(params.addr_width, params.bus_bytes))
@@ -58,6 +60,7 @@ class StorePath(wiring.Component):
                 "completions": Out(stream.Signature(CompletionLayout(params))),
                 "read_stb": Out(1),
                 "done_stb": Out(1),
+                **({"loans": Out(LoanSignature(params.smem, params.cores))} if params.cores > 1 else {}),
             }
         )
 
@@ -91,6 +94,8 @@ class StorePath(wiring.Component):
         join(m, assembler=assembler.ends, finish=finish.ends)
         join(m, responses=flipped(self.writes.responses), finish=finish.responses)
         join(m, finish=finish.completions, completions=flipped(self.completions))
+        if params.cores > 1:
+            join(m, fetcher=fetcher.loans, loans=flipped(self.loans))
         m.d.sync += fetcher.left.eq(assembler.left)  # a word leaves when whatever is behind the path takes it
         m.d.comb += [
             self.read_stb.eq(fetcher.read_stb),

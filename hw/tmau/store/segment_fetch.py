@@ -9,8 +9,8 @@ from tilewright.golden.spec import BANKS
 
 from ...lib.stream import Queue, ShallowQueue
 from ...smem.layouts import CHUNK_BITS
-from ...smem.signatures import LineReadSignature
-from ..layouts import StagedWordLayout
+from ...smem.signatures import LineReadSignature, LoanSignature
+from ..layouts import StagedWordLayout, owner_members
 from .layouts import FetchedLayout, WordStepLayout
 
 __all__ = ["ENTRIES", "SegmentFetcher"]
@@ -38,12 +38,16 @@ class SegmentFetcher(wiring.Component):
     ``ENTRIES`` places, until ``left`` gives it back or, if it has neither a word nor an end, it has its segment: what
     is fetched always has a place to go to. No ready of a neighbour reaches the other ones.
 
+    Lines of other cores are asked for one after the other. A step that takes none, and one that takes its line of
+    another shared memory than the one before, waits until all that was asked for has come.
+
     Latency: three cycles. Throughput: one step a cycle.
 
     Members
     -------
     steps : In(stream of WordStepLayout)
     fetch : Out(LineReadSignature(params.smem))
+    loans : Out(LoanSignature(params.smem, params.cores)) if params.cores > 1
     staged : In(stream of StagedWordLayout)
         Not waited for: the segments of a transfer are all there before its first step comes.
     o : Out(stream of FetchedLayout, always ready)
@@ -56,7 +60,9 @@ class SegmentFetcher(wiring.Component):
 
     def __init__(self, params):
         self.params = params
-        asked = data.StructLayout({"row": unsigned(params.smem.row_width), "shared": unsigned(1)})
+        asked = data.StructLayout(
+            {"row": unsigned(params.smem.row_width), "shared": unsigned(1), **owner_members(params)}
+        )
         self.asked = Queue(asked, ENTRIES)  # steps that wait for their turn at shared memory
         self.waiting = ShallowQueue(_WaitingLayout(params), ENTRIES)  # those, and the one whose turn it was
         self.used = Signal(range(ENTRIES + 1))  # places that are taken
@@ -68,6 +74,7 @@ class SegmentFetcher(wiring.Component):
                 "o": Out(stream.Signature(FetchedLayout(params), always_ready=True)),
                 "left": In(1),
                 "read_stb": Out(1),
+                **({"loans": Out(LoanSignature(params.smem, params.cores))} if params.cores > 1 else {}),
             }
         )
 
@@ -91,17 +98,21 @@ class SegmentFetcher(wiring.Component):
             asked.i.valid.eq(started),
             asked.i.p.row.eq(given.row),
             asked.i.p.shared.eq(given.cut.fetch & ~elsewhere),
+            *(asked.i.p[name].eq(given[name]) for name in owner_members(self.params)),
         ]
         m.d.sync += self.used.eq(self.used + started - passed - self.left)
 
         # Second cycle: the fetch.
         due = Signal()  # for the step at the output of ``waiting``: its line comes, if it asked for one
+        fetched = Signal()  # it is one that this core has
+        may_fetch, borrows, comes = self._borrow(m) if self.params.cores > 1 else (1, 0, 0)
         m.d.comb += [
-            self.fetch.rows.valid.eq(asked.o.valid & asked.o.p.shared),
+            self.fetch.rows.valid.eq(asked.o.valid & asked.o.p.shared & may_fetch),
             self.fetch.rows.p.eq(asked.o.p.row),
-            asked.o.ready.eq(~asked.o.p.shared | self.fetch.rows.ready),
+            asked.o.ready.eq((may_fetch & (~asked.o.p.shared | self.fetch.rows.ready)) | borrows),
+            due.eq(fetched | comes),
         ]
-        m.d.sync += due.eq(asked.o.valid & asked.o.ready)
+        m.d.sync += fetched.eq(asked.o.valid & asked.o.ready & ~borrows)
 
         # Third cycle: the segment.
         m.d.comb += [
@@ -112,6 +123,26 @@ class SegmentFetcher(wiring.Component):
         ]
         self._collect(m, due, step)
         return m
+
+    def _borrow(self, m):
+        """Whether the step in front may take its turn here; whether it borrows a line now; whether one comes."""
+        asked, loans = self.asked, self.loans
+        away = Signal(range(ENTRIES + 1))  # requests without an answer
+        lender = Signal(self.params.cores)  # whose lines they are
+        waits, lends = Signal(), Signal()  # for other answers; a line of another core is wanted
+        request = loans.requests
+        m.d.comb += [
+            lends.eq(asked.o.p.shared & asked.o.p.owner.any()),
+            waits.eq((away != 0) & ~(lends & (asked.o.p.owner == lender))),
+            request.valid.eq(asked.o.valid & lends & ~waits),
+            request.p.owner.eq(asked.o.p.owner),
+            request.p.row.eq(asked.o.p.row),
+            request.p.last.eq(asked.o.p.row),
+        ]
+        m.d.sync += away.eq(away + (request.valid & request.ready) - loans.answer.lends)
+        with m.If(request.valid):
+            m.d.sync += lender.eq(asked.o.p.owner)
+        return ~lends & ~waits, request.valid & request.ready, loans.answer.lends
 
     def _collect(self, m, due, step):
         o, staged, cut = self.o.p, self.staged, step.cut
@@ -138,7 +169,10 @@ class SegmentFetcher(wiring.Component):
     def _segment(self, m, step):
         """The segment that comes: 16 bytes ``n`` of one in shared memory are those of bank ``bank ^ n``."""
         count = self.params.bus_width // CHUNK_BITS
-        chunks = [self.fetch.line.word_select(place, CHUNK_BITS) for place in range(BANKS)]
+        line = self.fetch.line
+        if self.params.cores > 1:
+            line = Mux(self.loans.answer.lends, self.loans.answer.line, line)
+        chunks = [line.word_select(place, CHUNK_BITS) for place in range(BANKS)]
         for bit in (2, 1):
             stage = [Signal(CHUNK_BITS, name=f"chunk{bit}_{place}") for place in range(max(1 << bit, count))]
             for place, chunk in enumerate(stage):

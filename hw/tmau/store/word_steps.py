@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec import CHUNK_BYTES, LINE_BYTES
 
 from ...smem.swizzle import chunk_flips
+from ..layouts import owner_members
 from .layouts import CutLayout, StoreContextLayout, StoredRunLayout, WordStepLayout
 
 __all__ = ["WordStepGenerator"]
@@ -117,7 +118,9 @@ class WordStepGenerator(wiring.Component):
         ]
         m.d.comb += [cut[name].eq(word[name]) for name in ("first", "end", "turn", "straddle")]
         m.d.comb += [cut[name].eq(word.context[name]) for name in ("tag", "quiet", "bytes", "loop")]
-        m.d.comb += [step[name].eq(word.context[name]) for name in ("stage", "immediate", "fill")]
+        m.d.comb += [
+            step[name].eq(word.context[name]) for name in ("stage", "immediate", "fill", *owner_members(self.params))
+        ]
 
         taken = Signal.like(word.segment)  # the segment of the step
         in_line = (LINE_BYTES // bus_bytes).bit_length() - 1

@@ -152,12 +152,6 @@ def test_a_cluster_has_no_counterpart(tmp_path, path, value):
     assert no_counterpart(read_cases(path)[0]) == "the program for silicon runs one core, and the case needs a cluster"
 
 
-def test_no_hardware_reads_another_core(tmp_path, capsys):
-    assert main(["replay", str(write(tmp_path, CLUSTER)), "--on", "rtl"]) == 0
-    reason = "there is no hardware that copies from another core's shared memory"
-    assert capsys.readouterr().out.splitlines()[0] == f"skipped   small: {reason}"
-
-
 CLUSTER = {
     **CASE,
     "cores": 3,

@@ -90,12 +90,18 @@ def test_garbage(pair, count):
     comparison, rng = ClusterComparison(pair), random.Random(SEED)
     for number, batch in enumerate(garbage_mixes(SEED, UNIT, count)):
         pair.configure(latency=batch.latency, stall=batch.stall, seed=batch.seed, issue_stall=0.0)
-        receivers = [rng.choice([rng.randrange(4), rng.getrandbits(16)]) for _ in batch.orders]
-        assert comparison.run_garbage(batch, number % 2, receivers) == [], f"seed {SEED}, batch {number}"
+        delivery = [_garbage_delivery(rng) for _ in batch.orders]
+        assert comparison.run_garbage(batch, number % 2, delivery) == [], f"seed {SEED}, batch {number}"
     print(f"seed {SEED}: {comparison.commands} commands, {comparison.endings}")
     assert comparison.commands >= count and len(comparison.endings) > 16
     assert comparison.endings[ClusterError.CORES] and comparison.endings[Error.NONE] > count // 20
     record("isolation-cluster", cases=comparison.commands, mismatches=0, seed=SEED)
+
+
+def _garbage_delivery(rng):
+    """Receivers, and the core that is read; half of them exist."""
+    source = rng.choice([None, rng.randrange(2), rng.randrange(16)])
+    return {"cores": rng.choice([rng.randrange(4), rng.getrandbits(16)]), "source_core": source}
 
 
 def test_one_read_serves_all(cluster):
@@ -128,6 +134,31 @@ def test_refusals_are_recorded_on_both_sides(cluster):
     assert [Barrier.read(core.shared, 0x78).transactions for core in run.cores] == [0, 64]
 
 
+def test_a_core_is_read_where_it_allows_it(cluster):
+    """To both cores, and to global memory, at the rate of the bus; a window that does not hold all of it refuses."""
+    lines = np.arange(1024, dtype=np.uint32).view(np.uint8)[:1024]
+    cluster.shared_memories[1].write(1024, lines)
+    before = cluster.registers(0)["bytes"]
+    source = {"source_space": Space.SHARED, "source_core": 1}
+    moves = [copy(1024, 2048, 1024, cores=[0, 1], **source),
+             copy(1024, 0x2000, 1024, **source | {"destination_space": Space.GLOBAL})]  # fmt: skip
+    run = cluster.run([moves], shared=True, memory=(0x2000, 1024))
+    assert [stamp.error for stamp in run.cores[0].commands] == [Error.NONE] * 2
+    assert all((core.shared[2048:3072] == lines).all() for core in run.cores)
+    assert (run.memory == lines).all()
+    assert cluster.registers(0)["bytes"] - before == 1024
+    assert run.cycles < 2 * 1024 // UNIT.bus_bytes + 150
+    window = [("shared_base", 1024), ("shared_limit", 2048 - 129), ("windows", 2)]
+    cluster.run(registers=[[], window])
+    run = cluster.run([[copy(1024, 0, 1024, tag=78, **source), copy(1024, 0, 896, **source)]], shared=True)
+    assert [stamp.error for stamp in run.cores[0].commands] == [ClusterError.REMOTE, Error.NONE]
+    sender, owner = (cluster.registers(core) for core in (0, 1))
+    field = COMMAND_FIELD + BLOCK.index("source")
+    assert (sender["error"], sender["error_address_lo"]) == (ClusterError.REMOTE | 78 << 16, 0b10)
+    assert (owner["error"], owner["error_count"]) == (Error.WINDOW | field << 8 | 78 << 16, 1)
+    assert (run.cores[0].shared[:896] == lines[:896]).all() and not run.cores[0].shared[896:1024].any()
+
+
 def test_a_bus_error_concerns_the_issuer_alone(cluster):
     """No barrier counts anything, and the other core's own transfers go on."""
     cluster.configure(errors=(0x100, 0x1FF, Response.SLVERR.value))
@@ -158,7 +189,7 @@ def test_reset_in_the_middle(cluster, cycles):
 
 
 def test_replay(pair):
-    """A case of two cores: tile and blocks to both, a reduction, a mask that names no core."""
+    """A case of two cores: tile and blocks to both and from each other, a reduction, a mask that names no core."""
     case = {
         "name": "two", "kind": "tmau", "cores": 2,
         "gmem": {"bytes": 4096, "init": {"mix": 1}}, "smem": {"bytes": UNIT.smem.size_bytes, "init": {"fill": 0}},
@@ -170,6 +201,8 @@ def test_replay(pair):
             {"op": "copy_block", "src": ["shared", 256], "dst": ["shared", 640, 1], "size": 64, "async": True},
             {"op": "copy_block", "src": ["shared", 640], "dst": ["global", 128], "size": 64, "core": 1, "reduce": "add",
              "element": "u32"},
+            {"op": "copy_block", "src": ["shared", 256, 0], "dst": ["shared", 768], "size": 32, "core": 1},
+            {"op": "copy_block", "src": ["shared", 512, 0], "dst": ["global", 256], "size": 32, "core": 1},
             {"op": "load", "map": "x", "coords": [0, 0], "smem": 0, "multicast": 4},
             {"op": "copy_block", "src": ["global", 0], "dst": ["shared", 1024], "size": 16, "multicast": 3},
         ],
@@ -179,7 +212,7 @@ def test_replay(pair):
     golden, outcome = run_case(read), run_cluster_on_session(read, pair)
     assert differences(outcome, golden) == []
     assert outcome.record["error"] == "cores"
-    assert outcome.record["tx_bytes"] == [64, 32, 64, 64, 0, 16]
+    assert outcome.record["tx_bytes"] == [64, 32, 64, 64, 32, 32, 0, 16]
 
 
 def test_mistakes(pair):

@@ -216,3 +216,24 @@ def test_cycles():
 
     simulate(dut, run)
     assert first == {"line 0": 3, "line 2": 3, "landed 0": 5, "landed 2": 5, "ended": 7}
+
+
+def test_cycles_of_a_loan():
+    """From a request to the line of another core."""
+    dut = elaborated(network)
+    loans, memory = dut.movers[0].loans, dut.memories[2]
+
+    async def run(ctx):
+        ctx.set(dut.movers[2].acceptance.cores, 0b001)
+        ctx.set(memory.fetch.rows.ready, 1)
+        ctx.set(memory.fetch.line, 77)
+        ctx.set(loans.requests.p, {"owner": 0b100, "row": 3, "last": 3})
+        ctx.set(loans.requests.valid, 1)
+        ticks = aiter(ctx.tick().sample(loans.answer, memory.fetch.rows.valid, memory.fetch.rows.p))
+        for cycle in range(6):
+            _, _, answer, fetches, row = await anext(ticks)
+            ctx.set(loans.requests.valid, 0)
+            assert fetches == (cycle == 2) and (row == 3 or not fetches)
+            assert (answer.lends, answer.line) == ((1, 77) if cycle == 4 else (0, 0))
+
+    simulate(dut, run)

@@ -4,7 +4,9 @@ import random
 
 import pytest
 
+from tilewright.golden import delivery_bits
 from tilewright.golden.spec import BLOCK, COMMAND_FIELD, DESCRIPTOR, FORMATS, Element, Error, Opcode, Reduction, Space
+from tilewright.golden.spec.cluster.errors import ClusterError
 from tilewright.golden.tmau.copy import check_block
 from tilewright.golden.tmau.setup import check_command
 from tilewright.golden.tmau.windows import Windows
@@ -28,8 +30,8 @@ CONFINED = {
 }
 
 
-def packed(opcode, **fields):
-    return command_layout().from_bits(FORMATS[opcode].pack(opcode=opcode, **fields))
+def packed(opcode, delivery=0, **fields):
+    return command_layout().from_bits(FORMATS[opcode].pack(opcode=opcode, **fields) | delivery)
 
 
 def block_jobs(c):
@@ -292,3 +294,38 @@ def test_prefetches_leave_as_jobs_and_end_here():
 
     simulate(dut, source, jobs, records)
     assert ends == [(tag, Error.BLOCK_ALIGNMENT if tag == 4 else Error.NONE) for tag in range(5)]
+
+
+def test_another_core_is_asked_before_it_is_read():
+    """It is asked for the lines of the whole source, once; its answer makes a job of the command, or its end."""
+    dut = elaborated(BlockSetup, PARAMS.replace(cores=3))
+    fields = {"size": 160, "source": 240, "source_space": 1, "destination": 0, "destination_space": 1}
+    words = [packed(Opcode.COPY_BLOCK, delivery_bits(source_core=source), tag=tag, **fields)
+             for tag, source in enumerate([2, 2, 1, 0], 1)]  # fmt: skip
+    request, answer, asked = dut.loans.requests, dut.loans.answer, []
+
+    async def source(ctx):
+        ctx.set(dut.windows, {"own": 0b010, "allowed": 0b111})
+        await send(ctx, dut.i, words)
+
+    async def lender(ctx):
+        for granted in (1, 0, 1):
+            asked.extend((await receive(ctx, request, 1))[0])
+            await ctx.tick().repeat(3)
+            assert not ctx.get(request.valid)
+            ctx.set(answer, {"answers": 1, "granted": granted})
+            await ctx.tick()
+            ctx.set(answer, {})
+
+    async def jobs(ctx):
+        got, _ = await receive(ctx, dut.jobs, 3)
+        assert [(job.tag, job.owner, job.smem, job.size) for job in got] == [
+            (1, 0b100, 240, 160), (3, 0, 240, 160), (4, 0b001, 240, 160)]  # fmt: skip
+
+    async def ends(ctx):
+        (record,), _ = await receive(ctx, dut.finished, 1)
+        assert (record.tag, record.code, record.field, record.address) == (2, ClusterError.REMOTE, 0, 0b100)
+
+    simulate(dut, source, lender, jobs, ends, background=[watch_stream(request)])
+    assert [(one.owner, one.asks, one.row, one.last, one.tag) for one in asked] == [
+        (0b100, 1, 1, 3, 1), (0b100, 1, 1, 3, 2), (0b001, 1, 1, 3, 4)]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Segment fetcher: segments of all three kinds, places that are given back, errors, the strobe; latency and rate."""
+"""Segment fetcher: segments of all kinds, places that are given back, errors, the strobe; latency and rate."""
 
 import random
 
@@ -11,19 +11,21 @@ from tilewright.sim.pysim.streams import STALL_MODES, send, watch_stream
 
 SEED = 4
 PARAMS = TMAU_PRESETS["unit"]
-LINES = [random.Random(row).getrandbits(1024) for row in range(PARAMS.smem.rows)]
+#: Of this core, and of two others in a cluster of three.
+LINES = {owner: [random.Random(f"{owner} {row}").getrandbits(1024) for row in range(PARAMS.smem.rows)]
+         for owner in (0, 0b001, 0b100)}  # fmt: skip
 
 
-def segment_of(row, bank, bus_bytes):
+def segment_of(row, bank, bus_bytes, owner=0):
     """A segment of shared memory, un-swizzled."""
-    chunks = [LINES[row] >> 128 * (bank ^ number) & (1 << 128) - 1 for number in range(bus_bytes // 16)]
+    chunks = [LINES[owner][row] >> 128 * (bank ^ number) & (1 << 128) - 1 for number in range(bus_bytes // 16)]
     return sum(chunk << 128 * number for number, chunk in enumerate(chunks))
 
 
-def random_load(bus_bytes, count):
+def random_load(bus_bytes, count, owners=(0,)):
     """Steps, staged segments, and what becomes of each step: (segment or None, address of the error or None)."""
     rng = random.Random(SEED)
-    steps, staged, expected, kind, segment, error = [], [], [], "shared", None, None
+    steps, staged, expected, kind, segment, error, owner = [], [], [], "shared", None, None, 0
     for number in range(count):
         fetch, last = segment is None or rng.random() < 0.6, rng.random() < 0.2
         row, bank, fill = rng.randrange(PARAMS.smem.rows), rng.randrange(8), rng.getrandbits(64)
@@ -32,8 +34,9 @@ def random_load(bus_bytes, count):
         first, end, turn, straddle = (rng.randrange(high) for high in (bus_bytes, bus_bytes + 1, bus_bytes, 2))
         cut = {"word": word, "fetch": fetch, "last": last, "tag": number}
         steps.append(step | {"cut": cut | {"first": first, "end": end, "turn": turn, "straddle": straddle}})
+        steps[-1] |= {"owner": owner} if owner else {}
         if fetch and kind == "shared":
-            segment = segment_of(row, bank, bus_bytes)
+            segment = segment_of(row, bank, bus_bytes, owner)
         elif fetch and kind == "immediate":
             segment = int.from_bytes(fill.to_bytes(8, "little") * (bus_bytes // 8), "little")
         elif fetch:
@@ -43,6 +46,7 @@ def random_load(bus_bytes, count):
         expected.append((segment, error))
         if last:
             kind, error = rng.choice(["shared", "shared", "immediate", "stage"]), None
+            owner = rng.choice(owners) if kind == "shared" else 0
     return steps, staged, expected
 
 
@@ -53,9 +57,9 @@ def masks(cut, bus_bytes):
     return strobe, before, cut["turn"]
 
 
-def run(steps, staged, mode="none", bus_bytes=16):
-    """Returns what came out, with its cycle, and the number of strobes."""
-    dut = elaborated(SegmentFetcher, PARAMS.replace(bus_bytes=bus_bytes))
+def run(steps, staged, mode="none", bus_bytes=16, cores=1, away=4):
+    """Returns what came out, with its cycle, and the number of strobes; other cores' lines take ``away`` cycles."""
+    dut = elaborated(SegmentFetcher, PARAMS.replace(bus_bytes=bus_bytes, cores=cores))
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     came, counts = [], {"read": 0, "places": 0}
 
@@ -74,7 +78,21 @@ def run(steps, staged, mode="none", bus_bytes=16):
             _, _, valid, ready, row = await ctx.tick().sample(
                 dut.fetch.rows.valid, dut.fetch.rows.ready, dut.fetch.rows.p
             )
-            ctx.set(dut.fetch.line, LINES[row] if valid and ready else rng.getrandbits(1024))
+            ctx.set(dut.fetch.line, LINES[0][row] if valid and ready else rng.getrandbits(1024))
+
+    async def others(ctx):
+        rng, cycle, due, request = random.Random(SEED), 0, [], dut.loans.requests
+        while True:
+            ctx.set(request.ready, rng.random() >= stall)
+            _, _, taken, wanted = await ctx.tick().sample(request.valid & request.ready, request.p)
+            if taken:
+                assert not wanted.asks and wanted.last == wanted.row
+                assert all(owner == wanted.owner for _, owner, _ in due), "lines of one core at a time"
+                due.append((cycle + away - 1, wanted.owner, wanted.row))
+            comes = bool(due) and due[0][0] <= cycle and rng.random() >= stall
+            _, owner, row = due.pop(0) if comes else (0, 0b100, 0)
+            ctx.set(dut.loans.answer, {"lends": comes, "line": LINES[owner][row]})
+            cycle += 1
 
     async def sink(ctx):
         rng, cycle = random.Random(SEED), 0
@@ -88,15 +106,17 @@ def run(steps, staged, mode="none", bus_bytes=16):
             ctx.set(dut.left, counts["places"] != 0 and rng.random() >= stall)
             cycle += 1
 
-    simulate(dut, send_steps, send_staged, background=[shared_memory, sink, watch_stream(dut.fetch.rows)])
+    background = [shared_memory, sink, watch_stream(dut.fetch.rows)]
+    background += [others, watch_stream(dut.loans.requests)] if cores > 1 else []
+    simulate(dut, send_steps, send_staged, background=background)
     return came, counts["read"]
 
 
 @pytest.mark.parametrize("mode", STALL_MODES)
-@pytest.mark.parametrize("bus_bytes", [16, 32, 64])
-def test_segments_and_errors(bus_bytes, mode):
-    steps, staged, expected = random_load(bus_bytes, 120)
-    came, reads = run(steps, staged, mode, bus_bytes)
+@pytest.mark.parametrize(("bus_bytes", "cores"), [(16, 1), (32, 1), (64, 1), (32, 3)])
+def test_segments_and_errors(bus_bytes, cores, mode):
+    steps, staged, expected = random_load(bus_bytes, 120, (0, 0b001, 0b100) if cores > 1 else (0,))
+    came, reads = run(steps, staged, mode, bus_bytes, cores)
     for (_, fetched), step, (segment, error) in zip(came, steps, expected, strict=True):
         assert (fetched.tag, fetched.last) == (step["cut"]["tag"], step["cut"]["last"])
         assert fetched.segment == segment
@@ -117,3 +137,10 @@ def test_steps_that_only_take_a_segment_keep_no_place():
     steps = [{"cut": {"fetch": 1}, "row": n} for n in range(3 * ENTRIES)]
     came, _ = run(steps, [])
     assert [cycle for cycle, _ in came] == [*range(3, 3 + 3 * ENTRIES)]
+
+
+def test_lines_of_another_core_at_full_rate():
+    """As many are under way as there are places, which a network of four cycles just fills."""
+    steps = [{"cut": {"word": 1, "fetch": 1, "last": n == 19}, "row": n, "owner": 0b100} for n in range(20)]
+    came, _ = run(steps, [], cores=3)
+    assert [cycle for cycle, _ in came] == [*range(6, 26)]
