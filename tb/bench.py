@@ -23,8 +23,8 @@ MEMORY_BYTES = 64 * 1024
 
 _SLOTS = 8
 
-#: Where descriptors lie: behind all tensors.
-_DESCRIPTORS = MEMORY_BYTES - _SLOTS * DESCRIPTOR.bytes
+#: Bytes of global memory behind all tensors, where descriptors of one device lie.
+_DESCRIPTORS = _SLOTS * DESCRIPTOR.bytes
 
 #: Byte address of the barrier that loads signal: the last but one in shared memory, in which tiles end before it.
 BARRIER = -16
@@ -46,6 +46,12 @@ class Bench:
     rng : random.Random
         Contents of memory and all that is random.
     pauses : Pauses
+    memory : bytearray or None
+        Global memory, if others work on it too; then also
+    machine : Machine or None
+        the golden machine, and
+    others : (int, int)
+        which of how many devices this is: descriptors of each lie in a place of their own.
 
     Attributes
     ----------
@@ -60,11 +66,15 @@ class Bench:
         whose end does not matter.
     """
 
-    def __init__(self, ports, shared, master, rng, pauses):
+    def __init__(self, ports, shared, master, rng, pauses, memory=None, machine=None, others=(0, 1)):
         self.ports, self.shared = ports, shared
-        self.memory = bytearray(rng.randbytes(MEMORY_BYTES))
+        number, count = others
+        self._slots_at = MEMORY_BYTES - (number + 1) * _DESCRIPTORS
+        #: Bytes of global memory that tensors may take.
+        self.tensor_bytes = MEMORY_BYTES - count * _DESCRIPTORS
+        self.memory = bytearray(rng.randbytes(MEMORY_BYTES)) if memory is None else memory
         self.bus_bytes = len(ports["m_axi_rdata"]) // 8
-        self.machine = Machine(
+        self.machine = machine or Machine(
             GlobalMemory(np.array(self.memory, np.uint8)),
             np.zeros(shared.size, np.uint8),
             bus_bytes=self.bus_bytes,
@@ -78,11 +88,6 @@ class Bench:
         self._next_slot = 0
         self._stale = set()
         self._tag = 0
-
-    @property
-    def tensor_bytes(self):
-        """Bytes of global memory that tensors may take."""
-        return _DESCRIPTORS
 
     @property
     def tile_bytes(self):
@@ -100,17 +105,29 @@ class Bench:
         The golden machine has the features that the device says it has.
         """
         start_clock(self.ports)
-        cocotb.start_soon(self._watch())
         await reset(self.ports)
+        await self.begin()
+
+    async def begin(self):
+        """What :meth:`start` does after the reset."""
+        cocotb.start_soon(self._watch())
         built = await self.registers.fields("features")
         self.machine.features = tuple(name for name in built if built[name])
         await self._fill()
 
     async def restart(self):
         """Resets in the middle of whatever is going on; then as after :meth:`start`."""
+        self.withdraw()
+        await reset(self.ports)
+        await self.begin_again()
+
+    def withdraw(self):
+        """Takes back what was not accepted, at the beginning of a reset."""
         self.commands.withdraw()
         self.shared.withdraw()
-        await reset(self.ports)
+
+    async def begin_again(self):
+        """What :meth:`restart` does after the reset."""
         self.shared.clear()
         await self._fill()
 
@@ -191,30 +208,33 @@ class Bench:
     def _place(self, descriptor):
         """Address of ``descriptor``: where it lies already, or the slot that was written longest ago."""
         if descriptor in self._slots:
-            return _DESCRIPTORS + self._slots.index(descriptor) * DESCRIPTOR.bytes
+            return self._slots_at + self._slots.index(descriptor) * DESCRIPTOR.bytes
         slot, self._next_slot = self._next_slot, (self._next_slot + 1) % _SLOTS
         self._slots[slot] = descriptor
-        address = _DESCRIPTORS + slot * DESCRIPTOR.bytes
+        address = self._slots_at + slot * DESCRIPTOR.bytes
         self.memory[address : address + DESCRIPTOR.bytes] = descriptor
         self.machine.gmem.write(address, descriptor)
         self._stale.add(address)
         return address
 
-    async def issue(self, command):
-        """Hands a command, given as keywords, to the device; drops its descriptor from the cache if it was replaced."""
+    async def issue(self, command, more=0):
+        """Hands a command, given as keywords, to the device; drops its descriptor from the cache if it was replaced.
+
+        ``more`` are bits that it has beside its fields.
+        """
         address = command.get("descriptor")
         if address in self._stale:
             self._stale.remove(address)
             await self.commands.send(command_word(Opcode.INVALIDATE, descriptor=address))
-        await self.commands.send(command_word(**command))
+        await self.commands.send(command_word(**command) | more)
 
-    async def execute(self, command):
-        """Runs a command, given as keywords, on both sides, and waits until it has ended; both must end alike.
+    async def execute(self, command, more=0):
+        """Runs a command, as :meth:`issue` takes it, on both sides, and waits until it has ended; both must end alike.
 
         Returns the bytes that it moved, or None if it ended with an error.
         """
-        moved = self.machine.execute(command_word(**command))
-        await self.issue(command)
+        moved = self.machine.execute(command_word(**command) | more)
+        await self.issue(command, more)
         failed = await self.ended(command)
         assert failed == (moved is None), f"{command}: error {failed}, but on golden {moved} bytes"
         return moved

@@ -22,6 +22,7 @@ from ..spec import (
     Reduction,
     Space,
 )
+from ..spec.cluster.errors import ClusterError
 from ..spec.tmau.features import FEATURES
 from ..spec.tmau.features import features as known_features
 from ..spec.tmau.registers import TMAU_REGISTERS
@@ -45,7 +46,7 @@ class ErrorRecord(NamedTuple):
     ``others`` are addresses that hardware may report instead of ``address``: of a write error only.
     """
 
-    code: Error
+    code: Error | ClusterError
     tag: int
     field: int
     address: int
@@ -55,7 +56,8 @@ class ErrorRecord(NamedTuple):
     def of_registers(cls, error, address_lo, address_hi):
         """The record that the three registers hold; of ``Error.NONE`` if there is none."""
         fields = _ERROR_REGISTER.unpack(error)
-        return cls(Error(fields["code"]), fields["tag"], fields["field"], address_lo | address_hi << 32)
+        kind = ClusterError if fields["code"] in list(ClusterError) else Error
+        return cls(kind(fields["code"]), fields["tag"], fields["field"], address_lo | address_hi << 32)
 
     def admits(self, record):
         """Whether hardware that reports ``record`` does what the specification says."""

@@ -5,7 +5,7 @@ tables (Lattice ECP5) for depth. Nothing is placed or routed. The sum of the blo
 looking across their edges: ``--flat`` maps a whole top, as its users do (``flat.py``). Of the processing engine's MAC
 array four threads are mapped and counted for all; a few registers between its blocks, where it computes, are left out.
 Of the convolution engine one slave is mapped, and one of the units' rows of factors. The command processor is that of
-a core with all engines.
+a core with all engines; the blocks of a cluster are those of four access units.
 """
 
 import json
@@ -17,6 +17,7 @@ from pathlib import Path
 from amaranth.back import rtlil
 from amaranth.hdl import Const
 
+from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core.params import CORE_PRESETS
 from tilewright.hw.core.program.params import ProgramParams
@@ -33,7 +34,16 @@ from ..hdl.verilog import conventional_ports
 from ..hdl.yosys import run_yosys
 from ..results import record
 from ..usage import UsageError
-from .blocks import NEIGHBOURS, REDUCTIONS, conv_blocks, pe_blocks, program_blocks, tmau_blocks
+from .blocks import (
+    EACH_CORE,
+    NEIGHBOURS,
+    REDUCTIONS,
+    cluster_blocks,
+    conv_blocks,
+    pe_blocks,
+    program_blocks,
+    tmau_blocks,
+)
 from .flat import measure_flat
 
 __all__ = ["Cost", "configure", "cost", "run"]
@@ -83,7 +93,7 @@ class Cost:
 
 
 _SUMMED = ("luts", "flip_flops", "memories", "multipliers")
-_ENGINES = ("tmau", "pe", "conv", "program")
+_ENGINES = ("tmau", "pe", "conv", "program", "cluster")
 
 
 def configure(parser):
@@ -115,11 +125,13 @@ def run(args):
         raise UsageError(f"--outstanding {args.outstanding} is of the TMAU, and --engine {args.engine} leaves that out")
     pe, conv = PE_PRESETS[args.preset], CONV_UNIT_PRESETS[args.preset]
     core = CORE_PRESETS[args.preset].replace(conv=conv.replace(smem=pe.smem), program=ProgramParams())
+    cluster = ClusterParams(core=TMAU_PRESETS[args.preset])
     blocks = {
         "tmau": tmau_blocks(_tmau_params(args)),
         "pe": pe_blocks(pe),
         "conv": conv_blocks(conv),
         "program": program_blocks(core),
+        "cluster": cluster_blocks(cluster),
     }
     # Blocks that count several times.
     times = {
@@ -127,6 +139,7 @@ def run(args):
         "pe": {"MacArray": pe.threads / NEIGHBOURS},
         "conv": {"Slave": conv.conv.slaves, "Factors": conv.conv.units},
         "program": {},
+        "cluster": dict.fromkeys(EACH_CORE, cluster.cores) | {"FairArbiter": 2},
     }
     blocks = {args.engine: blocks[args.engine]} if args.engine else blocks
     for name in args.block or ():

@@ -3,10 +3,21 @@
 from functools import partial
 from importlib import import_module
 
-__all__ = ["NEIGHBOURS", "REDUCTIONS", "conv_blocks", "pe_blocks", "program_blocks", "tmau_blocks"]
+__all__ = [
+    "EACH_CORE",
+    "NEIGHBOURS",
+    "REDUCTIONS",
+    "cluster_blocks",
+    "conv_blocks",
+    "pe_blocks",
+    "program_blocks",
+    "tmau_blocks",
+]
 
 #: Blocks of the TMAU that only reductions need.
 REDUCTIONS = ("Reducer", "SharedReducer")
+#: Blocks of a cluster that every core has.
+EACH_CORE = ("Outbox", "Inbox", "LineReducer", "Landing", "CoreReads", "CoreWrites")
 #: Threads of the MAC array that is mapped: neighbours that share a product. All threads together take too long.
 NEIGHBOURS = 4
 
@@ -116,3 +127,26 @@ def program_blocks(params):
     }
     kinds = {_class(f"core.program.{place}"): arguments for place, arguments in made.items()}
     return {kind.__name__: partial(kind, *arguments) for kind, arguments in kinds.items()}
+
+
+def cluster_blocks(params):
+    """Blocks of a ``ClusterParams`` of several cores beside the cores, by name, as functions that make them.
+
+    Of those that every core has, one; of the two sides of memory what shares them out: an arbiter of each, and the gate
+    of reductions. The choice among the cores' words is left out.
+    """
+    tmau, cores = params.tmau, params.cores
+    bus = (tmau.addr_width, tmau.bus_width)
+    floats, reductions = tmau.has("reductions_float"), tmau.has("reductions_global")
+    made = {
+        "network.outbox.Outbox": (tmau.smem, cores, 0),
+        "network.inbox.Inbox": (tmau.smem, cores),
+        "network.line_reducer.LineReducer": (tmau.smem, cores, floats),
+        "network.landing.Landing": (tmau.smem, cores),
+        "memory.core_writes.CoreWrites": (*bus, 2 * tmau.max_burst, 32),
+        "memory.fair.FairArbiter": (_class("cluster.memory.layouts.RequestLayout")(bus[0]), cores, tmau.max_burst),
+        "memory.reductions.ReductionGate": (bus[0] - _class("cluster.memory.layouts.PAGE_LOG2"), cores, 64),
+    }
+    kinds = {_class(f"cluster.{place}"): arguments for place, arguments in made.items()}
+    reads = partial(_class("cluster.memory.core_reads.CoreReads"), *bus, params.read_words, reductions=reductions)
+    return {kind.__name__: partial(kind, *arguments) for kind, arguments in kinds.items()} | {"CoreReads": reads}

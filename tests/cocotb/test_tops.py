@@ -79,7 +79,7 @@ def long(*values):
     ("top", "count"),
     [
         *(long(top, count) for top, count in (("tmau", 10), ("pe", 12), ("pe_subsystem", 6), ("tmau_subsystem", 8))),
-        *(long(top, count) for top, count in (("conv", 10), ("conv_subsystem", 6), ("core", 7))),
+        *(long(top, count) for top, count in (("conv", 10), ("conv_subsystem", 6), ("core", 7), ("cluster", 11))),
     ],
 )
 def test_verilator(top, count):
@@ -92,6 +92,7 @@ def test_verilator(top, count):
     [
         long("tmau", "refused|registers"),
         ("conv", "refused|registers"),
+        ("cluster", "one_read"),
         *(long(top, None) for top in TOPS),
     ],
 )

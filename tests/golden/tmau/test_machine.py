@@ -6,6 +6,8 @@ import pytest
 from tilewright.golden import ErrorRecord, GlobalMemory, Machine, TensorMap, command_word
 from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import COMMAND, COMMAND_FIELD, DESCRIPTOR, BarrierOp, Error, Opcode
+from tilewright.golden.spec.cluster.errors import ClusterError
+from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 
 SMEM_BYTES = 2048
 BARRIER_AT = 1024
@@ -126,3 +128,12 @@ def test_addresses_wrap(machine):
     machine.gmem.write(1024, tmap.pack())
     assert machine.execute(load(descriptor=(3 << 16) + 1024)) == 64
     assert machine.smem[:64].tolist() == [*range(16, 32)] * 4
+
+
+@pytest.mark.parametrize("code", [*Error, *ClusterError])
+def test_records_are_read_from_registers(code):
+    fields = next(register for register in TMAU_REGISTERS if register.name == "error").format
+    word = fields.pack(code=int(code), tag=9, field=3)
+    record = ErrorRecord.of_registers(word, 0x1000, 2)
+    assert record == ErrorRecord(code, 9, 3, 0x2_0000_1000)
+    assert type(record.code) is type(code)

@@ -5,6 +5,7 @@ from amaranth.hdl import Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core.params import CORE_PRESETS
 from tilewright.hw.core.program.params import ProgramParams
@@ -12,7 +13,15 @@ from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.cli import main
 from tilewright.sim.dev.area import Cost, cost
-from tilewright.sim.dev.blocks import REDUCTIONS, conv_blocks, pe_blocks, program_blocks, tmau_blocks
+from tilewright.sim.dev.blocks import (
+    EACH_CORE,
+    REDUCTIONS,
+    cluster_blocks,
+    conv_blocks,
+    pe_blocks,
+    program_blocks,
+    tmau_blocks,
+)
 
 
 class Unanimity(wiring.Component):
@@ -51,9 +60,10 @@ def test_costs_of_several():
         (tmau_blocks, TMAU_PRESETS["unit"], REDUCTIONS),
         (pe_blocks, PE_PRESETS["default"], ["MacArray"]),
         (conv_blocks, CONV_UNIT_PRESETS["default"], ["Slave", "SumsReader"]),
+        (cluster_blocks, ClusterParams(4, TMAU_PRESETS["default"]), EACH_CORE),
         (program_blocks, CORE_PRESETS["default"].replace(program=ProgramParams()), ["Dispatcher", "LineReader"]),
     ],
-    ids=["tmau", "pe", "conv", "program"],
+    ids=["tmau", "pe", "conv", "cluster", "program"],
 )
 def test_every_block_can_be_made(blocks, params, named):
     made = {name: make() for name, make in blocks(params).items()}
