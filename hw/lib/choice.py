@@ -1,12 +1,15 @@
-"""One of a few wide values, chosen by a code: two-way multiplexers, and none for codes that do not come."""
+"""One of a few wide values, chosen by a code."""
 
-from amaranth import Mux
+from functools import reduce
+from operator import or_
 
-__all__ = ["chosen"]
+from amaranth.hdl import Mux, Signal
+
+__all__ = ["chosen", "masked"]
 
 
 def chosen(code, values):
-    """The value of a code.
+    """The value of a code: two-way multiplexers, and none for codes that do not come.
 
     Parameters
     ----------
@@ -28,3 +31,30 @@ def _chosen(code, values, bit):
     if not ones or not zeros:
         return _chosen(code, values, bit - 1)
     return Mux(code[bit], _chosen(code, ones, bit - 1), _chosen(code, zeros, bit - 1))
+
+
+def masked(m, code, values, name):
+    """The value of a code, each masked and all joined: what neighbours choose from the same values is not shared.
+
+    Bits of a choice of four then fit one six-input table each. Two-way multiplexers, where neighbours have some in
+    common as in a rotator, are mapped one by one.
+
+    Parameters
+    ----------
+    m : Module
+    code : Value
+    values : list of Value
+        For each code that comes, of the same width.
+    name : str
+        Of the masks.
+
+    Returns
+    -------
+    Value
+    """
+    parts = []
+    for number, value in enumerate(values):
+        on = Signal(name=f"{name}_is{number}")
+        m.d.comb += on.eq(code == number)
+        parts.append(value & on.replicate(len(value)))
+    return reduce(or_, parts)

@@ -1,14 +1,16 @@
 """A barrel rotator."""
 
-from amaranth.hdl import Mux, Signal
+from amaranth.hdl import Signal
+
+from .choice import masked
 
 __all__ = ["rotate_bytes"]
 
 
 def rotate_bytes(m, value, distance, *, left, name="rotated"):
-    """``value`` rotated by so many bytes, one stage a bit of ``distance``.
+    """``value`` rotated by so many bytes, one stage for two bits of ``distance``.
 
-    Each stage is a signal of its own: an expression that used the one before twice would double with every stage.
+    Each stage is a signal of its own: an expression that used the one before four times would grow with every stage.
 
     Parameters
     ----------
@@ -22,9 +24,10 @@ def rotate_bytes(m, value, distance, *, left, name="rotated"):
     name : str
         Of the stages.
     """
-    for bit, on in enumerate(distance):
+    for bit in range(0, len(distance), 2):
+        by = distance[bit : bit + 2]
         stage = Signal(len(value), name=f"{name}{bit}")
         m.d.comb += stage.eq(value)
-        bits = 8 << bit
-        value = Mux(on, stage.rotate_left(bits) if left else stage.rotate_right(bits), stage)
+        places = [8 * turns << bit for turns in range(1 << len(by))]
+        value = masked(m, by, [stage.rotate_left(n) if left else stage.rotate_right(n) for n in places], f"{name}{bit}")
     return value

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Queue", "ReadyBuffer", "ShallowQueue", "SkidBuffer", "SlowQueue"]
+__all__ = ["Queue", "ReadyBuffer", "ShallowQueue", "SkidBuffer", "SlowQueue", "wide_queue"]
 
 #: Items up to which memories are read combinationally: distributed ones, of which no block memory could be made.
 _SHALLOW = 32
@@ -279,3 +279,8 @@ class SlowQueue(wiring.Component):
             self.o.payload.eq(queue.o.payload),
         ]
         return m
+
+
+def wide_queue(shape, depth):
+    """The queue with the fewest tables for a wide payload: a :class:`ShallowQueue`, or if it is too deep a Queue."""
+    return (ShallowQueue if depth <= _SHALLOW else Queue)(shape, depth)

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from ...lib.join import join
-from ...lib.stream import ReadyBuffer
+from ...lib.stream import ReadyBuffer, ShallowQueue
 from ...smem.layouts import LineLayout
 from ...smem.signatures import LineReadSignature
 from ..layouts import CompletionLayout, RowLayout, StagedWordLayout, TransferLayout, WindowsLayout, WordLayout
@@ -73,7 +73,7 @@ class LoadPath(wiring.Component):
         # No ready from behind gets further than here.
         m.submodules.cut = cut = ReadyBuffer(StepLayout(params))
         m.submodules.realign = realign = Realigner(params)
-        m.submodules.buffer = buffer = ReadyBuffer(AlignedLayout(params))
+        m.submodules.aligned = aligned = ShallowQueue(AlignedLayout(params), 2)
         m.submodules.place = place = WordPlacer(params)
         m.submodules.guard = guard = SharedGuard(params, unsigned(params.smem.row_width), row=lambda row: row)
 
@@ -86,16 +86,16 @@ class LoadPath(wiring.Component):
         join(m, words=flipped(self.words), realign=realign.words)
         join(m, loop=flipped(self.loop), realign=realign.loop)
         # Nor from here: whether a reduction may go on takes most of a cycle.
-        join(m, realign=realign.aligned, buffer=buffer.i)
-        aligned = buffer.o
+        join(m, realign=realign.aligned, aligned=aligned.i)
+        pieces = aligned.o
         # In a cluster the memory that is written reduces.
         if params.has("reductions_shared") and params.cores == 1:
             m.submodules.reduce = reduce = SharedReducer(params)
-            join(m, buffer=aligned, reduce=reduce.i)
+            join(m, aligned=pieces, reduce=reduce.i)
             join(m, reduce=reduce.fetch, fetch=flipped(self.fetch))
             m.d.comb += reduce.written.eq(~guard.o.valid)
-            aligned = reduce.o
-        join(m, aligned=aligned, place=place.i)
+            pieces = reduce.o
+        join(m, aligned=pieces, place=place.i)
         join(m, place=place.staged, staged=flipped(self.staged))
         join(m, place=place.completions, completions=flipped(self.completions))
         join(m, place=place.rows, guard=guard.i)

@@ -27,8 +27,7 @@ class Realigner(wiring.Component):
     go on to the one behind it, which belongs to the same command. Errors of a transfer with ``stage`` leave with its
     lines, and so they end with it too.
 
-    Latency: one cycle from the word (or the step, if it pulls none) to the piece; the word goes through the rotator
-    unregistered. Throughput: one step a cycle.
+    Latency 0: the piece is there when both step and word are. Throughput: one step a cycle.
 
     Members
     -------
@@ -45,6 +44,8 @@ class Realigner(wiring.Component):
     def __init__(self, params):
         self._params = params
         self.taken = Signal(params.bus_width)  # the word that was taken last
+        self.erring = Signal()  # a word of the transfer that the next piece belongs to came with an error
+        self.erred_at = Signal(params.addr_width)  # that word
         super().__init__(
             {
                 "steps": In(stream.Signature(StepLayout(params))),
@@ -60,39 +61,33 @@ class Realigner(wiring.Component):
         step, aligned = self.steps.payload, self.aligned.payload
         loop = step.context.loop
 
-        free = ~self.aligned.valid | self.aligned.ready
         pulls = self.steps.valid & step.pull
         word = Signal(WordLayout(self._params))
         m.d.comb += [
             word.eq(Mux(loop, self.loop.payload, self.words.payload)),
             self.stall_data.eq(pulls & ~Mux(loop, self.loop.valid, self.words.valid)),
-            self.steps.ready.eq(free & ~self.stall_data),
-            self.words.ready.eq(free & pulls & ~loop),
-            self.loop.ready.eq(free & pulls & loop),
+            self.aligned.valid.eq(self.steps.valid & ~self.stall_data),
+            self.steps.ready.eq(self.aligned.ready & ~self.stall_data),
+            self.words.ready.eq(self.aligned.ready & pulls & ~loop),
+            self.loop.ready.eq(self.aligned.ready & pulls & loop),
         ]
 
         data = Signal.like(word.data)
         m.d.comb += data.eq(Mux(step.pull, word.data, self.taken))
         turned = rotate_bytes(m, data, step.rotate[:_CHUNK_LOG2], left=True)
-
-        # The output register is also where errors are collected: it is never cleared in between.
-        ended, erred = Signal(), Signal()
         m.d.comb += [
-            ended.eq(aligned.piece.last & (~aligned.context.quiet | aligned.context.stage)),
-            erred.eq(aligned.error & ~ended),
+            aligned.piece.eq(step.piece),
+            aligned.context.eq(step.context),
+            aligned.word.eq(self._placed(turned)),
+            aligned.error.eq(self.erring | (step.pull & word.error)),
+            aligned.address.eq(Mux(self.erring | ~step.pull, self.erred_at, word.address)),
         ]
-
-        with m.If(free):
-            m.d.sync += self.aligned.valid.eq(self.steps.valid & ~self.stall_data)
         with m.If(self.steps.valid & self.steps.ready):
             m.d.sync += [
-                aligned.piece.eq(step.piece),
-                aligned.context.eq(step.context),
-                aligned.error.eq(erred | (step.pull & word.error)),
+                self.taken.eq(data),
+                self.erring.eq(aligned.error & ~(step.piece.last & (~step.context.quiet | step.context.stage))),
+                self.erred_at.eq(aligned.address),
             ]
-            m.d.sync += [self.taken.eq(data), aligned.word.eq(self._placed(turned))]
-            with m.If(~erred):
-                m.d.sync += aligned.address.eq(word.address)
         return m
 
     def _placed(self, turned):

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from ...lib.join import join
-from ...lib.stream import Queue
+from ...lib.stream import Queue, wide_queue
 from ..layouts import StoreRunLayout, TransferLayout, always_zero
 from .layouts import StoreContextLayout, StoredRunLayout
 
@@ -30,7 +30,7 @@ class StoreTracker(wiring.Component):
 
     def __init__(self, params):
         self.params = params
-        self.transfer_queue = Queue(TransferLayout(params), params.commands_in_flight)
+        self.transfer_queue = wide_queue(TransferLayout(params), params.commands_in_flight)
         self.run_queue = Queue(StoreRunLayout(params), params.max_outstanding)
         super().__init__(
             {

@@ -7,7 +7,6 @@ from amaranth.hdl import Assert, Cover, Elaboratable
 
 from tilewright.golden.spec import CHUNK_BYTES
 from tilewright.hw.smem.swizzle import chunk_flips
-from tilewright.hw.tmau.load.layouts import StepLayout
 from tilewright.hw.tmau.load.realign import Realigner
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.formal import StreamRules, prove
@@ -36,42 +35,35 @@ class RealignerSpec(Elaboratable):
         for source, chosen in ((dut.words, ~step.context.loop), (dut.loop, step.context.loop)):
             m.d.comb += Assert((source.valid & source.ready) == (taken & step.pull & chosen))
 
-        at_output, waiting = Signal(StepLayout(self.params)), Signal()
-        value, place = Signal(8), Signal(self.params.bus_log2)  # the byte, and where it is in the word at the output
-        placed = Signal()  # there was a word
-        error, address = Signal(), Signal(self.params.addr_width)
-        context = at_output.context
-        earlier = error & ~(at_output.piece.last & (context.stage | ~context.quiet))
-        with m.If(dut.aligned.ready):
-            m.d.sync += waiting.eq(0)
-        flips = chunk_flips(step.context.swizzle, step.piece.line)
+        value, there = Signal(8), Signal()  # the byte of the word that was taken last, and whether there was one
+        error, address = Signal(), Signal(self.params.addr_width)  # of the transfer so far
+        context, aligned = step.context, dut.aligned.payload
+        comes = Mux(step.pull, word.data.word_select(self.byte, 8), value)
+        flips = chunk_flips(context.swizzle, step.piece.line)
+        place = ((self.byte + step.rotate) ^ (flips * CHUNK_BYTES))[: len(self.byte)]
+        wrong, first = error | (step.pull & word.error), Mux(error, address, word.address)
         with m.If(taken):
-            m.d.sync += [at_output.eq(step), waiting.eq(1)]
-            m.d.sync += place.eq((self.byte + step.rotate) ^ (flips * CHUNK_BYTES))
-            with m.If(step.pull):
-                first_error = word.error & ~earlier
-                m.d.sync += [
-                    placed.eq(1),
-                    value.eq(word.data.word_select(self.byte, 8)),
-                ]
-                m.d.sync += [
-                    error.eq(earlier | word.error),
-                    address.eq(Mux(first_error, word.address, address)),
-                ]
-            with m.Else():
-                m.d.sync += error.eq(earlier)
-
-        aligned = dut.aligned.payload
+            m.d.sync += [
+                there.eq(there | step.pull),
+                value.eq(comes),
+                error.eq(wrong & ~(step.piece.last & (context.stage | ~context.quiet))),
+                address.eq(first),
+            ]
+        with m.If(dut.aligned.valid):
+            m.d.comb += [
+                Assert(~(there | step.pull) | (aligned.word.word_select(place, 8) == comes)),
+                Assert(aligned.error == wrong),
+                Assert(~wrong | (aligned.address == first)),
+                Assert(aligned.piece.as_value() == step.piece.as_value()),
+                Assert(aligned.context.as_value() == context.as_value()),
+            ]
         m.d.comb += [
-            Assert(dut.aligned.valid == waiting),
-            Assert(~placed | (dut.taken.word_select(self.byte, 8) == value)),
-            Assert(~placed | (aligned.word.word_select(place, 8) == value)),
-            Assert(aligned.error == error),
-            Assert(~error | (aligned.address == address)),
-            Assert(aligned.piece.as_value() == at_output.piece.as_value()),
-            Assert(aligned.context.as_value() == context.as_value()),
+            Assert(taken == (dut.aligned.valid & dut.aligned.ready)),
+            Assert(dut.stall_data == (dut.steps.valid & ~dut.aligned.valid)),
+            Assert(~there | (dut.taken.word_select(self.byte, 8) == value)),
+            Assert((dut.erring == error) & (~error | (dut.erred_at == address))),
+            Cover(taken & error & ~step.pull & step.piece.last & context.quiet),
         ]
-        m.d.comb += Cover(waiting & error & ~at_output.pull & at_output.piece.last & context.quiet)
         return m
 
 

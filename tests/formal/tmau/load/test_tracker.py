@@ -30,6 +30,7 @@ class TrackerSpec(Elaboratable):
         m.d.comb += [
             Assert(dut.row_queue.level <= dut.row_queue.depth),
             Assert(dut.transfer_queue.level <= dut.transfer_queue.depth),
+            Assert((dut.transfer_queue.tail - dut.transfer_queue.head)[:1] == dut.transfer_queue.level[:1]),  # of two
             Assert(rows == dut.row_queue.level),
             Assert(transfers == dut.transfer_queue.level),
             Assert(~dut.runs.valid | ((rows != 0) & (transfers != 0))),

@@ -29,6 +29,7 @@ class StoreTrackerSpec(Elaboratable):
         m.d.comb += [
             Assert(dut.run_queue.level <= dut.run_queue.depth),
             Assert(dut.transfer_queue.level <= dut.transfer_queue.depth),
+            Assert((dut.transfer_queue.tail - dut.transfer_queue.head)[:1] == dut.transfer_queue.level[:1]),  # of two
             Assert((runs == dut.run_queue.level) & (transfers == dut.transfer_queue.level)),
             Assert(~taken | (transfers != 0)),
             Assert(goes == (taken & (run.p.inside | run.p.last))),
