@@ -9,6 +9,7 @@ from jinja2 import Template
 from markupsafe import Markup
 from PIL import Image
 
+from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.core import CoreParams
 from tilewright.hw.pe.params import PeParams
@@ -31,7 +32,7 @@ def write_report(folder, setting, machines, played, transfer):
     folder : Path
     setting : str
         What was run, on what, and how much of the photographs.
-    machines : list of TmauParams, PeParams, ConvUnitParams and CoreParams
+    machines : list of TmauParams, PeParams, ConvUnitParams, ClusterParams and CoreParams
         What it ran on; each is described once.
     played : list of Played
     transfer : Transfer or None
@@ -79,6 +80,9 @@ def _described(params):
         return f"Processing engine: {params.threads} threads of {params.unit_bytes} multipliers of 8 bits, {shared}."
     if isinstance(params, ConvUnitParams):
         return f"Convolution engine: {params.conv.peak:,} multipliers of 8 bits, {shared}."
+    if isinstance(params, ClusterParams):
+        bus = f"one bus of {params.tmau.bus_bytes} bytes"
+        return f"Cluster: {params.cores} access units at {bus}, each with {shared}."
     if isinstance(params, CoreParams):
         return (
             f"All together: bus of {params.tmau.bus_bytes} bytes, {params.pe.threads} threads, a convolution engine of "

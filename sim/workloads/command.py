@@ -17,9 +17,10 @@ from ..report.page import write_report
 from ..report.timeline import record_transfer
 from ..results import record
 from ..usage import UsageError
-from . import CONVOLVING, EXTRAS, MOVING, NEEDS, RUNNING, SHORT, WORKLOADS, workload
+from . import CONVOLVING, EXTRAS, MOVING, NEEDS, RUNNING, SHARING, SHORT, WORKLOADS, workload
 from .accelerator import Accelerator
 from .convolver import Convolver
+from .crew import Crew
 from .findings import Findings, Totals
 from .machines import Machines
 from .mover import Mover
@@ -36,7 +37,7 @@ _SMALL = 4096  # bytes of shared memory
 
 _REPORT = BUILD / "report"
 _WAVES = {"tmau": BUILD / "waves/sim.vcd", "pe": BUILD / "waves/pe.vcd", "conv": BUILD / "waves/conv.vcd",
-          "accelerator": BUILD / "waves/accelerator.vcd"}  # fmt: skip
+          "cluster": BUILD / "waves/cluster.vcd", "accelerator": BUILD / "waves/accelerator.vcd"}  # fmt: skip
 
 
 class Played(NamedTuple):
@@ -141,6 +142,8 @@ def play(name, session, photographs, small=False, progress=lambda parts: None, l
     cycles, seconds = simulation.cycles, simulation.seconds
     if name in MOVING:
         worker = Mover(session, progress)
+    elif name in SHARING:
+        worker = Crew(session, progress)
     elif name in RUNNING:
         worker = Accelerator(session, layers)
     else:

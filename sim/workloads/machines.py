@@ -2,16 +2,21 @@
 
 from contextlib import ExitStack
 
+from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..session import ConvSession, PeSession, TmauSession
 from ..session.accelerator import NETWORK_BYTES, AcceleratorSession
-from . import CONVOLVING, ENGINE_THREADS, MOVING, RUNNING
+from ..session.cluster import ClusterSession
+from . import CONVOLVING, ENGINE_THREADS, MOVING, RUNNING, SHARING
 from .builders import build_side_by_side
 
 __all__ = ["Machines"]
+
+#: Of a cluster.
+_CORES = 4
 
 
 class Machines:
@@ -23,8 +28,8 @@ class Machines:
     small : bool
         Simulation is slow: no engine has more threads than the preset's.
     waves : dict of str to Path
-        Where to leave waveforms of the mover (``"tmau"``), of the engines (``"pe"``, ``"conv"``) and of all together
-        (``"accelerator"``); empty for none.
+        Where to leave waveforms of the mover (``"tmau"``), of the engines (``"pe"``, ``"conv"``), of the cluster and of
+        all together (``"accelerator"``); empty for none.
     """
 
     def __init__(self, preset, simulator, small=False, waves=None):
@@ -61,7 +66,7 @@ class Machines:
         """What a machine is called while it is built."""
         if make is PeSession:
             return f"pe of {options['params'].threads} threads"
-        return {TmauSession: "tmau", ConvSession: "conv"}.get(make, "accelerator")
+        return {TmauSession: "tmau", ConvSession: "conv", ClusterSession: "cluster"}.get(make, "accelerator")
 
     def _job(self, name):
         """Class and options of the session for a workload."""
@@ -72,6 +77,8 @@ class Machines:
             }  # fmt: skip
         if name in MOVING:
             make, machine, params = TmauSession, "tmau", TMAU_PRESETS[self._preset]
+        elif name in SHARING:
+            make, machine, params = ClusterSession, "cluster", ClusterParams(_CORES, TMAU_PRESETS[self._preset])
         elif name in CONVOLVING:
             make, machine, params = ConvSession, "conv", CONV_UNIT_PRESETS[self._preset]
         else:

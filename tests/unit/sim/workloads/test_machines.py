@@ -27,6 +27,7 @@ def stubs(monkeypatch):
     monkeypatch.setattr(machines, "TmauSession", Stub)
     monkeypatch.setattr(machines, "PeSession", Stub)
     monkeypatch.setattr(machines, "ConvSession", Stub)
+    monkeypatch.setattr(machines, "ClusterSession", Stub)
     monkeypatch.setattr(machines, "AcceleratorSession", Stub)
 
 
@@ -35,7 +36,7 @@ def test_workloads_of_one_machine_share_a_session():
         sessions = {name: opened.session(name) for name in WORKLOADS}
     assert sessions["photo"] is sessions["roundtrip"]
     assert sessions["dct"] is sessions["gemm"]
-    assert len(set(sessions.values())) == 5
+    assert len(set(sessions.values())) == 6
     assert all(session.closed for session in sessions.values())
 
 
