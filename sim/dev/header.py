@@ -7,6 +7,7 @@ from enum import EnumType
 
 from tilewright.golden import spec
 from tilewright.golden.spec.cluster.delivery import DELIVERY
+from tilewright.golden.spec.cluster.l2 import L2_REGISTERS
 from tilewright.golden.spec.cluster.registers import CLUSTER_REGISTERS
 from tilewright.golden.spec.conv.errors import ConvError
 from tilewright.golden.spec.conv.job import JOB, JOB_VERSION, ConvOperation, ConvOutput
@@ -165,6 +166,7 @@ def header_text():
     lines += [line for fmt in PROGRAM_WORDS.values() for line in _format_lines(fmt, "PROGRAM_")]
     lines += ["\n" + _comment("Registers: TW_REG_<REGISTER> is the byte offset of a 32-bit word.")]
     lines += [line for register in TMAU_REGISTERS + CLUSTER_REGISTERS for line in _register_lines(register)]
+    lines += [line for register in L2_REGISTERS for line in _register_lines(register, "L2_")]
     lines += ["\n" + _comment("Registers of the processing engine: TW_PE_REG_<REGISTER>.")]
     lines += [line for register in PE_REGISTERS for line in _register_lines(register, "PE_")]
     lines += ["\n" + _comment("Registers of the convolution engine: TW_CONV_REG_<REGISTER>.")]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from amaranth.hdl import UnusedElaboratable
 
 from tilewright.golden.spec.tmau.features import FEATURES
+from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.cluster.top import Cluster
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
@@ -62,8 +63,8 @@ TOPS = {
 
 #: What a core has only where it is asked for: parameters by the name of the preset.
 _MORE = {"conv": CONV_UNIT_PRESETS, "program": dict.fromkeys(CORE_PRESETS, ProgramParams())}
-#: The same of a cluster, whose cores are access units alone otherwise.
-_ENGINES = ("pe", *_MORE)
+#: The same of a cluster, whose cores are access units alone otherwise, and which may have a cache.
+_ENGINES = ("pe", *_MORE, "l2")
 
 
 def module_name(top, preset, prefix=None):
@@ -113,8 +114,8 @@ def top_component(top, preset, without=(), more=(), cores=None):
     without : sequence of str
         Features of the access unit that are not built; UsageError if the others need them.
     more : sequence of str
-        Of a core: "conv", a convolution engine; "program", a command processor. Of a cluster also "pe": its cores have
-        both engines, as they have with one of the others.
+        Of a core: "conv", a convolution engine; "program", a command processor. Of a cluster also "l2", the cache in
+        front of memory, and "pe": its cores have both engines, as they have with one of the first two.
     cores : int or None
         Of a cluster.
     """
@@ -123,7 +124,8 @@ def top_component(top, preset, without=(), more=(), cores=None):
     component, presets = TOPS[top]
     params = presets[preset]
     if top == "cluster":
-        params = params.replace(cores=cores or params.cores, core=_core(preset, more) if more else params.core)
+        core = _core(preset, more) if set(more) - {"l2"} else params.core
+        params = ClusterParams(cores or params.cores, core, L2Params() if "l2" in more else None)
     elif more:
         params = _core(preset, more)
     return component(_lacking(top, params, without) if without else params)

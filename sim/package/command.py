@@ -27,7 +27,7 @@ def configure(parser):
                         help="features of the access unit that are not built")  # fmt: skip
     parser.add_argument("--with", dest="more", metavar="conv,program", type=engine_list, default=(),
                         help="what a core has beside its two engines, with --top core; or beside its access unit, "
-                             "also pe, with --top cluster")  # fmt: skip
+                             "also pe, with --top cluster, which may have l2")  # fmt: skip
     parser.add_argument("--cores", type=integer(1, MOST_CORES), help="with --top cluster (2)")
     parser.add_argument("--name", metavar="PREFIX", help="what names of modules and files begin with (tw_<preset>)")
     parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "verilog"),
@@ -40,6 +40,8 @@ def run(args):
         raise UsageError("--with goes with --top core or --top cluster")
     if "pe" in args.more and args.top == "core":
         raise UsageError("--with pe goes with --top cluster: a core has its processing engine anyhow")
+    if "l2" in args.more and args.top == "core":
+        raise UsageError("--with l2 goes with --top cluster")
     if args.cores and args.top != "cluster":
         raise UsageError(f"--cores {args.cores} goes with --top cluster")
     tops = [args.top] if args.top else list(TOPS)

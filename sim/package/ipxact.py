@@ -15,7 +15,7 @@ from tilewright.hw.bus.axi4_lite import Axi4LiteSignature
 
 from .meanings import member_docs
 from .ports import ports_of
-from .regions import regions_of
+from .regions import maps_of
 
 __all__ = ["component_file"]
 
@@ -77,7 +77,9 @@ def component_file(component, name, version):
         space = _named(spaces, "addressSpace", "global", "Global memory.")
         _add(space, "range", hex(1 << component.m_axi.signature.addr_width).replace("0x", "'h"))
         _add(space, "width", component.m_axi.signature.data_width)
-    _memory_map(_add(root, "memoryMaps"), component)
+    maps = _add(root, "memoryMaps")
+    for port, regions in maps_of(component).items():
+        _memory_map(maps, port, regions)
     _model(_add(root, "model"), component, name)
     files = _named(_add(root, "fileSets"), "fileSet", "rtl")
     for file, kind in ((f"{name}.v", "verilogSource"), (f"{name}.vlt", "user")):
@@ -126,9 +128,9 @@ def _port_map(parent, physical, logical, **attributes):
     _add(_add(entry, "physicalPort"), "name", physical)
 
 
-def _memory_map(parent, component):
-    memory = _named(parent, "memoryMap", "s_axil")
-    for region in regions_of(component):
+def _memory_map(parent, port, regions):
+    memory = _named(parent, "memoryMap", port)
+    for region in regions:
         block = _named(memory, "addressBlock", region.name, region.meaning)
         _add(block, "baseAddress", f"'h{region.base:x}")
         _add(block, "range", f"'h{region.size:x}")

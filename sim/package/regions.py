@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tilewright.golden.spec.cluster.l2 import L2_REGISTERS
 from tilewright.golden.spec.cluster.registers import CLUSTER_REGISTERS
 from tilewright.golden.spec.conv.registers import CONV_REGISTERS
 from tilewright.golden.spec.core import registers as core_registers
@@ -14,7 +15,7 @@ from tilewright.hw.core.params import CoreParams
 from tilewright.hw.pe import control as pe_control
 from tilewright.hw.tmau import control as tmau_control
 
-__all__ = ["RegionEntry", "regions_of", "reset_values"]
+__all__ = ["RegionEntry", "maps_of", "regions_of", "reset_values"]
 
 #: Registers by region: what they are, and what shows parameters of the hardware among them.
 _REGISTERS = {
@@ -79,3 +80,18 @@ def regions_of(component):
         read = tuple((register, resets[register.name]) for register in _registers(name, built))
         regions.append(RegionEntry(name, region.base, region.size, _REGISTERS[name][0], read))
     return regions
+
+
+def maps_of(component):
+    """Regions by the name of the port behind which they lie: ``s_axil``, and of a cluster with a cache ``l2_axil``."""
+    maps = {"s_axil": regions_of(component)}
+    cache = getattr(component.params, "l2", None)
+    if cache:
+        shown = {"params0": {"bytes": cache.bytes}, "params1": {"ways": cache.ways, "misses": cache.misses}}
+        read = tuple(
+            (register, register.format.pack(**shown.get(register.name, {})) or register.reset)
+            for register in L2_REGISTERS
+        )
+        size = 1 << component.l2_axil.signature.addr_width
+        maps["l2_axil"] = [RegionEntry("l2", 0, size, "Registers of the second-level cache.", read)]
+    return maps

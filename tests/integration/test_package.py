@@ -117,6 +117,19 @@ def test_ipxact_is_what_the_standard_says_and_names_everything(top, preset):
             )
 
 
+def test_ipxact_of_a_cluster_with_a_cache():
+    from tilewright.sim.package.ipxact import component_file
+
+    component = top_component("cluster", "unit", more=["l2"], cores=3)
+    root = etree.fromstring(component_file(component, "name", "1").encode())
+    etree.XMLSchema(etree.parse(str(SCHEMA))).assertValid(root)
+    maps = {each.findtext(f"{IPXACT}name") for each in root.iter(f"{IPXACT}memoryMap")}
+    assert maps == {each.get("memoryMapRef") for each in root.iter(f"{IPXACT}memoryMapRef")} == {"s_axil", "l2_axil"}
+    interfaces = [each.findtext(f"{IPXACT}name") for each in root.iter(f"{IPXACT}busInterface")]
+    assert interfaces == ["m_axi", "l2_axil", "s_axil_0", "s_axil_1", "s_axil_2"]
+    assert {"hits", "isolation"} <= {each.findtext(f"{IPXACT}name") for each in root.iter(f"{IPXACT}register")}
+
+
 @needs_icarus
 @pytest.mark.parametrize(
     "others",

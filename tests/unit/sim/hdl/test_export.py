@@ -5,6 +5,7 @@ from argparse import ArgumentTypeError
 import pytest
 
 from tilewright.golden.spec.tmau.features import FEATURES
+from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.core.params import CORE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.hdl import designs, export
@@ -35,7 +36,7 @@ def test_a_core_with_more():
     params = top_component("core", "unit", without=["lanes"], more=["program"]).params
     assert params.conv is None and "lanes" not in params.tmau.features
     assert engine_list("conv,conv") == ("conv",)
-    with pytest.raises(ArgumentTypeError, match=r"^must be of pe, conv, program, not 'tmau'$"):
+    with pytest.raises(ArgumentTypeError, match=r"^must be of pe, conv, program, l2, not 'tmau'$"):
         engine_list("conv,tmau")
 
 
@@ -44,6 +45,8 @@ def test_clusters_of_any_cores():
     assert (params.cores, params.core) == (4, TMAU_PRESETS["unit"].replace(cores=4))
     params = top_component("cluster", "unit", more=["pe"]).params
     assert (params.cores, params.core.conv, params.core.pe) == (2, None, CORE_PRESETS["unit"].pe)
+    params = top_component("cluster", "unit", more=["l2"]).params
+    assert (params.l2, params.core) == (L2Params(), TMAU_PRESETS["unit"].replace(cores=2, prefetches=True))
     params = top_component("cluster", "unit", without=["lanes"], more=["conv"], cores=1).params
     assert params.core.conv.smem == params.smem and "lanes" not in params.tmau.features
 

@@ -34,6 +34,7 @@ def test_a_prefix_that_is_no_identifier(tmp_path, capsys, prefix):
             ["--with", "pe", "--top", "core"],
             "--with pe goes with --top cluster: a core has its processing engine anyhow",
         ),
+        (["--with", "l2", "--top", "core"], "--with l2 goes with --top cluster"),
         (["--cores", "4", "--top", "core"], "--cores 4 goes with --top cluster"),
         (["--cores", "4"], "--cores 4 goes with --top cluster"),
     ],

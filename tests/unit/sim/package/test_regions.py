@@ -1,7 +1,7 @@
 """Regions, and what registers read after reset; the hardware is asked in ``tests/integration/test_package.py``."""
 
 from tilewright.sim.hdl.export import top_component
-from tilewright.sim.package.regions import regions_of
+from tilewright.sim.package.regions import maps_of, regions_of
 
 
 def test_regions_and_resets_by_hand():
@@ -35,3 +35,12 @@ def test_registers_of_a_core_in_a_cluster():
     assert (resets["core"], resets["isolation"]) == (3 << 8, 0xFFFFFFFF)
     alone, _ = regions_of(top_component("cluster", "unit", cores=1))
     assert "isolation" not in {register.name for register, _ in alone.registers}
+
+
+def test_registers_of_a_cache_lie_behind_a_port_of_its_own():
+    assert list(maps_of(top_component("cluster", "unit"))) == ["s_axil"]
+    maps = maps_of(top_component("cluster", "unit", more=["l2"]))
+    (cache,) = maps["l2_axil"]
+    resets = {register.name: reset for register, reset in cache.registers}
+    assert (resets["params0"], resets["params1"], resets["status"]) == (256 << 10, 8 | 64 << 8, 1)
+    assert cache.size == 4096
