@@ -26,6 +26,7 @@ class LineStage(wiring.Component):
     forgotten.
 
     Two cycles from an entry to a beat. Quick reads go first; while an entry could go on, they take turns with entries.
+    A line that a prefetch brings to a free place needs no old words, and is taken beside them.
 
     Parameters
     ----------
@@ -127,7 +128,8 @@ class LineStage(wiring.Component):
         """One word of the entry at hand, if all that it needs is there."""
         g, entry, quick, late = self._geometry, self.entries.payload, self.quick_read, self.late
         whole, word, final, inside = Signal(), Signal(g.word_log2), Signal(), Signal()
-        gives, takes, able, step = Signal(), Signal(), Signal(), Signal()  # able: all is there, but space
+        gives, takes, step = Signal(), Signal(), Signal()
+        able, silent = Signal(), Signal()  # all is there, but space; no old word is wanted
         m.d.comb += [
             whole.eq(entry.fresh | entry.evicts),
             word.eq(Mux(self.begun, self.word, Mux(whole, 0, entry.first))),
@@ -135,12 +137,13 @@ class LineStage(wiring.Component):
             inside.eq((word >= entry.first) & (word <= entry.last)),
             gives.eq((entry.kind == Kind.READ) & inside),
             takes.eq((entry.kind == Kind.WRITE) & inside),
+            silent.eq((entry.kind == Kind.PREFETCH) & ~entry.evicts),
             able.eq(
                 self.entries.valid & ~self.marking & (~entry.fills | self.fills.valid) & (~takes | self.words.valid)
             ),
             step.eq(
                 able
-                & ~self.quick_now
+                & (~self.quick_now | silent)
                 & (~gives | room)
                 & (~takes | (self.answered.level <= _MOST))
                 & (~entry.evicts | self.victim_room)
@@ -158,7 +161,7 @@ class LineStage(wiring.Component):
 
         # Who could go on is known a cycle late, which does not matter.
         m.d.sync += [
-            self.yields.eq(able),
+            self.yields.eq(able & ~silent),
             self.turn.eq((self.turn & ~self.done) | (self.quick.valid & self.quick.ready)),
         ]
 

@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from tilewright.golden.spec import Error, Opcode, Space
+from tilewright.golden.spec import Element, Error, Opcode, Reduction, Space
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import ClusterParams
@@ -87,7 +87,7 @@ def test_reductions_of_both_cores_on_the_same_bytes(cluster):
     """None is lost in the cache, whichever core it comes from, while lines leave for others."""
     for memory in cluster.shared_memories:
         memory.write(0, np.ones(256, "<u4").view(np.uint8))
-    adds = [back(0, 0x4000 + 1024 * (n % 4), 1024, reduction=1, element=2) for n in range(24)]
+    adds = [back(0, 0x4000 + 1024 * (n % 4), 1024, reduction=Reduction.ADD, element=Element.U32) for n in range(24)]
     others = [copy(0x100 * n, 2048) for n in range(24)]
     before = cluster.run(memory=(0x4000, 4096)).memory.view("<u4")
     mixed = [command for pair in zip(adds, others, strict=True) for command in pair]

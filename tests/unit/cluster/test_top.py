@@ -2,6 +2,8 @@
 
 from amaranth.lib.wiring import Out
 
+from tilewright.hw.bus.axi4_lite import Axi4LiteSignature
+from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.cluster.top import Cluster
 from tilewright.hw.core import CORE_PRESETS, Core
@@ -27,3 +29,12 @@ def test_one_core_is_the_core():
     assert core.params == alone.params
     assert core.signature == alone.signature
     assert cluster.signature.members["m_axi"] == Out(alone.m_axi.signature)
+
+
+def test_a_cache_has_registers_of_its_own():
+    """Each core's prefetches end inside; nothing else is seen of the cache."""
+    without, cluster = (Cluster(ClusterParams(2, TMAU_PRESETS["unit"], l2)) for l2 in (None, L2Params(4096, 2)))
+    members = dict(cluster.signature.members.items())
+    assert members.pop("l2_axil").signature.flip() == Axi4LiteSignature(12)
+    assert members == dict(without.signature.members.items())
+    assert without.l2 is None

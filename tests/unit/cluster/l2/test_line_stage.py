@@ -206,3 +206,23 @@ def test_one_word_a_cycle_whatever_an_entry_does():
 
     simulate(dut, source, bring, take)
     assert cycles == list(range(2, 26))
+
+
+def test_prefetches_are_taken_beside_quick_reads():
+    """Both get a word a cycle, as they concern different lines."""
+    dut, cycles = elaborated(LineStage, GEOMETRY), []
+
+    async def fetch(ctx):
+        await send(ctx, dut.entries, [FILL | {"place": n % 4} for n in range(8)])
+
+    async def bring(ctx):
+        cycles.append(await send(ctx, dut.fills, [{"data": number} for number in range(32)]))
+
+    async def quick(ctx):
+        await send(ctx, dut.quick, [{"last": 3, "id": 2, "place": 5}] * 8)
+
+    async def take(ctx):
+        cycles.append((await receive(ctx, dut.reads, 32))[1])
+
+    simulate(dut, fetch, bring, quick, take)
+    assert all(listed[-1] - listed[0] == 31 for listed in cycles)
