@@ -1,11 +1,11 @@
-"""The prover itself: true is proved, false is found and placed."""
+"""The prover itself: true is proved, false is found and placed, with SymbiYosys and where it can without."""
 
 import pytest
 from amaranth.hdl import Assert, Cover, Elaboratable, Module, Signal
 from amaranth.lib import stream
 
-from tilewright.sim import results
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.sim import formal, results
+from tilewright.sim.formal import FOLDER, StreamRules, prove
 
 
 class CounterSpec(Elaboratable):
@@ -46,6 +46,16 @@ class SourceSpec(Elaboratable):
 def test_true_holds(mode):
     spec = CounterSpec(limit=9, goal=9)
     prove(spec, [spec.enable], name=f"sim-true-{mode}", mode=mode, depth=12)
+    assert not (FOLDER / f"sim-true-{mode}" / "run").exists(), "SymbiYosys has been asked"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mode", ["prove", "bmc", "cover"])
+def test_symbiyosys_agrees(mode, monkeypatch):
+    monkeypatch.setattr(formal, "_is_shown", lambda *arguments: False)
+    spec = CounterSpec(limit=9, goal=9)
+    prove(spec, [spec.enable], name=f"sim-asked-{mode}", mode=mode, depth=12)
+    assert "DONE (PASS" in (FOLDER / f"sim-asked-{mode}" / "run" / "logfile.txt").read_text()
 
 
 @pytest.mark.parametrize("mode", ["prove", "bmc"])
