@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Queue", "ReadyBuffer", "ShallowQueue", "SkidBuffer", "SlowQueue", "wide_queue"]
+__all__ = ["DeepQueue", "Queue", "ReadyBuffer", "ShallowQueue", "SkidBuffer", "SlowQueue", "wide_queue"]
 
 #: Items up to which memories are read combinationally: distributed ones, of which no block memory could be made.
 _SHALLOW = 32
@@ -278,6 +278,68 @@ class SlowQueue(wiring.Component):
             self.o.valid.eq(queue.o.valid & ~pop),
             self.o.payload.eq(queue.o.payload),
         ]
+        return m
+
+
+class DeepQueue(wiring.Component):
+    """First in, first out, in a block memory whose read register is the output: nothing passes the memory, so that there
+    are neither registers nor a choice beside it.
+
+    Latency 2 when empty, one transfer in each direction in each cycle. ``i.ready`` depends on the level only.
+
+    Parameters
+    ----------
+    shape : shape-like
+        Of the payload.
+    depth : int
+        Items it holds, 2 to 1024, a power of two.
+
+    Members
+    -------
+    i : In(stream of shape)
+    o : Out(stream of shape)
+        Registered.
+    level : Out(range(depth + 1))
+        Items held, those included that are on their way to the output.
+    """
+
+    def __init__(self, shape, depth):
+        if not isinstance(depth, int) or not 2 <= depth <= 1024 or depth & (depth - 1):
+            raise ValueError(f"depth must be a power of two from 2 to 1024, not {depth!r}")
+        self.memory = Memory(shape=shape, depth=depth, init=[])
+        # The next place to read, and the next free one. One item of a full queue is at the output, so equal places mean
+        # that the memory is empty.
+        self.head = Signal(range(depth))
+        self.tail = Signal(range(depth))
+        super().__init__(
+            {
+                "i": In(stream.Signature(shape)),
+                "o": Out(stream.Signature(shape)),
+                "level": Out(range(depth + 1)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.memory = self.memory
+        # The register of the read port stands here: so tools see that nothing is read while it is written.
+        write, read = self.memory.write_port(), self.memory.read_port(domain="comb")
+        push, pop, stored = Signal(), Signal(), Signal()
+        m.d.comb += [
+            self.i.ready.eq(~self.level[-1]),  # the level is never more than depth, a power of two
+            push.eq(self.i.valid & self.i.ready),
+            pop.eq(self.o.valid & self.o.ready),
+            stored.eq(self.head != self.tail),
+            write.addr.eq(self.tail),
+            write.data.eq(self.i.payload),
+            write.en.eq(push),
+            read.addr.eq(self.head),
+        ]
+        m.d.sync += [self.level.eq(self.level + push - pop), self.tail.eq(self.tail + push)]
+        with m.If(~self.o.valid | self.o.ready):
+            m.d.sync += [self.o.valid.eq(stored), self.head.eq(self.head + stored)]
+            with m.If(stored):
+                m.d.sync += self.o.payload.eq(read.data)
         return m
 
 

@@ -14,7 +14,7 @@ from ..bus.write_port import WritePort
 from ..bus.writes import WriteBurstLayout
 from ..lib.arbiter import StreamArbiter
 from ..lib.join import join
-from ..lib.stream import Queue, SkidBuffer
+from ..lib.stream import DeepQueue, SkidBuffer
 from ..reduce.unit import Reducer
 from ..smem.layouts import LandedLayout, LoanRequestLayout
 from ..smem.signatures import MoverSignature
@@ -148,8 +148,8 @@ class TmauDatapath(wiring.Component):
 
     def _exchange(self, m, front, load, store):
         """What passes between the paths."""
-        m.submodules.loop = loop = Queue(WordLayout(self.params), self.params.exchange_words)
-        m.submodules.staged = staged = Queue(StagedWordLayout(self.params), self.params.exchange_words)
+        m.submodules.loop = loop = DeepQueue(WordLayout(self.params), self.params.exchange_words)
+        m.submodules.staged = staged = DeepQueue(StagedWordLayout(self.params), self.params.exchange_words)
         join(m, store=store.loop, loop=loop.i)
         join(m, loop=loop.o, load=load.loop)
         join(m, load=load.staged, staged=staged.i)

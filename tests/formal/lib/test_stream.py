@@ -7,7 +7,7 @@ counts the items ahead of it; when there are none, the output must be it.
 import pytest
 from amaranth.hdl import Assert, Cover, Elaboratable, Module, Mux, Signal
 
-from tilewright.hw.lib.stream import Queue, ReadyBuffer, ShallowQueue, SkidBuffer, SlowQueue
+from tilewright.hw.lib.stream import DeepQueue, Queue, ReadyBuffer, ShallowQueue, SkidBuffer, SlowQueue
 from tilewright.sim.formal import StreamRules, prove
 
 WIDTH = 4
@@ -148,12 +148,33 @@ class SlowQueueSpec(ShallowQueueSpec):
         m.d.comb += self.hidden.eq(empty | popped)
 
 
+class DeepQueueSpec(StageSpec):
+    """What comes while nothing waits in the memory shows a cycle later."""
+
+    def add_invariants(self, m):
+        dut = self.dut
+        bare = Signal(init=1)
+        m.d.sync += bare.eq((self.count == dut.o.valid) & ~(dut.o.valid & ~dut.o.ready))
+        m.d.comb += [
+            self.hidden.eq(bare),
+            Assert(dut.level == self.count),
+            Assert((self.count != self.capacity) | dut.o.valid),
+            Assert(dut.tail == (dut.head + self.count - dut.o.valid)[: len(dut.head)]),
+        ]
+        # Where the tracked item lies, unless it is at the output.
+        probe = dut.memory.read_port(domain="comb")
+        m.d.comb += probe.addr.eq(dut.head + self.ahead - dut.o.valid)
+        with m.If(self.tracking & (self.ahead >= dut.o.valid)):
+            m.d.comb += Assert(probe.data == self.item)
+
+
 SPECS = {
     "skid": lambda: SkidSpec(SkidBuffer(WIDTH), 2),
     "queue2": lambda: QueueSpec(Queue(WIDTH, 2), 2),
     "queue8": lambda: QueueSpec(Queue(WIDTH, 8), 8),
     "queue64": lambda: QueueSpec(Queue(WIDTH, 64), 64),
     "shallow8": lambda: ShallowQueueSpec(ShallowQueue(WIDTH, 8), 8),
+    "deep8": lambda: DeepQueueSpec(DeepQueue(WIDTH, 8), 8),
     "slow4": lambda: SlowQueueSpec(SlowQueue(WIDTH, 4), 4),
 }
 

@@ -3,7 +3,7 @@
 import pytest
 from amaranth import Module, Signal
 
-from tilewright.hw.lib.choice import chosen
+from tilewright.hw.lib.choice import chosen, masked
 from tilewright.sim.pysim.simulate import simulate
 
 
@@ -15,6 +15,20 @@ def test_every_code(codes):
 
     async def testbench(ctx):
         for number in codes:
+            ctx.set(code, number)
+            assert ctx.get(o) == 10 + number
+
+    simulate(m, testbench)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7])
+def test_masked(count):
+    m = Module()
+    code, o = Signal(3), Signal(8)
+    m.d.comb += o.eq(masked(m, code, [Signal(8, init=10 + number) for number in range(count)], "on"))
+
+    async def testbench(ctx):
+        for number in range(count):
             ctx.set(code, number)
             assert ctx.get(o) == 10 + number
 

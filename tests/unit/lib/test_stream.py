@@ -3,7 +3,7 @@
 import pytest
 from amaranth.lib import data
 
-from tilewright.hw.lib.stream import Queue, ReadyBuffer, ShallowQueue, SkidBuffer, SlowQueue
+from tilewright.hw.lib.stream import DeepQueue, Queue, ReadyBuffer, ShallowQueue, SkidBuffer, SlowQueue, wide_queue
 from tilewright.sim.pysim.simulate import simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
@@ -99,7 +99,24 @@ def test_slow_queue_takes_two_cycles_and_holds_its_depth():
     assert sent[4] >= 40, "and then holds no more"
 
 
-@pytest.mark.parametrize("kind", [Queue, SlowQueue])
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_deep_queue_keeps_the_order(mode):
+    items = [(37 * n + 11) % 256 for n in range(150)]
+    payloads, _, _ = transport(DeepQueue(8, 4), items, mode)
+    assert payloads == items
+
+
+def test_deep_queue_takes_two_cycles_and_holds_its_depth():
+    _, sent, taken = transport(DeepQueue(8, 64), range(100), "none")
+    assert sent == list(range(100))
+    assert taken == list(range(2, 102))
+    _, sent, taken = transport(DeepQueue(8, 4), range(100), "none", wait=40)
+    assert taken == list(range(40, 140))
+    assert sent[:4] == list(range(4))
+    assert sent[4] >= 40, "and then holds no more"
+
+
+@pytest.mark.parametrize("kind", [DeepQueue, Queue, SlowQueue])
 def test_queue_level_counts_what_it_holds(kind):
     dut = kind(8, 8)
     levels = []
@@ -133,9 +150,14 @@ def test_structures_pass():
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3, 2048])
-def test_queue_refuses_depth(depth):
+@pytest.mark.parametrize("kind", [Queue, DeepQueue])
+def test_queue_refuses_depth(kind, depth):
     with pytest.raises(ValueError, match=rf"^depth must be a power of two from 2 to 1024, not {depth}$"):
-        Queue(8, depth)
+        kind(8, depth)
+
+
+def test_a_wide_queue_is_one_that_fits():
+    assert [type(wide_queue(8, depth)) for depth in (2, 32, 64)] == [ShallowQueue, ShallowQueue, Queue]
 
 
 def test_queue_refuses_what_is_no_depth():
