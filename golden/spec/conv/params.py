@@ -59,7 +59,7 @@ class ConvParams:
     feature_rows: int = 128
     weight_rows: int = 9
     weight_bytes: int = 32 * 1024
-    results: int = 16
+    results: int = 32
     queue_depth: int = 4
     types: tuple[str, ...] = ("i8", "i16")
 

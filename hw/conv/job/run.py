@@ -18,7 +18,8 @@ __all__ = ["JobRunner"]
 #: Stages behind the first one.
 _LATER = ("fetch", "compute", "write")
 #: What the array needs to know from a step until its sums can be read; a plan without floats has not all of it.
-_ARRAY = ("lanes", "granularity", "wide", "x_signed", "k_signed", "x_zero", "k_zero", "floats", "brain", "bias")
+_ARRAY = ("lanes", "pool", "maximum", "granularity", "wide", "x_signed", "k_signed", "x_zero", "k_zero", "floats",
+          "brain", "bias")  # fmt: skip
 
 
 class JobRunner(wiring.Component):
@@ -31,9 +32,9 @@ class JobRunner(wiring.Component):
     So nothing that is read for results, the table and the second operand, is read too early. X and K are: what of
     them follows, as ``checked`` says, is asked for when the job before has ended.
 
-    In lane-private mode slaves' memories have lines of X instead of weights. A job of that mode begins when the one
-    before has been computed, and so does the job behind it. Sums of floats begin with biases, which come with the
-    table: a job that has them is computed when its results can be written.
+    In lane-private mode slaves' memories have lines of X instead of weights. Of two jobs one of which alone is of that
+    mode, the second one begins when the first one has been computed. Sums of floats begin with biases, which come with
+    the table: a job that has them is computed when its results can be written.
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ class JobRunner(wiring.Component):
             refused.eq(checked.code != ConvError.NONE),
             self.legal.valid.eq(self.checked.valid & ~refused),
             self.checked.ready.eq(self.legal.ready & ~refused),
-            alone.eq(plans.payload.lanes | self.compute.lanes),
+            alone.eq(plans.payload.lanes ^ self.compute.lanes),  # nothing is held: the job before is computed, or was
             plans.ready.eq(~self.held & ~(checked.k_follows & self.writing) & ~(alone & computing)),
         ]
         with m.If(self.held & self.begun.as_value().all() & ~self.loading & ~self.load_start):
@@ -138,7 +139,7 @@ class JobRunner(wiring.Component):
             "write": self.writing,
         }
         alike = [self.load[name] == self.compute[name] for name in _ARRAY if name in dict(self.load.shape())]
-        m.d.sync += self.alike.eq(self.held & ~self.begun.compute & ~self.load.lanes & Cat(alike).all())
+        m.d.sync += self.alike.eq(self.held & ~self.begun.compute & Cat(alike).all())
         for stage, is_occupied in occupied.items():
             start, plan = getattr(self, f"{stage}_start"), getattr(self, stage)
             begins = Signal(name=f"{stage}_begins")

@@ -159,7 +159,8 @@ def test_depthwise():
     # A line takes four groups of 16 rows; the limit would have them go on across the ends of lines.
     assert (plan.merge, plan.mac_cycles, plan.least_cycles) == (1, 56 * 4 * 2 * 9, 56 * 56 * 2 // 16 * 9)
     assert (percent(plan.array_use), plan.bound, percent(plan.utilisation)) == (21.9, "results", 14.1)
-    assert percent(plan_convolution(shape, DEFAULT).utilisation) == 14.1
+    # In rows of 32 bytes the array itself takes longer: a quarter of its peak is all that it can be.
+    assert percent(plan_convolution(shape, DEFAULT).utilisation) == 25.0
 
 
 def test_fetching_in_lane_private_mode():

@@ -53,7 +53,9 @@ def chain(rng, jobs, params):
                 touch = part.address < written.end and written.address < part.end
                 shared[name if touch else None] += 1
                 shared["alike"] += all(changed[name] == JOB.unpack(words[-1])[name] for name in ALIKE)
-                shared["alone"] += fields["operation"] != ConvOperation.CONVOLUTION
+                lanes = [each["operation"] != ConvOperation.CONVOLUTION for each in (fields, JOB.unpack(words[-1]))]
+                shared["alone"] += lanes[0] != lanes[1]
+                shared["lanes"] += all(lanes)
                 words.append(word)
                 break
         else:
@@ -76,7 +78,7 @@ def test_chains(name, stall):
                 report = run.report(words, jobs[first].smem)
                 pytest.fail("\n".join([f"{name}: seed {SEED}, job {first}", *differences, "", report]), pytrace=False)
     print(f"{name}: seed {SEED}, {run.jobs} jobs in {run.cycles} cycles, shared {dict(shared)}")
-    assert all(shared[what] >= 20 for what in ("x", "k", "table", "addend", "alone", "alike"))
+    assert all(shared[what] >= 20 for what in ("x", "k", "table", "addend", "alone", "lanes", "alike"))
 
 
 #: A convolution of 8 × 8 points, whose array works longer than its results take; and where its tensors lie.
@@ -117,9 +119,13 @@ def test_cycles_of_jobs_behind_each_other(session):
 
 
 def test_cycles_of_lane_private_mode(session):
-    """Rows are fetched when the job before has been computed, while its results are written."""
+    """Behind a job of the mode rows are fetched while that is computed; else when it has been, while it is written."""
     other = DEPTHWISE | {"x": 2048, "y": 6144}
-    assert between(session, DEPTHWISE, other, DEPTHWISE) == [1072, 1072]
+    assert between(session, DEPTHWISE, other, DEPTHWISE) == [1072, 1072], "as many as results, and what is between jobs"
+    large = DEPTHWISE | {"channels": 64, "width": 7, "height": 13, "out_channels": 64, "out_width": 2, "kernel": (6, 6),
+                         "padding": (0, 0), "x_pitch": (64, 448, 5824), "y_pitch": (64, 128, 1024), "y": 6144,
+                         "k_pitch": 64}  # fmt: skip
+    assert between(session, large, large | {"y": 7168}, large) == [1232, 1232], "1152 steps, and rows of a kernel"
     alone = session.run([job_word(**DEPTHWISE)]).jobs[0].cycle
     assert alone == 1358, "by itself it is checked and set up first"
 

@@ -75,14 +75,15 @@ class RunSpec(Elaboratable):
         m.d.comb += [
             Assert(~(starts["fetch"] & flags[0]) | alone),
             Assert(~(starts["load"] & flags[1]) | (ended == begun["load"])),
-            Assert(~(starts["load"] & (lanes | last_lanes)) | computed),
+            Assert(~(starts["load"] & (lanes ^ last_lanes)) | computed),
             Assert(~(starts["compute"] & biased) | alone),
             # A refused job ends behind all others.
             Assert(~refused | ((under_way == 0) & dut.ended)),
         ]
-        array = ("granularity", "wide", "x_signed", "k_signed", "x_zero", "k_zero", "floats", "brain", "bias")
+        array = ("lanes", "pool", "maximum", "granularity", "wide", "x_signed", "k_signed", "x_zero", "k_zero", "floats",
+                 "brain", "bias")  # fmt: skip
         same = Cat(dut.load[name] == dut.compute[name] for name in array).all()
-        m.d.comb += Assert(~dut.alike | (same & ~dut.load.lanes & ~dut.compute.lanes))
+        m.d.comb += Assert(~dut.alike | same)
         m.d.comb += [
             Cover(dut.alike & (begun["compute"] == 1) & dut.computing),
             Cover(starts["fetch"] & (under_way == 2) & (ended == 1)),

@@ -148,7 +148,7 @@ def check_order(jobs, spans):
         assert this["load"][0] > max(begun for begun, _ in last.values())
         for name, stage in zip(FOLLOWS, ("fetch", "load"), strict=True):
             assert not fields[name] or this[stage][0] > last["write"][-1]
-        if fields["lanes"] or before["lanes"]:
+        if fields["lanes"] != before["lanes"]:
             assert this["load"][0] > last["compute"][-1]
         if fields.get("floats") and fields["bias"]:
             assert this["compute"][0] > last["write"][-1]
