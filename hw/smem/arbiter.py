@@ -95,16 +95,16 @@ class ReadArbiter(wiring.Component):
 
 
 class WriteArbiter(wiring.Component):
-    """Gives the write side of the banks to a *wide* writer and, in a bank that it leaves alone, to one *small* writer.
+    """Gives the write side of the banks to *wide* writers and, in a bank that they leave alone, to one *small* writer.
 
-    The wide writers are lines and, with ``stores``, scattered writes; while both wait they go by turns. The small
-    writers are the barrier unit's write-back register and, while that has nothing to write, the host. A small writer
-    waits while a wide one writes its bank, up to ``PATIENCE`` cycles; then, or if the write-back register is urgent,
-    the wide one waits. A line waits only in cycles in which a small write, or in its turn a scattered one, happens, so
-    no longer than one cycle for each of them.
+    The wide writers are lines and, with ``stores``, scattered writes. While both wait they are written together if they
+    have no bank in common, and else go by turns. The small writers are the barrier unit's write-back register and,
+    while that has nothing to write, the host. A small writer waits while a wide one writes its bank, up to ``PATIENCE``
+    cycles; then, or if the write-back register is urgent, the wide ones wait. A line waits only in cycles in which a
+    small write, or in its turn a scattered one, happens, so no longer than one cycle for each of them.
 
     Latency: none; the written bytes can be read in the next cycle (and in the same, see ``Banks``). Throughput: one
-    wide write a cycle while no small writer needs its turn.
+    wide write a cycle, or two, while no small writer needs its turn.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class WriteArbiter(wiring.Component):
     waited : Signal
         Cycles, up to ``PATIENCE``, that some small writer has been waiting; for proofs.
     scatter_first : Signal
-        A line was written last; for proofs.
+        Of the two the line was written last without the other; for proofs.
     """
 
     def __init__(self, params, stores=False):
@@ -150,8 +150,8 @@ class WriteArbiter(wiring.Component):
         m = Module()
         lines, write_back, host = self.lines, self.write_back, self.host
         wide = Signal.like(self.banks)
-        wide_valid, wide_ready = Signal(), Signal()
-        self._choose_wide(m, wide, wide_valid, wide_ready)
+        strobed, wide_ready = Signal(BANKS), Signal()  # banks that wide writers write
+        self._choose_wide(m, wide, strobed, wide_ready)
 
         small = Signal.like(host.payload)
         small_valid = Signal()
@@ -166,15 +166,13 @@ class WriteArbiter(wiring.Component):
         with m.Elif(waited != PATIENCE):
             m.d.sync += waited.eq(waited + 1)
 
-        strobed = Signal(BANKS)  # banks that the wide writer writes
-        m.d.comb += strobed.eq(Cat(strobe.any() for strobe in wide.strobes))
         first = Signal()  # the small writer goes before the wide one
         clash = Signal()
         taken = Signal()
         m.d.comb += [
             first.eq((write_back.valid & write_back.urgent) | (waited == PATIENCE)),
             clash.eq(strobed.bit_select(bank, 1)),
-            taken.eq(first | ~(wide_valid & clash)),
+            taken.eq(first | ~clash),
             write_back.taken.eq(write_back.valid & taken),
             host.ready.eq(~write_back.valid & taken),
             wide_ready.eq(~(small_valid & first & clash)),
@@ -185,7 +183,7 @@ class WriteArbiter(wiring.Component):
             m.d.comb += [
                 self.banks.rows[b].eq(wide.rows[b]),
                 self.banks.data[b].eq(wide.data[b]),
-                self.banks.strobes[b].eq(wide.strobes[b] & (wide_valid & wide_ready).replicate(CHUNK_BYTES)),
+                self.banks.strobes[b].eq(wide.strobes[b] & wide_ready.replicate(CHUNK_BYTES)),
             ]
             with m.If(small_valid & taken & (bank == b)):
                 m.d.comb += [
@@ -195,21 +193,43 @@ class WriteArbiter(wiring.Component):
                 ]
         return m
 
-    def _choose_wide(self, m, wide, valid, ready):
-        """The line, or by turns the scattered write."""
+    def _choose_wide(self, m, wide, strobed, ready):
+        """The line and the scattered write together, or by turns one of them."""
         lines, line = self.lines, self.lines.payload
+        line_goes, line_banks = Signal(), Signal(BANKS)
+        strobes = [line.strobe.word_select(b, CHUNK_BYTES) for b in range(BANKS)]
+        m.d.comb += line_banks.eq(Cat(strobe.any() for strobe in strobes) & lines.valid.replicate(BANKS))
+        if not self._stores:
+            m.d.comb += [
+                wide.rows.eq(Cat(line.row for _ in range(BANKS))),
+                wide.data.eq(line.data),
+                wide.strobes.eq(line.strobe & lines.valid.replicate(len(line.strobe))),
+                strobed.eq(line_banks),
+                lines.ready.eq(ready),
+            ]
+            return
+        scatter, scatter_first = self.scatter, self.scatter_first
+        scatter_goes, scatter_banks, apart = Signal(), Signal(BANKS), Signal()
         m.d.comb += [
-            wide.rows.eq(Cat(line.row for _ in range(BANKS))),
-            wide.data.eq(line.data),
-            wide.strobes.eq(line.strobe),
-            valid.eq(lines.valid),
-            lines.ready.eq(ready),
+            scatter_banks.eq(Cat(strobe.any() for strobe in scatter.payload.strobes)),
+            apart.eq((line_banks & scatter_banks) == 0),
+            line_goes.eq(apart | ~scatter.valid | ~scatter_first),
+            scatter_goes.eq(scatter.valid & (apart | scatter_first)),
+            strobed.eq((line_banks & line_goes.replicate(BANKS)) | (scatter_banks & scatter_goes.replicate(BANKS))),
+            lines.ready.eq(ready & line_goes),
+            scatter.ready.eq(ready & (apart | scatter_first)),
         ]
-        if self._stores:
-            scatter, scatter_first = self.scatter, self.scatter_first
-            with m.If(scatter.valid & (scatter_first | ~lines.valid)):
-                m.d.comb += [wide.eq(scatter.payload), valid.eq(1), scatter.ready.eq(ready), lines.ready.eq(0)]
-            with m.If(lines.valid & lines.ready):
-                m.d.sync += scatter_first.eq(1)
-            with m.Elif(scatter.valid & scatter.ready):
-                m.d.sync += scatter_first.eq(0)
+        for b in range(BANKS):
+            by_line = line_banks[b] & line_goes
+            m.d.comb += [
+                wide.rows[b].eq(Mux(by_line, line.row, scatter.payload.rows[b])),
+                wide.data[b].eq(Mux(by_line, line.data.word_select(b, CHUNK_BITS), scatter.payload.data[b])),
+                wide.strobes[b].eq(
+                    Mux(by_line, strobes[b], scatter.payload.strobes[b] & scatter_goes.replicate(CHUNK_BYTES))
+                ),
+            ]
+        gone, scattered = lines.valid & lines.ready, scatter.valid & scatter.ready
+        with m.If(gone & ~scattered):
+            m.d.sync += scatter_first.eq(1)
+        with m.Elif(scattered & ~gone):
+            m.d.sync += scatter_first.eq(0)

@@ -141,6 +141,7 @@ def _lane_reads(plan, pixel):
     places = tuple(lane // slots * apart + lane % slots * size for lane in range(lanes))
     alone, columns = _reads(places, size), shape.kernel[0]
     odd = shape.stride[0] % 2 == 0 and shape.dilation[0] % 2
+    odd = odd and not (plan.block_bytes == 2 * _CHUNK and shape.dilation[0] * pixel // _CHUNK % 2)
     if lanes < _BANKS or not odd or not plan.kernel_stays or plan.block_bytes < _CHUNK or columns == 1:
         return alone
     step = shape.dilation[0] * pixel

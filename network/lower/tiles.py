@@ -248,9 +248,9 @@ def _candidates(layer, machine, image, rows, room):
 
 
 def _in_turn(work, load, soon, buffers):
-    """Cycles of each of many jobs, in buffers that are filled again when their job has ended.
+    """Cycles of each of many jobs, in buffers that are emptied, and filled again, when their job has ended.
 
-    Loads take turns with results of the jobs of other buffers.
+    Loads take turns with results of the jobs of other buffers, stores with what these read.
     """
     return max(load, ceil((work + load * 5 / 4 + soon) / buffers))
 
@@ -298,7 +298,8 @@ def _expected(layer, one, machine, room):
         ports = max(ports.reads + stored, ports.writes + brought + (weights if again else 0))
         # Of ranges with one band every second one has the same buffers, also for weights.
         turns, load = (one.depth, brought) if count > 1 else (2, brought + weights)
-        total += repeated * max(work, ports, _in_turn(work, load, soon, turns) if turns > 1 else 0)
+        turn = _in_turn(work, max(load, stored), soon, turns) if turns > 1 else 0
+        total += repeated * max(work, ports, turn)
     ends = brought + stored + 2 * machine.latency + _HANDED
     total *= layer.output.batch
     if one.depth == 1:

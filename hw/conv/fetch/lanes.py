@@ -34,7 +34,8 @@ class LaneWalker(wiring.Component):
 
     With an even stride every other column is asked for, whose chunks lie in half of the banks, or fewer. So two columns
     of the kernel are asked for together, if they are an odd number apart: places of the lower half of the lanes for the
-    first of both words and those of the upper half for the second, and then the other way round.
+    first of both words and those of the upper half for the second, and then the other way round. But blocks of two
+    chunks do not meet if these columns are an odd number of chunks apart.
 
     Rows of the kernel are asked for before what they are multiplied with: all of them at the beginning of a pass, or
     where they do not stay one before each word. In pooling there are none.
@@ -101,7 +102,7 @@ class LaneWalker(wiring.Component):
         m.d.sync += last_part.eq(self._chosen({size: of_group[size] >> in_part[size] for size in self._sizes}))
         feature, word_over, pass_over = Signal(), Signal(), Signal()
         pairs, pair = Signal(), Signal()  # columns come by pairs; these do
-        apart = ~plan.position.point[0] & plan.position_step[0]
+        apart = ~plan.position.point[0] & plan.position_step[0] & ~((plan.granularity == 5) & plan.x_step[4])
         m.d.comb += [
             pairs.eq(apart & plan.kernel_stays & (plan.granularity >= 4) & (plan.last_step != 0) & self.pairs),
             # The last one of an odd number is alone.

@@ -84,7 +84,6 @@ class WriteSpec(Elaboratable):
         scatter_goes = arbiter.scatter.valid & arbiter.scatter.ready if self.stores else Const(0)
 
         m.d.comb += Assert(~(host_goes & back.taken))
-        m.d.comb += Assert(~(line_goes & scatter_goes))
         m.d.comb += Assert(~back.taken | back.valid)
         m.d.comb += Assert(back.taken | ~(back.valid & back.urgent))
         m.d.comb += Assert(arbiter.stall_stb == (lines.valid & ~lines.ready))
@@ -107,6 +106,7 @@ class WriteSpec(Elaboratable):
                 m.d.comb += Assert(strobe & (row == wide.rows[bank]))
                 m.d.comb += Assert(value == wide.data[bank].word_select(byte, 8))
             self._turns(m, lines, line_goes, scatter_goes)
+            m.d.comb += Cover(line_goes & scatter_goes & lines.payload.strobe.any() & wide.strobes.as_value().any())
         for small, goes in ((host.payload, host_goes), (back.payload, back.taken)):
             writes = goes & (small.chunk[:3] == bank) & small.strobe.bit_select(byte, 1)
             small_writes.append(writes)
@@ -132,7 +132,7 @@ class WriteSpec(Elaboratable):
             was_passed = Signal(name=name)
             m.d.sync += was_passed.eq(other & ~other_goes & (goes | was_passed))
             m.d.comb += Assert(~was_passed | turn)  # for the induction
-            m.d.comb += Assert(~(was_passed & goes))
+            m.d.comb += Assert(~(was_passed & goes & ~other_goes))
             m.d.comb += Cover(was_passed & other_goes)
 
 

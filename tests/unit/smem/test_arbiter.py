@@ -161,3 +161,37 @@ def test_host_waits_for_the_write_back():
         assert ctx.get(dut.host.ready)
 
     simulate(dut, drive)
+
+
+@pytest.mark.parametrize(
+    ("line_banks", "scatter_banks", "grants"),
+    [
+        (range(4), range(4, 8), ["LS"] * 4),
+        (range(4), (3, 4), ["L", "S", "L", "S"]),
+        (range(8), (6,), ["L", "S", "L", "S"]),
+    ],
+    ids=["apart", "one in common", "one of all"],
+)
+def test_lines_and_scattered_writes(line_banks, scatter_banks, grants):
+    """Together if they have no bank in common, else by turns."""
+    dut = elaborated(WriteArbiter, PARAMS, stores=True)
+    scattered = {"rows": [7] * 8, "data": [40 + bank for bank in range(8)],
+                 "strobes": [0xF0 * (bank in scatter_banks) for bank in range(8)]}  # fmt: skip
+
+    async def drive(ctx):
+        await offer_line(ctx, dut, line_banks)
+        ctx.set(dut.scatter.payload, scattered)
+        ctx.set(dut.scatter.valid, 1)
+        for granted in grants:
+            assert (ctx.get(dut.lines.ready), ctx.get(dut.scatter.ready)) == ("L" in granted, "S" in granted)
+            assert ctx.get(dut.stall_stb) == ("L" not in granted)
+            for bank in range(8):
+                by_line, by_scatter = bank in line_banks and "L" in granted, bank in scatter_banks and "S" in granted
+                written = tuple(ctx.get(getattr(dut.banks, name)[bank]) for name in ("rows", "data", "strobes"))
+                if by_line or by_scatter:
+                    assert written == ((4, bank + 1, 0xFFFF) if by_line else (7, 40 + bank, 0xF0))
+                else:
+                    assert written[2] == 0
+            await ctx.tick()
+
+    simulate(dut, drive)

@@ -80,8 +80,8 @@ class RunSpec(Elaboratable):
             # A refused job ends behind all others.
             Assert(~refused | ((under_way == 0) & dut.ended)),
         ]
-        array = ("lanes", "pool", "maximum", "granularity", "wide", "x_signed", "k_signed", "x_zero", "k_zero", "floats",
-                 "brain", "bias")  # fmt: skip
+        array = ("lanes", "pool", "maximum", "granularity", "wide", "x_signed", "k_signed", "x_zero", "k_zero",
+                 "floats", "brain", "bias")  # fmt: skip
         same = Cat(dut.load[name] == dut.compute[name] for name in array).all()
         m.d.comb += Assert(~dut.alike | same)
         m.d.comb += [

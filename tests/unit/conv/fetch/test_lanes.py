@@ -63,7 +63,8 @@ def requests(params, plan):
     columns, rows, width = plan["last_step"] + 1, plan["last_kernel_row"] + 1, plan["last_column"] + 1
     x, position, row = plan["x"], plan["position"], plan["row"]
     pairs = (params.lanes == 8 and params.pairs and plan["kernel_stays"] and granularity >= 4 and columns > 1
-             and position["point"] % 2 == 0 and plan["position_step"] % 2 == 1)  # fmt: skip
+             and position["point"] % 2 == 0 and plan["position_step"] % 2 == 1
+             and not (granularity == 5 and plan["x_step"] // 16 % 2))  # fmt: skip
     word, kernel_row, tap = 0, 0, 0
 
     def kernel(block):
