@@ -9,18 +9,22 @@ from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from .places import Cut
 
-__all__ = ["Cost", "cheapest_gap", "job_cost", "moved", "plan_part"]
+__all__ = ["HANDED", "Cost", "cheapest_gap", "job_cost", "moved", "plan_part"]
 
 #: Cycles from the last sums of a job to those of the next one, and from its last result to the next one's, which
-#: begins when it has ended; in lane-private mode nothing of a job is read before the sums of the one before are made.
+#: begins when it has ended.
 _SUMS_CYCLES, _END_CYCLES = 12, 44
 #: A job takes so long at least: the next one is checked and set up meanwhile.
 _LEAST_CYCLES = 500
+#: Cycles from when what a job waited for is there until it reads: it is handed over, checked and set up.
+HANDED = 350
 #: Bytes that shared memory reads in a cycle, from as many banks as these are chunks.
 _LINE, _CHUNK = 128, 16
 _BANKS = _LINE // _CHUNK
-#: Bytes between pixels that are thought of.
-_GAPS = tuple(range(0, _LINE, _CHUNK))
+#: Bytes of results that are read in a cycle, to be taken away.
+_STORED = 64
+#: Bytes between pixels that are thought of: none, and those that make them a number of chunks.
+_GAPS = range(0, _LINE, _CHUNK // 2)
 
 
 class Cost(NamedTuple):
@@ -60,8 +64,18 @@ def _planned(operation, sizes, windows, flags, pixel, conv):
     shape = ConvShape(1, 65536, 65536, *sizes, *windows, operation=operation, **flags)
     plans = (plan for plan in convolution_plans(shape, conv) if not (operation.lanes and plan.raster))
     costs = [(plan, _cost(plan, pixel)) for plan in plans]
-    # Of equal ones those of fewer steps, for each of which weights are fetched by themselves; then larger blocks.
-    return min(costs, key=lambda one: (one[1].cycles, one[0].steps, one[0].merge, -one[0].block_bytes, one[0].raster))
+
+    def order(one):
+        """Of equal ones those of fewer steps, for each of which weights are fetched by themselves; larger blocks."""
+        plan, cost = one
+        return _beside_stores(plan, cost), plan.steps, plan.merge, -plan.block_bytes, plan.raster
+
+    return min(costs, key=order)
+
+
+def _beside_stores(plan, cost):
+    """Cycles of a job of many, if results are read to be taken away meanwhile."""
+    return max(cost.cycles, cost.reads + ceil(plan.shape.results / _STORED))
 
 
 def job_cost(layer, part, channels, rows, conv):
@@ -74,14 +88,16 @@ def job_cost(layer, part, channels, rows, conv):
 
 
 def cheapest_gap(parts, channels, conv):
-    """Bytes behind each pixel of ``channels`` bytes with which the rows of ``parts`` are read in the fewest cycles."""
+    """Bytes behind each pixel of ``channels`` bytes with which jobs of ``parts`` take the fewest cycles, then reads."""
 
-    def reads(gap):
+    def cycles(gap):
         sizes = ((part, part.out_channels[1], *(last - first for first, last in (part.rows, part.columns)))
                  for part in parts)  # fmt: skip
-        return sum(plan_part(*size, channels + gap, conv)[1].reads for size in sizes)
+        planned = [plan_part(*size, channels + gap, conv) for size in sizes]
+        return sum(_beside_stores(*one) for one in planned), sum(cost.reads for _, cost in planned)
 
-    return min(_GAPS, key=lambda gap: (reads(gap), gap))
+    gaps = (gap for gap in _GAPS if not gap or (channels + gap) % _CHUNK == 0)
+    return min(gaps, key=lambda gap: (cycles(gap), gap))
 
 
 def moved(place, size, bus_bytes):
@@ -99,27 +115,16 @@ def _cost(plan, pixel):
     shape, conv = plan.shape, plan.params
     if shape.operation.lanes:
         fetched = ceil(plan.fetch_cycles * _lane_reads(plan, pixel))
-        # Nothing is multiplied before the first window is there.
-        first = ceil(fetched / plan.blocks * _first_lines(plan))
         pieces = shape.points * plan.blocks
     else:
         weights = shape.out_channels * shape.taps * shape.channels
         again = 1 if plan.weights_stay else plan.point_tiles
         fetched = ceil(plan.fetch_cycles * _row_reads(plan, pixel)) + ceil(again * weights / _LINE)
-        first = 0  # the weights are read while the job before is under way
         pieces = shape.points * ceil(shape.out_channels / (CHANNELS_AT_ONCE * conv.slaves))
     others = ceil(8 * shape.table * shape.out_channels / _LINE) + shape.add * pieces
     made = max(ceil(shape.results / conv.results), pieces)
-    sums = _END_CYCLES if shape.operation.lanes else _SUMS_CYCLES
-    cycles = max(plan.mac_cycles + sums, fetched + others, made + _END_CYCLES)
-    return Cost(max(first + cycles, _LEAST_CYCLES), fetched + others, pieces)
-
-
-def _first_lines(plan):
-    """The part of what is fetched of a block that comes before its first window is complete."""
-    between = (plan.shape.kernel[1] - 1) * plan.shape.dilation[1] + 1
-    lines = between + (plan.shape.out_height - 1) * plan.shape.stride[1]
-    return between / lines if plan.keeps_lines else 1 / plan.shape.lines
+    cycles = max(plan.mac_cycles + _SUMS_CYCLES, fetched + others, made + _END_CYCLES)
+    return Cost(max(cycles, _LEAST_CYCLES), fetched + others, pieces)
 
 
 def _row_reads(plan, pixel):

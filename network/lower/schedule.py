@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from tilewright.golden import command_word, conv_words, program_word, tmau_word
 from tilewright.golden.spec import BarrierOp, Opcode, Space
 
-from .costs import moved
+from .costs import HANDED, moved
 from .order import Fence
 from .places import BLOCK
 from .steps import Transfer, job_words, layer_tag
@@ -151,7 +151,7 @@ class Schedule:
         for job in job_words(step, 8 * (_LOADS + number % _JOBS)):
             self._word(*conv_words(job))
         self.jobs[step.layer] += len(step.jobs)
-        start = max(self.cycles, self._free["conv"])
+        start = max(self.cycles + HANDED, self._free["conv"])
         self._free["conv"] = start + step.cycles
         self.spans.append(Span("conv", step.layer, start, self._free["conv"]))
         self._ends["conv"].append(self._free["conv"])

@@ -7,16 +7,17 @@ from math import ceil, gcd
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from ..errors import ModelError
-from .costs import Cost, job_cost, moved
+from .costs import HANDED, Cost, job_cost, moved
 from .cuts import MOST, cut_layer, legal, strided, with_gaps
 from .places import Cut, padded
 from .weights import Image
 
 __all__ = ["Split", "Tiler", "band_rows"]
 
-#: Cycles from the end of a job until the access unit has the load that waited for it, and from when that has landed
-#: until the job that waited for it reads: it is handed over, checked and set up.
-_ISSUE, _HANDED = 40, 350
+#: Cycles from the end of a job until the access unit has the load that waited for it.
+_ISSUE = 40
+#: Writes of shared memory in a cycle, of bus words and of results: two, unless they meet in a bank.
+_WRITES = 1.6
 #: By how much more than the engine needs a layer may take before it is cut to fewer channels.
 _GOOD = 1.03
 #: Ranges of channels, and of columns, that are looked at.
@@ -247,12 +248,12 @@ def _candidates(layer, machine, image, rows, room):
                     break
 
 
-def _in_turn(work, load, soon, buffers):
+def _in_turn(work, load, stored, soon, buffers):
     """Cycles of each of many jobs, in buffers that are emptied, and filled again, when their job has ended.
 
-    Loads take turns with results of the jobs of other buffers, stores with what these read.
+    Loads take turns with results of the jobs of other buffers; how long stores take beside what these read is given.
     """
-    return max(load, ceil((work + load * 5 / 4 + soon) / buffers))
+    return max(load, ceil((work + max(load * 5 / 4, stored) + soon) / buffers))
 
 
 def _equal_bands(layer, one):
@@ -278,7 +279,7 @@ def _expected(layer, one, machine, room):
 
     Of each band, or unit where there are several, the longest of loads, jobs, stores.
     """
-    conv, height, soon = machine.conv, layer.output.height, machine.latency + _ISSUE + _HANDED
+    conv, height, soon = machine.conv, layer.output.height, machine.latency + _ISSUE + HANDED
     kinds = {(pieces, _bus(size, machine)): count for (pieces, size), count in one.units.kinds.items()}
     weights = sum(load * count for (_, load), count in kinds.items())
     taken = zip(layer.sources, one.input_bytes, strict=True)
@@ -291,16 +292,18 @@ def _expected(layer, one, machine, room):
             jobs = [job_cost(layer, layer.parts[part], channels, rows, conv) for part, channels in pieces]
             job = sum(one.cycles for one in jobs)
             if again:
-                job = max(job, load if one.resident else _in_turn(job, load, soon, one.slots))
+                job = max(job, load if one.resident else _in_turn(job, load, 0, soon, one.slots))
             work += number * job
             ports = sum(jobs * number, ports)
         # Shared memory reads for jobs and stores by turns, and writes what comes and what they make.
-        ports = max(ports.reads + stored, ports.writes + brought + (weights if again else 0))
+        landed = brought + (weights if again else 0)
+        beside = stored * (1 + min(ports.reads / max(work, 1), 1))
+        ports = max(ports.reads + stored, ports.writes, landed, ceil((ports.writes + landed) / _WRITES))
         # Of ranges with one band every second one has the same buffers, also for weights.
         turns, load = (one.depth, brought) if count > 1 else (2, brought + weights)
-        turn = _in_turn(work, max(load, stored), soon, turns) if turns > 1 else 0
+        turn = _in_turn(max(work, ports), load, beside, soon, turns) if turns > 1 else 0
         total += repeated * max(work, ports, turn)
-    ends = brought + stored + 2 * machine.latency + _HANDED
+    ends = brought + stored + 2 * machine.latency + HANDED
     total *= layer.output.batch
     if one.depth == 1:
         total += ends * (count - 1)

@@ -24,7 +24,7 @@ from tilewright.golden import (
 from tilewright.golden.spec import Opcode, Space
 from tilewright.golden.spec.conv.job import JOB
 from tilewright.golden.spec.core.errors import ProgramError
-from tilewright.golden.spec.core.word import Engine, Kind
+from tilewright.golden.spec.core.word import PROGRAM_WORDS, Engine, Kind
 from tilewright.golden.spec.pe.segment import SegmentElement
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
@@ -311,12 +311,17 @@ def test_mistakes(session):
 
 def follow(core, program):
     """Runs a garbage program on golden: whether it loops as good as for ever, and whether an engine may still work."""
-    works = False
+    working = set()
     for count, step in enumerate(core.steps(PROGRAM_AT, program.words)):
         if count == LONG_LOOP:
-            return True, works
-        works = step.kind != Kind.WAIT_ALL and (works or step.kind in (Kind.TMAU, Kind.PE, Kind.CONV))
-    return False, works
+            return True, bool(working)
+        if step.kind == Kind.WAIT_ALL:
+            named = PROGRAM_WORDS[Kind.WAIT_ALL].unpack(step.word)["engines"]
+            working = {engine for engine in working if named and not named >> engine - 1 & 1}
+        elif step.kind in (Kind.TMAU, Kind.PE, Kind.CONV):
+            # A page of the processing engine is moved by the access unit.
+            working |= {Engine[step.kind.name]} | ({Engine.TMAU} if step.kind == Kind.PE else set())
+    return False, bool(working)
 
 
 def settles(session):

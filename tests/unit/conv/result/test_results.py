@@ -182,13 +182,12 @@ def cycles_of(name, job, **options):
     long({"operation": "convolution", "output": ConvOutput.U8, "out_channels": 64, "out_width": 32}, 64),
     ({"operation": "convolution", "output": ConvOutput.U8, "add": 1, "out_channels": 64, "out_width": 32}, 64),
     long({"operation": "depthwise", "output": ConvOutput.U8, "out_channels": 64, "out_width": 32}, 64),
-    ({"operation": "depthwise", "output": ConvOutput.U8, "add": 1, "granularity": 4, "out_channels": 64,
-      "out_width": 32}, 128),
+    ({"operation": "depthwise", "output": ConvOutput.U8, "add": 1, "out_channels": 64, "out_width": 32}, 64),
 ], ids=["convolution", "add", "lanes", "lanes-add"])  # fmt: skip
 def test_full_rate(fields, pieces):
     """Of results of 8 bits R begin in each cycle, over ends of tiles and passes."""
     begun, world = cycles_of("default", a_job(**fields))
-    assert len(begun) == 64 * 32 // 16
+    assert len(begun) == 64 * 32 // UNITS["default"].conv.results
     assert begun == list(range(begun[0], begun[0] + len(begun)))
     assert len(world.writes) == pieces
 
