@@ -8,6 +8,7 @@ from importlib import import_module
 #: Public names, by the module that defines them.
 _MODULES = {
     "cluster.machine": "Cluster delivery_bits",
+    "conv.banks": "request_cycles",
     "conv.granularity": "seed_granularity",
     "conv.layer": "ConvLayer PostProcessing convolve",
     "conv.machine": "Conv ConvRecord job_word",

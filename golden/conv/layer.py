@@ -123,6 +123,8 @@ class ConvLayer:
         The engine that it is planned for.
     plan : str or dict
         A rule of :func:`plan_convolution`, or ``block_bytes``, ``merge`` and ``raster`` of a :class:`ConvPlan`.
+    gap : int
+        Bytes behind each pixel of X in shared memory, as many as whole elements have.
 
     Attributes
     ----------
@@ -133,12 +135,16 @@ class ConvLayer:
     """
 
     def __init__(self, x, k, type, *, kernel=None, stride=(1, 1), dilation=(1, 1), padding=(0, 0, 0, 0),  # noqa: A002
-                 operation="convolution", zeros=(0, 0), post=None, params=None, plan="cost"):  # fmt: skip
+                 operation="convolution", zeros=(0, 0), post=None, params=None, plan="cost",
+                 gap=0):  # fmt: skip
         self.kind, post = mm_type(type), post or PostProcessing()
         operation, params = member("operation", ConvOperation, operation), params or ConvParams()
         if operation == ConvOperation.MAX_POOL:
             post = PostProcessing(output=ConvOutput.ELEMENT)
         x, k = self._tensors(x, k, operation)
+        self.gap = integer("gap", gap, 0, 65535)
+        if gap % self.kind.bytes:
+            raise ValueError(f"gap must be a multiple of the {self.kind.bytes} bytes of an element, not {gap!r}")
         fields = {"operation": operation, "type": self.kind, **post.fields()}
         kernel = kernel if k is None else k.shape[-3:-1]
         if kernel is None:
@@ -147,12 +153,13 @@ class ConvLayer:
         table = post.table(self.kind, out_channels)
         self.shape = ConvShape.of(
             x.shape, out_channels, kernel, stride, padding, dilation, operation=operation,
-            element_bytes=self.kind.bytes, result_bytes=result_bytes(fields),
+            element_bytes=self.kind.bytes, result_bytes=result_bytes(fields), adjoin=not gap,
             table=table is not None, add="add" in fields,
         )  # fmt: skip
         planned = isinstance(plan, dict)
         self.plan = ConvPlan(self.shape, params, **plan) if planned else plan_convolution(self.shape, params, plan)
-        parts = {"x": x, "k": self._placed_kernel(k, operation), "table": table,
+        apart = np.pad(x, [(0, 0)] * 3 + [(0, gap // self.kind.bytes)])
+        parts = {"x": apart, "k": self._placed_kernel(k, operation), "table": table,
                  "addend": post.addend if "add" in fields else None}  # fmt: skip
         self._lay_out({name: part for name, part in parts.items() if part is not None})
         mask = (1 << 8 * self.kind.bytes) - 1
@@ -215,10 +222,10 @@ class ConvLayer:
             self.smem[self._places[name] :][: len(data)] = data
 
     def _sizes(self):
-        """Fields of shapes and pitches; everything is contiguous."""
+        """Fields of shapes and pitches; everything but X with gaps is contiguous."""
         shape, element = self.shape, self.kind.bytes
         made = shape.out_channels * shape.result_bytes, shape.out_width, shape.out_height
-        pixels = {"x": (shape.channels * element, shape.width, shape.height), "y": made, "addend": made}
+        pixels = {"x": (shape.channels * element + self.gap, shape.width, shape.height), "y": made, "addend": made}
         sizes = {f"{name}_pitch": (pixel, pixel * width, pixel * width * height)
                  for name, (pixel, width, height) in pixels.items()}  # fmt: skip
         lanes = shape.operation.lanes

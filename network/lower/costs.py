@@ -4,7 +4,7 @@ from functools import lru_cache
 from math import ceil, gcd
 from typing import NamedTuple
 
-from tilewright.golden import ConvShape, convolution_plans
+from tilewright.golden import ConvShape, convolution_plans, request_cycles
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from .places import Cut
@@ -18,9 +18,8 @@ _SUMS_CYCLES, _END_CYCLES = 12, 44
 _LEAST_CYCLES = 500
 #: Cycles from when what a job waited for is there until it reads: it is handed over, checked and set up.
 HANDED = 350
-#: Bytes that shared memory reads in a cycle, from as many banks as these are chunks.
+#: Bytes that shared memory reads in a cycle, and those of a bank.
 _LINE, _CHUNK = 128, 16
-_BANKS = _LINE // _CHUNK
 #: Bytes of results that are read in a cycle, to be taken away.
 _STORED = 64
 #: Bytes between pixels that are thought of: none, and those that make them a number of chunks.
@@ -114,63 +113,14 @@ def moved(place, size, bus_bytes):
 def _cost(plan, pixel):
     shape, conv = plan.shape, plan.params
     if shape.operation.lanes:
-        fetched = ceil(plan.fetch_cycles * _lane_reads(plan, pixel))
+        fetched = ceil(plan.fetch_cycles * request_cycles(plan, pixel))
         pieces = shape.points * plan.blocks
     else:
         weights = shape.out_channels * shape.taps * shape.channels
         again = 1 if plan.weights_stay else plan.point_tiles
-        fetched = ceil(plan.fetch_cycles * _row_reads(plan, pixel)) + ceil(again * weights / _LINE)
+        fetched = ceil(plan.fetch_cycles * request_cycles(plan, pixel)) + ceil(again * weights / _LINE)
         pieces = shape.points * ceil(shape.out_channels / (CHANNELS_AT_ONCE * conv.slaves))
     others = ceil(8 * shape.table * shape.out_channels / _LINE) + shape.add * pieces
     made = max(ceil(shape.results / conv.results), pieces)
     cycles = max(plan.mac_cycles + _SUMS_CYCLES, fetched + others, made + _END_CYCLES)
     return Cost(max(cycles, _LEAST_CYCLES), fetched + others, pieces)
-
-
-def _row_reads(plan, pixel):
-    """Cycles in which shared memory is read for a request for rows."""
-    size = min(plan.block_bytes, _CHUNK)
-    # Two blocks of a pixel come together where a row is one point, and there are two.
-    whole = plan.block_bytes == plan.params.row_bytes and plan.blocks > 1
-    together = plan.block_bytes // size * (2 if whole else 1)
-    apart = plan.shape.stride[0] * pixel
-    lanes = range(plan.params.lanes)
-    return _reads(tuple(lane // together * apart + lane % together * size for lane in lanes), size)
-
-
-def _lane_reads(plan, pixel):
-    """The same in lane-private mode, in which two columns of the kernel may come together."""
-    shape, size = plan.shape, min(plan.block_bytes, _CHUNK)
-    slots = plan.block_bytes // size
-    apart, lanes = shape.stride[0] * pixel, plan.params.lanes
-    places = tuple(lane // slots * apart + lane % slots * size for lane in range(lanes))
-    alone, columns = _reads(places, size), shape.kernel[0]
-    odd = shape.stride[0] % 2 == 0 and shape.dilation[0] % 2
-    odd = odd and not (plan.block_bytes == 2 * _CHUNK and shape.dilation[0] * pixel // _CHUNK % 2)
-    if lanes < _BANKS or not odd or not plan.kernel_stays or plan.block_bytes < _CHUNK or columns == 1:
-        return alone
-    step = shape.dilation[0] * pixel
-    turns = [[place + step * ((lane >= lanes // 2) ^ turn) for lane, place in enumerate(places)] for turn in (0, 1)]
-    paired = sum(_reads(tuple(turn), size) for turn in turns) / 2
-    return (paired * (columns - columns % 2) + alone * (columns % 2)) / columns
-
-
-@lru_cache(maxsize=1 << 12)
-def _reads(places, size):
-    """Cycles in which pieces of ``size`` bytes at ``places`` are read (docs/architecture.md, "Operands")."""
-    if len(places) < _BANKS:  # both chunks of each in one read
-        return _conflicts(places, size)
-    first, last = places[0] // _CHUNK, (max(places) + size - 1) // _CHUNK
-    if all(place % _CHUNK + size <= _CHUNK for place in places):
-        return _conflicts(places, size)
-    if last - first < _BANKS:
-        return 1
-    half = len(places) // 2
-    return _conflicts(places[:half], size) + _conflicts(places[half:], size)
-
-
-def _conflicts(places, size):
-    """Different chunks of the bank that has the most of them."""
-    chunks = {chunk for place in places for chunk in (place // _CHUNK, (place + size - 1) // _CHUNK)}
-    banks = [chunk % _BANKS for chunk in chunks]
-    return max(map(banks.count, banks))

@@ -6,7 +6,17 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from tilewright.golden import Conv, ConvLayer, ConvPlan, ConvShape, PostProcessing, job_word, plan_convolution
+from tilewright.golden import (
+    Conv,
+    ConvLayer,
+    ConvPlan,
+    ConvShape,
+    PostProcessing,
+    convolution_plans,
+    job_word,
+    plan_convolution,
+    request_cycles,
+)
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from .conv_layers import NetworkLayer
@@ -15,6 +25,8 @@ __all__ = ["MOST_CYCLES", "LayerCase", "first_job", "golden_result", "sample_of"
 
 #: Cycles that a sample takes at the limit, at most.
 MOST_CYCLES = 60_000
+#: Bytes between pixels of X that are thought of.
+_GAPS = range(0, 128, 16)
 #: Bytes at the end of shared memory that belong to the first job, and what tensors lose to the ends of lines.
 _RESERVED = 4096
 
@@ -47,7 +59,12 @@ class LayerCase:
     @property
     def whole(self):
         """The :class:`ConvPlan` of the whole layer."""
-        return _whole(self.layer, self.params)
+        return _whole(self.layer, self.params)[0]
+
+    @property
+    def gap(self):
+        """Bytes behind each pixel of X."""
+        return _whole(self.layer, self.params)[1]
 
     @cached_property
     def plan(self):
@@ -75,6 +92,7 @@ class LayerCase:
         return ConvLayer(
             x, k, "u8s8", stride=(layer.stride, layer.stride), padding=padding, zeros=(128, 0), post=post,
             operation="depthwise" if layer.depthwise else "convolution", params=self.params, plan=self._cut,
+            gap=self.gap,
         )  # fmt: skip
 
 
@@ -90,8 +108,9 @@ def sample_of(layer, params, memory_bytes, most=MOST_CYCLES):
     for count in {layer.out_channels, *fewer}:
 
         def over(lines, count=count):
-            plan = LayerCase(layer, params, lines, count).plan
-            return _bytes(plan.shape) > memory_bytes - _RESERVED or plan.limit > most
+            case = LayerCase(layer, params, lines, count)
+            plan = case.plan
+            return _bytes(plan.shape, case.gap) > memory_bytes - _RESERVED or plan.limit > most
 
         lines = bisect_left(range(1, layer.out_size + 1), True, key=over)
         if lines:
@@ -137,11 +156,25 @@ def _shape(layer, lines, channels):
 
 @cache
 def _whole(layer, params):
-    return plan_convolution(_shape(layer, layer.out_size, layer.out_channels), params, "fetch")
+    """The plan of a layer, and the gap behind its pixels.
+
+    Depthwise, pieces of many points are read together, which should not lie in the same banks, and each block of a
+    point is a write.
+    """
+    shape = _shape(layer, layer.out_size, layer.out_channels)
+    if not layer.depthwise:
+        return plan_convolution(shape, params, "fetch"), 0
+
+    def cycles(plan, gap):
+        fetched = plan.fetch_cycles * request_cycles(plan, layer.channels + gap)
+        return max(plan.mac_cycles, fetched, shape.points * plan.blocks, plan.limit)
+
+    choices = [(plan, gap) for gap in _GAPS for plan in convolution_plans(shape, params) if not plan.raster]
+    return min(choices, key=lambda one: (cycles(*one), one[1], -one[0].block_bytes))
 
 
-def _bytes(shape):
+def _bytes(shape, gap):
     """Bytes of shared memory that the tensors take, whether they are read or not."""
-    x = shape.height * shape.width * shape.channels
+    x = shape.height * shape.width * (shape.channels + gap)
     k = shape.taps * shape.out_channels * (1 if shape.operation.lanes else shape.channels)
     return x + k + 8 * shape.out_channels + shape.bytes_written

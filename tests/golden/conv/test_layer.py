@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from tilewright.golden import CONV_PRESETS, ConvLayer, PostProcessing, convolve
+from tilewright.golden.spec.conv.job import JOB
 from tilewright.golden.spec.pe.instruction import MM_FAMILIES
 
 RNG = np.random.default_rng(3)
@@ -120,3 +121,23 @@ def test_what_is_refused(arguments, options, sentence):
     with pytest.raises((TypeError, ValueError)) as caught:
         convolve(*arguments, **options)
     assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(("kind", "gap"), [("u8s8", 3), ("s16s16", 6)])
+def test_gaps_between_pixels(kind, gap):
+    """They change where X lies, and nothing of what comes out."""
+    generator, element = np.random.default_rng(5), np.int16 if "16" in kind else np.uint8
+    x = generator.integers(0, 100, (1, 5, 6, 3), element)
+    k = generator.integers(-9, 9, (4, 3, 3, 3)).astype(np.int16 if "16" in kind else np.int8)
+    options = {"padding": (1, 1, 1, 1), "zeros": (5, 0)}
+    job = ConvLayer(x, k, kind, gap=gap, **options)
+    assert JOB.unpack(job.word)["x_pitch"][0] == 3 * x.itemsize + gap and not job.shape.adjoin
+    assert (convolve(x, k, kind, gap=gap, **options) == convolve(x, k, kind, **options)).all()
+
+
+def test_wrong_gaps():
+    x, k = np.zeros((1, 2, 2, 1), np.int16), np.zeros((1, 1, 1, 1), np.int16)
+    with pytest.raises(ValueError, match=r"^gap must be 0 to 65535, not -1$"):
+        ConvLayer(x, k, "s16s16", gap=-1)
+    with pytest.raises(ValueError, match=r"^gap must be a multiple of the 2 bytes of an element, not 3$"):
+        ConvLayer(x, k, "s16s16", gap=3)

@@ -1,0 +1,72 @@
+"""What a request of the convolution engine takes at the banks of shared memory (docs/architecture.md, "Operands")."""
+
+from functools import lru_cache
+
+from ..spec.sizes import BANKS, CHUNK_BYTES
+
+__all__ = ["request_cycles"]
+
+
+def request_cycles(plan, pixel):
+    """Cycles in which shared memory is read for a request for feature rows, on average.
+
+    Parameters
+    ----------
+    plan : ConvPlan
+    pixel : int
+        Bytes from one pixel of X to the next.
+
+    Returns
+    -------
+    int or float
+        ``plan.fetch_cycles`` counts requests.
+    """
+    return _lane_reads(plan, pixel) if plan.shape.operation.lanes else _row_reads(plan, pixel)
+
+
+def _row_reads(plan, pixel):
+    size = min(plan.block_bytes, CHUNK_BYTES)
+    # Two blocks of a pixel come together where a row is one point, and there are two.
+    whole = plan.block_bytes == plan.params.row_bytes and plan.blocks > 1
+    together = plan.block_bytes // size * (2 if whole else 1)
+    apart = plan.shape.stride[0] * pixel
+    lanes = range(plan.params.lanes)
+    return _reads(tuple(lane // together * apart + lane % together * size for lane in lanes), size)
+
+
+def _lane_reads(plan, pixel):
+    """Two columns of the kernel may come together."""
+    shape, size = plan.shape, min(plan.block_bytes, CHUNK_BYTES)
+    slots = plan.block_bytes // size
+    apart, lanes = shape.stride[0] * pixel, plan.params.lanes
+    places = tuple(lane // slots * apart + lane % slots * size for lane in range(lanes))
+    alone, columns = _reads(places, size), shape.kernel[0]
+    odd = shape.stride[0] % 2 == 0 and shape.dilation[0] % 2
+    odd = odd and not (plan.block_bytes == 2 * CHUNK_BYTES and shape.dilation[0] * pixel // CHUNK_BYTES % 2)
+    if lanes < BANKS or not odd or not plan.kernel_stays or plan.block_bytes < CHUNK_BYTES or columns == 1:
+        return alone
+    step = shape.dilation[0] * pixel
+    turns = [[place + step * ((lane >= lanes // 2) ^ turn) for lane, place in enumerate(places)] for turn in (0, 1)]
+    paired = sum(_reads(tuple(turn), size) for turn in turns) / 2
+    return (paired * (columns - columns % 2) + alone * (columns % 2)) / columns
+
+
+@lru_cache(maxsize=1 << 12)
+def _reads(places, size):
+    """Cycles in which pieces of ``size`` bytes at ``places`` are read."""
+    if len(places) < BANKS:  # both chunks of each in one read
+        return _conflicts(places, size)
+    first, last = places[0] // CHUNK_BYTES, (max(places) + size - 1) // CHUNK_BYTES
+    if all(place % CHUNK_BYTES + size <= CHUNK_BYTES for place in places):
+        return _conflicts(places, size)
+    if last - first < BANKS:
+        return 1
+    half = len(places) // 2
+    return _conflicts(places[:half], size) + _conflicts(places[half:], size)
+
+
+def _conflicts(places, size):
+    """Different chunks of the bank that has the most of them."""
+    chunks = {chunk for place in places for chunk in (place // CHUNK_BYTES, (place + size - 1) // CHUNK_BYTES)}
+    banks = [chunk % BANKS for chunk in chunks]
+    return max(map(banks.count, banks))
