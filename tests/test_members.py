@@ -55,6 +55,7 @@ PROGRAM = CORE_PRESETS["unit"].replace(conv=CONV_UNIT_PRESETS["unit"], program=P
 PARAMS = {
     "board": BoardParams(),
     "cluster": (ClusterParams(2, TMAU_PRESETS["unit"]), ClusterParams(2, TMAU_PRESETS["unit"], L2Params(4096, 2))),
+    "cluster/barriers": TMAU_PRESETS["unit"].smem,
     "cluster/network": TMAU_PRESETS["unit"].smem,
     "conv": (
         ConvUnitParams(CONV_PRESETS["unit"]),

@@ -74,12 +74,11 @@ class Cluster:
         owner = issuer if of is None else self._core(of)
         if owner is issuer:
             return issuer.barrier(op, address, value)
-        done = None
-        if member("op", BarrierOp, op) == BarrierOp.ARRIVE and issuer.reach >> owner.number & 1:
-            done = owner.arrive_from(issuer, value, address)
-        if done is None:
-            issuer.errors.append(ErrorRecord(Error.BARRIER_OPERATION, 0, 0, address))
-        return done
+        reaches = member("op", BarrierOp, op) == BarrierOp.ARRIVE and issuer.reach >> owner.number & 1
+        if reaches and owner.lets_arrive(issuer, address):
+            return owner.barrier(op, address, value)
+        issuer.errors.append(ErrorRecord(Error.BARRIER_OPERATION, 0, 0, address))
+        return None
 
     def _core(self, number):
         return self.cores[integer("core", number, 0, len(self.cores) - 1)]
@@ -111,12 +110,10 @@ class _Core(Machine):
         """Whether a core may write and read here."""
         return issuer is self or bool(self.accepts >> issuer.number & 1)
 
-    def arrive_from(self, issuer, value, address):
-        """Arrivals of another core at a barrier here; whether they complete a phase, or None if they are refused."""
+    def lets_arrive(self, issuer, address):
+        """Whether another core may arrive at the barrier at an address here."""
         there = 0 <= address <= len(self.smem) - BARRIER.bytes and not address % BARRIER.bytes
-        if not there or not self.takes_from(issuer) or not self.windows.hold_shared(address, BARRIER.bytes):
-            return None
-        return self._operate(BarrierOp.ARRIVE, address, value)
+        return there and self.takes_from(issuer) and self.windows.hold_shared(address, BARRIER.bytes)
 
     def _receivers(self, command):
         """Mask of the cores in whose shared memory the bytes of a command land."""

@@ -1,7 +1,7 @@
-"""A cluster: equal cores, the network between their shared memories, and one port to global memory."""
+"""A cluster: equal cores, the networks between them, and one port to global memory."""
 
 from amaranth import Module
-from amaranth.lib import wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 from amaranth.utils import ceil_log2
 
@@ -10,7 +10,9 @@ from ..bus.axi4_lite import Axi4LiteSignature
 from ..core.params import CoreParams
 from ..core.top import Core
 from ..lib.join import join
+from ..smem.layouts import BarrierRequestLayout
 from ..tmau.subsystem import TmauSubsystem
+from .barriers.top import BarrierNetwork
 from .l2.control import L2_ADDR_WIDTH
 from .l2.top import L2
 from .memory.top import MemorySide
@@ -18,12 +20,13 @@ from .network.line import LineNetwork
 
 __all__ = ["Cluster"]
 
-#: Members of a core that do not come out of a cluster.
+#: Members of a core that do not come out of a cluster, and those that come out by way of other cores.
 _INNER = ("m_axi", "lines", "memory", "prefetches")
+_BARRIERS = ("barriers", "barrier_results")
 
 
 class Cluster(wiring.Component):
-    """Cores, network, memory side and cache; connections only. A cluster of one core without a cache is the core.
+    """Cores, networks, memory side and cache; connections only. A cluster of one core without a cache is the core.
 
     Members
     -------
@@ -32,7 +35,8 @@ class Cluster(wiring.Component):
     l2_axil : In(Axi4LiteSignature(12)) if params.l2
         Registers of the cache, at the offsets of ``golden.spec.cluster.l2``.
     *those of a core but its m_axi* : In(1)
-        An array of each, as of ``Core``, or of ``TmauSubsystem`` where ``params.core`` is TmauParams.
+        An array of each, as of ``Core``, or of ``TmauSubsystem`` where ``params.core`` is TmauParams. Where there are
+        several cores, ``barriers`` are streams of BarrierRequestLayout(params.smem, params.cores).
 
     Attributes
     ----------
@@ -55,7 +59,9 @@ class Cluster(wiring.Component):
             read_words=params.read_words,
             reductions=tmau.has("reductions_global"),
         )
-        members = self.cores[0].signature.members
+        members = dict(self.cores[0].signature.members)
+        if params.cores > 1:
+            members["barriers"] = In(stream.Signature(BarrierRequestLayout(params.smem, params.cores)))
         bus = {"addr_width": tmau.addr_width, "data_width": tmau.bus_width, "id_width": 2 + ceil_log2(params.cores)}
         self.l2 = L2(params.l2.geometry(**bus), params.cores) if params.l2 else None
         super().__init__(
@@ -66,10 +72,11 @@ class Cluster(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        apart = (*_INNER, *(_BARRIERS if self.params.cores > 1 else ()))
         for number, core in enumerate(self.cores):
             m.submodules[f"core{number}"] = core
             for name, member in core.signature.members.items():
-                if name not in _INNER:
+                if name not in apart:
                     self._show(m, member, getattr(core, name), getattr(self, name)[number])
         m.submodules.side = self.side
         for core, port in zip(self.cores, self.side.ports, strict=True):
@@ -84,17 +91,32 @@ class Cluster(wiring.Component):
         else:
             join(m, side=self.side.axi, m_axi=flipped(self.m_axi))
         if self.params.cores > 1:
-            tmau = self.params.tmau
-            m.submodules.network = network = LineNetwork(
-                tmau.smem,
-                tmau.cores,
-                reduces=tmau.has("reductions_shared"),
-                floats=tmau.has("reductions_float"),
-            )
-            for number, core in enumerate(self.cores):
-                join(m, core=core.lines, network=network.movers[number])
-                join(m, network=network.memories[number], core=core.memory)
+            self._connect_cores(m)
         return m
+
+    def _connect_cores(self, m):
+        """What passes between cores: lines, and arrivals at barriers."""
+        tmau = self.params.tmau
+        m.submodules.network = network = LineNetwork(
+            tmau.smem,
+            tmau.cores,
+            reduces=tmau.has("reductions_shared"),
+            floats=tmau.has("reductions_float"),
+        )
+        m.submodules.barriers = barriers = BarrierNetwork(tmau.smem, tmau.cores)
+        for number, core in enumerate(self.cores):
+            join(m, core=core.lines, network=network.movers[number])
+            join(m, network=network.memories[number], core=core.memory)
+            join(m, requests=flipped(self.barriers[number]), barriers=barriers.requests[number])
+            join(m, barriers=barriers.results[number], results=flipped(self.barrier_results[number]))
+            join(m, barriers=barriers.barriers[number], core=core.barriers)
+            join(m, core=core.barrier_results, barriers=barriers.barrier_results[number])
+            join(m, barriers=barriers.refused[number], network=network.refused[number])
+            m.d.comb += [
+                barriers.acceptance[number].eq(core.lines.acceptance),
+                barriers.reach[number].eq(core.lines.reach),
+                barriers.recorded[number].eq(network.recorded[number]),
+            ]
 
     def _show(self, m, member, inner, outer):
         """Connects a member of a core to its place here."""

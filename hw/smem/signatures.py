@@ -105,7 +105,9 @@ class MoverSignature(Port):
     refusing : In(cores) if cores > 1
         As ``landed`` is accepted: mask of the receivers that refused something of the transfer.
     acceptance : Out(AcceptanceLayout(params, cores)) if cores > 1
-        What may be written here, by whom.
+        What may be written and read here, by whom.
+    reach : Out(cores) if cores > 1
+        Mask of the cores that this one may name.
     refusal : In(RefusalLayout) if cores > 1
         Strobe: something of another core was refused here.
     received : In(params.addr_width + 1) if cores > 1
@@ -119,6 +121,7 @@ class MoverSignature(Port):
             "number": In(4),
             "refusing": In(cores),
             "acceptance": Out(AcceptanceLayout(params, cores)),
+            "reach": Out(cores),
             "refusal": In(RefusalLayout()),
             "received": In(params.addr_width + 1),
             "loans": Out(LoanSignature(params, cores)),

@@ -231,6 +231,7 @@ class TmauDatapath(wiring.Component):
             smem.acceptance.confine.eq(windows.confine_shared),
             smem.acceptance.first.eq(windows.shared_first),
             smem.acceptance.last.eq(windows.shared_last),
+            smem.reach.eq(windows.allowed),
             *(getattr(delivery, name).eq(getattr(smem, name)) for name in ("number", "refusal", "received")),
         ]
 

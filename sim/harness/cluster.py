@@ -51,7 +51,7 @@ class ClusterHarness(Harness):
         for number, side in enumerate(sides):
             m.submodules[f"side{number}"] = own = Module()
             ports = {name: getattr(dut, name)[number] for name in dut.signature.members if name not in _SHARED}
-            serve_core(side, own, SimpleNamespace(**ports), self._smem)
+            serve_core(side, own, SimpleNamespace(**ports), self._smem, cores)
         if "cache" in self.drivers:
             m.submodules.cache_registers = registers = RegisterDriver(dut.l2_axil.signature.addr_width)
             connect(m, script=self.drivers["cache"].o, driver=registers.i)

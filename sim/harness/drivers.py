@@ -14,8 +14,8 @@ __all__ = ["BarrierDriver", "BarrierItemLayout", "RegisterAnswerLayout", "Regist
 class BarrierItemLayout(data.StructLayout):
     """A barrier operation of a script."""
 
-    def __init__(self, params):
-        super().__init__({"request": BarrierRequestLayout(params), "retry": unsigned(1)})  # until done or error
+    def __init__(self, params, cores=1):
+        super().__init__({"request": BarrierRequestLayout(params, cores), "retry": unsigned(1)})  # until done or error
 
 
 class BarrierDriver(wiring.Component):
@@ -23,9 +23,9 @@ class BarrierDriver(wiring.Component):
 
     Members
     -------
-    i : In(stream of BarrierItemLayout)
+    i : In(stream of BarrierItemLayout(params, cores))
         Accepted when the final answer comes.
-    requests : Out(stream of BarrierRequestLayout)
+    requests : Out(stream of BarrierRequestLayout(params, cores))
     results : In(stream of BarrierResultLayout)
         The barrier port, seen from the processor.
     answer_valid : Out(1)
@@ -33,11 +33,11 @@ class BarrierDriver(wiring.Component):
     answer : Out(BarrierResultLayout)
     """
 
-    def __init__(self, params):
+    def __init__(self, params, cores=1):
         super().__init__(
             {
-                "i": In(stream.Signature(BarrierItemLayout(params))),
-                "requests": Out(stream.Signature(BarrierRequestLayout(params))),
+                "i": In(stream.Signature(BarrierItemLayout(params, cores))),
+                "requests": Out(stream.Signature(BarrierRequestLayout(params, cores))),
                 "results": In(stream.Signature(BarrierResultLayout())),
                 "answer_valid": Out(1),
                 "answer": Out(BarrierResultLayout()),

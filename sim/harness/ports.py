@@ -100,12 +100,12 @@ def serve_bus(harness, m, axi, params, words, more_reads, units=1, cache=None):
             m.d.sync += count.eq(Mux(harness.start, 0, count + (happens & (mine[:2] == number))))
 
 
-def serve_core(harness, m, dut, smem):
-    """Connects all ports of a design, or of a core, but for its bus and its consumer; SmemParams."""
+def serve_core(harness, m, dut, smem, cores=1):
+    """Connects all ports of a design, or of one of so many cores, but for its bus and its consumer; SmemParams."""
     for port, serve in (("commands", _serve_commands), ("instructions", _serve_instructions), ("jobs", _serve_jobs)):
         if port in harness.drivers:
             serve(harness, m, dut)
-    _serve_processor(harness, m, dut, smem)
+    _serve_processor(harness, m, dut, smem, cores)
     if "words" in harness.logs:
         _serve_program(harness, m, dut)
 
@@ -135,9 +135,9 @@ def _serve_jobs(harness, m, dut):
     harness.log(m, "jobs", dut.job_ended, dut.job_end)
 
 
-def _serve_processor(harness, m, dut, smem):
+def _serve_processor(harness, m, dut, smem, cores):
     """Does operations on barriers and accesses to registers, and shows ``irq``; SmemParams."""
-    m.submodules.barrier_driver = barriers = BarrierDriver(smem)
+    m.submodules.barrier_driver = barriers = BarrierDriver(smem, cores)
     m.submodules.register_driver = registers = RegisterDriver(dut.s_axil.signature.addr_width)
     connect(m, script=harness.drivers["barriers"].o, driver=barriers.i)
     connect(m, driver=barriers.requests, dut=dut.barriers)

@@ -110,8 +110,9 @@ def cluster_records(params):
     core = core_records(params.core) if isinstance(params.core, CoreParams) else tmau_records(params.core)
     bus = _bus_entries(params.tmau, 2 + ceil_log2(params.cores))
     items, entries, depths = {}, {}, {}
+    barriers = {"barriers": BarrierItemLayout(params.smem, params.cores)}
     for number in range(params.cores):
-        items |= {f"{name}{number}": shape for name, shape in core.items.items()}
+        items |= {f"{name}{number}": shape for name, shape in (core.items | barriers).items()}
         entries |= {f"{name}{number}": shape for name, shape in core.entries.items() if name not in bus}
         depths |= {f"{name}{number}": depth for name, depth in core.depths.items()}
     if params.l2:

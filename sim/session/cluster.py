@@ -11,6 +11,7 @@ from tilewright.golden.spec.cluster.registers import CLUSTER_REGISTERS
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.cluster.params import CLUSTER_PRESETS
 from tilewright.hw.cluster.top import Cluster
+from tilewright.hw.core.params import CoreParams
 
 from ..harness.axi_rules import Rule, Wait
 from ..harness.cluster import ClusterHarness
@@ -18,8 +19,16 @@ from ..harness.records import READ_IDS, cluster_records
 from .backdoor import SharedBackdoor
 from .memory import MemorySession, model_words
 from .options import chosen, window
-from .run import BarrierAnswer, CommandStamp, RegisterAnswer, command_stamps
-from .scripts import barrier_rows, command_rows, register_address, register_rows
+from .run import BarrierAnswer, CommandStamp, Fault, RegisterAnswer, command_stamps, pe_faults
+from .scripts import (
+    barrier_rows,
+    command_rows,
+    program_parts,
+    program_rows,
+    register_address,
+    register_rows,
+    table_order,
+)
 
 __all__ = ["ClusterRun", "ClusterSession", "CoreOfRun"]
 
@@ -38,6 +47,10 @@ class CoreOfRun:
         Cycle and barrier address of every phase that completed.
     barriers : list of BarrierAnswer
     registers : list of RegisterAnswer
+    faults : list of Fault
+        Of its instructions, in program order.
+    halts : list of int
+        Cycles in which its processing engine halted.
     shared : ndarray or None
         The part of its shared memory that was asked for, at the end: uint8.
     """
@@ -46,6 +59,8 @@ class CoreOfRun:
     flips: list[tuple[int, int]]
     barriers: list[BarrierAnswer]
     registers: list[RegisterAnswer]
+    faults: list[Fault]
+    halts: list[int]
     shared: np.ndarray | None
 
 
@@ -126,8 +141,8 @@ class ClusterSession(MemorySession):
     def _shared_memories(self, smem):
         return [SharedBackdoor(self.simulation, smem.rows, f"core{core}_") for core in range(self.params.cores)]
 
-    def run(self, commands=(), *, barriers=(), registers=(), cache=(), after=None, limit=None, drain=0, shared=None,
-            memory=None):  # fmt: skip
+    def run(self, commands=(), *, programs=(), barriers=(), registers=(), cache=(), after=None, limit=None, drain=0,
+            shared=None, memory=None):  # fmt: skip
         """Issues what is given, each port of each core by itself, and returns when all of it is complete.
 
         Parameters
@@ -135,7 +150,11 @@ class ClusterSession(MemorySession):
         commands, barriers, registers : sequence of lists
             For each core what ``TmauSession.run`` takes; cores left out have nothing to do. Dictionaries of commands
             may have ``cores``: a mask or numbers of the cores in which their bytes land; and ``source_core``: number of
-            the core whose shared memory is read.
+            the core whose shared memory is read. Operations on barriers may have a fifth entry, the number of the core
+            that the barrier lies in.
+        programs : sequence of (Program or sequence of int)
+            For each core what ``PeSession.run`` takes, where it has a processing engine. Shared memory stays as it is:
+            commands bring a Program's operands.
         cache : sequence
             Accesses to registers of the second-level cache, as of ``registers``.
         after : dict of str to sequence of str
@@ -154,7 +173,7 @@ class ClusterSession(MemorySession):
         TypeError, ValueError, IndexError
             If an argument is wrong; then nothing was issued.
         """
-        rows = {"commands": _command_rows, "barriers": barrier_rows, "registers": self._register_rows}
+        rows = {"commands": _command_rows, "barriers": partial(barrier_rows, most=5), "registers": self._register_rows}
         given = {"commands": commands, "barriers": barriers, "registers": registers}
         scripts = {}
         for port in _PORTS:
@@ -165,11 +184,15 @@ class ClusterSession(MemorySession):
             scripts["cache"] = register_rows(cache, partial(register_address, L2_REGISTERS), 2)
         elif cache:
             raise ValueError("the cluster has no second-level cache")
+        scripts |= self._program_rows(programs)
+        order = {f"{port}{core}": tuple(f"{first}{core}" for first in firsts)
+                 for core in range(len(programs)) for port, firsts in table_order(None).items()}  # fmt: skip
         at = window("memory", memory, self.global_memory)
         dump = self.global_memory.windows(*at) if at else {}
         place = window("shared", shared, self.shared_memory)
         for held in self.shared_memories if place else ():
             dump |= held.windows(*place)
+        after = order if after is None else order | after if isinstance(after, dict) else after
         statuses, logs, arrays = self._run(scripts, dump=dump, after=after, limit=limit, drain=drain)
         return ClusterRun(
             finished=bool(statuses["finished"]),
@@ -213,6 +236,18 @@ class ClusterSession(MemorySession):
         pairs = zip(table, run.cores[core].registers, strict=True)
         return {register.name: answer.data for register, answer in pairs if not answer.response}
 
+    def _program_rows(self, programs):
+        """Rows of the processing engine of each core."""
+        if programs and not isinstance(self.params.core, CoreParams):
+            raise ValueError("programs must be left out: the cores have no processing engine")
+        if len(programs) > self.params.cores:
+            raise ValueError(f"programs must be lists for {self.params.cores} cores, not {len(programs)}")
+        scripts = {}
+        for core, program in enumerate(programs):
+            rows = program_rows(*program_parts(program, None, None, self.params.core.pe)[:3])
+            scripts |= {f"{port}{core}": listed for port, listed in rows.items()}
+        return scripts
+
     def _register_rows(self, registers):
         return register_rows(registers, partial(register_address, TMAU_REGISTERS + CLUSTER_REGISTERS), 2)
 
@@ -240,6 +275,8 @@ def _core_of_run(logs, core, scripts, shared):
             for cycle, done, error in logs.stamped(f"barriers{core}", "done", "error")
         ],
         registers=[_register_answer(*stamped) for stamped in logs.stamped(f"registers{core}", "data", "response")],
+        faults=pe_faults(logs, core) if f"halts{core}" in logs else [],
+        halts=logs.cycles(f"halts{core}").tolist() if f"halts{core}" in logs else [],
         shared=shared,
     )
 

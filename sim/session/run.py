@@ -26,8 +26,8 @@ __all__ = [
     "TmauRun",
     "Trace",
     "command_stamps",
+    "pe_faults",
 ]
-
 
 #: Every error that a command may end with, by its code.
 ERRORS = {error.value: error for error in (*Error, *ClusterError)}
@@ -279,7 +279,7 @@ class PeRun(_Run):
         """The same, without product."""
         issued, halted = logs.cycles("issued"), logs.cycles("halts")
         span = int(halted[-1] - issued[0]) if len(halted) else 0
-        return super().collect(statuses, logs, span=span, faults=_faults(logs), halts=len(halted))
+        return super().collect(statuses, logs, span=span, faults=pe_faults(logs), halts=len(halted))
 
     def _facts(self):
         yield f"{self.halts} halts, {len(self.faults)} faults"
@@ -345,7 +345,7 @@ class CoreRun(_MemoryRun):
     @classmethod
     def collect(cls, statuses, logs, commands, **others):
         """The same."""
-        others |= {"faults": _faults(logs), "halts": logs.cycles("halts").tolist()}
+        others |= {"faults": pe_faults(logs), "halts": logs.cycles("halts").tolist()}
         jobs = _job_ends(logs) if "jobs" in logs else []
         return super().collect(statuses, logs, commands, jobs=jobs, **others)
 
@@ -376,9 +376,9 @@ def _job_ends(logs):
     ]
 
 
-def _faults(logs):
-    """Every ``Fault`` that instructions have reported, in program order."""
-    fields = logs.stamped("instructions", *Fault._fields)
+def pe_faults(logs, core=""):
+    """Every ``Fault`` that instructions have reported, in program order; of that core of a cluster."""
+    fields = logs.stamped(f"instructions{core}", *Fault._fields)
     return sorted((Fault(PeError(code), *rest) for _, code, *rest in fields if code), key=lambda fault: fault.number)
 
 

@@ -3,6 +3,7 @@
 from tilewright.golden import PeSizes, Program, command_word
 from tilewright.golden.arguments import integer, member, shown
 from tilewright.golden.spec import BANKS, CHUNK_BYTES, COMMAND, BarrierOp
+from tilewright.golden.spec.cluster.delivery import MOST_CORES
 
 from .pe_program import PeProgram
 
@@ -107,16 +108,18 @@ def read_row(lanes):
     return {"item": {"lanes": wanted, "chunks": [(address or 0) // CHUNK_BYTES for address in addresses]}}
 
 
-def barrier_rows(barriers):
-    """Rows of operations on barriers."""
-    return [barrier_row(*_entries("barriers", operation, 2, 4)) for operation in _listed("barriers", barriers)]
+def barrier_rows(barriers, most=4):
+    """Rows of operations on barriers, of so many entries."""
+    return [barrier_row(*_entries("barriers", operation, 2, most)) for operation in _listed("barriers", barriers)]
 
 
-def barrier_row(op, address, value=0, retry=False):
-    """An operation on a barrier, which may be one that does not exist, by number."""
+def barrier_row(op, address, value=0, retry=False, of=None):
+    """An operation on a barrier, which may be one that does not exist, by number; ``of`` another core of a cluster."""
     op = member("the operation", BarrierOp, op) if isinstance(op, str) else integer("the operation", op, 0,
                                                                                    _OPERATION_MAX)  # fmt: skip
     request = {"op": op, "address": integer("the barrier", address, 0), "value": integer("the value", value, 0)}
+    if of is not None:
+        request |= {"remote": 1, "core": integer("the core of a barrier", of, 0, MOST_CORES - 1)}
     return {"item": {"request": request, "retry": bool(retry)}}
 
 

@@ -15,8 +15,8 @@ from tilewright.golden.spec.tmau.registers import TMAU_ID_VALUE
 from tilewright.hw.core import CORE_PRESETS
 from tilewright.hw.pe.pager import PAGER_TAG
 from tilewright.sim.bench.core import core_params
-from tilewright.sim.compare.core_product import CoreProduct
 from tilewright.sim.session.core import CoreSession
+from tilewright.sim.session.core_product import CoreProduct
 
 A, B, C, TABLE = range(4)  # segments of a product
 FAR = 8192  # behind all products

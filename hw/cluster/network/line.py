@@ -8,7 +8,7 @@ from ...lib.arbiter import StreamArbiter
 from ...lib.join import join
 from ...lib.stream import SkidBuffer
 from ...smem.layouts import LoanRequestLayout
-from ...smem.signatures import MoverSignature
+from ...smem.signatures import BarrierEventSignature, MoverSignature
 from .inbox import Inbox
 from .landing import Landing
 from .lender import Lender
@@ -44,6 +44,9 @@ class LineNetwork(wiring.Component):
         From the access unit of each core.
     memories : Out(array of cores MoverSignature(params))
         To the shared memory of each core.
+    refused : In(array of cores BarrierEventSignature(params))
+        For the error record of each core, beside what its own barriers refuse; stays until it is recorded.
+    recorded : Out(array of cores 1)
     """
 
     def __init__(self, params, cores, *, reduces=True, floats=True):
@@ -53,6 +56,8 @@ class LineNetwork(wiring.Component):
             {
                 "movers": In(MoverSignature(params, cores)).array(cores),
                 "memories": Out(MoverSignature(params)).array(cores),
+                "refused": In(BarrierEventSignature(params)).array(cores),
+                "recorded": Out(1).array(cores),
             }
         )
 
@@ -114,13 +119,15 @@ class LineNetwork(wiring.Component):
         join(m, arrivals=arrivals, landing=landing.arrivals)
         join(m, landing=landing.writes, memory=flipped(memory.writes))
         join(m, landing=landing.landed, memory=flipped(memory.landed))
-        join(m, memory=flipped(memory.refused), mover=flipped(mover.refused))
         m.d.comb += [
             inbox.acceptance.eq(mover.acceptance),
             lender.acceptance.eq(mover.acceptance),
             mover.bank_conflict.eq(memory.bank_conflict),
             mover.refusal.eq(Mux(landing.refusal.valid, landing.refusal, lender.refusal)),
             lender.recorded.eq(~landing.refusal.valid),
+            mover.refused.valid.eq(memory.refused.valid | self.refused[number].valid),
+            mover.refused.address.eq(Mux(memory.refused.valid, memory.refused.address, self.refused[number].address)),
+            self.recorded[number].eq(~memory.refused.valid),
             mover.received.eq(landing.received),
         ]
         return landing

@@ -266,7 +266,7 @@ def test_remote_arrivals():
 @pytest.mark.parametrize(
     ("op", "address", "value", "change"),
     [
-        ("init", 64, 1, {}), ("expect_tx", 64, 16, {}), ("try_wait", 64, 0, {}), ("arrive", 64, 3, {}),
+        ("init", 64, 1, {}), ("expect_tx", 64, 16, {}), ("try_wait", 64, 0, {}),
         ("arrive", 60, 1, {}), ("arrive", SMEM, 1, {}), ("arrive", 64, 1, {"accepts": 0}),
         ("arrive", 64, 1, {"windows": Windows(shared=(128, 255))}),
     ],
@@ -279,6 +279,17 @@ def test_refused_remote_operations(op, address, value, change):
         setattr(cluster.cores[1], name, changed)
     assert cluster.barrier(0, op, address, value, of=1) is None
     assert cluster.cores[0].errors == [(Error.BARRIER_OPERATION, 0, 0, address, range(0))]
+    assert not cluster.cores[1].errors
+    assert (cluster.cores[1].smem == before).all()
+
+
+def test_an_arrival_that_the_barrier_refuses_is_recorded_where_it_lies():
+    cluster = cluster_of(2)
+    cluster.cores[1].barrier("init", 64, 2)
+    before = cluster.cores[1].smem.copy()
+    assert cluster.barrier(0, "arrive", 64, 3, of=1) is None
+    assert cluster.cores[1].errors == [(Error.BARRIER_OPERATION, 0, 0, 64, range(0))]
+    assert not cluster.cores[0].errors
     assert (cluster.cores[1].smem == before).all()
 
 

@@ -159,6 +159,24 @@ def test_a_core_is_read_where_it_allows_it(cluster):
     assert (run.cores[0].shared[:896] == lines[:896]).all() and not run.cores[0].shared[896:1024].any()
 
 
+def test_arrivals_at_the_barrier_of_another_core(cluster):
+    """Both arrive, in any order; what a core may not ask is recorded by it, and what the barrier refuses by its own."""
+    cluster.run(barriers=[[], [("init", 0x70, 4)]])
+    arrive = ("arrive", 0x70, 2, False, 1)
+    run = cluster.run(barriers=[[arrive, ("try_wait", 0x78, 1)], [arrive, ("try_wait", 0x70, 0, True)]])
+    (first, own), (second, waited) = (core.barriers for core in run.cores)
+    assert sorted([first.done, second.done]) == [False, True] and own.done and waited.done
+    assert [[address for _, address in core.flips] for core in run.cores] == [[], [0x70]]
+    assert not any(answer.error for core in run.cores for answer in core.barriers)
+    refused = [("try_wait", 0x70, 0, False, 1), ("arrive", 0x74, 1, False, 1), ("arrive", 0x70, 1, False, 9),
+               ("arrive", 0x70, 5, False, 1)]  # fmt: skip
+    run = cluster.run(barriers=[refused], drain=20)
+    assert all(answer.error and not answer.done for answer in run.cores[0].barriers)
+    records = [cluster.registers(core) for core in (0, 1)]
+    assert [(kept["error"], kept["error_address_lo"], kept["error_count"]) for kept in records] == [
+        (Error.BARRIER_OPERATION, 0x70, 3), (Error.BARRIER_OPERATION, 0x70, 1)]  # fmt: skip
+
+
 def test_a_bus_error_concerns_the_issuer_alone(cluster):
     """No barrier counts anything, and the other core's own transfers go on."""
     cluster.configure(errors=(0x100, 0x1FF, Response.SLVERR.value))

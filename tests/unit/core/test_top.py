@@ -15,11 +15,11 @@ from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core import CORE_PRESETS, Core
 from tilewright.sim.asm.pe.assembler import assemble_program
-from tilewright.sim.compare.core_product import CoreProduct
 from tilewright.sim.pysim.axi_lite import read_word, write_word
 from tilewright.sim.pysim.axi_memory import AxiMemory
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import receive, send
+from tilewright.sim.session.core_product import CoreProduct
 
 PARAMS = CORE_PRESETS["unit"]
 BARRIER = PARAMS.smem.size_bytes - 8
