@@ -5,7 +5,7 @@ tables (Lattice ECP5) for depth. Nothing is placed or routed. The sum of the blo
 looking across their edges: ``--flat`` maps a whole top, as its users do (``flat.py``). Of the processing engine's MAC
 array four threads are mapped and counted for all; a few registers between its blocks, where it computes, are left out.
 Of the convolution engine one slave is mapped, and one of the units' rows of factors. The command processor is that of
-a core with all engines; the blocks of a cluster are those of four access units.
+a core with all engines; the blocks of a cluster are those of four access units with a second-level cache.
 """
 
 import json
@@ -17,6 +17,7 @@ from pathlib import Path
 from amaranth.back import rtlil
 from amaranth.hdl import Const
 
+from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core.params import CORE_PRESETS
@@ -125,7 +126,7 @@ def run(args):
         raise UsageError(f"--outstanding {args.outstanding} is of the TMAU, and --engine {args.engine} leaves that out")
     pe, conv = PE_PRESETS[args.preset], CONV_UNIT_PRESETS[args.preset]
     core = CORE_PRESETS[args.preset].replace(conv=conv.replace(smem=pe.smem), program=ProgramParams())
-    cluster = ClusterParams(core=TMAU_PRESETS[args.preset])
+    cluster = ClusterParams(core=TMAU_PRESETS[args.preset], l2=L2Params())
     blocks = {
         "tmau": tmau_blocks(_tmau_params(args)),
         "pe": pe_blocks(pe),

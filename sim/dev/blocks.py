@@ -46,6 +46,11 @@ fetch.kernel.KernelRows array.slave.Slave
 array.read.SumsReader result.groups.Grouper result.table.TableLoader result.addends.AddendReader
 result.readout.ReadOut result.runs.RunCutter result.assembler.Assembler result.writer.Writer control.ConvControl
 """
+#: Those of a second-level cache.
+_L2 = """
+burst_lines.BurstLines write_lines.WriteLines lookup.Lookup line_stage.LineStage write_back.WriteBack sweep.Sweep
+control.L2Control
+"""
 
 
 def _class(place):
@@ -133,7 +138,7 @@ def cluster_blocks(params):
     """Blocks of a ``ClusterParams`` of several cores beside the cores, by name, as functions that make them.
 
     Of those that every core has, one; of the two sides of memory what shares them out: an arbiter of each, and the gate
-    of reductions. The choice among the cores' words is left out.
+    of reductions. The choice among the cores' words is left out, and of a second-level cache words that memory brought.
     """
     tmau, cores = params.tmau, params.cores
     bus = (tmau.addr_width, tmau.bus_width)
@@ -148,6 +153,9 @@ def cluster_blocks(params):
         "memory.fair.FairArbiter": (_class("cluster.memory.layouts.RequestLayout")(bus[0]), cores, tmau.max_burst),
         "memory.reductions.ReductionGate": (bus[0] - _class("cluster.memory.layouts.PAGE_LOG2"), cores, 64),
     }
+    if params.l2:
+        geometry = params.l2.geometry(*bus, 2 + (cores - 1).bit_length())
+        made |= {f"l2.{place}": (geometry,) for place in _L2.split()}
     kinds = {_class(f"cluster.{place}"): arguments for place, arguments in made.items()}
     reads = partial(_class("cluster.memory.core_reads.CoreReads"), *bus, params.read_words, reductions=reductions)
     return {kind.__name__: partial(kind, *arguments) for kind, arguments in kinds.items()} | {"CoreReads": reads}

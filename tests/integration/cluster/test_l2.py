@@ -72,7 +72,7 @@ def test_random_commands(pair):
 def test_garbage(pair):
     """Stores, reductions and prefetches of both cores too; global memory is compared behind a flush."""
     comparison, rng, counted = ClusterComparison(pair), random.Random(SEED), {"evictions": 0, "prefetches": 0}
-    for number, batch in enumerate(garbage_mixes(SEED, UNIT, 2000)):
+    for number, batch in enumerate(garbage_mixes(SEED, UNIT, 600)):
         pair.configure(latency=batch.latency, stall=batch.stall, seed=batch.seed, issue_stall=0.0)
         receivers = [rng.choice([rng.randrange(4), rng.getrandbits(16)]) for _ in batch.orders]
         assert comparison.run_garbage(batch, number % 2, receivers) == [], f"seed {SEED}, batch {number}"

@@ -5,6 +5,7 @@ from amaranth.hdl import Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
 from tilewright.hw.core.params import CORE_PRESETS
@@ -60,7 +61,7 @@ def test_costs_of_several():
         (tmau_blocks, TMAU_PRESETS["unit"], REDUCTIONS),
         (pe_blocks, PE_PRESETS["default"], ["MacArray"]),
         (conv_blocks, CONV_UNIT_PRESETS["default"], ["Slave", "SumsReader"]),
-        (cluster_blocks, ClusterParams(4, TMAU_PRESETS["default"]), EACH_CORE),
+        (cluster_blocks, ClusterParams(4, TMAU_PRESETS["default"], L2Params()), [*EACH_CORE, "Lookup"]),
         (program_blocks, CORE_PRESETS["default"].replace(program=ProgramParams()), ["Dispatcher", "LineReader"]),
     ],
     ids=["tmau", "pe", "conv", "cluster", "program"],
