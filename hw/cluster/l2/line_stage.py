@@ -145,7 +145,7 @@ class LineStage(wiring.Component):
                 able
                 & (~self.quick_now | silent)
                 & (~gives | room)
-                & (~takes | (self.answered.level <= _MOST))
+                & ((entry.kind != Kind.WRITE) | (self.answered.level <= _MOST))
                 & (~entry.evicts | self.victim_room)
             ),
             self.fills.ready.eq(step & entry.fills),
