@@ -194,7 +194,7 @@ class Lookup(wiring.Component):
             entry.eq(((kind[Kind.READ] | kind[Kind.WRITE]) & ~quick) | fresh | evicts),
             forgets.eq(kind[Kind.FORGET] & (self.old.born == access.born)),
         ]
-        m.d.sync += self.few.eq((self.back - self.landed)[:_BACK_WIDTH] < MOST_BACK)
+        m.d.sync += self.few.eq((self.back - self.landed)[:_BACK_WIDTH] < MOST_BACK - 1)
         may_fill, may_enter = Signal(), Signal()
         m.d.comb += [
             may_fill.eq(~fills | (self.asked.i.ready & (self.room != 0) & self.clear)),
