@@ -80,7 +80,7 @@ SOFTWARE_ONLY = {
     "placement", "ranks",  # lay operands out in shared memory; products of tensors as those of matrices
     "bus_errors",  # which bus word failed, of all words at once; in hardware realigner and store finisher notice
     "windows",  # which addresses a command may touch; in hardware registers of the control block
-    "granularity", "layer", "plan", "shape",  # make a job of a layer of a network
+    "banks", "granularity", "layer", "plan", "shape",  # make a job of a layer of a network
     "channelwise", "rows", "sums", "results",  # parts of jobs, which the hardware, where it is there, divides otherwise
     "loops", "registers", "words",  # of programs; in hardware parts of the command processor, and of the engines
     "segment",  # checks and packs a segment, which in hardware the table of segments does
