@@ -60,7 +60,7 @@ def with_gaps(layer, conv):
     for number, place in enumerate(layer.sources):
         parts = [part for part in layer.parts if part.source == number and not part.blind]
         added = any(part.addition and part.addition.source == number for part in layer.parts)
-        if parts and not added and place.channels % 8 == 0:  # bytes of the largest element of a box
+        if parts and not added and place.channels % (BLOCK // 2) == 0:
             gap = cheapest_gap(parts, place.channels, conv)
             sources[number] = replace(as_cut(place), gap=gap) if gap else place
     return replace(layer, sources=tuple(sources)) if tuple(sources) != layer.sources else layer

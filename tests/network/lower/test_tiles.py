@@ -78,6 +78,14 @@ def test_gaps(channels, kernel, groups, gap):
     assert reads[1] < reads[0] or not gap
 
 
+def test_a_gap_of_eight_bytes():
+    """Blocks of eight bytes of eight points: pixels of 40 bytes meet in two banks, those 48 bytes apart in none."""
+    maker = NetworkMaker()
+    maker.conv(maker.input((1, 40, 28, 28)), 240, 1)
+    (place,) = with_gaps(layer_of(maker), CONV_PRESETS["default"]).sources
+    assert place.pixel_pitch == 48
+
+
 def test_a_network_with_gaps():
     maker = NetworkMaker()
     x = maker.conv(maker.input((1, 256, 14, 14)), 256, 3)
