@@ -373,4 +373,5 @@ def test_garbage(session, count):
         if run.record and run.record.code == ProgramError.WATCHDOG:
             session.reset()
             resets += 1
-    assert len(seen) > 8 and resets < count // 4 and endless < count // 500 + 2, (seen, resets, endless)
+    # One of 300 programs is endless.
+    assert len(seen) > 8 and resets < count // 4 and endless < count // 200 + 2, (seen, resets, endless)
