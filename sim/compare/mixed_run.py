@@ -30,6 +30,8 @@ class MixedRun:
         Compared so far.
     endings : Counter
         How they ended.
+    golden : MixedGolden
+        What the last batch does on golden.
     """
 
     def __init__(self, session):
@@ -37,13 +39,14 @@ class MixedRun:
         self._params = session.params
         self.commands = 0
         self.endings = Counter()
+        self.golden = None
 
     def run(self, batch):
         """Runs a batch from a reset on; returns one sentence for each difference from golden."""
         session = self._session
         session.clear(batch.base)
         batch.configure(session)
-        golden = run_golden(batch, self._params)
+        self.golden = golden = run_golden(batch, self._params)
         session.global_memory.write(batch.base, golden.contents)
         session.shared_memory.write(0, golden.shared)
         run = session.run(

@@ -12,7 +12,6 @@ import pytest
 from tilewright.golden.spec import Opcode
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.cli import main
-from tilewright.sim.compare.mixed_golden import run_golden
 from tilewright.sim.compare.mixed_run import MixedRun
 from tilewright.sim.coverage.mixed import mixed_coverage, sample_batch
 from tilewright.sim.random.garbage import garbage_mixes
@@ -47,11 +46,17 @@ def planned(preset, simulator):
 def compare(preset, simulator):
     print(f"{preset} on {simulator}: seed {SEED}, commands in mixes and garbage: {PLAN[preset, simulator]}")
     with TmauSession(preset, simulator=simulator, memory_bytes=MEMORY_BYTES) as session:
-        run = MixedRun(session)
+        run, coverage = MixedRun(session), mixed_coverage()
         for batch in planned(preset, simulator):
             if run.run(batch):
                 record(f"mixed-{preset}-{simulator}", cases=run.commands, mismatches=1, seed=SEED)
                 pytest.fail(run.report(batch), pytrace=False)
+            sample_batch(coverage, run.golden, session.params.addr_width)
+    if (preset, simulator) == ("unit", "verilator"):
+        print(coverage.table())
+        record("coverage-mixed", bins=coverage.bins, empty=coverage.empty, commands=run.commands)
+        assert run.commands >= 5000
+        assert not coverage.empty
     assert run.commands >= sum(PLAN[preset, simulator])
     record(f"mixed-{preset}-{simulator}", cases=run.commands, mismatches=0, seed=SEED)
     record(f"preset-{preset}-{simulator}", preset=preset, simulated=True)
@@ -59,6 +64,7 @@ def compare(preset, simulator):
 
 @pytest.mark.parametrize("preset", ["unit", *LONG])
 def test_mixed_commands_on_verilator(preset):
+    """Those of preset unit, which always run, hit every bin; a bin that cannot be hit is excluded there."""
     compare(preset, "verilator")
 
 
@@ -67,18 +73,6 @@ def test_mixed_commands_on_verilator(preset):
 @pytest.mark.parametrize("preset", [preset for preset, simulator in PLAN if simulator == "icarus"])
 def test_mixed_commands_on_icarus(preset):
     compare(preset, "icarus")
-
-
-def test_coverage():
-    """The batches that always run hit every bin; a bin that cannot be hit is excluded there."""
-    coverage, commands, params = mixed_coverage(), 0, TMAU_PRESETS["unit"]
-    for batch in planned("unit", "verilator"):
-        sample_batch(coverage, run_golden(batch, params), params.addr_width)
-        commands += len(batch.orders)
-    print(coverage.table())
-    record("coverage-mixed", bins=coverage.bins, empty=coverage.empty, commands=commands)
-    assert commands >= 5000
-    assert not coverage.empty
 
 
 def test_a_wrong_byte_is_found_and_becomes_a_case(tmp_path):
