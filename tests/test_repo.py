@@ -394,7 +394,7 @@ def test_every_dependency_is_pinned():
     report(f"{name} is not pinned with ==" for name in requirements if not re.search(r"==|^tilewright\[", name))
 
 
-def test_every_folder_of_tests_is_collected():
+def test_every_file_of_tests_is_collected():
     paths = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]["testpaths"]
-    folders = {where(path) for path in (ROOT / "tests").iterdir() if any(path.rglob("test_*.py"))}
-    assert folders == set(paths) - {"tests/test_*.py"}, "testpaths in pyproject.toml is not the list of folders"
+    files = [file for path in paths for file in ROOT.glob(path if path.endswith(".py") else f"{path}/**/test_*.py")]
+    assert sorted(files) == sorted((ROOT / "tests").rglob("test_*.py")), "testpaths in pyproject.toml misses a test"

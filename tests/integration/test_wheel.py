@@ -78,9 +78,9 @@ def test_version_and_help(run):
 
 def test_verilog(run, tmp_path):
     out = tmp_path / "my verilog"
-    status, _, errors = run("tilewright", "verilog", "--preset", "unit", "--top", "tmau", "--out", out)
+    status, _, errors = run("tilewright", "verilog", "--preset", "unit", "--top", "conv", "--out", out)
     assert (status, errors) == (0, "")
-    (path,) = out.glob("*tmau.v")
+    (path,) = out.glob("*conv.v")
     assert "endmodule" in path.read_text()
 
 

@@ -54,6 +54,7 @@ def test_random_commands_on_verilator(preset):
     compare(preset, "verilator")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not shutil.which("iverilog"), reason="Icarus Verilog is not installed")
 @pytest.mark.parametrize("preset", [preset for preset, simulator in PLAN if simulator == "icarus"])
 def test_random_commands_on_icarus(preset):

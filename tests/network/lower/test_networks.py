@@ -16,7 +16,7 @@ from tilewright.sim.random.networks import draw_inputs, draw_network
     ("preset", "count"),
     [
         ("unit", 20),
-        *(("ecp5", 6), ("default", 6), ("lean", 6), ("full", 6)),
+        ("default", 6),
         *(pytest.param(preset, 20, marks=pytest.mark.long) for preset in ("ecp5", "default", "lean", "full")),
     ],
 )
@@ -40,10 +40,8 @@ def test_random_networks(preset, count):
 
 
 # Shares of the peak that plans expect; what jobs take was measured on hardware (docs/performance.md).
-@pytest.mark.parametrize(
-    ("maker", "preset", "share"),
-    [(efficientnet, "default", 0.45), pytest.param(resnet50, "default", 0.8, marks=pytest.mark.long)],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("maker", "preset", "share"), [(efficientnet, "default", 0.45), (resnet50, "default", 0.8)])
 def test_plans_of_large_networks(maker, preset, share):
     compiled = network.compile(maker().graph(), preset)
     macs = sum(layer.macs for layer in compiled.layers)

@@ -8,6 +8,8 @@ from tilewright.golden.spec.core.word import PROGRAM_WORDS, WORD_BITS, Kind
 from tilewright.network.drawn import NetworkMaker, efficientnet
 from tilewright.tb.races import find_races
 
+PRESETS = ["unit", "default", *(pytest.param(preset, marks=pytest.mark.long) for preset in ("ecp5", "lean", "full"))]
+
 
 def small():
     maker = NetworkMaker(4)
@@ -20,7 +22,7 @@ def small():
     return maker
 
 
-@pytest.mark.parametrize("preset", ["unit", "ecp5", "default", "lean", "full"])
+@pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("every_tensor", [False, True])
 def test_nothing_meets(preset, every_tensor):
     compiled = network.compile(small().graph(), preset, every_tensor=every_tensor)
