@@ -23,6 +23,10 @@ DEVELOPMENT := .venv/dev-$(PLACE)-$(SUM)
 # One whose Python has gone is none.
 $(shell [ -x $(BIN)/python ] || rm -f .venv/*-[0-9]*)
 
+# Tests start hundreds of Pythons: what one of them has compiled the others take, beside no source, even where the
+# environment says that nothing is to be written.
+COMPILED := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX="$(CURDIR)/build/pycache"
+
 # Variables that are passed on as options where they are set.
 preset = $(if $(PRESET),--preset "$(PRESET)")
 without = $(if $(WITHOUT),--without "$(WITHOUT)")
@@ -45,7 +49,7 @@ sim: $(SIMULATION) $(if $(filter all network,$(W)),$(NETWORK)) ## run workloads 
 	@$(TILEWRIGHT) sim $(preset) $(sim) $(if $(W),--workload "$(W)") $(if $(LAYERS),--layers "$(LAYERS)") $(if $(filter-out 0,$(WAVES)),--waves)
 
 test: lint ## lint, golden checks, unit tests, formal proofs, cocotb tests [T=path LONG=1]
-	@$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(LONG),,-m "not long") $(T)
+	@$(COMPILED) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(LONG),,-m "not long") $(T)
 
 verilog: $(PLAIN) ## write Verilog, and files for other tools [PRESET= TOP= CORES=4 WITHOUT=lanes,im2col WITH=conv,program NAME=prefix OUT=folder]
 	@$(TILEWRIGHT) verilog $(preset) $(without) $(with) $(if $(CORES),--cores "$(CORES)") $(if $(TOP),--top "$(TOP)") $(if $(NAME),--name "$(NAME)") $(if $(OUT),--out "$(OUT)")
