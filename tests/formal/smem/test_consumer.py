@@ -70,7 +70,7 @@ class ConsumerSpec(Elaboratable):
         return m
 
 
-@pytest.mark.parametrize("depth", [7, pytest.param(12, marks=pytest.mark.long)])
+@pytest.mark.parametrize("depth", [6, pytest.param(12, marks=pytest.mark.long)])
 def test_answers(depth):
     # From the start on. Conflicts and overlap occur within seven cycles; in 12 there is a request of eight at the banks
     # and its answer, or shorter ones with waits.

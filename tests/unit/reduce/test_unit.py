@@ -127,7 +127,7 @@ def some_contents():
     ],
 )
 def test_memory_as_if_one_after_the_other(mode, stall, latency, words):
-    bursts, contents = some_bursts(60, places=24, seed=latency), some_contents()
+    bursts, contents = some_bursts(40, places=24, seed=latency), some_contents()
     wanted, responses = expected(bursts, contents, set())
     dut = elaborated(Chain, words)
     result = run(dut, bursts, contents, mode=mode, latency=latency, stall=stall)
@@ -142,10 +142,10 @@ def test_memory_as_if_one_after_the_other(mode, stall, latency, words):
 
 def test_failed_reads():
     """A burst of which an old word cannot be read changes nothing and says so; the others are done."""
-    bursts, contents = some_bursts(60, places=24, seed=1), some_contents()
+    bursts, contents = some_bursts(40, places=24, seed=1), some_contents()
     failing = {BUS_BYTES * 5, BUS_BYTES * 17}
     wanted, responses = expected(bursts, contents, failing)
-    result = run(Chain(32), bursts, contents, mode="both", failing=failing)
+    result = run(elaborated(Chain, 32), bursts, contents, mode="both", failing=failing)
     assert result["responses"] == responses
     assert {error for *_, error in responses} == {False, True}
     assert (contents == wanted).all()

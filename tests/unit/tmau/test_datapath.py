@@ -98,7 +98,7 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("mode", ["none", "both"])
+@pytest.mark.parametrize("mode", [pytest.param("none", marks=pytest.mark.long), "both"])
 def test_each_kind_of_transfer(mode):
     bench = Bench(mode=mode)
     gmem, smem = bench.gmem.copy(), bench.smem.copy()

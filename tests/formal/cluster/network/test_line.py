@@ -83,9 +83,10 @@ class NetworkSpec(Elaboratable):
             m.d.sync += waited.eq(0)
 
 
-def test_no_line_is_lost_or_waits_for_ever():
+@pytest.mark.parametrize("depth", [18, pytest.param(20, marks=pytest.mark.long)])
+def test_no_line_is_lost_or_waits_for_ever(depth):
     spec = NetworkSpec()
-    prove(spec, spec.ports(), name="line-network", mode="bmc", depth=20)
+    prove(spec, spec.ports(), name="line-network", mode="bmc", depth=depth)
 
 
 @pytest.mark.long

@@ -77,7 +77,7 @@ class FetchSpec(Elaboratable):
         return m
 
 
-@pytest.mark.parametrize("depth", [9, pytest.param(11, marks=pytest.mark.long)])
+@pytest.mark.parametrize("depth", [8, pytest.param(11, marks=pytest.mark.long)])
 def test_words_in_order(depth):
     spec = FetchSpec()
     prove(spec, spec.ports, name="core-program-fetch", mode="bmc", depth=depth)

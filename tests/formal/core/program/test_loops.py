@@ -67,7 +67,7 @@ class LoopSpec(Elaboratable):
         return m
 
 
-@pytest.mark.parametrize("depth", [14, pytest.param(16, marks=pytest.mark.long)])
+@pytest.mark.parametrize("depth", [13, pytest.param(16, marks=pytest.mark.long)])
 def test_rounds(depth):
     spec = LoopSpec()
     prove(spec, spec.ports, name="core-program-loops", mode="bmc", depth=depth)

@@ -29,8 +29,8 @@ def as_bits(elements):
 
 
 @pytest.mark.parametrize(("row_bytes", "number"), [
-    *((16, 0), (16, 1), (64, 3)),
-    *(pytest.param(*case, marks=pytest.mark.long) for case in ((32, 0), (64, 0), (64, 1))),
+    *((16, 0), (16, 1)),
+    *(pytest.param(*case, marks=pytest.mark.long) for case in ((32, 0), (64, 0), (64, 1), (64, 3))),
 ])  # fmt: skip
 def test_sums(row_bytes, number):
     """A row a cycle in any fold, each of what floats can be; the result comes ``LATENCY`` cycles later."""

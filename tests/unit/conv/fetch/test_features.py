@@ -196,7 +196,15 @@ def test_lanes(name):
 
 
 @pytest.mark.parametrize(
-    ("preset", "mode"), [case for case in CASES if "one-unit" not in getattr(case, "values", case)]
+    ("preset", "mode"),
+    [
+        (preset, mode)
+        if preset == "unit" or (preset, mode) == ("default", "both")
+        else pytest.param(preset, mode, marks=pytest.mark.long)
+        for preset in PARAMS
+        if preset != "one-unit"
+        for mode in FETCH_MODES
+    ],
 )
 def test_random_lanes(preset, mode):
     """Few words, so that lines wait for room."""

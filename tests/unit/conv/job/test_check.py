@@ -140,7 +140,7 @@ def check(words, params, *, mode="none"):
 )
 def test_garbage(name):
     params = PARAMS[name]
-    words = list(garbage_jobs(SEED, params.conv, 160, smem_bytes=BYTES))
+    words = list(garbage_jobs(SEED, params.conv, 80, smem_bytes=BYTES))
     print(Counter(ConvError(expected(word, params)[0]).name for word in words))
     check(words, params)
 
@@ -195,7 +195,7 @@ def test_every_code_is_reached():
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_stalls(mode):
     """Legal and refused jobs by turns: none disturbs the next one."""
-    good = [job.word for job in random_jobs(SEED, DEFAULT.conv, 15, smem_bytes=BYTES)]
+    good = [job.word for job in random_jobs(SEED, DEFAULT.conv, 9, smem_bytes=BYTES)]
     odd = words_of(change for changes in ODD.values() for change in changes[:2])
     check([word for pair in zip(good, odd, strict=False) for word in pair], DEFAULT, mode=mode)
 

@@ -178,7 +178,7 @@ def test_random(mode, factor_regs):
     dut, counts = elaborated(OnSharedMemory, params), Counter()
     side = dut.path
     image = rng.randbytes(PARAMS.smem.size_bytes)
-    accesses = Program(rng, params.unit_bytes).accesses(45)
+    accesses = Program(rng, params.unit_bytes).accesses(30)
     reference = Reference(image, params.unit_bytes)
     for item in accesses:
         reference.access(item)
@@ -217,7 +217,7 @@ def test_random(mode, factor_regs):
 def test_latency_and_rate(kind, latency):
     dut = elaborated(OnSharedMemory, PARAMS)
     lanes = [{"enable": 1, "chunk": lane ^ 5, "byte": 8, "keep": 0xFF} for lane in range(8)]
-    count = 40
+    count = 16
 
     async def source(ctx):
         assert await send(ctx, dut.path.accesses, [access(kind, lanes, on=0xFF)] * count) == list(range(count))
