@@ -282,10 +282,12 @@ class SlowQueue(wiring.Component):
 
 
 class DeepQueue(wiring.Component):
-    """First in, first out, in a block memory whose read register is the output: nothing passes the memory, so that there
-    are neither registers nor a choice beside it.
+    """First in, first out, in a block memory, with a register behind it: for wide items that may take their time.
 
-    Latency 2 when empty, one transfer in each direction in each cycle. ``i.ready`` depends on the level only.
+    Nothing passes the memory, so that there is no choice in front of the register.
+
+    Latency 3 when empty, one transfer in each direction in each cycle. ``i.ready`` depends on the level only, ``o``
+    comes from registers.
 
     Parameters
     ----------
@@ -307,10 +309,12 @@ class DeepQueue(wiring.Component):
         if not isinstance(depth, int) or not 2 <= depth <= 1024 or depth & (depth - 1):
             raise ValueError(f"depth must be a power of two from 2 to 1024, not {depth!r}")
         self.memory = Memory(shape=shape, depth=depth, init=[])
-        # The next place to read, and the next free one. One item of a full queue is at the output, so equal places mean
+        # The next place to read, and the next free one. Of a full queue an item has been read, so equal places mean
         # that the memory is empty.
         self.head = Signal(range(depth))
         self.tail = Signal(range(depth))
+        self.fetched = Signal()  # an item is in the register of the read port
+        self.word = Signal(shape)  # that register
         super().__init__(
             {
                 "i": In(stream.Signature(shape)),
@@ -325,10 +329,12 @@ class DeepQueue(wiring.Component):
         # The register of the read port stands here: so tools see that nothing is read while it is written.
         write, read = self.memory.write_port(), self.memory.read_port(domain="comb")
         push, pop, stored = Signal(), Signal(), Signal()
+        refill = Signal()  # the output register is free, or becomes free
         m.d.comb += [
             self.i.ready.eq(~self.level[-1]),  # the level is never more than depth, a power of two
             push.eq(self.i.valid & self.i.ready),
             pop.eq(self.o.valid & self.o.ready),
+            refill.eq(~self.o.valid | self.o.ready),
             stored.eq(self.head != self.tail),
             write.addr.eq(self.tail),
             write.data.eq(self.i.payload),
@@ -336,10 +342,12 @@ class DeepQueue(wiring.Component):
             read.addr.eq(self.head),
         ]
         m.d.sync += [self.level.eq(self.level + push - pop), self.tail.eq(self.tail + push)]
-        with m.If(~self.o.valid | self.o.ready):
-            m.d.sync += [self.o.valid.eq(stored), self.head.eq(self.head + stored)]
+        with m.If(refill):
+            m.d.sync += [self.o.valid.eq(self.fetched), self.o.payload.eq(self.word)]
+        with m.If(refill | ~self.fetched):
+            m.d.sync += [self.fetched.eq(stored), self.head.eq(self.head + stored)]
             with m.If(stored):
-                m.d.sync += self.o.payload.eq(read.data)
+                m.d.sync += self.word.eq(read.data)
         return m
 
 

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out, flipped
 from ...bus.commands import command_layout
 from ...bus.reads import DescriptorWordLayout
 from ...lib.join import join
-from ...lib.stream import wide_queue
+from ...lib.stream import Queue
 from ...smem.signatures import LoanSignature
 from ..descriptor.cache import DescriptorCache
 from ..layouts import WindowsLayout
@@ -74,7 +74,7 @@ class Front(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         params = self.params
-        m.submodules.queue = queue = wide_queue(command_layout(), params.queue_depth)
+        m.submodules.queue = queue = Queue(command_layout(), params.queue_depth)
         m.submodules.cache = cache = DescriptorCache(params)
         m.submodules.router = router = Router(params)
         m.submodules.setup = setup = Setup(params)

@@ -149,23 +149,30 @@ class SlowQueueSpec(ShallowQueueSpec):
 
 
 class DeepQueueSpec(StageSpec):
-    """What comes while nothing waits in the memory shows a cycle later."""
+    """An item is in the memory, in the register of its read port, or at the output, three cycles after it came."""
 
     def add_invariants(self, m):
         dut = self.dut
-        bare = Signal(init=1)
-        m.d.sync += bare.eq((self.count == dut.o.valid) & ~(dut.o.valid & ~dut.o.ready))
+        read = dut.o.valid + dut.fetched  # items that have left the memory
+        late = Signal(3)
+        m.d.sync += late.eq(Mux((self.count != 0) & ~dut.o.valid, late + 1, 0))
         m.d.comb += [
-            self.hidden.eq(bare),
+            self.hidden.eq(~dut.o.valid),
+            Assert(late < 3),
             Assert(dut.level == self.count),
-            Assert((self.count != self.capacity) | dut.o.valid),
-            Assert(dut.tail == (dut.head + self.count - dut.o.valid)[: len(dut.head)]),
+            Assert((self.count != self.capacity) | (read != 0)),
+            Assert(read <= self.count),
+            Assert(dut.tail == (dut.head + self.count - read)[: len(dut.head)]),
+            Assert((late != 1) | read.any()),
+            Assert((late != 2) | dut.o.valid),
         ]
-        # Where the tracked item lies, unless it is at the output.
+        # Where the tracked item lies.
         probe = dut.memory.read_port(domain="comb")
-        m.d.comb += probe.addr.eq(dut.head + self.ahead - dut.o.valid)
-        with m.If(self.tracking & (self.ahead >= dut.o.valid)):
+        m.d.comb += probe.addr.eq(dut.head + self.ahead - read)
+        with m.If(self.tracking & (self.ahead >= read)):
             m.d.comb += Assert(probe.data == self.item)
+        with m.If(self.tracking & dut.fetched & (self.ahead == dut.o.valid)):
+            m.d.comb += Assert(dut.word == self.item)
 
 
 SPECS = {
