@@ -65,7 +65,7 @@ class ClusterBench:
         each = []
         while hasattr(ports.dut, ports.name(f"commands_{len(each)}_valid")):
             each.append(CorePorts(ports, len(each)))
-        consumers = [ConsumerPort(core, rng, pauses) for core in each]
+        consumers = [ConsumerPort(core, rng, pauses, len(each)) for core in each]
         golden = Cluster(
             GlobalMemory(np.array(self.memory, np.uint8)),
             [np.zeros(consumer.size, np.uint8) for consumer in consumers],

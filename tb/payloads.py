@@ -49,9 +49,13 @@ def scatter(addr_width):
     return _payload("scatter", *lanes)
 
 
-def barrier_request(addr_width):
-    """``barriers``: ``golden.spec.BarrierOp``, byte address, and arrivals, bytes or parity."""
-    return _payload("barrier_request", ("op", 3), ("address", addr_width), ("value", 21))
+def barrier_request(addr_width, cores=1):
+    """``barriers``: ``golden.spec.BarrierOp``, byte address, and arrivals, bytes or parity.
+
+    In a cluster of several cores also whether the barrier lies in another core, and in which.
+    """
+    cluster = (("remote", 1), ("core", 4)) if cores > 1 else ()
+    return _payload("barrier_request", ("op", 3), ("address", addr_width), ("value", 21), *cluster)
 
 
 #: ``barrier_results``: the answer of TRY_WAIT, or that a phase completed; and that the operation was refused.

@@ -33,6 +33,8 @@ class BarrierPort:
     ports : Ports
     rng : random.Random
     pauses : Pauses
+    cores : int
+        Of the cluster that the core is in.
 
     Attributes
     ----------
@@ -40,15 +42,16 @@ class BarrierPort:
         Bytes of shared memory.
     """
 
-    def __init__(self, ports, rng, pauses):
-        addr_width = len(ports["barriers_payload"]) - barrier_request(0).bits
+    def __init__(self, ports, rng, pauses, cores=1):
+        addr_width = len(ports["barriers_payload"]) - barrier_request(0, cores).bits
         self.size = 1 << addr_width
-        self.requests = Source(ports, "barriers", barrier_request(addr_width), rng, pauses.streams)
+        self._own = {"remote": 0, "core": 0} if cores > 1 else {}
+        self.requests = Source(ports, "barriers", barrier_request(addr_width, cores), rng, pauses.streams)
         self.results = Sink(ports, "barrier_results", BARRIER_RESULT, rng, pauses.streams)
 
     async def operate(self, op, address, value):
         """Performs an operation; its answer as (done, error)."""
-        await self.requests.send({"op": op, "address": address, "value": value})
+        await self.requests.send({"op": op, "address": address, "value": value} | self._own)
         result = await self.results.get()
         return bool(result["done"]), bool(result["error"])
 
@@ -64,8 +67,8 @@ class BarrierPort:
 class ConsumerPort(BarrierPort):
     """And reads of any chunks: ``reads`` and ``read_data``; parameters as of ``BarrierPort``."""
 
-    def __init__(self, ports, rng, pauses):
-        super().__init__(ports, rng, pauses)
+    def __init__(self, ports, rng, pauses, cores=1):
+        super().__init__(ports, rng, pauses, cores)
         self.reads = Source(ports, "reads", read((self.size - 1).bit_length()), rng, pauses.streams)
         self.read_data = Sink(ports, "read_data", READ_DATA, rng, pauses.streams)
 

@@ -37,6 +37,7 @@ def test_payloads_are_those_of_the_hardware(preset):
         (payloads.read(width), layouts.ReadLayout(smem)),
         (payloads.scatter(width), layouts.ScatterWriteLayout(smem)),
         (payloads.barrier_request(width), layouts.BarrierRequestLayout(smem)),
+        (payloads.barrier_request(width, 2), layouts.BarrierRequestLayout(smem, 2)),
         (payloads.BARRIER_RESULT, layouts.BarrierResultLayout()),
         (payloads.line(width), layouts.LineLayout(smem)),
         (payloads.landed(width), layouts.LandedLayout(smem)),
