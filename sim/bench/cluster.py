@@ -1,5 +1,5 @@
-"""Measures a cluster of four access units, in exact cycles: multicast, and the share of each in global memory; and the
-second-level cache.
+"""Measures clusters of four, in exact cycles: multicast, the share of each in global memory, the second-level cache,
+and a product on all cores.
 
 Specification: docs/cluster.md, "Speed".
 """
@@ -7,19 +7,28 @@ Specification: docs/cluster.md, "Speed".
 import numpy as np
 
 from tilewright.golden import TensorMap
+from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.hw.cluster.params import ClusterParams
+from tilewright.hw.core import CORE_PRESETS, CoreParams
+from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..session.cluster import ClusterSession
+from ..session.cluster_product import run_product
 from .cache import measure_cache
 from .line import Line, share, timed
 
-__all__ = ["measure"]
+__all__ = ["PRODUCT", "measure", "product_cluster"]
 
 _CORES = 4
 _LATENCY = 100
 #: Boxes that a core loads back to back.
 _BOXES = 64
+#: M, K and N of the product that is shared out, the presets that it is measured on, and how often as fast as one core
+#: so many have to be.
+PRODUCT = (64, 256, 64)
+_PRODUCT_PRESETS = ("unit",)
+_SPEEDUPS = {1: 1, 2: 1.95, 4: 3.8}
 #: Bytes of a row of a box, and rows at most.
 _ROW, _MOST_ROWS = 256, 16
 
@@ -32,6 +41,33 @@ def measure(preset, *, simulator="verilator"):
         yield from timed(session, _multicasts(session, preset))
         yield from timed(session, _streams(session, preset))
     yield from measure_cache(preset, simulator=simulator)
+    if preset in _PRODUCT_PRESETS:
+        with ClusterSession(params=product_cluster(preset), simulator=simulator, latency=_LATENCY) as session:
+            yield from timed(session, _products(session, preset))
+
+
+def product_cluster(preset):
+    """ClusterParams of cores of a preset that hold the whole product, behind a bus of 64 bytes."""
+    core, smem = CORE_PRESETS[preset], SmemParams(64 * 1024)
+    tmau = core.tmau.replace(bus_bytes=64, max_outstanding=64, max_burst=16, smem=smem)
+    return ClusterParams(_CORES, CoreParams(tmau, core.pe.replace(smem=smem)))
+
+
+def _products(session, preset):
+    """A product whose rows are shared out to 1, 2 and 4 cores, from global memory to global memory."""
+    (m, k, n), pe = PRODUCT, session.params.core.pe
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-128, 128, shape, np.int8) for shape in ((m, k), (k, n)))
+    one = None
+    for count, speedup in _SPEEDUPS.items():
+        run = run_product(session, a, b, MmType.S8S8, count)
+        if (run.c != a.astype(np.int32) @ b.astype(np.int32)).any():
+            raise RuntimeError(f"the product on {count} cores is wrong")
+        one = one or run
+        limit = m * k * n // (count * pe.threads * pe.unit_bytes)
+        yield Line(preset, f"product {m} x {k} x {n} on {count}", _LATENCY, limit, run.cycles,
+                   f"{one.cycles / run.cycles:.2f} times", f">= {speedup}", one.cycles >= speedup * run.cycles,
+                   note=f"{run.words} bus words read, {one.words} by one")  # fmt: skip
 
 
 def _rows(session):
