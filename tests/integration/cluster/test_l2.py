@@ -74,8 +74,8 @@ def test_garbage(pair):
     comparison, rng, counted = ClusterComparison(pair), random.Random(SEED), {"evictions": 0, "prefetches": 0}
     for number, batch in enumerate(garbage_mixes(SEED, UNIT, 600)):
         pair.configure(latency=batch.latency, stall=batch.stall, seed=batch.seed, issue_stall=0.0)
-        receivers = [rng.choice([rng.randrange(4), rng.getrandbits(16)]) for _ in batch.orders]
-        assert comparison.run_garbage(batch, number % 2, receivers) == [], f"seed {SEED}, batch {number}"
+        delivery = [{"cores": rng.choice([rng.randrange(4), rng.getrandbits(16)])} for _ in batch.orders]
+        assert comparison.run_garbage(batch, number % 2, delivery) == [], f"seed {SEED}, batch {number}"
         registers = pair.cache_registers()
         counted = {name: count + registers[name] for name, count in counted.items()}
     print(f"seed {SEED}: {comparison.commands} commands, {comparison.endings}, {counted}")
