@@ -158,15 +158,16 @@ class BarrierRequestLayout(data.StructLayout):
     """An operation of a processor on a barrier (docs/tmau.md, "Barriers"). Of a core in a cluster, at its port."""
 
     def __init__(self, params, cores=1):
-        super().__init__(
-            {
-                "op": unsigned(3),  # operation: BarrierOp
-                "address": unsigned(params.addr_width),  # byte address, multiple of 8
-                "value": unsigned(21),  # arrivals, bytes or parity, as the operation says
-                # 1: the barrier lies in the core of that number; 0: in the processor's own.
-                **({"remote": unsigned(1), "core": unsigned(4)} if cores > 1 else {}),
-            }
-        )
+        own = {
+            "op": unsigned(3),  # operation: BarrierOp
+            "address": unsigned(params.addr_width),  # byte address, multiple of 8
+            "value": unsigned(21),  # arrivals, bytes or parity, as the operation says
+        }
+        owner = {
+            "remote": unsigned(1),  # 1: the barrier lies in core ``core``; 0: in the processor's own
+            "core": unsigned(4),  # number of a core, ignored without ``remote``
+        }
+        super().__init__(own | owner if cores > 1 else own)
 
 
 class BarrierResultLayout(data.StructLayout):

@@ -265,7 +265,8 @@ def test_few_blocks_are_not_run():
     marked = [(page, b.reason) for page in PAGES for b in fences((ROOT / page).read_text(encoding="utf-8")) if b.reason]
     cocotb = [f"tests/cocotb/test_{name}.py does" for name in ("tops", "tops", "monitored")]
     network = [("docs/network.md", "tests/network/test_models.py does")]
-    assert marked == [("docs/cocotb.md", reason) for reason in cocotb] + network
+    silicon = [("docs/silicon.md", "tests/integration/silicon/test_errand.py does")]
+    assert marked == [("docs/cocotb.md", reason) for reason in cocotb] + network + silicon
 
 
 def test_every_command_has_its_text():

@@ -18,7 +18,8 @@ PROGRAM = str(Path(sys.executable).with_name("tilewright"))
 WRONG = [
     ("area --preset huge",
      "argument --preset: invalid choice: 'huge' (choose from 'unit', 'ecp5', 'default', 'lean', 'full')"),
-    ("area --engine gpu", "argument --engine: invalid choice: 'gpu' (choose from 'tmau', 'pe', 'conv', 'program')"),
+    ("area --engine gpu",
+     "argument --engine: invalid choice: 'gpu' (choose from 'tmau', 'pe', 'conv', 'program', 'cluster')"),
     ("area --jobs 0", "argument --jobs: must be 1 to 256, not '0'"),
     ("area --jobs -1", "argument --jobs: must be 1 to 256, not '-1'"),
     ("area --jobs 1e3", "argument --jobs: must be 1 to 256, not '1e3'"),
@@ -65,7 +66,7 @@ WRONG = [
     ("replay --on golden", "the following arguments are required: CASES.json"),
     ("sim --workload nope",
      "argument --workload: invalid choice: 'nope' (choose from 'photo', 'swizzle', 'video', 'borders', 'convolution', "
-     "'roundtrip', 'dct', 'gemm', 'threads', 'stem', 'network', 'all')"),
+     "'roundtrip', 'dct', 'gemm', 'threads', 'stem', 'cluster', 'network', 'all')"),
     ("sim --workload", "argument --workload: expected one argument"),
     ("stages --out {}", "argument --out: must name a file, not the folder {}"),
     ("stages --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),
@@ -73,7 +74,7 @@ WRONG = [
      "argument --preset: invalid choice: 'huge' (choose from 'unit', 'ecp5', 'default', 'lean', 'full')"),
     ("verilog --top nope",
      "argument --top: invalid choice: 'nope' "
-     "(choose from 'tmau', 'tmau_subsystem', 'pe', 'pe_subsystem', 'conv', 'conv_subsystem', 'core')"),
+     "(choose from 'tmau', 'tmau_subsystem', 'pe', 'pe_subsystem', 'conv', 'conv_subsystem', 'core', 'cluster')"),
     ("verilog --out {}/file", "argument --out: {}/file cannot be made: {}/file is no folder"),
     ("verilog --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),
 ]  # fmt: skip

@@ -16,7 +16,7 @@ SEED = 24
 SMEM = SmemParams(4096)
 PARAMS = {
     **{name: ConvUnitParams(CONV_PRESETS[name], SMEM) for name in ("unit", "default")},
-    "wide": ConvUnitParams(ConvParams(64, 4, 4, feature_rows=16, types=("i8",)), SMEM),
+    "wide": ConvUnitParams(ConvParams(64, 4, 4, feature_rows=16, results=16, types=("i8",)), SMEM),
     "one-unit": ConvUnitParams(ConvParams(16, 2, 1, feature_rows=4, results=4, types=("i8",)), SMEM),
 }
 
