@@ -9,6 +9,7 @@ from ..arguments import integer, member, packed, shown
 from ..dot_product import dot
 from ..memory import check_shared
 from ..smem.barrier import Barrier
+from ..spec.cluster.delivery import MOST_CORES
 from ..spec.pe.errors import PeError
 from ..spec.pe.instruction import INSTRUCTIONS, MM_FAMILIES, Compare, MmType, Operation, Source, families
 from .access import lowest, read_columns, read_words, write_words
@@ -84,9 +85,12 @@ class Pe:
     smem : uint8 array
         Shared memory, changed in place.
     sizes : PeSizes, or anything with its attributes
+    core : int
+        Number of the core that it is part of (docs/cluster.md, "Programs"); 0 where there is no other one.
 
     Attributes
     ----------
+    core : int
     registers : uint32 array of shape (threads, regs)
         Zeros at first, while hardware promises nothing.
     predicates : bool array of shape (8, threads)
@@ -104,8 +108,9 @@ class Pe:
         Times a halt was executed; a program goes on behind it.
     """
 
-    def __init__(self, smem, sizes=None):
+    def __init__(self, smem, sizes=None, core=0):
         check_shared(smem)
+        self.core = integer("core", core, 0, MOST_CORES - 1)
         self.smem = smem
         self.sizes = sizes = sizes_or_usual(sizes)
         self.registers = np.zeros((sizes.threads, sizes.regs), np.uint32)
@@ -206,8 +211,8 @@ class Pe:
         codes = write_words(self.smem, self.pages, *self._address(ur, rf, imm), threads, words)
         return self._fault(lowest(codes), rs)
 
-    def _mov(self, guard, predicate, source, rd, imm):
-        values = np.arange(self.sizes.threads) if source == Source.THREAD else imm
+    def _mov(self, guard, predicate, source, core, rd, imm):
+        values = np.arange(self.sizes.threads) if source == Source.THREAD else imm | core * self.core
         threads = self._taking_part(guard, predicate)
         self.registers[:, rd] = np.where(threads, values, self.registers[:, rd])
 

@@ -125,7 +125,7 @@ class Core(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.tmau = tmau = TmauUnit(self.params.tmau)
-        m.submodules.pe = pe = PeUnit(self.params.pe)
+        m.submodules.pe = pe = PeUnit(self.params.pe, self.params.tmau.cores)
         m.submodules.smem = smem = self.smem
         engines = {"tmau": tmau, "pe": pe}
         if self.params.conv:
@@ -138,6 +138,8 @@ class Core(wiring.Component):
         self._show_done(m, tmau, pe)
 
         connect_mover(m, self, tmau.smem, smem.mover)
+        if self.params.tmau.cores > 1:
+            m.d.comb += pe.core_number.eq(self.lines.number)
         join(m, smem=smem.flip, flip=flipped(self.flip))
         if self.params.tmau.prefetches:
             join(m, tmau=tmau.prefetches, prefetches=flipped(self.prefetches))

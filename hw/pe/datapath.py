@@ -32,6 +32,8 @@ class PeDatapath(wiring.Component):
 
     Members
     -------
+    core_number : In(4) if cores > 1
+        Number of this core, of so many in a cluster.
     instructions : In(stream of INSTRUCTION_BITS)
         In program order.
     segments : In(stream of SegmentWriteLayout)
@@ -46,10 +48,10 @@ class PeDatapath(wiring.Component):
         No instruction is under way.
     """
 
-    def __init__(self, params):
-        self.params = params
+    def __init__(self, params, cores=1):
+        self.params, self._cores = params, cores
         self._decoder, self._issue = Decoder(params), Issue(params)
-        self._lane_ops, self._waits = LaneOps(params), Waits(params)
+        self._lane_ops, self._waits = LaneOps(params, cores), Waits(params)
         self._scoreboard = Scoreboard(params)
         self._segment_table, self._page_table = SegmentTable(params), PageTable(params)
         self._predicates, self._registers = PredicateFile(params), RegisterFile(params)
@@ -58,6 +60,7 @@ class PeDatapath(wiring.Component):
         self._compute = ComputePath(params, MacArray(params))
         super().__init__(
             {
+                **({"core_number": In(4)} if cores > 1 else {}),
                 "instructions": In(stream.Signature(INSTRUCTION_BITS)),
                 "segments": In(stream.Signature(SegmentWriteLayout(params))),
                 "pages": In(stream.Signature(PageWriteLayout(params))),
@@ -106,6 +109,8 @@ class PeDatapath(wiring.Component):
         join(m, issue=issue.load_registers, scoreboard=self._scoreboard.load_registers)
         join(m, waits=waits.barriers, barriers=flipped(self.smem.barriers))
         join(m, barrier_results=flipped(self.smem.barrier_results), waits=waits.barrier_results)
+        if self._cores > 1:
+            m.d.comb += lane_ops.core_number.eq(self.core_number)
         join(m, lane_ops=lane_ops.moves, registers=registers.moves)
         join(m, lane_ops=lane_ops.reads, registers=registers.issue_reads)
         join(m, lane_ops=lane_ops.predicates, predicates=predicates.issue_reads)

@@ -26,6 +26,8 @@ class PeUnit(wiring.Component):
 
     Members
     -------
+    core_number : In(4) if cores > 1
+        Number of this core, of so many in a cluster.
     processor : Out(ProcessorSignature)
     smem : Out(SharedMemorySignature)
     accesses : In(AccessSignature)
@@ -41,10 +43,11 @@ class PeUnit(wiring.Component):
         What the TMAU has completed.
     """
 
-    def __init__(self, params):
-        self.params = params
+    def __init__(self, params, cores=1):
+        self.params, self._cores = params, cores
         super().__init__(
             {
+                **({"core_number": In(4)} if cores > 1 else {}),
                 "processor": Out(ProcessorSignature(params)),
                 "smem": Out(SharedMemorySignature(params.smem)),
                 "accesses": In(AccessSignature()),
@@ -58,9 +61,11 @@ class PeUnit(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.core = core = PeDatapath(self.params)
+        m.submodules.core = core = PeDatapath(self.params, self._cores)
         m.submodules.control = control = Control(self.params)
         m.submodules.pager = pager = Pager(self.params)
+        if self._cores > 1:
+            m.d.comb += core.core_number.eq(self.core_number)
         self._merge(m, "instructions", INSTRUCTION_BITS, core, control.instructions)
         self._merge(m, "segments", SegmentWriteLayout(self.params), core, control.segments)
         self._merge(m, "pages", PageWriteLayout(self.params), core, control.pages, pager.writes)

@@ -23,7 +23,7 @@ class Operation(IntEnum):
     MM = 1  #: multiply rows of A with columns of B and accumulate
     LD = 2  #: registers from memory
     ST = 3  #: registers to memory
-    MOV = 4  #: an immediate, or the thread's index, to a register
+    MOV = 4  #: an immediate, or the index of the thread or of the core, to a register
     MOVU = 5  #: an immediate to a uniform register
     SETP = 6  #: a comparison to a predicate
     BAR_WAIT = 7  #: wait until a phase of a barrier is complete
@@ -133,6 +133,7 @@ INSTRUCTIONS = {
     Operation.MOV: _format(
         Operation.MOV, "Sets a register.", _GUARD, _PREDICATE,
         Field("source", 16, 1, "What it is set to.", enum=Source),
+        Field("core", 17, 1, "1: `imm` is ORed with the number of the core; 0 if it is the thread's index."),
         Field("rd", 32, 16, "The " + _REGISTER),
         Field("imm", 96, 32, "Its new value; 0 if that is the thread's index.")),
     Operation.MOVU: _format(

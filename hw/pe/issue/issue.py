@@ -257,6 +257,7 @@ class Issue(wiring.Component):
         m.d.comb += [
             lane_operation.setp.eq(setp.opcode == Operation.SETP),
             lane_operation.source.eq(Mux(lane_operation.setp, setp.source, mov.source)),
+            lane_operation.core.eq(mov.core),
             lane_operation.register.eq(setp.rs),
             lane_operation.imm.eq(setp.imm),
             lane_operation.compare.eq(setp.compare),

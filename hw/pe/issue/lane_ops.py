@@ -24,6 +24,7 @@ class LaneOperationLayout(data.StructLayout):
             {
                 "setp": 1,
                 "source": 1,  # golden.spec.pe.instruction.Source
+                "core": 1,  # of mov: the number of the core is ORed with the immediate
                 "register": unsigned(params.reg_width),  # rd or rs
                 "imm": unsigned(32),
                 "compare": unsigned(4),  # golden.spec.pe.instruction.Compare
@@ -39,8 +40,16 @@ class LaneOps(wiring.Component):
 
     Latency: of mov one cycle, and one for each group of eight threads; of setp one, and four a group.
 
+    Parameters
+    ----------
+    params : PeParams
+    cores : int
+        Cores of the cluster; 1: no number is known, and 0 stands for it.
+
     Members
     -------
+    core_number : In(4) if cores > 1
+        Number of this core; it does not change.
     i : In(stream of LaneOperationLayout)
         Accepted when the operation is done. It comes when no instruction before needs its registers any more.
     predicates : Out(PredicateReadSignature)
@@ -51,10 +60,11 @@ class LaneOps(wiring.Component):
         What setp writes. Its values are registered.
     """
 
-    def __init__(self, params):
-        self.params = params
+    def __init__(self, params, cores=1):
+        self.params, self._cores = params, cores
         super().__init__(
             {
+                **({"core_number": In(4)} if cores > 1 else {}),
                 "i": In(stream.Signature(LaneOperationLayout(params))),
                 "predicates": Out(PredicateReadSignature(params)),
                 "reads": Out(LaneReadSignature(params)),
@@ -96,9 +106,10 @@ class LaneOps(wiring.Component):
             write.payload.lanes.eq(lanes),
         ]
         from_thread = operation.source == Source.THREAD
-        m.d.comb += [
-            move.payload.data[lane].eq(Mux(from_thread, threads[lane], operation.imm)) for lane in range(LANES)
-        ]
+        given = operation.imm
+        if self._cores > 1:
+            given = given | Mux(operation.core, self.core_number, 0)
+        m.d.comb += [move.payload.data[lane].eq(Mux(from_thread, threads[lane], given)) for lane in range(LANES)]
         compares, compared = Signal(), Signal(data.ArrayLayout(32, LANES))
         m.d.comb += compared.eq(Mux(from_thread, threads, self.reads.data))
         m.d.comb += write.payload.values.eq(self._compare(m, compares, compared))

@@ -6,7 +6,7 @@
     mm16{.kaN}{.kbN}{.tN}{.sa|.ua}{.sb|.ub}{.f|.bf} rC, urS:rfO:imm, rA
     ld rD, urS:rfO:imm, n
     st rS, urS:rfO:imm, n
-    mov rD, imm | mov rD, tid
+    mov rD, imm | mov rD, tid | mov rD, core
     movu urD, imm
     setp.compare pD, rS, imm | setp.compare pD, tid, imm
     bar.wait address, parity
@@ -71,21 +71,25 @@ class _Registers(Number):
         fields[self.field] = line.integer(word, (1, fmt[self.field].range[1]))
 
 
-class _OrThread:
-    """An operand, or ``tid`` in its place."""
+class _Or:
+    """An operand, or one of ``names`` in its place: for each the field that says so, and its value."""
 
-    def __init__(self, item):
-        self._item = item
+    def __init__(self, item, names):
+        self._item, self._names = item, names
 
     def read(self, line, fmt, fields):
         word = line.operand(self._item.what)
-        if word == "tid":
-            fields["source"] = Source.THREAD
+        if word in self._names:
+            field, value = self._names[word]
+            fields[field] = value
         else:
             self._item.parse(word, line, fmt, fields)
 
     def write(self, fields):
-        return "tid" if fields["source"] == Source.THREAD else self._item.write(fields)
+        for name, (field, value) in self._names.items():
+            if fields[field] == value:
+                return name
+        return self._item.write(fields)
 
 
 class _Compared(Number):
@@ -127,6 +131,8 @@ def _sign(line, signs):
     return signs[line.parts.pop(0)] if line.parts and line.parts[0] in signs else 0
 
 
+_THREAD = {"tid": ("source", Source.THREAD)}
+_CORE = {"core": ("core", 1)}
 _MULTIPLY = _Named("r", "rc", "a register"), _Address(), _Named("r", "ra", "a register")
 
 _SYNTAXES = {
@@ -134,7 +140,11 @@ _SYNTAXES = {
     "mm16": (Operation.MM, _Variant(wide=True), *_MULTIPLY),
     "ld": (Operation.LD, _Named("r", "rd", "a register"), _Address(), _Registers("n", "a number of registers", "d")),
     "st": (Operation.ST, _Named("r", "rs", "a register"), _Address(), _Registers("n", "a number of registers", "d")),
-    "mov": (Operation.MOV, _Named("r", "rd", "a register"), _OrThread(Number("imm", "a number or tid"))),
+    "mov": (
+        Operation.MOV,
+        _Named("r", "rd", "a register"),
+        _Or(Number("imm", "a number, tid or core"), _THREAD | _CORE),
+    ),
     "movu": (
         Operation.MOVU,
         _Named("ur", "ud", "a uniform register"),
@@ -144,7 +154,7 @@ _SYNTAXES = {
         Operation.SETP,
         Part("compare", names(Compare), "a comparison"),
         _Named("p", "pd", "a predicate"),
-        _OrThread(_Named("r", "rs", "a register or tid")),
+        _Or(_Named("r", "rs", "a register or tid"), _THREAD),
         _Compared("imm", "a number"),
     ),
     "bar": (

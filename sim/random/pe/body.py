@@ -112,7 +112,9 @@ class RandomBody:
         rd = rng.choice(changeable) if rng.random() < 0.3 else rng.randint(self._free, self._params.regs - 1)
         if self._slip(0.08):
             rd = rng.choice([self._params.regs, 0xFFFF])
-        fields = {"source": Source.THREAD} if rng.random() < 0.3 else {"imm": rng.choice([0, 1, 8 * rng.randint(0, 8)])}
+        kind = rng.random()
+        fields = {"source": Source.THREAD} if kind < 0.3 else {"imm": rng.choice([0, 1, 8 * rng.randint(0, 8)])}
+        fields |= {"core": 1} if kind < 0.05 or kind > 0.8 else {}  # which is 0 here
         if rng.random() < 0.1:
             fields["imm"] = rng.getrandbits(32)
         guard = self._guard()

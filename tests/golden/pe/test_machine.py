@@ -139,6 +139,30 @@ def test_compare(pe, compare):
     assert pe.predicates[0].tolist() == [holds[compare.name[:2]](wrap(value), 6) for value in values]
 
 
+@pytest.mark.parametrize("core", [0, 5, 15])
+def test_mov_of_the_number_of_the_core(core):
+    """It is ORed with the immediate, in threads that take part; the index of the thread stays as it is."""
+    pe = Pe(np.zeros(SMEM_BYTES, np.uint8), SIZES, core)
+    pe.run([
+        instruction_word(Operation.SETP, pd=1, source=Source.THREAD, compare=Compare.GEU, imm=4),
+        instruction_word(Operation.MOV, core=1, rd=0),
+        instruction_word(Operation.MOV, core=1, rd=1, imm=0xFFFFFFF1),
+        instruction_word(Operation.MOV, core=1, rd=2, source=Source.THREAD),
+        instruction_word(Operation.MOV, rd=3, imm=0x100),
+        instruction_word(Operation.MOV, core=1, rd=3, guard=1, predicate=1),
+        instruction_word(Operation.MOV, rd=4, imm=0x100),
+    ])  # fmt: skip
+    assert pe.registers[:, :5].T.tolist() == [
+        [core] * 6, [0xFFFFFFF1 | core] * 6, [*range(6)], [0x100] * 4 + [core] * 2, [0x100] * 6,
+    ]  # fmt: skip
+    assert not pe.faults
+
+
+def test_a_number_that_no_core_has():
+    with pytest.raises(ValueError, match=r"^core must be 0 to 15, not 16$"):
+        Pe(np.zeros(SMEM_BYTES, np.uint8), SIZES, 16)
+
+
 def test_ld_and_st_move_the_bytes_that_are_inside(pe):
     rows = pe.smem[0x100:0x300].reshape(8, 64)
     kept = pe.registers[:, 3].copy()

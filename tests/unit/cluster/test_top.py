@@ -8,16 +8,30 @@ from tilewright import golden
 from tilewright.golden import GlobalMemory, command_word, delivery_bits, instruction_word
 from tilewright.golden.spec import BarrierOp
 from tilewright.golden.spec.pe.instruction import MmType, Operation
+from tilewright.golden.spec.pe.segment import SEGMENT, SegmentElement
 from tilewright.hw.bus.axi4_lite import Axi4LiteSignature
 from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import CLUSTER_PRESETS, ClusterParams
 from tilewright.hw.cluster.top import Cluster
 from tilewright.hw.core import CORE_PRESETS, Core
 from tilewright.hw.tmau import TMAU_PRESETS, TmauSubsystem
+from tilewright.sim.asm.pe.assembler import assemble_program
 from tilewright.sim.pysim.axi_memory import AxiMemory
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import receive, send
 from tilewright.sim.session.core_product import CoreProduct
+
+#: Words 0 to 3 of segment 4 are the number of the core, words 4 to 7 are another number in core 1 alone.
+BY_NUMBER = assemble_program("""
+    movu ur7, 4
+    mov r4, tid
+    mov r5, core
+    st r5, ur7:rf4:0x0, 1
+    setp.eq p1, r5, 1
+    mov r6, 0x10
+    @p1, mov r6, 0x20
+    st r6, ur7:rf4:0x4, 1
+""")
 
 
 def test_members_are_those_of_each_core():
@@ -52,12 +66,18 @@ def test_a_cache_has_registers_of_its_own():
 
 @pytest.mark.long
 def test_a_product_on_two_cores_whose_b_is_multicast():
-    """Each has half of the rows; its program waits for the barrier that its A and the common B complete."""
+    """Each has half of the rows; its program waits for the barrier that its A and the common B complete.
+
+    Both run the same words, which also do something by the number of the core.
+    """
     params = CLUSTER_PRESETS["pair"]
     dut, memory, core_params = elaborated(Cluster, params), GlobalMemory(1 << 14), params.core
     rng, barrier = np.random.default_rng(1), core_params.smem.size_bytes - 8
     a, b = (rng.integers(-128, 128, shape, np.int8) for shape in ((8, 32), (32, 4)))
     parts = [CoreProduct(part, b, MmType.S8S8, core_params, memory.place) for part in np.split(a, 2)]
+    assert parts[0].program.words == parts[1].program.words
+    shown = barrier // 128 - 1  # line of shared memory
+    numbers = SEGMENT.pack(element=SegmentElement.U32, rank=1, size=[8], page_log2=[3], base=128 * shown)
     everyone, ends = delivery_bits([0, 1]), {"signal": 1, "barrier": barrier}
 
     def loads(core):
@@ -72,7 +92,7 @@ def test_a_product_on_two_cores_whose_b_is_multicast():
         commands, barriers, results = dut.commands[number], dut.barriers[number], dut.barrier_results[number]
 
         async def processor(ctx):
-            segments = [segment.pack() for segment in part.program.placement.segments]
+            segments = [segment.pack() for segment in part.program.placement.segments] + [numbers]
             await send(ctx, dut.segments[number], [{"index": k, "word": word} for k, word in enumerate(segments)])
             for op, value in ((BarrierOp.INIT, 1), (BarrierOp.EXPECT_TX, total), (BarrierOp.ARRIVE, 1)):
                 await send(ctx, barriers, [{"op": op, "address": barrier, "value": value}])
@@ -83,8 +103,10 @@ def test_a_product_on_two_cores_whose_b_is_multicast():
                 await ctx.tick()
             await send(ctx, commands, words)
             waits = instruction_word(Operation.BAR_WAIT, imm=barrier)
-            await send(ctx, dut.instructions[number], [waits, *part.program.words])
+            await send(ctx, dut.instructions[number], [waits, *BY_NUMBER, *part.program.words])
             await ctx.tick().until(dut.halted[number])
+            chunks = [ctx.get(bank.data[shown]) for bank in dut.cores[number].smem.banks.memories[:2]]
+            assert chunks == [word * 0x1_00000001_00000001_00000001 for word in (number, (0x10, 0x20)[number])]
             await send(ctx, commands, [command_word(**move.command(memory.place(move.tmap.pack()), store=True, tag=9))
                                        for move in part.moves[2]])  # fmt: skip
             done = dut.done[number]

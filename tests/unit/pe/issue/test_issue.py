@@ -69,7 +69,7 @@ def random_instruction(rng):
     }
     fields["rd"] = fields["rs"] = rng.choice([rng.randrange(32), rng.randrange(32), rng.randrange(40)])
     fields["ud"] = rng.choice([0, 0, 1, 2, rng.randrange(9)])
-    fields["source"] = rng.randrange(2)
+    fields["source"], fields["core"] = rng.randrange(2), rng.randrange(2)
     if operation == Operation.MOVU:
         fields["imm"] = rng.choice([0] * 9 + [rng.randrange(8), rng.randrange(8), 8, 1 << 31])
     if operation == Operation.BAR_WAIT:
@@ -113,6 +113,7 @@ class Reference:
             if operation == Operation.MOV:
                 self.sets.write({register})
             item = {"setp": operation == Operation.SETP, "register": register}
+            item |= {"core": fields["core"]} if operation == Operation.MOV else {}
             item |= {name: fields[name] for name in ("imm", "source", "guard", "predicate")}
             if operation == Operation.SETP:
                 item |= {"compare": fields["compare"], "target": fields["pd"]}

@@ -16,6 +16,8 @@ PRESETS = {
     "ragged": PE_PRESETS["unit"].replace(threads=19),
     "default": PE_PRESETS["default"],
 }
+#: Cores of the cluster, and the number of the one that is looked at; one alone has none.
+CORES = {"unit": (16, 11), "ragged": (1, 0), "default": (3, 2)}
 EXTREMES = (0, 1, 2, 0xFFFF, 0x1_0000, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, 0xFFFF_0000, 0xFFFF_FFFF)
 
 
@@ -67,6 +69,7 @@ def random_operation(rng, params):
     return {
         "setp": rng.randrange(2),
         "source": rng.randrange(2),
+        "core": rng.randrange(2),
         "register": rng.randrange(params.regs),
         "imm": rng.choice((*EXTREMES, rng.randrange(params.threads))),
         "compare": rng.choice(list(Compare)),
@@ -86,7 +89,8 @@ def random_operation(rng, params):
 )
 def test_operations(preset, mode):
     params = PRESETS[preset]
-    dut = elaborated(LaneOps, params)
+    cores, core = CORES[preset]
+    dut = elaborated(LaneOps, params, cores)
     rng = random.Random(f"lane ops {preset}")
     neighbours = Neighbours(dut, params, rng)
     operations = [random_operation(rng, params) for _ in range(60)]
@@ -100,6 +104,8 @@ def test_operations(preset, mode):
         neighbours.predicates[thread] = neighbours.predicates[thread] & ~bit | (bit if item.values >> lane & 1 else 0)
 
     async def testbench(ctx):
+        if cores > 1:
+            ctx.set(dut.core_number, core)
         for number, operation in enumerate(operations):
             registers = [list(row) for row in neighbours.registers]
             predicates = list(neighbours.predicates)
@@ -112,7 +118,8 @@ def test_operations(preset, mode):
                     holds = compares(operation["compare"], one, operation["imm"])
                     predicates[thread] = predicates[thread] & ~bit | (bit if holds else 0)
                 else:
-                    registers[thread][operation["register"]] = thread if operation["source"] else operation["imm"]
+                    given = operation["imm"] | (core if operation["core"] else 0)
+                    registers[thread][operation["register"]] = thread if operation["source"] else given
             ctx.set(dut.i.payload, operation)
             ctx.set(dut.i.valid, 1)
             writes, store = (dut.predicate_writes, decide) if operation["setp"] else (dut.moves, move)

@@ -29,6 +29,7 @@ LINES = [
     ("st r0, ur4:rf290:0xffffffff, 16", Operation.ST, {"rs": 0, "n": 16} | ADDRESS | {"imm": 0xFFFFFFFF}),
     ("mov r5, 0x10", Operation.MOV, {"rd": 5, "imm": 16}),
     ("@p7 , mov r5, tid", Operation.MOV, {"guard": 1, "predicate": 7, "rd": 5, "source": Source.THREAD}),
+    ("mov r5, core", Operation.MOV, {"rd": 5, "core": 1}),
     ("movu ur4, 3", Operation.MOVU, {"ud": 4, "imm": 3}),
     ("setp.lt p1, r5, 0x10", Operation.SETP, {"compare": Compare.LT, "pd": 1, "rs": 5, "imm": 16}),
     ("setp.geu p1, tid, 4", Operation.SETP, {"compare": Compare.GEU, "pd": 1, "source": Source.THREAD, "imm": 4}),
@@ -47,6 +48,7 @@ def test_text_of_every_operation(text, operation, fields):
 def test_a_word_by_hand():
     (word,) = assemble_program("@p1, mm8.ka2.kb2.t1.sa.ub r0, ur4:rf290:0x00, r256")
     assert word == 0x00000000_00040122_01000000_01150301
+    assert assemble_program("@p1, mov r3, core\nmov r3, core") == [0x3_00020304, 0x3_00020004]
 
 
 def test_a_word_as_it_is():
@@ -131,6 +133,7 @@ CANONICAL = [
     "@p0, st r0, ur3:rf290:0x0, 16",
     "mov r5, 0x10",
     "mov r5, tid",
+    "@p2, mov r5, core",
     "movu ur4, 3",
     "setp.lt p1, r5, 0x10",
     "setp.geu p1, tid, 4",
@@ -148,6 +151,8 @@ def test_line_comes_back_as_it_is(text):
 def legal(operation, fields):
     """Whether a line says all of these fields: nothing is stored where it means nothing."""
     if not fields.get("guard") and fields.get("predicate"):
+        return False
+    if fields.get("core") and (fields["imm"] or fields["source"] == Source.THREAD):
         return False
     if fields.get("source") == Source.THREAD and (fields["imm"] if operation == Operation.MOV else fields["rs"]):
         return False
@@ -177,7 +182,7 @@ def test_every_value_of_every_field_comes_back(operation):
             elif fields.get("guard") == 0:
                 fields["predicate"] = 0
             if "source" in fields and swept.name in ("imm", "rs"):
-                fields["source"] = Source.GIVEN
+                fields |= {"source": Source.GIVEN} | ({"core": 0} if operation == Operation.MOV else {})
             elif fields.get("source") == Source.THREAD:
                 fields["imm" if operation == Operation.MOV else "rs"] = 0
             word = fmt.pack(opcode=operation, **fields)
