@@ -24,14 +24,13 @@ _PINS, _CONFIG = "pins.lpf", "routed.config"
 _TIMING_WEIGHT = 20
 
 _CLOCK = re.compile(r"Max frequency for clock '[^']*': ([\d.]+) MHz")
-_ARCS = re.compile(r"Routing (\d+) arcs")
-#: What the log says of where it is; a number is that of an iteration, or of what remains.
+#: What the log says of where it is; a number is that of an iteration.
 _STAGES = (
     (re.compile(r"Packing "), "packing"),
     (re.compile(r"at initial placer iter (\d+)"), "first placement"),
     (re.compile(r"at iteration #(\d+), type"), "placement"),
     (re.compile(r"at iteration #(\d+): temp"), "refinement"),
-    (re.compile(r"\|.*\| +(\d+)\| +[\d.]+ +[\d.]+\|"), "routing"),
+    (re.compile(r"iter=(\d+) wires"), "routing"),
 )
 
 
@@ -98,6 +97,7 @@ def run_nextpnr(folder, *, device="85k", package=None, speed=8, seed=1, target=1
     command = [sys.executable, "-c", _PROGRAM.format("nextpnr_ecp5"), "--json", "top.json", f"--{device}",
                "--package", package or DEVICES[device], "--speed", str(speed), "--seed", str(seed),
                "--freq", str(target), "--placer-heap-timingweight", str(_TIMING_WEIGHT), *placing,
+               "--router", "router2",  # router1, the default, does not come to an end with designs of this size
                "--timing-allow-fail", "--detailed-timing-report", "--report", _REPORT,
                *(() if route else ("--no-route",))]  # fmt: skip
     report("nextpnr")
@@ -106,13 +106,10 @@ def run_nextpnr(folder, *, device="85k", package=None, speed=8, seed=1, target=1
         (folder / _LOG).open("w", buffering=1) as log,  # a line at a time, for whoever waits
         running(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process,
     ):
-        arcs = None
         for line in process.stdout:
             log.write(line)
             lines.append(line)
-            if found := _ARCS.search(line):
-                arcs = int(found[1])
-            _say(line, arcs)
+            _say(line)
     if process.returncode:
         errors = [line.removeprefix("ERROR: ").strip() for line in lines if line.startswith("ERROR: ")]
         raise RuntimeError(f"nextpnr gave up: {errors[0] if errors else ''.join(lines[-3:]).strip()}")
@@ -134,15 +131,11 @@ def pack_bitstream(folder, name):
         raise RuntimeError(f"ecppack gave up: {(done.stderr or done.stdout).strip()}")
 
 
-def _say(line, arcs):
+def _say(line):
     """Reports the stage that a line of the log speaks of."""
     for pattern, stage in _STAGES:
         if found := pattern.search(line):
-            number = int(found[1]) if pattern.groups else 0
-            if stage == "routing" and arcs is not None:
-                report(stage, max(arcs - number, 0), arcs)
-            else:
-                report(stage, number)
+            report(stage, int(found[1]) if pattern.groups else 0)
             return
 
 
