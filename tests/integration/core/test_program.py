@@ -51,6 +51,8 @@ STOP = ("program", "control", 8)
 SEED = 3
 #: Words after which a garbage program is taken for one that never ends.
 LONG_LOOP = 2000
+#: Cycles that a word of a garbage program may take.
+WATCHDOG = 3000
 
 
 @pytest.fixture(scope="module")
@@ -333,12 +335,12 @@ def settles(session):
     return False
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(20_000, marks=pytest.mark.long)])
-def test_garbage(session, count):
+@pytest.mark.parametrize(("count", "endless"), [(60, 0), pytest.param(20_000, 65, marks=pytest.mark.long)])
+def test_garbage(session, count, endless):
     """Nothing leaves the window, nothing hangs, records are golden's, and the next program runs."""
     session.configure(errors=(GLOBAL_BYTES, len(session.global_memory) - 1, Response.DECERR.value))
     after = program_bytes([copy(DATA_WINDOW[0], COPIED, 64), wait(Engine.TMAU)])
-    seen, resets, endless = set(), 0, 0
+    seen, resets, looped = set(), 0, 0
     for number, program in enumerate(garbage_programs(SEED, PARAMS.conv.conv, SMEM, count)):
         session.global_memory.write(0, program.gmem)
         session.shared_memory.write(0, np.zeros(SMEM, np.uint8))
@@ -347,19 +349,22 @@ def test_garbage(session, count):
                     bus_bytes=PARAMS.tmau.bus_bytes, addr_width=PARAMS.tmau.addr_width, windows=Windows(DATA_WINDOW),
                     program_window=PROGRAM_WINDOW, watchdog=True)  # fmt: skip
         loops, works = follow(core, program)
+        # What engines do side by side with a word, on barriers too, has no order.
+        vague = {ProgramError.ENGINE, ProgramError.WATCHDOG} | ({ProgramError.BARRIER} if works else set())
         expected = core.record
-        run = session.run_program(PROGRAM_AT, program.words, window=PROGRAM_WINDOW, watchdog=3000,
-                                  limit=20_000 if loops else None)  # fmt: skip
-        assert (run.finished or loops) and run.violations == (), number
+        # What stops golden may be over here, and an endless loop may follow. It does not hang: words go on.
+        goes_on = loops or (expected and expected.code in vague)
+        run = session.run_program(PROGRAM_AT, program.words, window=PROGRAM_WINDOW, watchdog=WATCHDOG,
+                                  limit=100_000 if goes_on else None)  # fmt: skip
+        assert run.finished or (goes_on and run.words[-1].cycle > run.cycles - WATCHDOG - 100), number
+        assert run.violations == (), number
         gmem = session.global_memory.read(0, GLOBAL_BYTES)
         first, last = DATA_WINDOW
         assert (gmem[:first] == program.gmem[:first]).all() and (gmem[last + 1 :] == program.gmem[last + 1 :]).all()
-        if loops:
+        looped += loops
+        if loops or not run.finished:
             session.reset()
-            endless += 1
             continue
-        # What engines do side by side with a word, on barriers too, has no order.
-        vague = {ProgramError.ENGINE, ProgramError.WATCHDOG} | ({ProgramError.BARRIER} if works else set())
         codes = {record.code for record in (expected, run.record) if record}
         assert run.record == expected or codes & vague, (number, run.record, expected)
         seen |= codes
@@ -373,5 +378,4 @@ def test_garbage(session, count):
         if run.record and run.record.code == ProgramError.WATCHDOG:
             session.reset()
             resets += 1
-    # One of 300 programs is endless.
-    assert len(seen) > 8 and resets < count // 4 and endless < count // 200 + 2, (seen, resets, endless)
+    assert len(seen) > 8 and resets < count // 4 and looped == endless, (seen, resets, looped)
