@@ -92,8 +92,8 @@ class Queue(wiring.Component):
     """First in, first out; the waiting items lie in a memory, the oldest one in a register.
 
     Latency 1 when empty, one transfer in each direction in each cycle. The oldest item is in the output register and
-    the others in the memory, whose read port always shows the next one. ``i.ready`` and ``o.valid`` depend on the
-    level only: a full queue takes the next item in the cycle after one has left. ``o.ready`` enables registers and is
+    the others in the memory, whose read port always shows the next one. ``i.ready`` and ``o.valid`` are
+    registers: a full queue takes the next item in the cycle after one has left. ``o.ready`` enables registers and is
     no part of an address: where to read next is known before. A memory of up to 32 items is read combinationally;
     that of a deeper queue, which is to be a block memory, has a read port with a register of its own.
 
@@ -149,7 +149,6 @@ class Queue(wiring.Component):
         following = Signal.like(self.head)  # the oldest place, when the next item has left
         m.d.comb += [
             self.i.ready.eq(~self.level[-1]),  # the level is never more than depth, a power of two
-            self.o.valid.eq(self.level != 0),
             push.eq(self.i.valid & self.i.ready),
             pop.eq(self.o.valid & self.o.ready),
             refill.eq(~self.o.valid | self.o.ready),
@@ -167,6 +166,8 @@ class Queue(wiring.Component):
             m.d.comb += [read.addr.eq(following), read.en.eq(refill | ~stored)]
         m.d.sync += [
             self.level.eq(self.level + push - pop),
+            # The level is not zero: as a register of its own, for much hangs on it.
+            self.o.valid.eq(push | (self.level > 1) | (self.o.valid & ~pop)),
             self.tail.eq(self.tail + write.en),
         ]
         with m.If(refill):
@@ -180,7 +181,7 @@ class Queue(wiring.Component):
 class ShallowQueue(wiring.Component):
     """First in, first out, in a memory that is read combinationally: for a few wide items, which cost no registers.
 
-    Latency 1, one transfer in each direction in each cycle. ``i.ready`` and ``o.valid`` depend on the level only: a
+    Latency 1, one transfer in each direction in each cycle. ``i.ready`` and ``o.valid`` are registers: a
     full queue takes the next item in the cycle after one has left. Both sides are cut from each other as by a
     :class:`SkidBuffer`, for fewer tables; the memory lies in the path of the payload.
 
@@ -213,8 +214,7 @@ class ShallowQueue(wiring.Component):
         write, read = self.memory.write_port(), self.memory.read_port(domain="comb")
         push, pop = Signal(), Signal()
         m.d.comb += [
-            self.i.ready.eq(self.level != self.depth),
-            self.o.valid.eq(self.level != 0),
+            self.i.ready.eq(~self.level[-1]),  # the level is never more than depth, a power of two
             push.eq(self.i.valid & self.i.ready),
             pop.eq(self.o.valid & self.o.ready),
             write.addr.eq(self.tail),
@@ -225,6 +225,8 @@ class ShallowQueue(wiring.Component):
         ]
         m.d.sync += [
             self.level.eq(self.level + push - pop),
+            # The level is not zero: as a register of its own, for much hangs on it.
+            self.o.valid.eq(push | (self.level > 1) | (self.o.valid & ~pop)),
             self.tail.eq(self.tail + push),
             self.head.eq(self.head + pop),
         ]

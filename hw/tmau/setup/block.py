@@ -29,7 +29,7 @@ _FIELD_BYTES = 8  # that a REPLACE changes
 class BlockSetup(wiring.Component):
     """Checks commands of the formats BLOCK, GROUP and REPLACE, makes their jobs, and holds up those that wait.
 
-    Latency 3, one job a cycle; an end takes a cycle more. Stages: ends of the ranges and place of the field; rules; the
+    Latency 3, a job every other cycle; an end takes a cycle more. Stages: ends of the ranges and place of the field; rules; the
     command at the outputs, which leaves as one job, as two of which the first is quiet (REPLACE), or as an end. One
     that reads another core's shared memory first asks that core, and waits for its answer.
 
@@ -77,7 +77,8 @@ class BlockSetup(wiring.Component):
         valid = Signal(3)
         leave = Signal()  # the command at the outputs is done with
         load = Signal(3)  # a stage takes what is before it
-        free2 = ~valid[2] | leave
+        # Whether the outputs become free is no part of it: the register behind takes a job every other cycle at most.
+        free2 = ~valid[2]
         free1 = ~valid[1] | free2
         m.d.comb += [
             self.i.ready.eq(~valid[0] | free1),
@@ -87,6 +88,8 @@ class BlockSetup(wiring.Component):
         for stage, before in enumerate((self.i.valid, valid[0], valid[1])):
             with m.If(load[stage]):
                 m.d.sync += valid[stage].eq(before)
+        with m.If(leave):
+            m.d.sync += valid[2].eq(0)
         first = self._measure(m, load[0])
         rules = block_rules(self.params, self.windows, first)
         second = self._judge(m, load[1], first, rules)

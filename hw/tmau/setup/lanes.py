@@ -25,7 +25,7 @@ _CALCULATION = 6  # latency of the stride calculator
 
 
 class LaneSetup(wiring.Component):
-    """Checks a LANES command and expands it, one job a cycle; one command at a time.
+    """Checks a LANES command and expands it, one job every other cycle; one command at a time.
 
     A job moves a channel, or a row where a side is ROW_ALIGNED. All jobs but the last one are quiet. The first one is
     offered 14 cycles after the command was taken.
@@ -145,9 +145,10 @@ class LaneSetup(wiring.Component):
         to_global = command.destination_layout == LaneLayout.GLOBAL
         within = ~from_global & ~to_global
         size = Mux(by_row, tensor.row, tensor.channel)
+        # A job has left in the cycle before: no path from the ready of what is behind to the loops and cursors.
         step = Signal()
+        m.d.sync += step.eq(self.jobs.valid & self.jobs.ready)
         m.d.comb += [
-            step.eq(moving & self.jobs.ready),
             loop.start.eq(start),
             loop.step.eq(step),
             loop.lasts[0].eq(Mux(by_row, command.shape1, 0)),
@@ -177,7 +178,7 @@ class LaneSetup(wiring.Component):
         store = ~from_global
         job = self.jobs.p
         m.d.comb += [
-            self.jobs.valid.eq(moving),
+            self.jobs.valid.eq(moving & ~step),
             job.store.eq(store),
             job.address.eq(Mux(within, 0, Mux(to_global, command.destination, command.source) + done)),
             job.smem.eq(Mux(store, *places)),

@@ -68,7 +68,7 @@ class Setup(wiring.Component):
     are worked out; sums, intervals and runs come of them. The job grows in the registers at the output. Latency: 2 and
     the number of dimensions, of which im2col mode takes the spatial ones twice (``DimensionPicker``); 3 for a command
     that needs none. A command stays at ``i`` for three cycles at least. The next one follows without a gap, as long as
-    a command leaves the output when the first dimension of the next one comes to the third stage.
+    a job leaves the output when the first dimension of the next one comes to the third stage.
 
     A load, store or reduction without fault leaves as a job, every other command ends here; where a cache outside takes
     prefetches, one that would fit shared memory does both. Addresses are computed modulo 2^addr_width.
@@ -114,11 +114,13 @@ class Setup(wiring.Component):
         step, places = Signal(), Signal()
         outside = Signal()  # nothing of the box is inside
 
-        # What is at the outputs may leave as the first dimension of the next command comes.
+        # A job may leave as the first dimension of the next command comes. What ends here has left before: a long way
+        # leads from whoever takes ends.
         twice = end.prefetch if self.params.prefetches else Const(0, 1)
-        leaves = Mux(end.moves, self.jobs.ready & ~twice, self.finished.ready)
+        moves = end.moves & self.jobs.ready & ~twice
+        leaves = Mux(end.moves, moves, self.finished.ready)
         m.d.comb += [
-            step.eq(~(self.placing & measured.first & self.offered) | leaves),
+            step.eq(~(self.placing & measured.first & self.offered) | moves),
             places.eq(step & self.placing),
             picker.step.eq(step),
             picker.i.p.eq(self.i.p),

@@ -14,7 +14,7 @@ class AddressGenerator(wiring.Component):
     """Global address of the walker's run, modulo 2^addr_width.
 
     Each level keeps the address at which its current round began. When level d advances, its accumulator and those of
-    all levels inside it move on to the next round. If all levels begin at one origin, the address is
+    all levels inside it move on to the next round. So a level moves if all inside it are over. If all levels begin at one origin, the address is
     ``origin + Σ index[d] * stride[d]``.
 
     Parameters
@@ -27,15 +27,17 @@ class AddressGenerator(wiring.Component):
     Members
     -------
     load : In(1)
-        Start at ``origins``; has priority over ``advance``.
+        Start at ``origins``; has priority over ``step``.
     origins : In(array of levels addr_width)
         The first is the address of the first run; that of level d is where the rounds of the levels inside d begin.
     strides : In(array of levels addr_width)
         Bytes from one index to the next. Must hold from load to load.
-    advance : In(levels)
-        One-hot: the level that advances; levels inside it start over.
+    step : In(1)
+        Go on. If every level is over, no address that means anything comes of it.
+    over : In(levels)
+        For each level: it is in its last round. The innermost one that is not advances, levels inside it start over.
     address : Out(addr_width)
-        Registered; follows ``load`` and ``advance`` by one cycle.
+        Registered; follows ``load`` and ``step`` by one cycle.
     """
 
     def __init__(self, *, addr_width, levels):
@@ -44,7 +46,8 @@ class AddressGenerator(wiring.Component):
                 "load": In(1),
                 "origins": In(data.ArrayLayout(addr_width, levels)),
                 "strides": In(data.ArrayLayout(addr_width, levels)),
-                "advance": In(levels),
+                "step": In(1),
+                "over": In(levels),
                 "address": Out(addr_width),
             }
         )
@@ -53,12 +56,14 @@ class AddressGenerator(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         moved = Signal(len(self.address))  # one for all levels that change
+        # x + 1 turns the lowest zero of x into a one.
+        advance = ~self.over & (self.over + 1)
         sums = (
-            Mux(self.advance[d], (accumulator + self.strides[d])[: len(moved)], 0)
+            Mux(advance[d], (accumulator + self.strides[d])[: len(moved)], 0)
             for d, accumulator in enumerate(self.rounds)
         )
         m.d.comb += [self.address.eq(self.rounds[0]), moved.eq(reduce(or_, sums))]
         for d, accumulator in enumerate(self.rounds):
-            with m.If(self.load | self.advance[d:].any()):
+            with m.If(self.load | (self.step & self.over[:d].all())):
                 m.d.sync += accumulator.eq(Mux(self.load, self.origins[d], moved))
         return m

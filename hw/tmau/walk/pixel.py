@@ -69,13 +69,13 @@ class PixelWalker(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.address = address = self.address_generator
-        start, step, walk = Signal(), Signal(), self.walk
+        step, walk = Signal(), self.walk
 
         m.d.comb += [
             self.o.valid.eq(self.busy),
             step.eq(self.o.valid & self.o.ready),
+            # What is at the input goes into the registers whether it is valid or not: fewer signals enable them.
             self.i.ready.eq(~self.busy | (self.o.valid & self.o.ready & self.o.p.last)),
-            start.eq(self.i.valid & self.i.ready),
         ]
         with m.If(self.i.ready):
             m.d.sync += self.busy.eq(self.i.valid)
@@ -94,15 +94,16 @@ class PixelWalker(wiring.Component):
                     m.d.sync += self.positions[k].eq(self.positions[k] + walk.steps[k] + 1)
                 with m.Elif(advance[k + 1 :].any()):
                     m.d.sync += self.positions[k].eq(walk.lows[k])
-            m.d.comb += address.advance.eq(advance)
-        with m.If(start):
+        with m.If(self.i.ready):
             m.d.sync += [walk.eq(self.i.p), self.positions.eq(self.i.p.starts), self.left.eq(self.i.p.last)]
 
         inside = Signal(_SPATIAL + 1)
         for k, position in enumerate(self.positions):
             m.d.comb += inside[k].eq((position >= 0) & (position <= walk.sizes[k]))
         m.d.comb += [
-            address.load.eq(start),
+            address.load.eq(self.i.ready),
+            address.step.eq(step),
+            address.over.eq(turning),
             address.origins.eq(self.i.p.origins),
             address.strides.eq(walk.strides),
             self.o.p.address.eq(address.address),
@@ -115,7 +116,7 @@ class PixelWalker(wiring.Component):
         ]
         if self.params.folds_pixels:
             turns = Signal()
-            self._lines(m, start, turns, inside[1:].all())
+            self._lines(m, turns, inside[1:].all())
             with m.If(walk.folds):
                 m.d.comb += [
                     turning[0].eq(1),
@@ -129,12 +130,12 @@ class PixelWalker(wiring.Component):
                 ]
         return m
 
-    def _lines(self, m, start, turns, inside):
+    def _lines(self, m, turns, inside):
         """Runs of a walk with ``folds``: the parts of a line that are not empty, one after the other, line by line."""
         m.submodules.parts = parts = self.parts
         walk, part, line, run = self.walk, self.part, Signal(PartsLayout(self.params)), self.run
         m.d.comb += [
-            parts.start.eq(start),
+            parts.start.eq(self.i.ready),
             parts.walk.eq(walk),
             line.eq(Mux(self.turned, parts.others, parts.first)),
         ]
@@ -181,5 +182,5 @@ class PixelWalker(wiring.Component):
             ]
             with m.If(~self.turned):
                 m.d.sync += self.bytes.eq(parts.bytes)
-        with m.If(start):
+        with m.If(self.i.ready):
             m.d.sync += [part.eq(_Part.LINE), self.over.eq(~self.i.p.folds), self.turned.eq(0)]

@@ -1,6 +1,6 @@
 """The tile walker: visits every run of a box, in the order dimension 0, 1, 2, 3, 4 (docs/tmau.md, "Tile mode")."""
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -47,7 +47,7 @@ class TileWalker(wiring.Component):
         m.submodules.loop = loop = LoopNest([8] * _LEVELS)
         m.submodules.address = address = AddressGenerator(addr_width=self.params.addr_width, levels=_LEVELS)
         m.submodules.bounds = bounds = BoundsCheck()
-        start, step = Signal(), Signal()
+        step = Signal()
         # With ``folds``: the round is outside; the run is the one before the tensor. Both found out with the indices.
         apart, before = Signal(), Signal()
         walk = Signal(WalkLayout(self.params))  # of the transfer under way
@@ -55,14 +55,14 @@ class TileWalker(wiring.Component):
         m.d.comb += [
             self.o.valid.eq(self.busy),
             step.eq(self.o.valid & self.o.ready),
+            # What is at the input goes into the registers whether it is valid or not: fewer signals enable them.
             self.i.ready.eq(~self.busy | (self.o.ready & self.o.p.last)),
-            start.eq(self.i.valid & self.i.ready),
         ]
         with m.If(self.i.ready):
             m.d.sync += self.busy.eq(self.i.valid)
         begins_before = Signal()  # the first run of each round is the one before the tensor
         m.d.comb += begins_before.eq(walk.folds & walk.intervals[1].first[0])
-        with m.If(start):
+        with m.If(self.i.ready):
             m.d.sync += [
                 walk.eq(self.i.p),
                 apart.eq(self.i.p.folds & ~bounds.following[2:].all()),
@@ -74,13 +74,16 @@ class TileWalker(wiring.Component):
                 m.d.sync += before.eq(begins_before & loop.at_last[1])
 
         m.d.comb += [
-            loop.start.eq(start),
+            loop.start.eq(self.i.ready),
             loop.lasts.eq(self.i.p.lasts),
             loop.step.eq(step),
             loop.cut[1].eq(apart),
-            address.load.eq(start),
+            address.load.eq(self.i.ready),
+            address.over.eq(loop.at_last),
+            # The origin is that of the first run that is not before the tensor.
+            address.step.eq(step & ~(before & loop.advance[1])),
             address.strides.eq(walk.strides),
-            bounds.start.eq(start),
+            bounds.start.eq(self.i.ready),
             bounds.starting.eq(self.i.p.intervals),
             bounds.step.eq(step),
             bounds.indices.eq(loop.indices),
@@ -103,7 +106,4 @@ class TileWalker(wiring.Component):
             *(self.o.p[name].eq(walk[name]) for name in prefetch_members(self.params)),
         ]
         m.d.comb += [origin.eq(self.i.p.origin) for origin in address.origins]
-        with m.If(step):
-            # The origin is that of the first run that is not before the tensor.
-            m.d.comb += address.advance.eq(loop.advance & ~Cat(Const(0, 1), before, Const(0, _LEVELS - 2)))
         return m

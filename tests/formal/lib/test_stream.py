@@ -128,6 +128,7 @@ class ShallowQueueSpec(StageSpec):
 
     def add_places(self, m, dut):
         m.d.comb += Assert(dut.level == self.count)
+        m.d.comb += Assert(dut.o.valid == (self.count != 0))
         m.d.comb += Assert(dut.tail == (dut.head + self.count)[: len(dut.head)])
         # Where the tracked item lies.
         probe = dut.memory.read_port(domain="comb")

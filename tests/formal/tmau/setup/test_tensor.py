@@ -40,7 +40,7 @@ class SetupSpec(Elaboratable):
         places = [(Signal(), Signal(), Signal()) for _ in range(2)]  # whether there is a dimension, first, last
         offered, step, ends = Signal(), Signal(), Signal()
         m.d.comb += [
-            step.eq(~(places[1][0] & places[1][1] & offered) | leaves),
+            step.eq(~(places[1][0] & places[1][1] & offered) | (jobs.valid & jobs.ready)),
             ends.eq(slot >= Mux(count > 3, count, 3) - 1),
         ]
         with m.If(step):
@@ -60,7 +60,7 @@ class SetupSpec(Elaboratable):
             Assert((jobs.valid | finished.valid) == offered),
             Assert(~(jobs.valid & finished.valid)),
             Cover(jobs.valid & jobs.ready & places[1][0]),
-            Cover(finished.valid & finished.ready & places[1][0]),
+            Cover(finished.valid & finished.ready & places[0][0]),
         ]
         self.tie(m, slot, count, places)
         self.follow(m, slot, count, places, offered)

@@ -24,7 +24,7 @@ class AddressSpec(Elaboratable):
         terms = [Signal(_WIDTH, name=f"term{d}") for d in range(_LEVELS)]
         held = Signal(dut.strides.shape())
         m.d.sync += held.eq(dut.strides)
-        m.d.comb += Assume((dut.advance & (dut.advance - 1)) == 0)
+        m.d.comb += Assume(~dut.over.all())
         m.d.comb += Assume(dut.load | (dut.strides.as_value() == held.as_value()))
         # What a level begins with is part of all origins inside it, and not of its own.
         for d in range(_LEVELS - 1):
@@ -35,7 +35,7 @@ class AddressSpec(Elaboratable):
             m.d.sync += [term.eq(start) for term, start in zip(terms[:-1], self.starts, strict=False)]
         with m.Else():
             for d in range(_LEVELS):
-                with m.If(dut.advance[d]):
+                with m.If(dut.step & ~dut.over[d] & dut.over[:d].all()):
                     m.d.sync += [terms[d].eq(terms[d] + dut.strides[d]), *(inner.eq(0) for inner in terms[:d])]
         with m.If(loaded):
             m.d.comb += Assert(dut.address == (base + sum(terms))[:_WIDTH])
@@ -46,7 +46,7 @@ class AddressSpec(Elaboratable):
 
     def ports(self):
         dut = self.dut
-        return [dut.load, dut.origins, dut.strides, dut.advance, *self.starts]
+        return [dut.load, dut.origins, dut.strides, dut.step, dut.over, *self.starts]
 
 
 def test_address_is_the_sum():
