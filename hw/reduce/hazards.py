@@ -80,7 +80,8 @@ class HazardGate(wiring.Component):
         word = {"valid": 1, "burst": burst, "last": 1, "place": self._place_log2, "rewritten": 1}
         self.read = Signal(data.StructLayout(word))  # the word whose number is at the memory's output
         self.found = Signal(number_bits)  # it
-        self.known = Signal(data.StructLayout(word | {"number": number_bits}))
+        # How many bursts its number is behind the oldest without response.
+        self.known = Signal(data.StructLayout(word | {"behind": number_bits}))
         self.number = Signal(number_bits, init=1)  # of the burst that passes next; memory begins with zeros
         self.first = Signal(number_bits, init=1)  # of the oldest without response
         self.passed = Signal(range(bursts + 1))  # bursts without response
@@ -108,11 +109,10 @@ class HazardGate(wiring.Component):
         write, read = self.memory.write_port(), self.memory.read_port()
         known, ready = self.known, self.cleared[-1]
 
-        distance, clash, may, ends, moves = Signal.like(known.number), Signal(), Signal(), Signal(), Signal()
+        clash, may, ends, moves = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             self.found.eq(read.data),
-            distance.eq(known.number - self.first),
-            clash.eq((self.passed != 0) & (known.rewritten | (distance[self._bursts_log2 :] == 0)) & ~self.apart),
+            clash.eq((self.passed != 0) & (known.rewritten | (known.behind[self._bursts_log2 :] == 0)) & ~self.apart),
             may.eq(known.valid & ~clash & self.space & ~self.passed[-1]),
             ends.eq(may & known.last & self.o.ready),
             self.word_stb.eq(may & (~known.last | self.o.ready)),
@@ -125,6 +125,7 @@ class HazardGate(wiring.Component):
         m.d.sync += [
             self.number.eq(self.number + ends),
             self.first.eq(self.first + self.written),
+            known.behind.eq(Mux(moves, self.found - self.first, known.behind) - self.written),
             self.apart.eq(known.valid & ~clash & ~moves),
             self.passed.eq(self.passed + ends - self.written),
         ]
@@ -147,7 +148,6 @@ class HazardGate(wiring.Component):
                 Cat(known[name] for name in ("valid", "burst", "last", "place")).eq(
                     Cat(self.read[name] for name in ("valid", "burst", "last", "place"))
                 ),
-                known.number.eq(self.found),
                 known.rewritten.eq(self.read.rewritten | (known.valid & (known.place == self.read.place))),
                 self.read.valid.eq(self.taken),
                 self.read.burst.eq(self.burst),

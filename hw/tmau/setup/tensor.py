@@ -335,12 +335,13 @@ class Setup(wiring.Component):
         """The last index, and the indices inside, of the level of a dimension that is not part of the run."""
         last, interval = Signal(8), Signal.like(part.interval)
         starts, ends = measured.start != 0, measured.end != measured.count
+        inside_end = starts + measured.end - measured.start
         with m.If(measured.rows):
             # One index for the runs before the tensor, and one for those behind it.
             m.d.comb += [
                 interval.first.eq(starts),
-                interval.end.eq(starts + measured.end - measured.start),
-                last.eq(interval.end - ~ends),
+                interval.end.eq(inside_end),
+                last.eq(inside_end - ~ends),
             ]
             m.d.sync += [
                 walk.folds.eq(1),

@@ -52,6 +52,7 @@ class WordStepGenerator(wiring.Component):
         self.begun = Signal()  # a word of the run has been cut off: the two below are what is left of it
         self.source = Signal(params.smem.addr_width)
         self.bytes = Signal(params.smem.addr_width + 1)
+        self.ending = Signal()  # what is left ends in the next word
         self.word = Signal(_WordLayout(params))  # the one that steps are made for
         self.free = Signal()  # the next one may come
         self.held = Signal()  # a segment of the transfer is there
@@ -80,11 +81,14 @@ class WordStepGenerator(wiring.Component):
         space = Signal(bus_log2 + 1)  # bytes of the word
         left = bytes_left[: bus_log2 + 1]  # bytes of the run, if it ends in the word
         beyond = Signal(bus_log2 + 2)  # from the start of the segment to the end of the run, if that ends in the word
+        rest = Signal.like(self.bytes)  # of the run, behind the word
         ends = Signal()  # the run ends in the word
         m.d.comb += [
             space.eq(bus_bytes - first),
-            ends.eq(run.empty | (bytes_left <= space)),
+            # Of what is left, and of the run in parts, so that no long comparison is on the way to the next run.
+            ends.eq(Mux(self.begun, self.ending, run.empty | self._is_short(first))),
             beyond.eq(start + left),
+            rest.eq(bytes_left - space),
             self.i.ready.eq(self.free & ends),
         ]
         with m.If(self.free):
@@ -99,10 +103,17 @@ class WordStepGenerator(wiring.Component):
                 word.last.eq(ends & run.last),
                 word.context.eq(run.context),
                 self.source.eq(source + space),
-                self.bytes.eq(bytes_left - space),
+                self.bytes.eq(rest),
+                self.ending.eq(rest <= bus_bytes),
             ]
             with m.If(self.i.valid):
                 m.d.sync += self.begun.eq(~ends)
+
+    def _is_short(self, first):
+        """Whether the run at the input ends in its first word, which begins with its byte ``first``."""
+        bus_log2, length = self.params.bus_log2, self.i.p.bytes
+        room = first + length[: bus_log2 + 1]
+        return ~length[bus_log2 + 1 :].any() & (~room[bus_log2:].any() | (room == self.params.bus_bytes))
 
     def _step(self, m):
         """The step that the word needs now."""

@@ -80,7 +80,8 @@ class GateSpec(Elaboratable):
             Assert((known.valid & ~known.last) == (read.valid & read.last & two)),
             Assert(~(known.valid & ~known.last) | (known.burst == read.burst)),
         ]
-        for register, number in ((read, dut.found), (known, known.number)):
+        known_number = (known.behind + dut.first)[: len(dut.first)]
+        for register, number in ((read, dut.found), (known, known_number)):
             with m.If(register.valid):
                 m.d.comb += Assert(register.place == dut.place(self._word(register)))
                 m.d.comb += Assert(register.rewritten | (number == self._noted(m, register.place)))

@@ -173,7 +173,7 @@ class ReducerSpec(Elaboratable):
         for queue in (reader.pending, reader.outcomes, reader.old_words, dut.sequencer.queue):
             waiting = Mux(queue.level == 0, 0, queue.level - 1)
             m.d.comb += Assert((queue.tail - queue.head)[: len(queue.head)] == waiting[: len(queue.head)])
-            m.d.comb += Assert(queue.level <= queue.depth)
+            m.d.comb += [Assert(queue.level <= queue.depth), Assert(queue.o.valid == (queue.level != 0))]
 
 
 class RoomSpec(ReducerSpec):

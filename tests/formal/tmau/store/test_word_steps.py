@@ -128,6 +128,7 @@ class WordStepsSpec(Elaboratable):
             Assert(~had | (had_segment == dut.held_segment)),
             Assert((words == 0) == (covered == 0)),
             Assert(dut.begun == (dut.steps.valid & ~final)),
+            Assert(~dut.begun | (dut.ending == (dut.bytes <= bus_bytes))),
         ]
         with m.If(dut.steps.valid):
             m.d.comb += [
