@@ -18,8 +18,8 @@ class Dispatch(wiring.Component):
     Both parts are offered at once and leave independently, but the walk no earlier than the transfer; a prefetch has a
     walk only. As runs of both
     walkers meet in one stream, a walk waits while the other walker is walking. The job is accepted in the cycle after
-    its last part has left: one job every second cycle, and ``ready`` depends on registers only, so that no path from
-    the walkers and the paths goes through here to the setups.
+    its last part has left: one job every second cycle, and ``ready`` is a register, so that no path from the walkers
+    and the paths goes through here to the setups.
 
     Members
     -------
@@ -83,17 +83,14 @@ class Dispatch(wiring.Component):
             tiles.valid.eq(walkable & ~job.im2col & ~self.o.pixel_busy),
             pixels.valid.eq(walkable & job.im2col & ~self.o.tile_busy),
             walk_taken.eq((tiles.valid & tiles.ready) | (pixels.valid & pixels.ready)),
-            ready.eq(transfer_sent & walk_sent),
             self.store_stb.eq(stores.valid & stores.ready),
         ]
         prefetch = job.prefetch if self.params.prefetches else Const(0, 1)
         with m.If(prefetch):
             m.d.comb += [loads.valid.eq(0), transfer_taken.eq(~transfer_sent)]
         with m.If(valid):
-            m.d.sync += [
-                transfer_sent.eq((transfer_sent | transfer_taken) & ~ready),
-                walk_sent.eq((walk_sent | walk_taken) & ~ready),
-            ]
+            parts = ((transfer_sent | transfer_taken) & ~ready, (walk_sent | walk_taken) & ~ready)
+            m.d.sync += [transfer_sent.eq(parts[0]), walk_sent.eq(parts[1]), ready.eq(parts[0] & parts[1])]
         started = valid & transfer_taken & ~job.transfer.quiet & ~prefetch
         m.d.sync += self.moving.eq(self.moving + started - self.o.load_completed - self.o.store_completed)
         return m

@@ -145,20 +145,22 @@ class Exchange(wiring.Component):
         index = Signal(len(reach) - piece_log2)
         rest = job.size[:piece_log2]  # what is left for the last piece, if that is not a whole one
         last = Signal()
-        ends = Signal(piece_log2)  # bytes of the piece, minus one
+        ends, words = Signal(piece_log2), Signal.like(new.reach)  # bytes, bus words of the piece, minus one
+        is_last = Signal()
         offset = index << piece_log2
         m.d.comb += [
             reach.eq(job.size - 1),
-            ends.eq(Mux(last, reach[:piece_log2], piece_bytes - 1)),
+            is_last.eq(reach[piece_log2:] == index),
+            ends.eq(Mux(is_last, reach[:piece_log2], piece_bytes - 1)),
             *(new[name].eq(job[name]) for name in self.kept),
             new.quiet.eq(job.quiet | ~last),
             new.target.eq(job.target + offset),
             # The size once more, for it has a longer way to go.
             new.size.eq(Mux(last & rest.any(), rest, piece_bytes)),
-            new.reach.eq(ends >> bus_log2),
+            new.reach.eq(words),
             o.eq(job),
         ]
-        m.d.sync += last.eq(reach[piece_log2:] == index)  # in time for ``may_fill``
+        m.d.sync += [last.eq(is_last), words.eq(ends >> bus_log2)]  # in time for ``may_fill``
         with m.If(leaves):
             m.d.sync += index.eq(Mux(last, 0, index + 1))
         with m.If(job.loop | job.stage):

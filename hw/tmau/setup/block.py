@@ -75,26 +75,23 @@ class BlockSetup(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         valid = Signal(3)
-        leave = Signal()  # the command at the outputs is done with
+        left = Signal()  # the command at the outputs is done with, since the cycle before
         load = Signal(3)  # a stage takes what is before it
-        # Whether the outputs become free is no part of it: the register behind takes a job every other cycle at most.
-        free2 = ~valid[2]
+        free2 = ~valid[2] | left
         free1 = ~valid[1] | free2
         m.d.comb += [
             self.i.ready.eq(~valid[0] | free1),
             load.eq(Cat(self.i.ready, free1, free2)),
-            self.busy.eq(valid.any()),
+            self.busy.eq(valid[:2].any() | (valid[2] & ~left)),
         ]
         for stage, before in enumerate((self.i.valid, valid[0], valid[1])):
             with m.If(load[stage]):
                 m.d.sync += valid[stage].eq(before)
-        with m.If(leave):
-            m.d.sync += valid[2].eq(0)
         first = self._measure(m, load[0])
         rules = block_rules(self.params, self.windows, first)
         second = self._judge(m, load[1], first, rules)
         third = self._choose(m, load[2], second, rules)
-        self._send(m, valid[2], third, leave)
+        self._send(m, valid[2] & ~left, third, left)
         return m
 
     def _measure(self, m, load):
@@ -191,13 +188,13 @@ class BlockSetup(wiring.Component):
                     m.d.sync += third.moves.eq(1)
         return third
 
-    def _send(self, m, valid, third, leave):
+    def _send(self, m, valid, third, left):
         """The command at the outputs: its jobs one after the other, or its end."""
         block = command_view(BLOCK, third.command)
         later = Signal()  # the first of two jobs has left
         # Found out a cycle ahead: nothing comes up that a command waits for while it is here.
         may_end = Signal()
-        m.d.sync += may_end.eq(valid & ~leave & self._may_end(m, third))
+        m.d.sync += may_end.eq(valid & self._may_end(m, third))
         last = ~third.twice | later
         twice = third.prefetch if self.params.prefetches else Const(0, 1)
         m.d.comb += [
@@ -205,13 +202,16 @@ class BlockSetup(wiring.Component):
             self.finished.p.field.eq(third.fault.field),
             self.finished.p.tag.eq(block.tag),
         ]
-        may_move, refused = self._ask(m, valid, third, leave) if self.params.cores > 1 else (1, 0)
+        may_move, refused = self._ask(m, valid, third, left) if self.params.cores > 1 else (1, 0)
         m.d.comb += [
             self.jobs.valid.eq(valid & third.moves & may_move),
-            self.finished.valid.eq((valid & ~third.moves & may_end) | refused),
-            leave.eq((self.jobs.valid & self.jobs.ready & last & ~twice) | (self.finished.valid & self.finished.ready)),
+            self.finished.valid.eq((valid & ~third.moves & may_end) | (valid & refused)),
             self.commit.eq(self.finished.valid & self.finished.ready & (block.opcode == Opcode.COMMIT)),
         ]
+        # A register, so that no path leads from the ready of what is behind to the stages.
+        m.d.sync += left.eq(
+            (self.jobs.valid & self.jobs.ready & last & ~twice) | (self.finished.valid & self.finished.ready)
+        )
         with m.If(self.jobs.valid & self.jobs.ready):
             m.d.sync += later.eq(~last)
             with m.If(twice):
@@ -253,7 +253,7 @@ class BlockSetup(wiring.Component):
             ]
         m.d.comb += [job.tag.eq(block.tag), job.quiet.eq(~last), job.barrier.eq(block.barrier)]
 
-    def _ask(self, m, valid, third, leave):
+    def _ask(self, m, valid, third, left):
         """Asks the core that the command at the outputs reads; whether it may move now, and whether it was refused."""
         block, requests, answer = command_view(BLOCK, third.command), self.loans.requests, self.loans.answer
         reads, sent, granted, refused = Signal(), Signal(), Signal(), Signal()
@@ -267,7 +267,7 @@ class BlockSetup(wiring.Component):
             requests.p.last.eq((address + block.size - 1)[: self.params.smem.addr_width][-row:]),
             requests.p.tag.eq(block.tag),
         ]
-        with m.If(leave):
+        with m.If(left):
             m.d.sync += [sent.eq(0), granted.eq(0), refused.eq(0)]
         with m.Else():
             m.d.sync += sent.eq(sent | (requests.valid & requests.ready))

@@ -56,6 +56,7 @@ class DispatchSpec(Elaboratable):
             dut.o.tile_busy.eq(tile_busy),
             dut.o.pixel_busy.eq(pixel_busy),
             Assert(dut.transfer_sent == moved),
+            Assert(dut.jobs.ready == (dut.transfer_sent & dut.walk_sent)),
             Assert(dut.walk_sent == walked),
             Assert(moved | ~walked),
             Assert(offered | ~moved),
