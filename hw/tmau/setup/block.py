@@ -75,14 +75,15 @@ class BlockSetup(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         valid = Signal(3)
-        left = Signal()  # the command at the outputs is done with, since the cycle before
+        leave = Signal()  # the command at the outputs is done with
         load = Signal(3)  # a stage takes what is before it
-        free2 = ~valid[2] | left
+        # Whether the outputs become free is no part of it: the register behind takes a job every other cycle at most.
+        free2 = ~valid[2]
         free1 = ~valid[1] | free2
         m.d.comb += [
             self.i.ready.eq(~valid[0] | free1),
             load.eq(Cat(self.i.ready, free1, free2)),
-            self.busy.eq(valid[:2].any() | (valid[2] & ~left)),
+            self.busy.eq(valid.any()),
         ]
         for stage, before in enumerate((self.i.valid, valid[0], valid[1])):
             with m.If(load[stage]):
@@ -90,8 +91,10 @@ class BlockSetup(wiring.Component):
         first = self._measure(m, load[0])
         rules = block_rules(self.params, self.windows, first)
         second = self._judge(m, load[1], first, rules)
-        third = self._choose(m, load[2], second, rules)
-        self._send(m, valid[2] & ~left, third, left)
+        third = self._choose(m, load[2], valid[1], second, rules)
+        with m.If(leave):
+            m.d.sync += [valid[2].eq(0), third.moves.eq(0)]
+        self._send(m, valid[2], third, leave)
         return m
 
     def _measure(self, m, load):
@@ -133,7 +136,7 @@ class BlockSetup(wiring.Component):
             ]
         return second
 
-    def _choose(self, m, load, second, rules):
+    def _choose(self, m, load, valid, second, rules):
         """Third stage: the first rule that is broken, and what the jobs need."""
         block, replace, place = command_view(BLOCK, second.command), command_view(REPLACE, second.command), second.place
         third = Signal(
@@ -141,7 +144,7 @@ class BlockSetup(wiring.Component):
                 {
                     "command": command_layout(),
                     "fault": FaultLayout(),
-                    "moves": unsigned(1),  # there are jobs
+                    "moves": unsigned(1),  # there is a command, and it has jobs
                     "twice": unsigned(1),  # two of them
                     "loop": unsigned(1),  # within shared memory
                     "stage": unsigned(1),  # within global memory
@@ -163,7 +166,7 @@ class BlockSetup(wiring.Component):
         copies = (block.opcode == Opcode.COPY_BLOCK) & (block.size != 0)
         within = (block.source_space == block.destination_space) & ~replaces & self.params.has("local_copies")
         moves = Signal()
-        m.d.comb += moves.eq((replaces | copies) & ~second.broken.any())
+        m.d.comb += moves.eq(valid & (replaces | copies) & ~second.broken.any())
         if self.params.cores > 1:
             reads = moves & copies & (block.source_space == Space.SHARED)
             with m.If(load):
@@ -184,11 +187,11 @@ class BlockSetup(wiring.Component):
                 fits = (block.size != 0) & (block.size <= self.params.smem.size_bytes)
                 prefetches = (block.opcode == Opcode.PREFETCH_BLOCK) & fits & ~second.broken.any()
                 m.d.sync += third.prefetch.eq(prefetches)
-                with m.If(prefetches):
+                with m.If(prefetches & valid):
                     m.d.sync += third.moves.eq(1)
         return third
 
-    def _send(self, m, valid, third, left):
+    def _send(self, m, valid, third, leave):
         """The command at the outputs: its jobs one after the other, or its end."""
         block = command_view(BLOCK, third.command)
         later = Signal()  # the first of two jobs has left
@@ -202,16 +205,13 @@ class BlockSetup(wiring.Component):
             self.finished.p.field.eq(third.fault.field),
             self.finished.p.tag.eq(block.tag),
         ]
-        may_move, refused = self._ask(m, valid, third, left) if self.params.cores > 1 else (1, 0)
+        may_move, refused = self._ask(m, valid, third, leave) if self.params.cores > 1 else (1, 0)
         m.d.comb += [
-            self.jobs.valid.eq(valid & third.moves & may_move),
-            self.finished.valid.eq((valid & ~third.moves & may_end) | (valid & refused)),
+            self.jobs.valid.eq(third.moves & may_move),
+            self.finished.valid.eq((valid & ~third.moves & may_end) | refused),
+            leave.eq((self.jobs.valid & self.jobs.ready & last & ~twice) | (self.finished.valid & self.finished.ready)),
             self.commit.eq(self.finished.valid & self.finished.ready & (block.opcode == Opcode.COMMIT)),
         ]
-        # A register, so that no path leads from the ready of what is behind to the stages.
-        m.d.sync += left.eq(
-            (self.jobs.valid & self.jobs.ready & last & ~twice) | (self.finished.valid & self.finished.ready)
-        )
         with m.If(self.jobs.valid & self.jobs.ready):
             m.d.sync += later.eq(~last)
             with m.If(twice):
@@ -253,7 +253,7 @@ class BlockSetup(wiring.Component):
             ]
         m.d.comb += [job.tag.eq(block.tag), job.quiet.eq(~last), job.barrier.eq(block.barrier)]
 
-    def _ask(self, m, valid, third, left):
+    def _ask(self, m, valid, third, leave):
         """Asks the core that the command at the outputs reads; whether it may move now, and whether it was refused."""
         block, requests, answer = command_view(BLOCK, third.command), self.loans.requests, self.loans.answer
         reads, sent, granted, refused = Signal(), Signal(), Signal(), Signal()
@@ -267,7 +267,7 @@ class BlockSetup(wiring.Component):
             requests.p.last.eq((address + block.size - 1)[: self.params.smem.addr_width][-row:]),
             requests.p.tag.eq(block.tag),
         ]
-        with m.If(left):
+        with m.If(leave):
             m.d.sync += [sent.eq(0), granted.eq(0), refused.eq(0)]
         with m.Else():
             m.d.sync += sent.eq(sent | (requests.valid & requests.ready))
