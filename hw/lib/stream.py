@@ -164,12 +164,11 @@ class Queue(wiring.Component):
         else:
             # Either the item behind the next one, when that leaves, or the one that comes into the empty memory.
             m.d.comb += [read.addr.eq(following), read.en.eq(refill | ~stored)]
-        m.d.sync += [
-            self.level.eq(self.level + push - pop),
-            # The level is not zero: as a register of its own, for much hangs on it.
-            self.o.valid.eq(push | (self.level > 1) | (self.o.valid & ~pop)),
-            self.tail.eq(self.tail + write.en),
-        ]
+        _count(m, self.level, push, pop)
+        # The level is not zero: as a register of its own, for much hangs on it.
+        m.d.sync += self.o.valid.eq(push | (self.level > 1) | (self.o.valid & ~pop))
+        with m.If(write.en):
+            m.d.sync += self.tail.eq(self.tail + 1)
         with m.If(refill):
             m.d.sync += [
                 self.head.eq(following),
@@ -223,13 +222,13 @@ class ShallowQueue(wiring.Component):
             read.addr.eq(self.head),
             self.o.payload.eq(read.data),
         ]
-        m.d.sync += [
-            self.level.eq(self.level + push - pop),
-            # The level is not zero: as a register of its own, for much hangs on it.
-            self.o.valid.eq(push | (self.level > 1) | (self.o.valid & ~pop)),
-            self.tail.eq(self.tail + push),
-            self.head.eq(self.head + pop),
-        ]
+        _count(m, self.level, push, pop)
+        # The level is not zero: as a register of its own, for much hangs on it.
+        m.d.sync += self.o.valid.eq(push | (self.level > 1) | (self.o.valid & ~pop))
+        with m.If(push):
+            m.d.sync += self.tail.eq(self.tail + 1)
+        with m.If(pop):
+            m.d.sync += self.head.eq(self.head + 1)
         return m
 
 
@@ -343,7 +342,9 @@ class DeepQueue(wiring.Component):
             write.en.eq(push),
             read.addr.eq(self.head),
         ]
-        m.d.sync += [self.level.eq(self.level + push - pop), self.tail.eq(self.tail + push)]
+        _count(m, self.level, push, pop)
+        with m.If(push):
+            m.d.sync += self.tail.eq(self.tail + 1)
         with m.If(refill):
             m.d.sync += [self.o.valid.eq(self.fetched), self.o.payload.eq(self.word)]
         with m.If(refill | ~self.fetched):
@@ -351,6 +352,12 @@ class DeepQueue(wiring.Component):
             with m.If(stored):
                 m.d.sync += self.word.eq(read.data)
         return m
+
+
+def _count(m, level, push, pop):
+    """Follows the level of a queue. Who pushes and pops comes late: so it enables the register, and is not added."""
+    with m.If(push ^ pop):
+        m.d.sync += level.eq(Mux(push, level + 1, level - 1))
 
 
 def wide_queue(shape, depth):
