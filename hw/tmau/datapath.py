@@ -11,10 +11,10 @@ from ..bus.commands import command_layout
 from ..bus.read_mux import Axi4ReadMux
 from ..bus.write_guard import WriteGuard
 from ..bus.write_port import WritePort
-from ..bus.writes import WriteBurstLayout
+from ..bus.writes import WriteBurstLayout, WriteWordLayout
 from ..lib.arbiter import StreamArbiter
 from ..lib.join import join
-from ..lib.stream import DeepQueue, SkidBuffer
+from ..lib.stream import DeepQueue, ReadyBuffer, SkidBuffer
 from ..reduce.unit import Reducer
 from ..smem.layouts import LandedLayout, LoanRequestLayout
 from ..smem.signatures import MoverSignature
@@ -176,21 +176,29 @@ class TmauDatapath(wiring.Component):
         params, windows, events = self.params, self.control.windows, self.control.events
         bus = {"addr_width": params.addr_width, "bus_bytes": params.bus_bytes}
         m.submodules.write_port = port = WritePort(**bus, max_outstanding=params.max_outstanding, id_width=2)
+        words = writes.words
+        if params.has("reductions_global"):
+            # The ready of the port goes no further: the reducer's own leads through both of its sources.
+            m.submodules.reduced = reduced = ReadyBuffer(WriteWordLayout(params.bus_bytes))
+            join(m, writes=words, reduced=reduced.i)
+            words = reduced.o
         if params.has("windows"):
             # Pages are compared in a cycle of their own.
             m.submodules.checked = checked = SkidBuffer(WriteBurstLayout(**bus))
             m.submodules.guard = guard = WriteGuard(**bus)
             join(m, writes=writes.bursts, checked=checked.i)
             join(m, checked=checked.o, guard=guard.i.bursts)
-            join(m, writes=writes.words, guard=guard.i.words)
+            join(m, writes=words, guard=guard.i.words)
             join(m, guard=guard.i.responses, writes=writes.responses)
-            writes = guard.o
+            writes, words = guard.o, guard.o.words
             m.d.comb += [
                 guard.confine.eq(windows.confine_global),
                 guard.first.eq(windows.global_first),
                 guard.last.eq(windows.global_last),
             ]
-        join(m, writes=writes, port=port.writes)
+        join(m, writes=writes.bursts, port=port.writes.bursts)
+        join(m, words=words, port=port.writes.words)
+        join(m, port=port.writes.responses, writes=writes.responses)
         forward_channels(m, self.axi, port.axi)
         m.d.comb += [events.write_request.eq(port.aw_stb), events.write_beat.eq(port.beat_stb)]
 
