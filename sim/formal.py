@@ -15,11 +15,13 @@ from pathlib import Path
 from amaranth.back import rtlil
 from amaranth.hdl import Assert, Assume, Elaboratable, Module, Signal, Value
 
+from tilewright.hw.lib.stream import Queue
+
 from .files import BUILD
 from .processes import run_process
 from .results import record
 
-__all__ = ["FOLDER", "StreamRules", "prove", "run_tool"]
+__all__ = ["FOLDER", "StreamRules", "prove", "queue_invariants", "run_tool"]
 
 #: Where runs are left, a folder each.
 FOLDER = BUILD / "formal"
@@ -148,6 +150,29 @@ class StreamRules(Elaboratable):
         with m.If(waiting):
             m.d.comb += self._check(stream.valid & (bits == held))
         return m
+
+
+def queue_invariants(queue):
+    """What an induction has to be told of a queue in a device: that its registers agree on how many items it holds.
+
+    Parameters
+    ----------
+    queue : Queue or ShallowQueue
+        ``tests/formal/lib/test_stream.py`` proves it of them.
+
+    Returns
+    -------
+    list
+        Assertions, each with the place of the call.
+    """
+    some = queue.level != 0
+    # The oldest item of a Queue lies at its output, not in the memory.
+    stored = queue.level - some if isinstance(queue, Queue) else queue.level
+    return [
+        Assert(queue.level <= queue.depth, src_loc_at=1),
+        Assert(queue.o.valid == some, src_loc_at=1),
+        Assert(queue.tail == (queue.head + stored)[: len(queue.tail)], src_loc_at=1),
+    ]
 
 
 def prove(spec, ports, *, name, mode="prove", depth, proves=""):

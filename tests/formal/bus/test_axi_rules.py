@@ -6,7 +6,7 @@ from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signa
 from tilewright.hw.bus.axi4_port import ReadPort
 from tilewright.hw.bus.burst import BurstSplitter
 from tilewright.sim.dev.rules_table import record_rules
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.sim.formal import StreamRules, prove, queue_invariants
 from tilewright.sim.harness.axi_monitor import Axi4ReadMonitor
 from tilewright.sim.harness.axi_rules import READ, Party, Rule
 
@@ -83,7 +83,7 @@ class ManagerSpec(Elaboratable):
         data_table, descriptor_table = monitor.tables
         data_held = sum(valid & (request.id == 0) for valid, request in held)
         m.d.comb += [
-            Assert(port.in_flight.level <= MAX_OUTSTANDING),
+            *queue_invariants(port.in_flight),
             Assert(port.in_flight.level == data_held + data_table.level),
         ]
 

@@ -7,7 +7,7 @@ import pytest
 from amaranth.hdl import Assert, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.hw.bus.beats import BeatSequencer
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.sim.formal import StreamRules, prove, queue_invariants
 
 DEPTH = 4
 
@@ -59,7 +59,7 @@ class SequencerSpec(Elaboratable):
         probe = queue.memory.read_port(domain="comb")
         m.d.comb += [
             Assert(queue.level == held),
-            Assert((queue.tail - queue.head)[: len(queue.head)] == Mux(held == 0, 0, held - 1)),
+            *queue_invariants(queue),
             Assert(dut.beat == seen),
             Assert((held != 0) | (seen == 0)),
             probe.addr.eq(queue.head + ahead - 1),

@@ -11,7 +11,7 @@ from tilewright.golden.spec import PAGE_BYTES
 from tilewright.hw.bus.write_guard import WriteGuard
 from tilewright.hw.bus.write_port import WritePort
 from tilewright.hw.lib.join import join
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.sim.formal import StreamRules, prove, queue_invariants
 
 ADDR_WIDTH = 64
 BUS_BYTES = 64
@@ -51,8 +51,7 @@ class GuardSpec(Elaboratable):
         burst = dut.o.bursts.payload
         with m.If(dut.o.bursts.valid & ~burst.empty):
             m.d.comb += self.confined(burst.word, burst.beats_minus_one)
-        queue = dut.sequencer.queue
-        m.d.comb += Assert(queue.level <= queue.depth)
+        m.d.comb += queue_invariants(dut.sequencer.queue)
         self._check_bursts(m)
         self._check_words(m)
         return m

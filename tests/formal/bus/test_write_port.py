@@ -9,7 +9,7 @@ from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signa
 
 from tilewright.golden.spec import PAGE_BYTES
 from tilewright.hw.bus.write_port import WritePort
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.sim.formal import StreamRules, prove, queue_invariants
 
 BUS_BYTES = 16
 OUTSTANDING = 4
@@ -84,8 +84,7 @@ class WritePortSpec(Elaboratable):
             Assert(
                 ~came | ((beat.i.payload.word == dut.writes.words.payload) & (beat.i.payload.last == due.payload.last))
             ),
-            Assert(beat.level <= beat.depth),
-            Assert(beat.tail == (beat.head + beat.level)[: len(beat.head)]),
+            *queue_invariants(beat),
             # Neither channel waits for the other.
             Cover(dut.axi.wvalid & dut.axi.wlast & ~dut.requests.i.ready),
             Cover(dut.axi.awvalid & ~dut.writes.words.valid),
@@ -102,7 +101,7 @@ class WritePortSpec(Elaboratable):
         m.d.comb += [
             Assert(queue.level == under_way),
             Assert(under_way <= OUTSTANDING),
-            Assert((queue.tail - queue.head)[:2] == (queue.level - (queue.level != 0))[:2]),
+            *queue_invariants(queue),
             Assert(came == (queue.i.valid & queue.i.ready)),
             Assert((came & wanted) == (requests.valid & requests.ready)),
             Assert((came & wanted) == (noted.valid & noted.ready)),

@@ -9,7 +9,7 @@ from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, 
 from tilewright.hw.cluster.l2.layouts import Kind
 from tilewright.hw.cluster.l2.line_stage import LineStage
 from tilewright.hw.cluster.l2.params import Geometry
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.sim.formal import StreamRules, prove, queue_invariants
 
 GEOMETRY = Geometry(addr_width=6, data_width=8, id_width=1, sets=2, ways=1, misses=2, line_bytes=4)
 WORDS = 4
@@ -60,7 +60,7 @@ class LineStageSpec(Elaboratable):
                 Assert(queue.i.valid == comes),
                 Assert(~comes | queue.i.ready),
                 Assert(queue.level + comes <= 4),
-                Assert((queue.tail - queue.head)[:2] == Mux(queue.level == 0, 0, queue.level - 1)[:2]),
+                *queue_invariants(queue),
                 Cover((queue.level == 3) & comes),
             ]
 

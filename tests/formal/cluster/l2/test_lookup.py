@@ -12,7 +12,7 @@ from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signa
 from tilewright.hw.cluster.l2.layouts import Kind
 from tilewright.hw.cluster.l2.lookup import MOST_BACK, Lookup
 from tilewright.hw.cluster.l2.params import Geometry
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.sim.formal import StreamRules, prove, queue_invariants
 
 GEOMETRY = Geometry(addr_width=6, data_width=32, id_width=1, sets=2, ways=2, misses=2, line_bytes=8)
 
@@ -56,13 +56,11 @@ class LookupSpec(Elaboratable):
             Assert(~dut.few | (back < MOST_BACK)),
             Assert(dut.room <= GEOMETRY.misses),
             # That the queues keep what they hold is proved in tests/formal/lib.
-            Assert((dut.asked.tail - dut.asked.head)[:2] == dut.asked.level[:2]),
-            Assert(dut.asked.level <= 4),
+            *queue_invariants(dut.asked),
         ]
         if not self.early:
             m.d.comb += [Assert(under_way == dut.queue.level), Assert(under_way <= GEOMETRY.entries)]
-            queue = dut.queue
-            m.d.comb += Assert((queue.tail - queue.head)[:2] == (queue.level - (queue.level != 0))[:2])
+            m.d.comb += queue_invariants(dut.queue)
         self._watch(m)
         return m
 

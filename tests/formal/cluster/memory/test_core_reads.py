@@ -8,7 +8,7 @@ from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, 
 
 from tilewright.hw.cluster.memory.core_reads import CoreReads
 from tilewright.hw.cluster.memory.layouts import REDUCTION_ID
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.sim.formal import StreamRules, prove, queue_invariants
 
 WORDS, MAX_BURST = 8, 4
 REQUEST = ("arid", "araddr", "arlen", "arsize", "arburst", "arprot", "arcache")
@@ -53,7 +53,7 @@ class ReadsSpec(Elaboratable):
             Assume(~dut.beats.valid | (under_way != 0)),
             Assert(~dut.beats.valid | queue.i.ready),
             Assert(dut.free + queue.level + under_way + waiting == WORDS),
-            Assert((queue.tail - queue.head)[:3] == Mux(queue.level == 0, 0, queue.level - 1)[:3]),
+            *queue_invariants(queue),
             Cover(dut.beats.valid & (queue.level == WORDS - 1) & ~axi.rready),
             Cover(dut.free == 0),
         ]

@@ -5,10 +5,10 @@ proof of the queues (tests/formal/lib).
 """
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cat, Cover, Elaboratable, Module, Signal
 
 from tilewright.hw.cluster.memory.core_writes import CoreWrites
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.sim.formal import StreamRules, prove, queue_invariants
 
 WORDS, BURSTS = 4, 2
 REQUEST = ("awid", "awaddr", "awlen", "awsize", "awburst", "awprot", "awcache")
@@ -61,8 +61,7 @@ class WritesSpec(Elaboratable):
         m.d.comb += [
             Assume(~dut.words.ready | (granted != 0)),
             Assert(ends == dut.whole + granted + leaving.o.valid + leaving.skidded),
-            Assert(queue.level <= WORDS),
-            Assert((queue.tail - queue.head)[:2] == Mux(queue.level == 0, 0, queue.level - 1)[:2]),
+            *queue_invariants(queue),
             # All words of a burst that has left are here.
             Assert((granted == 0) | dut.words.valid),
             Cover((granted == 1) & (queue.level == WORDS)),
@@ -76,7 +75,7 @@ class WritesSpec(Elaboratable):
             Assume(~dut.answers.valid | (under_way != 0)),
             Assert(~dut.answers.valid | answered.i.ready),
             Assert(dut.free + answered.level + under_way + leaving.o.valid + leaving.skidded == BURSTS),
-            Assert(answered.tail == (answered.head + answered.level)[: len(answered.tail)]),
+            *queue_invariants(answered),
             Cover(dut.free == 0),
         ]
 

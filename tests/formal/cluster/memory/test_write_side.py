@@ -10,7 +10,7 @@ from amaranth.lib.wiring import Out, flipped
 
 from tilewright.hw.bus.axi4 import Axi4WriteSignature, forward_channels
 from tilewright.hw.cluster.memory.write_side import WriteSide
-from tilewright.sim.formal import prove
+from tilewright.sim.formal import prove, queue_invariants
 
 CORES = 2
 REQUEST = ("addr", "len", "size", "burst", "prot", "cache")
@@ -45,8 +45,7 @@ class SideSpec(Elaboratable):
         self._hold(m, axi.wvalid, axi.wready, Cat(axi.wdata, axi.wstrb, axi.wlast))
         m.d.comb += Assert(dut.requests.o.valid | ~dut.requests.skidded)
         for queue in (dut.turns, dut.words):
-            m.d.comb += Assert(queue.level <= queue.depth)
-            m.d.comb += Assert(queue.tail == (queue.head + queue.level)[: len(queue.tail)])
+            m.d.comb += queue_invariants(queue)
         self._grants(m)
         self._words(m)
         self._answers(m)

@@ -11,7 +11,7 @@ from tilewright.golden.spec.conv.params import CONV_PRESETS, KERNEL_ROWS
 from tilewright.hw.conv.fetch.features import FeatureFetcher
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.sim.formal import StreamRules, prove, queue_invariants
 
 PARAMS = ConvUnitParams(CONV_PRESETS["unit"], SmemParams(1024))
 
@@ -54,8 +54,7 @@ class RoomSpec(Elaboratable):
         m.d.comb += [
             Assert(~queue.i.valid | queue.i.ready),
             Assert(dut.places + making + queue.level == queue.depth),
-            Assert(queue.level <= queue.depth),
-            Assert(queue.tail == (queue.head + queue.level)[:3]),
+            *queue_invariants(queue),
         ]
         m.d.comb += Cover((held == PARAMS.sets) & queue.level[-1])
         return m

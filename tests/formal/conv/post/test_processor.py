@@ -9,7 +9,7 @@ from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal
 from tilewright.golden.spec.conv.job import ConvOutput
 from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.hw.conv.post.processor import PostProcessor
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.sim.formal import StreamRules, prove, queue_invariants
 
 ALL = CONV_PRESETS["unit"].replace(types=("i8", "f16"))
 
@@ -42,6 +42,8 @@ class PostSpec(Elaboratable):
             Assert(dut.places == lanes + dut.results.level),
             Assert(dut.places == dut.masks.level),
             Assert(dut.places <= 32),
+            *queue_invariants(dut.results),
+            *queue_invariants(dut.masks),
             Assert(~dut.o.valid | dut.masks.o.valid),
             Cover((dut.results.level == 3) & (lanes == 2)),
         ]

@@ -6,7 +6,7 @@ from amaranth.hdl import Assert, Cover, Elaboratable
 
 from tilewright.hw.tmau.load.tracker import ResponseTracker
 from tilewright.hw.tmau.params import TMAU_PRESETS
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.sim.formal import StreamRules, prove, queue_invariants
 
 
 class TrackerSpec(Elaboratable):
@@ -28,9 +28,8 @@ class TrackerSpec(Elaboratable):
         m.d.sync += rows.eq(rows + pushed - taken)
         m.d.sync += transfers.eq(transfers + transfer_pushed - (taken & dut.runs.payload.last))
         m.d.comb += [
-            Assert(dut.row_queue.level <= dut.row_queue.depth),
-            Assert(dut.transfer_queue.level <= dut.transfer_queue.depth),
-            Assert((dut.transfer_queue.tail - dut.transfer_queue.head)[:1] == dut.transfer_queue.level[:1]),  # of two
+            *queue_invariants(dut.row_queue),
+            *queue_invariants(dut.transfer_queue),
             Assert(rows == dut.row_queue.level),
             Assert(transfers == dut.transfer_queue.level),
             Assert(~dut.runs.valid | ((rows != 0) & (transfers != 0))),

@@ -6,7 +6,7 @@ from amaranth.hdl import Assert, Cover, Elaboratable
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.finish import StoreFinisher
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.sim.formal import StreamRules, prove, queue_invariants
 
 
 class StoreFinishSpec(Elaboratable):
@@ -29,7 +29,7 @@ class StoreFinishSpec(Elaboratable):
         m.d.sync += waiting.eq(waiting + came - dut.done_stb)
         m.d.comb += [
             Assert(waiting == dut.queue.level),
-            Assert(dut.queue.level <= dut.queue.depth),
+            *queue_invariants(dut.queue),
             # Each last response ends one transfer, and each transfer for the bus takes one.
             Assert(~final | (dut.done_stb & ~end.loop)),
             Assert(~dut.done_stb | (final != end.loop)),

@@ -6,7 +6,7 @@ from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.segment_fetch import ENTRIES, SegmentFetcher
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.sim.formal import StreamRules, prove, queue_invariants
 
 
 class SegmentFetchSpec(Elaboratable):
@@ -43,6 +43,8 @@ class SegmentFetchSpec(Elaboratable):
             # Whatever takes a place gets into both queues, and leaves the second one a cycle after the first one.
             Assert(~started | (asked.i.ready & waiting.i.ready)),
             Assert(waiting.level == asked.level + due),
+            *queue_invariants(asked),
+            *queue_invariants(waiting),
             Assert(collected == due),
             # Shared memory is asked if, and only if, the step needs it; nothing else is waited for.
             Assert((dut.fetch.rows.valid & dut.fetch.rows.ready) == (turn & asked.o.p.shared)),

@@ -6,7 +6,7 @@ from amaranth.hdl import Assert, Cover, Elaboratable
 
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.tracker import StoreTracker
-from tilewright.sim.formal import StreamRules, prove
+from tilewright.sim.formal import StreamRules, prove, queue_invariants
 
 
 class StoreTrackerSpec(Elaboratable):
@@ -27,9 +27,8 @@ class StoreTrackerSpec(Elaboratable):
         m.d.sync += runs.eq(runs + (dut.runs.valid & dut.runs.ready) - taken)
         m.d.sync += transfers.eq(transfers + (dut.transfers.valid & dut.transfers.ready) - ended)
         m.d.comb += [
-            Assert(dut.run_queue.level <= dut.run_queue.depth),
-            Assert(dut.transfer_queue.level <= dut.transfer_queue.depth),
-            Assert((dut.transfer_queue.tail - dut.transfer_queue.head)[:1] == dut.transfer_queue.level[:1]),  # of two
+            *queue_invariants(dut.run_queue),
+            *queue_invariants(dut.transfer_queue),
             Assert((runs == dut.run_queue.level) & (transfers == dut.transfer_queue.level)),
             Assert(~taken | (transfers != 0)),
             Assert(goes == (taken & (run.p.inside | run.p.last))),
