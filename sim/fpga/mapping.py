@@ -19,6 +19,11 @@ FAMILIES = {
     "ecp5": "synth_ecp5 -top top",
     "xc7": "synth_xilinx -family xc7 -flatten -noiopad -noclkbuf -top top",
 }
+#: Picoseconds of a wire between two tables: about what nextpnr finds on an ECP5. ``synth_ecp5`` has 300 for it. Then a
+#: block memory is worth eight levels and not four, and what is not behind one is mapped for few tables, not few levels.
+_WIRE = 900
+#: How tables are made, where not as the command of the family does it: the same steps with another wire.
+_TABLES = {"ecp5": ["techmap -map +/lattice/latches_map.v", f"abc9 -W {_WIRE}", "clean"], "xc7": []}
 #: What names cells after wires, as ``sim/fpga/names.py`` needs it; ``synth_ecp5`` does it by itself.
 _NAMES = {"ecp5": [], "xc7": ["autoname"]}
 
@@ -75,7 +80,8 @@ def map_flat(component, family, folder):
         "read_rtlil top.il", "proc", "opt_clean -purge", MARKS,
         f"{FAMILIES[family]} -run begin:map_luts",
         "setattr -set keep 1 t:$scopeinfo", "opt_clean -purge",
-        f"{FAMILIES[family]} -run map_luts:",
+        *_TABLES[family],
+        f"{FAMILIES[family]} -run {'map_cells' if _TABLES[family] else 'map_luts'}:",
         *_NAMES[family],
         "write_json top.json",
     ])  # fmt: skip

@@ -29,9 +29,9 @@ _FIELD_BYTES = 8  # that a REPLACE changes
 class BlockSetup(wiring.Component):
     """Checks commands of the formats BLOCK, GROUP and REPLACE, makes their jobs, and holds up those that wait.
 
-    Latency 3, a job every other cycle; an end takes a cycle more. Stages: ends of the ranges and place of the field; rules; the
-    command at the outputs, which leaves as one job, as two of which the first is quiet (REPLACE), or as an end. One
-    that reads another core's shared memory first asks that core, and waits for its answer.
+    Latency 3, a command every other cycle; an end takes a cycle more. Stages: ends of the ranges and place of the
+    field; rules; the command at the outputs, which leaves as one job, as two of which the first is quiet (REPLACE), or
+    as an end. One that reads another core's shared memory first asks that core, and waits for its answer.
 
     Members
     -------

@@ -14,8 +14,8 @@ class AddressGenerator(wiring.Component):
     """Global address of the walker's run, modulo 2^addr_width.
 
     Each level keeps the address at which its current round began. When level d advances, its accumulator and those of
-    all levels inside it move on to the next round. So a level moves if all inside it are over. If all levels begin at one origin, the address is
-    ``origin + Σ index[d] * stride[d]``.
+    all levels inside it move on to the next round: a level moves if all inside it are over. If all levels begin at one
+    origin, the address is ``origin + Σ index[d] * stride[d]``.
 
     Parameters
     ----------
