@@ -6,14 +6,13 @@ from amaranth.lib.wiring import In, Out
 
 __all__ = ["CeilDivider"]
 
-_LOW = 4  # bits of the lower half of a dividend
+_PLACES = 11  # of a reciprocal: the fewest with which every quotient is right
 
 
 class CeilDivider(wiring.Component):
-    """Combinational ``ceil(n / t)`` for a traversal stride t of 1 to 8.
+    """Combinational ``ceil(n / t)`` for a traversal stride t of 1 to 8: a small multiplier and a table of reciprocals.
 
-    A box has at most 256 elements, which keeps n below nine bits: quotient and remainder of its upper half come from a
-    table, and so does the quotient of that remainder with the lower half. No multiplier, and two short additions.
+    A box has at most 256 elements, which keeps n below nine bits.
 
     Members
     -------
@@ -31,20 +30,10 @@ class CeilDivider(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        upper, lower = self.n[_LOW:], self.n[:_LOW]
-        quotient, remainder = Signal(9), Signal(3)
-        rest, last = Signal(5), Signal(4)
-        m.d.comb += [rest.eq(remainder + lower), self.o.eq(quotient + last)]
+        reciprocal = Signal(_PLACES + 1)
         with m.Switch(self.t):
             for divisor in range(1, 9):
                 with m.Case(divisor - 1):
-                    with m.Switch(upper):
-                        for value in range((256 >> _LOW) + 1):
-                            whole, part = divmod(value << _LOW, divisor)
-                            with m.Case(value):
-                                m.d.comb += [quotient.eq(whole), remainder.eq(part)]
-                    with m.Switch(rest):
-                        for value in range(divisor + (1 << _LOW) - 1):
-                            with m.Case(value):
-                                m.d.comb += last.eq(-(-value // divisor))
+                    m.d.comb += reciprocal.eq(-(-(1 << _PLACES) // divisor))
+        m.d.comb += self.o.eq((self.n + self.t) * reciprocal >> _PLACES)
         return m

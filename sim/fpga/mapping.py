@@ -22,8 +22,11 @@ FAMILIES = {
 #: Picoseconds of a wire between two tables: about what nextpnr finds on an ECP5. ``synth_ecp5`` has 300 for it. Then a
 #: block memory is worth eight levels and not four, and what is not behind one is mapped for few tables, not few levels.
 _WIRE = 900
+#: Picoseconds of the longest path that Yosys aims at: 100 MHz, less what registers and wires with many ends take. No
+#: tables are spent on what is faster.
+_DELAY = 7700
 #: How tables are made, where not as the command of the family does it: the same steps with another wire.
-_TABLES = {"ecp5": ["techmap -map +/lattice/latches_map.v", f"abc9 -W {_WIRE}", "clean"], "xc7": []}
+_TABLES = {"ecp5": ["techmap -map +/lattice/latches_map.v", f"abc9 -W {_WIRE} -D {_DELAY}", "clean"], "xc7": []}
 #: What names cells after wires, as ``sim/fpga/names.py`` needs it; ``synth_ecp5`` does it by itself.
 _NAMES = {"ecp5": [], "xc7": ["autoname"]}
 
