@@ -51,8 +51,8 @@ sim: $(SIMULATION) $(if $(filter all network,$(W)),$(NETWORK)) ## run workloads 
 test: lint ## lint, golden checks, unit tests, formal proofs, cocotb tests [T=path LONG=1]
 	@$(COMPILED) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder $(if $(LONG),,-m "not long") $(T)
 
-verilog: $(PLAIN) ## write Verilog, and files for other tools [PRESET= TOP= CORES=4 WITHOUT=lanes,im2col WITH=conv,program NAME=prefix OUT=folder]
-	@$(TILEWRIGHT) verilog $(preset) $(without) $(with) $(if $(CORES),--cores "$(CORES)") $(if $(TOP),--top "$(TOP)") $(if $(NAME),--name "$(NAME)") $(if $(OUT),--out "$(OUT)")
+verilog: $(PLAIN) ## write Verilog, and files for other tools [PRESET= TOP= CORES=4 PROCESSORS=4 WITHOUT=lanes,im2col WITH=conv,program NAME=prefix OUT=folder]
+	@$(TILEWRIGHT) verilog $(preset) $(without) $(with) $(if $(CORES),--cores "$(CORES)") $(if $(PROCESSORS),--processors "$(PROCESSORS)") $(if $(TOP),--top "$(TOP)") $(if $(NAME),--name "$(NAME)") $(if $(OUT),--out "$(OUT)")
 
 bench: $(SIMULATION) ## measure every speed figure, beside its limit [PRESET= SIM=icarus ENGINE=conv]
 	@$(TILEWRIGHT) bench $(preset) $(sim) $(if $(ENGINE),--engine "$(ENGINE)")

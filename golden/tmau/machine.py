@@ -25,6 +25,7 @@ from ..spec import (
 from ..spec.cluster.errors import ClusterError
 from ..spec.tmau.features import FEATURES
 from ..spec.tmau.features import features as known_features
+from ..spec.tmau.processors import MOST_PROCESSORS, processor_of
 from ..spec.tmau.registers import TMAU_REGISTERS
 from .bus_errors import BusError, failed_read, failed_write
 from .copy import block_bytes, block_source, check_block, land_block, run_block
@@ -103,6 +104,9 @@ class Machine:
         Which confine the commands.
     features : sequence of str
         Of ``golden.spec.tmau.features.FEATURES``; commands that need another one are refused.
+    processors : sequence of Windows, or ()
+        Of each of the processors that share the unit, beside those of the unit: the upper bits of a tag say whose
+        command it is.
 
     Attributes
     ----------
@@ -110,18 +114,22 @@ class Machine:
         In order of the commands.
     """
 
-    def __init__(self, gmem, smem, bus_bytes=64, addr_width=64, windows=None, features=tuple(FEATURES)):
+    def __init__(self, gmem, smem, bus_bytes=64, addr_width=64, windows=None, features=tuple(FEATURES),
+                 processors=()):  # fmt: skip
         check_global(gmem)
         check_shared(smem)
-        if not isinstance(windows, Windows | None):
-            raise TypeError(f"windows must be golden.Windows, not {shown(windows)}")
+        for given in (Windows() if windows is None else windows, *processors):
+            if not isinstance(given, Windows):
+                raise TypeError(f"windows must be golden.Windows, not {shown(given)}")
         self.gmem = gmem
         self.smem = smem
         self.bus_bytes = power_of_two("bus_bytes", bus_bytes)
         self.addr_width = integer("addr_width", addr_width, 1, 64)
         self.features = known_features(features)
         self.windows = windows or Windows()
-        if self.windows != Windows() and "windows" not in self.features:
+        self.processors = tuple(processors)
+        integer("the number of processors", len(self.processors), 0, MOST_PROCESSORS)
+        if {self.windows, *self.processors} != {Windows()} and "windows" not in self.features:
             raise ValueError(f"windows need the feature windows: {windows!r}")
         self.errors = []
 
@@ -164,7 +172,7 @@ class Machine:
 
     def _run(self, command):
         opcode = command["opcode"]
-        refusal = check_command(command, None, *self._limits())
+        refusal = check_command(command, None, *self._limits(command))
         if refusal:
             return refusal
         if opcode in TENSOR_OPCODES:
@@ -177,9 +185,16 @@ class Machine:
             return self._lanes(command)
         return 0
 
-    def _limits(self):
+    def _limits(self, command):
         """What rules of commands depend on besides the command."""
-        return len(self.smem), self.windows, self.addr_width, self.features
+        return len(self.smem), self._confining(command), self.addr_width, self.features
+
+    def _confining(self, command):
+        """The windows of a command."""
+        if len(self.processors) < 2:
+            return self.windows
+        number = processor_of(command["tag"], len(self.processors))
+        return self.processors[number].within(self.windows)
 
     def _fetch_and_transfer(self, command):
         address = command["descriptor"] & (1 << self.addr_width) - 1
@@ -192,7 +207,7 @@ class Machine:
         if refusal:
             return refusal
         tmap = TensorMap.unpack(descriptor.to_bytes(DESCRIPTOR.bytes, "little"))
-        refusal = check_command(command, tmap, *self._limits())
+        refusal = check_command(command, tmap, *self._limits(command))
         if refusal:
             return refusal
         if command["opcode"] == Opcode.PREFETCH:
@@ -211,7 +226,7 @@ class Machine:
 
     def _block(self, command):
         copies = command["opcode"] == Opcode.COPY_BLOCK
-        refusal = check_block(command, *self._limits(), apart=copies and self._is_apart(command))
+        refusal = check_block(command, *self._limits(command), apart=copies and self._is_apart(command))
         refusal = refusal or (self._undeliverable(command) if copies else None)
         if refusal:
             return refusal
@@ -230,7 +245,7 @@ class Machine:
         return self._deliver(command, "destination", touched, partial(land_block, command, data), size)
 
     def _lanes(self, command):
-        refusal = check_lanes(command, *self._limits())
+        refusal = check_lanes(command, *self._limits(command))
         if refusal:
             return refusal
         size = math.prod(command["shape"]) * Element(command["element"]).bytes

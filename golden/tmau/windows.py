@@ -22,8 +22,14 @@ class Windows:
     global_: tuple[int, int] | None = None
     shared: tuple[int, int] | None = None
 
-    def registers(self):
-        """Values of the registers that set them, by name."""
+    def within(self, others):
+        """What lies in these and in ``others``."""
+        return Windows(_common(self.global_, others.global_), _common(self.shared, others.shared))
+
+    def registers(self, processor=None):
+        """Values of the registers that set them, by name: of the unit, or of one of its processors."""
+        if processor is not None:
+            return {f"{name}_{processor}": value for name, value in self.registers().items()}
         (base, limit), (first, last) = self.global_ or (0, 0), self.shared or (0, 0)
         return {
             "global_base_lo": base & 0xFFFF_FFFF,
@@ -44,6 +50,13 @@ class Windows:
     def hold_shared(self, address, count):
         """Whether ``count`` bytes from ``address`` on lie in the shared window."""
         return self.shared is None or _inside(address, count, self.shared, _LINE_BITS)
+
+
+def _common(window, other):
+    """What lies in both; of which the end may lie before the beginning."""
+    if window is None or other is None:
+        return window or other
+    return max(window[0], other[0]), min(window[1], other[1])
 
 
 def _inside(address, count, window, bits):

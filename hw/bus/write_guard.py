@@ -35,7 +35,7 @@ class WriteGuard(wiring.Component):
     i : In(WritesSignature)
     o : Out(WritesSignature)
     confine : In(1)
-        There is a window. It and its bounds change only while no burst waits or is in flight.
+        There is a window. It and its bounds are those of the burst at ``i``, and hold while it waits.
     first, last : In(addr_width - exact_log2(PAGE_BYTES))
         The window's first and last page of 4 KiB.
     """

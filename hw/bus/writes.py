@@ -10,13 +10,18 @@ from amaranth.lib.wiring import In, Out
 
 from ..lib.join import Port
 
-__all__ = ["WriteBurstLayout", "WriteResponseLayout", "WriteWordLayout", "WritesSignature"]
+__all__ = ["WriteBurstLayout", "WriteResponseLayout", "WriteWordLayout", "WritesSignature", "processor_members"]
+
+
+def processor_members(processors):
+    """Members of a burst, by name, that say whose it is; none where there is one processor."""
+    return {"processor": range(processors)} if processors > 1 else {}
 
 
 class WriteBurstLayout(data.StructLayout):
-    """A legal AXI burst of writes: it does not cross 4 KiB."""
+    """A legal AXI burst of writes: it does not cross 4 KiB. Of several processors it has the number of its own."""
 
-    def __init__(self, addr_width, bus_bytes):
+    def __init__(self, addr_width, bus_bytes, processors=1):
         super().__init__(
             {
                 "word": unsigned(addr_width - (bus_bytes.bit_length() - 1)),  # byte address of its first bus word >> …
@@ -26,6 +31,7 @@ class WriteBurstLayout(data.StructLayout):
                 "last": unsigned(1),  # last of a transfer; comes back with the response
                 "reduction": unsigned(4),  # golden.spec.Reduction
                 "element": unsigned(4),  # golden.spec.Element
+                **processor_members(processors),
             }
         )
 
@@ -53,6 +59,11 @@ class WriteResponseLayout(data.StructLayout):
 class WritesSignature(Port):
     """Writes, as their source sees them.
 
+    Parameters
+    ----------
+    addr_width, bus_bytes, processors : int
+        As of ``WriteBurstLayout``.
+
     Members
     -------
     bursts : Out(stream of WriteBurstLayout)
@@ -62,10 +73,10 @@ class WritesSignature(Port):
         One for each burst, in order, in a later cycle.
     """
 
-    def __init__(self, addr_width, bus_bytes):
+    def __init__(self, addr_width, bus_bytes, processors=1):
         super().__init__(
             {
-                "bursts": Out(stream.Signature(WriteBurstLayout(addr_width, bus_bytes))),
+                "bursts": Out(stream.Signature(WriteBurstLayout(addr_width, bus_bytes, processors))),
                 "words": Out(stream.Signature(WriteWordLayout(bus_bytes))),
                 "responses": In(stream.Signature(WriteResponseLayout(addr_width))),
             }

@@ -119,8 +119,11 @@ class Cluster(wiring.Component):
             ]
 
     def _show(self, m, member, inner, outer):
-        """Connects a member of a core to its place here."""
-        if member.is_signature:
+        """Connects a member of a core, which may be an array, to its place here."""
+        if isinstance(inner, list):
+            for one, place in zip(inner, outer, strict=True):
+                self._show(m, member, one, place)
+        elif member.is_signature:
             join(m, inner=inner, outer=flipped(outer))
         elif member.flow is In:
             m.d.comb += inner.eq(outer)

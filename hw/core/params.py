@@ -40,6 +40,8 @@ class CoreParams:
             raise TypeError(f"program must be ProgramParams or None, not {self.program!r}")
         if self.conv and self.conv.smem != self.pe.smem:
             raise ValueError(f"conv and pe must have one shared memory, not {self.conv.smem!r} and {self.pe.smem!r}")
+        if self.tmau.processors != 1:
+            raise ValueError(f"processors of a core must be 1, not {self.tmau.processors}: its engines use tags too")
         if self.tmau.smem != self.pe.smem:
             raise ValueError(f"tmau and pe must have one shared memory, not {self.tmau.smem!r} and {self.pe.smem!r}")
 

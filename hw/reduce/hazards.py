@@ -44,6 +44,8 @@ class HazardGate(wiring.Component):
         That may have passed and have no response, a power of two, at most a quarter of the numbers.
     number_bits : int
         Of a burst's number.
+    processors : int
+        As of ``WriteBurstLayout``.
 
     Members
     -------
@@ -63,7 +65,7 @@ class HazardGate(wiring.Component):
         None has passed and has no response.
     """
 
-    def __init__(self, addr_width, bus_bytes, entries, bursts, number_bits=_NUMBER_BITS):
+    def __init__(self, addr_width, bus_bytes, entries, bursts, number_bits=_NUMBER_BITS, processors=1):
         for name, value in (("entries", entries), ("bursts", bursts)):
             if not isinstance(value, int) or value < 2 or value & (value - 1):
                 raise ValueError(f"{name} must be a power of two of at least 2, not {value!r}")
@@ -73,7 +75,7 @@ class HazardGate(wiring.Component):
         self._place_log2 = exact_log2(entries)
         self._bursts_log2 = exact_log2(bursts)
         self.memory = Memory(shape=unsigned(number_bits), depth=entries, init=[])
-        burst = WriteBurstLayout(addr_width, bus_bytes)
+        burst = WriteBurstLayout(addr_width, bus_bytes, processors)
         self.burst = Signal(burst)  # the one that is taken apart
         self.taken = Signal()  # there is one
         self.beat = Signal(8)  # its next word, counted from zero
@@ -89,8 +91,8 @@ class HazardGate(wiring.Component):
         self.cleared = Signal(self._place_log2 + 1)  # places
         super().__init__(
             {
-                "i": In(stream.Signature(WriteBurstLayout(addr_width, bus_bytes))),
-                "o": Out(stream.Signature(WriteBurstLayout(addr_width, bus_bytes))),
+                "i": In(stream.Signature(burst)),
+                "o": Out(stream.Signature(burst)),
                 "space": In(1),
                 "word_stb": Out(1),
                 "written": In(1),

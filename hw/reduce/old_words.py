@@ -37,6 +37,8 @@ class OldWordReader(wiring.Component):
     words : int
         Old words that are on their way or wait at most, a power of two from ``max_burst`` to 1024. Half as many bursts
         may wait for theirs, and twice as many may be between their read and their response.
+    processors : int
+        As of ``WriteBurstLayout``.
 
     Members
     -------
@@ -55,23 +57,24 @@ class OldWordReader(wiring.Component):
         Reads with ID 2.
     """
 
-    def __init__(self, addr_width, bus_bytes, max_burst, words):
+    def __init__(self, addr_width, bus_bytes, max_burst, words, processors=1):
         if not isinstance(max_burst, int) or not 1 <= max_burst <= 256 or max_burst & (max_burst - 1):
             raise ValueError(f"max_burst must be a power of two from 1 to 256, not {max_burst!r}")
         if not isinstance(words, int) or not max(max_burst, 4) <= words <= 1024 or words & (words - 1):
             raise ValueError(f"words must be a power of two from {max(max_burst, 4)} to 1024, not {words!r}")
         self._bus_log2 = exact_log2(bus_bytes)
-        self.gate = HazardGate(addr_width, bus_bytes, entries=4 * words, bursts=2 * words)
+        self.gate = HazardGate(addr_width, bus_bytes, entries=4 * words, bursts=2 * words, processors=processors)
         self.requests = SkidBuffer(BurstLayout(addr_width - self._bus_log2))
-        self.pending = Queue(WriteBurstLayout(addr_width, bus_bytes), words // 2)  # bursts that wait for their words
+        burst = WriteBurstLayout(addr_width, bus_bytes, processors)
+        self.pending = Queue(burst, words // 2)  # bursts that wait for their words
         self.outcomes = Queue(1, words // 2)  # of the reads that have ended: whether a word came with an error
         self.old_words = Queue(8 * bus_bytes, words)
         self.free = Signal(range(words + 1), init=words)  # places in it that no word has been asked for
         self.failing = Signal()  # a word of the read that is coming came with an error
         super().__init__(
             {
-                "i": In(stream.Signature(WriteBurstLayout(addr_width, bus_bytes))),
-                "o": Out(stream.Signature(WriteBurstLayout(addr_width, bus_bytes))),
+                "i": In(stream.Signature(burst)),
+                "o": Out(stream.Signature(burst)),
                 "words": Out(stream.Signature(8 * bus_bytes)),
                 "written": In(1),
                 "waiting": Out(1),

@@ -44,6 +44,8 @@ class Reducer(wiring.Component):
         As of :class:`OldWordReader`.
     floats : bool
         As of :class:`ReduceLane`.
+    processors : int
+        As of ``WriteBurstLayout``.
 
     Members
     -------
@@ -54,19 +56,19 @@ class Reducer(wiring.Component):
         Reads old words, with ID 2.
     """
 
-    def __init__(self, addr_width, bus_bytes, max_burst, words, floats=True):
+    def __init__(self, addr_width, bus_bytes, max_burst, words, floats=True, processors=1):
         if bus_bytes not in (16, 32, 64):
             raise ValueError(f"bus_bytes must be 16, 32 or 64, not {bus_bytes!r}")
-        self.reader = OldWordReader(addr_width, bus_bytes, max_burst, words)
-        self.arriving = SkidBuffer(WriteBurstLayout(addr_width, bus_bytes))
+        self.reader = OldWordReader(addr_width, bus_bytes, max_burst, words, processors)
+        self.arriving = SkidBuffer(WriteBurstLayout(addr_width, bus_bytes, processors))
         self.plain = Signal(11)  # plain bursts under way: more than any write port has in flight
         tag = {"reduction": unsigned(4), "element": unsigned(4), "failed": unsigned(1)}
         self.sequencer = BeatSequencer(data.StructLayout(tag), _AHEAD)
         self.combiner = Combiner(bus_bytes, floats)
         super().__init__(
             {
-                "i": In(WritesSignature(addr_width, bus_bytes)),
-                "o": Out(WritesSignature(addr_width, bus_bytes)),
+                "i": In(WritesSignature(addr_width, bus_bytes, processors)),
+                "o": Out(WritesSignature(addr_width, bus_bytes, processors)),
                 "axi": Out(Axi4ReadSignature(addr_width, 8 * bus_bytes, 2)),
             }
         )

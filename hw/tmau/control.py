@@ -1,12 +1,13 @@
 """The TMAU as a processor sees it over registers: parameters, status, error record, interrupt, performance counters."""
 
-from amaranth import Cat, Module, Mux
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from tilewright.golden.spec import Error
 from tilewright.golden.spec.cluster.registers import CLUSTER_REGISTERS
 from tilewright.golden.spec.tmau.features import FEATURES
+from tilewright.golden.spec.tmau.processors import processor_registers
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS, WINDOW_REGISTERS
 
 from ..bus.axi4_lite import AccessSignature
@@ -40,7 +41,8 @@ def built_with(params):
 
 class Control(wiring.Component):
     """Registers of ``golden.spec.tmau.registers``, fed by the data path's events. Without the feature ``windows`` those
-    of ``WINDOW_REGISTERS`` are not there; in a cluster there are those of ``CLUSTER_REGISTERS`` too.
+    of ``WINDOW_REGISTERS`` are not there; in a cluster there are those of ``CLUSTER_REGISTERS`` too, and those of
+    ``processor_registers`` where there are several.
 
     Members
     -------
@@ -68,7 +70,9 @@ class Control(wiring.Component):
         confines = self.params.has("windows")
         table = [register for register in TMAU_REGISTERS if confines or register.name not in WINDOW_REGISTERS]
         in_cluster = self.params.cores > 1
-        m.submodules.registers = registers = RegisterFile([*table, *(CLUSTER_REGISTERS if in_cluster else ())])
+        table += CLUSTER_REGISTERS if in_cluster else ()
+        table += processor_registers(self.params.processors, confines)
+        m.submodules.registers = registers = RegisterFile(table)
         join(m, accesses=flipped(self.accesses), registers=registers.accesses)
 
         show_parameters(m, registers, built_with(self.params))
@@ -83,6 +87,8 @@ class Control(wiring.Component):
             datapath.invalidate_descriptors.eq(registers.control.invalidate_descriptors),
         ]
         errors = self._record_errors(m, registers, failed)
+        if self.params.processors > 1:
+            m.d.comb += registers.processors.count.eq(self.params.processors)
         if confines:
             self._show_windows(m, registers)
 
@@ -148,27 +154,69 @@ class Control(wiring.Component):
 
     def _show_cluster(self, m, registers):
         """Which core this is, and the masks of cores, a cycle later."""
-        windows, delivery, isolation = self.datapath.windows, self.datapath.delivery, registers.isolation
+        delivery, isolation = self.datapath.delivery, registers.isolation
         m.d.comb += [registers.core.number.eq(delivery.number), registers.core.cores.eq(self.params.cores)]
-        m.d.sync += [
-            windows.own.eq(1 << delivery.number),
-            windows.allowed.eq(isolation.reach | (1 << delivery.number)),
-            delivery.accepts.eq(isolation.accepts),
+        m.d.sync += delivery.accepts.eq(isolation.accepts)
+        for windows in self._every_windows():
+            m.d.sync += [
+                windows.own.eq(1 << delivery.number),
+                windows.allowed.eq(isolation.reach | (1 << delivery.number)),
+            ]
+
+    def _every_windows(self):
+        """The unit's windows, and those of each processor that has its own."""
+        datapath = self.datapath
+        apart = self.params.confines_apart
+        return [
+            datapath.windows,
+            *(datapath.processor_windows[n] for n in range(self.params.processors if apart else 0)),
         ]
 
     def _show_windows(self, m, registers):
-        """Windows in pages and lines that exist, a cycle later: one that begins behind the memory holds nothing."""
-        confine, windows = registers.windows, self.datapath.windows
-        base = Cat(registers.global_base_lo.address, registers.global_base_hi.address)
-        limit = Cat(registers.global_limit_lo.address, registers.global_limit_hi.address)
+        """Windows in pages and lines that exist, a cycle later: one that begins behind the memory holds nothing.
+
+        Those of processors two cycles later.
+        """
+        unit, *others = self._every_windows()
+        m.d.sync += [unit[name].eq(value) for name, value in self._units(registers, "").items()]
+        for number, windows in enumerate(others):
+            own = Signal.like(unit, name=f"own_{number}")
+            m.d.sync += [own[name].eq(value) for name, value in self._units(registers, f"_{number}").items()]
+            self._confine_both(m, windows, own, unit)
+
+    @staticmethod
+    def _confine_both(m, windows, own, unit):
+        """What lies in the windows of a processor and in those of the unit, a cycle later."""
+        for space in ("global", "shared"):
+            confine, first, last = f"confine_{space}", f"{space}_first", f"{space}_last"
+            m.d.sync += [
+                windows[confine].eq(own[confine] | unit[confine]),
+                windows[first].eq(unit[first]),
+                windows[last].eq(unit[last]),
+            ]
+            with m.If(own[confine] & (~unit[confine] | (own[first] > unit[first]))):
+                m.d.sync += windows[first].eq(own[first])
+            with m.If(own[confine] & (~unit[confine] | (own[last] < unit[last]))):
+                m.d.sync += windows[last].eq(own[last])
+
+    def _units(self, registers, end):
+        """Members of ``WindowsLayout`` by name, as the registers have them whose names have this end."""
+
+        def register(name):
+            return getattr(registers, name + end)
+
+        confine = register("windows")
+        base, limit = (
+            Cat(register(f"global_{edge}_{half}").address for half in ("lo", "hi")) for edge in ("base", "limit")
+        )
         first, last = window_units(base, limit, PAGE_LOG2, self.params.addr_width)
-        shared = (registers.shared_base.address, registers.shared_limit.address)
+        shared = (register("shared_base").address, register("shared_limit").address)
         shared_first, shared_last = window_units(*shared, LINE_LOG2, self.params.smem.addr_width)
-        m.d.sync += [
-            windows.confine_global.eq(confine.confine_global),
-            windows.confine_shared.eq(confine.confine_shared),
-            windows.global_first.eq(first),
-            windows.global_last.eq(last),
-            windows.shared_first.eq(shared_first),
-            windows.shared_last.eq(shared_last),
-        ]
+        return {
+            "confine_global": confine.confine_global,
+            "confine_shared": confine.confine_shared,
+            "global_first": first,
+            "global_last": last,
+            "shared_first": shared_first,
+            "shared_last": shared_last,
+        }

@@ -20,7 +20,7 @@ from ..smem.layouts import LandedLayout, LoanRequestLayout
 from ..smem.signatures import MoverSignature
 from .front.finish import Finisher
 from .front.front import Front
-from .layouts import StagedWordLayout, WordLayout
+from .layouts import StagedWordLayout, WordLayout, windows_of
 from .load.path import LoadPath
 from .load.shared_guard import SharedGuard
 from .signatures import ControlSignature
@@ -102,7 +102,7 @@ class TmauDatapath(wiring.Component):
         m.d.comb += [
             issue.tile_busy.eq(tiles.busy),
             issue.load_completed.eq(load.completions.valid & load.completions.ready),
-            front.windows.eq(self.control.windows),
+            front.windows.eq(self._windows()),
             front.invalidate_descriptors.eq(self.control.invalidate_descriptors),
             self.control.done.eq(finish.done),
         ]
@@ -166,6 +166,7 @@ class TmauDatapath(wiring.Component):
             params.max_burst,
             params.old_words,
             floats=params.has("reductions_float"),
+            processors=params.window_owners,
         )
         join(m, store=writes, reducer=reducer.i)
         join(m, reducer=reducer.axi, read_mux=read_mux.reducer)
@@ -184,10 +185,19 @@ class TmauDatapath(wiring.Component):
             words = reduced.o
         if params.has("windows"):
             # Pages are compared in a cycle of their own.
-            m.submodules.checked = checked = SkidBuffer(WriteBurstLayout(**bus))
+            m.submodules.checked = checked = SkidBuffer(WriteBurstLayout(**bus, processors=params.window_owners))
             m.submodules.guard = guard = WriteGuard(**bus)
             join(m, writes=writes.bursts, checked=checked.i)
-            join(m, checked=checked.o, guard=guard.i.bursts)
+            if params.confines_apart:
+                burst = checked.o.p
+                m.d.comb += [
+                    guard.i.bursts.valid.eq(checked.o.valid),
+                    checked.o.ready.eq(guard.i.bursts.ready),
+                    *(guard.i.bursts.p[name].eq(burst[name]) for name, _ in guard.i.bursts.p.shape()),
+                ]
+                windows = self.control.processor_windows[burst.processor]
+            else:
+                join(m, checked=checked.o, guard=guard.i.bursts)
             join(m, writes=words, guard=guard.i.words)
             join(m, guard=guard.i.responses, writes=writes.responses)
             writes, words = guard.o, guard.o.words
@@ -214,7 +224,7 @@ class TmauDatapath(wiring.Component):
         join(m, refused=flipped(self.smem.refused), control=flipped(self.control.refused))
         join(m, arbiter=arbiter.o, rows=flipped(self.smem.fetch.rows))
         m.d.comb += [
-            load.windows.eq(self.control.windows),
+            load.windows.eq(self._windows()),
             load.fetch.line.eq(self.smem.fetch.line),
         ]
         if store:
@@ -227,7 +237,14 @@ class TmauDatapath(wiring.Component):
         )
         join(m, finish=finish.landed, guard=guard.i)
         join(m, guard=guard.o, landed=flipped(self.smem.landed))
-        m.d.comb += guard.windows.eq(self.control.windows)
+        windows = self._windows()
+        if self.params.confines_apart:
+            windows = windows_of(self.params, windows, finish.landed_tag)
+        m.d.comb += guard.windows.eq(windows)
+
+    def _windows(self):
+        """Those that confine commands."""
+        return self.control.processor_windows if self.params.confines_apart else self.control.windows
 
     def _deliver(self, m, finish):
         """The end of a transfer in a cluster, where each receiver has a guard of its own."""

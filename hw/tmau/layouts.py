@@ -3,6 +3,8 @@
 from amaranth import unsigned
 from amaranth.lib import data
 
+from tilewright.golden.spec.tmau.processors import own_tag_bits
+
 __all__ = [
     "BoxRunLayout",
     "CompletionLayout",
@@ -15,10 +17,12 @@ __all__ = [
     "TransferLayout",
     "WindowsLayout",
     "WordLayout",
+    "all_windows",
     "always_zero",
     "delivery_members",
     "owner_members",
     "prefetch_members",
+    "windows_of",
 ]
 
 
@@ -217,7 +221,7 @@ class ErrorLayout(data.StructLayout):
 
 
 class WindowsLayout(data.StructLayout):
-    """The windows that confine commands (docs/tmau.md, "Windows"); constant while a command is under way."""
+    """The windows that confine a command (docs/tmau.md, "Windows"); constant while it is under way."""
 
     def __init__(self, params):
         page, row = params.addr_width - 12, params.smem.row_width
@@ -234,6 +238,19 @@ class WindowsLayout(data.StructLayout):
                 **cluster,
             }
         )
+
+
+def all_windows(params):
+    """Shape of the windows of all commands: those of each processor, or of a unit that confines all alike."""
+    one = WindowsLayout(params)
+    return data.ArrayLayout(one, params.processors) if params.confines_apart else one
+
+
+def windows_of(params, windows, tag):
+    """Of ``windows``, an ``all_windows``, those that confine the command with a tag; combinational."""
+    if not params.confines_apart:
+        return windows
+    return windows[tag[own_tag_bits(params.processors) :]]
 
 
 class DoneLayout(data.StructLayout):

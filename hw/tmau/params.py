@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from tilewright.golden.spec.cluster.delivery import MOST_CORES
 from tilewright.golden.spec.tmau.features import FEATURES, features
+from tilewright.golden.spec.tmau.processors import MOST_PROCESSORS
 
 from ..lib.sizes import check_sizes
 from ..smem.params import SmemParams
@@ -20,6 +21,7 @@ _RANGES = {
     "commands_in_flight": (2, 1024),
     "exchange_bytes": (128, 4096),
     "cores": (1, MOST_CORES),
+    "processors": (1, MOST_PROCESSORS),
 }
 _POWERS = {"bus_bytes", "max_outstanding", "max_burst", "queue_depth", "cache_entries", "commands_in_flight",
            "exchange_bytes"}  # fmt: skip
@@ -55,6 +57,9 @@ class TmauParams:
         path four pieces are kept, of copies within shared memory and within global memory each.
     cores : int
         Cores of the cluster that the unit is part of, 1 to 16 (docs/cluster.md). 1: it is in none.
+    processors : int
+        Processors that share the unit, 1 to 16, each with a command port and windows of its own (docs/cluster.md,
+        "Several processors").
     prefetches : bool
         The unit names the lines of a PREFETCH to a cache outside (docs/cluster.md, "L2").
     features : tuple of str
@@ -74,6 +79,7 @@ class TmauParams:
     commands_in_flight: int = 32
     exchange_bytes: int = 4096
     cores: int = 1
+    processors: int = 1
     prefetches: bool = False
     features: tuple[str, ...] = tuple(FEATURES)
     smem: SmemParams = field(default_factory=SmemParams)
@@ -95,6 +101,16 @@ class TmauParams:
     def has(self, feature):
         """Whether a feature is built."""
         return feature in self.features
+
+    @property
+    def window_owners(self):
+        """Processors that have windows of their own; 1 if one pair of windows confines all commands."""
+        return self.processors if self.has("windows") else 1
+
+    @property
+    def confines_apart(self):
+        """Whether processors have windows of their own."""
+        return self.window_owners > 1
 
     @property
     def bus_width(self):

@@ -7,7 +7,7 @@ from ..lib.join import Port
 from ..smem.layouts import RefusalLayout
 from ..smem.signatures import BarrierEventSignature
 from .jobs import PixelWalkLayout, WalkLayout
-from .layouts import DoneLayout, ErrorLayout, EventsLayout, TransferLayout, WindowsLayout
+from .layouts import DoneLayout, ErrorLayout, EventsLayout, TransferLayout, WindowsLayout, all_windows
 
 __all__ = ["ControlSignature", "DeliveryControlSignature", "DoneSignature", "IssueSignature", "QueueStateSignature"]
 
@@ -44,6 +44,9 @@ class ControlSignature(Port):
     idle : Out(1)
         No command is under way.
     windows : In(WindowsLayout)
+        Of the unit: what other cores may write and read here.
+    processor_windows : In(all_windows(params)) if params.confines_apart
+        Of each processor's commands: what they may, which is otherwise the same.
     invalidate_descriptors : In(1)
         Strobe.
     delivery : Out(DeliveryControlSignature(params)) if params.cores > 1
@@ -51,6 +54,7 @@ class ControlSignature(Port):
 
     def __init__(self, params):
         cluster = {"delivery": Out(DeliveryControlSignature(params))} if params.cores > 1 else {}
+        apart = {"processor_windows": In(all_windows(params))} if params.confines_apart else {}
         super().__init__(
             {
                 "done": Out(DoneLayout(params)),
@@ -60,6 +64,7 @@ class ControlSignature(Port):
                 "idle": Out(1),
                 "windows": In(WindowsLayout(params)),
                 "invalidate_descriptors": In(1),
+                **apart,
                 **cluster,
             }
         )

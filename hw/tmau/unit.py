@@ -12,6 +12,7 @@ from ..lib.join import join
 from ..smem.signatures import MoverSignature
 from .control import Control
 from .datapath import TmauDatapath
+from .processors import ProcessorShare
 from .signatures import DoneSignature
 from .walk.prefetch_lines import LINE_LOG2
 
@@ -22,37 +23,44 @@ def processor_members(params):
     """What a processor and the bus see of a TMAU, as members of a component.
 
     commands : In(stream of command_layout())
-        Commands as words of 512 bits; the opcode says which format one has.
+        Commands as words of 512 bits; the opcode says which format one has. Of several processors an array, one each.
     m_axi : Out(Axi4Signature)
         Global memory. Read ID 0 is data, 1 descriptors, 2 what a reduction changes; write ID 0.
     done : Out(DoneSignature)
-        A command has ended.
+        A command has ended. Of several processors an array, one each, of its own commands.
     irq : Out(1)
         Interrupt, a level: a bit is set in both ``irq_status`` and ``irq_enable``.
     prefetches : Out(stream of unsigned(params.addr_width - 7)) if params.prefetches
         Lines of 128 bytes that a cache outside is to bring. Registered.
     """
     lines = unsigned(params.addr_width - LINE_LOG2)
+    commands, done = In(stream.Signature(command_layout())), Out(DoneSignature())
+    if params.processors > 1:
+        commands, done = commands.array(params.processors), done.array(params.processors)
     return ({"prefetches": Out(stream.Signature(lines))} if params.prefetches else {}) | {
-        "commands": In(stream.Signature(command_layout())),
+        "commands": commands,
         "m_axi": Out(Axi4Signature(params.addr_width, params.bus_width, 2)),
-        "done": Out(DoneSignature()),
+        "done": done,
         "irq": Out(1),
     }
 
 
 def connect_processor(m, top, unit):
     """Shows the members of :func:`processor_members` of ``unit`` at ``top``."""
-    join(m, commands=flipped(top.commands), unit=unit.commands)
     join(m, unit=unit.m_axi, m_axi=flipped(top.m_axi))
-    join(m, unit=unit.done, done=flipped(top.done))
+    several = unit.params.processors > 1
+    for number in range(unit.params.processors):
+        commands, done = (port[number] if several else port for port in (top.commands, top.done))
+        own, ended = (port[number] if several else port for port in (unit.commands, unit.done))
+        join(m, commands=flipped(commands), unit=own)
+        join(m, unit=ended, done=flipped(done))
     m.d.comb += top.irq.eq(unit.irq)
     if unit.params.prefetches:
         join(m, unit=unit.prefetches, prefetches=flipped(top.prefetches))
 
 
 class TmauUnit(wiring.Component):
-    """Data path and registers; connections only.
+    """Data path and registers, behind what several processors share; connections only.
 
     Members
     -------
@@ -79,7 +87,16 @@ class TmauUnit(wiring.Component):
         m.submodules.core = core = TmauDatapath(self.params)
         m.submodules.control = control = Control(self.params)
 
-        join(m, commands=flipped(self.commands), core=core.commands)
+        ended = self.done
+        if self.params.processors > 1:
+            m.submodules.share = share = ProcessorShare(self.params.processors)
+            for number in range(self.params.processors):
+                join(m, commands=flipped(self.commands[number]), share=share.commands[number])
+                join(m, share=share.done[number], done=flipped(self.done[number]))
+            join(m, share=share.merged, core=core.commands)
+            ended = share.ended
+        else:
+            join(m, commands=flipped(self.commands), core=core.commands)
         join(m, core=core.axi, m_axi=flipped(self.m_axi))
         join(m, core=core.smem, smem=flipped(self.smem))
         join(m, core=core.control, control=control.datapath)
@@ -88,9 +105,9 @@ class TmauUnit(wiring.Component):
         if self.params.prefetches:
             join(m, core=core.prefetches, prefetches=flipped(self.prefetches))
         m.d.comb += [
-            self.done.valid.eq(core.control.done.valid),
-            self.done.tag.eq(core.control.done.record.tag),
-            self.done.error.eq(core.control.done.record.code),
+            ended.valid.eq(core.control.done.valid),
+            ended.tag.eq(core.control.done.record.tag),
+            ended.error.eq(core.control.done.record.code),
             self.irq.eq(control.irq),
         ]
         return m

@@ -12,7 +12,7 @@ from tilewright.golden.spec import BARRIER, DESCRIPTOR, LINE_BYTES, Error
 
 from ..random.cluster import BARRIERS, GLOBAL_BYTES
 from .differences import bus_differences, memory_differences, unequal
-from .mixed_golden import BATCH_BYTES, batch_commands, batch_windows
+from .mixed_golden import BATCH_BYTES, batch_commands, batch_windows, processor_windows, spread_tag
 
 __all__ = ["ClusterComparison"]
 
@@ -45,7 +45,9 @@ class ClusterComparison:
     def run(self, batch):
         """Runs a :class:`ClusterBatch` from a reset on; returns one sentence for each difference from golden."""
         commands, contents = _placed(batch)
-        return self._compare(commands, contents, batch.isolation, [Windows(shared=window) for window in batch.windows])
+        windows = [Windows(shared=window) for window in batch.windows]
+        commands = [[fields | {"tag": spread_tag(number)} for number, fields in enumerate(one)] for one in commands]
+        return self._compare(commands, contents, batch.isolation, windows)
 
     def run_garbage(self, batch, issuer, delivery):
         """Runs a ``MixedBatch`` on core ``issuer``; ``delivery`` has each command's arguments of ``delivery_bits``."""
@@ -63,8 +65,10 @@ class ClusterComparison:
         session.global_memory.write(0, contents)
         for memory in session.shared_memories:
             memory.write(0, shared)
+        apart = processor_windows(session.params.tmau, 0)
+        own = [item for number, each in enumerate(apart) for item in each.registers(number).items()]
         registers = zip(isolation, windows, strict=True)
-        session.run(registers=[[("isolation", reach | accepts << 16), *window.registers().items()]
+        session.run(registers=[[("isolation", reach | accepts << 16), *window.registers().items(), *own]
                                for (reach, accepts), window in registers])  # fmt: skip
         run = session.run(commands, shared=True, memory=(0, len(contents)), drain=_DRAIN)
         if session.params.l2:
@@ -93,7 +97,8 @@ class ClusterComparison:
         """The cluster after the commands, and how each ended."""
         tmau = self._session.params.tmau
         cluster = Cluster(Memory(contents), [shared.copy() for _ in commands], bus_bytes=tmau.bus_bytes,
-                          addr_width=tmau.addr_width, features=tmau.features)  # fmt: skip
+                          addr_width=tmau.addr_width, features=tmau.features,
+                          processors=processor_windows(tmau, 0))  # fmt: skip
         for machine, masks, window in zip(cluster.cores, isolation, windows, strict=True):
             machine.reach, machine.accepts = masks
             machine.windows = window

@@ -11,7 +11,17 @@ from tilewright.golden.spec import BARRIER, COMMAND, DESCRIPTOR, FORMATS, LINE_B
 
 from ..random.mixed import BARRIERS, DESCRIPTOR_SLOTS, GLOBAL_BYTES, PAGE, MixedBatch
 
-__all__ = ["BATCH_BYTES", "GMEM_SEED", "SMEM_SEED", "MixedGolden", "batch_commands", "batch_windows", "run_golden"]
+__all__ = [
+    "BATCH_BYTES",
+    "GMEM_SEED",
+    "SMEM_SEED",
+    "MixedGolden",
+    "batch_commands",
+    "batch_windows",
+    "processor_windows",
+    "run_golden",
+    "spread_tag",
+]
 
 #: Seeds of the contents of both memories.
 GMEM_SEED, SMEM_SEED = 3, 4
@@ -59,6 +69,7 @@ def run_golden(batch, params):
         params.addr_width,
         windows,
         params.features,
+        processors=processor_windows(params, batch.base),
     )
     endings = []
     for command in commands:
@@ -77,12 +88,28 @@ def batch_windows(batch, smem_bytes, base):
     )
 
 
+def processor_windows(params, base):
+    """Of each processor of an access unit: none, or in one memory or both less than a batch's windows, or more."""
+    last = base + BATCH_BYTES // PAGE * PAGE - 1
+    return tuple(
+        Windows(
+            global_=(base + PAGE * (number + 3), last) if number & 1 else None,
+            shared=(0 if number & 1 else 4 * LINE_BYTES, params.smem.size_bytes - 1) if number & 2 else None,
+        )
+        for number in range(params.window_owners if params.confines_apart else 0)
+    )
+
+
+def spread_tag(number):
+    """Tag of a command of that number: they differ, and all of their bits are used."""
+    return 40503 * number % (1 << 16)
+
+
 def batch_commands(batch, contents):
     """Fields of the commands; their descriptors are placed behind the tensors in ``contents``."""
     slots, commands = {}, []
     for number, order in enumerate(batch.orders):
-        # Tags differ, and all of their bits are used.
-        fields = order.fields | {"tag": (40503 * number + batch.seed) % (1 << 16)}
+        fields = order.fields | {"tag": spread_tag(number + batch.seed)}
         fields |= {name: fields[name] + batch.base for name in order.based}
         raw = order.descriptor(batch.base)
         if raw is not None:

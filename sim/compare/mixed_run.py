@@ -51,7 +51,7 @@ class MixedRun:
         session.shared_memory.write(0, golden.shared)
         run = session.run(
             [command | {"wait": batch.wait} for command in golden.commands],
-            registers=list(golden.windows.registers().items()) if self._params.has("windows") else [],
+            registers=self._window_registers(golden),
             after={"commands": ["registers"]},
             shared=True,
             memory=(batch.base, BATCH_BYTES),
@@ -67,6 +67,14 @@ class MixedRun:
             *memory_differences("shared memory", run.shared, machine.smem, golden.shared),
             *memory_differences("global memory", run.memory, machine.gmem.data, golden.contents),
         ]
+
+    def _window_registers(self, golden):
+        """What sets the windows of a batch, and of each processor."""
+        if not self._params.has("windows"):
+            return []
+        apart = enumerate(golden.machine.processors)
+        own = [item for number, windows in apart for item in windows.registers(number).items()]
+        return [*golden.windows.registers().items(), *own]
 
     def reduce(self, batch):
         """The smallest part of a failing batch that fails by itself, or None. The ends of epochs between it stay."""

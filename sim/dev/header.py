@@ -20,6 +20,7 @@ from tilewright.golden.spec.pe.instruction import INSTRUCTIONS, Compare, MmType,
 from tilewright.golden.spec.pe.registers import PE_REGISTERS, Put
 from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SEGMENT, SegmentElement
 from tilewright.golden.spec.registers import Access
+from tilewright.golden.spec.tmau.processors import PROCESSOR_REGISTERS, PROCESSOR_STRIDE
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 
 from ..arguments import output_file
@@ -166,6 +167,9 @@ def header_text():
     lines += [line for fmt in PROGRAM_WORDS.values() for line in _format_lines(fmt, "PROGRAM_")]
     lines += ["\n" + _comment("Registers: TW_REG_<REGISTER> is the byte offset of a 32-bit word.")]
     lines += [line for register in TMAU_REGISTERS + CLUSTER_REGISTERS for line in _register_lines(register)]
+    lines += [_comment("Windows of processor 0; TW_PROCESSOR_REG_STRIDE bytes behind lie those of the next one.")]
+    lines += [line for register in PROCESSOR_REGISTERS for line in _register_lines(register, "PROCESSOR_")]
+    lines += [_define("PROCESSOR_REG_STRIDE", f"0x{PROCESSOR_STRIDE:x}")]
     lines += [line for register in L2_REGISTERS for line in _register_lines(register, "L2_")]
     lines += ["\n" + _comment("Registers of the processing engine: TW_PE_REG_<REGISTER>.")]
     lines += [line for register in PE_REGISTERS for line in _register_lines(register, "PE_")]

@@ -5,7 +5,9 @@ from amaranth.hdl import Cat, Mux
 from amaranth.lib.wiring import In, Out, connect
 
 from tilewright.golden.spec import BANKS, CHUNK_BYTES, LINE_BYTES
+from tilewright.golden.spec.tmau.processors import own_tag_bits
 from tilewright.hw.cluster.l2.lookup import MOST_BACK
+from tilewright.hw.tmau.signatures import DoneSignature
 
 from ..hdl.testbench import Array
 from .axi_monitor import Axi4Monitor
@@ -112,10 +114,30 @@ def serve_core(harness, m, dut, smem, cores=1):
 
 def _serve_commands(harness, m, dut):
     """Issues commands to a TMAU; logs when they are accepted and done, and the flips of barriers."""
-    connect(m, driver=harness.drivers["commands"].o, dut=dut.commands)
-    harness.log(m, "accepted", dut.commands.valid & dut.commands.ready, dut.commands.payload.tag)
-    harness.log(m, "commands", dut.done.valid, Cat(dut.done.tag, dut.done.error))
+    issued, done = harness.drivers["commands"].o, dut.done
+    if isinstance(dut.commands, list):
+        done = _serve_processors(m, issued, dut)
+    else:
+        connect(m, driver=issued, dut=dut.commands)
+    harness.log(m, "accepted", issued.valid & issued.ready, issued.payload.tag)
+    harness.log(m, "commands", done.valid, Cat(done.tag, done.error))
     harness.log(m, "flips", dut.flip.valid, dut.flip.address)
+
+
+def _serve_processors(m, issued, dut):
+    """Issues each command as the processor that its tag names; returns what has ended, with whole tags."""
+    count = len(dut.commands)
+    own_bits, done = own_tag_bits(count), DoneSignature().create()
+    for number, (port, ended) in enumerate(zip(dut.commands, dut.done, strict=True)):
+        here = issued.payload.tag[own_bits:] == number
+        m.d.comb += [port.payload.eq(issued.payload), port.valid.eq(issued.valid & here)]
+        # Whatever a processor writes there is replaced.
+        m.d.comb += port.payload.tag[own_bits:].eq(~number)
+        with m.If(here):
+            m.d.comb += issued.ready.eq(port.ready)
+        with m.If(ended.valid):
+            m.d.comb += [done.valid.eq(1), done.tag.eq(ended.tag | number << own_bits), done.error.eq(ended.error)]
+    return done
 
 
 def _serve_instructions(harness, m, dut):

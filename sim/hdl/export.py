@@ -105,7 +105,7 @@ def engine_list(text):
     return names
 
 
-def top_component(top, preset, without=(), more=(), cores=None):
+def top_component(top, preset, without=(), more=(), cores=None, processors=1):
     """The component of a top. Amaranth no longer complains of components that are not elaborated.
 
     Parameters
@@ -118,6 +118,8 @@ def top_component(top, preset, without=(), more=(), cores=None):
         front of memory, and "pe": its cores have both engines, as they have with one of the first two.
     cores : int or None
         Of a cluster.
+    processors : int
+        Which share an access unit; UsageError if a top has none, or engines beside it.
     """
     # Ports and registers are read from components that nobody builds.
     warnings.filterwarnings("ignore", category=UnusedElaboratable)
@@ -128,12 +130,23 @@ def top_component(top, preset, without=(), more=(), cores=None):
         params = ClusterParams(cores or params.cores, core, L2Params() if "l2" in more else None)
     elif more:
         params = _core(preset, more)
+    if processors > 1:
+        params = _shared(top, params, processors)
     return component(_lacking(top, params, without) if without else params)
 
 
 def _core(preset, more):
     """Parameters of a core with these engines."""
     return CORE_PRESETS[preset].replace(**{name: _MORE[name][preset] for name in more if name in _MORE})
+
+
+def _shared(top, params, processors):
+    """The parameters of a top whose access units are shared by so many processors."""
+    if isinstance(params, TmauParams):
+        return params.replace(processors=processors)
+    if isinstance(params, ClusterParams) and isinstance(params.core, TmauParams):
+        return params.replace(core=_shared(top, params.core, processors))
+    raise UsageError(f"{processors} processors cannot share {top}: it has more than an access unit, or none")
 
 
 def _lacking(top, params, names):
@@ -150,11 +163,11 @@ def _lacking(top, params, names):
         raise UsageError(f"{', '.join(names)} cannot be left out: {error}") from None
 
 
-def top_verilog(top, preset, prefix=None, without=(), more=(), cores=None):
+def top_verilog(top, preset, prefix=None, without=(), more=(), cores=None, processors=1):
     """Verilog of a top, as :func:`to_verilog` makes it; kept, because elaboration takes up to a minute."""
     name = module_name(top, preset, prefix)
-    make = partial(to_verilog, top_component(top, preset, without, more, cores), name)
+    make = partial(to_verilog, top_component(top, preset, without, more, cores, processors), name)
     try:
-        return kept_text(make, "top", top, preset, name, without, more, cores)
+        return kept_text(make, "top", top, preset, name, without, more, cores, processors)
     except HostError:  # it is as good without having been kept
         return make()

@@ -6,6 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 from tilewright.golden.spec.cluster.delivery import MOST_CORES
+from tilewright.golden.spec.tmau.processors import MOST_PROCESSORS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..arguments import integer, output_folder
@@ -29,6 +30,9 @@ def configure(parser):
                         help="what a core has beside its two engines, with --top core; or beside its access unit, "
                              "also pe, with --top cluster, which may have l2")  # fmt: skip
     parser.add_argument("--cores", type=integer(1, MOST_CORES), help="with --top cluster (2)")
+    parser.add_argument("--processors", type=integer(1, MOST_PROCESSORS), default=1,
+                        help="which share an access unit (1), with --top tmau, tmau_subsystem, or cluster without "
+                             "engines")  # fmt: skip
     parser.add_argument("--name", metavar="PREFIX", help="what names of modules and files begin with (tw_<preset>)")
     parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "verilog"),
                         help="where to write (%(default)s)")  # fmt: skip
@@ -44,6 +48,8 @@ def run(args):
         raise UsageError("--with l2 goes with --top cluster")
     if args.cores and args.top != "cluster":
         raise UsageError(f"--cores {args.cores} goes with --top cluster")
+    if args.processors > 1 and args.top is None:
+        raise UsageError(f"--processors {args.processors} goes with a --top")
     tops = [args.top] if args.top else list(TOPS)
     try:
         names = {top: module_name(top, args.preset, args.name) for top in tops}
@@ -64,7 +70,7 @@ def run(args):
 
 def _companions(top, args, name):
     """What lies beside the Verilog, by the kind of file."""
-    component = top_component(top, args.preset, args.without, args.more, args.cores)
+    component = top_component(top, args.preset, args.without, args.more, args.cores, args.processors)
     version = importlib.metadata.version("tilewright")
     description = f"Tilewright's {type(component).__name__}, preset {args.preset}"
     return {
@@ -76,7 +82,7 @@ def _companions(top, args, name):
 
 def _texts(tops, args):
     """Verilog of each of ``tops``; several are made at the same time."""
-    options = {"without": args.without, "more": args.more, "cores": args.cores}
+    options = {"without": args.without, "more": args.more, "cores": args.cores, "processors": args.processors}
     make = partial(top_verilog, preset=args.preset, prefix=args.name, **options)
     if len(tops) == 1:
         return [make(tops[0])]

@@ -8,6 +8,7 @@ from tilewright.golden.spec.conv.registers import CONV_REGISTERS
 from tilewright.golden.spec.core import registers as core_registers
 from tilewright.golden.spec.pe.registers import PE_REGISTERS
 from tilewright.golden.spec.registers import Register
+from tilewright.golden.spec.tmau.processors import processor_registers
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.conv import control as conv_control
@@ -56,6 +57,8 @@ def reset_values(name, params):
     shown = _REGISTERS[name][2](params)
     if _in_cluster(name, params):
         shown["core"] = {"cores": params.cores}
+    if name == "tmau":
+        shown["processors"] = {"count": params.processors}
     return {register.name: register.format.pack(**shown.get(register.name, {})) or register.reset
             for register in _registers(name, params)}  # fmt: skip
 
@@ -65,7 +68,8 @@ def _in_cluster(name, params):
 
 
 def _registers(name, params):
-    return _REGISTERS[name][1] + (CLUSTER_REGISTERS if _in_cluster(name, params) else ())
+    registers = _REGISTERS[name][1] + (CLUSTER_REGISTERS if _in_cluster(name, params) else ())
+    return registers + (processor_registers(params.processors, params.has("windows")) if name == "tmau" else ())
 
 
 def regions_of(component):

@@ -22,7 +22,7 @@ from .expectations import read_expectation
 from .fields import Fields
 from .images import MemoryImage, read_image
 from .layout_cases import read_align, read_lanes
-from .maps import read_placed_map, read_windows, with_maps
+from .maps import read_placed_map, read_processors, read_windows, with_maps
 
 __all__ = ["ENGINE_KINDS", "Case", "cases_of", "read_cases", "read_document"]
 
@@ -41,7 +41,7 @@ _LAYOUT_KINDS = {"lanes": read_lanes, "align": read_align}
 
 @dataclass(frozen=True)
 class Case:
-    """One case of kind tmau, or as if.
+    """One case of kind tmau, or as if. ``processors`` are windows of each, where several share the unit.
 
     ``strides`` is part of the result of the kinds lanes and align, and otherwise None. ``why`` is what a case of kind
     tmau says of itself.
@@ -58,6 +58,7 @@ class Case:
     strides: dict | list | None = None
     why: str = ""
     cores: int = 1
+    processors: tuple[Windows, ...] = ()
 
     @property
     def needs_cluster(self):
@@ -147,11 +148,16 @@ def _read_case(entry, index, folder):
         return Case(name, kind, expect, gmem, smem, layout.maps, layout.commands, Windows(), layout.strides)
     cores = fields.integer("cores", 1, 16, 1)
     windows = read_windows(fields.inner("windows", None))
+    processors = read_processors(fields)
     listed = fields.inner("maps")
-    maps = {map_name: read_placed_map(listed.inner(map_name), gmem.size, windows) for map_name in listed.rest()}
+    maps = {
+        map_name: read_placed_map(listed.inner(map_name), gmem.size, windows, *processors) for map_name in listed.rest()
+    }
     commands = [
-        read_command(Fields(command, fields.case, f"commands[{position}]"), maps, cores)
+        read_command(Fields(command, fields.case, f"commands[{position}]"), maps, cores, len(processors))
         for position, command in enumerate(fields.listed("commands"))
     ]
     fields.end()
-    return Case(name, kind, expect, gmem, smem, maps, tuple(commands), windows, why=why, cores=cores)
+    return Case(
+        name, kind, expect, gmem, smem, maps, tuple(commands), windows, why=why, cores=cores, processors=processors
+    )

@@ -11,7 +11,7 @@ from .golden import result_record
 from .outcome import Outcome
 from .placing import place_memories
 
-__all__ = ["cluster_params", "run_cluster_on_session"]
+__all__ = ["cluster_params", "run_cluster_on_session", "window_registers"]
 
 _CLEAR = 1 << 2 | 1  # in register ``control``: error record and counters
 _DRAIN = 64  # cycles after which barriers are in memory
@@ -20,15 +20,22 @@ _DRAIN = 64  # cycles after which barriers are in memory
 def cluster_params(case, preset):
     """What to run a case on, as ClusterParams: access units of a preset, with the case's shared memory."""
     try:
-        return ClusterParams(case.cores, TMAU_PRESETS[preset].replace(smem=SmemParams(case.smem.size)))
+        unit = TMAU_PRESETS[preset].replace(smem=SmemParams(case.smem.size), processors=len(case.processors) or 1)
+        return ClusterParams(case.cores, unit)
     except ValueError as error:
         raise UsageError(f"case {case.name!r}: smem.bytes: {error}") from None
+
+
+def window_registers(case):
+    """What to write to registers of a core after a reset, so that it has the windows of a case."""
+    listed = [case.windows.registers(), *(own.registers(number) for number, own in enumerate(case.processors))]
+    return [(name, value) for registers in listed for name, value in registers.items() if value]
 
 
 def run_cluster_on_session(case, session):
     """Runs a case on a ``ClusterSession``, one issue after the other; its :class:`Outcome`."""
     place_memories(case, session, session.params.tmau.bus_bytes)
-    session.run(registers=[list(case.windows.registers().items())] * case.cores)
+    session.run(registers=[window_registers(case)] * case.cores)
     errors, landed, cycles, words = [], [], 0, [0, 0]
     for command in case.commands:
         spec = case.maps.get(command.map)

@@ -24,6 +24,7 @@ from tilewright.golden.spec import (
 )
 from tilewright.golden.spec.fields import names, spoken
 from tilewright.golden.spec.tmau.command import REDUCTIONS
+from tilewright.golden.spec.tmau.processors import own_tag_bits
 
 from .fields import REQUIRED
 
@@ -40,7 +41,7 @@ class Command:
     map : str
         Name of the descriptor; empty if there is none.
     fields : dict
-        Of the command's format; opcode and descriptor apart.
+        Of the command's format; opcode and descriptor apart. A tag is there where it says whose command it is.
     repeat, step : int
         How often it is issued, and bytes of shared memory from one issue to the next.
     wait : bool
@@ -71,8 +72,8 @@ class Command:
         return [self.fields | {"smem": self.fields["smem"] + self.step * issue} for issue in range(self.repeat)]
 
 
-def read_command(fields, maps, cores):
-    """A :class:`Command` on one of ``maps``, a dictionary of ``MapSpec``, and on one of so many cores."""
+def read_command(fields, maps, cores, processors=1):
+    """A :class:`Command` on one of ``maps``, a dictionary of ``MapSpec``, of one of so many cores and processors."""
     opcode = Opcode[fields.choice("op", [opcode.name.lower() for opcode in _MEMBERS]).upper()]
     options, tmap, values = {}, None, {}
     if opcode in _ON_MAPS:
@@ -86,6 +87,8 @@ def read_command(fields, maps, cores):
     if "smem" in values:
         options |= _read_repetition(fields, values["smem"])
     options |= _read_cores(fields, opcode, values, cores)
+    if processors > 1:
+        values["tag"] = fields.integer("processor", 0, processors - 1, 0) << own_tag_bits(processors)
     command = Command(opcode, fields=values, wait=not fields.flag("async", False), **options)
     fields.end()
     return command

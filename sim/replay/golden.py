@@ -60,7 +60,7 @@ def run_case(case):
 def run_commands(case):
     """Runs the commands of a case of the TMAU; a :class:`Run`."""
     gmem, smems = case.global_contents(), [case.smem.contents() for _ in range(case.cores)]
-    cluster = Cluster(Memory(gmem, "global memory"), smems, windows=case.windows)
+    cluster = Cluster(Memory(gmem, "global memory"), smems, windows=case.windows, processors=case.processors)
     landed, errors = [], []
     for command in case.commands:
         spec = case.maps.get(command.map)

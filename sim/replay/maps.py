@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from tilewright.golden import DescriptorError, TensorMap, Windows
 from tilewright.golden.spec import DESCRIPTOR, Element, Error, Interleave, L2Promotion, Mode, Swizzle
 from tilewright.golden.spec.fields import names
+from tilewright.golden.spec.tmau.processors import MOST_PROCESSORS
 
 from ..usage import UsageError
-from .fields import REQUIRED
+from .fields import REQUIRED, Fields
 
-__all__ = ["MapSpec", "read_map", "read_placed_map", "read_window", "read_windows", "with_maps"]
+__all__ = ["MapSpec", "read_map", "read_placed_map", "read_processors", "read_window", "read_windows", "with_maps"]
 
 _ANY = (-(1 << 63), (1 << 64) - 1)  # a number whose range is a rule of the descriptor
 
@@ -73,6 +74,15 @@ def read_windows(fields):
     return Windows(*limits)
 
 
+def read_processors(fields):
+    """Takes the windows of each processor of a case, ``processors``; none if one has the unit alone."""
+    entries = fields.listed("processors", [])
+    if len(entries) == 1 or len(entries) > MOST_PROCESSORS:
+        raise fields.wrong("processors", f"must have 2 to {MOST_PROCESSORS} entries, not {len(entries)}")
+    named = enumerate(entries)
+    return tuple(read_windows(Fields(entry, fields.case, f"processors[{number}]")) for number, entry in named)
+
+
 def read_window(fields, name, bits):
     """Takes first and last byte of a window, numbers of so many bits; None if there is none."""
     pair = fields.integers(name, 0, (1 << bits) - 1, None)
@@ -81,11 +91,11 @@ def read_window(fields, name, bits):
     return pair and tuple(pair)
 
 
-def read_placed_map(fields, gmem_bytes, windows):
+def read_placed_map(fields, gmem_bytes, *windows):
     """A map; a global window wants its descriptor in global memory, where the window can be asked about it."""
     spec = read_map(fields)
     if spec.at is None:
-        if windows.global_:
+        if any(each.global_ for each in windows):
             raise fields.wrong("at", "must be given in a case with a global window")
     elif spec.word is None:
         raise fields.wrong("at", "must be left out for a map that cannot be encoded")

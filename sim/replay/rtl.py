@@ -13,7 +13,7 @@ from ..session.core import CoreSession
 from ..session.pe import PeSession
 from ..session.tmau import TmauSession
 from ..usage import UsageError
-from .cluster_rtl import cluster_params, run_cluster_on_session
+from .cluster_rtl import cluster_params, run_cluster_on_session, window_registers
 from .command_words import needed_words
 from .conv_rtl import run_conv_on_session, unit_params, why_no_hardware
 from .core_rtl import core_params, run_core_on_session
@@ -90,9 +90,9 @@ def run_case(case, session):
     Hardware counts bytes in sums: ``tx_bytes`` are golden's if the sums agree, and otherwise the sums.
     """
     place_memories(case, session, session.params.bus_bytes)
-    for name, value in case.windows.registers().items():
-        if value:
-            session.write_register(name, value)
+    windows = window_registers(case)
+    if windows:
+        session.run(registers=windows)
     refusals, commands = [], []
     for command in case.commands:
         spec = case.maps.get(command.map)
@@ -100,7 +100,11 @@ def run_case(case, session):
             refusals.append(spec.refused if spec and spec.word is None else None)
             if refusals[-1] is None:
                 at = _descriptor(spec, session)
-                commands.append(at | fields | {"opcode": command.opcode, "wait": command.wait and number == 0})
+                # Tags of a run differ.
+                tag = fields.get("tag", 0) + len(commands) % TMAU_SCRIPT_DEPTH
+                commands.append(
+                    at | fields | {"opcode": command.opcode, "wait": command.wait and number == 0, "tag": tag}
+                )
     wanted = {"shared": (0, case.smem.size), "memory": (0, case.gmem.size), "trace": True}
     runs = [session.run(commands[first : first + TMAU_SCRIPT_DEPTH], registers=_SUMS, after=_SUMS_LAST, **wanted)
             for first in range(0, len(commands) or 1, TMAU_SCRIPT_DEPTH)]  # fmt: skip
@@ -168,7 +172,7 @@ def _busy_cycles(run):
 
 def _params(case, preset):
     """The preset, if the case cannot see that its shared memory is larger; otherwise with that of the case."""
-    params = TMAU_PRESETS[preset]
+    params = TMAU_PRESETS[preset].replace(processors=len(case.processors) or 1)
     size = case.smem.size
     if size == params.smem.size_bytes or shared_reach(case) <= size <= params.smem.size_bytes:
         return params

@@ -8,6 +8,7 @@ import numpy as np
 from tilewright.golden import delivery_bits
 from tilewright.golden.spec.cluster.l2 import L2_REGISTERS
 from tilewright.golden.spec.cluster.registers import CLUSTER_REGISTERS
+from tilewright.golden.spec.tmau.processors import processor_registers
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.cluster.params import CLUSTER_PRESETS
 from tilewright.hw.cluster.top import Cluster
@@ -127,7 +128,9 @@ class ClusterSession(MemorySession):
     def __init__(self, preset="pair", *, params=None, simulator="verilator", latency=100, stall=0.0, seed=1,
                  memory_bytes=16 << 20, waves=None, patience=4_000_000):  # fmt: skip
         self.params = params = chosen(CLUSTER_PRESETS, preset, params)
-        words = model_words(params.tmau, memory_bytes)
+        tmau = params.tmau
+        self._registers = TMAU_REGISTERS + CLUSTER_REGISTERS + processor_registers(tmau.processors, tmau.has("windows"))
+        words = model_words(tmau, memory_bytes)
         records = cluster_records(params)
 
         def make_harness():
@@ -173,7 +176,11 @@ class ClusterSession(MemorySession):
         TypeError, ValueError, IndexError
             If an argument is wrong; then nothing was issued.
         """
-        rows = {"commands": _command_rows, "barriers": partial(barrier_rows, most=5), "registers": self._register_rows}
+        rows = {
+            "commands": self._command_rows,
+            "barriers": partial(barrier_rows, most=5),
+            "registers": self._register_rows,
+        }
         given = {"commands": commands, "barriers": barriers, "registers": registers}
         scripts = {}
         for port in _PORTS:
@@ -231,7 +238,7 @@ class ClusterSession(MemorySession):
 
     def registers(self, core):
         """Values of all registers of a core's TMAU, by name."""
-        table = TMAU_REGISTERS + CLUSTER_REGISTERS
+        table = self._registers
         run = self.run(registers=[[]] * core + [[(register.name,) for register in table]])
         pairs = zip(table, run.cores[core].registers, strict=True)
         return {register.name: answer.data for register, answer in pairs if not answer.response}
@@ -248,22 +255,21 @@ class ClusterSession(MemorySession):
             scripts |= {f"{port}{core}": listed for port, listed in rows.items()}
         return scripts
 
+    def _command_rows(self, commands):
+        """Rows of commands, of which dictionaries may say who receives what they bring, and whose memory they read."""
+        plain, delivery = [], []
+        for command in commands:
+            fields = dict(command) if isinstance(command, dict) else command
+            named = [fields.pop(name, None) for name in ("cores", "source_core")] if isinstance(fields, dict) else ()
+            delivery.append(delivery_bits(*named))
+            plain.append(fields)
+        rows = command_rows(plain, self.params.tmau.processors)
+        for row, bits in zip(rows, delivery, strict=True):
+            row["item"] |= bits
+        return rows
+
     def _register_rows(self, registers):
-        return register_rows(registers, partial(register_address, TMAU_REGISTERS + CLUSTER_REGISTERS), 2)
-
-
-def _command_rows(commands):
-    """Rows of commands, of which dictionaries may say who receives what they bring, and whose memory they read."""
-    plain, delivery = [], []
-    for command in commands:
-        fields = dict(command) if isinstance(command, dict) else command
-        named = [fields.pop(name, None) for name in ("cores", "source_core")] if isinstance(fields, dict) else ()
-        delivery.append(delivery_bits(*named))
-        plain.append(fields)
-    rows = command_rows(plain)
-    for row, bits in zip(rows, delivery, strict=True):
-        row["item"] |= bits
-    return rows
+        return register_rows(registers, partial(register_address, self._registers), 2)
 
 
 def _core_of_run(logs, core, scripts, shared):

@@ -4,6 +4,7 @@ from tilewright.golden import PeSizes, Program, command_word
 from tilewright.golden.arguments import integer, member, shown
 from tilewright.golden.spec import BANKS, CHUNK_BYTES, COMMAND, BarrierOp
 from tilewright.golden.spec.cluster.delivery import MOST_CORES
+from tilewright.golden.spec.tmau.processors import own_tag_bits
 
 from .pe_program import PeProgram
 
@@ -70,21 +71,25 @@ def program_rows(program, segments, pages):
     return rows
 
 
-def command_rows(commands):
-    """Rows of commands; a dictionary without a tag gets its index as one."""
-    return [command_row(command, number) for number, command in enumerate(_listed("commands", commands))]
+def command_rows(commands, processors=1):
+    """Rows of commands for a unit with so many processors; a dictionary without a tag gets its index as one."""
+    return [command_row(command, number, processors) for number, command in enumerate(_listed("commands", commands))]
 
 
-def command_row(command, number):
+def command_row(command, number, processors=1):
     """A command: packed, or a dictionary of fields of the format that its opcode has in ``golden.spec.FORMATS``.
 
-    In a dictionary, the tag is ``number`` if left out; ``wait`` may be there; an opcode of no operation has the fields
-    of ``COMMAND``.
+    In a dictionary, the tag is ``number`` if left out; ``wait`` may be there, and of several processors ``processor``,
+    a number for the upper bits of the tag; an opcode of no operation has the fields of ``COMMAND``.
     """
     if not isinstance(command, dict):
         return {"item": integer("a command that is no dictionary", command, 0, _COMMAND_MAX)}
     fields = {"opcode": 0, "tag": number} | command
     wait = fields.pop("wait", False)
+    if "processor" in fields:
+        processor = integer("processor", fields.pop("processor"), 0, processors - 1)
+        own_bits = own_tag_bits(processors)
+        fields["tag"] = processor << own_bits | integer("tag", fields["tag"], 0, (1 << own_bits) - 1)
     return {"item": command_word(**fields), "wait": wait}
 
 

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from tilewright.golden.spec.tmau.processors import processor_registers
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.subsystem import TmauSubsystem
@@ -58,6 +59,7 @@ class TmauSession(Transfers, MemorySession):
                  memory_bytes=16 << 20, waves=None, coverage=None, patience=4_000_000,
                  change=None):  # fmt: skip
         self.params = params = chosen(TMAU_PRESETS, preset, params)
+        self._registers = TMAU_REGISTERS + processor_registers(params.processors, params.has("windows"))
         words = model_words(params, memory_bytes)
         records = tmau_records(params)
 
@@ -93,7 +95,8 @@ class TmauSession(Transfers, MemorySession):
         commands : sequence of dict or int
             Fields of any of the formats in ``golden.spec.FORMATS``, as :meth:`command` makes those of a tensor; or
             packed words, which are issued as they are. Dictionaries without a tag get their index. Enumerations by
-            name or member. What the hardware refuses is in the result, and no exception.
+            name or member. What the hardware refuses is in the result, and no exception. Where several processors share
+            the unit, ``processor`` is a number in the upper bits of the tag.
         reads : sequence of sequences
             Of the consumer: byte addresses, multiples of 16, one a lane; None for a lane that does not read.
         barriers : sequence of tuples
@@ -126,10 +129,10 @@ class TmauSession(Transfers, MemorySession):
             If an argument is wrong; then nothing was issued.
         """
         scripts = {
-            "commands": command_rows(commands),
+            "commands": command_rows(commands, self.params.processors),
             "reads": read_rows(reads),
             "barriers": barrier_rows(barriers),
-            "registers": register_rows(registers, partial(register_address, TMAU_REGISTERS), 2),
+            "registers": register_rows(registers, partial(register_address, self._registers), 2),
         }
         return self._collect(TmauRun, scripts, shared, memory, trace, after=after, limit=limit, drain=drain)
 
@@ -143,4 +146,4 @@ class TmauSession(Transfers, MemorySession):
 
     def registers(self):
         """Values of all registers that the hardware shows, by name: parameters, status, error record, counters."""
-        return self._values(TMAU_REGISTERS)
+        return self._values(self._registers)

@@ -55,6 +55,8 @@ def no_counterpart(case):
         return f"silicon has no counterpart of kind {case.kind}"
     if case.windows.global_ or case.windows.shared:
         return f"{_BEYOND} windows"
+    if case.processors:
+        return f"{_BEYOND} processors that share a unit"
     if case.needs_cluster:
         return "the program for silicon runs one core, and the case needs a cluster"
     wrong = next(filter(None, (_wrong_command(issue) for issue in issues(case))), None)

@@ -119,6 +119,20 @@ def test_windows_refuse(tmp_path):
     assert (record["error"], record["read_words"]) == ("window", 0)
 
 
+@pytest.mark.long
+def test_windows_of_processors(tmp_path):
+    """One that has no window, one that may not read all, one that may not write all."""
+    copy = {"op": "copy_block", "src": ["global", 64], "dst": ["shared", 512], "size": 32}
+    own = [{}, {"global": [4096, 8191]}, {"shared": [2048, SMEM_BYTES - 1]}]
+    load = {"op": "load", "map": "x", "coords": [0, 0], "smem": 1024}
+    case = {"name": "three", "kind": "tmau", "maps": {"x": MAP | {"at": 0}}, "processors": own} | MEMORIES
+    tried = [copy, copy | {"processor": 1}, copy | {"processor": 2, "dst": ["shared", 2048], "async": True},
+             copy | {"processor": 2}, load, load | {"processor": 1}]  # fmt: skip
+    (record,) = _records(tmp_path, [case | {"commands": tried}])
+    assert record["error"] == "window"
+    assert [bool(count) for count in record["tx_bytes"]] == [True, False, True, False, True, False]
+
+
 def test_layouts(tmp_path):
     sides = {"src": {"layout": "global", "address": 2}, "dst": IN_LANES}
     lanes = {"name": "lanes", "kind": "lanes"} | MEMORIES | LANES | sides | {"shape": [2, 6, 3, 5]}

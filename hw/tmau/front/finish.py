@@ -32,6 +32,8 @@ class Finisher(wiring.Component):
         Commands that moved nothing. Behind every load that has been accepted before.
     landed : Out(stream of LandedLayout)
         For the barrier of a transfer that names one; in a cluster of every load.
+    landed_tag : Out(16) if params.confines_apart
+        Of the command whose bytes are at ``landed``.
     refusing : In(params.cores) if params.cores > 1
         As ``landed`` is accepted: mask of the cores that refused something of it.
     done : Out(DoneLayout)
@@ -51,6 +53,7 @@ class Finisher(wiring.Component):
                 "finished": In(stream.Signature(ErrorLayout(params))),
                 "landed": Out(stream.Signature(LandedLayout(params.smem, params.cores))),
                 "done": Out(DoneLayout(params)),
+                **({"landed_tag": Out(16)} if params.confines_apart else {}),
                 **({"refusing": In(params.cores)} if params.cores > 1 else {}),
             }
         )
@@ -65,6 +68,8 @@ class Finisher(wiring.Component):
             m.d.comb += [self.landed.p[name].eq(load[name]) for name in ("receivers", "turn", "block", "tag")]
             m.d.comb += [self.landed.p.signal.eq(signals), self.landed.p.failed.eq(load.error)]
         loads, stores = Signal(), Signal()  # a load, a store ends
+        if self.params.confines_apart:
+            m.d.comb += self.landed_tag.eq(load.tag)
         m.d.comb += [
             self.completions.ready.eq(~held),
             self.stores.ready.eq(~held & turn),

@@ -10,7 +10,7 @@ from ...lib.join import join
 from ...lib.stream import Queue
 from ...smem.signatures import LoanSignature
 from ..descriptor.cache import DescriptorCache
-from ..layouts import WindowsLayout
+from ..layouts import all_windows
 from ..setup.block import BlockSetup
 from ..setup.lanes import LaneSetup
 from ..setup.tensor import Setup
@@ -19,6 +19,7 @@ from .dispatch import Dispatch
 from .exchange import Exchange
 from .groups import GroupTracker
 from .router import Router
+from .window_choice import WindowChoice
 
 __all__ = ["Front"]
 
@@ -29,7 +30,7 @@ class Front(wiring.Component):
     Members
     -------
     commands : In(stream of command_layout())
-    windows : In(WindowsLayout)
+    windows : In(all_windows(params))
     invalidate_descriptors : In(1)
         Strobe.
     fetch : Out(stream of params.addr_width)
@@ -55,7 +56,7 @@ class Front(wiring.Component):
         super().__init__(
             {
                 "commands": In(stream.Signature(command_layout())),
-                "windows": In(WindowsLayout(params)),
+                "windows": In(all_windows(params)),
                 "invalidate_descriptors": In(1),
                 "fetch": Out(stream.Signature(params.addr_width)),
                 "words": In(stream.Signature(DescriptorWordLayout(params.bus_bytes))),
@@ -84,7 +85,15 @@ class Front(wiring.Component):
         m.submodules.dispatch = dispatch = Dispatch(params)
 
         join(m, commands=flipped(self.commands), queue=queue.i)
-        join(m, queue=queue.o, cache=cache.i)
+        windows = self.windows  # of the commands that are here
+        if params.confines_apart:
+            m.submodules.choice = choice = WindowChoice(params)
+            join(m, queue=queue.o, choice=choice.i)
+            join(m, choice=choice.o, cache=cache.i)
+            m.d.comb += choice.windows.eq(self.windows)
+            windows = choice.chosen
+        else:
+            join(m, queue=queue.o, cache=cache.i)
         join(m, cache=cache.fetch, fetch=flipped(self.fetch))
         join(m, words=flipped(self.words), cache=cache.words)
         join(m, cache=cache.o, router=router.i)
@@ -96,7 +105,9 @@ class Front(wiring.Component):
             join(m, router=commands, kind=kind.i)
             join(m, kind=kind.jobs, next=jobs)
             join(m, kind=kind.finished, dispatch=dispatch.refused[number])
-            m.d.comb += kind.windows.eq(self.windows)
+            m.d.comb += kind.windows.eq(windows)
+        if params.confines_apart:
+            m.d.comb += choice.idle.eq(~cache.o.valid & ~Cat(kind.busy for _, kind, _ in kinds).any())
         # What exchange has taken from them is still in front of commands for another kind of setup.
         busy = [kind.busy for _, kind, _ in kinds]
         busy[1] |= exchange.busy
@@ -120,7 +131,7 @@ class Front(wiring.Component):
             block.unread.eq(groups.unread),
             block.groups_full.eq(groups.full | exchange.busy),
             block.still.eq(still),
-            cache.windows.eq(self.windows),
+            cache.windows.eq(windows),
             cache.invalidate_all.eq(self.invalidate_descriptors),
             cache.quiescent.eq(still & ~router.busy.any() & ~cache.o.valid),
             self.hit_stb.eq(cache.hit_stb),

@@ -8,7 +8,7 @@ from ...lib.join import join
 from ...lib.stream import ReadyBuffer, ShallowQueue
 from ...smem.layouts import LineLayout
 from ...smem.signatures import LineReadSignature
-from ..layouts import CompletionLayout, RowLayout, StagedWordLayout, TransferLayout, WindowsLayout, WordLayout
+from ..layouts import CompletionLayout, RowLayout, StagedWordLayout, TransferLayout, WordLayout, all_windows, windows_of
 from .layouts import AlignedLayout, RunLayout, StepLayout
 from .place import WordPlacer
 from .realign import Realigner
@@ -32,8 +32,8 @@ class LoadPath(wiring.Component):
         From the bus, in the order of the requests.
     loop : In(stream of WordLayout)
         From the store path, for transfers with ``loop``.
-    windows : In(WindowsLayout)
-        Nothing outside the shared window is written.
+    windows : In(all_windows(params))
+        Nothing outside the shared window of a command is written by it.
     writes : Out(stream of LineLayout)
         Registered, but for the choice between word and fill. Nothing inside the path depends on ``ready`` further back
         than the last stage.
@@ -55,7 +55,7 @@ class LoadPath(wiring.Component):
                 "rows": In(stream.Signature(RowLayout(params))),
                 "words": In(stream.Signature(WordLayout(params))),
                 "loop": In(stream.Signature(WordLayout(params))),
-                "windows": In(WindowsLayout(params)),
+                "windows": In(all_windows(params)),
                 "writes": Out(stream.Signature(LineLayout(params.smem, params.cores))),
                 "staged": Out(stream.Signature(StagedWordLayout(params))),
                 "fetch": Out(LineReadSignature(params.smem)),
@@ -102,7 +102,7 @@ class LoadPath(wiring.Component):
         if params.cores > 1:
             m.d.comb += [self.writes.p[name].eq(place.delivery[name]) for name, _ in place.delivery.shape()]
         m.d.comb += [
-            guard.windows.eq(self.windows),
+            guard.windows.eq(windows_of(params, self.windows, place.i.p.context.tag)),
             self.writes.valid.eq(guard.o.valid),
             self.writes.p.row.eq(guard.o.p),
             self.writes.p.data.eq(place.data),

@@ -31,6 +31,7 @@ class SharedGuard(wiring.Component):
     Members
     -------
     windows : In(WindowsLayout)
+        Of the item at ``i``; they hold while it waits.
     i : In(stream of shape)
     o : Out(stream of shape)
         Registered.

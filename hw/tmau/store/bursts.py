@@ -5,15 +5,17 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tilewright.golden.spec.tmau.processors import own_tag_bits
+
 from ...bus.burst import BurstSplitter
-from ...bus.writes import WriteBurstLayout
+from ...bus.writes import WriteBurstLayout, processor_members
 from .layouts import StoredRunLayout
 
 __all__ = ["WriteGenerator"]
 
 
 #: What the bursts of a run take over from it.
-_TAG = data.StructLayout({"empty": unsigned(1), "last": unsigned(1), "reduction": unsigned(4), "element": unsigned(4)})
+_TAG = {"empty": unsigned(1), "last": unsigned(1), "reduction": unsigned(4), "element": unsigned(4)}
 
 
 class WriteGenerator(wiring.Component):
@@ -37,12 +39,14 @@ class WriteGenerator(wiring.Component):
             count_width=count_width,
             bus_bytes=params.bus_bytes,
             max_burst=params.max_burst,
-            tag=_TAG,
+            tag=data.StructLayout(_TAG | processor_members(params.window_owners)),
         )
         super().__init__(
             {
                 "i": In(stream.Signature(StoredRunLayout(params))),
-                "bursts": Out(stream.Signature(WriteBurstLayout(params.addr_width, params.bus_bytes))),
+                "bursts": Out(
+                    stream.Signature(WriteBurstLayout(params.addr_width, params.bus_bytes, params.window_owners))
+                ),
             }
         )
 
@@ -75,4 +79,9 @@ class WriteGenerator(wiring.Component):
             burst.reduction.eq(made.tag.reduction),
             burst.element.eq(made.tag.element),
         ]
+        if self.params.confines_apart:
+            m.d.comb += [
+                asked.tag.processor.eq(run.context.tag[own_tag_bits(self.params.processors) :]),
+                burst.processor.eq(made.tag.processor),
+            ]
         return m

@@ -37,7 +37,7 @@ class StorePath(wiring.Component):
         Lines of other cores, of transfers with an ``owner``.
     staged : In(stream of StagedWordLayout)
         From the load path, for transfers with ``stage``: all segments of one are there before the transfer comes.
-    writes : Out(WritesSignature(params.addr_width, params.bus_bytes))
+    writes : Out(WritesSignature(params.addr_width, params.bus_bytes, params.window_owners))
     loop : Out(stream of WordLayout)
         To the load path, of transfers with ``loop``.
     completions : Out(stream of CompletionLayout)
@@ -55,7 +55,7 @@ class StorePath(wiring.Component):
                 "runs": In(stream.Signature(StoreRunLayout(params))),
                 "fetch": Out(LineReadSignature(params.smem)),
                 "staged": In(stream.Signature(StagedWordLayout(params))),
-                "writes": Out(WritesSignature(params.addr_width, params.bus_bytes)),
+                "writes": Out(WritesSignature(params.addr_width, params.bus_bytes, params.window_owners)),
                 "loop": Out(stream.Signature(WordLayout(params))),
                 "completions": Out(stream.Signature(CompletionLayout(params))),
                 "read_stb": Out(1),

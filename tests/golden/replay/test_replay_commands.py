@@ -126,6 +126,16 @@ def test_windows_of_a_case(tmp_path):
         assert (record["error"], record["tx_bytes"]) == ("window", [0])
 
 
+def test_windows_of_processors(tmp_path):
+    """The unit's, and its own."""
+    load = {"op": "load", "map": "placed", "coords": [0, 0], "smem": 128}
+    held = {"windows": {"shared": [0, 255]}, "processors": [{}, {"shared": [128, 511]}, {"global": [4096, 8191]}]}
+    tried = [load, load | {"processor": 1}, load | {"processor": 1, "smem": 0}, load | {"processor": 1, "smem": 256},
+             load | {"smem": 0}, load | {"processor": 2}]  # fmt: skip
+    record, _, _ = replayed(tmp_path, *tried, maps={"placed": MAPS["placed"]}, **held)
+    assert (record["error"], record["tx_bytes"]) == ("window", [32, 32, 0, 0, 32, 0])
+
+
 COPY = {"op": "copy_block", "src": ["global", 0], "dst": ["shared", 0], "size": 16}
 LANES = {"op": "lanes", "element": "u8", "shape": [1, 1, 1, 1], "lanes": 4, "eu_bytes": 4,
          "src": {"layout": "global", "address": 0}, "dst": {"layout": "compact", "address": 0}}  # fmt: skip
@@ -151,6 +161,12 @@ LANES = {"op": "lanes", "element": "u8", "shape": [1, 1, 1, 1], "lanes": 4, "eu_
         (LANES | {"lanes": 3}, {}, "commands[0].lanes must be a power of two, not 3"),
         (COPY, {"windows": {"global": [0]}}, "windows.global must be first and last byte, not 1 numbers"),
         (COPY, {"windows": {"global": [0, 4095]}}, "maps.x.at must be given in a case with a global window"),
+        (COPY, {"processors": [{}]}, "processors must have 2 to 16 entries, not 1"),
+        (COPY, {"processors": [{}, {"shared": 5}]}, "processors[1].shared must be a list, not 5"),
+        (COPY, {"processors": [{}, {"global": [0, 4095]}]}, "maps.x.at must be given in a case with a global window"),
+        (COPY | {"processor": 3}, {"processors": [{}] * 3},
+         "commands[0].processor must be an integer from 0 to 2, not 3"),
+        (COPY | {"processor": 0}, {}, "commands[0].processor is not a known field"),
         (COPY, {"maps": {"x": MAPS["x"] | {"at": 4032}}},
          "maps.x.at must keep the descriptor in the 4096 bytes of gmem, not 4032"),
         (COPY, {"maps": {"x": MAPS["x"] | {"at": 0, "box": [4, 0]}}},

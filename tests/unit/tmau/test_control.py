@@ -3,13 +3,14 @@
 import pytest
 
 from tilewright.golden.spec import Error
+from tilewright.golden.spec.tmau.processors import processor_registers
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.tmau.control import Control
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import receive, send
 
-OFFSETS = {register.name: register.offset for register in TMAU_REGISTERS}
+OFFSETS = {register.name: register.offset for register in TMAU_REGISTERS + processor_registers(16)}
 
 
 class Driver:
@@ -39,8 +40,8 @@ class Driver:
         self.ctx.set(self.dut.datapath.done.valid, 0)
 
 
-def run(script, preset="unit"):
-    dut = elaborated(Control, TMAU_PRESETS[preset])
+def run(script, preset="unit", **changes):
+    dut = elaborated(Control, TMAU_PRESETS[preset].replace(**changes))
 
     async def testbench(ctx):
         ctx.set(dut.datapath.idle, 1)
@@ -230,3 +231,56 @@ def test_shared_window(base, limit, first, last):
         assert (windows.shared_first, windows.shared_last) == (first, last)
 
     run(script)
+
+
+def test_windows_of_processors():
+    """What lies in its own and in those of the unit."""
+
+    async def script(driver):
+        datapath = driver.dut.datapath
+        unit = {
+            "global_base_lo": 0x1000,
+            "global_limit_lo": 0x8FFF,
+            "shared_base": 128,
+            "shared_limit": 1023,
+            "windows": 3,
+        }
+        first = {"global_base_lo_1": 0x5000, "global_limit_lo_1": 0xBFFF, "global_limit_hi_1": 1, "windows_1": 1}
+        second = {"shared_base_2": 0, "shared_limit_2": 511, "windows_2": 2}
+        for name, value in (unit | first | second).items():
+            await driver.write(name, value)
+        assert await driver.read("processors") == 3
+        assert [await driver.read(name) for name in first] == list(first.values())
+
+        def seen(windows):
+            shown = driver.ctx.get(windows)
+            parts = (shown.global_first, shown.global_last), (shown.shared_first, shown.shared_last)
+            return tuple(
+                pair if on else None
+                for pair, on in zip(parts, (shown.confine_global, shown.confine_shared), strict=True)
+            )
+
+        await driver.ctx.tick()
+        assert seen(datapath.windows) == ((1, 8), (1, 7))
+        assert [seen(datapath.processor_windows[number]) for number in range(3)] == [
+            ((1, 8), (1, 7)), ((5, 8), (1, 7)), ((1, 8), (1, 3))
+        ]  # fmt: skip
+        await driver.write("windows", 0)
+        await driver.ctx.tick()
+        assert seen(datapath.windows) == (None, None)
+        assert [seen(datapath.processor_windows[number]) for number in range(3)] == [
+            (None, None), ((5, (1 << 20) - 1), None), (None, (0, 3))
+        ]  # fmt: skip
+
+    run(script, processors=3)
+
+
+def test_without_windows_processors_are_counted():
+    async def script(driver):
+        assert await driver.read("processors") == 16
+        access = {"address": OFFSETS["windows_3"]}
+        await send(driver.ctx, driver.dut.accesses.requests, [access])
+        (answer,), _ = await receive(driver.ctx, driver.dut.accesses.answers, 1)
+        assert answer.error
+
+    run(script, preset="lean", processors=16)

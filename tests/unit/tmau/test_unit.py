@@ -1,10 +1,15 @@
 """Data path and registers together: what one does shows in the other."""
 
 import numpy as np
+from amaranth.hdl import Module
+from amaranth.lib.wiring import connect, flipped
 
-from tilewright.golden import Machine, Memory, TensorMap, command_word
-from tilewright.golden.spec import BLOCK, COMMAND_FIELD, Error, Opcode, Space
+from tilewright.golden import Machine, Memory, TensorMap, Windows, command_word
+from tilewright.golden.spec import BLOCK, COMMAND_FIELD, Element, Error, Opcode, Space
+from tilewright.golden.spec.tmau.processors import processor_registers
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
+from tilewright.hw.tmau.front import front
+from tilewright.hw.tmau.front.window_choice import WindowChoice
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.unit import TmauUnit
 from tilewright.sim.pysim.axi_memory import AxiMemory
@@ -14,6 +19,15 @@ from tilewright.sim.pysim.streams import receive, send
 
 SEED = 1
 OFFSETS = {register.name: register.offset for register in TMAU_REGISTERS}
+
+
+class NoChoice(WindowChoice):
+    """Leaves the choice out: no rule sees a window."""
+
+    def elaborate(self, platform):
+        m = Module()
+        connect(m, flipped(self.i), flipped(self.o))
+        return m
 
 
 def copy_block(tag, source, destination, size, **fields):
@@ -86,6 +100,83 @@ def test_commands_registers_and_windows():
     assert (smem[0x400:][:208] == before[0x210:][:208]).all()
     before[0x820:][:112] = before[0x210:][:112]
     assert (gmem == before).all()
+
+
+def test_guards_know_the_processor(monkeypatch):
+    """Without rules, which see no windows here, nothing is written outside those of the processor whose command it is.
+
+    Each processor writes into every page of global memory, plainly, reducing, and from another place there, and into
+    four lines with a barrier beside them. Those of even numbers may write one page and one line.
+    """
+    monkeypatch.setattr(front, "WindowChoice", NoChoice)
+    dut = TmauUnit(TMAU_PRESETS["unit"].replace(processors=4))
+    gmem, smem = (np.random.default_rng(SEED).integers(0, 256, size, np.uint8) for size in (1 << 14, 4096))
+    expected, lines, errors, counted = gmem.copy(), smem.copy(), {}, []
+    words, landed, done = [[] for _ in range(4)], [], {}
+    for number, page in np.ndindex(4, 4):
+        inside, at = number % 2 or page == number, 0x1000 * page + 0x40 * number
+        sources = [smem[:64], smem[64:128], gmem[0x3F00:0x3F40]]
+        sources[1] = (sources[1].view(np.uint32) + gmem[at + 0x100 :][:64].view(np.uint32)).view(np.uint8)
+        kinds = [
+            (0, {"source_space": 1}),
+            (64, {"source_space": 1, "reduction": 1, "element": Element.U32}),
+            (0x3F00, {}),
+        ]
+        for kind, (source, fields) in enumerate(kinds):
+            tag, target = 16 * kind + page, at + 0x100 * kind
+            words[number].append(copy_block(tag, source, target, 64, **fields))
+            errors[number, tag] = Error.NONE if inside else Error.WRITE
+            if inside:
+                expected[target:][:64] = sources[kind]
+        tag, line = 48 + page, 0x400 + 0x200 * page + 32 * number
+        words[number].append(copy_block(tag, 0x3F80, line, 32, destination_space=1, signal=1, barrier=line))
+        errors[number, tag] = Error.NONE
+        if inside:
+            lines[line:][:32] = gmem[0x3F80:][:32]
+            counted.append(line)
+
+    async def watch(ctx):
+        ctx.set(dut.smem.landed.ready, 1)
+        ends = [signal for port in dut.done for signal in (port.valid, port.tag, port.error)]
+        async for _, _, has_landed, barrier, *ended in ctx.tick().sample(
+            dut.smem.landed.valid, dut.smem.landed.payload.barrier, *ends
+        ):
+            if has_landed:
+                landed.append(barrier)
+            for number in range(4):
+                valid, tag, error = ended[3 * number :][:3]
+                if valid:
+                    done[number, tag] = error
+
+    def processor(number):
+        async def testbench(ctx):
+            await ctx.tick().repeat(80)  # until the windows are written
+            await send(ctx, dut.commands[number], words[number])
+
+        return testbench
+
+    async def host(ctx):
+        offsets = {register.name: register.offset for register in processor_registers(4)}
+        for number in (0, 2):
+            line = 0x400 + 0x200 * number
+            own = Windows(global_=(0x1000 * number, 0x1000 * number + 0xFFF), shared=(line, line + 127))
+            accesses = [
+                {"address": offsets[name], "write": 1, "data": value, "strobe": 15}
+                for name, value in own.registers(number).items()
+            ]
+            await send(ctx, dut.accesses.requests, accesses)
+        while len(done) < len(errors):
+            await ctx.tick()
+
+    async def answers(ctx):
+        await receive(ctx, dut.accesses.answers, 14)
+
+    memory, shared = AxiMemory(dut.m_axi, gmem), LineMemory(dut.smem, smem)
+    served = [memory.serve, memory.serve_writes, shared.serve, watch]
+    simulate(dut, *map(processor, range(4)), host, answers, background=served)
+    assert done == errors
+    assert (gmem == expected).all() and (smem == lines).all()
+    assert sorted(landed) == sorted(counted)
 
 
 def test_prefetches_name_the_lines_of_a_load():

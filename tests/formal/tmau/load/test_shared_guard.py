@@ -36,16 +36,16 @@ class GuardSpec(Elaboratable):
         m.submodules.i_rules = StreamRules(dut.i, assume=True)
         m.submodules.o_rules = StreamRules(dut.o)
         windows = Value.cast(dut.windows)
-        # The window does not change while something waits.
+        # The windows are those of the item at the input: they may change when another one comes.
         before, waited = Signal.like(windows), Signal()
-        m.d.sync += [before.eq(windows), waited.eq(dut.i.valid | dut.o.valid)]
-        m.d.comb += Assume(~(waited | dut.o.valid) | (windows == before))
+        m.d.sync += [before.eq(windows), waited.eq(dut.i.valid & ~dut.i.ready)]
+        m.d.comb += Assume(~waited | (windows == before))
 
-        def passes(item):
-            inside = (self.row(item) >= dut.windows.shared_first) & (
-                self.row(item) + self.narrower <= dut.windows.shared_last
-            )
-            return ~dut.windows.confine_shared | inside
+        kept = Signal.like(dut.windows)  # of the item that was looked at last
+
+        def passes(item, windows=dut.windows):
+            inside = (self.row(item) >= windows.shared_first) & (self.row(item) + self.narrower <= windows.shared_last)
+            return ~windows.confine_shared | inside
 
         accepted, went = dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready
         came = Signal()  # an item is looked at
@@ -54,9 +54,10 @@ class GuardSpec(Elaboratable):
         with m.If(went):
             m.d.sync += held.eq(0)
         with m.If(came):
-            m.d.sync += [held.eq(passes(dut.i.p)), item.eq(dut.i.p)]
+            m.d.sync += [held.eq(passes(dut.i.p)), item.eq(dut.i.p), kept.eq(dut.windows)]
         m.d.comb += [
-            Assert(~dut.o.valid | passes(dut.o.p)),
+            Assert(~dut.o.valid | passes(dut.o.p, kept)),
+            Assert(~(dut.taken & held) | (Value.cast(kept) == windows)),
             # What passes is what came; without a window, and in it, everything does.
             Assert(dut.o.valid == held),
             Assert(~held | (Value.cast(dut.o.p) == item)),

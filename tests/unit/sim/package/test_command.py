@@ -37,6 +37,15 @@ def test_a_prefix_that_is_no_identifier(tmp_path, capsys, prefix):
         (["--with", "l2", "--top", "core"], "--with l2 goes with --top cluster"),
         (["--cores", "4", "--top", "core"], "--cores 4 goes with --top cluster"),
         (["--cores", "4"], "--cores 4 goes with --top cluster"),
+        (["--processors", "4"], "--processors 4 goes with a --top"),
+        (
+            ["--processors", "4", "--top", "core"],
+            "4 processors cannot share core: it has more than an access unit, or none",
+        ),
+        (
+            ["--processors", "4", "--top", "cluster", "--with", "pe"],
+            "4 processors cannot share cluster: it has more than an access unit, or none",
+        ),
     ],
 )
 def test_what_goes_with_some_tops_only(tmp_path, capsys, options, sentence):
@@ -47,18 +56,28 @@ def test_what_goes_with_some_tops_only(tmp_path, capsys, options, sentence):
 
 def test_more_is_handed_on(tmp_path, monkeypatch):
     """To the Verilog, and to what lies beside it."""
-    monkeypatch.setattr(command, "top_verilog", lambda top, preset, prefix, without, more, cores: f"// {more} {cores}")
+    monkeypatch.setattr(
+        command,
+        "top_verilog",
+        lambda top, preset, prefix, without, more, cores, processors: f"// {more} {cores} {processors}",
+    )
     options = ["--preset", "unit", "--top", "core", "--with", "program,conv", "--out", str(tmp_path)]
     assert main(["verilog", *options]) == 0
-    assert (tmp_path / "tw_unit_core.v").read_text() == "// ('program', 'conv') None"
+    assert (tmp_path / "tw_unit_core.v").read_text() == "// ('program', 'conv') None 1"
     described = (tmp_path / "tw_unit_core.xml").read_text()
     for name in ("jobs_payload", "watchdog", "PROGRAM_HI"):
         assert name.lower() in described.lower()
     options = ["--preset", "unit", "--top", "cluster", "--cores", "3", "--out", str(tmp_path)]
     assert main(["verilog", *options]) == 0
-    assert (tmp_path / "tw_unit_cluster.v").read_text() == "// () 3"
+    assert (tmp_path / "tw_unit_cluster.v").read_text() == "// () 3 1"
     described = (tmp_path / "tw_unit_cluster.xml").read_text()
     for name in ("s_axil_2", "commands_2_payload", "isolation"):
+        assert f"<ipxact:name>{name}</ipxact:name>" in described
+    options = ["--preset", "unit", "--top", "cluster", "--processors", "3", "--out", str(tmp_path)]
+    assert main(["verilog", *options]) == 0
+    assert (tmp_path / "tw_unit_cluster.v").read_text() == "// () None 3"
+    described = (tmp_path / "tw_unit_cluster.xml").read_text()
+    for name in ("commands_1_2_payload", "done_0_1_tag", "processors", "global_limit_hi_2"):
         assert f"<ipxact:name>{name}</ipxact:name>" in described
 
 

@@ -20,7 +20,7 @@ def random_load(bus_bytes, max_burst, count):
         address, size = rng.randrange(1 << 20), rng.choice([1, 16, rng.randrange(1, 600)])
         last, loop = rng.random() < 0.4, rng.random() < 0.2
         empty = last and rng.random() < 0.4
-        context = {"loop": loop, "reduction": 5, "element": 9}
+        context = {"loop": loop, "reduction": 5, "element": 9, "tag": 0x8FFF}
         runs.append(
             {"address": address, "bytes": size, "empty": empty, "last": last, "context": context},
         )
@@ -41,7 +41,7 @@ def random_load(bus_bytes, max_burst, count):
 @pytest.mark.parametrize("mode", STALL_MODES)
 @pytest.mark.parametrize("bus_bytes", [16, 64])
 def test_bursts(bus_bytes, mode):
-    params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes)
+    params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes, processors=3)
     dut = elaborated(WriteGenerator, params)
     runs, expected = random_load(bus_bytes, params.max_burst, 150)
 
@@ -52,7 +52,7 @@ def test_bursts(bus_bytes, mode):
         bursts, cycles = await receive(ctx, dut.bursts, len(expected), stall=STALL_MODES[mode]["stall"], seed=SEED)
         for burst, (word, beats, last) in zip(bursts, expected, strict=True):
             assert (burst.empty, burst.last) == (beats == 0, last)
-            assert (burst.reduction, burst.element) == (5, 9)
+            assert (burst.reduction, burst.element, burst.processor) == (5, 9, 2)
             assert burst.empty or (burst.word, burst.beats_minus_one + 1) == (word, beats)
         if mode == "none":
             loops = sum(run["context"]["loop"] for run in runs)

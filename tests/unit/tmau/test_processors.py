@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilewright.hw.cluster.processors import ProcessorShare
+from tilewright.hw.tmau.processors import ProcessorShare
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 

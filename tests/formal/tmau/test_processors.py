@@ -5,7 +5,7 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import connect
 
 from tilewright.hw.bus.commands import command_layout
-from tilewright.hw.cluster.processors import ProcessorShare
+from tilewright.hw.tmau.processors import ProcessorShare
 from tilewright.sim.formal import StreamRules, prove
 
 N, OWN_BITS = 3, 14
@@ -67,4 +67,4 @@ class ShareSpec(Elaboratable):
 
 def test_nobody_waits_long():
     spec = ShareSpec()
-    prove(spec, spec.ports, name="cluster-processors", depth=2, proves="F2")
+    prove(spec, spec.ports, name="tmau-processors", depth=2, proves="F2")

@@ -3,16 +3,15 @@
 from amaranth.hdl import Cat, Const, Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import ceil_log2
+
+from tilewright.golden.spec.tmau.processors import MOST_PROCESSORS, own_tag_bits
 
 from ..bus.commands import command_layout
 from ..lib.arbiter import StreamArbiter
 from ..lib.stream import SkidBuffer
-from ..tmau.signatures import DoneSignature
+from .signatures import DoneSignature
 
 __all__ = ["ProcessorShare"]
-
-_TAG_BITS = 16
 
 
 class ProcessorShare(wiring.Component):
@@ -39,10 +38,10 @@ class ProcessorShare(wiring.Component):
     """
 
     def __init__(self, n):
-        if not isinstance(n, int) or not 2 <= n <= 16:
+        if not isinstance(n, int) or not 2 <= n <= MOST_PROCESSORS:
             raise ValueError(f"n must be an int from 2 to 16, not {n!r}")
         self._n = n
-        self._own_bits = _TAG_BITS - ceil_log2(n)
+        self._own_bits = own_tag_bits(n)
         self.arbiter = StreamArbiter(command_layout(), n)
         self.buffer = SkidBuffer(command_layout())
         super().__init__(
