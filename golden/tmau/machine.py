@@ -10,6 +10,7 @@ from ..arguments import field_value, integer, member, packed, power_of_two, show
 from ..memory import check_global, check_shared
 from ..smem.barrier import Barrier
 from ..spec import (
+    BARRIER,
     COMMAND,
     DESCRIPTOR,
     FORMATS,
@@ -314,7 +315,9 @@ class Machine:
         return landed
 
     def _operate(self, op, address, value):
-        """Applies one operation to the barrier at ``address``; None if it refuses."""
+        """Applies one operation to the barrier at ``address``; None if it refuses, or if there can be none."""
+        if address % BARRIER.bytes:
+            return None
         barrier = Barrier.read(self.smem, address)
         try:
             done = barrier.apply(op, value)

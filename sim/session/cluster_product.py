@@ -29,8 +29,8 @@ class ProductRun(NamedTuple):
 def run_product(session, a, b, kind, cores):
     """Runs C = A × B on the first ``cores`` cores of a ``ClusterSession`` of cores, from a reset on.
 
-    Each has as many rows of A and C, a power of two: a page of A is loaded as a whole, and its end would land on B.
-    Core 0 loads B once, for all of them. Loads, products and stores follow each other without overlap.
+    Each has as many rows of A and C. Core 0 loads B once, for all of them. Loads, products and stores follow each other
+    without overlap.
 
     Returns
     -------
@@ -44,8 +44,8 @@ def run_product(session, a, b, kind, cores):
         If a command or an instruction ends with an error.
     """
     rows, rest = divmod(len(a), cores)
-    if rest or not rows or rows & (rows - 1):
-        raise ValueError(f"each of {cores} cores must have a power of two of rows, not {len(a)} rows in all")
+    if rest or not rows:
+        raise ValueError(f"each of {cores} cores must have as many rows, not {len(a)} rows in all")
     session.clear()
     parts = [CoreProduct(part, b, kind, session.params.core, session.place) for part in np.split(a, cores)]
     loads, stores = [], []

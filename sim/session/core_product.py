@@ -13,6 +13,7 @@ __all__ = ["CoreProduct", "PageMove"]
 _ROW_LOG2 = 7  # rows of pages have 128 bytes: all that a swizzle of 128 bytes spans
 _UNSIGNED = {1: "u8", 2: "u16", 4: "u32"}
 _C = 2  # segment of the result
+_CHUNK_BYTES = 16  # of which rows of a box are made
 
 
 class PageMove(NamedTuple):
@@ -78,7 +79,10 @@ class CoreProduct:
         return self.program.placement.segments[segment].first_entry + move.number
 
     def _moves(self, segment, address):
-        box = tuple(1 << log2 for log2 in segment.page_log2)
+        page = tuple(1 << log2 for log2 in segment.page_log2)
+        # What lies behind a tensor smaller than its page is not the page's: the outermost dimension ends with it.
+        chunk = -(-_CHUNK_BYTES // segment.element.bytes) if segment.rank == 1 else 1
+        box = (*page[:-1], min(page[-1], -(-segment.size[-1] // chunk) * chunk))
         row_bytes = segment.element.bytes * segment.size[0]
         tmap = TensorMap(
             element=_UNSIGNED[segment.element.bytes], size=segment.size, stride=(row_bytes,)[: segment.rank - 1],
@@ -86,7 +90,7 @@ class CoreProduct:
         )  # fmt: skip
         # Dimension 0 runs fastest.
         for number, place in enumerate(np.ndindex(*segment.pages[::-1])):
-            coords = tuple(index * size for index, size in zip(place[::-1], box, strict=True))
+            coords = tuple(index * size for index, size in zip(place[::-1], page, strict=True))
             entries = self.program.placement.entries
             smem = entries[segment.first_entry + number] & 0xFFFFFFFF if segment.paged else segment.base
             yield PageMove(number, tmap, coords, smem)

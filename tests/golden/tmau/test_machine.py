@@ -105,6 +105,15 @@ def test_landed_bytes_complete_the_barrier(machine):
     assert machine.barrier(BarrierOp.TRY_WAIT, BARRIER_AT, 0) is True
 
 
+def test_there_is_no_barrier_between_two(machine):
+    """Where the address is no multiple of 8: no operation, which would change both."""
+    before = machine.smem.copy()
+    for op in BarrierOp:
+        assert machine.barrier(op, BARRIER_AT + 4, 1) is None
+        assert machine.errors.pop() == (Error.BARRIER_OPERATION, 0, 0, BARRIER_AT + 4, range(0))
+    assert (machine.smem == before).all()
+
+
 def test_barrier_operation_out_of_range_is_recorded(machine):
     assert machine.barrier(BarrierOp.ARRIVE, BARRIER_AT, 2) is None
     Barrier(pending=1, expected=1, transactions=-(1 << 20)).write(machine.smem, BARRIER_AT)
