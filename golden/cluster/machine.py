@@ -47,7 +47,8 @@ class Cluster:
     Attributes
     ----------
     cores : list of Machine
-        Each also has ``reach`` and ``accepts``, masks that may be changed (docs/cluster.md, "Isolation").
+        Each also has ``reach`` and ``accepts``, masks that may be changed (docs/cluster.md, "Isolation"), and
+        ``stopped``: whether it refuses every command ("Stopping one core").
     """
 
     def __init__(self, gmem, smems, **options):
@@ -89,7 +90,7 @@ class _Core(Machine):
 
     def __init__(self, cluster, number, gmem, smem, options):
         super().__init__(gmem, smem, **options)
-        self._cluster, self.number = cluster, number
+        self._cluster, self.number, self.stopped = cluster, number, False
         self.reach = self.accepts = (1 << MOST_CORES) - 1
 
     def execute(self, word):
@@ -100,7 +101,14 @@ class _Core(Machine):
         """Runs a packed command on a packed descriptor."""
         self.delivery = self._delivery(word)
         command = COMMAND.unpack(word)
-        return self._recorded(command, self._transfer(command, descriptor))
+        return self._recorded(command, self._stopped() or self._transfer(command, descriptor))
+
+    def _run(self, command):
+        return self._stopped() or super()._run(command)
+
+    def _stopped(self):
+        """The refusal of a command that comes to a core that is stopped, or None."""
+        return Refusal(ClusterError.STOPPED, 0, 0) if self.stopped else None
 
     def _delivery(self, word):
         """What a command has of ``DELIVERY``, which means nothing to a core that has no other beside it."""

@@ -156,7 +156,7 @@ class Control(wiring.Component):
         """Which core this is, and the masks of cores, a cycle later."""
         delivery, isolation = self.datapath.delivery, registers.isolation
         m.d.comb += [registers.core.number.eq(delivery.number), registers.core.cores.eq(self.params.cores)]
-        m.d.sync += delivery.accepts.eq(isolation.accepts)
+        m.d.sync += [delivery.accepts.eq(isolation.accepts), delivery.stop.eq(registers.stop.stop)]
         for windows in self._every_windows():
             m.d.sync += [
                 windows.own.eq(1 << delivery.number),

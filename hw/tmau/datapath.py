@@ -216,7 +216,7 @@ class TmauDatapath(wiring.Component):
         m.submodules.fetch_arbiter = arbiter = StreamArbiter(unsigned(self.params.smem.row_width), 2)
         join(m, load=load.writes, writes=flipped(self.smem.writes))
         if self.params.cores > 1:
-            self._deliver(m, finish)
+            self._deliver(m, front, finish)
             self._borrow(m, front, store)
         else:
             self._land(m, finish)
@@ -246,11 +246,12 @@ class TmauDatapath(wiring.Component):
         """Those that confine commands."""
         return self.control.processor_windows if self.params.confines_apart else self.control.windows
 
-    def _deliver(self, m, finish):
+    def _deliver(self, m, front, finish):
         """The end of a transfer in a cluster, where each receiver has a guard of its own."""
         smem, windows, delivery = self.smem, self.control.windows, self.control.delivery
         join(m, finish=finish.landed, landed=flipped(smem.landed))
         m.d.comb += [
+            front.stopped.eq(delivery.stop),
             finish.refusing.eq(smem.refusing),
             smem.acceptance.cores.eq(delivery.accepts | windows.own),
             smem.acceptance.confine.eq(windows.confine_shared),

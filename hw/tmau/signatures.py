@@ -83,6 +83,8 @@ class DeliveryControlSignature(Port):
         Bytes of a transfer that has landed here; 0 in other cycles.
     accepts : In(params.cores)
         Mask of the cores that may write here.
+    stop : In(1)
+        No command is taken, and those that have not begun are refused.
     """
 
     def __init__(self, params):
@@ -92,6 +94,7 @@ class DeliveryControlSignature(Port):
                 "refusal": Out(RefusalLayout()),
                 "received": Out(params.smem.addr_width + 1),
                 "accepts": In(params.cores),
+                "stop": In(1),
             }
         )
 

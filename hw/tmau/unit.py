@@ -88,15 +88,16 @@ class TmauUnit(wiring.Component):
         m.submodules.control = control = Control(self.params)
 
         ended = self.done
+        stop = core.control.delivery.stop if self.params.cores > 1 else None
         if self.params.processors > 1:
             m.submodules.share = share = ProcessorShare(self.params.processors)
             for number in range(self.params.processors):
-                join(m, commands=flipped(self.commands[number]), share=share.commands[number])
+                self._take(m, self.commands[number], share.commands[number], stop)
                 join(m, share=share.done[number], done=flipped(self.done[number]))
             join(m, share=share.merged, core=core.commands)
             ended = share.ended
         else:
-            join(m, commands=flipped(self.commands), core=core.commands)
+            self._take(m, self.commands, core.commands, stop)
         join(m, core=core.axi, m_axi=flipped(self.m_axi))
         join(m, core=core.smem, smem=flipped(self.smem))
         join(m, core=core.control, control=control.datapath)
@@ -111,3 +112,14 @@ class TmauUnit(wiring.Component):
             self.irq.eq(control.irq),
         ]
         return m
+
+    def _take(self, m, commands, sink, stop):
+        """Connects a stream of commands, of which none is taken while a core is stopped."""
+        if self.params.cores == 1:
+            join(m, commands=flipped(commands), sink=sink)
+            return
+        m.d.comb += [
+            sink.payload.eq(commands.payload),
+            sink.valid.eq(commands.valid & ~stop),
+            commands.ready.eq(sink.ready & ~stop),
+        ]

@@ -243,6 +243,17 @@ class ClusterSession(MemorySession):
         pairs = zip(table, run.cores[core].registers, strict=True)
         return {register.name: answer.data for register, answer in pairs if not answer.response}
 
+    def stop(self, core):
+        """Stops a core: what it has begun comes to its end, and what waits is refused."""
+        self.write_register(core, "stop", 1)
+        while not self.run(registers=[[]] * core + [[("status",)]]).cores[core].registers[0].data & 1:
+            pass
+
+    def start(self, core):
+        """Lets a core that was stopped take commands again, as after a reset but for what the specification names."""
+        again = [("control", 7), ("irq_status", 3), ("irq_enable", 0), ("stop", 0)]
+        self.run(registers=[[]] * core + [again])
+
     def _program_rows(self, programs):
         """Rows of the processing engine of each core."""
         if programs and not isinstance(self.params.core, CoreParams):

@@ -10,3 +10,4 @@ class ClusterError(IntEnum):
 
     CORES = 38  #: the mask names no core, or a core that does not exist or may not be named
     REMOTE = 39  #: cores that the command named refused it; value is their mask
+    STOPPED = 40  #: the core was stopped before the command began

@@ -17,5 +17,8 @@ CLUSTER_REGISTERS = (
         Field("reach", 0, MOST_CORES, "Cores that commands of this one may name."),
         Field("accepts", MOST_CORES, MOST_CORES, "Cores whose commands may write here."),
     ), reset=_ALL << MOST_CORES | _ALL),
+    Register("stop", 0xA0, Access.RW, "Whether the core is stopped. It is when it is idle too.", (
+        Field("stop", 0, 1, "Take no command; refuse those that have not begun."),
+    )),
     counter("bytes_received", 0x9C, "Bytes of transfers that have landed here, whichever core issued them."),
 )  # fmt: skip

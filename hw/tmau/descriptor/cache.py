@@ -5,6 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import COMMAND, COMMAND_FIELD, REPLACE, TENSOR_OPCODES, Error, Opcode
+from tilewright.golden.spec.cluster.errors import ClusterError
 
 from ...bus.commands import command_layout
 from ...bus.reads import DescriptorWordLayout
@@ -46,6 +47,8 @@ class DescriptorCache(wiring.Component):
     o : Out(stream of LookupLayout)
         Registered. ``fault`` holds OPCODE, DESCRIPTOR_ALIGNMENT, UNSUPPORTED, WINDOW, or what the descriptor check
         found.
+    stopped : In(1) if params.cores > 1
+        Commands that are looked up are refused.
     windows : In(WindowsLayout)
         Descriptors outside the global window are neither fetched nor used.
     quiescent : In(1)
@@ -77,6 +80,7 @@ class DescriptorCache(wiring.Component):
                 "o": Out(stream.Signature(LookupLayout(params))),
                 "fetch": Out(stream.Signature(params.addr_width)),
                 "words": In(stream.Signature(DescriptorWordLayout(params.bus_bytes))),
+                **({"stopped": In(1)} if params.cores > 1 else {}),
                 "windows": In(WindowsLayout(params)),
                 "quiescent": In(1),
                 "invalidate_all": In(1),
@@ -224,6 +228,9 @@ class DescriptorCache(wiring.Component):
                 fault.code.eq(Mux(misaligned, Error.DESCRIPTOR_ALIGNMENT, Error.WINDOW)),
                 fault.field.eq(COMMAND_FIELD + number),
             ]
+        if self.params.cores > 1:
+            with m.If(self.stopped):
+                m.d.comb += [fault.code.eq(ClusterError.STOPPED), fault.field.eq(0)]
         return fault
 
     def _outside(self, address):

@@ -45,6 +45,8 @@ class Front(wiring.Component):
         The queues between the paths; see ``Exchange``.
     loans : Out(LoanSignature(params.smem, params.cores)) if params.cores > 1
         Asks whether a copy may read another core's shared memory.
+    stopped : In(1) if params.cores > 1
+        Commands that leave the queue are refused.
     hit_stb, miss_stb : Out(1)
         A command found its descriptor, or requested it.
     queue_level : Out(range(params.queue_depth + 1))
@@ -68,7 +70,11 @@ class Front(wiring.Component):
                 "hit_stb": Out(1),
                 "miss_stb": Out(1),
                 "queue_level": Out(range(params.queue_depth + 1)),
-                **({"loans": Out(LoanSignature(params.smem, params.cores))} if params.cores > 1 else {}),
+                **(
+                    {"loans": Out(LoanSignature(params.smem, params.cores)), "stopped": In(1)}
+                    if params.cores > 1
+                    else {}
+                ),
             }
         )
 
@@ -115,6 +121,7 @@ class Front(wiring.Component):
 
         if params.cores > 1:
             join(m, block=block.loans, loans=flipped(self.loans))
+            m.d.comb += cache.stopped.eq(self.stopped)
         join(m, loop=flipped(self.loop), exchange=exchange.loop)
         join(m, stage=flipped(self.stage), exchange=exchange.stage)
         join(m, exchange=exchange.o, dispatch=dispatch.blocks)

@@ -132,6 +132,20 @@ def test_cores_that_do_not_exist_are_refused(word):
         assert (core.smem == before).all()
 
 
+def test_a_stopped_core_refuses_what_comes_and_takes_what_others_bring():
+    cluster = cluster_of(2)
+    before = cluster.cores[0].smem.copy()
+    cluster.cores[0].stopped = True
+    assert cluster.execute(0, copy(0, 256, cores=[0, 1])) is None
+    assert cluster.execute_on(0, packed_map(TILE), load(0, [0])) is None
+    assert cluster.cores[0].errors == [(ClusterError.STOPPED, 7, 0, 0, range(0))] * 2
+    assert (cluster.cores[0].smem == before).all() and not cluster.cores[1].errors
+    assert cluster.execute(1, copy(0, 256, cores=[0, 1]))
+    assert not (cluster.cores[0].smem == before).all()
+    cluster.cores[0].stopped = False
+    assert cluster.execute(0, copy(0, 256, cores=[0, 1]))
+
+
 def test_rules_of_the_issuer_come_first():
     cluster = cluster_of(2)
     assert cluster.execute_on(0, packed_map(TILE), load(64, [5])) is None

@@ -6,6 +6,7 @@ import pytest
 
 from tilewright.golden import TensorMap
 from tilewright.golden.spec import COMMAND, COMMAND_FIELD, DESCRIPTOR, FORMATS, TENSOR_OPCODES, Error, Opcode
+from tilewright.golden.spec.cluster.errors import ClusterError
 from tilewright.hw.tmau.descriptor.cache import DescriptorCache
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.pysim.simulate import elaborated, simulate
@@ -381,3 +382,18 @@ def test_refused_replace_holds_up_nothing():
 
     simulate(dut, run, background=[memory.serve])
     assert memory.fetched == [64]
+
+
+def test_a_stopped_core_refuses_every_command():
+    dut = elaborated(DescriptorCache, PARAMS.replace(cores=2))
+    memory = Descriptors(dut)
+
+    async def run(ctx):
+        for stopped in (1, 0):
+            ctx.set(dut.stopped, stopped)
+            answers = await run_commands(ctx, dut, [load(1), {"opcode": Opcode.COPY_BLOCK}, {"opcode": 15}])
+            codes = [ClusterError.STOPPED] * 3 if stopped else [Error.NONE, Error.NONE, Error.OPCODE]
+            assert [answer.fault.code for answer in answers] == codes
+            assert len(memory.fetched) == 1 - stopped
+
+    simulate(dut, run, background=[memory.serve])

@@ -1,0 +1,42 @@
+"""One small access unit behind the smallest second-level cache: random commands against golden, flush and invalidation.
+
+What is long, and has several cores, is in ``test_l2.py``.
+
+Specification: docs/cluster.md, "L2".
+"""
+
+from itertools import islice
+
+import pytest
+
+from tilewright.golden.spec import Error
+from tilewright.hw.cluster.l2.params import L2Params
+from tilewright.hw.cluster.params import ClusterParams
+from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.compare.cluster_run import ClusterComparison
+from tilewright.sim.random.cluster import random_cluster_batches
+from tilewright.sim.session.cluster import ClusterSession
+
+SEED = 6
+#: What the model is quick to build with.
+UNIT = TMAU_PRESETS["unit"].replace(features=("swizzle", "stores", "reductions_global"))
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with ClusterSession(params=ClusterParams(1, UNIT, L2Params(1024, 2, 32)), patience=100_000) as session:
+        yield session
+
+
+def test_random_commands(cluster):
+    """Of eight lines: they come and leave all the time; what memory has is compared behind a flush."""
+    comparison, evictions = ClusterComparison(cluster), 0
+    for number, batch in enumerate(islice(random_cluster_batches(SEED, 1, UNIT.smem.size_bytes, 20), 24)):
+        stall = [0.0, 0.3, (0.5, 0.2)][number % 3]
+        cluster.configure(
+            latency=[100, 5, 20, 50][number % 4], seed=number, stall=stall, issue_stall=0.5 * (number & 1)
+        )
+        assert comparison.run(batch) == [], f"seed {SEED}, batch {number}"
+        evictions += cluster.cache_registers()["evictions"]
+    print(f"seed {SEED}: {comparison.commands} commands, {comparison.endings}, {evictions} lines left")
+    assert comparison.endings[Error.NONE] > comparison.commands // 4 and evictions > 300
