@@ -19,7 +19,7 @@ from tilewright.sim.session.cluster import ClusterSession
 
 SEED = 6
 #: What the model is quick to build with.
-UNIT = TMAU_PRESETS["unit"].replace(features=("swizzle", "stores", "reductions_global"))
+UNIT = TMAU_PRESETS["unit"].replace(features=("swizzle", "stores", "reductions_global", "windows"))
 
 
 @pytest.fixture(scope="module")
@@ -39,4 +39,4 @@ def test_random_commands(cluster):
         assert comparison.run(batch) == [], f"seed {SEED}, batch {number}"
         evictions += cluster.cache_registers()["evictions"]
     print(f"seed {SEED}: {comparison.commands} commands, {comparison.endings}, {evictions} lines left")
-    assert comparison.endings[Error.NONE] > comparison.commands // 4 and evictions > 300
+    assert comparison.endings[Error.NONE] > comparison.commands // 4 and evictions > 100
