@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 
 from tilewright.golden import delivery_bits
+from tilewright.golden.arguments import integer
 from tilewright.golden.spec.cluster.l2 import L2_REGISTERS
 from tilewright.golden.spec.cluster.registers import CLUSTER_REGISTERS
 from tilewright.golden.spec.tmau.processors import processor_registers
@@ -219,10 +220,17 @@ class ClusterSession(MemorySession):
             memory=self.global_memory.assemble(arrays, *at) if at else None,
         )
 
-    def flush(self):
-        """Brings what cores have written to global memory, if there is a second-level cache; that is empty then."""
+    def flush(self, first=None, last=None):
+        """Brings what cores have written to global memory, if there is a second-level cache; that is empty then.
+
+        With the addresses of a first and a last byte only lines that hold one of these leave it.
+        """
         if self.params.l2:
-            self.run(cache=[("control", 2)])
+            ends = {} if first is None else {"first": first, "last": last}
+            halves = [(name, half, integer(name, at, 0) >> shift & 0xFFFF_FFFF)
+                      for name, at in ends.items() for half, shift in (("lo", 0), ("hi", 32))]  # fmt: skip
+            which = [(f"range_{name}_{half}", word) for name, half, word in halves]
+            self.run(cache=[*which, ("control", 2 | 8 * bool(ends))])
             while self.run(cache=[("status",)]).cache[0].data:
                 pass
 

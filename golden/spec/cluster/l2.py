@@ -17,9 +17,15 @@ L2_REGISTERS = (
         Field("clear_counters", 0, 1, "Set all counters to zero."),
         Field("flush", 1, 1, "Write back what was written, and drop every line."),
         Field("invalidate", 2, 1, "Drop every line; what was written is lost."),
+        Field("range", 3, 1, "With one of these: only lines with a byte of the range."),
     )),
     Register("status", 0x24, Access.RO, "What the cache does now.",
              (Field("busy", 0, 1, "It flushes or invalidates, as after a reset, or is about to."),), reset=1),
+    *(
+        Register(f"range_{name}_{half}", offset, Access.RW, f"Range of addresses: {name} byte, {half} half.",
+                 (Field("address", 0, 32, "Low bits are ignored. Change it only while not busy."),))
+        for name, at in (("first", 0x30), ("last", 0x38)) for half, offset in (("lo", at), ("hi", at + 4))
+    ),
     counter("hits", 0x40, "Lines, of a burst each, that were here or on their way."),
     counter("misses", 0x44, "Lines, of a burst each, that were not."),
     counter("evictions", 0x48, "Lines written back, for another one or by a flush."),

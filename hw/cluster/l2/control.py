@@ -1,6 +1,6 @@
 """Registers of the cache."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, flipped
 
@@ -29,8 +29,10 @@ class L2Control(wiring.Component):
     Members
     -------
     axil : In(Axi4LiteSignature(12))
-    flush, invalidate : Out(1)
-        Strobes.
+    flush, invalidate, ranged : Out(1)
+        Strobes; the last one with one of the others.
+    first, last : Out(geometry.line_width)
+        Of the range.
     busy : In(1)
     hits, misses, evictions, prefetches, write_errors : In(1)
         Strobes, to be counted.
@@ -43,6 +45,9 @@ class L2Control(wiring.Component):
                 "axil": In(Axi4LiteSignature(L2_ADDR_WIDTH)),
                 "flush": Out(1),
                 "invalidate": Out(1),
+                "ranged": Out(1),
+                "first": Out(geometry.line_width),
+                "last": Out(geometry.line_width),
                 "busy": In(1),
                 **dict.fromkeys(_COUNTED, In(1)),
             }
@@ -63,6 +68,14 @@ class L2Control(wiring.Component):
         m.d.comb += [
             self.flush.eq(registers.control.flush),
             self.invalidate.eq(registers.control.invalidate),
+            self.ranged.eq(registers.control.range),
+            *(
+                line.eq(Cat(low.address, high.address)[g.line_log2 :])
+                for line, low, high in (
+                    (self.first, registers.range_first_lo, registers.range_first_hi),
+                    (self.last, registers.range_last_lo, registers.range_last_hi),
+                )
+            ),
             registers.status.busy.eq(self.busy),
         ]
         for name in _COUNTED:

@@ -23,6 +23,7 @@ class Kind(enum.Enum, shape=3):
     PREFETCH = 2  #: it is to be here
     EXPEL = 3  #: it is to leave its place, and to be written back if that is asked for
     FORGET = 4  #: a word of it came with an error: it is not here any more
+    DISCARD = 5  #: it is to leave, if it is here, and to be written back if that is asked for
 
 
 class LinePartLayout(data.StructLayout):
@@ -50,7 +51,8 @@ class AccessLayout(data.StructLayout):
                 "part": LinePartLayout(geometry),  # EXPEL, FORGET: of it the set only
                 "full": unsigned(1),  # WRITE: every byte of the line is written
                 "way": unsigned(geometry.way_log2),  # EXPEL with ``keep``, FORGET
-                "keep": unsigned(1),  # EXPEL: the one way, written back; otherwise all ways of the set, dropped
+                # EXPEL: the one way, written back; otherwise all ways of the set, dropped. DISCARD: written back.
+                "keep": unsigned(1),
                 "born": unsigned(geometry.number_width),  # FORGET: number of the entry that brought the line
             }
         )

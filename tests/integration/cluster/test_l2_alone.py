@@ -7,9 +7,10 @@ Specification: docs/cluster.md, "L2".
 
 from itertools import islice
 
+import numpy as np
 import pytest
 
-from tilewright.golden.spec import Error
+from tilewright.golden.spec import Error, Opcode, Space
 from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
@@ -40,3 +41,18 @@ def test_random_commands(cluster):
         evictions += cluster.cache_registers()["evictions"]
     print(f"seed {SEED}: {comparison.commands} commands, {comparison.endings}, {evictions} lines left")
     assert comparison.endings[Error.NONE] > comparison.commands // 4 and evictions > 100
+
+
+def test_a_range_is_flushed(cluster):
+    """Lines of the range are in memory, and another one is not before all are flushed."""
+    cluster.clear()
+    cluster.configure(latency=20, stall=0.0, issue_stall=0.0, seed=1)
+    cluster.global_memory.write(0, np.zeros(0x400, np.uint8))
+    cluster.shared_memories[0].write(0, np.full(0x400, 7, np.uint8))
+    cluster.run([[{"opcode": Opcode.COPY_BLOCK, "source_space": Space.SHARED, "source": 0, "destination": 0,
+                   "size": 0x200}]])  # fmt: skip
+    cluster.flush(0x80, 0x17F)
+    memory = cluster.run(memory=(0, 0x400)).memory
+    assert [int(memory[at]) for at in (0, 0x7F, 0x80, 0x17F, 0x180, 0x200)] == [0, 0, 7, 7, 0, 0]
+    cluster.flush()
+    assert (cluster.run(memory=(0, 0x400)).memory == np.repeat([7, 0], 0x200)).all()

@@ -40,7 +40,7 @@ class LookupSpec(Elaboratable):
         access = dut.accesses.payload
         taken = dut.entries.valid & dut.entries.ready
         m.d.comb += [
-            Assume(access.kind.as_value() <= Kind.FORGET.value),
+            Assume(access.kind.as_value() <= Kind.DISCARD.value),
             Assume(~access.full | (access.kind == Kind.WRITE)),
             dut.done.eq(taken),
         ]

@@ -13,9 +13,9 @@ def test_registers():
     dut, strobes = L2Control(L2Params(4096, 2, 32).geometry(32, 128, 3)), []
 
     async def count(ctx):
-        async for _, _, flush, invalidate in ctx.tick().sample(dut.flush, dut.invalidate):
-            if flush or invalidate:
-                strobes.append((flush, invalidate))
+        async for _, _, *strobe in ctx.tick().sample(dut.flush, dut.invalidate, dut.ranged):
+            if any(strobe):
+                strobes.append(tuple(strobe))
 
     async def read(ctx, name):
         return (await read_word(ctx, dut.axil, OFFSETS[name]))[0]
@@ -31,9 +31,13 @@ def test_registers():
             assert await read(ctx, name) == cycles
         ctx.set(dut.busy, 1)
         assert await read(ctx, "status") == 1
-        for bits in (2, 4, 6, 1):
+        for bits in (2, 4, 6, 10, 12, 1):
             await write_word(ctx, dut.axil, OFFSETS["control"], bits)
         assert await read(ctx, "hits") == 0
+        for name, address in (("first", 0x1FF), ("last", 0xFFFF_FFFF)):
+            await write_word(ctx, dut.axil, OFFSETS[f"range_{name}_lo"], address)
+            await write_word(ctx, dut.axil, OFFSETS[f"range_{name}_hi"], 1)
+        assert (ctx.get(dut.first), ctx.get(dut.last)) == (3, (1 << 25) - 1)
 
     simulate(dut, run, background=[count])
-    assert strobes == [(1, 0), (0, 1), (1, 1)]
+    assert strobes == [(1, 0, 0), (0, 1, 0), (1, 1, 0), (1, 0, 1), (0, 1, 1)]

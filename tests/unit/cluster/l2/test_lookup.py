@@ -39,6 +39,11 @@ class Model:
             held, ways[access["way"]] = ways[access["way"]], None
             return (kind, 0, 0, 1, held[0], access["way"]) if held and held[1] else None
         way = next((way for way in (0, 1) if ways[way] and ways[way][0] == line), None)
+        if kind == Kind.DISCARD:
+            if way is None:
+                return None
+            held, ways[way] = ways[way], None
+            return (kind, 0, 0, 1, line, way) if held[1] and access["keep"] else None
         writes = kind == Kind.WRITE
         if way is not None:
             self.oldest[number] = 1 - way
@@ -52,11 +57,11 @@ class Model:
 
 
 def random_access(rng):
-    kind = rng.choice([Kind.READ] * 5 + [Kind.WRITE] * 4 + [Kind.PREFETCH, Kind.EXPEL])
+    kind = rng.choice([Kind.READ] * 5 + [Kind.WRITE] * 4 + [Kind.PREFETCH, Kind.EXPEL, Kind.DISCARD])
     access = {"kind": kind, "part": {"line": rng.randrange(16), "id": rng.randrange(4), "last": 3}}
     if kind == Kind.WRITE:
         access["full"] = rng.randrange(2)
-    if kind == Kind.EXPEL:
+    if kind in (Kind.EXPEL, Kind.DISCARD):
         access |= {"way": rng.randrange(2), "keep": int(rng.random() < 0.8)}
     return access
 

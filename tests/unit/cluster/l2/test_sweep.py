@@ -61,3 +61,42 @@ def test_the_last_access_may_not_have_been_seen_yet():
 
     simulate(dut, run)
     assert states == [1, 1, 1, 1, 0, 0]
+
+
+def test_a_range():
+    """Behind all else that was asked for; every line of it once, of none if its end lies before its beginning."""
+    dut = elaborated(Sweep, GEOMETRY)
+
+    async def strobe(ctx, *names):
+        for value in (1, 0):
+            for name in names:
+                ctx.set(getattr(dut, name), value)
+            if value:
+                await ctx.tick()
+
+    async def take(ctx, count):
+        return [(item.kind, item.keep, item.part.line) for item in (await receive(ctx, dut.accesses, count))[0]]
+
+    async def run(ctx):
+        ctx.set(dut.quiet, 1)
+        await take(ctx, 4)
+        ctx.set(dut.first, 0xFFD)
+        ctx.set(dut.last, 0xFFF)
+        await strobe(ctx, "flush", "ranged")
+        await strobe(ctx, "invalidate", "ranged")
+        await strobe(ctx, "invalidate")
+        await take(ctx, 4)
+        for keep in (1, 0):
+            assert await take(ctx, 3) == [(Kind.DISCARD, keep, line) for line in (0xFFD, 0xFFE, 0xFFF)]
+        await ctx.tick().repeat(6)
+        assert not ctx.get(dut.busy)
+        ctx.set(dut.last, 0xFFC)
+        await ctx.tick()
+        await strobe(ctx, "flush", "ranged")
+        assert ctx.get(dut.busy)
+        for _ in range(4):
+            assert not ctx.get(dut.accesses.valid)
+            await ctx.tick()
+        assert not ctx.get(dut.busy)
+
+    simulate(dut, run, background=[watch_stream(dut.accesses)])

@@ -19,7 +19,7 @@ BYTES = 4  # of a bus word
 LINE = 16
 MEMORY = 4096
 OFFSETS = {register.name: register.offset for register in L2_REGISTERS}
-FLUSH, INVALIDATE = 2, 4
+FLUSH, INVALIDATE, RANGE = 2, 4, 8
 
 
 def cache(**sizes):
@@ -214,6 +214,36 @@ def test_flush_and_invalidate():
 
     memory = run_script(dut, script, contents=contents)
     assert len(memory.writes) == 1
+
+
+def test_a_range_of_lines():
+    """Those with a byte of it, and no others, are written back and dropped, or dropped alone."""
+    dut, contents = cache(), contents_of()
+    before = contents.copy()
+
+    async def ranged(ctx, bits, first, last):
+        for name, address in (("first", first), ("last", last)):
+            await write_word(ctx, dut.axil, OFFSETS[f"range_{name}_lo"], address)
+        await control(ctx, dut, bits | RANGE)
+
+    async def script(ctx):
+        for line in range(6):
+            await write(ctx, dut, LINE * line, [line])
+        await ranged(ctx, FLUSH, 2 * LINE - 1, 3 * LINE)
+        assert [int(contents[LINE * line :][:4].view("<u4")[0]) for line in (1, 2, 3)] == [1, 2, 3]
+        changed = [line for line in range(6) if (contents[LINE * line :][:4] != before[LINE * line :][:4]).any()]
+        assert changed == [1, 2, 3]
+        contents[2 * LINE] = 77  # is read anew
+        assert (await read(ctx, dut, 2 * LINE))[0][0].data == 77
+        assert (await read(ctx, dut, 4 * LINE))[0][0].data == 4
+        await ranged(ctx, INVALIDATE, 4 * LINE, 4 * LINE)
+        assert (await read(ctx, dut, 4 * LINE))[0][0].data == int(before[4 * LINE :][:4].view("<u4")[0])
+        assert (await read(ctx, dut, 5 * LINE))[0][0].data == 5
+        await control(ctx, dut, FLUSH)
+        assert [int(contents[LINE * line :][:4].view("<u4")[0]) for line in (0, 5)] == [0, 5]
+        assert (contents[4 * LINE :][:4] == before[4 * LINE :][:4]).all()
+
+    run_script(dut, script, contents=contents)
 
 
 def test_counters():
