@@ -183,19 +183,17 @@ class Lookup(wiring.Component):
             Signal(name=name) for name in ("hit", "wanted", "fresh", "fills", "evicts")
         )
         quick, entry, goes, forgets = (Signal(name=name) for name in ("is_quick", "is_entry", "goes", "forgets"))
-        discards = Signal()
         target, waits = Signal(g.ways), self.waits.read_port(domain="comb")
         m.d.comb += [
             wanted.eq(kind[Kind.READ] | kind[Kind.WRITE] | kind[Kind.PREFETCH]),
             hit.eq(self.hits.any()),
             fresh.eq(wanted & ~hit),
             fills.eq(fresh & ~access.full),
-            discards.eq(kind[Kind.DISCARD] & hit),
             evicts.eq(
                 (self.old.valid & self.old_dirty & (fresh | (kind[Kind.EXPEL] & access.keep)))
-                | (discards & access.keep & self.hit_dirty)
+                | (kind[Kind.DISCARD] & access.keep & self.hit_dirty)
             ),
-            target.eq(Mux((wanted & hit) | discards, self.hits, self.chosen)),
+            target.eq(Mux((wanted & hit) | kind[Kind.DISCARD], self.hits, self.chosen)),
             waits.addr.eq(part.id),
             quick.eq(kind[Kind.READ] & hit & self.settled & ~self._pending(waits.data)),
             entry.eq(((kind[Kind.READ] | kind[Kind.WRITE]) & ~quick) | fresh | evicts),
@@ -220,7 +218,7 @@ class Lookup(wiring.Component):
             item.fresh.eq(fresh),
             item.fills.eq(fills),
             item.evicts.eq(evicts),
-            item.victim.eq(Cat(part.line[: g.set_log2], Mux(discards, part.line[g.set_log2 :], self.old.tag))),
+            item.victim.eq(Cat(part.line[: g.set_log2], Mux(kind[Kind.DISCARD], part.line[g.set_log2 :], self.old.tag))),
             item.number.eq(self.number),
         ]
         for payload in (item, self.quick.payload):
@@ -235,20 +233,20 @@ class Lookup(wiring.Component):
             self.eviction.eq(goes & evicts),
             self.prefetch.eq(goes & fresh & kind[Kind.PREFETCH]),
         ]
-        self._keep(m, goes, target, fresh, forgets | discards, evicts, wanted, kind)
+        self._keep(m, goes, target, fresh, forgets, evicts, wanted, kind)
 
     def _pending(self, number):
         """Whether the entry of that number, of those of late, is under way."""
         width = self._geometry.number_width
         return (number - self.carried)[:width] < (self.number - self.carried)[:width]
 
-    def _keep(self, m, goes, target, fresh, leaves, evicts, wanted, kind):
+    def _keep(self, m, goes, target, fresh, forgets, evicts, wanted, kind):
         g, access, part = self._geometry, self.access, self.access.part
         here = part.line[: g.set_log2]
         names, states = self.names.write_port(granularity=1), self.states.write_port(granularity=1)
         notes, waits = self.notes.write_port(), self.waits.write_port()
         everywhere = kind[Kind.EXPEL] & ~access.keep
-        drops = kind[Kind.EXPEL] | leaves
+        drops = kind[Kind.EXPEL] | kind[Kind.DISCARD] | forgets
         m.d.comb += [
             *(port.addr.eq(here) for port in (names, states, notes)),
             names.en.eq(Mux(goes & (fresh | drops), target | everywhere.replicate(g.ways), 0)),
