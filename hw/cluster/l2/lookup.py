@@ -218,7 +218,9 @@ class Lookup(wiring.Component):
             item.fresh.eq(fresh),
             item.fills.eq(fills),
             item.evicts.eq(evicts),
-            item.victim.eq(Cat(part.line[: g.set_log2], Mux(kind[Kind.DISCARD], part.line[g.set_log2 :], self.old.tag))),
+            item.victim.eq(
+                Cat(part.line[: g.set_log2], Mux(kind[Kind.DISCARD], part.line[g.set_log2 :], self.old.tag))
+            ),
             item.number.eq(self.number),
         ]
         for payload in (item, self.quick.payload):
