@@ -10,7 +10,9 @@ from .row import check_units
 
 __all__ = ["IntegerProduct", "IntegerRow"]
 
-_SUM_CYCLES = 3
+#: Products of a unit that are added up one after the other, each by the adder that a multiplier has behind it.
+_LINKS = 4
+_PRODUCT_CYCLES, _SUM_CYCLES = 2, 2
 _BITS = 32
 
 
@@ -23,6 +25,8 @@ class IntegerProduct(wiring.Component):
     ----------
     wide : bool
         There are integers of 16 bits. Without them both multipliers have 9 bits, with them one has 17.
+    waits : int
+        So many cycles factors wait in front of the multiplier, extended: in registers that multipliers have.
 
     Members
     -------
@@ -36,10 +40,9 @@ class IntegerProduct(wiring.Component):
         That of the upper pair; 0 if there is none.
     """
 
-    LATENCY = 2
-
-    def __init__(self, *, wide=True):
-        self._wide = wide
+    def __init__(self, *, wide=True, waits=0):
+        self._wide, self._waits = wide, waits
+        self.LATENCY = _PRODUCT_CYCLES + waits
         super().__init__(
             {"type": In(4), "a": In(16), "b": In(16), "lower": Out(signed(_BITS)), "upper": Out(signed(18))}
         )
@@ -59,9 +62,12 @@ class IntegerProduct(wiring.Component):
         # One factor of the upper pair is zero, if there is no such pair.
         with m.If(wide):
             m.d.sync += uppers[0].eq(0)
+        (lower_a, lower_b), (upper_a, upper_b) = (
+            [delay(m, factor, self._waits, name=f"{factor.name}_waits") for factor in pair] for pair in (lowers, uppers)
+        )
         m.d.comb += [
-            self.lower.eq(delay(m, (lowers[0] * lowers[1])[:_BITS].as_signed(), 1, name="lower")),
-            self.upper.eq(delay(m, uppers[0] * uppers[1], 1, name="upper")),
+            self.lower.eq(delay(m, (lower_a * lower_b)[:_BITS].as_signed(), 1, name="lower")),
+            self.upper.eq(delay(m, upper_a * upper_b, 1, name="upper")),
         ]
         return m
 
@@ -69,7 +75,9 @@ class IntegerProduct(wiring.Component):
 class IntegerRow(wiring.Component):
     """A ``DotRow`` without floats: sums are made modulo 2^32, and there is nothing to align or to round.
 
-    Two cycles for products, three for sums: within the units, and over each group.
+    Products of a unit are added up in chains of ``_LINKS``: what each adds comes a cycle after what the one before it
+    adds, so that its multiplier, its adder and the registers in between are one block of devices that have such
+    blocks. Two cycles for products, one for each link, two for sums of chains, and over each group.
 
     Latency: ``LATENCY`` cycles, for all types. Throughput: one row a cycle; nothing stalls it.
 
@@ -91,12 +99,13 @@ class IntegerRow(wiring.Component):
         All as of a ``DotRow``.
     """
 
-    LATENCY = IntegerProduct.LATENCY + _SUM_CYCLES
-
     def __init__(self, *, count, unit_bytes, sizes, wide=True):
         check_units(unit_bytes, sizes)
-        self._unit_bytes, self._wide = unit_bytes, wide
+        self._lanes, self._wide = unit_bytes // 2, wide
+        self._links = min(_LINKS, self._lanes)
         self._groups = Groups(count, sizes)
+        self._sums_after = _PRODUCT_CYCLES + self._links
+        self.LATENCY = self._sums_after + _SUM_CYCLES
         super().__init__(
             {
                 "type": In(4),
@@ -110,27 +119,40 @@ class IntegerRow(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        rows = [self._terms(m, unit) for unit in range(self._groups.count)]
-        selects = [delay(m, self.select, IntegerProduct.LATENCY, name="select")]
+        rows = [self._chains(m, unit) for unit in range(self._groups.count)]
+        selects = [delay(m, self.select, self._sums_after, name="select")]
         for cycle in range(1, _SUM_CYCLES):
             selects.append(delay(m, selects[-1], 1, name=f"select_{cycle}"))
         sums = self._groups.reduce(m, rows, selects, add_wrapping, name="sum")
         m.d.comb += [o.eq(total) for o, total in zip(self.o, sums, strict=True)]
         return m
 
-    def _terms(self, m, unit):
-        """What is summed in a unit: short ones beside each other, and the accumulator of a unit that leads a group."""
+    def _chains(self, m, unit):
+        """What is summed in a unit: chains of lower products, the first of which begins with the accumulator of a unit
+        that leads a group, and chains of upper ones."""
+        leads = self._groups.leads(self.select, unit)
+        start = Mux(leads, self.accumulators[unit], 0)
+        start = delay(m, start, _PRODUCT_CYCLES, name=f"accumulator_{unit}").as_signed()
         lowers, uppers = [], []
-        for lane in range(self._unit_bytes // 2):
-            m.submodules[f"product_{unit}_{lane}"] = product = IntegerProduct(wide=self._wide)
+        for lane in range(self._lanes):
+            link = lane % self._links
+            m.submodules[f"product_{unit}_{lane}"] = product = IntegerProduct(wide=self._wide, waits=link)
             m.d.comb += [
                 product.type.eq(self.type),
                 product.a.eq(self.a[unit].word_select(lane, 16)),
                 product.b.eq(self.b[unit].word_select(lane, 16)),
             ]
-            lowers.append(product.lower)
-            uppers.append(product.upper)
-        leads = self._groups.leads(self.select, unit)
-        accumulator = Mux(leads, self.accumulators[unit], 0)
-        delayed = delay(m, accumulator, IntegerProduct.LATENCY, name=f"accumulator_{unit}")
-        return [*lowers, *uppers, delayed]
+            if link == 0:
+                lowers.append(start if lane == 0 else Const(0, signed(1)))
+                uppers.append(Const(0, signed(1)))
+            for sums, term, kind in ((lowers, product.lower, "lower"), (uppers, product.upper, "upper")):
+                total = sums[-1] + term
+                total = total[:_BITS].as_signed() if len(total) > _BITS else total
+                sums[-1] = delay(m, total, 1, name=f"{kind}_{unit}_{lane}")
+        # A last chain with fewer links waits for the others.
+        waits = -self._lanes % self._links
+        return [
+            delay(m, total, waits if number == len(sums) - 1 else 0, name=f"{kind}_{unit}_whole")
+            for sums, kind in ((lowers, "lower"), (uppers, "upper"))
+            for number, total in enumerate(sums)
+        ]

@@ -61,16 +61,17 @@ def test_groups(wide):
         assert [result["o"][size * group] for group in range(len(sums))] == sums, row
 
 
-def test_dot_unit():
-    """A unit without floats is one of these rows."""
+@pytest.mark.parametrize("lanes", [4, 5])
+def test_dot_unit(lanes):
+    """A unit without floats is one of these rows; of five lanes the last one is a chain by itself."""
     rng, kind = np.random.default_rng(SEED), MmType.S16U16
-    accumulators, a, b = dot_rows(rng, kind, 100, 4)
+    accumulators, a, b = dot_rows(rng, kind, 100, lanes)
     rows = [
         {"type": kind, "a": int.from_bytes(x, "little"), "b": int.from_bytes(y, "little"), "accumulators": [int(word)]}
         for x, y, word in zip(join_elements(a), join_elements(b), accumulators, strict=True)
     ]
-    dut = DotUnit(8, floats=False)
-    assert dut.LATENCY == IntegerRow.LATENCY
+    dut = DotUnit(2 * lanes, floats=False)
+    assert dut.LATENCY == IntegerRow(count=1, unit_bytes=2 * lanes, sizes=[1]).LATENCY
     assert [result["o"][0] for result in run_pipeline(dut, rows)] == dot(accumulators, a, b, kind).tolist()
 
 
