@@ -1,8 +1,6 @@
 """Line cache: rows of B that lie across memory, out of which columns are picked."""
 
-from functools import reduce
 from itertools import product
-from operator import or_
 
 from amaranth import unsigned
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
@@ -10,11 +8,11 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from ...lib.choice import chosen
+from ...lib.choice import chosen, masked
 from ...smem.layouts import CHUNK_BITS
 from ..params import LANES
 
-__all__ = ["LineCache", "PickLayout", "RowsLayout"]
+__all__ = ["LineCache", "PickLayout", "RowsLayout", "pick_positions"]
 
 _BLOCKS = 2
 _MAX_KB = 4
@@ -51,16 +49,39 @@ class PickLayout(data.StructLayout):
                 "kb": 2,  # as stored
                 "wide": 1,  # elements have 16 bits
                 "place": 4,  # byte of column 0 in the rows; column c is c elements further on, modulo 16 bytes
+                "positions": data.ArrayLayout(3, LANES),  # pick_positions of the three before
             }
         )
 
 
-class _ShareLayout(data.StructLayout):
-    """What there is to know of a share that is written."""
+def pick_positions(m, pick):
+    """In which position of a bank the unit of each lane lies: so that it need not be found while it is read.
 
-    def __init__(self):
-        fields = RowsLayout().members
-        super().__init__({name: fields[name] for name in ("slot", "octet", "wide")})
+    Parameters
+    ----------
+    m : Module
+    pick : View
+        With fields ``kb``, ``wide`` and ``place``.
+
+    Returns
+    -------
+    list of Value
+    """
+    positions = []
+    for lane in range(LANES):
+        ahead, position = Signal(3, name=f"ahead{lane}"), Signal(3, name=f"position{lane}")
+        with m.Switch(pick.kb):
+            for kb in range(1, _MAX_KB + 1):
+                with m.Case(kb - 1):
+                    m.d.comb += ahead.eq(lane // kb + _AHEAD[lane % kb])
+        m.d.comb += position.eq(_first_position(pick) + ahead)
+        positions.append(position)
+    return positions
+
+
+def _first_position(pick):
+    """That of column 0, unit 0."""
+    return Mux(pick.wide, pick.place[1:], pick.place[:3])
 
 
 class LineCache(wiring.Component):
@@ -69,11 +90,11 @@ class LineCache(wiring.Component):
     Element e of unit q of a column is in row q·k + e, where k is the unit's number of elements. An octet of rows comes
     in at once, and a lane takes a unit. So bytes are kept in banks: bank b has byte b of every unit, and a bank has
     eight positions, each a memory, of which one read gives what a pick needs there. The units of a column lie in
-    different positions of a bank: bytes are turned on their way in. What has been read is turned back by one choice of
-    eight for each lane.
+    different positions of a bank: bytes are turned on their way in. What has been read is turned back by two choices of
+    four for each lane, one of which is its unit.
 
     A position takes one byte of a bank in a cycle, and of an octet it gets several: those of its *shares*. A share is
-    one unit of eight columns. The first one is written when the octet comes, and the others wait in registers.
+    one unit of eight columns. One after the other is written while the octet stays at ``fill``.
 
     Latency: none from ``pick`` to ``units``; what was written can be picked in the next cycle. Throughput: one pick a
     cycle; one octet in ``16 / params.unit_bytes`` cycles.
@@ -81,13 +102,14 @@ class LineCache(wiring.Component):
     Members
     -------
     fill : In(stream of RowsLayout)
-        All octets of a block come before it is picked from. ``ready`` is a register.
+        All octets of a block come before it is picked from. Taken with the last share. ``ready`` is a register.
     pick : In(PickLayout)
         ``wide`` as it was in ``fill``.
     pickable : Out(1)
         Nothing that may be needed for ``pick`` is still to be written.
-    units : Out(array of LANES params.unit_bits)
-        Of lanes that belong to no whole column: anything. So are bytes of rows that are outside.
+    units : Out(array of LANES of array of 2 params.unit_bits)
+        The first one of a lane is its unit if that lies in the lower four positions, else the second one. Of lanes that
+        belong to no whole column: anything. So are bytes of rows that are outside.
     inside : Out(array of LANES params.unit_bytes)
         Bytes of ``units`` whose rows are inside; the others are to be zero.
     """
@@ -106,7 +128,7 @@ class LineCache(wiring.Component):
                 "fill": In(stream.Signature(RowsLayout())),
                 "pick": In(PickLayout()),
                 "pickable": Out(1),
-                "units": Out(data.ArrayLayout(params.unit_bits, LANES)),
+                "units": Out(data.ArrayLayout(data.ArrayLayout(params.unit_bits, 2), LANES)),
                 "inside": Out(data.ArrayLayout(params.unit_bytes, LANES)),
             }
         )
@@ -115,64 +137,50 @@ class LineCache(wiring.Component):
         m = Module()
         pick, width = self.pick, self._octet_width
         first = Signal(3)  # position of column 0, unit 0
-        m.d.comb += first.eq(Mux(pick.wide, pick.place[1:], pick.place[:3]))
-        share, rows, turned = self._write(m)
+        m.d.comb += first.eq(_first_position(pick))
+        share = Signal(range(self._shares))
+        turned = self._write(m, share)
         found = Signal(data.ArrayLayout(8 * self._unit_bytes, LANES))  # by position: a byte of every bank
         for position, memory in enumerate(self.positions):
             m.submodules[f"position{position}"] = memory
             write, read = memory.write_port(), memory.read_port(domain="comb")
             octet, choice = self._look(m, position, first)
             m.d.comb += [
-                write.addr.eq(Cat(share, rows.octet[:width], rows.slot)),
+                write.addr.eq(Cat(share, self.fill.p.octet[:width], self.fill.p.slot)),
                 write.data.eq(Cat(bank[position] for bank in turned)),
-                write.en.eq(self.fill.valid | ~self.fill.ready),
+                write.en.eq(self.fill.valid),
                 read.addr.eq(Cat(choice, octet[:width], pick.slot)),
                 found[position].eq(read.data),
             ]
-        self._hand_out(m, found, first)
-        self._cut(m)
+        self._hand_out(m, found)
+        self._cut(m, share)
         return m
 
-    def _write(self, m):
-        """The share that is written, what there is to know of its octet, and its bytes: by bank, then by position."""
-        fill, log2 = self.fill.p, self._units_log2
-        share = Signal(range(self._shares))
-        accepted = Signal()
-        m.d.comb += [self.fill.ready.eq(share == 0), accepted.eq(self.fill.valid & self.fill.ready)]
-        with m.If(accepted | (share != 0)):
+    def _write(self, m, share):
+        """Bytes of the share that is written: by bank, then by position."""
+        fill, log2, unit_bytes = self.fill.p, self._units_log2, self._unit_bytes
+        m.d.comb += self.fill.ready.eq(share == self._shares - 1)
+        with m.If(self.fill.valid):
             m.d.sync += share.eq(share + 1)
-        rows, held = Signal(_ShareLayout()), Signal(_ShareLayout())
-        for name in rows.shape().members:
-            m.d.comb += rows[name].eq(Mux(share == 0, fill[name], held[name]))
-        m.d.sync += held.eq(rows)
-
-        shares = [self._share_of(m, number) for number in range(self._shares)]
-        cells = Signal(data.ArrayLayout(data.ArrayLayout(8, LANES), self._unit_bytes))
-        waiting = [Signal.like(cells, name=f"share{number}") for number in range(1, self._shares)]
-        m.d.comb += cells.eq(chosen(share, dict(enumerate([shares[0], *waiting]))))
-        with m.If(share == 0):
-            m.d.sync += [kept.eq(new) for kept, new in zip(waiting, shares[1:], strict=True)]
-
         unit = Signal(2)  # of the column
-        narrow = Cat(share[1:], rows.octet)[: log2 + 2] if log2 else rows.octet
-        m.d.comb += unit.eq(Mux(rows.wide, Cat(share, rows.octet), narrow))
+        narrow = Cat(share[1:], fill.octet)[: log2 + 2] if log2 else fill.octet
+        m.d.comb += unit.eq(Mux(fill.wide, Cat(share, fill.octet), narrow))
         turned = []
-        for bank in range(self._unit_bytes):
+        for bank in range(unit_bytes):
+            cells = [Signal(8, name=f"cell{bank}_{byte}") for byte in range(LANES)]  # by column, or place modulo 8
+            for byte, cell in enumerate(cells):
+                sources = {}  # by ``wide`` and share
+                for number in range(self._shares):
+                    rows = (number // 2 * unit_bytes + bank, number * unit_bytes // 2 + bank // 2)
+                    places = (number % 2 * LANES + byte, 2 * byte + bank % 2)
+                    for wide, (row, place) in enumerate(zip(rows, places, strict=True)):
+                        sources[number << 1 | wide] = fill.rows[row].word_select(place, 8)
+                m.d.comb += cell.eq(chosen(Cat(fill.wide, share), sources))
             turned.append([Signal(8, name=f"turned{bank}_{position}") for position in range(LANES)])
-            for position, cell in enumerate(turned[-1]):
-                sources = {number: cells[bank][(position - ahead) % LANES] for number, ahead in enumerate(_AHEAD)}
-                m.d.comb += cell.eq(chosen(unit, sources))
-        return share, rows, turned
-
-    def _share_of(self, m, number):
-        """A share of what comes: by bank, and by column or place modulo 8."""
-        fill, unit_bytes = self.fill.p, self._unit_bytes
-        cells = Signal(data.ArrayLayout(data.ArrayLayout(8, LANES), unit_bytes), name=f"cells{number}")
-        for bank, byte in product(range(unit_bytes), range(LANES)):
-            narrow = fill.rows[number // 2 * unit_bytes + bank].word_select(number % 2 * LANES + byte, 8)
-            wide = fill.rows[number * unit_bytes // 2 + bank // 2].word_select(2 * byte + bank % 2, 8)
-            m.d.comb += cells[bank][byte].eq(Mux(fill.wide, wide, narrow))
-        return cells
+            for position, value in enumerate(turned[-1]):
+                sources = {number: cells[(position - ahead) % LANES] for number, ahead in enumerate(_AHEAD)}
+                m.d.comb += value.eq(chosen(unit, sources))
+        return turned
 
     def _look(self, m, position, first):
         """The octet in which the pick finds what it needs in a position, and which of its shares."""
@@ -189,28 +197,22 @@ class LineCache(wiring.Component):
         octet = Mux(pick.wide, unit >> (log2 + 1), unit >> log2)
         return octet, Mux(pick.wide, unit[: log2 + 1], Cat(behind, unit[:log2]))
 
-    def _hand_out(self, m, found, first):
-        """To every lane its unit."""
-        for lane, unit in enumerate(self.units):
-            ahead, position = Signal(3, name=f"ahead{lane}"), Signal(3, name=f"of_lane{lane}")
-            with m.Switch(self.pick.kb):
-                for kb in range(1, _MAX_KB + 1):
-                    with m.Case(kb - 1):
-                        m.d.comb += ahead.eq(lane // kb + _AHEAD[lane % kb])
-            m.d.comb += [
-                position.eq(first + ahead),
-                unit.eq(reduce(or_, (there & (position == n).replicate(len(there)) for n, there in enumerate(found)))),
-            ]
+    def _hand_out(self, m, found):
+        """To every lane what may be its unit: from the lower four positions, and from the upper ones."""
+        for lane, (position, units) in enumerate(zip(self.pick.positions, self.units, strict=True)):
+            for half, unit in enumerate(units):
+                m.d.comb += unit.eq(
+                    masked(m, position[:2], [found[4 * half + n] for n in range(4)], f"lane{lane}_{half}")
+                )
 
-    def _cut(self, m):
+    def _cut(self, m, share):
         """Which rows are inside, and whether all is there."""
         fill, pick, unit_bytes = self.fill.p, self.pick, self._unit_bytes
         octets = _MAX_KB * unit_bytes // LANES
         inside = Signal(data.ArrayLayout(data.ArrayLayout(LANES, octets), _BLOCKS))
         for block, octet in product(range(_BLOCKS), range(octets)):
-            with m.If(
-                self.fill.valid & self.fill.ready & (fill.slot == block) & (fill.octet[: self._octet_width] == octet)
-            ):
+            here = (fill.slot == block) & (fill.octet[: self._octet_width] == octet)
+            with m.If(self.fill.valid & (share == 0) & here):
                 m.d.sync += inside[block][octet].eq(fill.enable)
         rows = Signal(LANES * octets)
         m.d.comb += rows.eq(Mux(pick.slot, inside[1], inside[0]))
@@ -225,4 +227,4 @@ class LineCache(wiring.Component):
                     m.d.comb += [bits.eq(units[lane % kb]) for lane, bits in enumerate(self.inside)]
         # With two shares: a first one has the places before 8, or unit 0 of 16-bit elements.
         in_first = Mux(pick.wide, pick.kb == 0, pick.place == 0) if self._shares == 2 else 0
-        m.d.comb += self.pickable.eq(self.fill.ready | in_first)
+        m.d.comb += self.pickable.eq((share == 0) | in_first)

@@ -4,7 +4,8 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...smem.layouts import read_data_layout
+from ...lib.choice import chosen
+from ...smem.layouts import CHUNK_BITS, read_data_layout
 from ..layouts import AccessKind, ColumnsLayout, LaneWriteLayout
 from ..params import LANES
 from .line_cache import PickLayout, RowsLayout
@@ -15,6 +16,8 @@ __all__ = ["ReadReturn"]
 
 class ReadReturn(wiring.Component):
     """Cuts units or words out of chunks, and hands whole chunks to the line cache.
+
+    Chunks for the line cache stay until it has taken them. Their tag does not: picks behind it go on meanwhile.
 
     Latency: 1 cycle. Throughput: one tag a cycle, if its chunks are there, and the line cache is ready for it.
 
@@ -27,8 +30,8 @@ class ReadReturn(wiring.Component):
     pick : Out(PickLayout)
     pickable : In(1)
         What ``pick`` needs is there.
-    units : In(array of LANES params.unit_bits)
-        Those of ``pick``, in the same cycle.
+    units : In(array of LANES of array of 2 params.unit_bits)
+        Those of ``pick``, in the same cycle, by halves of the positions.
     inside : In(array of LANES params.unit_bytes)
         Bytes of them that count.
     columns : Out(stream of ColumnsLayout)
@@ -44,7 +47,7 @@ class ReadReturn(wiring.Component):
     def __init__(self, params):
         self._params = params
         self._unit_log2 = params.unit_bytes.bit_length() - 1
-        self._units = [Signal(params.unit_bits, name=f"unit{lane}") for lane in range(LANES)]  # out of the chunks
+        self._filling = Signal()  # chunks are for the line cache, and their tag has been taken
         super().__init__(
             {
                 "tags": In(stream.Signature(TagLayout(params))),
@@ -52,7 +55,7 @@ class ReadReturn(wiring.Component):
                 "fill": Out(stream.Signature(RowsLayout())),
                 "pick": Out(PickLayout()),
                 "pickable": In(1),
-                "units": In(data.ArrayLayout(params.unit_bits, LANES)),
+                "units": In(data.ArrayLayout(data.ArrayLayout(params.unit_bits, 2), LANES)),
                 "inside": In(data.ArrayLayout(params.unit_bytes, LANES)),
                 "columns": Out(stream.Signature(ColumnsLayout(params))),
                 "loads": Out(stream.Signature(LaneWriteLayout(params))),
@@ -63,42 +66,55 @@ class ReadReturn(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        tag = self.tags.payload
+        tag, filling = self.tags.payload, self._filling
         here, free, moves = Signal(), Signal(), Signal()  # chunks have come; there is space for them; both
+        fills, picks = tag.kind == AccessKind.FILL, tag.picks
+        for_columns = (tag.kind == AccessKind.COLUMNS) | picks
+        for_loads = (tag.kind == AccessKind.LOAD) | (tag.kind == AccessKind.NOTHING)
         m.d.comb += [
-            here.eq(self.tags.valid & (~tag.reads | self.read_data.valid)),
+            here.eq(self.tags.valid & (~tag.reads | (self.read_data.valid & ~filling))),
             moves.eq(here & free),
             self.tags.ready.eq(moves),
-            self.read_data.ready.eq(self.tags.valid & tag.reads & free),
         ]
-        for_columns = (tag.kind == AccessKind.COLUMNS) | (tag.kind == AccessKind.PICK)
-        fills, picks = tag.kind == AccessKind.FILL, tag.kind == AccessKind.PICK
-        for_loads = (tag.kind == AccessKind.LOAD) | (tag.kind == AccessKind.NOTHING)
-        for index, unit in enumerate(self._units):
-            place = tag.lanes[index].byte[self._unit_log2 :]
-            m.d.comb += unit.eq(self.read_data.payload[index].word_select(place, self._params.unit_bits))
         columns_free = self._columns(m, moves & for_columns)
         loads_free = self._loads(m, moves & for_loads)
         m.d.comb += free.eq(
             (~for_columns | columns_free)
             & (~for_loads | loads_free)
-            & (~fills | self.fill.ready)
+            & (~fills | ~filling)
             & (~picks | self.pickable)
         )
-
+        begins, read = Signal(), Signal()  # chunks for the line cache come; those that are there were read
+        m.d.comb += begins.eq(here & fills & ~filling)
+        self._fill(m, begins, read)
         m.d.comb += [
-            self.fill.valid.eq(here & fills),
-            self.fill.payload.slot.eq(tag.slot),
-            self.fill.payload.octet.eq(tag.octet),
-            self.fill.payload.wide.eq(tag.wide),
-            self.fill.payload.enable.eq(Cat(lane.enable for lane in tag.lanes)),
-            self.fill.payload.rows.eq(self.read_data.payload),
+            self.read_data.ready.eq(
+                Mux(begins | filling, self.fill.ready & read, self.tags.valid & tag.reads & ~fills & free)
+            ),
             self.pick.slot.eq(tag.slot),
             self.pick.kb.eq(tag.kb),
             self.pick.wide.eq(tag.wide),
             self.pick.place.eq(tag.place),
+            *(position.eq(lane.byte[1:]) for position, lane in zip(self.pick.positions, tag.lanes, strict=True)),
         ]
         return m
+
+    def _fill(self, m, begins, read):
+        """What the line cache gets: with its tag, and from the next cycle on with what is known of that."""
+        tag, fill, filling = self.tags.payload, self.fill, self._filling
+        m.d.comb += [fill.valid.eq(begins | filling), fill.p.rows.eq(self.read_data.p)]
+        m.d.sync += filling.eq(fill.valid & ~fill.ready)
+        for value, target in (
+            (tag.slot, fill.p.slot),
+            (tag.octet, fill.p.octet),
+            (tag.wide, fill.p.wide),
+            (Cat(lane.enable for lane in tag.lanes), fill.p.enable),
+            (tag.reads, read),
+        ):
+            kept = Signal.like(target, name="kept")
+            m.d.comb += target.eq(Mux(filling, kept, value))
+            with m.If(~filling):
+                m.d.sync += kept.eq(value)
 
     def _columns(self, m, moves):
         """The register for columns; returns whether it is free."""
@@ -109,11 +125,14 @@ class ReadReturn(wiring.Component):
             m.d.sync += columns.valid.eq(moves)
             for name in ("on", "register", "first_member", "last"):
                 m.d.sync += columns.payload[name].eq(tag[name])
-            picks = tag.kind == AccessKind.PICK
-            for index, (unit, picked) in enumerate(zip(self._units, self.units, strict=True)):
-                inside = Mux(picks, self.inside[index], self._kept(index, unit_bytes))
-                kept = Mux(picks, picked, unit) & Cat(bit.replicate(8) for bit in inside)
-                m.d.sync += columns.payload.units[index].eq(kept)
+        places = CHUNK_BITS // self._params.unit_bits  # of units in a chunk
+        for index, (chunk, picked) in enumerate(zip(self.read_data.payload, self.units, strict=True)):
+            # Those of the chunk and two of the line cache make one choice: four inputs, two bits of code.
+            code = Cat(tag.lanes[index].byte[self._unit_log2 :], tag.picks)
+            units = {place: chunk.word_select(place, self._params.unit_bits) for place in range(places)}
+            unit = chosen(code, units | {places + half * places // 2: value for half, value in enumerate(picked)})
+            inside = Mux(tag.picks, self.inside[index], self._kept(index, unit_bytes))
+            self._keep(m, free, columns.payload.units[index], unit, inside)
         return free
 
     def _loads(self, m, moves):
@@ -136,10 +155,22 @@ class ReadReturn(wiring.Component):
                 loads.payload.group.eq(tag.group),
                 loads.payload.lanes.eq(tag.on),
             ]
-            for index, (unit, word) in enumerate(zip(self._units, loads.payload.data, strict=True)):
-                place = tag.lanes[index].byte[2 : self._unit_log2]  # of the word in its unit
-                m.d.sync += word.eq(unit.word_select(place, 32) & Cat(bit.replicate(8) for bit in self._kept(index, 4)))
+        for index, (chunk, word) in enumerate(zip(self.read_data.payload, loads.payload.data, strict=True)):
+            words = {place: chunk.word_select(place, 32) for place in range(CHUNK_BITS // 32)}
+            taken = chosen(tag.lanes[index].byte[2:], words)
+            self._keep(m, free, word, taken, self._kept(index, 4))
         return free
+
+    @staticmethod
+    def _keep(m, enable, target, value, inside):
+        """A register that takes over bytes that are inside. The others are zero by its reset, which is no table."""
+        register = Signal.like(target, name="kept", reset_less=True)
+        m.d.comb += target.eq(register)
+        for byte, bit in enumerate(inside):
+            with m.If(enable):
+                m.d.sync += register.word_select(byte, 8).eq(value.word_select(byte, 8))
+                with m.If(~bit):
+                    m.d.sync += register.word_select(byte, 8).eq(0)
 
     def _kept(self, index, size):
         """Which of the first bytes of a lane's unit, or word, are inside."""

@@ -9,6 +9,7 @@ from ...lib.stream import ShallowQueue, SkidBuffer
 from ...smem.layouts import ReadLayout
 from ..layouts import AccessKind, AccessLayout, access_fields
 from ..params import LANES
+from .line_cache import pick_positions
 from .store_merger import StoreWordsLayout
 
 __all__ = ["Reader", "TagLayout"]
@@ -25,10 +26,12 @@ class TagLayout(data.StructLayout):
     """What is to be done with the chunks that were read, of an access that is no STORE."""
 
     def __init__(self, params):
+        # PICK: byte 2·p for position p of the line cache.
         lane = data.StructLayout({"enable": 1, "byte": unsigned(4), "keep": unsigned(8)})
         super().__init__(
             {
                 "reads": 1,  # chunks come; otherwise there is none to wait for
+                "picks": 1,  # it is a PICK
                 "lanes": data.ArrayLayout(lane, LANES),
                 **_tag_fields(params),
             }
@@ -82,7 +85,7 @@ class Reader(wiring.Component):
         wiring.connect(m, skid=reads.o, reads=wiring.flipped(self.reads))
 
         access, kind = self.accesses.payload, self.accesses.payload.kind
-        enabled = Cat(lane.enable for lane in access.lanes)
+        enabled, picks = Cat(lane.enable for lane in access.lanes), kind == AccessKind.PICK
         store, reading, read, free, go = Signal(), Signal(), Signal(), Signal(), Signal()
         stored = Signal(init=1)  # all words were stored in the cycle before, and none was taken in it
         m.d.sync += stored.eq(self.stores_idle & ~(self.stores.valid & self.stores.ready))
@@ -105,16 +108,18 @@ class Reader(wiring.Component):
             reads.i.payload.lanes.eq(enabled),
             reads.i.payload.chunks.eq(Cat(lane.chunk for lane in access.lanes)),
             tags.i.payload.reads.eq(read),
+            tags.i.payload.picks.eq(picks),
             self.stores.payload.last.eq(access.last),
         ]
         for field in _tag_fields(self._params):
             m.d.comb += tags.i.payload[field].eq(access[field])
-        for tag, word, lane, value in zip(
-            tags.i.payload.lanes, self.stores.payload.lanes, access.lanes, access.data, strict=True
+        positions = pick_positions(m, access)
+        for tag, word, lane, value, position in zip(
+            tags.i.payload.lanes, self.stores.payload.lanes, access.lanes, access.data, positions, strict=True
         ):
             m.d.comb += [
                 tag.enable.eq(lane.enable),
-                tag.byte.eq(lane.byte),
+                tag.byte.eq(Mux(picks, position << 1, lane.byte)),
                 tag.keep.eq(lane.keep),
                 word.chunk.eq(lane.chunk),
                 word.word.eq(lane.byte[2:]),

@@ -14,7 +14,7 @@ from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_strea
 SEED = 23
 PARAMS = PeParams(smem=SmemParams(1024))
 READ = (AccessKind.COLUMNS, AccessKind.FILL, AccessKind.LOAD)
-SAME = ("kind", "last", "on", "register", "first_member", "group", "slot", "octet", "wide", "kb")
+SAME = ("kind", "last", "on", "register", "first_member", "group", "slot", "octet", "wide", "place", "kb")
 
 
 def access(rng, kind, **fields):
@@ -40,6 +40,7 @@ def access(rng, kind, **fields):
         "slot": rng.randrange(2),
         "octet": rng.randrange(4),
         "wide": rng.randrange(2),
+        "place": rng.randrange(16),
         "kb": rng.randrange(4),
         "data": [rng.getrandbits(32) for _ in range(8)],
         **fields,
@@ -56,9 +57,12 @@ def reads_of(item):
 
 def check_tag(tag, item):
     assert {name: int(tag[name]) for name in SAME} == {name: int(item[name]) for name in SAME}
-    assert tag.reads == reads_of(item)
-    for got, lane in zip(tag.lanes, item["lanes"], strict=True):
-        assert (got.enable, got.byte, got.keep) == (lane["enable"], lane["byte"], lane["keep"])
+    assert (tag.reads, tag.picks) == (reads_of(item), item["kind"] == AccessKind.PICK)
+    first, kb = item["place"] >> item["wide"], item["kb"] + 1
+    for number, (got, lane) in enumerate(zip(tag.lanes, item["lanes"], strict=True)):
+        position = (first + number // kb + (0, 4, 2, 6)[number % kb]) % 8  # in the line cache
+        byte = 2 * position if tag.picks else lane["byte"]
+        assert (got.enable, got.byte, got.keep) == (lane["enable"], byte, lane["keep"])
 
 
 def check_words(words, item):
