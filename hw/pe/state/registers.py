@@ -19,8 +19,9 @@ class RegisterFile(wiring.Component):
     """Two banks, one of the even and one of the odd registers, each a memory whose words are a register of all threads.
 
     A bank has a write port and two read ports: one for accumulators, the other for factors, then lane reads, then issue
-    reads. What is written in a cycle is seen by reads of later ones. Results are written at once. Lanes are
-    written in the cycle in which they are accepted: when no result goes to the same bank; loads before moves.
+    reads. What is written in a cycle is seen by reads of later ones; a register that is read in the cycle in which it
+    is written reads as anything. Results are written at once. Lanes are written in the cycle in which they are
+    accepted: when no result goes to the same bank; loads before moves.
 
     Reads of rows answer in the next cycle, one a cycle. Lane and issue reads together are accepted one a cycle.
 
@@ -37,8 +38,10 @@ class RegisterFile(wiring.Component):
         self._params = params
         self.banks = [Memory(shape=unsigned(32 * params.threads), depth=params.regs // 2, init=[]) for _ in range(2)]
         self.write_ports = [bank.write_port(granularity=32) for bank in self.banks]
-        self.accumulator_ports = [bank.read_port() for bank in self.banks]
-        self.other_ports = [bank.read_port() for bank in self.banks]
+        # Each has its register in ``_row``: so tools see that nothing is read while it is written, which memories of
+        # some devices cannot do by themselves.
+        self.accumulator_ports = [bank.read_port(domain="comb") for bank in self.banks]
+        self.other_ports = [bank.read_port(domain="comb") for bank in self.banks]
         self.waited = Signal(range(PATIENCE))
         super().__init__(
             {
@@ -63,13 +66,20 @@ class RegisterFile(wiring.Component):
         compute = self.compute
         odd = Signal()  # the register that was read
         m.d.sync += odd.eq(compute.accumulator_register[0])
+        rows = []
         for index, port in enumerate(self.accumulator_ports):
-            m.d.comb += [
-                port.addr.eq(compute.accumulator_register[1:]),
-                port.en.eq(compute.accumulator_enable & (compute.accumulator_register[0] == index)),
-            ]
-        even_row, odd_row = (port.data for port in self.accumulator_ports)
+            m.d.comb += port.addr.eq(compute.accumulator_register[1:])
+            enable = compute.accumulator_enable & (compute.accumulator_register[0] == index)
+            rows.append(self._row(m, index, port, enable, f"accumulators{index}"))
+        even_row, odd_row = rows
         m.d.comb += compute.accumulator_row.eq(Mux(odd, odd_row, even_row))
+
+    def _row(self, m, index, port, enable, name):
+        """The register behind a read port of a bank; it stays if what it would read is being written."""
+        row, write = Signal(32 * self._params.threads, name=name, reset_less=True), self.write_ports[index]
+        with m.If(enable & ~(write.en.any() & (write.addr == port.addr))):
+            m.d.sync += row.eq(port.data)
+        return row
 
     def _read_others(self, m):
         """A factor takes its bank; a lane or issue read may have the other one in the same cycle."""
@@ -91,15 +101,15 @@ class RegisterFile(wiring.Component):
             taken.eq((lane.valid | issue.valid) & ~blocked),
         ]
 
+        rows = []
         for index, port in enumerate(self.other_ports):
             by_factor = factor.valid & (factor.p[0] == index)
-            m.d.comb += [
-                port.addr.eq(Mux(by_factor, factor.p[1:], chosen.register[1:])),
-                port.en.eq(by_factor | (taken & (chosen.register[0] == index))),
-            ]
+            m.d.comb += port.addr.eq(Mux(by_factor, factor.p[1:], chosen.register[1:]))
+            enable = by_factor | (taken & (chosen.register[0] == index))
+            rows.append(self._row(m, index, port, enable, f"others{index}"))
         factor_odd, lane_odd, group = Signal(), Signal(), Signal.like(chosen.group)
         m.d.sync += [factor_odd.eq(factor.p[0]), lane_odd.eq(chosen.register[0]), group.eq(chosen.group)]
-        even_row, odd_row = (port.data for port in self.other_ports)
+        even_row, odd_row = rows
         lane_row = Signal(LANES * 32 * params.groups)
         m.d.comb += [
             self.compute.factor_row.eq(Mux(factor_odd, odd_row, even_row)),
