@@ -11,7 +11,7 @@ from ..params import LANES
 from .block_parts import CHUNK_LOG2, PartColumnLayout
 from .layouts import LinearLayout
 from .line_directory import RequestLayout, block_rows, unit_log2
-from .place import Place
+from .place import Place, offset_mask
 
 __all__ = ["AddressLanes"]
 
@@ -22,7 +22,6 @@ class _StageLayout(data.StructLayout):
     def __init__(self, params):
         super().__init__(
             {
-                "valid": 1,
                 "linear": LinearLayout(params),
                 "element_log2": unsigned(2),
                 "page": unsigned(params.page_width),  # what all lanes add to the number of their page
@@ -48,7 +47,9 @@ class AddressLanes(wiring.Component):
 
     def __init__(self, params):
         self._params = params
-        self._stages = [Signal(_StageLayout(params), name=f"stage{n}") for n in range(3)]
+        # The first one has no reset, but for one that zeroes what lanes of a FILL have not: a gate would be tables.
+        self._stages = [Signal(_StageLayout(params), name=f"stage{n}", reset_less=n == 0) for n in range(3)]
+        self._valid = Signal(3)  # by stage
         self._moves = Signal()
         super().__init__(
             {
@@ -65,7 +66,7 @@ class AddressLanes(wiring.Component):
         self._bound(m, coordinates, limit)
         with m.If(self._moves):
             now, before = self._stages[2], self._stages[1]
-            m.d.sync += [now[name].eq(before[name]) for name in ("valid", "linear")]
+            m.d.sync += [now.linear.eq(before.linear), self._valid.eq(Cat(self.i.valid, self._valid))]
         self._finish(m, places)
         return m
 
@@ -89,7 +90,6 @@ class AddressLanes(wiring.Component):
         job, segment = item.job, item.job.segment
         with m.If(self._moves):
             m.d.sync += [
-                stage.valid.eq(self.i.valid),
                 stage.element_log2.eq(segment.element_log2),
                 linear.kind.eq(request.kind),
                 linear.last.eq(item.last),
@@ -116,19 +116,21 @@ class AddressLanes(wiring.Component):
         """Stages 1 to 3: what all rows of a FILL add, dimension 1 aside. It is zero of other accesses."""
         part, (first_stage, second, third) = self.i.p.part, self._stages
         segment, leader = part.item.job.segment, part.leader
-        chunk, page_log2 = Signal(16), Signal(4)  # coordinate of the rows' first element in dimension 0
+        chunk, page_log2 = Signal(16, reset_less=True), Signal(4)  # coordinate of the rows' first element in dimension 0
         page, place = Signal(self._params.page_width), Signal(16)  # of that element
         with m.If(self._moves):
             m.d.sync += [
-                chunk.eq(Mux(fills, leader.inner & ~((1 << CHUNK_LOG2 >> segment.element_log2[0]) - 1), 0)),
+                chunk.eq(leader.inner & ~((1 << CHUNK_LOG2 >> segment.element_log2[0]) - 1)),
                 page_log2.eq(segment.page_log2[0]),
-                first_stage.page.eq(Mux(fills, leader.page, 0)),
-                first_stage.offset.eq(Mux(fills, leader.offset, 0)),
+                first_stage.page.eq(leader.page),
+                first_stage.offset.eq(leader.offset),
                 page.eq(chunk >> page_log2),
                 place.eq(chunk & ((1 << page_log2) - 1)),
                 third.page.eq(second.page + page),
                 third.offset.eq(second.offset | place << second.element_log2[0]),
             ]
+            with m.If(~fills):
+                m.d.sync += [chunk.eq(0), first_stage.page.eq(0), first_stage.offset.eq(0)]
 
     def _measure_lanes(self, m, fills):
         """The coordinates of the lanes, and their places."""
@@ -142,6 +144,7 @@ class AddressLanes(wiring.Component):
                 pages_below.eq(Mux(fills, job.segment.pages_below[0], 1)),
                 shift.eq(Mux(fills, job.segment.shift[0], job.segment.element_log2)),
             ]
+        mask = offset_mask(m, self._moves, page_log2, shift)
         coordinates, places = [], []
         for lane in range(LANES):
             coordinate = Signal(17, name=f"coordinate{lane}")
@@ -152,6 +155,7 @@ class AddressLanes(wiring.Component):
                 place.page_log2.eq(page_log2),
                 place.pages_below.eq(pages_below),
                 place.shift.eq(shift),
+                place.mask.eq(mask),
             ]
             self._select(m, lane, coordinate, fills, unit, rows)
             coordinates.append(coordinate)
@@ -174,11 +178,15 @@ class AddressLanes(wiring.Component):
         with m.If(self._moves):
             m.d.sync += [
                 coordinate.eq(Mux(fills, part.leader.outer, column.inner) + distance),
-                target.entry.eq(Mux(fills, 0, column.page)),
-                target.offset.eq(Mux(fills, 0, column.offset)),
-                target.code.eq(Mux(on & ~fills, column.code, 0)),
+                target.entry.eq(column.page),
+                target.offset.eq(column.offset),
+                target.code.eq(column.code),
                 target.enable.eq(Mux(fills, distance < rows, on & column.inside & (column.code == 0))),
             ]
+            with m.If(fills):
+                m.d.sync += [target.entry.eq(0), target.offset.eq(0)]
+            with m.If(fills | ~on):
+                m.d.sync += target.code.eq(0)
 
     def _bound(self, m, coordinates, limit):
         """Stage 2: which elements are inside."""
@@ -214,16 +222,16 @@ class AddressLanes(wiring.Component):
             stores.eq(linear.kind == AccessKind.STORE),
             ends.eq(linear.on == 0),
             left_out.eq(ends & ~linear.last),
-            self.words.ready.eq(self._moves & now.valid & stores),
+            self.words.ready.eq(self._moves & self._valid[2] & stores),
         ]
         with m.If(self._moves):
             m.d.sync += [
-                self.o.valid.eq(now.valid & ~left_out),
+                self.o.valid.eq(self._valid[2] & ~left_out),
                 self.o.p.eq(linear),
                 self.o.p.flush.eq(linear.flush | flush_due),
                 self.o.p.data.eq(self.words.p),
             ]
-            with m.If(now.valid):
+            with m.If(self._valid[2]):
                 m.d.sync += flush_due.eq((linear.flush | flush_due) & left_out)
             with m.If((linear.kind == AccessKind.LOAD) & ends):
                 m.d.sync += self.o.p.kind.eq(AccessKind.NOTHING)

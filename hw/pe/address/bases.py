@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -12,7 +12,7 @@ from tilewright.golden.spec.pe.segment import MAX_PAGE_LOG2
 from ..layouts import BASES_SETS, LANE_READ_LATENCY, SegmentEntryLayout
 from ..params import LANES
 from ..signatures import LaneReadSignature, ThreadReadSignature
-from .place import Place
+from .place import Place, offset_mask
 
 __all__ = ["Bases", "BasisLayout"]
 
@@ -27,7 +27,7 @@ class BasisLayout(data.StructLayout):
         super().__init__(
             {
                 "inner": unsigned(32),  # dimension 0
-                "outer": unsigned(16),  # dimension 1; meaningless if not inside
+                "outer": unsigned(16),  # dimension 1; meaningless if not inside, or without one
                 "page": unsigned(params.page_width),  # from the segment's first entry on
                 "offset": unsigned(MAX_PAGE_LOG2),  # bytes
                 "inside": 1,  # in all dimensions but 0
@@ -124,15 +124,19 @@ class Bases(wiring.Component):
                         pages_below.eq(segment.pages_below[dimension - 1]),
                         shift.eq(segment.shift[dimension - 1]),
                     ]
+        # Without a share the page has one element, and is none of many.
+        counted = Signal.like(page_log2)
+        m.d.comb += counted.eq(Mux(counts, page_log2, 0))
+        mask = offset_mask(m, Const(1), counted, shift)
         for lane in range(LANES):
             m.submodules[f"place{lane}"] = place = Place(self._params)
             m.d.comb += [
                 place.enable.eq(1),
                 place.coordinate.eq(self.lane_reads.data[lane][:16]),
-                # Without a share the page has one element, and is none of many.
-                place.page_log2.eq(Mux(counts, page_log2, 0)),
+                place.page_log2.eq(counted),
                 place.pages_below.eq(Mux(counts, pages_below, 0)),
                 place.shift.eq(shift),
+                place.mask.eq(mask),
             ]
             self._gather(m, lane, place, size)
         return m
@@ -184,7 +188,6 @@ class Bases(wiring.Component):
             with m.If(placed.dimension == 0):
                 m.d.sync += [
                     sums.inner.eq(values[-1]),
-                    sums.outer.eq(0),
                     sums.page.eq(self.segment.first_entry),
                     sums.offset.eq(0),
                     sums.inside.eq(1),

@@ -2,7 +2,10 @@
 
 import random
 
-from tilewright.hw.pe.address.place import Place
+from amaranth import Module
+from amaranth.lib import wiring
+
+from tilewright.hw.pe.address.place import Place, offset_mask
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.sim.pysim.simulate import simulate
 
@@ -11,8 +14,27 @@ PARAMS = PE_PRESETS["default"]
 LATENCY = 2
 
 
+class _MaskedPlace(wiring.Component):
+    """A Place with its mask."""
+
+    def __init__(self):
+        self.place = Place(PARAMS)
+        members = dict(self.place.signature.members)
+        del members["mask"]
+        super().__init__(members)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.place = place = self.place
+        for name in self.signature.members:
+            port, inner = getattr(self, name), getattr(place, name)
+            m.d.comb += port.eq(inner) if name in ("page", "offset") else inner.eq(port)
+        m.d.comb += place.mask.eq(offset_mask(m, self.enable, self.page_log2, self.shift))
+        return m
+
+
 def test_shares():
-    dut = Place(PARAMS)
+    dut = _MaskedPlace()
     rng = random.Random(SEED)
 
     async def run(ctx):
