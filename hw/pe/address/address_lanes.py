@@ -11,7 +11,7 @@ from ..params import LANES
 from .block_parts import CHUNK_LOG2, PartColumnLayout
 from .layouts import LinearLayout
 from .line_directory import RequestLayout, block_rows, unit_log2
-from .place import Place, offset_mask
+from .places import Places
 
 __all__ = ["AddressLanes"]
 
@@ -144,22 +144,19 @@ class AddressLanes(wiring.Component):
                 pages_below.eq(Mux(fills, job.segment.pages_below[0], 1)),
                 shift.eq(Mux(fills, job.segment.shift[0], job.segment.element_log2)),
             ]
-        mask = offset_mask(m, self._moves, page_log2, shift)
-        coordinates, places = [], []
+        m.submodules.places = places = Places(params)
+        m.d.comb += [
+            places.enable.eq(self._moves),
+            places.page_log2.eq(page_log2),
+            places.pages_below.eq(pages_below),
+            places.shift.eq(shift),
+        ]
+        coordinates = []
         for lane in range(LANES):
             coordinate = Signal(17, name=f"coordinate{lane}")
-            m.submodules[f"place{lane}"] = place = Place(params)
-            m.d.comb += [
-                place.enable.eq(self._moves),
-                place.coordinate.eq(coordinate),
-                place.page_log2.eq(page_log2),
-                place.pages_below.eq(pages_below),
-                place.shift.eq(shift),
-                place.mask.eq(mask),
-            ]
+            m.d.comb += places.coordinates[lane].eq(coordinate)
             self._select(m, lane, coordinate, fills, unit, rows)
             coordinates.append(coordinate)
-            places.append(place)
         return coordinates, places
 
     def _select(self, m, lane, coordinate, fills, unit, rows):
@@ -235,9 +232,10 @@ class AddressLanes(wiring.Component):
                 m.d.sync += flush_due.eq((linear.flush | flush_due) & left_out)
             with m.If((linear.kind == AccessKind.LOAD) & ends):
                 m.d.sync += self.o.p.kind.eq(AccessKind.NOTHING)
-            for source, place, target in zip(linear.lanes, places, self.o.p.lanes, strict=True):
+            shares = zip(places.pages, places.offsets, strict=True)
+            for source, (page, offset), target in zip(linear.lanes, shares, self.o.p.lanes, strict=True):
                 m.d.sync += [
                     # Either the lane or all of them add something; offsets have no bit in common.
-                    target.entry.eq((source.entry | now.page) + place.page),
-                    target.offset.eq(source.offset | now.offset | place.offset),
+                    target.entry.eq((source.entry | now.page) + page),
+                    target.offset.eq(source.offset | now.offset | offset),
                 ]

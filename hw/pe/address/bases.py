@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from amaranth import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -12,7 +12,7 @@ from tilewright.golden.spec.pe.segment import MAX_PAGE_LOG2
 from ..layouts import BASES_SETS, LANE_READ_LATENCY, SegmentEntryLayout
 from ..params import LANES
 from ..signatures import LaneReadSignature, ThreadReadSignature
-from .place import Place, offset_mask
+from .places import Places
 
 __all__ = ["Bases", "BasisLayout"]
 
@@ -124,21 +124,17 @@ class Bases(wiring.Component):
                         pages_below.eq(segment.pages_below[dimension - 1]),
                         shift.eq(segment.shift[dimension - 1]),
                     ]
-        # Without a share the page has one element, and is none of many.
-        counted = Signal.like(page_log2)
-        m.d.comb += counted.eq(Mux(counts, page_log2, 0))
-        mask = offset_mask(m, Const(1), counted, shift)
+        m.submodules.places = places = Places(self._params)
+        m.d.comb += [
+            places.enable.eq(1),
+            # Without a share the page has one element, and is none of many.
+            places.page_log2.eq(Mux(counts, page_log2, 0)),
+            places.pages_below.eq(Mux(counts, pages_below, 0)),
+            places.shift.eq(shift),
+        ]
         for lane in range(LANES):
-            m.submodules[f"place{lane}"] = place = Place(self._params)
-            m.d.comb += [
-                place.enable.eq(1),
-                place.coordinate.eq(self.lane_reads.data[lane][:16]),
-                place.page_log2.eq(counted),
-                place.pages_below.eq(Mux(counts, pages_below, 0)),
-                place.shift.eq(shift),
-                place.mask.eq(mask),
-            ]
-            self._gather(m, lane, place, size)
+            m.d.comb += places.coordinates[lane].eq(self.lane_reads.data[lane][:16])
+            self._gather(m, lane, places, size)
         return m
 
     def _read(self, m):
@@ -172,7 +168,7 @@ class Bases(wiring.Component):
             with m.Else():
                 m.d.sync += [reads.p.register.eq(reads.p.register + 1), dimension.eq(dimension + 1)]
 
-    def _gather(self, m, lane, place, size):
+    def _gather(self, m, lane, places, size):
         """Sums what the dimensions of one lane's thread add, and writes it when the last one has come."""
         params = self._params
         placed = self._placed[-1]
@@ -194,8 +190,8 @@ class Bases(wiring.Component):
                 ]
             with m.Else():
                 m.d.sync += [
-                    sums.page.eq(sums.page + place.page),
-                    sums.offset.eq(sums.offset | place.offset),
+                    sums.page.eq(sums.page + places.pages[lane]),
+                    sums.offset.eq(sums.offset | places.offsets[lane]),
                     sums.inside.eq(sums.inside & below[-1]),
                 ]
             with m.If(placed.dimension == 1):
