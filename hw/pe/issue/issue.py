@@ -199,16 +199,15 @@ class Issue(wiring.Component):
     def _issue_job(self, m):
         """The states of mm, ld and st."""
         access, verdict, moved, reuse = self.access, self._verdict.o, self._moved.o, self._reuse
-        second = Signal()  # a store waits for the registers that it stores
+        second = Signal()  # a store waits for the registers that it stores, a load for those that it writes
         with m.State("CHECK"):
             m.d.comb += self.prepares.eq(1)
             m.d.sync += [
                 self._fault.eq(verdict),
-                access.reads_valid.eq(1),
-                access.reads.first.eq(reuse.first),
-                access.reads.last.eq(reuse.last),
-                access.writes_valid.eq(self._is[Operation.LD]),
-                access.writes.eq(moved),
+                access.valid.eq(1),
+                access.writes.eq(0),
+                access.registers.first.eq(reuse.first),
+                access.registers.last.eq(reuse.last),
                 second.eq(0),
             ]
             m.next = "REPORT"
@@ -218,9 +217,9 @@ class Issue(wiring.Component):
             m.d.comb += [self.prepares.eq(1), reuse.look.eq(1)]
             m.d.sync += self._flush.eq(self._must_flush)
             with m.If(access.clear):
-                with m.If(self._is[Operation.ST] & ~second):
-                    # A store reads two ranges: one after the other.
-                    m.d.sync += [second.eq(1), access.reads.eq(moved)]
+                with m.If((self._is[Operation.ST] | self._is[Operation.LD]) & ~second):
+                    # Two ranges, one after the other.
+                    m.d.sync += [second.eq(1), access.writes.eq(self._is[Operation.LD]), access.registers.eq(moved)]
                 with m.Else():
                     m.d.sync += self._must_flush.eq(0)
                     m.next = "SEND"
@@ -234,10 +233,9 @@ class Issue(wiring.Component):
         access, setp = self.access, instruction_view(Operation.SETP, self.i.payload.word)
         with m.State("LANES"):
             m.d.sync += [
-                access.reads_valid.eq(self._is[Operation.SETP] & (setp.source == Source.GIVEN)),
-                access.reads.eq(self._moved.o),
-                access.writes_valid.eq(self._is[Operation.MOV]),
-                access.writes.eq(self._moved.o),
+                access.valid.eq(self._is[Operation.MOV] | (setp.source == Source.GIVEN)),
+                access.writes.eq(self._is[Operation.MOV]),
+                access.registers.eq(self._moved.o),
             ]
             m.next = "LANES_FREE"
         with m.State("LANES_FREE"), m.If(access.clear & self.loading_idle):

@@ -28,9 +28,11 @@ class ClearanceSignature(Port):
 
     Members
     -------
-    reads_valid, writes_valid : Out(1)
-    reads, writes : Out(RangeLayout)
-        Registers that the access reads and writes, if valid.
+    valid : Out(1)
+        There is an access; without one all is clear.
+    writes : Out(1)
+        It writes its registers; otherwise it reads them.
+    registers : Out(RangeLayout)
     clear : In(1)
         Nothing that the access reads is still to be written, nothing that it writes still to be read or written.
     """
@@ -38,10 +40,9 @@ class ClearanceSignature(Port):
     def __init__(self, params):
         super().__init__(
             {
-                "reads_valid": Out(1),
-                "reads": Out(RangeLayout(params)),
-                "writes_valid": Out(1),
-                "writes": Out(RangeLayout(params)),
+                "valid": Out(1),
+                "writes": Out(1),
+                "registers": Out(RangeLayout(params)),
                 "clear": In(1),
             }
         )

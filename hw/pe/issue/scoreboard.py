@@ -120,17 +120,13 @@ class Scoreboard(wiring.Component):
                 m.d.sync += bit.eq(0)
 
         # An access waits for all mm and loads: each was issued before it.
-        reads, writes = [], []
+        clashes = []
         for mm, held, untaken in zip(mms.items, mms.held, self.untaken, strict=True):
-            reads.append(held & _overlap(access.reads, mm.accumulators))
-            writes.append(held & _overlap(access.writes, mm.accumulators))
-            writes.append(untaken & _overlap(access.writes, mm.factors))
+            clashes.append(held & _overlap(access.registers, mm.accumulators))
+            clashes.append(untaken & access.writes & _overlap(access.registers, mm.factors))
         for load, held in zip(loads.items, loads.held, strict=True):
-            reads.append(held & _overlap(access.reads, load))
-            writes.append(held & _overlap(access.writes, load))
-        m.d.comb += access.clear.eq(
-            ~(access.reads_valid & Cat(reads).any()) & ~(access.writes_valid & Cat(writes).any())
-        )
+            clashes.append(held & _overlap(access.registers, load))
+        m.d.comb += access.clear.eq(~(access.valid & Cat(clashes).any()))
         self._release(m)
         return m
 

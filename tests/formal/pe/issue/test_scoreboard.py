@@ -33,7 +33,8 @@ class ScoreboardSpec(Elaboratable):
         ]
         m.d.comb += [
             # What the sides promise.
-            Assume(~self.load_add | (access.writes_valid & access.clear & (dut.load_registers.p == access.writes))),
+            Assume(~self.load_add | (access.valid & access.writes & access.clear)),
+            Assume(~self.load_add | (dut.load_registers.p == access.registers)),
             Assume(~compute.factors_taken | compute.factors_ready),
             Assume(~compute.mm_done | (mms > untaken)),
             Assume(~dut.load_done | (loads != 0)),
@@ -44,7 +45,7 @@ class ScoreboardSpec(Elaboratable):
             Assert(dut.empty == ((mms == 0) & (loads == 0))),
             Assert(~compute.factors_ready | (untaken != 0)),
         ]
-        for ranges in (access.reads, access.writes, dut.mm_registers.p.accumulators, dut.mm_registers.p.factors):
+        for ranges in (access.registers, dut.mm_registers.p.accumulators, dut.mm_registers.p.factors):
             m.d.comb += Assume(ranges.first <= ranges.last)
         self._count(m, mms, untaken, loads)
         self._follow_mm(m, mms, untaken)
@@ -94,9 +95,8 @@ class ScoreboardSpec(Elaboratable):
                 Assert(ahead < mms),
                 Assert(fetches == (mms - untaken <= ahead)),
                 Assert(~fetches | (ahead_untaken == ahead - (mms - untaken))),
-                Assert(~(access.reads_valid & overlap(access.reads, accumulators)) | ~access.clear),
-                Assert(~(access.writes_valid & overlap(access.writes, accumulators)) | ~access.clear),
-                Assert(~(fetches & access.writes_valid & overlap(access.writes, factors)) | ~access.clear),
+                Assert(~(access.valid & overlap(access.registers, accumulators)) | ~access.clear),
+                Assert(~(fetches & access.valid & access.writes & overlap(access.registers, factors)) | ~access.clear),
             ]
             for index, mm in enumerate(dut.mms.items):
                 with m.If((dut.mms.oldest + ahead)[: len(dut.mms.oldest)] == index):
@@ -104,9 +104,7 @@ class ScoreboardSpec(Elaboratable):
             # A younger one that may read its factors does not read what this one writes.
             with m.If(compute.factors_ready & ~fetches):
                 m.d.comb += Assert(~overlap(self._following().factors, accumulators))
-            m.d.comb += Cover(
-                access.clear & compute.factors_ready & ~fetches & access.reads_valid & access.writes_valid
-            )
+            m.d.comb += Cover(access.clear & compute.factors_ready & ~fetches & access.valid & access.writes)
 
     def _follow_load(self, m, loads):
         dut, access, compute = self.dut, self.dut.access, self.dut.compute
@@ -119,8 +117,7 @@ class ScoreboardSpec(Elaboratable):
         with m.If(pending):
             m.d.comb += [
                 Assert(ahead < loads),
-                Assert(~(access.reads_valid & overlap(access.reads, written)) | ~access.clear),
-                Assert(~(access.writes_valid & overlap(access.writes, written)) | ~access.clear),
+                Assert(~(access.valid & overlap(access.registers, written)) | ~access.clear),
             ]
             for index, load in enumerate(dut.loads.items):
                 with m.If((dut.loads.oldest + ahead)[: len(dut.loads.oldest)] == index):
@@ -141,10 +138,9 @@ class ScoreboardSpec(Elaboratable):
         dut, access, compute = self.dut, self.dut.access, self.dut.compute
         return [
             *(
-                access.reads_valid,
-                access.reads,
-                access.writes_valid,
+                access.valid,
                 access.writes,
+                access.registers,
                 compute.factors_taken,
                 compute.mm_done,
             ),

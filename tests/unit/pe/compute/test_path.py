@@ -162,8 +162,9 @@ def run(params, array, program, table, *, idle=0.0):
                 await ctx.tick()
             if "rows" in one:
                 written = {"first": one["register"], "last": one["register"] + len(one["rows"]) - 1}
-                ctx.set(access.writes_valid, 1)
-                ctx.set(access.writes, written)
+                ctx.set(access.valid, 1)
+                ctx.set(access.writes, 1)
+                ctx.set(access.registers, written)
                 while not (ctx.get(access.clear) and ctx.get(scoreboard.load_registers.ready)):
                     await ctx.tick()
                 await send(ctx, scoreboard.load_registers, [written])

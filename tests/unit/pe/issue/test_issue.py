@@ -168,8 +168,8 @@ class Neighbours:
 
     def _clear(self, ctx):
         access = self.dut.access
-        reads = registers(ctx.get(access.reads)) if ctx.get(access.reads_valid) else set()
-        writes = registers(ctx.get(access.writes)) if ctx.get(access.writes_valid) else set()
+        accessed = registers(ctx.get(access.registers)) if ctx.get(access.valid) else set()
+        reads, writes = (set(), accessed) if ctx.get(access.writes) else (accessed, set())
         return not any((reads | writes) & written or writes & read for _, written, read in self.pending)
 
     async def run(self, ctx):

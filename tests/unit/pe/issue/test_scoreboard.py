@@ -35,14 +35,12 @@ def test_random_traffic(mm_in_flight):
         seen = {"clear": 0, "clash": 0, "full": 0, "ready": 0, "waits": 0}
         for cycle in range(3000):
             # The query, which for a load must be clear.
-            reads_valid, writes_valid = rng.random() < 0.7, rng.random() < 0.7
-            reads, writes = registers(), registers()
-            query = ((access.reads_valid, reads_valid), (access.reads, reads))
-            set_together(ctx, *query, (access.writes_valid, writes_valid), (access.writes, writes))
+            valid, writes, accessed = rng.random() < 0.9, rng.random() < 0.5, registers()
+            set_together(ctx, (access.valid, valid), (access.writes, writes), (access.registers, accessed))
             to_write = [*loads, *(mm["accumulators"] for mm in mms)]
             to_read = [mm["factors"] for mm in mms if not mm["taken"]]
-            clear = not (reads_valid and any(overlap(reads, other) for other in to_write))
-            clear &= not (writes_valid and any(overlap(writes, other) for other in to_write + to_read))
+            others = to_write + to_read if writes else to_write
+            clear = not (valid and any(overlap(accessed, other) for other in others))
             assert ctx.get(access.clear) == clear
             assert ctx.get(dut.empty) == (not mms and not loads)
             assert ctx.get(dut.mm_registers.ready) == (len(mms) < mm_in_flight)
@@ -64,17 +62,17 @@ def test_random_traffic(mm_in_flight):
             done_mm = bool(mms) and mms[0]["taken"] and rng.random() < 0.2
             done_load = bool(loads) and rng.random() < 0.3
             add_mm = len(mms) < mm_in_flight and rng.random() < 0.5
-            add_load = len(loads) < LOADS and clear and writes_valid and rng.random() < 0.7
+            add_load = len(loads) < LOADS and clear and valid and writes and rng.random() < 0.8
             mm = {"accumulators": registers(), "factors": registers()}
             ends = ((dut.compute.factors_taken, take), (dut.compute.mm_done, done_mm), (dut.load_done, done_load))
-            added = ((dut.mm_registers, add_mm, mm), (dut.load_registers, add_load, writes))
+            added = ((dut.mm_registers, add_mm, mm), (dut.load_registers, add_load, accessed))
             begins = [pair for port, valid, item in added for pair in ((port.valid, valid), (port.payload, item))]
             set_together(ctx, *ends, *begins)
             if take:
                 following["taken"] = True
             del mms[:done_mm], loads[:done_load]
             mms += [mm | {"taken": False, "came": cycle}] * add_mm
-            loads += [writes] * add_load
+            loads += [accessed] * add_load
             was_ready = ready
             await ctx.tick()
         assert min(seen.values()) > 200, seen
