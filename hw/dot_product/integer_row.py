@@ -87,6 +87,8 @@ class IntegerRow(wiring.Component):
         As of a ``DotRow``.
     wide : bool
         There are integers of 16 bits.
+    others : bool
+        A second word is added to each accumulator: where it comes from two sources, it needs no choice between them.
 
     Members
     -------
@@ -97,9 +99,11 @@ class IntegerRow(wiring.Component):
     accumulators : In(array of count 32)
     o : Out(array of count 32)
         All as of a ``DotRow``.
+    others : In(array of count 32) if others
+        The second words.
     """
 
-    def __init__(self, *, count, unit_bytes, sizes, wide=True):
+    def __init__(self, *, count, unit_bytes, sizes, wide=True, others=False):
         check_units(unit_bytes, sizes)
         self._lanes, self._wide = unit_bytes // 2, wide
         self._links = min(_LINKS, self._lanes)
@@ -113,6 +117,7 @@ class IntegerRow(wiring.Component):
                 "a": In(data.ArrayLayout(8 * unit_bytes, count)),
                 "b": In(data.ArrayLayout(8 * unit_bytes, count)),
                 "accumulators": In(data.ArrayLayout(32, count)),
+                **({"others": In(data.ArrayLayout(32, count))} if others else {}),
                 "o": Out(data.ArrayLayout(32, count)),
             }
         )
@@ -128,11 +133,14 @@ class IntegerRow(wiring.Component):
         return m
 
     def _chains(self, m, unit):
-        """What is summed in a unit: chains of lower products, the first of which begins with the accumulator of a unit
-        that leads a group, and chains of upper ones."""
+        """What is summed in a unit: chains of lower products and of upper ones. The first ones begin with the accumulator
+        of a unit that leads a group, and with its second word."""
         leads = self._groups.leads(self.select, unit)
-        start = Mux(leads, self.accumulators[unit], 0)
-        start = delay(m, start, _PRODUCT_CYCLES, name=f"accumulator_{unit}").as_signed()
+        starts = [
+            delay(m, Mux(leads, getattr(self, name)[unit], 0), _PRODUCT_CYCLES, name=f"{name}_{unit}").as_signed()
+            for name in ("accumulators", "others")
+            if name in self.signature.members
+        ]
         lowers, uppers = [], []
         for lane in range(self._lanes):
             link = lane % self._links
@@ -143,8 +151,8 @@ class IntegerRow(wiring.Component):
                 product.b.eq(self.b[unit].word_select(lane, 16)),
             ]
             if link == 0:
-                lowers.append(start if lane == 0 else Const(0, signed(1)))
-                uppers.append(Const(0, signed(1)))
+                for sums in (lowers, uppers):
+                    sums.append(starts.pop(0) if starts else Const(0, signed(1)))
             for sums, term, kind in ((lowers, product.lower, "lower"), (uppers, product.upper, "upper")):
                 total = sums[-1] + term
                 total = total[:_BITS].as_signed() if len(total) > _BITS else total

@@ -169,8 +169,8 @@ class ComputeRegistersSignature(Port):
     -------
     accumulator_register : Out(params.reg_width)
     accumulator_enable : Out(1)
-    accumulator_row : In(array of params.threads 32)
-        One cycle after ``accumulator_enable``.
+    accumulator_rows : In(array of 2 of array of params.threads 32)
+        One cycle after ``accumulator_enable``: the first one, if the register is even, else the second one.
     factor_reads : Out(stream of unsigned(params.reg_width), always ready)
     factor_row : In(array of params.threads 32)
         One cycle after ``factor_reads``.
@@ -189,7 +189,7 @@ class ComputeRegistersSignature(Port):
             {
                 "accumulator_register": Out(params.reg_width),
                 "accumulator_enable": Out(1),
-                "accumulator_row": In(row),
+                "accumulator_rows": In(data.ArrayLayout(row, 2)),
                 "factor_reads": Out(stream.Signature(unsigned(params.reg_width), always_ready=True)),
                 "factor_row": In(row),
                 "results_valid": Out(1),

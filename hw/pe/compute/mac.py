@@ -28,6 +28,8 @@ class MacArray(wiring.Component):
     a, b : In(array of params.threads params.unit_bits)
         Of every thread its elements of A, and those of its column.
     accumulators : In(array of params.threads 32)
+    others : In(array of params.threads 32) if not params.floats
+        Added to the accumulators.
     o : Out(array of params.threads 32)
         For the first of every kb threads, if all of them are there: its accumulator with all their products added. The
         other accumulators do not matter, and the other results mean nothing.
@@ -38,7 +40,7 @@ class MacArray(wiring.Component):
         if params.floats:
             self._row = DotRow(**sizes)
         else:
-            self._row = IntegerRow(**sizes, wide="i16" in params.types)
+            self._row = IntegerRow(**sizes, wide="i16" in params.types, others=True)
         self.LATENCY = self._row.LATENCY
         super().__init__(dict(self._row.signature.members))
 

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from amaranth import Cat, Module, Signal, unsigned
+from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -56,7 +56,8 @@ class ComputePath(wiring.Component):
     ----------
     params : PeParams
     array : Component
-        The multipliers: ``MacArray``, or one with its ports and its ``LATENCY``.
+        The multipliers: ``MacArray``, or one with its ports and its ``LATENCY``. One with a port ``others`` adds up both
+        rows of accumulators, of which one is zero: that is a reset in place of a choice.
 
     Members
     -------
@@ -171,11 +172,18 @@ class ComputePath(wiring.Component):
             array.select.eq(feeding.kb),
             array.a.eq(factors.o),
             array.b.eq(spread.o),
-            array.accumulators.eq(self.registers.accumulator_row),
             self.registers.results_register.eq(done.register),
             self.registers.results_data.eq(array.o),
             self.order.mm_done.eq(done.last),
         ]
+        rows, odd = self.registers.accumulator_rows, feeding.register[0]
+        if "others" in array.signature.members:
+            m.d.comb += [
+                array.accumulators.eq(Mux(odd, 0, rows[0].as_value())),
+                array.others.eq(Mux(odd, rows[1].as_value(), 0)),
+            ]
+        else:
+            m.d.comb += array.accumulators.eq(Mux(odd, rows[1], rows[0]))
         code = sharing_code(finishing.ka, finishing.kb)
         m.d.sync += [
             self.registers.results_valid.eq(finishing.on.any()),

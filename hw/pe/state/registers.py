@@ -64,15 +64,11 @@ class RegisterFile(wiring.Component):
 
     def _read_accumulators(self, m):
         compute = self.compute
-        odd = Signal()  # the register that was read
-        m.d.sync += odd.eq(compute.accumulator_register[0])
-        rows = []
         for index, port in enumerate(self.accumulator_ports):
             m.d.comb += port.addr.eq(compute.accumulator_register[1:])
             enable = compute.accumulator_enable & (compute.accumulator_register[0] == index)
-            rows.append(self._row(m, index, port, enable, f"accumulators{index}"))
-        even_row, odd_row = rows
-        m.d.comb += compute.accumulator_row.eq(Mux(odd, odd_row, even_row))
+            row = self._row(m, index, port, enable, f"accumulators{index}")
+            m.d.comb += compute.accumulator_rows[index].eq(row)
 
     def _row(self, m, index, port, enable, name):
         """The register behind a read port of a bank; it stays if what it would read is being written."""
