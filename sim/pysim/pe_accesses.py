@@ -216,12 +216,13 @@ def _multiply(params, threads, segment, job, directory):
 
 
 def _parts(segment, wanted, codes):
-    """Columns side by side in a block; those with an error together. In the order of the first column of each."""
-    parts = {}
+    """Neighbours side by side in a block; those with an error together. In the order of the first column of each."""
+    parts, run, before = {}, 0, None
     for column, element in wanted.items():
-        chunk = (element[0] << segment.element_log2) // 16
-        key = "error" if column in codes else (chunk, element[1:], (element[0] - column) % 16)
-        parts.setdefault(key, {})[column] = element
+        block = ((element[0] << segment.element_log2) // 16, element[1:], (element[0] - column) % 16)
+        run += (column - 1, block) != before
+        before = (column, block)
+        parts.setdefault("error" if column in codes else run, {})[column] = element
     return list(parts.values())
 
 

@@ -1,9 +1,12 @@
 """Columns that lie side by side in one block of rows."""
 
-from amaranth import Cat, Module, Signal, unsigned
+from itertools import pairwise
+
+from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ...lib.choice import chosen
 from ..params import LANES
 from .columns import ColumnLayout, ColumnsOfItemLayout
 from .items import ItemLayout
@@ -47,9 +50,9 @@ class BlockPartLayout(data.StructLayout):
 class BlockParts(wiring.Component):
     """Cuts items of transposed mm into parts whose columns lie side by side in one chunk of the same rows.
 
-    Side by side means that numbers of columns and their coordinates differ alike. Other items are one part.
-    Columns with an error of their own make a part of their own. An item without any column is one part too. Latency 1,
-    one part a cycle.
+    Side by side are neighbours that are on, whose coordinates differ by one. Each column is compared with the next one
+    alone, while the first one of the part is found. Other items are one part. Columns with an error of their own make
+    a part of their own. An item without any column is one part too. Latency 1, one part a cycle.
 
     Members
     -------
@@ -77,30 +80,25 @@ class BlockParts(wiring.Component):
         moves = Signal()
         m.d.comb += [
             left.eq(Cat(column.on for column in columns) & ~done),
-            first.eq(left & -left),
+            first.eq(Cat(left[column] & ~left[:column].any() for column in range(LANES))),
             rest.eq(left & ~joins),
             moves.eq(~self.o.valid | self.o.ready),
             self.i.ready.eq(moves & (rest == 0)),
         ]
-        origins, chunks = ([Signal(width, name=f"{name}{number}") for number in range(LANES)]
-                           for name, width in (("origin", 4), ("chunk", CHUNK_BITS)))  # fmt: skip
-        chunk, chosen = Signal(CHUNK_BITS), 0  # of the leader: known as soon as the leader
+        number = Cat(  # of the leader
+            Cat(first[column] for column in range(LANES) if column >> bit & 1).any() for bit in range(3)
+        )
+        m.d.comb += [
+            leader.as_value().eq(chosen(number, {n: column.as_value() for n, column in enumerate(columns)})),
+            origin.eq(leader.inner - number),
+        ]
+        adjoins = Signal(LANES - 1)  # columns beside which the next one lies
+        for number, (column, following) in enumerate(pairwise(columns)):
+            m.d.comb += adjoins[number].eq(column.on & following.on & _adjoin(column, following, item.job.segment))
         for number, column in enumerate(columns):
-            m.d.comb += [
-                origins[number].eq(column.inner - number),
-                chunks[number].eq(chunk_coordinate(column, item.job.segment)),
-            ]
-            bits = Cat(column, origins[number], chunks[number])
-            chosen = chosen | (bits & first[number].replicate(len(bits)))
-        m.d.comb += Cat(leader, origin, chunk).eq(chosen)
-        for number, column in enumerate(columns):
-            same = Signal(name=f"same{number}")
-            m.d.comb += [
-                same.eq(_same_rows(column, leader) & (Cat(origins[number], chunks[number]) == Cat(origin, chunk))),
-                joins[number].eq(
-                    ~item.job.transpose | ((column.code == leader.code) & ((column.code != 0) | same))
-                ),
-            ]  # fmt: skip
+            runs = Cat(first[start] & adjoins[start:number].all() for start in range(number + 1))
+            joins_leader = (column.code == leader.code) & ((column.code != 0) | runs.any())
+            m.d.comb += joins[number].eq(~item.job.transpose | joins_leader)
         with m.If(moves):
             m.d.sync += [
                 self.o.valid.eq(self.i.valid),
@@ -122,5 +120,13 @@ class BlockParts(wiring.Component):
         return m
 
 
-def _same_rows(column, other):
-    return (column.outer == other.outer) & (column.page == other.page) & (column.offset == other.offset)
+def _adjoin(column, following, segment):
+    """Whether two columns lie side by side in one chunk of the same rows."""
+    return (
+        (column.outer == following.outer)
+        & (column.page == following.page)
+        & (column.offset == following.offset)
+        & (column.inner[4:] == following.inner[4:])
+        & ((column.inner[:4] + 1)[:4] == following.inner[:4])
+        & ~Mux(segment.element_log2[0], column.inner[:3].all(), column.inner[:4].all())
+    )

@@ -37,12 +37,15 @@ def random_item(rng):
 
 def parts_of(given):
     """on, leader's number, last and flush of each part."""
-    item, groups = given["item"], {}
+    item, groups, run = given["item"], {}, 0
+    before = None  # where the column before is, if it is on
     for number, column in enumerate(given["columns"]):
+        chunk = (column["inner"] << item["job"]["segment"]["element_log2"]) // 16
+        block = (chunk, column["outer"], column["page"], column["offset"], (column["inner"] - number) % 16)
+        run += block != before or not column["on"]
+        before = block if column["on"] else None
         if column["on"]:
-            chunk = (column["inner"] << item["job"]["segment"]["element_log2"]) // 16
-            block = (chunk, column["outer"], column["page"], column["offset"], (column["inner"] - number) % 16)
-            key = None if not item["job"]["transpose"] else column["code"] or block
+            key = None if not item["job"]["transpose"] else column["code"] or (run,)
             groups.setdefault(key, []).append(number)
     parts = list(groups.values()) or [[]]
     return [
