@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec.pe.instruction import Compare, Source
 
+from ...lib.choice import chosen
 from ..layouts import LaneWriteLayout, PredicateWriteLayout
 from ..params import LANES
 from ..signatures import LaneReadSignature, PredicateReadSignature
@@ -14,6 +15,9 @@ __all__ = ["LaneOperationLayout", "LaneOps"]
 
 #: The lower half of a register is compared beside the upper half: half as many levels.
 _HALF = 16
+#: Lanes that are compared at once. A setp is rare: it reads its registers for each of these parts of a group.
+_AT_ONCE = 2
+_PARTS = LANES // _AT_ONCE
 
 
 class LaneOperationLayout(data.StructLayout):
@@ -38,7 +42,8 @@ class LaneOperationLayout(data.StructLayout):
 class LaneOps(wiring.Component):
     """Carries out one mov or setp after the other.
 
-    Latency: of mov one cycle, and one for each group of eight threads; of setp one, and four a group.
+    Latency: of mov one cycle, and one for each group of eight threads; of setp one, and 13 a group: three for each two
+    threads, and one.
 
     Parameters
     ----------
@@ -110,9 +115,17 @@ class LaneOps(wiring.Component):
         if self._cores > 1:
             given = given | Mux(operation.core, self.core_number, 0)
         m.d.comb += [move.payload.data[lane].eq(Mux(from_thread, threads[lane], given)) for lane in range(LANES)]
-        compares, compared = Signal(), Signal(data.ArrayLayout(32, LANES))
-        m.d.comb += compared.eq(Mux(from_thread, threads, self.reads.data))
-        m.d.comb += write.payload.values.eq(self._compare(m, compares, compared))
+        compares, part = Signal(), Signal(range(_PARTS))
+        compared = Signal(data.ArrayLayout(32, _AT_ONCE))
+        for lane in range(_AT_ONCE):
+            words = {number: self.reads.data[_AT_ONCE * number + lane] for number in range(_PARTS)}
+            thread = Cat(Const(lane, (_AT_ONCE - 1).bit_length()), part, group)
+            m.d.comb += compared[lane].eq(Mux(from_thread, thread, chosen(part, words)))
+        values = self._compare(m, compares, compared)
+        earlier = Signal(LANES - _AT_ONCE)  # of the parts before
+        with m.If(compares):
+            m.d.sync += [earlier.eq(Cat(earlier, values)[_AT_ONCE:]), part.eq(part + 1)]
+        m.d.comb += write.payload.values.eq(Cat(earlier, values))
 
         with m.FSM():
             with m.State("IDLE"), m.If(self.i.valid):  # the predicate of group 0 is read
@@ -131,7 +144,9 @@ class LaneOps(wiring.Component):
                 m.next = "COMPARE"
             with m.State("COMPARE"):
                 m.d.comb += compares.eq(1)
-                m.next = "WRITE"
+                m.next = "READ"
+                with m.If(part == _PARTS - 1):
+                    m.next = "WRITE"
             with m.State("WRITE"):
                 m.d.comb += [write.valid.eq(1), written.eq(write.ready)]
                 with m.If(written):
@@ -143,12 +158,12 @@ class LaneOps(wiring.Component):
     def _compare(self, m, compares, compared):
         """Whether each of what was ``compared`` when ``compares`` was high last compares as the operation says."""
         operation = self.i.payload
-        values = Signal(LANES)
+        values = Signal(_AT_ONCE)
         # Two's complement is compared as unsigned with the signs turned over.
         signed = operation.compare < Compare.LTU
         sign = Signal(32)
         m.d.comb += sign[31].eq(signed)
-        for lane in range(LANES):
+        for lane in range(_AT_ONCE):
             one, two = Signal(32, name=f"one{lane}"), Signal(32, name=f"two{lane}")
             m.d.comb += [one.eq(compared[lane] ^ sign), two.eq(operation.imm ^ sign)]
             low_less, high_less = Signal(name=f"low_less{lane}"), Signal(name=f"high_less{lane}")

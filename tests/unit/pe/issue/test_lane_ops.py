@@ -130,14 +130,14 @@ def test_operations(preset, mode):
                 neighbours.write(items, store)
             ctx.set(dut.i.valid, 0)
             if mode == "none":
-                assert cycles == 1 + params.groups * (4 if operation["setp"] else 1)
+                assert cycles == 1 + params.groups * (13 if operation["setp"] else 1)
             assert (neighbours.registers, neighbours.predicates) == (registers, predicates), operation
             while rng.random() < idle:
                 await ctx.tick()
 
     streams = (dut.reads.requests, dut.moves, dut.predicate_writes)
     registers = lane_registers(dut.reads, neighbours.words, rng, busy=stall)
-    simulate(dut, testbench, background=[neighbours.answer, registers, *map(watch_stream, streams)], deadline=20_000)
+    simulate(dut, testbench, background=[neighbours.answer, registers, *map(watch_stream, streams)], deadline=50_000)
 
 
 def test_accepted_with_the_last_write():
