@@ -219,7 +219,7 @@ def _parts(segment, wanted, codes):
     """Neighbours side by side in a block; those with an error together. In the order of the first column of each."""
     parts, run, before = {}, 0, None
     for column, element in wanted.items():
-        block = ((element[0] << segment.element_log2) // 16, element[1:], (element[0] - column) % 16)
+        block = ((element[0] << segment.element_log2) // 16, element[1:], element[0] - column)
         run += (column - 1, block) != before
         before = (column, block)
         parts.setdefault("error" if column in codes else run, {})[column] = element

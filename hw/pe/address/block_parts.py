@@ -11,7 +11,7 @@ from ..params import LANES
 from .columns import ColumnLayout, ColumnsOfItemLayout
 from .items import ItemLayout
 
-__all__ = ["CHUNK_BITS", "CHUNK_LOG2", "BlockPartLayout", "BlockParts", "PartColumnLayout", "chunk_coordinate"]
+__all__ = ["CHUNK_BITS", "CHUNK_LOG2", "BlockPartLayout", "BlockParts", "LeaderLayout", "PartColumnLayout", "chunk_coordinate"]
 
 #: Log2 of the bytes of a chunk: a block is as wide.
 CHUNK_LOG2 = 4
@@ -32,6 +32,13 @@ class PartColumnLayout(data.StructLayout):
         super().__init__({name: fields[name] for name in ("inner", "page", "offset", "inside", "code")})
 
 
+class LeaderLayout(data.StructLayout):
+    """A column, with its coordinate in dimension 1."""
+
+    def __init__(self, params):
+        super().__init__({**ColumnLayout(params).members, "outer": unsigned(16)})
+
+
 class BlockPartLayout(data.StructLayout):
     """Columns of an item that are accessed together."""
 
@@ -41,7 +48,7 @@ class BlockPartLayout(data.StructLayout):
                 "item": ItemLayout(params),  # its ``last`` and ``job.flush`` apply to this part
                 "columns": data.ArrayLayout(PartColumnLayout(params), LANES),
                 "on": unsigned(LANES),  # columns that are on, and of this part
-                "leader": ColumnLayout(params),  # the first of them; of transposed mm, all lie in its block
+                "leader": LeaderLayout(params),  # the first of them; of transposed mm, all lie in its block
                 "origin": 4,  # of transposed mm: where column 0 is in dimension 0, or would be beside them; modulo 16
             }
         )
@@ -76,7 +83,8 @@ class BlockParts(wiring.Component):
         item, columns = self.i.p.item, self.i.p.columns
         done = Signal(LANES)  # columns of parts before
         left, first, joins, rest = Signal(LANES), Signal(LANES), Signal(LANES), Signal(LANES)
-        leader, origin = Signal(ColumnLayout(self._params)), Signal(4)
+        leader, origin = Signal(LeaderLayout(self._params)), Signal(4)
+        outers, turn = self.i.p.outers, item.thread[:3]  # place of column 0 among them
         moves = Signal()
         m.d.comb += [
             left.eq(Cat(column.on for column in columns) & ~done),
@@ -90,11 +98,15 @@ class BlockParts(wiring.Component):
         )
         m.d.comb += [
             leader.as_value().eq(chosen(number, {n: column.as_value() for n, column in enumerate(columns)})),
+            leader.outer.eq(chosen((number + turn)[:3], dict(enumerate(outers)))),
             origin.eq(leader.inner - number),
         ]
+        same = Cat(outer == outers[(place + 1) % LANES] for place, outer in enumerate(outers))
+        same_outer = Cat(same, same).bit_select(turn, LANES - 1)  # by column: as that of the next one
         adjoins = Signal(LANES - 1)  # columns beside which the next one lies
         for number, (column, following) in enumerate(pairwise(columns)):
-            m.d.comb += adjoins[number].eq(column.on & following.on & _adjoin(column, following, item.job.segment))
+            adjoin = same_outer[number] & _adjoin(column, following, item.job.segment)
+            m.d.comb += adjoins[number].eq(column.on & following.on & adjoin)
         for number, column in enumerate(columns):
             runs = Cat(first[start] & adjoins[start:number].all() for start in range(number + 1))
             joins_leader = (column.code == leader.code) & ((column.code != 0) | runs.any())
@@ -121,10 +133,9 @@ class BlockParts(wiring.Component):
 
 
 def _adjoin(column, following, segment):
-    """Whether two columns lie side by side in one chunk of the same rows."""
+    """Whether two columns lie side by side in one chunk, dimension 1 aside."""
     return (
-        (column.outer == following.outer)
-        & (column.page == following.page)
+        (column.page == following.page)
         & (column.offset == following.offset)
         & (column.inner[4:] == following.inner[4:])
         & ((column.inner[:4] + 1)[:4] == following.inner[:4])

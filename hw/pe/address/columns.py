@@ -24,7 +24,6 @@ class ColumnLayout(data.StructLayout):
             {
                 # Coordinate in dimension 0; means something only if inside, like all but the code.
                 "inner": unsigned(16),
-                "outer": unsigned(16),  # in dimension 1
                 "page": unsigned(params.page_width),  # the entry of its page, but for what dimension 0 adds
                 "offset": unsigned(MAX_PAGE_LOG2),  # what the outer dimensions add to its place in that page, in bytes
                 "on": 1,
@@ -38,7 +37,14 @@ class ColumnsOfItemLayout(data.StructLayout):
     """An item with its columns."""
 
     def __init__(self, params):
-        super().__init__({"item": ItemLayout(params), "columns": data.ArrayLayout(ColumnLayout(params), LANES)})
+        super().__init__(
+            {
+                "item": ItemLayout(params),
+                "columns": data.ArrayLayout(ColumnLayout(params), LANES),
+                # Coordinates in dimension 1: not by columns, but those of thread l modulo LANES in place l.
+                "outers": data.ArrayLayout(16, LANES),
+            }
+        )
 
 
 class Columns(wiring.Component):
@@ -87,10 +93,12 @@ class Columns(wiring.Component):
                 m.d.comb += group.eq((self.i.p.thread >> 3) + (lane < self.i.p.thread[:3]))
         with m.If(self.i.ready):
             m.d.sync += [read_valid.eq(self.i.valid), read.eq(self.i.p)]
+        outers = Signal.like(self.o.p.outers)
         with m.If(read_moves):
             m.d.sync += [added_valid.eq(read_valid), added.eq(read)]
+            m.d.sync += [outer.eq(row.outer) for outer, row in zip(outers, self.bases.rows, strict=True)]
         with m.If(adding):
-            m.d.sync += [self.o.valid.eq(added_valid), self.o.p.item.eq(added)]
+            m.d.sync += [self.o.valid.eq(added_valid), self.o.p.item.eq(added), self.o.p.outers.eq(outers)]
 
         begins, takes_part = self._add(m, read, read_moves)
         for column in range(LANES):
@@ -154,7 +162,6 @@ class Columns(wiring.Component):
         with m.If(moves):
             m.d.sync += [
                 column.inner.eq(begin.inner),
-                column.outer.eq(begin.outer),
                 column.page.eq(begin.page),
                 column.offset.eq(begin.offset),
                 column.on.eq(on),

@@ -11,7 +11,7 @@ from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 SEED = 20261121
-PARAMS = PE_PRESETS["unit"]
+PARAMS = PE_PRESETS["unit"].replace(threads=16)
 
 
 def random_item(rng):
@@ -19,7 +19,6 @@ def random_item(rng):
     columns = [
         {
             "inner": (inner + rng.choice([0, number, number, number, 15])) % (1 << 16),
-            "outer": int(rng.random() < 0.1),
             "page": int(rng.random() < 0.1),
             "offset": int(rng.random() < 0.1),
             "on": int(rng.random() < 0.7),
@@ -32,7 +31,12 @@ def random_item(rng):
     if rng.random() < 0.1:
         columns = [column | {"on": 0, "code": PeError.NONE} for column in columns]
     job = {"transpose": rng.randrange(2), "flush": rng.randrange(2), "segment": {"element_log2": rng.randrange(2)}}
-    return {"item": {"job": job, "last": rng.randrange(2), "thread": rng.randrange(4)}, "columns": columns}
+    item = {"job": job, "last": rng.randrange(2), "thread": rng.randrange(1 << PARAMS.thread_width)}
+    return {"item": item, "columns": columns, "outers": [int(rng.random() < 0.1) for _ in range(LANES)]}
+
+
+def outer_of(given, number):
+    return given["outers"][(given["item"]["thread"] + number) % LANES]
 
 
 def parts_of(given):
@@ -41,7 +45,7 @@ def parts_of(given):
     before = None  # where the column before is, if it is on
     for number, column in enumerate(given["columns"]):
         chunk = (column["inner"] << item["job"]["segment"]["element_log2"]) // 16
-        block = (chunk, column["outer"], column["page"], column["offset"], (column["inner"] - number) % 16)
+        block = (chunk, outer_of(given, number), column["page"], column["offset"], column["inner"] - number)
         run += block != before or not column["on"]
         before = block if column["on"] else None
         if column["on"]:
@@ -78,6 +82,7 @@ def test_parts(mode):
             assert [column.inner for column in part.columns] == [column["inner"] for column in given["columns"]]
             if leader is not None:
                 assert all(part.leader[name] == value for name, value in given["columns"][leader].items())
+                assert part.leader.outer == outer_of(given, leader)
                 assert part.origin == (given["columns"][leader]["inner"] - leader) % 16
         if mode == "none":
             assert taken == list(range(1, 1 + len(wanted)))
