@@ -1,7 +1,8 @@
 """``tilewright area``: what each block costs in look-up tables, flip-flops and memories, and how deep its logic is.
 
-Yosys maps every block by itself, for two kinds of device: six-input tables (Xilinx UltraScale+) for size, four-input
-tables (Lattice ECP5) for depth. Nothing is placed or routed. The sum of the blocks leaves out what Yosys would save by
+Yosys maps every block by itself, for two kinds of device: six-input tables (Xilinx, 7 series) for size, four-input
+tables (Lattice ECP5) for depth. Only for the 7 series Yosys gives multipliers the registers and adders that they have.
+Nothing is placed or routed. The sum of the blocks leaves out what Yosys would save by
 looking across their edges: ``--flat`` maps a whole top, as its users do (``flat.py``). Of the processing engine's MAC
 array four threads are mapped and counted for all; a few registers between its blocks, where it computes, are left out.
 Of the convolution engine one slave is mapped, and one of the units' rows of factors. The command processor is that of
@@ -55,7 +56,7 @@ _SCRIPT = """
 read_rtlil top.il
 proc
 opt_clean -purge
-synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top top
+synth_xilinx -family xc7 -flatten -noiopad -noclkbuf -top top
 write_json xilinx.json
 design -reset
 read_rtlil top.il

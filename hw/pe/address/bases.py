@@ -55,7 +55,7 @@ class Bases(wiring.Component):
     There are ``BASES_SETS`` sets of them; a build replaces one, and the others stay as they are.
 
     One lane read a cycle; from the last one's answer to ``busy`` low it takes four cycles. Between builds the read
-    port has a latency of one cycle.
+    port has a latency of one cycle. The memories are block memories, which have room where tables are short.
 
     Members
     -------
@@ -77,7 +77,8 @@ class Bases(wiring.Component):
     def __init__(self, params):
         self._params = params
         self._memories = [
-            Memory(shape=BasisLayout(params), depth=BASES_SETS * params.groups, init=[]) for _ in range(LANES)
+            Memory(shape=BasisLayout(params), depth=BASES_SETS * params.groups, init=[], attrs={"ram_style": "block"})
+            for _ in range(LANES)
         ]
         self._under_way = [Signal(_AnswerLayout(params), name=f"answer{n}") for n in range(LANE_READ_LATENCY)]
         self._placed = [Signal(_AnswerLayout(params), name=f"placed{n}") for n in range(_PLACE_LATENCY)]
@@ -198,12 +199,15 @@ class Bases(wiring.Component):
                 m.d.sync += sums.outer.eq(values[-1])
 
         m.submodules[f"lane{lane}"] = memory = self._memories[lane]
-        write, read = memory.write_port(), memory.read_port()
+        # The register of the read port stands here: so tools see that nothing is read while it is written.
+        write, read = memory.write_port(), memory.read_port(domain="comb")
+        row = Signal(BasisLayout(params), name=f"row{lane}", reset_less=True)
+        with m.If(self.reads.enable & ~write.en):
+            m.d.sync += row.eq(read.data)
         m.d.comb += [
             write.addr.eq(Cat(self.set, self._written.group)),
             write.data.eq(sums),
             write.en.eq(self._written.valid & self._written.last),
             read.addr.eq(Cat(self.set, self.reads.groups[lane])),
-            read.en.eq(self.reads.enable),
-            self.reads.rows[lane].eq(read.data),
+            self.reads.rows[lane].eq(row),
         ]

@@ -64,10 +64,11 @@ class SegmentTable(wiring.Component):
         self._copy(m, segment, entry)
         fits = self._count_pages(m, segment, entry, step)
         m.d.comb += [
-            entry.good.eq(self._sound(m, segment, entry) & fits),
+            # All that a cleared one needs: nothing else is looked at of one that is not good.
+            entry.good.eq(self._sound(m, segment, entry) & fits & ~clearing),
             write.en.eq(clearing | done),
             write.addr.eq(Mux(clearing, cleared, self.writes.p.index)),
-            write.data.eq(Mux(clearing, 0, entry.as_value())),
+            write.data.eq(entry),
             read.addr.eq(self.read.number),
             self.read.entry.eq(read.data),
         ]
