@@ -133,8 +133,10 @@ class IntegerRow(wiring.Component):
         return m
 
     def _chains(self, m, unit):
-        """What is summed in a unit: chains of lower products and of upper ones. The first ones begin with the accumulator
-        of a unit that leads a group, and with its second word."""
+        """What is summed in a unit: chains of lower products and of upper ones.
+
+        The first ones begin with the accumulator of a unit that leads a group, and with its second word.
+        """
         leads = self._groups.leads(self.select, unit)
         starts = [
             delay(m, Mux(leads, getattr(self, name)[unit], 0), _PRODUCT_CYCLES, name=f"{name}_{unit}").as_signed()

@@ -169,7 +169,7 @@ class ComputeRegistersSignature(Port):
     -------
     accumulator_register : Out(params.reg_width)
     accumulator_enable : Out(1)
-    accumulator_rows : In(array of 2 of array of params.threads 32)
+    accumulator_rows : In(data.ArrayLayout(data.ArrayLayout(32, params.threads), 2))
         One cycle after ``accumulator_enable``: the first one, if the register is even, else the second one.
     factor_reads : Out(stream of unsigned(params.reg_width), always ready)
     factor_row : In(array of params.threads 32)

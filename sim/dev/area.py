@@ -2,9 +2,10 @@
 
 Yosys maps every block by itself, for two kinds of device: six-input tables (Xilinx, 7 series) for size, four-input
 tables (Lattice ECP5) for depth. Only for the 7 series Yosys gives multipliers the registers and adders that they have.
-Nothing is placed or routed. The sum of the blocks leaves out what Yosys would save by
-looking across their edges: ``--flat`` maps a whole top, as its users do (``flat.py``). Of the processing engine's MAC
-array four threads are mapped and counted for all; a few registers between its blocks, where it computes, are left out.
+Nothing is placed or routed. The sum of the blocks leaves out what Yosys would save by looking across their edges:
+``--flat`` maps a whole top, as its users do (``flat.py``). Of the processing engine's MAC array four threads are mapped
+and counted for all; what stands between its blocks, where it computes, is left out: registers, and with floats the
+choice between two rows of accumulators.
 Of the convolution engine one slave is mapped, and one of the units' rows of factors. The command processor is that of
 a core with all engines; the blocks of a cluster are those of four access units with a second-level cache.
 """

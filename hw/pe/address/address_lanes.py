@@ -116,7 +116,10 @@ class AddressLanes(wiring.Component):
         """Stages 1 to 3: what all rows of a FILL add, dimension 1 aside. It is zero of other accesses."""
         part, (first_stage, second, third) = self.i.p.part, self._stages
         segment, leader = part.item.job.segment, part.leader
-        chunk, page_log2 = Signal(16, reset_less=True), Signal(4)  # coordinate of the rows' first element in dimension 0
+        chunk, page_log2 = (
+            Signal(16, reset_less=True),
+            Signal(4),
+        )  # coordinate of the rows' first element in dimension 0
         page, place = Signal(self._params.page_width), Signal(16)  # of that element
         with m.If(self._moves):
             m.d.sync += [

@@ -11,7 +11,15 @@ from ..params import LANES
 from .columns import ColumnLayout, ColumnsOfItemLayout
 from .items import ItemLayout
 
-__all__ = ["CHUNK_BITS", "CHUNK_LOG2", "BlockPartLayout", "BlockParts", "LeaderLayout", "PartColumnLayout", "chunk_coordinate"]
+__all__ = [
+    "CHUNK_BITS",
+    "CHUNK_LOG2",
+    "BlockPartLayout",
+    "BlockParts",
+    "LeaderLayout",
+    "PartColumnLayout",
+    "chunk_coordinate",
+]
 
 #: Log2 of the bytes of a chunk: a block is as wide.
 CHUNK_LOG2 = 4
@@ -97,7 +105,9 @@ class BlockParts(wiring.Component):
             Cat(first[column] for column in range(LANES) if column >> bit & 1).any() for bit in range(3)
         )
         m.d.comb += [
-            leader.as_value().eq(chosen(number, {n: column.as_value() for n, column in enumerate(columns)})),
+            leader.as_value()[: ColumnLayout(self._params).size].eq(
+                chosen(number, {n: column.as_value() for n, column in enumerate(columns)})
+            ),
             leader.outer.eq(chosen((number + turn)[:3], dict(enumerate(outers)))),
             origin.eq(leader.inner - number),
         ]

@@ -56,8 +56,8 @@ class ComputePath(wiring.Component):
     ----------
     params : PeParams
     array : Component
-        The multipliers: ``MacArray``, or one with its ports and its ``LATENCY``. One with a port ``others`` adds up both
-        rows of accumulators, of which one is zero: that is a reset in place of a choice.
+        The multipliers: ``MacArray``, or one with its ports and its ``LATENCY``. One with a port ``others`` adds up
+        both rows of accumulators, of which one is zero: that is a reset in place of a choice.
 
     Members
     -------

@@ -107,7 +107,7 @@ class LineCache(wiring.Component):
         ``wide`` as it was in ``fill``.
     pickable : Out(1)
         Nothing that may be needed for ``pick`` is still to be written.
-    units : Out(array of LANES of array of 2 params.unit_bits)
+    units : Out(data.ArrayLayout(data.ArrayLayout(params.unit_bits, 2), LANES))
         The first one of a lane is its unit if that lies in the lower four positions, else the second one. Of lanes that
         belong to no whole column: anything. So are bytes of rows that are outside.
     inside : Out(array of LANES params.unit_bytes)

@@ -30,7 +30,7 @@ class ReadReturn(wiring.Component):
     pick : Out(PickLayout)
     pickable : In(1)
         What ``pick`` needs is there.
-    units : In(array of LANES of array of 2 params.unit_bits)
+    units : In(data.ArrayLayout(data.ArrayLayout(params.unit_bits, 2), LANES))
         Those of ``pick``, in the same cycle, by halves of the positions.
     inside : In(array of LANES params.unit_bytes)
         Bytes of them that count.
@@ -79,10 +79,7 @@ class ReadReturn(wiring.Component):
         columns_free = self._columns(m, moves & for_columns)
         loads_free = self._loads(m, moves & for_loads)
         m.d.comb += free.eq(
-            (~for_columns | columns_free)
-            & (~for_loads | loads_free)
-            & (~fills | ~filling)
-            & (~picks | self.pickable)
+            (~for_columns | columns_free) & (~for_loads | loads_free) & (~fills | ~filling) & (~picks | self.pickable)
         )
         begins, read = Signal(), Signal()  # chunks for the line cache come; those that are there were read
         m.d.comb += begins.eq(here & fills & ~filling)

@@ -32,7 +32,9 @@ def test_merge(threads, factor_regs, types):
         row = {"type": kind, "select": kb - 1, "accumulators": words.tolist()}
         if not params.floats:
             row["others"] = rng.integers(0, 1 << 32, threads).tolist()
-            row["accumulators"] = [int(word - other) % (1 << 32) for word, other in zip(words, row["others"], strict=True)]
+            row["accumulators"] = [
+                int(word - other) % (1 << 32) for word, other in zip(words, row["others"], strict=True)
+            ]
         for name, elements in (("a", a), ("b", b)):
             units = rng.integers(0, 256, (threads, params.unit_bytes), np.uint8)
             units[: groups * kb] = join_elements(elements).reshape(-1, params.unit_bytes)
