@@ -143,13 +143,13 @@ class SegmentTable(wiring.Component):
             size, page_log2 = segment[f"size{d}"], segment[f"page_log2{d}"]
             unused = ~(size.any() | page_log2.any())
             m.d.comb += dimensions[d].eq(Mux(segment.rank >= d, size.any(), unused))
-        m.d.comb += [
+        # Registers, as the word has been there for some steps.
+        m.d.sync += [
             row.eq(entry.page_log2[0] + entry.element_log2),
             page.eq(sum(entry.page_log2) + entry.element_log2),
         ]
         reserved = self.writes.p.word & SEGMENT.reserved_mask
         placed = Mux(segment.paged, segment.base == 0, ~segment.base[:_CHUNK_LOG2].any() & (segment.first_entry == 0))
-        # A register, as the word has been there for some steps.
         sound = Signal()
         m.d.sync += sound.eq(
             Cat(known, dimensions, row >= _CHUNK_LOG2, page <= MAX_PAGE_LOG2, ~reserved.any(), placed).all()
