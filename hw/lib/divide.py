@@ -1,6 +1,9 @@
 """Division by a traversal stride."""
 
-from amaranth import Module, Signal, unsigned
+from functools import reduce
+from operator import or_
+
+from amaranth import Module, Mux, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -30,10 +33,7 @@ class CeilDivider(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        reciprocal = Signal(_PLACES + 1)
-        with m.Switch(self.t):
-            for divisor in range(1, 9):
-                with m.Case(divisor - 1):
-                    m.d.comb += reciprocal.eq(-(-(1 << _PLACES) // divisor))
-        m.d.comb += self.o.eq((self.n + self.t) * reciprocal >> _PLACES)
+        # Not as a choice of constants, of which tools make a memory, whose contents a proof by induction does not know.
+        reciprocals = (Mux(self.t == divisor - 1, -(-(1 << _PLACES) // divisor), 0) for divisor in range(1, 9))
+        m.d.comb += self.o.eq((self.n + self.t) * reduce(or_, reciprocals) >> _PLACES)
         return m
