@@ -149,8 +149,10 @@ def test_a_signal_while_another_thread_starts_a_child_ends_it(monkeypatch):
 
     def interrupt():
         submitted.wait()
+        # Python does not see a signal that comes just before the thread begins to wait, until another one comes.
         signal.pthread_kill(main_thread().ident, signal.SIGTERM)
-        processes._ending.wait()
+        while not processes._ending.wait(1):
+            signal.pthread_kill(main_thread().ident, signal.SIGTERM)
 
     def wait_for_another():
         with ThreadPoolExecutor(1) as pool:
