@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -22,6 +23,9 @@ from .processes import run_process
 from .results import record
 
 __all__ = ["FOLDER", "StreamRules", "prove", "queue_invariants", "run_tool"]
+
+#: Seconds after which either way of a proof is given up: some never end, and end at once the other way.
+_MOST_SECONDS = 600
 
 #: Where runs are left, a folder each.
 FOLDER = BUILD / "formal"
@@ -107,7 +111,7 @@ sys.exit(subprocess.run([{abc!r}, "-c", command]).returncode)
 _SBY = """\
 [options]
 mode {mode}
-timeout 600
+timeout {patience}
 depth {depth}
 
 [engines]
@@ -202,7 +206,7 @@ def prove(spec, ports, *, name, mode="prove", depth, proves=""):
     folder.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(folder / "run", ignore_errors=True)
     (folder / "top.il").write_text(rtlil.convert(spec, ports=[Value.cast(port) for port in ports], platform="formal"))
-    (folder / "run.sby").write_text(_SBY.format(mode=mode, depth=depth, engine=_ENGINES[mode]))
+    (folder / "run.sby").write_text(_SBY.format(mode=mode, depth=depth, engine=_ENGINES[mode], patience=_MOST_SECONDS))
 
     if not _is_shown(folder, mode, depth):
         run = run_tool("sby", "-f", "-d", "run", "run.sby", cwd=folder)
@@ -220,7 +224,10 @@ def _is_shown(folder, mode, depth):
     runs = [["-c"]] if mode == "cover" else [[], ["-i"]]
     runs = [[*arguments, "-t", str(depth)] for arguments in runs]
     script = _ABC.format(abc=_abc(), depth=depth) if bounded else _SMTBMC.format(places=_places(), runs=runs)
-    run = run_process([sys.executable, "-c", script], cwd=folder, env=_environment())
+    try:
+        run = run_process([sys.executable, "-c", script], timeout=_MOST_SECONDS, cwd=folder, env=_environment())
+    except subprocess.TimeoutExpired:
+        return False
     (folder / "solver.log").write_text(run.stdout + run.stderr)
     if bounded:
         said = re.findall(r"^(?:No output asserted in \d+ frames|Output \d+ of miter)", run.stdout, re.MULTILINE)

@@ -26,13 +26,18 @@ class Interrupted(KeyboardInterrupt):
         self.status = 128 + number
 
 
-def run_process(command, **options):
+def run_process(command, *, timeout=None, **options):
     """Runs a program to its end; returns the ``CompletedProcess`` with what it printed, as text.
 
     ``options`` are of ``subprocess.Popen``.
+
+    Raises
+    ------
+    subprocess.TimeoutExpired
+        If it still ran after ``timeout`` seconds. It has been ended then, with all that it started.
     """
     with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options) as process:
-        output, errors = process.communicate()
+        output, errors = process.communicate(timeout=timeout)
     return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 

@@ -71,6 +71,12 @@ def test_what_a_process_prints_and_returns():
     assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
 
 
+def test_what_takes_too_long_is_ended(mark):
+    with pytest.raises(subprocess.TimeoutExpired):
+        run_process(["sh", "-c", "sleep 100 & sleep 100"], timeout=0.1, env=mark.environment)
+    assert mark.lines() == []
+
+
 def test_handlers_are_those_of_before():
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with pytest.raises(Interrupted) as caught, end_with_signals():
