@@ -101,7 +101,7 @@ class Model:
 def some_reads(rng, params, job):
     conv = params.conv
     if job.lanes:
-        index = rng.randrange(conv.row_bytes // conv.results) * conv.results
+        index = rng.randrange((conv.row_bytes >> job.wide) // conv.results) * conv.results
         return {"bank": 0, "t": 0, "index": index, "part": rng.randrange(conv.slaves)}
     group = max(1, conv.results // conv.slaves)
     places = conv.units * (conv.row_bytes >> job.granularity)
