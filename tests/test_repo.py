@@ -76,7 +76,7 @@ SOFTWARE_ONLY = {
     "access",  # what an instruction reads or writes at once; in hardware sequencer to store merger share the work
     "checks",  # all rules for an instruction's word; in hardware decoder and issue share them
     "gemm", "gemm_plan", "program",  # make programs, and hold a product with all it needs to run
-    "machine",  # the whole engine, instruction by instruction; in hardware it is the top
+    "machine", "cores",  # the whole engine, instruction by instruction, and several in turns; in hardware the tops
     "placement", "ranks",  # lay operands out in shared memory; products of tensors as those of matrices
     "bus_errors",  # which bus word failed, of all words at once; in hardware realigner and store finisher notice
     "windows",  # which addresses a command may touch; in hardware registers of the control block

@@ -1,5 +1,6 @@
 """A core without cycles: a program in, bytes and error records out (docs/core.md)."""
 
+from contextlib import suppress
 from typing import NamedTuple
 
 from ..arguments import integer, shown
@@ -78,6 +79,10 @@ class Core:
         First and last byte from which programs and instructions are read, in whole pages as of ``Windows``; None: all.
     watchdog : bool
         Whether a wait that nothing can end stops the program; otherwise it is a :class:`DeadlockError`.
+    tmau : Machine or None
+        That of a core of a ``Cluster``, with the memories and options that it has; None: one of its own.
+    number : int
+        Of the core, in a cluster.
 
     Attributes
     ----------
@@ -91,9 +96,9 @@ class Core:
     """
 
     def __init__(self, gmem, smem, *, pe=None, conv=None, bus_bytes=64, addr_width=64, windows=None,
-                 features=tuple(FEATURES), program_window=None, watchdog=False):  # fmt: skip
-        self.tmau = Machine(gmem, smem, bus_bytes, addr_width, windows, features)
-        self.pe = Pe(smem, pe)
+                 features=tuple(FEATURES), program_window=None, watchdog=False, tmau=None, number=0):  # fmt: skip
+        self.tmau = tmau or Machine(gmem, smem, bus_bytes, addr_width, windows, features)
+        self.pe = Pe(smem, pe, number)
         self.conv = None if conv is None else Conv(smem, conv)
         if not isinstance(watchdog, bool):
             raise TypeError(f"watchdog must be True or False, not {shown(watchdog)}")
@@ -128,6 +133,20 @@ class Core:
 
     def steps(self, address, words):
         """The same word by word: yields each :class:`Step` before it is carried out. ``record`` is set at the end."""
+        turns, waits = self.turns(address, words), None
+        with suppress(StopIteration):
+            while True:
+                step = turns.send(waits)
+                # Of a wait nothing but this program could be the end.
+                waits = not step
+                if step:
+                    yield step
+
+    def turns(self, address, words):
+        """The same beside other programs: also yields False where it begins to wait, and None while it still does.
+
+        Where it is sent True, the wait is for ever.
+        """
         integer("address", address, 0, (1 << 64) - 1)
         integer("words", words, 0, (1 << 32) - 1)
         self.record = None
@@ -158,7 +177,7 @@ class Core:
             fields = PROGRAM_WORDS[kind].unpack(word)
             del fields["kind"], fields["tag"]
             if kind == Kind.END:
-                self._settle(tuple(Engine))
+                yield from self._settle(tuple(Engine))
                 self.interrupts += fields["interrupt"]
                 return
             if kind == Kind.LOOP:
@@ -169,7 +188,7 @@ class Core:
             elif kind == Kind.CONV:
                 self._conv(address, words)
             else:
-                getattr(self, f"_{kind.name.lower()}")(**fields)
+                yield from getattr(self, f"_{kind.name.lower()}")(**fields)
             self._index += 1
 
     def _stop(self, code, engine=Engine.NONE, tag=None):
@@ -210,13 +229,13 @@ class Core:
         for first in range(0, count, _PER_WORD):
             word = self._read(address + first * INSTRUCTION_BYTES, WORD_BYTES)
             for place in range(min(_PER_WORD, count - first)):
-                self._hand_over(word >> 8 * INSTRUCTION_BYTES * place & (1 << 8 * INSTRUCTION_BYTES) - 1)
+                yield from self._hand_over(word >> 8 * INSTRUCTION_BYTES * place & (1 << 8 * INSTRUCTION_BYTES) - 1)
 
     def _hand_over(self, instruction):
         """An instruction to the processing engine. The next one is taken when it does not wait any more."""
-        self._settle((Engine.PE,), stop=False)
+        yield from self._settle((Engine.PE,), stop=False)
         self._waiting = instruction
-        self._settle((Engine.PE,), stop=False)
+        yield from self._settle((Engine.PE,), stop=False)
 
     def _resume(self):
         """Executes the instruction that waits, if it can be; returns whether none waits then."""
@@ -230,33 +249,41 @@ class Core:
 
     def _settle(self, engines, stop=True):
         """Waits for ``engines``; then, with ``stop``, an error of any engine stops the program."""
-        done = self._resume() or Engine.PE not in engines
-        if stop or not done:
+        yield from self._wait(
+            lambda: self._resume() or Engine.PE not in engines, "the processing engine waits in this word, or before it"
+        )
+        if stop:
             self._stop_for_engines()
-        if not done:
-            self._wait_for_ever("the processing engine waits in this word, or before it")
 
     def _stop_for_engines(self):
         for engine, errors in self._errors().items():
             if errors:
                 self._stop(ProgramError.ENGINE, engine, getattr(errors[0], "tag", 0))
 
-    def _wait_for_ever(self, why):
-        if self.watchdog:
-            self._stop(ProgramError.WATCHDOG)
-        raise DeadlockError(f"word {self._index} waits for ever: {why}")
+    def _wait(self, over, why):
+        """Until it is ``over``, other programs go on, or an error of any engine stops this one."""
+        still = False
+        while not over():
+            self._stop_for_engines()
+            if (yield still):
+                if self.watchdog:
+                    self._stop(ProgramError.WATCHDOG)
+                raise DeadlockError(f"word {self._index} waits for ever: {why}")
+            still = None
 
     def _barrier(self, operation, value, barrier):
         if operation != BarrierOp.TRY_WAIT:
             if self.tmau.barrier(operation, barrier, value) is None:
                 self._stop(ProgramError.BARRIER)
             return
-        self._settle(())
-        if not Barrier.read(self.smem, barrier).try_wait(value):
-            self._wait_for_ever(f"nothing completes the phase of parity {value} of the barrier at {barrier:#x}")
+        yield from self._settle(())
+        yield from self._wait(
+            lambda: Barrier.read(self.smem, barrier).try_wait(value),
+            f"nothing completes the phase of parity {value} of the barrier at {barrier:#x}",
+        )
 
     def _wait_all(self, engines):
-        self._settle([engine for engine in Engine if engine and (not engines or engines >> engine - 1 & 1)])
+        yield from self._settle([engine for engine in Engine if engine and (not engines or engines >> engine - 1 & 1)])
 
     def _register(self, engine, value, offset):
         """Writes a register. What is put has been taken when it returns, so that puts never meet."""
@@ -266,12 +293,12 @@ class Core:
         elif effect is False:
             self._stop(ProgramError.REGISTER)
         elif effect is not None:
-            self._put(effect)
+            yield from self._put(effect)
 
     def _put(self, put):
         """What the processing engine is handed over its registers."""
         if put.kind == Put.INSTRUCTION:
-            self._hand_over(put.word)
+            yield from self._hand_over(put.word)
         elif put.kind == Put.SEGMENT:
             self.pe.write_segment(put.index, put.word)
         elif put.kind == Put.PAGE:

@@ -118,6 +118,7 @@ class Harness(wiring.Component):
             m.d.comb += [log.start.eq(self.start), log.cycle.eq(cycle)]
             if name not in self.drivers:
                 m.d.comb += getattr(self, f"{name}_count").eq(log.count)
+        programs = not {"words", "words0"}.isdisjoint(self.logs)
         complete = Signal(len(self.drivers))
         for number, (port, driver) in enumerate(self.drivers.items()):
             m.submodules[f"{port}_driver"] = driver
@@ -127,7 +128,7 @@ class Harness(wiring.Component):
                 driver.count.eq(getattr(self, f"{port}_count")),
                 driver.enable.eq((getattr(self, f"{port}_after") & ~complete) == 0),
                 # What a program has had done counts too.
-                driver.idle.eq(done >= driver.issued if "words" in self.logs else done == driver.issued),
+                driver.idle.eq(done >= driver.issued if programs else done == driver.issued),
                 driver.stall.eq(self.issue_stall),
                 driver.seed.eq(self.seed),
                 complete[number].eq(driver.finished & driver.idle),

@@ -1,6 +1,6 @@
 """A cluster that runs in a simulator: commands for each core in, memories and cycles out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -9,10 +9,12 @@ from tilewright.golden import delivery_bits
 from tilewright.golden.arguments import integer
 from tilewright.golden.spec.cluster.l2 import L2_REGISTERS
 from tilewright.golden.spec.cluster.registers import CLUSTER_REGISTERS
+from tilewright.golden.spec.core.registers import PROGRAM_REGISTERS
 from tilewright.golden.spec.tmau.processors import processor_registers
 from tilewright.golden.spec.tmau.registers import TMAU_REGISTERS
 from tilewright.hw.cluster.params import CLUSTER_PRESETS
 from tilewright.hw.cluster.top import Cluster
+from tilewright.hw.core import core_regions
 from tilewright.hw.core.params import CoreParams
 
 from ..harness.axi_rules import Rule, Wait
@@ -21,6 +23,8 @@ from ..harness.records import READ_IDS, cluster_records
 from .backdoor import SharedBackdoor
 from .memory import MemorySession, model_words
 from .options import chosen, window
+from .program import RECORD_REGISTERS, program_record
+from .program import program_rows as start_rows
 from .run import BarrierAnswer, CommandStamp, Fault, RegisterAnswer, command_stamps, pe_faults
 from .scripts import (
     barrier_rows,
@@ -84,6 +88,8 @@ class ClusterRun:
         As of a ``TmauRun``.
     memory : ndarray or None
         The part of global memory that was asked for, at the end: uint8.
+    records : list of ProgramRecord or None
+        Of the program of each core: why it stopped; None if it came to its end, or there was none.
     """
 
     finished: bool
@@ -98,6 +104,7 @@ class ClusterRun:
     violations: tuple
     late: tuple
     memory: np.ndarray | None
+    records: list = ()
 
     def __repr__(self):
         issued = sum(len(core.commands) for core in self.cores)
@@ -133,9 +140,11 @@ class ClusterSession(MemorySession):
         self._registers = TMAU_REGISTERS + CLUSTER_REGISTERS + processor_registers(tmau.processors, tmau.has("windows"))
         words = model_words(tmau, memory_bytes)
         records = cluster_records(params)
+        self._program = params.core.program if isinstance(params.core, CoreParams) else None
 
         def make_harness():
-            return ClusterHarness(Cluster(params), records, memory_words=words)
+            reads = self._program.bursts(tmau.bus_bytes, tmau.max_burst) if self._program else 0
+            return ClusterHarness(Cluster(params), records, memory_words=words, bus_reads=reads)
 
         super().__init__(
             make_harness, records, bus=params.tmau, memory_bytes=memory_bytes, key=("cluster", params, words),
@@ -219,6 +228,46 @@ class ClusterSession(MemorySession):
             late=tuple(Wait.decode(statuses["late"])),
             memory=self.global_memory.assemble(arrays, *at) if at else None,
         )
+
+    def run_programs(self, programs, *, window=None, watchdog=0, limit=None, drain=0, shared=None, memory=None):
+        """Runs programs that lie in global memory on the command processors, and returns when all of them are over.
+
+        Parameters
+        ----------
+        programs : sequence of (int, int) or None
+            For each core the address of its program and the number of words; None, or left out: it runs none.
+        window : (int, int) or None
+            First and last byte that programs and instructions are confined to; None: they are not.
+        watchdog : int
+            Cycles that a word may take; 0: for ever.
+        limit, drain, shared, memory
+            As of :meth:`run`.
+
+        Returns
+        -------
+        ClusterRun
+            With ``records``, if it is finished.
+
+        Raises
+        ------
+        SimulationError
+            If there is no limit, and a program is not over in time.
+        TypeError, ValueError, IndexError
+            If an argument is wrong, or cores have no command processor; then nothing was run.
+        """
+        if not self._program:
+            raise ValueError("the cores have no command processor")
+        base = core_regions(self.params.core)["program"].base
+        place = {register.name: base + register.offset for register in PROGRAM_REGISTERS}
+        starts = [start_rows(*program, window, watchdog, ()) if program else () for program in programs]
+        writes = [[(place[name], word) for _, name, word in rows] for rows in starts]
+        run = self.run(registers=writes, limit=limit, drain=drain, shared=shared, memory=memory)
+        if not run.finished:
+            return run
+        reads = [[(place[name],) for name in RECORD_REGISTERS] if program else [] for program in programs]
+        answers = [core.registers for core in self.run(registers=reads).cores]
+        records = [program_record(answer.data for answer in each)[0] if each else None for each in answers]
+        return replace(run, records=records)
 
     def flush(self, first=None, last=None):
         """Brings what cores have written to global memory, if there is a second-level cache; that is empty then.

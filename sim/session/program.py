@@ -11,12 +11,20 @@ from tilewright.golden.spec.core.word import Engine, Kind
 
 from .run import CoreRun
 
-__all__ = ["CommandEnd", "ProgramRun", "WordStamp", "program_rows", "read_record"]
+__all__ = [
+    "RECORD_REGISTERS",
+    "CommandEnd",
+    "ProgramRun",
+    "WordStamp",
+    "program_record",
+    "program_rows",
+    "read_record",
+]
 
 _MOST = (1 << 64) - 1
 _FORMATS = {register.name: register.format for register in PROGRAM_REGISTERS}
 #: Registers that are read at the end.
-_READ = ("status", "error", "error_word", "irq_status")
+RECORD_REGISTERS = ("status", "error", "error_word", "irq_status")
 
 
 class WordStamp(NamedTuple):
@@ -96,10 +104,16 @@ def read_record(session, run):
     """The run with what the registers say of it."""
     if not run.finished:
         return run
-    answers = session.run(registers=[("program", name) for name in _READ]).registers
-    values = {name: _FORMATS[name].unpack(answer.data) for name, answer in zip(_READ, answers, strict=True)}
+    answers = session.run(registers=[("program", name) for name in RECORD_REGISTERS]).registers
+    record, interrupt = program_record(answer.data for answer in answers)
+    return replace(run, record=record, interrupt=interrupt)
+
+
+def program_record(words):
+    """The ``ProgramRecord`` or None, and whether END raised the interrupt, from words of :data:`RECORD_REGISTERS`."""
+    values = {name: _FORMATS[name].unpack(word) for name, word in zip(RECORD_REGISTERS, words, strict=True)}
     record = None
     if values["status"]["error"]:
         error, index = values["error"], values["error_word"]["index"]
         record = ProgramRecord(ProgramError(error["code"]), Engine(error["engine"]), error["tag"], index)
-    return replace(run, record=record, interrupt=bool(values["irq_status"]["done"]))
+    return record, bool(values["irq_status"]["done"])
