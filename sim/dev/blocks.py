@@ -17,7 +17,9 @@ __all__ = [
 #: Blocks of the TMAU that only reductions need.
 REDUCTIONS = ("Reducer", "SharedReducer")
 #: Blocks of a cluster that every core has.
-EACH_CORE = ("Outbox", "Inbox", "LineReducer", "Landing", "Lender", "CoreReads", "CoreWrites")
+EACH_CORE = (
+    "Outbox", "Inbox", "LineReducer", "Landing", "Lender", "RemoteCaller", "BarrierGate", "CoreReads", "CoreWrites"
+)  # fmt: skip
 #: Threads of the MAC array that is mapped: neighbours that share a product. All threads together take too long.
 NEIGHBOURS = 4
 
@@ -149,6 +151,8 @@ def cluster_blocks(params):
         "network.line_reducer.LineReducer": (tmau.smem, cores, floats),
         "network.landing.Landing": (tmau.smem, cores),
         "network.lender.Lender": (tmau.smem, cores),
+        "barriers.caller.RemoteCaller": (tmau.smem, cores, 0),
+        "barriers.gate.BarrierGate": (tmau.smem, cores),
         "memory.core_writes.CoreWrites": (*bus, 2 * tmau.max_burst, 32),
         "memory.fair.FairArbiter": (_class("cluster.memory.layouts.RequestLayout")(bus[0]), cores, tmau.max_burst),
         "memory.reductions.ReductionGate": (bus[0] - _class("cluster.memory.layouts.PAGE_LOG2"), cores, 64),
