@@ -84,7 +84,7 @@ class ConvArray(wiring.Component):
             m.d.comb += [
                 factors.row.eq(delay(m, self.rows[number], 1, name=f"row{number}")),
                 factors.wide.eq(plan.wide),
-                factors.signed.eq(Mux(plan.lanes, plan.k_signed, plan.x_signed)),
+                factors.is_signed.eq(Mux(plan.lanes, plan.k_signed, plan.x_signed)),
                 factors.zero.eq(Mux(plan.lanes, plan.k_zero, plan.x_zero)),
                 features[number].eq(factors.o),
             ]
@@ -101,7 +101,7 @@ class ConvArray(wiring.Component):
                 slave.wide.eq(plan.wide),
                 slave.lanes.eq(plan.lanes),
                 slave.maximum.eq(plan.maximum),
-                slave.signed.eq(Mux(plan.lanes, plan.x_signed, plan.k_signed)),
+                slave.is_signed.eq(Mux(plan.lanes, plan.x_signed, plan.k_signed)),
                 slave.zero.eq(Mux(plan.lanes, plan.x_zero, plan.k_zero)),
                 slave.write.eq(self.writes[number]),
                 slave.read.eq(read.t | read.bank << 2),

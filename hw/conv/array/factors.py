@@ -41,7 +41,7 @@ class Factors(wiring.Component):
     row : In(8 * row_bytes)
     wide : In(1)
         Elements have 16 bits.
-    signed : In(1)
+    is_signed : In(1)
     zero : In(signed(17))
         Zero point, as a number of the elements' type.
     o : Out(factors_layout(row_bytes, wide=wide))
@@ -54,7 +54,7 @@ class Factors(wiring.Component):
             {
                 "row": In(8 * row_bytes),
                 "wide": In(1),
-                "signed": In(1),
+                "is_signed": In(1),
                 "zero": In(signed(17)),
                 "o": Out(factors_layout(row_bytes, wide=wide)),
             }
@@ -69,9 +69,9 @@ class Factors(wiring.Component):
         for number, factor in enumerate(self.o):
             pair = self.row.word_select(number, 16)
             low, high = pair[:8], pair[8:]
-            narrow = Cat(low, self.signed & low[7]).as_signed()
-            whole = Cat(pair, self.signed & pair[15]).as_signed()
-            upper = Cat(high, self.signed & high[7]).as_signed()
+            narrow = Cat(low, self.is_signed & low[7]).as_signed()
+            whole = Cat(pair, self.is_signed & pair[15]).as_signed()
+            upper = Cat(high, self.is_signed & high[7]).as_signed()
             m.d.sync += factor.lower.eq(Mux(wide, whole, narrow) - zero)
             m.d.sync += factor.upper.eq(Mux(wide, 0, upper - zero))
         return m

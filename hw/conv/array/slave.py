@@ -68,7 +68,7 @@ class Slave(wiring.Component):
     wide, lanes, maximum : In(1)
         Elements of 16 bits; lane-private mode; the larger number stays in it, in place of sums, where all of
         ``features`` are 1. These and what follows are constant from a step to its sums.
-    signed : In(1)
+    is_signed : In(1)
         The memory's elements are.
     zero : In(signed(17))
         Their zero point.
@@ -103,7 +103,7 @@ class Slave(wiring.Component):
                 "wide": In(1),
                 "lanes": In(1),
                 "maximum": In(1),
-                "signed": In(1),
+                "is_signed": In(1),
                 "zero": In(signed(17)),
                 "write": In(WordWriteLayout(params)),
                 "read": In(4),
@@ -125,7 +125,7 @@ class Slave(wiring.Component):
         ]
         m.submodules.factors = factors = Factors(conv.row_bytes, wide=self._wide)
         m.d.sync += factors.row.eq(self._repeated(m, self._in_order(m, read.data)))
-        m.d.comb += [factors.wide.eq(self.wide), factors.signed.eq(self.signed), factors.zero.eq(self.zero)]
+        m.d.comb += [factors.wide.eq(self.wide), factors.is_signed.eq(self.is_signed), factors.zero.eq(self.zero)]
 
         split = Signal(range(exact_log2(FOLDS) + 1))
         m.d.comb += split.eq(self.granularity - exact_log2(conv.row_bytes // FOLDS))

@@ -41,7 +41,7 @@ class Clamp(wiring.Component):
         Times -1.
     infinite : In(1)
         The number is larger than all, or less.
-    signed : In(1)
+    is_signed : In(1)
         The three following and the result are signed. They are to hold while results are under way.
     zero : In(8)
     minimum, maximum : In(8)
@@ -55,7 +55,7 @@ class Clamp(wiring.Component):
     places: In(PLACES)
     negative: In(1)
     infinite: In(1)
-    signed: In(1)
+    is_signed: In(1)
     zero: In(8)
     minimum: In(8)
     maximum: In(8)
@@ -80,10 +80,10 @@ class Clamp(wiring.Component):
         # Cycle 2: -(v + up) is ~v + 1 - up.
         whole, up = Cat(number[2:], 0), rounds_up(number[2:], number[:2])
         turned = (whole ^ negative.replicate(len(whole))).as_signed()
-        total = delay(m, widened(self.signed, self.zero) + turned + (up ^ negative), 1, name="total")
+        total = delay(m, widened(self.is_signed, self.zero) + turned + (up ^ negative), 1, name="total")
 
         # Cycle 3.
-        low, high = widened(self.signed, self.minimum), widened(self.signed, self.maximum)
+        low, high = widened(self.is_signed, self.minimum), widened(self.is_signed, self.maximum)
         clamped = Mux(total < low, self.minimum, Mux(total > high, self.maximum, total[:8]))
         m.d.comb += self.o.eq(delay(m, clamped, 1, name="clamped"))
         return m

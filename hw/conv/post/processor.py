@@ -131,7 +131,7 @@ class PostProcessor(wiring.Component):
             m.d.comb += [
                 requantiser.acc.eq(payload.acc[number]),
                 requantiser.scale.eq(payload.scale[number]),
-                requantiser.signed.eq(is_signed),
+                requantiser.is_signed.eq(is_signed),
                 requantiser.zero.eq(job.y_zero),
                 requantiser.minimum.eq(job.minimum),
                 requantiser.maximum.eq(job.maximum),
@@ -139,7 +139,7 @@ class PostProcessor(wiring.Component):
                 adder.second.eq(
                     delay(m, payload.addend[number], Requantiser.LATENCY - ResidualAdder.FIRST, name=f"addend{number}")
                 ),
-                adder.signed.eq(is_signed),
+                adder.is_signed.eq(is_signed),
                 adder.first_ratio.eq(job.ratio[0]),
                 adder.second_ratio.eq(job.ratio[1]),
                 adder.offset.eq(job.offset),

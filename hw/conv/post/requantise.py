@@ -36,7 +36,7 @@ class Requantiser(wiring.Component):
     acc : In(32)
     scale : In(32)
         binary32.
-    signed : In(1)
+    is_signed : In(1)
         As the following of :class:`Clamp`.
     zero : In(8)
     minimum, maximum : In(8)
@@ -47,7 +47,7 @@ class Requantiser(wiring.Component):
 
     acc: In(32)
     scale: In(32)
-    signed: In(1)
+    is_signed: In(1)
     zero: In(8)
     minimum: In(8)
     maximum: In(8)
@@ -86,7 +86,7 @@ class Requantiser(wiring.Component):
             clamp.size.eq(delay(m, (kept + up)[: SIGNIFICANT + 1], 1, name="rounded")),
             clamp.places.eq(delay(m, (places + upper)[: PLACES.width].as_signed(), 1, name="rounded_places")),
             clamp.negative.eq(negative),
-            *(getattr(clamp, name).eq(getattr(self, name)) for name in ("signed", "zero", "minimum", "maximum")),
+            *(getattr(clamp, name).eq(getattr(self, name)) for name in ("is_signed", "zero", "minimum", "maximum")),
             self.o.eq(clamp.o),
         ]
         return m

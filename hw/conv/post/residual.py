@@ -23,7 +23,7 @@ class ResidualAdder(wiring.Component):
         The operand in memory.
     first : In(8)
         The requantised one, ``FIRST`` cycles later.
-    signed : In(1)
+    is_signed : In(1)
         Operands and results are signed. This and the following are to hold while results are under way.
     first_ratio, second_ratio : In(32)
         binary32 factors, finite.
@@ -39,7 +39,7 @@ class ResidualAdder(wiring.Component):
 
     second: In(8)
     first: In(8)
-    signed: In(1)
+    is_signed: In(1)
     first_ratio: In(32)
     second_ratio: In(32)
     offset: In(32)
@@ -53,17 +53,17 @@ class ResidualAdder(wiring.Component):
         m.submodules.outer = outer = FusedMultiplyAdd()
         m.submodules.clamp = clamp = Clamp()
         m.d.comb += [
-            inner.factor.eq(widened(self.signed, self.second)),
+            inner.factor.eq(widened(self.is_signed, self.second)),
             inner.ratio.eq(self.second_ratio),
             *(inner.addend[name].eq(value) for name, value in unpacked(self.offset).items()),
-            outer.factor.eq(widened(self.signed, self.first)),
+            outer.factor.eq(widened(self.is_signed, self.first)),
             outer.ratio.eq(self.first_ratio),
             outer.addend.eq(inner.o),
             clamp.size.eq(outer.o.significand),
             clamp.places.eq(outer.o.places),
             clamp.negative.eq(outer.o.negative),
             clamp.infinite.eq(outer.o.infinite),
-            clamp.signed.eq(self.signed),
+            clamp.is_signed.eq(self.is_signed),
             clamp.minimum.eq(self.minimum),
             clamp.maximum.eq(self.maximum),
             self.o.eq(clamp.o),

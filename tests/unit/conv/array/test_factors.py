@@ -39,7 +39,7 @@ def test_distances(built_wide):
                 wide, signed, zero, row = inputs[number]
                 ctx.set(dut.row, int.from_bytes(row.tobytes(), "little"))
                 ctx.set(dut.wide, wide)
-                ctx.set(dut.signed, signed)
+                ctx.set(dut.is_signed, signed)
                 ctx.set(dut.zero, zero)
                 await ctx.tick()
 

@@ -34,7 +34,7 @@ def test_results():
         (1, 5, -7, 6),
         (0, 9, 7, 7),
     ):
-        static = {"signed": signed, "zero": zero & 255, "minimum": low & 255, "maximum": high & 255}
+        static = {"is_signed": signed, "zero": zero & 255, "minimum": low & 255, "maximum": high & 255}
         rows = [
             static | {"size": size, "places": places, "negative": rng.getrandbits(1), "infinite": rng.random() < 0.05}
             for size, places in work

@@ -19,7 +19,7 @@ TYPES = {"u8": (0, 7, 0, 255), "s8": (1, -3, -128, 127), "u8-narrow": (0, 255, 2
 def check(work, kind):
     """``work`` has accumulators and scales."""
     signed, zero, low, high = TYPES[kind]
-    static = {"signed": signed, "zero": zero & 255, "minimum": low & 255, "maximum": high & 255}
+    static = {"is_signed": signed, "zero": zero & 255, "minimum": low & 255, "maximum": high & 255}
     rows = [static | {"acc": acc & 0xFFFFFFFF, "scale": scale} for acc, scale in work]
     acc, scale = (np.array(column) for column in zip(*work, strict=True))
     expected = requantise(acc[None], scale.astype(np.uint32), zero, (low, high))[0] & 255

@@ -25,7 +25,7 @@ def check(jobs, kind):
     signed, low, high = TYPES[kind]
     dut, rows, expected = elaborated(ResidualAdder), [], []
     for first_ratio, second_ratio, offset, pairs in jobs:
-        static = {"first_ratio": first_ratio, "second_ratio": second_ratio, "offset": offset, "signed": signed}
+        static = {"first_ratio": first_ratio, "second_ratio": second_ratio, "offset": offset, "is_signed": signed}
         static |= {"minimum": low & 255, "maximum": high & 255}
         before, after = [{}] * dut.FIRST, [{}] * HOLD
         firsts = [*before, *({"first": first & 255} for first, _ in pairs), *after]
