@@ -10,6 +10,7 @@ from amaranth.hdl import Const
 from ..hdl.verilog import conventional_ports, to_rtlil
 from ..hdl.yosys import run_yosys
 from ..progress import report
+from .multiplexers import COVER, UNCOVER, write_multiplexers
 from .names import MARKS
 
 __all__ = ["FAMILIES", "Mapped", "map_flat"]
@@ -25,8 +26,18 @@ _WIRE = 900
 #: Picoseconds of the longest path that Yosys aims at: 100 MHz, less what registers and wires with many ends take. No
 #: tables are spent on what is faster.
 _DELAY = 7700
-#: How tables are made, where not as the command of the family does it: the same steps with another wire.
-_TABLES = {"ecp5": ["techmap -map +/lattice/latches_map.v", f"abc9 -W {_WIRE} -D {_DELAY}", "clean"], "xc7": []}
+#: How tables are made, where not as the command of the family does it: the same steps with another wire, and with
+#: choices of four and eight beside them.
+_TABLES = {
+    "ecp5": [
+        "techmap -map +/lattice/latches_map.v",
+        *COVER,
+        f"abc9 -W {_WIRE} -D {_DELAY}",
+        "clean",
+        *UNCOVER,
+    ],
+    "xc7": [],
+}
 #: What names cells after wires, as ``sim/fpga/names.py`` needs it; ``synth_ecp5`` does it by itself.
 _NAMES = {"ecp5": [], "xc7": ["autoname"]}
 
@@ -49,7 +60,7 @@ class Mapped:
 
 
 def map_flat(component, family, folder):
-    """Elaborates and maps a component; leaves ``top.il`` and ``top.json``, the netlist, in ``folder``.
+    """Elaborates and maps a component; leaves ``top.il`` and ``top.json``, the netlist, among others in ``folder``.
 
     Parameters
     ----------
@@ -75,6 +86,7 @@ def map_flat(component, family, folder):
     report("elaboration")
     start = _seconds(resource.RUSAGE_SELF)
     (folder / "top.il").write_text(to_rtlil(component, "top", ports))
+    write_multiplexers(folder)
     report(f"Yosys, {family}")
     elaborated, before = _seconds(resource.RUSAGE_SELF), _seconds(resource.RUSAGE_CHILDREN)
     # Amaranth names wires after the fields of a port, as ``o[0]``: what the mappers call bit 0 of ``o`` too. Such wires
