@@ -8,7 +8,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from ...lib.choice import chosen, masked
+from ...lib.choice import chosen
 from ...smem.layouts import CHUNK_BITS
 from ..params import LANES
 
@@ -199,11 +199,9 @@ class LineCache(wiring.Component):
 
     def _hand_out(self, m, found):
         """To every lane what may be its unit: from the lower four positions, and from the upper ones."""
-        for lane, (position, units) in enumerate(zip(self.pick.positions, self.units, strict=True)):
+        for position, units in zip(self.pick.positions, self.units, strict=True):
             for half, unit in enumerate(units):
-                m.d.comb += unit.eq(
-                    masked(m, position[:2], [found[4 * half + n] for n in range(4)], f"lane{lane}_{half}")
-                )
+                m.d.comb += unit.eq(chosen(position[:2], {n: found[4 * half + n] for n in range(4)}))
 
     def _cut(self, m, share):
         """Which rows are inside, and whether all is there."""
