@@ -3,9 +3,9 @@
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Mux, Signal
+from amaranth.hdl import Cat, Mux, Signal
 
-__all__ = ["chosen", "masked"]
+__all__ = ["chosen", "first_of", "masked"]
 
 
 def chosen(code, values):
@@ -31,6 +31,25 @@ def _chosen(code, values, bit):
     if not ones or not zeros:
         return _chosen(code, values, bit - 1)
     return Mux(code[bit], _chosen(code, ones, bit - 1), _chosen(code, zeros, bit - 1))
+
+
+def first_of(bits):
+    """Number of the lowest bit that is high: a code for :func:`chosen`. If none is, any may come out.
+
+    Parameters
+    ----------
+    bits : list of Value
+        A power of two of them.
+
+    Returns
+    -------
+    Value
+    """
+    if len(bits) == 1:
+        return Cat()
+    below, above = bits[: len(bits) // 2], bits[len(bits) // 2 :]
+    here = Cat(below).any()
+    return Cat(Mux(here, first_of(below), first_of(above)), ~here)
 
 
 def masked(m, code, values, name):

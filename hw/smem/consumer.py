@@ -1,15 +1,12 @@
-"""Consumer port: reads any eight chunks, as many at once as lie in distinct banks."""
+"""Consumer port: reads any eight chunks, as many at once as lie in distinct banks, eight or four."""
 
-from functools import reduce
-from operator import or_
-
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import BANKS
 
-from ..lib.crossbar import LaneCrossbar
+from ..lib.choice import chosen, first_of
 from .layouts import CHUNK_BITS, BanksReadLayout, ReadLayout, read_data_layout
 
 __all__ = ["ConsumerPort"]
@@ -20,11 +17,12 @@ class ConsumerPort(wiring.Component):
 
     A read takes as many cycles at the banks as the bank with the most *different* wanted chunks has of them; lanes that
     want the same chunk share it. In each cycle every bank serves the first lane that still waits for it, and all lanes
-    that want the same chunk as that one.
+    that want the same chunk as that one. With ``params.chunks_a_cycle`` of 4 a read has two parts, lanes 0 to 3 and
+    lanes 4 to 7: the second follows the first, and takes a cycle even if none of its lanes wants anything.
 
     Latency: 2 cycles from a request to its answer without conflicts: the request is registered and compared lane by
-    lane first, then the banks read; from the banks' outputs the answer goes through the crossbar alone. Throughput: one
-    request a cycle without conflicts.
+    lane first, then the banks read; from the banks' outputs the answer goes through the choice of a bank alone.
+    Throughput: one request a cycle without conflicts. With two parts one cycle more, and one request in two cycles.
 
     Members
     -------
@@ -35,7 +33,7 @@ class ConsumerPort(wiring.Component):
         To the banks; once accepted, ``fetched`` has the data in the next cycle.
     fetched : In(read_data_layout())
     conflict_stb : Out(1)
-        High for one cycle for each cycle that a request takes at the banks beyond the first.
+        High for one cycle for each cycle that a part of a request takes at the banks beyond the first.
     """
 
     def __init__(self, params):
@@ -52,51 +50,64 @@ class ConsumerPort(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        lanes = range(BANKS)
+        ways = self._params.chunks_a_cycle
+        parts, lanes = BANKS // ways, range(ways)  # of a request, one after the other
         fire = Signal()  # the banks read in this cycle
-        served = Signal(BANKS)  # lanes whose chunks they read
-        rest = Signal(BANKS)  # lanes that still wait after this cycle
+        served = Signal(ways)  # lanes whose chunks they read
+        rest = Signal(ways)  # lanes that still wait after this cycle
+        part, ends = Signal(range(parts)), Signal()  # the one at hand; it is the last
 
-        # The request, and, so that the choice below is a few gates only, which lanes (j < k) agree on the bank or the
-        # chunk.
+        # The request, the lanes of the part at hand first; and, so that the choice below is a few gates only, which
+        # lanes (j < k of a part) agree on the bank or the chunk.
         waiting = Signal()
         wanted = Signal(BANKS)
         chunks = Signal(data.ArrayLayout(self._params.addr_width - 4, BANKS))
-        same_bank = Signal(data.ArrayLayout(BANKS, BANKS))
-        same_chunk = Signal(data.ArrayLayout(BANKS, BANKS))
-        m.d.comb += self.reads.ready.eq(~waiting | (fire & (rest == 0)))
+        same_bank = Signal(data.ArrayLayout(ways, BANKS))
+        same_chunk = Signal(data.ArrayLayout(ways, BANKS))
+        m.d.comb += [ends.eq(part == parts - 1), self.reads.ready.eq(~waiting | (fire & (rest == 0) & ends))]
         with m.If(self.reads.ready):
             request = self.reads.payload
-            m.d.sync += [waiting.eq(self.reads.valid), wanted.eq(request.lanes), chunks.eq(request.chunks)]
-            for k in lanes:
-                for j in range(k):
+            m.d.sync += [
+                waiting.eq(self.reads.valid),
+                wanted.eq(request.lanes),
+                chunks.eq(request.chunks),
+                part.eq(0),
+            ]
+            for k in range(BANKS):
+                for j in range(k % ways):
+                    chunk, before = request.chunks[k], request.chunks[k - k % ways + j]
                     m.d.sync += [
-                        same_bank[k][j].eq(request.chunks[j][:3] == request.chunks[k][:3]),
-                        same_chunk[k][j].eq(request.chunks[j] == request.chunks[k]),
+                        same_bank[k][j].eq(before[:3] == chunk[:3]),
+                        same_chunk[k][j].eq(before == chunk),
                     ]
         with m.Elif(fire):
-            m.d.sync += wanted.eq(rest)
+            m.d.sync += wanted[:ways].eq(rest)
+            if parts > 1:
+                with m.If(rest == 0):
+                    m.d.sync += part.eq(part + 1)
+                    for state in (wanted, chunks, same_bank, same_chunk):
+                        bits = Value.cast(state)
+                        m.d.sync += bits.eq(bits >> len(bits) // parts)
 
         # The first waiting lane of every bank gives the row.
-        first = Signal(BANKS)
+        first = Signal(ways)
         for k in lanes:
-            m.d.comb += first[k].eq(wanted[k] & ~(wanted & same_bank[k]).any())
+            m.d.comb += first[k].eq(wanted[k] & ~(wanted[:ways] & same_bank[k]).any())
             m.d.comb += served[k].eq(wanted[k] & (first[k] | (first & same_chunk[k]).any()))
         for bank in range(BANKS):
-            # AND-OR and not a chain of multiplexers: at most one lane is the first of a bank.
-            picks = [first[k] & (chunks[k][:3] == bank) for k in lanes]
-            rows = [chunks[k][3:] & picks[k].replicate(self._params.row_width) for k in lanes]
+            wants = [wanted[k] & (chunks[k][:3] == bank) for k in lanes]
+            rows = {k: chunks[k][3:] for k in lanes}
             m.d.comb += [
-                self.fetches.payload.enable[bank].eq(Cat(picks).any()),
-                self.fetches.payload.rows[bank].eq(reduce(or_, rows)),
+                self.fetches.payload.enable[bank].eq(Cat(wants).any()),
+                self.fetches.payload.rows[bank].eq(chosen(first_of(wants), rows)),
             ]
-        m.d.comb += rest.eq(wanted & ~served)
+        m.d.comb += rest.eq(wanted[:ways] & ~served)
 
         # The banks hold their data for a cycle only. Chunks of an answer that is not complete, or not taken at once,
         # are kept in `held`; the next answer must not overtake it.
-        fresh = Signal(BANKS)
+        fresh, fresh_part = Signal(ways), Signal.like(part)
+        banks = Signal(data.ArrayLayout(3, ways))  # by lane of that part
         held = Signal(read_data_layout())
-        m.submodules.crossbar = crossbar = LaneCrossbar(CHUNK_BITS, BANKS)
         answer = self.read_data
         m.d.comb += [
             self.fetches.valid.eq(waiting & (~answer.valid | answer.ready)),
@@ -104,15 +115,20 @@ class ConsumerPort(wiring.Component):
             self.conflict_stb.eq(fire & (rest != 0)),
         ]
         with m.If(fire):
-            m.d.sync += Cat(crossbar.sel[lane] for lane in lanes).eq(Cat(chunks[lane][:3] for lane in lanes))
-            m.d.sync += answer.valid.eq(rest == 0)
+            m.d.sync += [banks[k].eq(chunks[k][:3]) for k in lanes]
+            m.d.sync += [answer.valid.eq((rest == 0) & ends), fresh_part.eq(part)]
         with m.Elif(answer.ready):
             m.d.sync += answer.valid.eq(0)
-        m.d.sync += fresh.eq(served & fire.replicate(BANKS))
-        for lane in lanes:
-            m.d.comb += crossbar.i[lane].eq(self.fetched[lane])
-            m.d.comb += answer.payload[lane].eq(held[lane])
-            with m.If(fresh[lane]):
-                m.d.comb += answer.payload[lane].eq(crossbar.o[lane])
-                m.d.sync += held[lane].eq(crossbar.o[lane])
+        m.d.sync += fresh.eq(served & fire.replicate(ways))
+        m.d.comb += answer.payload.eq(held)
+        for k in lanes:
+            found = Signal(CHUNK_BITS, name=f"found{k}")
+            m.d.comb += found.eq(chosen(banks[k], dict(enumerate(self.fetched))))
+            for number in range(parts):
+                lane = number * ways + k
+                with m.If(fresh[k] & (fresh_part == number)):
+                    m.d.sync += held[lane].eq(found)
+            # Lanes of the parts before have been kept when the last one is here.
+            with m.If(fresh[k]):
+                m.d.comb += answer.payload[lane].eq(found)
         return m

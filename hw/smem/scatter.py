@@ -1,15 +1,16 @@
-"""Scatter port: writes bytes of any eight chunks, as many at once as lie in distinct banks."""
+"""Scatter port: writes bytes of any eight chunks, as many at once as lie in distinct banks, eight or four."""
 
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Module, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import BANKS, CHUNK_BYTES
 
-from .layouts import CHUNK_BITS, BanksWriteLayout, ScatterWriteLayout
+from ..lib.choice import chosen, first_of
+from .layouts import BanksWriteLayout, ScatterWriteLayout
 
 __all__ = ["ScatterPort"]
 
@@ -18,9 +19,10 @@ class ScatterPort(wiring.Component):
     """Turns writes of eight chunks into writes of the banks.
 
     A write takes as many cycles as the bank with the most lanes that write to it has of them. In each cycle every bank
-    serves the first lane that still waits for it; of lanes that write the same byte the last one thus wins.
+    serves the first lane that still waits for it; of lanes that write the same byte the last one thus wins. With
+    ``params.chunks_a_cycle`` of 4 lanes 4 to 7 follow lanes 0 to 3, if any of them writes.
 
-    Latency: 1 cycle to the banks' write. Throughput: one write a cycle without conflicts.
+    Latency: 1 cycle to the banks' write. Throughput: one write a cycle without conflicts, or one in two cycles.
 
     Members
     -------
@@ -37,10 +39,13 @@ class ScatterPort(wiring.Component):
     ----------
     written : Signal
         Lanes of the write at ``i`` that have been passed on; for proofs.
+    part : Signal
+        Part of it that is passed on; for proofs.
     """
 
     def __init__(self, params):
         self.written = Signal(BANKS)
+        self.part = Signal(range(BANKS // params.chunks_a_cycle))
         self._params = params
         super().__init__(
             {
@@ -53,43 +58,51 @@ class ScatterPort(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        lanes, banks = range(BANKS), range(BANKS)
-        write, chunks = self.i.payload, self.i.payload.chunks
+        ways = self._params.chunks_a_cycle
+        parts, lanes = BANKS // ways, range(ways)  # of a write, one after the other
+        part, write = self.part, self.i.payload
+
+        def at_hand(values):
+            return [chosen(part, {p: values[p * ways + k] for p in range(parts)}) for k in lanes]
 
         waiting = Signal(BANKS)
-        first = Signal(BANKS)  # of those that wait for the same bank
+        m.d.comb += [waiting[k].eq(write.strobes[k].any() & ~self.written[k]) for k in range(BANKS)]
+        first = Signal(ways)  # of those that wait for the same bank
+        waits, chunks = at_hand(waiting), at_hand(write.chunks)
         for k in lanes:
-            m.d.comb += waiting[k].eq(write.strobes[k].any() & ~self.written[k])
-            before = [waiting[j] & (chunks[j][:3] == chunks[k][:3]) for j in range(k)]
-            m.d.comb += first[k].eq(waiting[k] & ~reduce(or_, before, 0))
+            before = [waits[j] & (chunks[j][:3] == chunks[k][:3]) for j in range(k)]
+            m.d.comb += first[k].eq(waits[k] & ~reduce(or_, before, 0))
 
+        served = Signal(BANKS)  # lanes that are passed on
         free, fire, complete = Signal(), Signal(), Signal()
         m.d.comb += [
+            served.eq(Cat(first & (part == p).replicate(ways) for p in range(parts))),
             free.eq(~self.o.valid | self.o.ready),
-            complete.eq((waiting & ~first) == 0),
+            complete.eq((waiting & ~served) == 0),
             fire.eq(self.i.valid & free),
             self.i.ready.eq(free & complete),
             self.conflict_stb.eq(fire & ~complete),
             self.idle.eq(~self.o.valid),
         ]
         with m.If(fire):
-            m.d.sync += self.written.eq(self.written | first)
+            m.d.sync += self.written.eq(self.written | served)
             with m.If(complete):
-                m.d.sync += self.written.eq(0)
+                m.d.sync += [self.written.eq(0), part.eq(0)]
+            with m.Elif((Cat(waits) & ~first) == 0):
+                m.d.sync += part.eq(part + 1)
 
-        picks = Signal(data.ArrayLayout(BANKS, BANKS))  # by bank: the lane that it serves, one-hot
         with m.If(free):
             m.d.sync += self.o.valid.eq(self.i.valid)
-        for bank in banks:
-            for k in lanes:
-                m.d.comb += picks[bank][k].eq(first[k] & (chunks[k][:3] == bank))
-            # AND-OR and not a chain of multiplexers: a bank serves one lane at most.
-            for port, values, width in (
-                (self.o.payload.rows, [chunk[3:] for chunk in chunks], self._params.row_width),
-                (self.o.payload.data, write.data, CHUNK_BITS),
-                (self.o.payload.strobes, write.strobes, CHUNK_BYTES),
-            ):
-                served = [values[k] & picks[bank][k].replicate(width) for k in lanes]
-                with m.If(free):
-                    m.d.sync += port[bank].eq(reduce(or_, served))
+        values, strobes = at_hand(write.data), at_hand(write.strobes)
+        for bank in range(BANKS):
+            wants = [waits[k] & (chunks[k][:3] == bank) for k in lanes]
+            lane = Signal(range(ways), name=f"lane{bank}")
+            m.d.comb += lane.eq(first_of(wants))
+            strobe = chosen(lane, dict(enumerate(strobes)))
+            with m.If(free):
+                m.d.sync += [
+                    self.o.payload.rows[bank].eq(chosen(lane, {k: chunks[k][3:] for k in lanes})),
+                    self.o.payload.data[bank].eq(chosen(lane, dict(enumerate(values)))),
+                    self.o.payload.strobes[bank].eq(strobe & Cat(wants).any().replicate(CHUNK_BYTES)),
+                ]
         return m

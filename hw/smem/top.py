@@ -44,10 +44,11 @@ class SharedMemory(wiring.Component):
         while the consumer reads too. ``landed`` never waits if it comes every third cycle or less often.
     reads : In(stream of ReadLayout)
     read_data : Out(stream of read_data_layout())
-        The consumer: any eight chunks; 2 cycles, one request a cycle without bank conflicts.
+        The consumer: any eight chunks; 2 cycles, one request a cycle without bank conflicts. With
+        ``params.chunks_a_cycle`` of 4 it takes 3 cycles, and one request comes in two.
     scatter : In(stream of ScatterWriteLayout) if stores
         The consumer's writes: any eight chunks, one write a cycle without bank conflicts, every
-        second one while lines come too.
+        second one while lines come too. With 4 chunks a cycle two cycles for more than the first four.
     scatter_idle : Out(1) if stores
         Reads see all scattered writes that have been accepted.
     scatter_conflict_stb : Out(1) if stores

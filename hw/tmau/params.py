@@ -158,7 +158,7 @@ TMAU_PRESETS = {
     #: A Lattice ECP5-85 beside other logic: one 16-byte DRAM word a cycle.
     "ecp5": TmauParams(addr_width=32, bus_bytes=16, max_outstanding=128, max_burst=16, queue_depth=4, cache_entries=4,
                        commands_in_flight=32, exchange_bytes=1024, features=_without("reductions_float"),
-                       smem=SmemParams(32 * 1024)),
+                       smem=SmemParams(32 * 1024, chunks_a_cycle=4)),
     "default": TmauParams(),
     #: A mover of tiles and little else: what compares with an N-D DMA engine.
     "lean": TmauParams(features=("swizzle", "stores")),

@@ -2,7 +2,6 @@
 
 from tilewright.golden import command_word, delivery_bits
 from tilewright.hw.cluster.params import ClusterParams
-from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..session.run import ERRORS
@@ -19,8 +18,10 @@ _DRAIN = 64  # cycles after which barriers are in memory
 
 def cluster_params(case, preset):
     """What to run a case on, as ClusterParams: access units of a preset, with the case's shared memory."""
+    params = TMAU_PRESETS[preset]
     try:
-        unit = TMAU_PRESETS[preset].replace(smem=SmemParams(case.smem.size), processors=len(case.processors) or 1)
+        smem = params.smem.replace(size_bytes=case.smem.size)
+        unit = params.replace(smem=smem, processors=len(case.processors) or 1)
         return ClusterParams(case.cores, unit)
     except ValueError as error:
         raise UsageError(f"case {case.name!r}: smem.bytes: {error}") from None

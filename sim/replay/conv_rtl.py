@@ -22,8 +22,8 @@ def unit_params(case):
     kind = MmType(JOB.unpack(case.layer.word)["type"])
     if not kind.is_float or kind.family not in params.conv.types:
         params, presets = params.without_floats(), [preset.without_floats() for preset in presets]
-    sizes = [preset.smem.size_bytes for preset in presets if preset.conv == params.conv]
-    return params.replace(smem=SmemParams(min((large for large in sizes if large >= size), default=size)))
+    memories = [preset.smem for preset in presets if preset.conv == params.conv and preset.smem.size_bytes >= size]
+    return params.replace(smem=min(memories, key=lambda smem: smem.size_bytes, default=params.smem))
 
 
 def why_no_hardware(case):

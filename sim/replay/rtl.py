@@ -3,7 +3,6 @@
 from contextlib import contextmanager
 
 from tilewright.golden.spec import LaneLayout, Opcode, Space
-from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
 from ..harness.records import READ_IDS, TMAU_SCRIPT_DEPTH
@@ -177,6 +176,6 @@ def _params(case, preset):
     if size == params.smem.size_bytes or shared_reach(case) <= size <= params.smem.size_bytes:
         return params
     try:
-        return params.replace(smem=SmemParams(size))
+        return params.replace(smem=params.smem.replace(size_bytes=size))
     except ValueError as error:
         raise UsageError(f"case {case.name!r}: smem.bytes: {error}") from None

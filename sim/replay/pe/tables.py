@@ -11,7 +11,6 @@ from tilewright.golden.spec.pe.instruction import Compare, Operation, Source
 from tilewright.golden.spec.pe.segment import PAGE_ENTRY, SEGMENT, SegmentElement
 from tilewright.golden.spec.swizzle import Swizzle
 from tilewright.hw.pe.params import PE_PRESETS
-from tilewright.hw.smem.params import SmemParams
 
 from ..fields import Fields
 
@@ -35,7 +34,7 @@ def read_params(fields, smem_bytes=None):
     given.end()
     try:
         if smem_bytes is not None:
-            changes["smem"] = SmemParams(smem_bytes)
+            changes["smem"] = params.smem.replace(size_bytes=smem_bytes)
         return params.replace(**changes)
     except (TypeError, ValueError) as error:
         raise given.wrong("", f"cannot be: {error}") from None

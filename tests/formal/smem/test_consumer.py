@@ -9,6 +9,7 @@ from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.formal import StreamRules, prove
 
 PARAMS = SmemParams(1024)
+HALF = SmemParams(1024, chunks_a_cycle=4)
 LANE = 7
 
 
@@ -18,8 +19,8 @@ class ConsumerSpec(Elaboratable):
     It is the last lane, which all others go before, and of the chunk bit 0: all bits of a lane go the same way.
     """
 
-    def __init__(self):
-        self.port = port = ConsumerPort(PARAMS)
+    def __init__(self, params=PARAMS):
+        self.port = port = ConsumerPort(params)
         self.inputs = [port.reads.valid, port.reads.payload, port.read_data.ready, port.fetches.ready, port.fetched]
 
     def elaborate(self, platform):
@@ -70,12 +71,16 @@ class ConsumerSpec(Elaboratable):
         return m
 
 
-@pytest.mark.parametrize("depth", [6, pytest.param(12, marks=pytest.mark.long)])
-def test_answers(depth):
+@pytest.mark.parametrize(
+    ("params", "depth"),
+    [(PARAMS, 6), *(pytest.param(params, 12, marks=pytest.mark.long) for params in (PARAMS, HALF))],
+    ids=["eight", "eight, longer", "four, longer"],
+)
+def test_answers(params, depth):
     # From the start on. Conflicts and overlap occur within seven cycles; in 12 there is a request of eight at the banks
     # and its answer, or shorter ones with waits.
-    spec = ConsumerSpec()
-    prove(spec, spec.inputs, name="smem-consumer", mode="bmc", depth=depth)
+    spec = ConsumerSpec(params)
+    prove(spec, spec.inputs, name=f"smem-consumer-{params.chunks_a_cycle}", mode="bmc", depth=depth)
 
 
 @pytest.mark.long

@@ -14,16 +14,17 @@ from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_strea
 
 SEED = 8
 PARAMS = SmemParams(4096)
+HALF = SmemParams(4096, chunks_a_cycle=4)
 CHUNKS = PARAMS.size_bytes // 16
 
 
 class ConsumerOnBanks(Elaboratable):
     """A consumer port that reads banks, except in cycles in which ``busy`` says that somebody else does."""
 
-    def __init__(self):
+    def __init__(self, params=PARAMS):
         self.busy = Signal()
-        self.banks = Banks(PARAMS)
-        self.consumer = ConsumerPort(PARAMS)
+        self.banks = Banks(params)
+        self.consumer = ConsumerPort(params)
 
     def elaborate(self, platform):
         m = Module()
@@ -53,13 +54,16 @@ async def fill(ctx, banks):
         ctx.set(banks.memories[chunk % 8].data[chunk // 8], contents(chunk))
 
 
-def bank_cycles(request):
-    """Cycles at the banks: most different chunks that any bank has to give, at least one."""
-    wanted = defaultdict(set)
-    for lane, chunk in enumerate(request["chunks"]):
-        if request["lanes"] >> lane & 1:
-            wanted[chunk % 8].add(chunk)
-    return max((len(chunks) for chunks in wanted.values()), default=1)
+def bank_cycles(request, ways=8):
+    """Cycles at the banks, for each part: most different chunks that any bank has to give, at least one."""
+    cycles = []
+    for part in range(0, 8, ways):
+        wanted = defaultdict(set)
+        for lane, chunk in enumerate(request["chunks"][part : part + ways], part):
+            if request["lanes"] >> lane & 1:
+                wanted[chunk % 8].add(chunk)
+        cycles.append(max((len(chunks) for chunks in wanted.values()), default=1))
+    return cycles
 
 
 def requests(kind, count):
@@ -74,9 +78,9 @@ def requests(kind, count):
             yield {"lanes": rng.getrandbits(8), "chunks": [rng.randrange(24) for _ in range(8)]}
 
 
-def run(kind, *, count, mode="none", busy=0.0):
+def run(kind, *, count, mode="none", busy=0.0, params=PARAMS):
     """Checks every answer; returns the cycles of requests and answers, and the number of conflict strobes."""
-    dut = elaborated(ConsumerOnBanks)
+    dut = elaborated(ConsumerOnBanks, params)
     sent = list(requests(kind, count))
     cycles, strobes = {}, []
 
@@ -106,9 +110,19 @@ def run(kind, *, count, mode="none", busy=0.0):
 
 @pytest.mark.parametrize("busy", [0.0, 0.4])
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_random(mode, busy):
-    _, _, conflicts, sent = run("random", count=150, mode=mode, busy=busy)
-    assert conflicts == sum(bank_cycles(request) - 1 for request in sent)
+@pytest.mark.parametrize("params", [PARAMS, HALF], ids=["eight", "four"])
+def test_random(params, mode, busy):
+    _, _, conflicts, sent = run("random", count=150, mode=mode, busy=busy, params=params)
+    assert conflicts == sum(sum(bank_cycles(request, params.chunks_a_cycle)) for request in sent) - len(sent) * (
+        8 // params.chunks_a_cycle
+    )
+
+
+def test_four_a_cycle():
+    cycles_in, cycles_out, conflicts, _ = run("lines", count=50, params=HALF)
+    assert cycles_in == [0, *range(2, 100, 2)]
+    assert cycles_out == list(range(3, 103, 2))
+    assert conflicts == 0
 
 
 def test_full_rate_and_latency():
