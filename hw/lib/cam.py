@@ -11,9 +11,10 @@ __all__ = ["TagArray"]
 class TagArray(wiring.Component):
     """The tags of a fully associative cache; at most one entry holds a tag.
 
-    Look-up is combinational; changes are seen from the next cycle on. A tag takes the place of the entry that was
-    filled longest ago, the *victim*. Of several strobes in a cycle the first of ``invalidate_all``, ``invalidate``,
-    ``evict`` and ``insert`` counts.
+    A tag is looked up in the cycle before it counts: so what it is compared with is behind a register, where its entry
+    is an address. Changes are seen from the next cycle on. A tag takes the place of the entry that was filled longest
+    ago, the *victim*. Of several strobes in a cycle the first of ``invalidate_all``, ``invalidate``, ``evict`` and
+    ``insert`` counts.
 
     Parameters
     ----------
@@ -24,12 +25,15 @@ class TagArray(wiring.Component):
 
     Members
     -------
-    tag : In(tag_width)
-        Tag to look up, to insert or to drop.
+    look : In(1)
+        Strobe: look ``ahead`` up; not together with ``insert``.
+    ahead : In(tag_width)
+    place : Out(range(entries))
+        The entry that holds ``ahead``; zero if none does. Combinational.
     hit : Out(1)
-        An entry holds ``tag``.
-    index : Out(range(entries))
-        The entry that holds ``tag``; zero if none does.
+        An entry holds ``tag``. From registers.
+    tag : In(tag_width)
+        The tag that was looked up last.
     victim : Out(range(entries))
         The entry that ``insert`` fills and ``evict`` empties. Registered.
     insert : In(1)
@@ -40,6 +44,14 @@ class TagArray(wiring.Component):
         Strobe: drop ``tag``.
     invalidate_all : In(1)
         Strobe: drop all tags.
+
+    Attributes
+    ----------
+    tags : list of Signal
+    present : Signal
+        Which of them count.
+    found : Signal
+        The entry that held ``tag`` as it was looked up, or got it since, one-hot or zero; for proofs.
     """
 
     def __init__(self, entries, tag_width):
@@ -49,11 +61,14 @@ class TagArray(wiring.Component):
         index_width = ceil_log2(entries)
         self.tags = [Signal(tag_width, name=f"tag{k}") for k in range(entries)]
         self.present = Signal(entries)
+        self.found = Signal(entries)
         super().__init__(
             {
-                "tag": In(tag_width),
+                "look": In(1),
+                "ahead": In(tag_width),
+                "place": Out(index_width),
                 "hit": Out(1),
-                "index": Out(index_width),
+                "tag": In(tag_width),
                 "victim": Out(index_width),
                 "insert": In(1),
                 "evict": In(1),
@@ -64,21 +79,23 @@ class TagArray(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        found, chosen = Signal(self._entries), Signal(self._entries)  # one-hot, or zero
+        holds, chosen = Signal(self._entries), Signal(self._entries)  # one-hot, or zero
         m.d.comb += [
-            found.eq(Cat(self.present[k] & (tag == self.tag) for k, tag in enumerate(self.tags))),
+            holds.eq(Cat(self.present[k] & (tag == self.ahead) for k, tag in enumerate(self.tags))),
             chosen.eq(1 << self.victim),
-            self.hit.eq(found.any()),
-            self.index.eq(self._encoded(found)),
+            self.place.eq(self._encoded(holds)),
+            self.hit.eq((self.found & self.present).any()),
         ]
+        with m.If(self.look):
+            m.d.sync += self.found.eq(holds)
         with m.If(self.invalidate_all):
             m.d.sync += self.present.eq(0)
         with m.Elif(self.invalidate):
-            m.d.sync += self.present.eq(self.present & ~found)
+            m.d.sync += self.present.eq(self.present & ~self.found)
         with m.Elif(self.evict):
             m.d.sync += self.present.eq(self.present & ~chosen)
         with m.Elif(self.insert):
-            m.d.sync += [self.victim.eq(self.victim + 1), self.present.eq(self.present | chosen)]
+            m.d.sync += [self.victim.eq(self.victim + 1), self.present.eq(self.present | chosen), self.found.eq(chosen)]
             for k, tag in enumerate(self.tags):
                 with m.If(chosen[k]):
                     m.d.sync += tag.eq(self.tag)

@@ -111,6 +111,10 @@ class Queue(wiring.Component):
         Registered.
     level : Out(range(depth + 1))
         Items held, the one at the output included.
+    moves : Out(1)
+        The output register is filled anew: it shows ``ahead`` in the next cycle.
+    ahead : Out(shape)
+        The next item, if there is one.
     """
 
     def __init__(self, shape, depth):
@@ -135,6 +139,8 @@ class Queue(wiring.Component):
                 "i": In(stream.Signature(shape)),
                 "o": Out(stream.Signature(shape)),
                 "level": Out(range(depth + 1)),
+                "moves": Out(1),
+                "ahead": Out(shape),
             }
         )
 
@@ -144,7 +150,7 @@ class Queue(wiring.Component):
         write, read = self.write, self.read
 
         push, pop = Signal(), Signal()
-        refill = Signal()  # the output register is free, or becomes free
+        refill = self.moves  # the output register is free, or becomes free
         stored = Signal()  # the memory holds an item
         following = Signal.like(self.head)  # the oldest place, when the next item has left
         m.d.comb += [
@@ -158,6 +164,7 @@ class Queue(wiring.Component):
             # An item that finds none waiting goes to the output at once.
             write.en.eq(push & (stored | ~refill)),
             following.eq(self.head + stored),
+            self.ahead.eq(Mux(stored, read.data, self.i.payload)),
         ]
         if self.depth <= _SHALLOW:
             m.d.comb += read.addr.eq(self.head)
@@ -172,7 +179,7 @@ class Queue(wiring.Component):
         with m.If(refill):
             m.d.sync += [
                 self.head.eq(following),
-                self.o.payload.eq(Mux(stored, read.data, self.i.payload)),
+                self.o.payload.eq(self.ahead),
             ]
         return m
 

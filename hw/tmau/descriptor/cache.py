@@ -44,6 +44,10 @@ class DescriptorCache(wiring.Component):
     -------
     i : In(stream of command_layout())
         A command is taken when its descriptor is known. ``ready`` depends on registers only.
+    moves : In(1)
+        ``i`` shows another command in the next cycle, or the first one.
+    ahead : In(64)
+        The member ``descriptor`` of that one.
     o : Out(stream of LookupLayout)
         Registered. ``fault`` holds OPCODE, DESCRIPTOR_ALIGNMENT, UNSUPPORTED, WINDOW, or what the descriptor check
         found.
@@ -69,7 +73,7 @@ class DescriptorCache(wiring.Component):
         self.check = DescriptorCheck(params)
         self.tags = TagArray(params.cache_entries, params.addr_width - _LINE_LOG2)
         self.store = DescriptorStore(params)
-        self.place = Signal(self.store.place.shape())  # of its descriptor, once the command at the input is looked up
+        self.place = Signal(self.store.place.shape())  # of the descriptor of the command at the input
         self.fault = Signal(FaultLayout())  # what is wrong with that command
         self.found = Signal(FaultLayout())  # the same, from the cycle on in which it is looked up
         self.looked = Signal()  # it was found, or needs none, in the cycle before
@@ -77,6 +81,8 @@ class DescriptorCache(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(command_layout())),
+                "moves": In(1),
+                "ahead": In(64),
                 "o": Out(stream.Signature(LookupLayout(params))),
                 "fetch": Out(stream.Signature(params.addr_width)),
                 "words": In(stream.Signature(DescriptorWordLayout(params.bus_bytes))),
@@ -98,6 +104,8 @@ class DescriptorCache(wiring.Component):
         m.d.comb += [
             self.fetch.p.eq(self.i.p.descriptor),
             tags.tag.eq(self.i.p.descriptor[_LINE_LOG2 : self.params.addr_width]),
+            tags.look.eq(self.moves),
+            tags.ahead.eq(self.ahead[_LINE_LOG2 : self.params.addr_width]),
             tags.invalidate_all.eq(self.invalidate_all),
             store.dimension_stb.eq(check.dimension_stb),
             store.row_stb.eq(check.row_stb),
@@ -107,6 +115,9 @@ class DescriptorCache(wiring.Component):
             store.read_place.eq(self.place),
             self.found.eq(self.fault),
         ]
+        # Where its descriptor is read, if it is there, is a register: many memories have this address.
+        with m.If(self.moves):
+            m.d.sync += self.place.eq(tags.place)
         holding, sound = self._hold(m), self.fault.code == Error.NONE
         # What counts, and what is dropped, a cycle after the command was looked up: its faults are known then.
         m.d.sync += self.looked.eq(0)
@@ -140,12 +151,10 @@ class DescriptorCache(wiring.Component):
         """What the command at the input needs; each passes here for one cycle."""
         tags, command = self.tags, self.i.p
         fault = self._command_fault(m, command)
-        m.d.comb += [
-            # Read for a hit: whether it is one is not waited for.
-            self.store.read_place.eq(tags.index),
-            self.found.eq(fault),
-        ]
-        m.d.sync += [self.fault.eq(fault), self.place.eq(Mux(tags.hit, tags.index, tags.victim))]
+        m.d.comb += self.found.eq(fault)
+        m.d.sync += self.fault.eq(fault)
+        with m.If(self.i.valid & ~tags.hit):
+            m.d.sync += self.place.eq(tags.victim)
         with m.If(self.i.valid & ~holding):
             with m.If(self._is(command, *TENSOR_OPCODES) & ~tags.hit):
                 m.next = "Ask"

@@ -100,6 +100,7 @@ class Front(wiring.Component):
             windows = choice.chosen
         else:
             join(m, queue=queue.o, cache=cache.i)
+        m.d.comb += [cache.moves.eq(queue.moves), cache.ahead.eq(queue.ahead.descriptor)]
         join(m, cache=cache.fetch, fetch=flipped(self.fetch))
         join(m, words=flipped(self.words), cache=cache.words)
         join(m, cache=cache.o, router=router.i)

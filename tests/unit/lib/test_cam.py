@@ -36,24 +36,28 @@ def test_random_operations(entries):
     hits = []
 
     async def testbench(ctx):
+        tag = 0
         for _ in range(600):
-            tag = rng.randrange(2 * entries + 1)
-            hit = tag in model.tags
+            ahead = rng.randrange(2 * entries + 1)
+            hit, there = tag in model.tags, ahead in model.tags
             strobes = {
                 "insert": int(not hit and rng.random() < 0.6),
                 "evict": int(rng.random() < 0.05),
                 "invalidate": int(rng.random() < 0.1),
                 "invalidate_all": int(rng.random() < 0.02),
             }
+            look = int(not strobes["insert"] and rng.random() < 0.8)
             ctx.set(dut.tag, tag)
-            for name, value in strobes.items():
+            ctx.set(dut.ahead, ahead)
+            for name, value in (strobes | {"look": look}).items():
                 ctx.set(getattr(dut, name), value)
             assert ctx.get(dut.hit) == hit
-            assert ctx.get(dut.index) == (model.tags.index(tag) if hit else 0)
+            assert ctx.get(dut.place) == (model.tags.index(ahead) if there else 0)
             assert ctx.get(dut.victim) == model.victim
             hits.append(hit)
             await ctx.tick()
             model.update(tag, **strobes)
+            tag = ahead if look else tag
 
     simulate(dut, testbench)
     assert 100 < sum(hits) < 500

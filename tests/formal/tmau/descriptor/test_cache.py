@@ -43,6 +43,12 @@ class CacheSpec(Elaboratable):
         done, good = self.check.done, self.check.fault.code == Error.NONE
         asked, taken = dut.fetch.valid & dut.fetch.ready, dut.i.valid & dut.i.ready
 
+        # Of what comes next the descriptor is told a cycle before.
+        told = Signal(64)
+        with m.If(dut.moves):
+            m.d.sync += told.eq(dut.ahead)
+        m.d.comb += [Assume(dut.moves == (~dut.i.valid | dut.i.ready)), Assume(dut.i.p.descriptor == told)]
+
         fetching, fresh = Signal(), Signal()  # a descriptor is on its way, and was not invalidated since
         stored, looked_up = Signal(), Signal()  # one may be there, now and as the command was looked up
         dropped = dut.invalidate_all
@@ -92,8 +98,8 @@ class CacheSpec(Elaboratable):
     def ports(self):
         dut, check = self.dut, self.check
         found = [check.done, check.fault]
-        return [dut.i.valid, dut.i.payload, dut.o.ready, dut.fetch.ready, dut.windows, dut.quiescent,
-                dut.invalidate_all, *found]  # fmt: skip
+        return [dut.i.valid, dut.i.payload, dut.moves, dut.ahead, dut.o.ready, dut.fetch.ready, dut.windows,
+                dut.quiescent, dut.invalidate_all, *found]  # fmt: skip
 
 
 @pytest.mark.parametrize("depth", [6, pytest.param(10, marks=pytest.mark.long)])

@@ -7,8 +7,8 @@ import pytest
 from tilewright.golden import TensorMap
 from tilewright.golden.spec import COMMAND, COMMAND_FIELD, DESCRIPTOR, FORMATS, TENSOR_OPCODES, Error, Opcode
 from tilewright.golden.spec.cluster.errors import ClusterError
-from tilewright.hw.tmau.descriptor.cache import DescriptorCache
 from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.sim.pysim.fed_cache import FedCache
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
@@ -69,7 +69,7 @@ async def run_commands(ctx, dut, commands):
 
 @pytest.mark.parametrize("mode", STALL_MODES)
 def test_every_command_meets_its_descriptor(mode):
-    dut = elaborated(DescriptorCache, PARAMS)
+    dut = elaborated(FedCache, PARAMS)
     memory = Descriptors(dut)
     rng = random.Random(SEED)
     numbers = [rng.choice([0, 1, 1, 2, rng.randint(0, 15)]) for _ in range(100)]
@@ -98,7 +98,7 @@ def test_every_command_meets_its_descriptor(mode):
 
 
 def test_hits_leave_every_second_cycle_with_latency_one():
-    dut = elaborated(DescriptorCache, PARAMS)
+    dut = elaborated(FedCache, PARAMS)
     memory = Descriptors(dut)
 
     async def run(ctx):
@@ -106,6 +106,7 @@ def test_hits_leave_every_second_cycle_with_latency_one():
         ctx.set(dut.o.ready, 1)
         ctx.set(dut.i.payload, load(3))
         ctx.set(dut.i.valid, 1)
+        await ctx.tick()
         for cycle in range(20):
             assert ctx.get(dut.i.ready) == cycle % 2 and ctx.get(dut.o.valid) == cycle % 2
             await ctx.tick()
@@ -115,11 +116,10 @@ def test_hits_leave_every_second_cycle_with_latency_one():
 
 
 def test_miss_asks_in_the_next_cycle_and_leaves_twenty_one_cycles_after_the_last_word():
-    dut = elaborated(DescriptorCache, PARAMS)
+    dut = elaborated(FedCache, PARAMS)
 
     async def run(ctx):
-        ctx.set(dut.i.payload, load(1))
-        ctx.set(dut.i.valid, 1)
+        await send(ctx, dut.i, [load(1)])
         ctx.set(dut.fetch.ready, 1)
         assert not ctx.get(dut.fetch.valid)
         await ctx.tick()
@@ -141,14 +141,12 @@ def test_miss_asks_in_the_next_cycle_and_leaves_twenty_one_cycles_after_the_last
 
 
 def test_next_descriptor_is_fetched_while_a_command_waits():
-    dut = elaborated(DescriptorCache, PARAMS)
+    dut = elaborated(FedCache, PARAMS)
     memory = Descriptors(dut)
 
     async def run(ctx):
         sent = [load(1, tag=1), load(2, tag=2)]
-        await send(ctx, dut.i, sent[:1])
-        ctx.set(dut.i.payload, sent[1])
-        ctx.set(dut.i.valid, 1)
+        await send(ctx, dut.i, sent)
         await ctx.tick().repeat(60)
         assert memory.fetched == [64, 128], "the second one is fetched though the first command is not taken"
         assert ctx.get(dut.o.payload.command.tag) == 1
@@ -161,7 +159,7 @@ def test_next_descriptor_is_fetched_while_a_command_waits():
 
 @pytest.mark.parametrize("opcode", sorted(set(range(16)) - set(Opcode)))
 def test_unknown_operation(opcode):
-    dut = elaborated(DescriptorCache, PARAMS)
+    dut = elaborated(FedCache, PARAMS)
 
     async def run(ctx):
         (answer,) = await run_commands(ctx, dut, [load(0, opcode=opcode)])
@@ -173,7 +171,7 @@ def test_unknown_operation(opcode):
 
 @pytest.mark.parametrize("opcode", [*TENSOR_OPCODES, Opcode.INVALIDATE, Opcode.REPLACE])
 def test_misaligned_descriptor_is_not_fetched(opcode):
-    dut = elaborated(DescriptorCache, PARAMS)
+    dut = elaborated(FedCache, PARAMS)
 
     async def run(ctx):
         (answer,) = await run_commands(ctx, dut, [{"opcode": opcode, "descriptor": 96}])
@@ -184,7 +182,7 @@ def test_misaligned_descriptor_is_not_fetched(opcode):
 
 
 def test_bad_descriptor_is_refused_and_not_kept():
-    dut = elaborated(DescriptorCache, PARAMS)
+    dut = elaborated(FedCache, PARAMS)
     memory = Descriptors(dut)
     memory.words[64] ^= 1  # the version
 
@@ -200,7 +198,7 @@ def test_bad_descriptor_is_refused_and_not_kept():
 
 
 def test_bus_error_names_the_address():
-    dut = elaborated(DescriptorCache, PARAMS)
+    dut = elaborated(FedCache, PARAMS)
     memory = Descriptors(dut)
     memory.failing.add(192)
 
@@ -216,7 +214,7 @@ def test_bus_error_names_the_address():
 
 @pytest.mark.parametrize("kind", ["one", "all", "strobe", "another"])
 def test_invalidation(kind):
-    dut = elaborated(DescriptorCache, PARAMS)
+    dut = elaborated(FedCache, PARAMS)
     memory = Descriptors(dut)
 
     async def run(ctx):
@@ -243,7 +241,7 @@ def test_invalidation_around_a_fetch(blocked):
 
     What was invalidated on its way, or while its command waits for the output, is not there for the next command.
     """
-    dut = elaborated(DescriptorCache, PARAMS)
+    dut = elaborated(FedCache, PARAMS)
     counted = []
 
     async def count(ctx):
@@ -256,18 +254,13 @@ def test_invalidation_around_a_fetch(blocked):
 
         async def run(ctx):
             await run_commands(ctx, dut, [load(9)])
-            ctx.set(dut.i.payload, load(2, tag=1))
-            ctx.set(dut.i.valid, 1)
-            await ctx.tick().until(dut.i.ready)  # it is at the output, and is not taken
-            ctx.set(dut.i.payload, load(1, tag=2))
+            await send(ctx, dut.i, [load(2, tag=1), load(1, tag=2)])  # the first is at the output, and is not taken
             ctx.set(dut.o.ready, not blocked)
             for now in range(60):
                 ctx.set(dut.invalidate_all, now == cycle)
-                if ctx.get(dut.i.valid) and ctx.get(dut.i.ready):
+                if ctx.get(dut.cache.i.valid) and ctx.get(dut.cache.i.ready):
                     left.append(now)
                 await ctx.tick()
-                if left:
-                    ctx.set(dut.i.valid, 0)
                 if blocked and now == 45:
                     ctx.set(dut.o.ready, 1)
             ctx.set(dut.o.ready, 0)
@@ -289,7 +282,7 @@ def test_invalidation_around_a_fetch(blocked):
 
 @pytest.mark.parametrize("opcode", sorted(set(Opcode) - {*TENSOR_OPCODES, Opcode.INVALIDATE, Opcode.REPLACE}))
 def test_other_commands_pass_whatever_lies_in_the_place_of_a_descriptor(opcode):
-    dut = elaborated(DescriptorCache, PARAMS)
+    dut = elaborated(FedCache, PARAMS)
     memory = Descriptors(dut)
 
     async def run(ctx):
@@ -316,7 +309,7 @@ WINDOW_CASES = [
 @pytest.mark.parametrize("opcode", [Opcode.STORE, Opcode.INVALIDATE])
 @pytest.mark.parametrize("confined", [0, 1])
 def test_descriptors_lie_in_the_window(opcode, confined):
-    dut = elaborated(DescriptorCache, PARAMS)
+    dut = elaborated(FedCache, PARAMS)
     memory = Descriptors(dut)
     memory.words |= {address % (1 << 32): memory.words[0] for address, _ in WINDOW_CASES}
 
@@ -336,7 +329,7 @@ def test_descriptors_lie_in_the_window(opcode, confined):
 
 
 def test_a_cached_descriptor_outside_the_window_is_refused():
-    dut = elaborated(DescriptorCache, PARAMS)
+    dut = elaborated(FedCache, PARAMS)
     memory = Descriptors(dut)
 
     async def run(ctx):
@@ -349,15 +342,14 @@ def test_a_cached_descriptor_outside_the_window_is_refused():
 
 
 def test_replace_drops_the_descriptor_and_holds_up_what_is_behind():
-    dut = elaborated(DescriptorCache, PARAMS)
+    dut = elaborated(FedCache, PARAMS)
     memory = Descriptors(dut)
 
     async def run(ctx):
         await run_commands(ctx, dut, [load(1), load(2)])
         memory.fetched.clear()
         await run_commands(ctx, dut, [{"opcode": Opcode.REPLACE, "descriptor": 64}])
-        ctx.set(dut.i.payload, load(1))
-        ctx.set(dut.i.valid, 1)
+        await send(ctx, dut.i, [load(1)])
         for _ in range(20):
             assert not ctx.get(dut.i.ready) and not ctx.get(dut.o.valid) and not ctx.get(dut.fetch.valid)
             await ctx.tick()
@@ -365,7 +357,8 @@ def test_replace_drops_the_descriptor_and_holds_up_what_is_behind():
         ctx.set(dut.quiescent, 1)
         await ctx.tick()
         ctx.set(dut.quiescent, 0)
-        answers = await run_commands(ctx, dut, [load(1), load(2)])
+        answers, _ = await receive(ctx, dut.o, 1)
+        answers += await run_commands(ctx, dut, [load(2)])
         assert [answer.checked.address for answer in answers] == [32, 32]
 
     simulate(dut, run, background=[memory.serve])
@@ -373,7 +366,7 @@ def test_replace_drops_the_descriptor_and_holds_up_what_is_behind():
 
 
 def test_refused_replace_holds_up_nothing():
-    dut = elaborated(DescriptorCache, PARAMS)
+    dut = elaborated(FedCache, PARAMS)
     memory = Descriptors(dut)
 
     async def run(ctx):
@@ -385,7 +378,7 @@ def test_refused_replace_holds_up_nothing():
 
 
 def test_a_stopped_core_refuses_every_command():
-    dut = elaborated(DescriptorCache, PARAMS.replace(cores=2))
+    dut = elaborated(FedCache, PARAMS.replace(cores=2))
     memory = Descriptors(dut)
 
     async def run(ctx):
