@@ -1,11 +1,12 @@
 """Arbitration of the reads and of the writes of the banks, cycle by cycle."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import BANKS, CHUNK_BYTES
 
+from ..lib.choice import chosen
 from .layouts import (
     CHUNK_BITS,
     BanksReadLayout,
@@ -149,15 +150,16 @@ class WriteArbiter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         lines, write_back, host = self.lines, self.write_back, self.host
-        wide = Signal.like(self.banks)
-        strobed, wide_ready = Signal(BANKS), Signal()  # banks that wide writers write
-        self._choose_wide(m, wide, strobed, wide_ready)
+        by_line = Signal(BANKS)  # of the wide writers the line writes the bank
+        strobes = Signal(data.ArrayLayout(CHUNK_BYTES, BANKS))  # of wide writers
+        strobed, wide_ready = Signal(BANKS), Signal()  # banks that they write
+        self._choose_wide(m, by_line, strobes, strobed, wide_ready)
 
         small = Signal.like(host.payload)
         small_valid = Signal()
         m.d.comb += small.eq(Mux(write_back.valid, write_back.payload, host.payload))
         m.d.comb += small_valid.eq(write_back.valid | host.valid)
-        bank, row = small.chunk[:3], small.chunk[3:]
+        bank = small.chunk[:3]
 
         waited = self.waited
         blocked = (write_back.valid & ~write_back.taken) | (host.valid & ~host.ready)
@@ -180,30 +182,33 @@ class WriteArbiter(wiring.Component):
         ]
 
         for b in range(BANKS):
+            here, code = Signal(name=f"small{b}"), Signal(2, name=f"code{b}")
             m.d.comb += [
-                self.banks.rows[b].eq(wide.rows[b]),
-                self.banks.data[b].eq(wide.data[b]),
-                self.banks.strobes[b].eq(wide.strobes[b] & wide_ready.replicate(CHUNK_BYTES)),
+                here.eq(small_valid & taken & (bank == b)),
+                code.eq(Cat(Mux(here, write_back.valid, by_line[b]), here)),
             ]
-            with m.If(small_valid & taken & (bank == b)):
-                m.d.comb += [
-                    self.banks.rows[b].eq(row),
-                    self.banks.data[b].eq(small.data),
-                    self.banks.strobes[b].eq(small.strobe),
-                ]
+            rows = {1: lines.payload.row, 2: host.payload.chunk[3:], 3: write_back.payload.chunk[3:]}
+            words = {1: lines.payload.data.word_select(b, CHUNK_BITS), 2: host.payload.data, 3: write_back.payload.data}
+            if self._stores:
+                rows[0], words[0] = self.scatter.payload.rows[b], self.scatter.payload.data[b]
+            m.d.comb += [
+                self.banks.rows[b].eq(chosen(code, rows)),
+                # One code for all four writers: each bit is two tables of an ECP5.
+                self.banks.data[b].eq(chosen(code, words)),
+                self.banks.strobes[b].eq(Mux(here, small.strobe, strobes[b] & wide_ready.replicate(CHUNK_BYTES))),
+            ]
         return m
 
-    def _choose_wide(self, m, wide, strobed, ready):
+    def _choose_wide(self, m, by_line, strobes, strobed, ready):
         """The line and the scattered write together, or by turns one of them."""
         lines, line = self.lines, self.lines.payload
         line_goes, line_banks = Signal(), Signal(BANKS)
-        strobes = [line.strobe.word_select(b, CHUNK_BYTES) for b in range(BANKS)]
-        m.d.comb += line_banks.eq(Cat(strobe.any() for strobe in strobes) & lines.valid.replicate(BANKS))
+        of_line = [line.strobe.word_select(b, CHUNK_BYTES) for b in range(BANKS)]
+        m.d.comb += line_banks.eq(Cat(strobe.any() for strobe in of_line) & lines.valid.replicate(BANKS))
         if not self._stores:
             m.d.comb += [
-                wide.rows.eq(Cat(line.row for _ in range(BANKS))),
-                wide.data.eq(line.data),
-                wide.strobes.eq(line.strobe & lines.valid.replicate(len(line.strobe))),
+                by_line.eq(~0),
+                strobes.eq(line.strobe & lines.valid.replicate(len(line.strobe))),
                 strobed.eq(line_banks),
                 lines.ready.eq(ready),
             ]
@@ -215,19 +220,14 @@ class WriteArbiter(wiring.Component):
             apart.eq((line_banks & scatter_banks) == 0),
             line_goes.eq(apart | ~scatter.valid | ~scatter_first),
             scatter_goes.eq(scatter.valid & (apart | scatter_first)),
-            strobed.eq((line_banks & line_goes.replicate(BANKS)) | (scatter_banks & scatter_goes.replicate(BANKS))),
+            by_line.eq(line_banks & line_goes.replicate(BANKS)),
+            strobed.eq(by_line | (scatter_banks & scatter_goes.replicate(BANKS))),
             lines.ready.eq(ready & line_goes),
             scatter.ready.eq(ready & (apart | scatter_first)),
         ]
         for b in range(BANKS):
-            by_line = line_banks[b] & line_goes
-            m.d.comb += [
-                wide.rows[b].eq(Mux(by_line, line.row, scatter.payload.rows[b])),
-                wide.data[b].eq(Mux(by_line, line.data.word_select(b, CHUNK_BITS), scatter.payload.data[b])),
-                wide.strobes[b].eq(
-                    Mux(by_line, strobes[b], scatter.payload.strobes[b] & scatter_goes.replicate(CHUNK_BYTES))
-                ),
-            ]
+            scattered = scatter.payload.strobes[b] & scatter_goes.replicate(CHUNK_BYTES)
+            m.d.comb += strobes[b].eq(Mux(by_line[b], of_line[b], scattered))
         gone, scattered = lines.valid & lines.ready, scatter.valid & scatter.ready
         with m.If(gone & ~scattered):
             m.d.sync += scatter_first.eq(1)
