@@ -17,10 +17,11 @@ from .lowering import lower
 from .machine import MACHINES
 from .memory import plan_memory
 from .order import streams_of
-from .places import LONG, padded
+from .places import LINE, LONG, Held, padded
 from .schedule import RESERVED, Schedule
-from .steps import LINE, Jobs, layer_steps, move_room, move_steps
-from .tiles import Tiler
+from .steps import Jobs, held_store, layer_steps, move_room, move_steps
+from .tiles import Tiler, held_bytes
+from .together import combine
 
 __all__ = ["Compiled", "compile", "first_nodes"]
 
@@ -192,18 +193,23 @@ def first_nodes(graph, count):
 
 def _compile(graph, machine, every_tensor):
     lowered = lower(graph, every_tensor)
-    layers = lowered.layers
+    kept = {lowered.places[name].name for name in lowered.places if every_tensor or _at_an_end(graph, name)}
     tiler = Tiler(machine, RESERVED)
+    layers = combine(lowered.layers, tiler, kept)
+    needed = kept | {place.name for layer in layers for place in layer.brought if not isinstance(place, Held)}
+    between = {layer.sources[0].name for layer in layers if layer.first}
+    between |= {layer.output.name for layer in layers if isinstance(layer.output, Held)} - needed
     tiles = tuple([] if layer.moves else tiler.tiles(layer) for layer in layers)
     images = _Images(tiles)
     stored = {}
     for place in lowered.all_places:
         # Where several tensors are views of one memory, the largest says how large it is.
+        if place.name in between:
+            continue
         if place.name not in stored or place.size > stored[place.name].size:
             stored[place.name] = place
-    kept = {lowered.places[name].name for name in lowered.places if every_tensor or _at_an_end(graph, name)}
     plan = plan_memory(layers, images.sizes, list(stored.values()), kept)
-    steps = _placed(layers, tiles, images, plan, machine)
+    steps = _placed(layers, tiles, images, plan, machine, needed)
     maps = _maps(steps, plan)
     schedule = Schedule(streams_of(steps, machine.smem_bytes, plan.end), machine, 0, maps)
     program = program_bytes(schedule.words)
@@ -213,7 +219,8 @@ def _compile(graph, machine, every_tensor):
     for spec, address in maps.items():
         image[address : address + DESCRIPTOR.bytes] = np.frombuffer(_descriptor(spec, plan).pack(), np.uint8)
     image[start : start + len(program)] = program
-    return Compiled(graph, machine, layers, tiles, lowered.places, plan, schedule, start, image)
+    places = {name: place for name, place in lowered.places.items() if place.name not in between}
+    return Compiled(graph, machine, layers, tiles, places, plan, schedule, start, image)
 
 
 class _Images:
@@ -231,7 +238,7 @@ class _Images:
     @staticmethod
     def _key(layer):
         """Where the arrays lie: columns of one layer have one image."""
-        arrays = (array for part in layer.parts for array in (part.weights, part.table) if array is not None)
+        arrays = (array for _, part in layer.stages for array in (part.weights, part.table) if array is not None)
         return tuple((array.ctypes.data, array.shape) for array in arrays)
 
     def number(self, layer):
@@ -279,24 +286,36 @@ def _at_an_end(graph, name):
     return name in ends
 
 
-def _placed(layers, tiles, images, plan, machine):
+def _placed(layers, tiles, images, plan, machine, stored):
     """Steps of all layers: buffers of every second one at the end of shared memory, so that neighbours overlap less."""
-    steps, count = [], 0
+    steps, count, held = [], 0, {}
     for number, (layer, group) in enumerate(zip(layers, tiles, strict=True)):
+        low, high = RESERVED, machine.smem_bytes // LINE * LINE
+        found, left = held_bytes(layer)
+        if number % 2:
+            low, high = low + found, high - left
+        else:
+            low, high = low + left, high - found
+        if left:
+            held[layer.output.name] = high if number % 2 else RESERVED
         for part, one in group or [(layer, None)]:
             room = one.room if one else move_room(layer)
-            if room > machine.smem_bytes - RESERVED:
+            if room > high - low:
                 raise ModelError(
                     f"node {layer.name} ({layer.operator}): its tensors, of {room} bytes in all, do not fit "
                     f"shared memory of {machine.smem_bytes} bytes at once"
                 )
             down = count % 2 == 1
-            base = (machine.smem_bytes - room) // LINE * LINE if down else RESERVED
+            base = high - room if down else low
             count += 1
             weights = plan.weights[images.number(part)] if one else 0
-            found = (layer_steps(part, one, base, down, plan.tensors, weights, machine.conv) if one
+            found = (layer_steps(part, one, base, down, plan.tensors, weights, machine.conv, held) if one
                      else move_steps(layer, base, plan.tensors, machine.conv))  # fmt: skip
             for step in found:
                 step.layer = number
                 steps.append(step)
+        if left and layer.output.name in stored:
+            step = held_store(layer.output, held[layer.output.name], plan.tensors)
+            step.layer = number
+            steps.append(step)
     return steps

@@ -9,7 +9,7 @@ from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from .places import Cut
 
-__all__ = ["HANDED", "Cost", "cheapest_gap", "job_cost", "moved", "plan_part"]
+__all__ = ["FOLLOWS", "HANDED", "Cost", "cheapest_gap", "job_cost", "moved", "plan_part"]
 
 #: Cycles from the last sums of a job to those of the next one, and from its last result to the next one's, which
 #: begins when it has ended.
@@ -18,6 +18,8 @@ _SUMS_CYCLES, _END_CYCLES = 12, 44
 _LEAST_CYCLES = 500
 #: Cycles from when what a job waited for is there until it reads: it is handed over, checked and set up.
 HANDED = 350
+#: Cycles that are lost where one job reads what the one before writes, and the other way round behind it.
+FOLLOWS = 150
 #: Bytes that shared memory reads in a cycle, and those of a bank.
 _LINE, _CHUNK = 128, 16
 #: Bytes of results that are read in a cycle, to be taken away.

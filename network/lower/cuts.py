@@ -6,7 +6,8 @@ from math import ceil
 
 from .costs import cheapest_gap
 from .layers import reach
-from .places import BLOCK, Cut, as_cut, cut_place
+from .pairs import join, part_from
+from .places import BLOCK, Cut, Held, as_cut, cut_place
 
 __all__ = ["MOST", "cut_layer", "legal", "strided", "with_gaps"]
 
@@ -31,7 +32,8 @@ def _ranges(size, count, unit):
 
 def legal(layer, machine):
     """Whether boxes can have what was cut."""
-    places = [place for place in (*layer.sources, layer.output) if isinstance(place, Cut)]
+    places = [place for place in (*layer.brought, layer.output) if isinstance(place, Cut)]
+    places = [place for place in places if not isinstance(place, Held)]
     aligned = all(value % BLOCK == 0 for place in places for value in (place.base.channels, place.channels))
     return (all(place.unit and place.columns <= MOST for place in places) and (aligned or machine.unaligned)
             and any(not part.blind for part in layer.parts))  # fmt: skip
@@ -39,11 +41,13 @@ def legal(layer, machine):
 
 def strided(layer):
     """A layer that brings no pixels that its windows step over: of kernels of 1 × 1."""
+    if layer.first:
+        return layer
     sources, parts = list(layer.sources), list(layer.parts)
     for number, place in enumerate(layer.sources):
         steps = {part.stride for part in parts if part.source == number}
-        added = any(part.addition and part.addition.source == number for part in parts)
-        if len(steps) != 1 or added or max(*(step := steps.pop())) == 1 or max(step) > _FURTHEST:
+        stays = isinstance(place, Held) or any(part.addition and part.addition.source == number for part in parts)
+        if len(steps) != 1 or stays or max(*(step := steps.pop())) == 1 or max(step) > _FURTHEST:
             continue
         if any(part.source == number and (part.blind or part.kernel != (1, 1) or part.origin != (0, 0))
                for part in parts):  # fmt: skip
@@ -56,11 +60,14 @@ def strided(layer):
 
 def with_gaps(layer, conv):
     """A layer whose pixels have gaps between them in shared memory, if it reads them faster so; otherwise the layer."""
+    if layer.first:
+        then = with_gaps(part_from(layer), conv)
+        return join(replace(with_gaps(layer.first, conv), output=then.sources[0]), then)
     sources = list(layer.sources)
     for number, place in enumerate(layer.sources):
         parts = [part for part in layer.parts if part.source == number and not part.blind]
-        added = any(part.addition and part.addition.source == number for part in layer.parts)
-        if parts and not added and place.channels % (BLOCK // 2) == 0:
+        stays = isinstance(place, Held) or any(part.addition and part.addition.source == number for part in layer.parts)
+        if parts and not stays and place.channels % (BLOCK // 2) == 0:
             gap = cheapest_gap(parts, place.channels, conv)
             sources[number] = replace(as_cut(place), gap=gap) if gap else place
     return replace(layer, sources=tuple(sources)) if tuple(sources) != layer.sources else layer
@@ -68,6 +75,12 @@ def with_gaps(layer, conv):
 
 def _cut(layer, channels, columns):
     """The layer that makes some channels and columns of the output."""
+    if layer.first:
+        then = _cut(part_from(layer), channels, columns)
+        needed = as_cut(then.sources[0])
+        firsts, counts = (needed.first_channel, needed.first_column), (needed.channels, needed.width)
+        ranges = ((first, first + count) for first, count in zip(firsts, counts, strict=True))
+        return join(replace(_cut(layer.first, *ranges), output=then.sources[0]), then)
     parts = [piece for part in layer.parts if (piece := _part(part, channels, columns))]
     sources, numbers, windows = [], {}, {}
     for number, place in enumerate(layer.sources):

@@ -136,6 +136,9 @@ class Layer:
         Together they write every element of the output once.
     moves : tuple of Move
         Instead of ``parts``: of whole tensors.
+    first : Layer or None
+        What makes source 0, which then lies nowhere but in shared memory, as many rows of it as are needed; behind that
+        source come those of ``first``.
     """
 
     name: str
@@ -144,9 +147,22 @@ class Layer:
     sources: tuple[Place, ...]
     parts: tuple[Part, ...] = ()
     moves: tuple[Move, ...] = field(default=())
+    first: "Layer | None" = None
+
+    @property
+    def stages(self):
+        """All parts in the order in which they are done, each with the layer whose sources and output it has."""
+        own = tuple((self, part) for part in self.parts)
+        return (*self.first.stages, *own) if self.first else own
+
+    @property
+    def brought(self):
+        """Sources that lie in global memory."""
+        return self.sources[1:] if self.first else self.sources
 
     @property
     def macs(self):
         """Multiplications."""
         points = ((part, (part.rows[1] - part.rows[0]) * (part.columns[1] - part.columns[0])) for part in self.parts)
-        return self.output.batch * sum(part.macs(count) for part, count in points)
+        own = self.output.batch * sum(part.macs(count) for part, count in points)
+        return own + (self.first.macs if self.first else 0)

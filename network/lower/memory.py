@@ -50,9 +50,10 @@ def plan_memory(layers, images, places, kept, base=0):
         end += padded(size, _LINE)
     lives = {place.name: [len(layers), -1] for place in places}
     for number, layer in enumerate(layers):
-        lives[layer.output.name][0] = number
-        for place in (layer.output, *layer.sources):
-            lives[place.name][1] = max(lives[place.name][1], number)
+        if layer.output.name in lives:
+            lives[layer.output.name][0] = number
+        for name in {place.name for place in (layer.output, *layer.brought)} & lives.keys():
+            lives[name][1] = max(lives[name][1], number)
     for name in kept:
         lives[name] = [-1, len(layers)]
     tensors, top = {}, end

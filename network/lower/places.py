@@ -5,10 +5,12 @@ from math import prod
 
 import numpy as np
 
-__all__ = ["BLOCK", "LONG", "Cut", "Place", "as_cut", "cut_place", "padded", "place_of"]
+__all__ = ["BLOCK", "LINE", "LONG", "Cut", "Held", "Place", "as_cut", "as_held", "cut_place", "padded", "place_of"]
 
 #: Addresses and sizes of block copies are multiples of so many bytes.
 BLOCK = 16
+#: Multiples of which buffers in shared memory begin at.
+LINE = 128
 #: Bytes of the rows of a box that long pixels are cut to.
 LONG = 64
 #: Elements of a box along one of its dimensions, at most.
@@ -128,6 +130,32 @@ class Cut(Place):
     def columns(self):
         """Columns of the tensor from the first to the last of these."""
         return (self.width - 1) * self.step[1] + 1
+
+
+@dataclass(frozen=True)
+class Held(Cut):
+    """A tensor, or some of it, that stays in shared memory as a whole from the layer that makes it to the next one."""
+
+    @property
+    def pixel_pitch(self):
+        """Bytes from a pixel to the next in shared memory."""
+        return self.base.channels + self.gap
+
+    @property
+    def row_pitch(self):
+        """Bytes from a row to the next in shared memory."""
+        return padded(self.base.width * self.pixel_pitch)
+
+    @property
+    def offset(self):
+        """Bytes from the first of the tensor to the first of these."""
+        return self.first_column * self.pixel_pitch + self.first_channel
+
+
+def as_held(place, gap):
+    """All of a tensor as it stays, with so many bytes between pixels."""
+    shape = place.batch, place.height, place.width, place.channels, place.shape
+    return Held(place.name, *shape, place.dtype, base=place, gap=gap)
 
 
 def cut_place(place, channels, columns):

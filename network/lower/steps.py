@@ -1,6 +1,6 @@
 """A layer that has been cut, as loads, jobs and stores in their order (docs/network.md, "The program")."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,15 +10,13 @@ from tilewright.golden.spec.conv.job import ConvOperation, ConvOutput
 
 from .costs import job_cost, plan_part
 from .layers import reach
-from .places import BLOCK, LONG, Cut, padded
-from .tiles import band_rows
+from .places import BLOCK, LINE, LONG, Cut, Held, as_cut, padded
+from .tiles import band_rows, stage_rows, turn_cycles
 from .weights import Piece
 
-__all__ = ["LINE", "Jobs", "Load", "Map", "Store", "Transfer", "job_words", "layer_steps", "layer_tag", "move_room",
-           "move_steps", "tag_layer"]  # fmt: skip
+__all__ = ["Jobs", "Load", "Map", "Store", "Transfer", "held_store", "job_words", "layer_steps", "layer_tag",
+           "move_room", "move_steps", "tag_layer"]  # fmt: skip
 
-#: Multiples of which buffers begin at.
-LINE = 128
 #: Bit of the tags of stores: commands of one tag end in their order.
 _STORE = 1 << 14
 
@@ -102,6 +100,7 @@ class _Buffers:
     """Where buffers of a layer begin in shared memory; of units of weights those that there are."""
 
     tables: int
+    between: int
     units: list
     sources: list
     outputs: list
@@ -110,20 +109,23 @@ class _Buffers:
 def _buffers(one, base, down):
     """The :class:`_Buffers` of a split from ``base`` on; what is needed first is first or, ``down``, last."""
     offset, spots = 0, []
-    for size in (one.weight_room, *(*one.input_bytes, one.output_bytes) * one.depth):
+    for size in (one.weight_room, one.between_bytes, *(*one.input_bytes, one.output_bytes) * one.depth):
         room = padded(size, LINE)
         spots.append(base + (one.room - offset - room if down else offset))
         offset += room
-    weights, several = spots.pop(0), len(one.input_bytes) + 1
+    tables, between, several = spots.pop(0), spots.pop(0), len(one.input_bytes) + 1
     if one.resident:
-        units = [weights + unit.start for unit in one.units]
+        units = [tables + unit.start for unit in one.units]
+    elif down:
+        units = [tables + one.units.largest * slot for slot in reversed(range(one.slots))]
+        tables += one.units.largest * one.slots
     else:
-        units = [weights + one.image.table_bytes + one.units.largest * slot for slot in range(one.slots)]
+        units = [tables + one.image.table_bytes + one.units.largest * slot for slot in range(one.slots)]
     turns = [spots[first : first + several] for first in range(0, len(spots), several)]
-    return _Buffers(weights, units, [turn[:-1] for turn in turns], [turn[-1] for turn in turns])
+    return _Buffers(tables, between, units, [turn[:-1] for turn in turns], [turn[-1] for turn in turns])
 
 
-def layer_steps(layer, one, base, down, addresses, weights, conv):
+def layer_steps(layer, one, base, down, addresses, weights, conv, held=None):
     """Steps of a layer with buffers from ``base`` on in shared memory.
 
     Parameters
@@ -138,17 +140,27 @@ def layer_steps(layer, one, base, down, addresses, weights, conv):
     weights : int
         Address of the layer's image in global memory.
     conv : ConvParams
+    held : dict of str to int
+        Addresses in shared memory of tensors that stay there.
     """
+    held = held or {}
     buffers, image = _buffers(one, base, down), one.image
     loaded = 0
     for number, band in enumerate(one.bands(layer)):
         turn = number % one.depth
         spots = buffers.sources[turn]
-        inputs = [(band_rows(layer, source, band[1:]), spot) for source, spot in enumerate(spots)]
-        made = buffers.outputs[turn]
+        if layer.first:
+            spots = [buffers.between, *spots[1:]]
+        inputs = []
+        for source, (place, spot) in enumerate(zip(layer.sources, spots, strict=True)):
+            low, high = band_rows(layer, source, band[1:])
+            there = isinstance(place, Held)
+            inputs.append(((low, high), _spot(place, held, band[0], low) if there else spot))
+        stays = isinstance(layer.output, Held)
+        made = _spot(layer.output, held, *band[:2]) if stays else buffers.outputs[turn]
         places = zip(layer.sources, inputs, one.input_bytes, strict=True)
         transfers = [_band(place, addresses, band[0], low, high, size, spot)
-                     for place, ((low, high), spot), size in places if high > low]  # fmt: skip
+                     for place, ((low, high), spot), size in places if high > low and size]  # fmt: skip
         taken = [Load(transfers)] if transfers else []
         groups = [list(one.units)] if one.resident and number else [[unit] for unit in one.units]
         for group in groups:
@@ -172,16 +184,35 @@ def layer_steps(layer, one, base, down, addresses, weights, conv):
             taken = []
             # Where all weights stay, a job of a later band takes all channels of its part.
             at = buffers.tables if one.resident else buffers.units[(loaded - 1) % len(buffers.units)] - group[0].start
-            jobs, cycles = [], 0
+            found = {}
             for piece in _whole_parts(layer, image) if one.resident and number else group[0].pieces:
-                fields = _job(layer, piece, band[1:], inputs, made, at, buffers.tables, image, conv)
+                stage, part = layer.stages[piece.part]
+                rows = stage_rows(layer, stage, band[1:])
+                ends = (inputs, made) if stage is layer else (inputs[1:], buffers.between)
+                fields = _job(stage, part, piece, rows, *ends, at, buffers.tables, image, conv)
                 if fields:
-                    jobs.append(fields)
-                    cycles += job_cost(layer, layer.parts[piece.part], piece.last - piece.first, band[1:], conv).cycles
-            if jobs:
-                yield Jobs(jobs, _reads(group, at, buffers, image, inputs, layer),
-                           [(made, made + (band[2] - band[1]) * layer.output.row_pitch)], cycles)  # fmt: skip
-        yield Store([_band(layer.output, addresses, band[0], band[1], band[2], one.output_bytes, made)])
+                    reads = _reads(group, at, buffers, image, ends[0], stage)
+                    jobs = found.setdefault(stage, Jobs([], reads, [_span(stage.output, *rows, ends[1])]))
+                    jobs.jobs.append(fields)
+                    jobs.cycles += job_cost(stage, part, piece.last - piece.first, rows, conv).cycles
+            for stage, jobs in found.items():
+                if stage is layer:
+                    jobs.cycles += turn_cycles(layer, band[1:], conv)
+                yield jobs
+        if not stays:
+            yield Store([_band(layer.output, addresses, band[0], band[1], band[2], one.output_bytes, made)])
+
+
+def _spot(place, held, image, row):
+    """Where a row of a tensor that stays in shared memory begins."""
+    return held[place.name] + image * place.image_pitch + row * place.row_pitch + place.offset
+
+
+def held_store(place, address, addresses):
+    """The :class:`Store` of a tensor that stays in shared memory, at ``address``, if it is needed later on too."""
+    whole = replace(as_cut(place.base), gap=place.gap) if place.gap else place.base
+    spots = ((image, address + image * place.image_pitch) for image in range(place.batch))
+    return Store([_band(whole, addresses, image, 0, place.height, place.image_pitch, spot) for image, spot in spots])
 
 
 def _block(far, near, size):
@@ -202,7 +233,8 @@ def _band(place, addresses, image, low, high, room, near):
 
 def _whole_parts(layer, image):
     """Every part as one piece."""
-    return [Piece(number, 0, part.out_channels[1], image.weights[number]) for number, part in enumerate(layer.parts)]
+    return [Piece(number, 0, part.out_channels[1], image.weights[number])
+            for number, (_, part) in enumerate(layer.stages)]  # fmt: skip
 
 
 def _joined(blocks):
@@ -218,15 +250,24 @@ def _joined(blocks):
 def _reads(group, at, buffers, image, inputs, layer):
     """Bytes of shared memory that jobs of a band read."""
     reads = [(buffers.tables, buffers.tables + image.table_bytes), (at + group[0].start, at + group[-1].end)]
-    reads += [(spot, spot + (high - low) * place.row_pitch)
-              for place, ((low, high), spot) in zip(layer.sources, inputs, strict=True)]  # fmt: skip
+    before = len(layer.first.sources) if layer.first else 0  # those of the layer before are read by it alone
+    for number, (place, ((low, high), spot)) in enumerate(zip(layer.sources, inputs, strict=False)):
+        if not 0 < number <= before:
+            reads.append(_span(place, low, high, spot))
     return [span for span in reads if span[1] > span[0]]
 
 
-def _job(layer, piece, band, inputs, made, at, tables, image, conv):
-    """Fields of the job of a piece in a band; None if it has no point there."""
+def _span(place, low, high, spot):
+    """Bytes from the first to the last of some rows of a tensor, which begin at ``spot``."""
+    size = (high - low) * place.row_pitch
+    if isinstance(place, Held) and size:
+        size += (place.width - 1) * place.pixel_pitch + place.channels - place.row_pitch
+    return spot, spot + size
+
+
+def _job(layer, part, piece, band, inputs, made, at, tables, image, conv):
+    """Fields of the job of a piece of a part in a band; None if it has no point there."""
     number, first, last = piece.part, piece.first, piece.last
-    part = layer.parts[number]
     rows = max(band[0], part.rows[0]), min(band[1], part.rows[1])
     if rows[0] >= rows[1]:
         return None
@@ -235,9 +276,9 @@ def _job(layer, piece, band, inputs, made, at, tables, image, conv):
     plan, _ = plan_part(part, count, rows[1] - rows[0], columns, 0 if part.blind else place.pixel_pitch, conv)
     lanes = part.operation.lanes
     table = tables + image.tables[number]
-    y = made + (rows[0] - band[0]) * output.row_pitch + part.columns[0] * output.channels
+    y = made + (rows[0] - band[0]) * output.row_pitch + part.columns[0] * output.pixel_pitch
     y += part.out_channels[0] + first
-    y_pitch = output.channels, output.row_pitch, output.row_pitch * (rows[1] - rows[0])
+    y_pitch = _pitches(output, rows)
     fields = {
         "operation": part.operation, "type": part.type, "output": part.output, "y": y, "y_pitch": y_pitch,
         "raster": plan.raster, "granularity": plan.block_bytes.bit_length() - 1, "merge": plan.merge,
@@ -256,10 +297,11 @@ def _job(layer, piece, band, inputs, made, at, tables, image, conv):
     if part.addition:
         added = part.addition
         (low, _), spot = inputs[added.source]
-        addend = spot + (rows[0] - low) * output.row_pitch + part.columns[0] * output.channels
+        second = layer.sources[added.source]
+        addend = spot + (rows[0] - low) * second.row_pitch + part.columns[0] * second.pixel_pitch
         fields |= {
-            "add": 1, "addend": addend + part.out_channels[0] + first, "addend_pitch": y_pitch, "ratio": added.ratio,
-            "offset": added.offset, "add_minimum": added.minimum, "add_maximum": added.maximum,
+            "add": 1, "addend": addend + part.out_channels[0] + first, "addend_pitch": _pitches(second, rows),
+            "ratio": added.ratio, "offset": added.offset, "add_minimum": added.minimum, "add_maximum": added.maximum,
         }  # fmt: skip
     if part.blind:
         return fields | {"x": table, "x_pitch": (0, 0, 0), "width": 1, "height": 1}
@@ -271,6 +313,11 @@ def _job(layer, piece, band, inputs, made, at, tables, image, conv):
         "x": x + (first if lanes else 0), "x_pitch": (place.pixel_pitch, place.row_pitch, place.row_pitch * height),
         "width": width, "height": height, "padding": (left, top),
     }  # fmt: skip
+
+
+def _pitches(place, rows):
+    """Bytes from a pixel, a row and an image to the next, of so many rows."""
+    return place.pixel_pitch, place.row_pitch, place.row_pitch * (rows[1] - rows[0])
 
 
 def _window(points, axis, part, size):

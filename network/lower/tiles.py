@@ -7,12 +7,12 @@ from math import ceil, gcd
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from ..errors import ModelError
-from .costs import HANDED, Cost, job_cost, moved
+from .costs import FOLLOWS, HANDED, Cost, job_cost, moved
 from .cuts import MOST, cut_layer, legal, strided, with_gaps
-from .places import Cut, padded
+from .places import LINE, Cut, Held, padded
 from .weights import Image
 
-__all__ = ["Split", "Tiler", "band_rows"]
+__all__ = ["Split", "Tiler", "band_rows", "held_bytes", "stage_rows", "turn_cycles"]
 
 #: Cycles from the end of a job until the access unit has the load that waited for it.
 _ISSUE = 40
@@ -21,9 +21,9 @@ _WRITES = 1.6
 #: By how much more than the engine needs a layer may take before it is cut to fewer channels.
 _GOOD = 1.03
 #: Ranges of channels, and of columns, that are looked at.
-_CHANNEL_CUTS = (1, 2, 3, 4, 6)
+_CHANNEL_CUTS = (1, 2, 3, 4, 6, 8, 12)
 _COLUMN_CUTS = (1, 2, 3, 4, 6, 8, 12, 16, 28, 56)
-_MORE_CHANNEL_CUTS = (8, 16, 32)
+_MORE_CHANNEL_CUTS = (16, 32)
 #: Shares of the room that weights may take, as parts: units of all of it, of a half, and so on.
 _SHARES = (2, 3, 4, 8, 16)
 #: Fields of a part that decide how it is cut.
@@ -55,8 +55,11 @@ class Split:
     input_bytes : tuple of int
         Bytes of a buffer of each source.
     output_bytes : int
+    between_bytes : int
+        Bytes of what lies between two layers that are done together.
     cycles, ends : int
-        Expected; of them those that another range of the layer before this one hides.
+        Expected; of them those at both ends, which another range of the layer hides, or the next layer if it waits for
+        none of the last results.
     """
 
     rows: int
@@ -67,6 +70,7 @@ class Split:
     depth: int
     input_bytes: tuple
     output_bytes: int
+    between_bytes: int = 0
     cycles: int = 0
     ends: int = 0
 
@@ -77,10 +81,18 @@ class Split:
         return image.size if self.resident else image.table_bytes + self.slots * self.units.largest
 
     @property
+    def begins(self):
+        """Bytes of shared memory for what the first job needs to begin."""
+        weights = self.image.size if self.resident else self.image.table_bytes + self.units.largest
+        return weights + sum(self.input_bytes) + self.between_bytes
+
+    @property
     def room(self):
         """Bytes of shared memory in all."""
-        return padded(self.weight_room, 128) + self.depth * (
-            sum(padded(size, 128) for size in self.input_bytes) + padded(self.output_bytes, 128)
+        return (
+            padded(self.weight_room, LINE)
+            + padded(self.between_bytes, LINE)
+            + self.depth * (sum(padded(size, LINE) for size in self.input_bytes) + padded(self.output_bytes, LINE))
         )
 
     def bands(self, layer):
@@ -92,6 +104,8 @@ class Split:
 
 def band_rows(layer, source, rows):
     """Rows of a source that output ``rows`` need, from the first to behind the last."""
+    if layer.first and 0 < source <= len(layer.first.sources):
+        return band_rows(layer.first, source - 1, band_rows(layer, 0, rows))
     needs = []
     for part in layer.parts:
         inside = part.rows[0] < rows[1] and rows[0] < part.rows[1]
@@ -100,6 +114,32 @@ def band_rows(layer, source, rows):
         if part.addition and part.addition.source == source and inside:
             needs.append((max(rows[0], part.rows[0]), min(rows[1], part.rows[1])))
     return (min(low for low, _ in needs), max(high for _, high in needs)) if needs else (0, 0)
+
+
+def held_bytes(layer):
+    """Bytes of shared memory that are taken by what a layer finds there, and by what it leaves there."""
+    found = {place.name: place.size for place in layer.brought if isinstance(place, Held)}
+    left = layer.output.size if isinstance(layer.output, Held) else 0
+    return padded(sum(found.values()), LINE), padded(left, LINE)
+
+
+def stage_rows(layer, stage, rows):
+    """Rows of the output of a stage of a layer that output ``rows`` of the layer need."""
+    return rows if stage is layer else band_rows(layer, 0, rows)
+
+
+def turn_cycles(layer, rows, conv):
+    """Cycles that two layers lose as they take turns: the first lines that a lane-private job reads hide nowhere."""
+    if not layer.first:
+        return 0
+    lines = 0
+    for stage, part in layer.stages:
+        if part.operation.lanes:
+            made = stage_rows(layer, stage, rows)
+            low, high = part.input_rows(made, stage.sources[part.source].height)
+            reads = job_cost(stage, part, part.out_channels[1], made, conv).reads
+            lines = max(lines, reads * min(part.kernel[0], high - low) // (high - low))
+    return FOLLOWS + lines
 
 
 class Tiler:
@@ -120,10 +160,17 @@ class Tiler:
 
         Refused with its sizes where nothing fits.
         """
+        if self.cycles(layer) is None:
+            raise ModelError(self._too_large(layer))
+        cuts, _ = self._cuts[_signature(layer)]
+        return [(part, self._split(part)) for part in self._cut(layer, *cuts)]
+
+    def cycles(self, layer):
+        """Expected cycles of a layer; None if nothing fits."""
         key = _signature(layer)
         if key not in self._cuts:
             self._cuts[key] = self._best_cuts(layer)
-        return [(part, self._split(part)) for part in self._cut(layer, *self._cuts[key])]
+        return self._cuts[key] and self._cuts[key][1]
 
     def _cut(self, layer, channels, columns, gaps):
         """A layer in ranges of channels and of columns, with or without gaps between pixels."""
@@ -134,7 +181,10 @@ class Tiler:
         return [with_gaps(part, self.machine.conv) for part in parts] if gaps else parts
 
     def _best_cuts(self, layer):
-        """Into how many ranges of channels and of columns a layer is cut best, and whether with gaps."""
+        """Into how many ranges of channels and of columns a layer is cut best, whether with gaps, and cycles.
+
+        None if nothing fits.
+        """
         output, costs, before = layer.output, {}, None
         needed = min(self._needed(layer, gaps) for gaps in (False, True))
         for columns in _COLUMN_CUTS:
@@ -152,16 +202,14 @@ class Tiler:
             best = min(costs, key=costs.get, default=None)
             # More columns are tried as long as they help.
             if best and (best == before or costs[best] <= _GOOD * needed):
-                return best
+                break
             before = best
-        if before:
-            return before
-        raise ModelError(self._too_large(layer))
+        return (best, costs[best]) if best else None
 
     def _needed(self, layer, gaps):
         """Cycles of a layer as one job of each part."""
         conv, (layer,) = self.machine.conv, self._cut(layer, 1, 1, gaps)
-        jobs = (job_cost(layer, part, part.out_channels[1], part.rows, conv).cycles for part in layer.parts)
+        jobs = (job_cost(stage, part, part.out_channels[1], part.rows, conv).cycles for stage, part in layer.stages)
         return layer.output.batch * sum(jobs)
 
     def _cost(self, layer, *cuts):
@@ -176,20 +224,25 @@ class Tiler:
         """The :class:`Split` of the fewest expected cycles; None if not even a row fits."""
         key = _signature(layer)
         if key not in self._splits:
-            image, height = Image(layer.parts), layer.output.height
+            image, height, room = _image(layer), layer.output.height, self.room - sum(held_bytes(layer))
             choices = sorted({ceil(height / bands) for bands in _BANDS if bands <= height} | {1})
-            found = [one for rows in choices for one in _of_rows(layer, self.machine, image, rows, self.room)]
+            found = [one for rows in choices for one in _of_rows(layer, self.machine, image, rows, room)]
             self._splits[key] = min(found, key=lambda one: one.cycles, default=None)
         found = self._splits[key]
-        return found and replace(found, image=Image(layer.parts))
+        return found and replace(found, image=_image(layer))
 
     def _too_large(self, layer):
-        one = next(_candidates(layer, self.machine, Image(layer.parts), 1, 0))
+        one = next(_candidates(layer, self.machine, _image(layer), 1, 0))
         return (
             f"node {layer.name} ({layer.operator}): a row takes {sum(one.input_bytes)} bytes of input, "
             f"{one.output_bytes} of output and {one.units.largest + one.image.table_bytes} of weights, "
             f"more than the {self.room} bytes of shared memory, and it cannot be cut further"
         )
+
+
+def _image(layer):
+    """Weights and tables of all stages."""
+    return Image([part for _, part in layer.stages])
 
 
 def _signature(layer):
@@ -199,10 +252,10 @@ def _signature(layer):
          *(None if array is None else array.shape for array in (part.weights, part.table)))
         for part in layer.parts
     )  # fmt: skip
-    places = tuple((place.batch, place.height, place.width, place.channels, isinstance(place, Cut) and
+    places = tuple((type(place), place.batch, place.height, place.width, place.channels, isinstance(place, Cut) and
                     (gcd(place.first_channel, _MOST_ALIGNED), place.base.channels, place.gap, place.step))
                    for place in (layer.output, *layer.sources))  # fmt: skip
-    return parts, places
+    return parts, places, layer.first and _signature(layer.first)
 
 
 def _of_rows(layer, machine, image, rows, room):
@@ -220,22 +273,27 @@ def _candidates(layer, machine, image, rows, room):
     inputs = []
     for number, place in enumerate(layer.sources):
         ends = (band_rows(layer, number, (first, min(first + rows, height))) for first in range(0, height, rows))
-        inputs.append(max(high - low for low, high in ends) * place.row_pitch)
-    made = rows * layer.output.row_pitch
-    cuts = zip((layer.output, *layer.sources), (made, *inputs), strict=True)
+        held = isinstance(place, Held)
+        inputs.append(0 if held else max(high - low for low, high in ends) * place.row_pitch)
+    made = 0 if isinstance(layer.output, Held) else rows * layer.output.row_pitch
+    between, inputs = (inputs[0], [0, *inputs[1:]]) if layer.first else (0, inputs)
+    cuts = zip((layer.output, *layer.brought), (made, *inputs[bool(layer.first) :]), strict=True)
     if any(isinstance(place, Cut) and (size // place.row_pitch - 1) * place.step[0] >= MOST for place, size in cuts):
         return
     step = machine.conv.slaves * CHANNELS_AT_ONCE
     several = bands * layer.output.batch > 1
     for depth in (3, 2, 1) if several else (1,):
-        common = {"rows": rows, "image": image, "depth": depth, "input_bytes": tuple(inputs), "output_bytes": made}
+        common = {"rows": rows, "image": image, "depth": depth, "input_bytes": tuple(inputs), "output_bytes": made,
+                  "between_bytes": between}  # fmt: skip
         left = room - Split(**common, units=image.units(1 << 40, step), resident=False, slots=0).room
         weights = image.size - image.table_bytes
         if weights <= left:
-            for share in (1, 2, 4, 8) if not several and weights > 4096 else (1,):
+            for share in (1, 2, 4, 8) if not (several or layer.first) and weights > 4096 else (1,):
                 units = image.units(max(weights // share, 1024), step)
                 yield Split(**common, units=units, resident=True, slots=0)
             continue
+        if layer.first:
+            continue  # both have all of their weights at once
         seen = []
         for share in _SHARES:
             for cut in (step, machine.conv.slaves, 1):
@@ -262,11 +320,16 @@ def _equal_bands(layer, one):
     examples = {}
     for first in range(0, height, one.rows):
         rows = first, min(first + one.rows, height)
-        counts = tuple(min(rows[1], part.rows[1]) - max(rows[0], part.rows[0]) for part in layer.parts)
+        counts = tuple(_points(part, stage_rows(layer, stage, rows)) for stage, part in layer.stages)
         key = counts, not (one.resident and first)
         found[key] += 1
         examples[key] = rows
     return [(examples[key], key[1], count) for key, count in found.items()]
+
+
+def _points(part, rows):
+    """How many of the rows a part makes."""
+    return min(rows[1], part.rows[1]) - max(rows[0], part.rows[0])
 
 
 def _bus(size, machine):
@@ -275,7 +338,7 @@ def _bus(size, machine):
 
 
 def _expected(layer, one, machine, room):
-    """Expected cycles of a layer, and how many of them are at its ends, which the next range of the layer hides.
+    """Expected cycles of a layer, and how many of them are at its ends.
 
     Of each band, or unit where there are several, the longest of loads, jobs, stores.
     """
@@ -287,10 +350,14 @@ def _expected(layer, one, machine, room):
     stored = moved(layer.output, one.output_bytes, machine.bus_bytes)
     total, count = 0, ceil(height / one.rows) * layer.output.batch
     for rows, again, repeated in _equal_bands(layer, one):
-        work, ports = 0, Cost()
+        work, behind, ports = 0, 0, Cost()
         for (pieces, load), number in kinds.items():
-            jobs = [job_cost(layer, layer.parts[part], channels, rows, conv) for part, channels in pieces]
-            job = sum(one.cycles for one in jobs)
+            stages = ((*layer.stages[part], channels) for part, channels in pieces)
+            costs = [(stage, job_cost(stage, part, channels, stage_rows(layer, stage, rows), conv))
+                     for stage, part, channels in stages]  # fmt: skip
+            jobs = [cost for _, cost in costs]
+            behind += number * sum(cost.cycles for stage, cost in costs if stage is layer)
+            job = sum(one.cycles for one in jobs) + turn_cycles(layer, rows, conv)
             if again:
                 job = max(job, load if one.resident else _in_turn(job, load, 0, soon, one.slots))
             work += number * job
@@ -302,12 +369,18 @@ def _expected(layer, one, machine, room):
         # Of ranges with one band every second one has the same buffers, also for weights.
         turns, load = (one.depth, brought) if count > 1 else (2, brought + weights)
         turn = _in_turn(max(work, ports), load, beside, soon, turns) if turns > 1 else 0
+        if turns == 1 and layer.first:
+            # What one of both layers needs is brought, or taken away, while the other one works.
+            turn = work + max(load * 5 // 4 + soon - behind, 0) + max(beside + soon - work + behind, 0)
         total += repeated * max(work, ports, turn)
-    ends = brought + stored + 2 * machine.latency + HANDED
+    # What stays in shared memory is neither taken away nor brought, and the next job is handed over before it is there.
+    first = FOLLOWS if all(isinstance(place, Held) for place in layer.brought) else brought + machine.latency + HANDED
+    ends = first + (0 if isinstance(layer.output, Held) else stored + machine.latency)
     total *= layer.output.batch
-    if one.depth == 1:
+    if one.depth == 1 and not layer.first:
         total += ends * (count - 1)
     # What leaves room has its first weights loaded during the layer before it, and the next one likewise.
     if one.room <= room // 2:
         return total + ends, ends
-    return total + ends + 2 * (_bus(one.units[0].end - one.units[0].start, machine) + machine.latency), 0
+    waited = _bus(one.image.table_bytes + one.units[0].end - one.units[0].start, machine) + machine.latency
+    return total + ends + 2 * waited + (HANDED if first == FOLLOWS else 0), 0
