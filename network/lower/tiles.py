@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from math import ceil, gcd
+from math import ceil, gcd, inf
 
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
@@ -29,6 +29,8 @@ _SHARES = (2, 3, 4, 8, 16)
 #: Fields of a part that decide how it is cut.
 _SHAPES = ("operation", "source", "channels", "out_channels", "rows", "columns", "kernel", "stride", "dilation",
            "origin", "blind")  # fmt: skip
+#: So many more ranges of channels in a row that cost more end the search.
+_WORSE = 3
 #: What the first channel of a range is a multiple of decides how its boxes are brought, up to here.
 _MOST_ALIGNED = 128
 #: Bands whose cutting is looked at.
@@ -185,9 +187,10 @@ class Tiler:
 
         None if nothing fits.
         """
-        output, costs, before = layer.output, {}, None
+        output, costs, before, least = layer.output, {}, None, inf
         needed = min(self._needed(layer, gaps) for gaps in (False, True))
         for columns in _COLUMN_CUTS:
+            worse = 0
             for channels in (*_CHANNEL_CUTS, *_MORE_CHANNEL_CUTS):
                 if columns > output.width or channels > ceil(output.channels / self.machine.conv.row_bytes):
                     continue
@@ -197,7 +200,10 @@ class Tiler:
                     found = self._cost(layer, channels, columns, gaps)
                     if found is not None:
                         costs[channels, columns, gaps] = found
-                if costs and min(costs.values()) <= _GOOD * needed:
+                cheapest = min(costs.values(), default=inf)
+                worse = worse + 1 if cheapest == least < inf else 0
+                least = cheapest
+                if worse == _WORSE or cheapest <= _GOOD * needed:
                     break
             best = min(costs, key=costs.get, default=None)
             # More columns are tried as long as they help.
