@@ -8,6 +8,7 @@ from importlib import import_module
 #: Public names, by the module that defines them.
 _MODULES = {
     "cluster.cores": "Cores",
+    "cluster.implicit_gemm": "ClusterGemm",
     "cluster.machine": "Cluster delivery_bits",
     "conv.banks": "request_cycles",
     "conv.granularity": "seed_granularity",

@@ -26,6 +26,8 @@ __all__ = ["ImplicitGemm"]
 #: Instructions that are handed over between two commands at least.
 _PIECE = 4 * PROGRAM_ALIGNMENT // INSTRUCTION_BYTES
 _RESULT_BYTES = 4
+#: Tag of stores; that of loads is 0.
+_STORES = 1
 
 
 class ImplicitGemm:
@@ -78,12 +80,11 @@ class ImplicitGemm:
             x.shape, k.shape[0], k.shape[1:3], stride, padding, dilation, element_bytes=self.kind.bytes,
             result_bytes=_RESULT_BYTES,
         )  # fmt: skip
-        self.plan = plan_implicit(self.shape, self.kind, self.sizes, smem_bytes)
+        self.plan = self._planned()
         self._image = bytearray()
         self._place_tensors(x, k, integers("padding", padding))
         self._place_instructions()
-        self.words = self._program()
-        self.address = self._place(program_bytes(self.words))
+        self._place_programs()
         self.memory = np.frombuffer(bytes(self._image), np.uint8)
 
     def result(self, memory):
@@ -98,6 +99,10 @@ class ImplicitGemm:
         if core.run(self.address, len(self.words)):
             raise RuntimeError(f"the program stopped: {core.record}")
         return self.result(core.gmem.data)
+
+    def _planned(self):
+        """The plan."""
+        return plan_implicit(self.shape, self.kind, self.sizes, self._smem_bytes)
 
     def _operands(self, x, k):
         """X and K as raw bits."""
@@ -169,14 +174,19 @@ class ImplicitGemm:
         """Elements of dimension 0 in a page of a segment."""
         return 1 << self._segment(number).page_log2[0]
 
-    def _program(self):
-        plan = self.plan
+    def _place_programs(self):
+        """Puts the program into global memory."""
+        self.words = self._program(range(self.plan.tiles), self._kernel_loads(0))
+        self.address = self._place(program_bytes(self.words))
+
+    def _program(self, tiles, kernel, awaited=()):
+        """Words for some tiles; ``kernel`` brings its first part, and ``awaited`` waits for what others bring."""
         wait = program_word("wait_all")
-        turns = [(part, tile) for part in range(plan.parts) for tile in range(plan.tiles)]
-        first = [self._table_copy(), *self._kernel_loads(0), *self._loads(0, 0)]
-        words = [wait, tmau_word(command_word("invalidate_all")), *_woven(self._tables(), first)]
+        turns = [(part, tile) for part in range(self.plan.parts) for tile in tiles]
+        first = [self._table_copy(), *kernel, *self._loads(0, tiles[0])]
+        words = [wait, tmau_word(command_word("invalidate_all")), *_woven(self._tables(), first), *awaited]
         for index, (part, tile) in enumerate(turns):
-            if index and tile == 0:
+            if index and tile == tiles[0]:
                 words += [wait, *self._kernel_loads(part)]
             beside = self._stores(index - 1, *turns[index - 1]) if index else []
             if index + 1 < len(turns):
@@ -216,11 +226,11 @@ class ImplicitGemm:
         (width, height), (across, down) = self.shape.kernel, self.shape.dilation
         return [(column * across, row * down) for row in range(height) for column in range(width)]
 
-    def _kernel_loads(self, part):
+    def _kernel_loads(self, part, **fields):
         plan = self.plan
         step = self._page_columns(plan.b)
         return [
-            self._move("load", self._k_map, page, (number * step, part * plan.gemm.n))
+            self._move("load", self._k_map, page, (number * step, part * plan.gemm.n), **fields)
             for number, page in enumerate(plan.pages(plan.b))
         ]
 
@@ -229,15 +239,17 @@ class ImplicitGemm:
         number = plan.c[index % 2]
         step = self._page_columns(number)
         return [
-            self._move("store", self._y_map, page, (part * plan.gemm.n + column * step, tile * plan.gemm.m))
+            self._move(
+                "store", self._y_map, page, (part * plan.gemm.n + column * step, tile * plan.gemm.m), tag=_STORES
+            )
             for column, page in enumerate(plan.pages(number))
         ]
 
     @staticmethod
-    def _move(opcode, descriptor, smem, coords, offsets=()):
+    def _move(opcode, descriptor, smem, coords, offsets=(), **fields):
         """The word of a load or a store."""
-        coords, offsets = (*coords, 0, 0, 0)[:5], (*offsets, 0, 0, 0)[:3]
-        return tmau_word(command_word(opcode, descriptor=descriptor, smem=smem, coords=coords, offsets=offsets))
+        fields |= {"coords": (*coords, 0, 0, 0)[:5], "offsets": (*offsets, 0, 0, 0)[:3]}
+        return tmau_word(command_word(opcode, descriptor=descriptor, smem=smem, **fields))
 
     def _product(self, index, commands):
         """Words of a product with ``commands`` in its first half: the queues of both engines are kept filled."""

@@ -71,14 +71,15 @@ class ImplicitPlan:
         return [PAGE_ENTRY.unpack(entry)["address"] for entry in entries]
 
 
-def plan_implicit(shape, kind, sizes, smem_bytes):
+def plan_implicit(shape, kind, sizes, smem_bytes, cores=1):
     """The :class:`ImplicitPlan` of a ``ConvShape`` with elements of the ``MmType`` ``kind``.
 
-    Of the ways that fit shared memory, the one that should take the fewest cycles. ValueError if none fits.
+    Of the ways that fit shared memory, the one that should take the fewest cycles on so many ``cores``, which share the
+    tiles out. ValueError if none fits.
     """
     best = None
     for columns, ka, row_bytes in product(_columns(shape.out_channels), _SHARING, _row_bytes(shape)):
-        cut = _Cut(shape, kind, sizes, columns, ka, row_bytes)
+        cut = _Cut(shape, kind, sizes, columns, ka, row_bytes, cores)
         rows = min(cut.rows(smem_bytes), key=cut.cycles, default=None)
         if rows and (best is None or cut.cycles(rows) < best[0]):
             best = cut.cycles(rows), cut, rows
@@ -112,6 +113,7 @@ class _Cut:
     columns: int
     ka: int
     row_bytes: int
+    cores: int
 
     @property
     def blocks(self):
@@ -144,7 +146,7 @@ class _Cut:
 
     def cycles(self, rows):
         """About how many cycles the program takes."""
-        turns = ceil(self.shape.points / rows) * ceil(self.shape.out_channels / self.columns)
+        turns = ceil(ceil(self.shape.points / rows) / self.cores) * ceil(self.shape.out_channels / self.columns)
         sums, stores = ceil(self.columns / self.ka), 1 if self.ka == 1 else self.columns
         steps = ceil(self.k_bytes / (4 * self.sizes.factor_regs))
         one = ceil(rows * self.ka / self.sizes.threads) * (sums * steps + stores * _STORE)
