@@ -23,9 +23,9 @@ from ..harness.records import READ_IDS, cluster_records
 from .backdoor import SharedBackdoor
 from .memory import MemorySession, model_words
 from .options import chosen, window
-from .program import RECORD_REGISTERS, program_record
+from .program import RECORD_REGISTERS, carried_out, program_record
 from .program import program_rows as start_rows
-from .run import BarrierAnswer, CommandStamp, Fault, RegisterAnswer, command_stamps, pe_faults
+from .run import BarrierAnswer, CommandStamp, Fault, JobEnd, RegisterAnswer, command_stamps, job_ends, pe_faults
 from .scripts import (
     barrier_rows,
     command_rows,
@@ -57,8 +57,12 @@ class CoreOfRun:
         Of its instructions, in program order.
     halts : list of int
         Cycles in which its processing engine halted.
+    jobs : list of JobEnd
+        Of its convolution engine, in order.
     shared : ndarray or None
         The part of its shared memory that was asked for, at the end: uint8.
+    words, ends, performed
+        Of its program, as of a ``ProgramRun``.
     """
 
     commands: list[CommandStamp]
@@ -67,7 +71,11 @@ class CoreOfRun:
     registers: list[RegisterAnswer]
     faults: list[Fault]
     halts: list[int]
+    jobs: list[JobEnd]
     shared: np.ndarray | None
+    words: list = ()
+    ends: list = ()
+    performed: list = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -351,6 +359,8 @@ def _core_of_run(logs, core, scripts, shared):
         registers=[_register_answer(*stamped) for stamped in logs.stamped(f"registers{core}", "data", "response")],
         faults=pe_faults(logs, core) if f"halts{core}" in logs else [],
         halts=logs.cycles(f"halts{core}").tolist() if f"halts{core}" in logs else [],
+        jobs=job_ends(logs, core) if f"jobs{core}" in logs else [],
+        **(carried_out(logs, core) if f"words{core}" in logs else {}),
         shared=shared,
     )
 

@@ -16,6 +16,7 @@ __all__ = [
     "CommandEnd",
     "ProgramRun",
     "WordStamp",
+    "carried_out",
     "program_record",
     "program_rows",
     "read_record",
@@ -72,16 +73,22 @@ class ProgramRun(CoreRun):
     @classmethod
     def collect(cls, statuses, logs, commands, **others):
         """The same, without the record."""
-        kinds = {0: None} | {kind.value: kind for kind in Kind}
-        words = [WordStamp(cycle, kinds.get(kind), index)
-                 for cycle, kind, index in logs.stamped("words", "kind", "index")]  # fmt: skip
-        ends = [CommandEnd(*entry) for entry in logs.stamped("commands", "tag", "error")]
-        performed = logs.cycles("instructions").tolist()
-        return super().collect(statuses, logs, commands, words=words, ends=ends, performed=performed, **others)
+        return super().collect(statuses, logs, commands, **carried_out(logs), **others)
 
     def _facts(self):
         yield from super()._facts()
         yield f"{len(self.words)} words, {self.record.code.name if self.record else 'no error'}"
+
+
+def carried_out(logs, core=""):
+    """``words``, ``ends`` and ``performed`` of a program, as of a ``ProgramRun``; of that core of a cluster."""
+    kinds = {0: None} | {kind.value: kind for kind in Kind}
+    stamps = logs.stamped(f"words{core}", "kind", "index")
+    return {
+        "words": [WordStamp(cycle, kinds.get(kind), index) for cycle, kind, index in stamps],
+        "ends": [CommandEnd(*entry) for entry in logs.stamped(f"commands{core}", "tag", "error")],
+        "performed": logs.cycles(f"instructions{core}").tolist(),
+    }
 
 
 def program_rows(address, words, window, watchdog, extra):

@@ -26,6 +26,7 @@ __all__ = [
     "TmauRun",
     "Trace",
     "command_stamps",
+    "job_ends",
     "pe_faults",
 ]
 
@@ -316,7 +317,7 @@ class ConvRun(_Run):
     @classmethod
     def collect(cls, statuses, logs):
         """The same."""
-        return super().collect(statuses, logs, jobs=_job_ends(logs), accepted=logs.cycles("queued").tolist())
+        return super().collect(statuses, logs, jobs=job_ends(logs), accepted=logs.cycles("queued").tolist())
 
     def _facts(self):
         yield f"{len(self.jobs)} jobs, {sum(job.code != ConvError.NONE for job in self.jobs)} errors"
@@ -346,8 +347,7 @@ class CoreRun(_MemoryRun):
     def collect(cls, statuses, logs, commands, **others):
         """The same."""
         others |= {"faults": pe_faults(logs), "halts": logs.cycles("halts").tolist()}
-        jobs = _job_ends(logs) if "jobs" in logs else []
-        return super().collect(statuses, logs, commands, jobs=jobs, **others)
+        return super().collect(statuses, logs, commands, jobs=job_ends(logs) if "jobs" in logs else [], **others)
 
     def _facts(self):
         yield from super()._facts()
@@ -368,11 +368,11 @@ def command_stamps(logs, rows, core=""):
     return stamps
 
 
-def _job_ends(logs):
-    """A :class:`JobEnd` for each job that has ended, in order."""
+def job_ends(logs, core=""):
+    """A :class:`JobEnd` for each job that has ended, in order; of that core of a cluster."""
     return [
         JobEnd(cycle, ConvError(code), field, tag)
-        for cycle, code, field, tag in logs.stamped("jobs", "code", "field", "tag")
+        for cycle, code, field, tag in logs.stamped(f"jobs{core}", "code", "field", "tag")
     ]
 
 
