@@ -82,7 +82,8 @@ def _described(params):
         return f"Convolution engine: {params.conv.peak:,} multipliers of 8 bits, {shared}."
     if isinstance(params, ClusterParams):
         bus = f"one bus of {params.tmau.bus_bytes} bytes"
-        return f"Cluster: {params.cores} access units at {bus}, each with {shared}."
+        engines = f"{params.core.pe.threads} threads, a command processor"
+        return f"Cluster: {params.cores} cores at {bus}, each with {engines}, {shared}."
     if isinstance(params, CoreParams):
         return (
             f"All together: bus of {params.tmau.bus_bytes} bytes, {params.pe.threads} threads, a convolution engine of "

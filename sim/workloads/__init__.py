@@ -15,7 +15,7 @@ MOVING = {"photo": photo, "swizzle": swizzle, "video": video, "borders": borders
 MULTIPLYING = {"dct": dct, "gemm": gemm, "threads": threads}
 #: The same for the convolution engine; ``play`` takes a convolver.
 CONVOLVING = {"stem": stem}
-#: The same for a cluster; ``play`` takes a crew.
+#: The same for a cluster of cores with their command processors; ``play`` takes a crew.
 SHARING = {"cluster": cluster}
 #: The same for all engines and a command processor; ``play`` takes an ``Accelerator``. Names of modules, which are
 #: imported when they are played, for they need more than the package that is installed for the others.
@@ -25,7 +25,11 @@ WORKLOADS = (*MOVING, *MULTIPLYING, *CONVOLVING, *SHARING, *RUNNING)
 SHORT = ("photo", "convolution", "gemm")
 
 #: Features of the mover that a workload needs.
-NEEDS = {"convolution": ("im2col",), "cluster": ("im2col", "stores"), "roundtrip": ("interleave", "gather", "stores")}
+NEEDS = {
+    "convolution": ("im2col",),
+    "cluster": ("im2col", "unaligned", "swizzle", "stores"),
+    "roundtrip": ("interleave", "gather", "stores"),
+}
 
 #: Extra of the package that a workload needs beside that of the command.
 EXTRAS = {"network": "network"}

@@ -1,61 +1,44 @@
-"""One photograph on four cores: a bank of nine filters lands in all of them by one multicast, each filters its part."""
+"""A photograph on four cores: each loads its part, multiplies it by filters of a multicast, and stores the sums."""
 
 import numpy as np
 
-from tilewright.golden.tmau.tile import tx_bytes
+from tilewright.golden import ClusterGemm
 
 from .findings import Findings
 from .photographs import PIXEL_BYTES, padded_pixels
 
 __all__ = ["BANK", "SUMMARY", "direct", "play"]
 
-SUMMARY = "a photograph on four cores, its filters brought to all of them by one multicast"
+SUMMARY = "a photograph filtered by programs on four cores, to all of which one brings the filters by multicast"
 
-_PART = (64, 240)  # height and width of the part that is filtered
-_MOST_PIXELS = 128  # of one load
+_PART = (48, 160)  # height and width of the part that is filtered
 
 _LINES = np.array([[1, 2, 1], [-1, 0, 1], [-1, 2, -1]])  # level, edge, spot
 #: Filters, each of 3 × 3: what lies across in one direction, and what in the other.
 BANK = np.array([np.outer(down, across) for down in _LINES for across in _LINES])
-#: What a sum of three colours is divided by, so that most results fit in a byte.
+#: What a sum of three colours is divided by in the picture, so that most fit in a byte.
 _SCALES = np.array([48] + [12] * (len(BANK) - 1))
 
 
 def play(crew, photographs):
-    """Filters the photograph from what lands in shared memories; what is stored must be the direct result."""
+    """Filters the photograph by programs on all cores; what they store must be the direct result."""
     photo = photographs[0][: _PART[0], : _PART[1]]
-    height, width, _ = photo.shape
-    weights = _weights()
-    bank = crew.tiled(weights, box=weights.shape[::-1])
-    pixels = crew.fit(tx_bytes(bank), PIXEL_BYTES, _MOST_PIXELS)
-    source = crew.tiled(
-        padded_pixels([photo]), box=(), mode="im2col", lower=(-1, -1), upper=(-1, -1), channels=PIXEL_BYTES,
-        pixels=pixels
+    height, width, colours = photo.shape
+    params = crew.params
+    gemm = ClusterGemm(
+        padded_pixels([photo]), _kernel(), "u8s8", params.cores, padding=(1, 1, 1, 1), sizes=params.core.pe,
+        smem_bytes=params.smem.size_bytes,
     )  # fmt: skip
-    crew.bring(bank)
-    stretches = np.arange(0, height * width, pixels)
-    parts = np.array_split(stretches, crew.cores)
-    taps = [(x, y) for y in range(3) for x in range(3)]
-    sums = np.zeros((len(stretches) * pixels, len(BANK)), np.int64)
-    boxes = [
-        [((0, first % width - 1, first // width - 1, 0), tap) for first in part.tolist() for tap in taps]
-        for part in parts
-    ]
-    for core, (coords, tap), rows in crew.load(source, boxes):
-        first = (coords[2] + 1) * width + coords[1] + 1
-        # The filters are those that landed in this very core.
-        filters = crew.brought(core).view(np.int8).reshape(weights.shape)[taps.index(tap)]
-        sums[first : first + pixels] += rows.astype(np.int64) @ filters.T.astype(np.int64)
-    stored = _store(crew, sums, parts, pixels)[: height * width, : len(BANK)]
-    crew.totals.require(stored, _bytes(direct(photo)), "the filtered photograph in global memory")
+    (sums,) = crew.convolve(gemm, height * width * BANK.size * colours)
+    crew.totals.require(sums, direct(photo), "the filtered photograph in global memory")
     return Findings(
         facts=(
-            f"{width} x {height} pixels, {len(BANK)} filters, {sum(map(len, boxes))} im2col loads of {pixels} pixels "
-            f"on {crew.cores} cores; sums are numpy's, of bytes in the shared memory of each core",
+            f"{width} x {height} pixels, {len(BANK)} filters, {gemm.plan.tiles} tiles of {gemm.plan.gemm.m} pixels on "
+            f"{params.cores} cores; {PIXEL_BYTES - colours} of {PIXEL_BYTES} channels are zeros, which are no MACs",
             *crew.facts(),
         ),
-        pictures={"Nine filters, as four cores stored their results": _sheet(stored.reshape(height, width, -1))},
-        charts={"When each core moved bytes. Sums, between loads and stores, take no cycles": crew.activity().svg()},
+        pictures={"Nine filters, as four cores stored their sums": _sheet(sums)},
+        charts={"When each core loaded (in), stored (out) and multiplied (engine)": crew.activity().svg()},
     )
 
 
@@ -66,29 +49,16 @@ def direct(photo):
     return sum(around[y : y + height, x : x + width, None] * BANK[:, y, x] for y in range(3) for x in range(3))
 
 
-def _weights():
-    """The bank as it lies in memory: taps × filters × channels, int8; the colours are weighed alike."""
-    weights = np.zeros((9, len(BANK), PIXEL_BYTES), np.int8)
-    weights[:, :, :3] = BANK.reshape(len(BANK), 9).T[:, :, None]
-    return weights
+def _kernel():
+    """The bank as a kernel: filters × rows × columns × channels, int8; the colours are weighed alike."""
+    kernel = np.zeros((*BANK.shape, PIXEL_BYTES), np.int8)
+    kernel[..., :3] = BANK[..., None]
+    return kernel
 
 
-def _bytes(sums):
-    """Results as they are stored: one byte each; pixels × filters."""
-    return np.clip(np.abs(sums.reshape(-1, len(BANK))) // _SCALES, 0, 255).astype(np.uint8)
-
-
-def _store(crew, sums, parts, pixels):
-    """Every core stores the results of its part; what global memory holds then, a row of bytes a pixel."""
-    results = np.zeros((len(sums), PIXEL_BYTES), np.uint8)
-    results[:, : len(BANK)] = _bytes(sums)
-    target = crew.tiled(np.zeros_like(results), box=(PIXEL_BYTES, pixels))
-    crew.store(target, [[((0, first), results[first : first + pixels]) for first in part.tolist()] for part in parts])
-    return crew.stored(target).reshape(-1, PIXEL_BYTES)
-
-
-def _sheet(maps):
+def _sheet(sums):
     """Pictures of all filters, three a line."""
-    height, width, _ = maps.shape
+    height, width, _ = sums.shape
+    maps = np.clip(np.abs(sums) // _SCALES, 0, 255).astype(np.uint8)
     sheet = maps.reshape(height, width, 3, 3).transpose(2, 0, 3, 1).reshape(3 * height, 3 * width)
     return np.repeat(sheet[..., None], 3, 2)

@@ -143,7 +143,7 @@ def play(name, session, photographs, small=False, progress=lambda parts: None, l
     if name in MOVING:
         worker = Mover(session, progress)
     elif name in SHARING:
-        worker = Crew(session, progress)
+        worker = Crew(session)
     elif name in RUNNING:
         worker = Accelerator(session, layers)
     else:
@@ -162,7 +162,8 @@ _LEGEND = (
     "work: bytes landed in shared memory, fill included; or multiply-accumulates (MACs) of elements",
     "limit: for each shared memory full of boxes the larger of: distinct bus words of each box; 128-byte lines written",
     "       for a program MACs / multipliers of all threads; for a job that of docs/conv.md; for a program of all the",
-    "       largest of MACs / multipliers of the convolution engine, bus words read, bus words written",
+    "       largest of MACs / multipliers of the convolution engine, bus words read, bus words written; for programs",
+    "       of several cores the largest of MACs / multipliers of all of their threads, bus words read, and written",
     "of limit: limit / cycles, with the latency of each shared memory full; steady: from its first box's completion on",
 )
 

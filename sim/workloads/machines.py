@@ -4,6 +4,7 @@ from contextlib import ExitStack
 
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
+from tilewright.hw.core import CORE_PRESETS, ProgramParams
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.hw.tmau.params import TMAU_PRESETS
 
@@ -78,7 +79,8 @@ class Machines:
         if name in MOVING:
             make, machine, params = TmauSession, "tmau", TMAU_PRESETS[self._preset]
         elif name in SHARING:
-            make, machine, params = ClusterSession, "cluster", ClusterParams(_CORES, TMAU_PRESETS[self._preset])
+            core = CORE_PRESETS[self._preset].replace(program=ProgramParams())
+            make, machine, params = ClusterSession, "cluster", ClusterParams(_CORES, core)
         elif name in CONVOLVING:
             make, machine, params = ConvSession, "conv", CONV_UNIT_PRESETS[self._preset]
         else:

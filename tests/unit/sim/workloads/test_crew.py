@@ -5,17 +5,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tilewright.golden import Cluster, Memory, command_word, delivery_bits
-from tilewright.golden.spec import Error, Opcode
-from tilewright.golden.tmau.calls import tensor_fields
-from tilewright.golden.tmau.tile import tx_bytes
+from tilewright.golden import Cluster, Cores, GlobalMemory, ProgramRecord
+from tilewright.golden.spec.core.errors import ProgramError
+from tilewright.golden.spec.core.word import PROGRAM_WORDS, Engine, Kind
+from tilewright.golden.spec.tmau.command import COMMAND
 from tilewright.hw.cluster.params import ClusterParams
-from tilewright.hw.tmau.params import TMAU_PRESETS
+from tilewright.hw.core import CORE_PRESETS
+from tilewright.sim.session.program import CommandEnd, WordStamp
 from tilewright.sim.workloads import cluster
 from tilewright.sim.workloads.crew import Crew
 from tilewright.sim.workloads.photographs import load_photographs
 
 CORES = 4
+HEIGHT, WIDTH = 8, 24
+PIXELS = HEIGHT * WIDTH
 
 
 class Held:
@@ -32,70 +35,82 @@ class Held:
 
 
 class Played:
-    """As a ClusterSession, as far as a crew needs one; ``lie`` may change what it says of a run."""
+    """As a ClusterSession, as far as a crew needs one; ``lie`` may change what is there after the programs."""
 
-    def __init__(self, lie=lambda run: None):
-        self.params = ClusterParams(CORES, TMAU_PRESETS["unit"])
-        self.memory_bytes = 1 << 20
-        self.global_memory = Held(np.zeros(self.memory_bytes, np.uint8))
+    def __init__(self, lie=lambda played: None):
+        self.params = ClusterParams(CORES, CORE_PRESETS["unit"])
+        self.global_memory = Held(np.zeros(1 << 18, np.uint8))
         self.shared_memories = [Held(np.zeros(self.params.smem.size_bytes, np.uint8)) for _ in range(CORES)]
-        self._cluster = Cluster(Memory(self.global_memory.data), [held.data for held in self.shared_memories])
-        self._lie, self._free = lie, 0
+        self.records, self.landed = [None] * CORES, np.zeros((CORES, 2), int)
+        self._cluster = Cluster(GlobalMemory(self.global_memory.data), [held.data for held in self.shared_memories])
+        self._lie = lie
 
     def clear(self):
-        self._free = 0
+        pass
 
     def place(self, contents):
-        address, self._free = self._free, self._free + -(-len(contents) // 128) * 128
-        self.global_memory.write(address, contents)
-        return address
+        self.global_memory.write(0, contents)
 
-    def command(self, tmap, coords, place, offsets, **fields):
-        return {"tmap": tmap, "cores": fields.pop("cores", None)} | tensor_fields(tmap, coords, place, offsets) | fields
-
-    def run(self, commands, barriers, shared):
-        assert shared is True
+    def run(self, barriers=(), registers=()):
         for core, listed in enumerate(barriers):
-            for op, address, value, *_ in listed:
+            for op, address, value in listed:
                 self._cluster.barrier(core, op, address, value)
-        cores, cycle, words = [], 0, 0
-        for core, listed in enumerate(commands):
-            stamps = []
-            for fields in listed:
-                tmap, receivers = fields.pop("tmap"), delivery_bits(fields.pop("cores"))
-                word = command_word(**fields) | receivers
-                done = self._cluster.execute_on(core, int.from_bytes(tmap.pack(), "little"), word)
-                stamps.append(SimpleNamespace(accepted=cycle, done=cycle + 10, error=0 if done else Error.WINDOW))
-                cycle, words = cycle + 1, words + tx_bytes(tmap) // 16 * (fields["opcode"] == Opcode.LOAD)
-            cores.append(SimpleNamespace(commands=stamps, shared=None))
-        run = SimpleNamespace(cores=cores, data_beats=words, violations=(), late=())
+        answers = self.landed if registers else []
+        cores = [SimpleNamespace(registers=[SimpleNamespace(data=value) for value in pair]) for pair in answers]
+        return SimpleNamespace(cores=cores)
+
+    def run_programs(self, starts, shared):
+        assert shared is True
+        Cores(self._cluster, pe=self.params.core.pe).run(starts)
+        kernel = 2 * 9 * 128
+        self.landed[:] = [[5000, 5000]] + [[3000, 3000 + kernel]] * (CORES - 1)
         self._lie(self)
+        cores = [stamped(self.global_memory, *start) for start in starts]
         for core, held in zip(cores, self.shared_memories, strict=True):
             core.shared = held.data.copy()
-        return run
+        return SimpleNamespace(cores=cores, records=self.records, data_beats=700, write_beats=600, violations=(),
+                               late=(), cycles=5000)  # fmt: skip
+
+
+def stamped(memory, address, count):
+    """A core whose program took a cycle for each word, and two more for what it handed out."""
+    core = SimpleNamespace(words=[], ends=[], performed=[], jobs=[])
+    for index, raw in enumerate(memory.read(address, 64 * count).reshape(-1, 64)):
+        word = int.from_bytes(raw.tobytes(), "little")
+        kind = Kind(word >> PROGRAM_WORDS[Kind.END]["kind"].lsb)
+        core.words.append(WordStamp(index, kind, index))
+        if kind == Kind.TMAU:
+            core.ends.append(CommandEnd(index + 2, COMMAND.unpack(word)["tag"], 0))
+        elif kind == Kind.PE:
+            core.performed += [index + 2] * PROGRAM_WORDS[Kind.PE].unpack(word)["count"]
+    return core
 
 
 @pytest.fixture(scope="module")
 def photographs():
-    return load_photographs((24, 64))
+    return load_photographs((HEIGHT, WIDTH))
 
 
-def test_a_bank_of_filters_on_four_cores(photographs):
+def test_nine_filters_on_four_cores(photographs):
     crew = Crew(Played())
     findings = cluster.play(crew, photographs)
     assert crew.totals.problems == []
+    assert (crew.totals.parts, crew.totals.work) == (CORES, PIXELS * 9 * 27)
+    assert crew.totals.limit == max(-(-crew.totals.work // (CORES * 4 * 8)), 700)
     (sheet,) = findings.pictures.values()
     # The filter in the upper left corner weighs all pixels, so that its picture is much like the photograph.
     grey = photographs[0].mean(axis=2)
-    assert np.corrcoef(sheet[1:23, 1:63, 0].reshape(-1), grey[1:23, 1:63].reshape(-1))[0, 1] > 0.9
-    assert "64 x 24 pixels, 9 filters, 216 im2col loads of 64 pixels on 4 cores" in findings.facts[0]
-    assert findings.facts[1] == (
-        "the bank: 1,296 bytes, 81 bus words of 16 bytes read once, 5,184 bytes delivered to 4 cores"
+    assert np.corrcoef(sheet[1:7, 1:23, 0].reshape(-1), grey[1:7, 1:23].reshape(-1))[0, 1] > 0.9
+    assert findings.facts[0].startswith(f"{WIDTH} x {HEIGHT} pixels, 9 filters, ")
+    assert findings.facts[1:] == (
+        "the kernel: 2,304 bytes, read by core 0, landed in 4 cores",
+        "bus words of 16 bytes: 700 read, 600 written",
     )
     rows = crew.activity().rows
-    assert list(rows)[:2] == ["core 0, loads", "core 0, stores"]
-    assert all(rows.values())
-    assert len(rows["core 0, loads"]) == len(rows["core 1, loads"]) + 1  # the bank
+    assert list(rows)[:3] == ["core 0, in", "core 0, out", "core 0, engine"]
+    assert len(rows) == 3 * CORES and all(rows.values())
+    # Core 0 alone loads the kernel, by two commands.
+    assert len(rows["core 0, in"]) == len(rows["core 1, in"]) + 2
 
 
 def test_direct_sums_by_hand():
@@ -108,32 +123,22 @@ def test_direct_sums_by_hand():
     assert not direct[0].any()
 
 
-@pytest.mark.parametrize(
-    ("lie", "problem"),
-    [
-        (
-            lambda played: played.shared_memories[2].data.__setitem__(500, 255),
-            "shared memory of core 2 after 0 boxes: 1 of",
-        ),
-        (lambda played: played.shared_memories[3].data.fill(0), "shared memory of core 3 after 0 boxes:"),
-    ],
-)
-def test_what_is_wrong_in_one_core_is_said(lie, problem):
+def test_what_is_wrong_is_said(photographs):
+    def lie(played):
+        played.shared_memories[2].data[500] ^= 1
+        played.global_memory.data[0] ^= 1
+        played.records[1] = ProgramRecord(ProgramError.BUS, Engine.NONE, 0, 7)
+        played.landed[3] = 5000
+
     crew = Crew(Played(lie))
-    crew.bring(crew.tiled(np.arange(1, 129, dtype=np.uint8).reshape(8, 16), box=(16, 8)))
-    assert len(crew.totals.problems) == 1
-    assert crew.totals.problems[0].startswith(problem)
-
-
-def test_more_words_than_one_read_are_a_problem(photographs, monkeypatch):
-    played = Played()
-    run = played.run
-    monkeypatch.setattr(played, "run", lambda *args, **options: twice(run(*args, **options)))
-    crew = Crew(played)
-    crew.bring(crew.tiled(np.zeros((8, 16), np.uint8), box=(16, 8)))
-    assert crew.totals.problems == ["bus words that the multicast read: 1 of 1 values differ"]
-
-
-def twice(run):
-    run.data_beats *= 2
-    return run
+    cluster.play(crew, photographs)
+    problems = [
+        "global memory: 1 of ",
+        "shared memory of core 2: 1 of 16384 values differ",
+        "the program of core 1 stopped: ProgramRecord(code=<ProgramError.BUS",
+        "bytes that landed in each core and that it did not read: 1 of 4 values differ",
+        f"the filtered photograph in global memory: 1 of {PIXELS * 9} values differ",
+    ]
+    assert len(crew.totals.problems) == len(problems)
+    for said, begin in zip(crew.totals.problems, problems, strict=True):
+        assert said.startswith(begin)
