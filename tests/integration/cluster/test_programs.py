@@ -4,15 +4,18 @@ Specification: docs/cluster.md, "Programs".
 """
 
 import random
+from collections import Counter
 
 import numpy as np
 import pytest
 
 from tilewright.golden import (
+    CONV_PRESETS,
     Cluster,
     Cores,
     Memory,
     Segment,
+    Windows,
     command_word,
     delivery_bits,
     program_bytes,
@@ -25,14 +28,18 @@ from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import Element, Reduction, Space
 from tilewright.golden.spec.core.errors import ProgramError
 from tilewright.golden.spec.pe.segment import SegmentElement
+from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.cluster.l2.params import L2Params
 from tilewright.hw.cluster.params import ClusterParams
 from tilewright.hw.core import CORE_PRESETS, ProgramParams
 from tilewright.sim.asm.pe.assembler import assemble_program
+from tilewright.sim.random.cluster_programs import garbage_pairs
+from tilewright.sim.random.programs import DATA_WINDOW, GLOBAL_BYTES, PROGRAM_AT, PROGRAM_WINDOW
 from tilewright.sim.session.cluster import ClusterSession
 
 SEED = 11
 CORES, ROUNDS = 2, 4
+GARBAGE = 200  # pairs of programs
 PARAMS = ClusterParams(CORES, CORE_PRESETS["unit"].replace(program=ProgramParams()), L2Params(1 << 13, 2))
 #: Shared memory: a barrier for each sender and round; from each of them 128 bytes; a sum that all add to; what the
 #: processing engine reads and writes.
@@ -156,6 +163,47 @@ def test_a_program_that_waits_for_ever_stops_alone(session):
     works = [copy(128 * number, landed(1, number % ROUNDS), cores=[0, 1]) for number in range(16)]
     run = compare(session, [waits, [*works, END]], watchdog=2000)
     assert [record and (record.code, record.tag) for record in run.records] == [(ProgramError.WATCHDOG, 9), None]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stall", [0.0, 0.4])
+def test_garbage(session, stall):
+    """Nothing leaves the window, nothing hangs, and the next programs run."""
+    # Behind what golden has of global memory there is none.
+    session.configure(latency=20, stall=stall, issue_stall=0.0, seed=SEED,
+                      errors=(GLOBAL_BYTES, BYTES - 1, Response.DECERR.value))  # fmt: skip
+    windows = [*Windows(DATA_WINDOW).registers().items()]
+    first, last = DATA_WINDOW
+    after, at = program_bytes([program_word("wait_all"), END]), PROGRAM_AT
+    seen, alike = Counter(), 0
+    for number, pair in enumerate(garbage_pairs(SEED, CONV_PRESETS["unit"], PARAMS.smem.size_bytes, GARBAGE)):
+        smems = [np.zeros(PARAMS.smem.size_bytes, np.uint8) for _ in range(CORES)]
+        cluster = Cluster(Memory(pair.gmem.copy()), smems, bus_bytes=PARAMS.tmau.bus_bytes,
+                          addr_width=PARAMS.tmau.addr_width, windows=Windows(DATA_WINDOW))  # fmt: skip
+        expected = Cores(cluster, pe=PARAMS.core.pe, program_window=PROGRAM_WINDOW, watchdog=True).run(pair.starts)
+        session.clear()
+        session.global_memory.write(0, pair.gmem)
+        for memory in session.shared_memories:
+            memory.write(0, np.zeros(PARAMS.smem.size_bytes, np.uint8))
+        session.run(registers=[windows] * CORES)
+        run = session.run_programs(pair.starts, window=PROGRAM_WINDOW, watchdog=3000)
+        assert run.violations == (), number
+        seen.update(record.code for record in run.records if record)
+        alike += run.records == expected
+        # What engines have taken goes on, and may wait for ever: the watchdog ends that too.
+        session.flush()
+        session.global_memory.write(at, after)
+        run = session.run_programs([(at, 2)] * CORES, watchdog=20_000)
+        ends = {record.code for record in run.records if record}
+        assert ends <= {ProgramError.ENGINE, ProgramError.WATCHDOG}, (number, run.records)
+        session.flush()
+        gmem = session.global_memory.read(0, GLOBAL_BYTES)
+        gmem[at:][: len(after)] = pair.gmem[at:][: len(after)]
+        changed = gmem != pair.gmem
+        assert not changed[:first].any() and not changed[last + 1 :].any(), number
+    session.configure(errors=(0, 0, 0))
+    # When an engine's error stops a program depends on the hardware; of most pairs it does not matter.
+    assert len(seen) > 8 and alike > GARBAGE // 2, (seen, alike)
 
 
 @pytest.mark.long
