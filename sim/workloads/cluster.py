@@ -11,7 +11,7 @@ __all__ = ["BANK", "SUMMARY", "direct", "play"]
 
 SUMMARY = "a photograph filtered by programs on four cores, to all of which one brings the filters by multicast"
 
-_PART = (48, 160)  # height and width of the part that is filtered
+_PART = (48, 96)  # height and width of the part that is filtered
 
 _LINES = np.array([[1, 2, 1], [-1, 0, 1], [-1, 2, -1]])  # level, edge, spot
 #: Filters, each of 3 × 3: what lies across in one direction, and what in the other.

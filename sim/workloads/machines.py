@@ -16,8 +16,8 @@ from .builders import build_side_by_side
 
 __all__ = ["Machines"]
 
-#: Of a cluster.
-_CORES = 4
+#: Of a cluster, and threads of each of its processing engines at most: four of 256 threads would be too much to build.
+_CORES, _MOST_THREADS = 4, 16
 
 
 class Machines:
@@ -69,6 +69,12 @@ class Machines:
             return f"pe of {options['params'].threads} threads"
         return {TmauSession: "tmau", ConvSession: "conv", ClusterSession: "cluster"}.get(make, "accelerator")
 
+    def _cluster(self):
+        """Parameters of the cluster."""
+        core = CORE_PRESETS[self._preset]
+        pe = core.pe.replace(threads=min(core.pe.threads, _MOST_THREADS))
+        return ClusterParams(_CORES, core.replace(pe=pe, program=ProgramParams()))
+
     def _job(self, name):
         """Class and options of the session for a workload."""
         if name in RUNNING:
@@ -79,8 +85,7 @@ class Machines:
         if name in MOVING:
             make, machine, params = TmauSession, "tmau", TMAU_PRESETS[self._preset]
         elif name in SHARING:
-            core = CORE_PRESETS[self._preset].replace(program=ProgramParams())
-            make, machine, params = ClusterSession, "cluster", ClusterParams(_CORES, core)
+            make, machine, params = ClusterSession, "cluster", self._cluster()
         elif name in CONVOLVING:
             make, machine, params = ConvSession, "conv", CONV_UNIT_PRESETS[self._preset]
         else:
