@@ -104,7 +104,8 @@ _ABC = """\
 import subprocess, sys
 from pyosys import libyosys
 libyosys.run_pass("tee -q -o model.log script model.ys")
-command = "read_aiger model.aig; fold; strash; bmc3 -F {depth} -v"
+# What is alike on both sides of a comparison, stage by stage, is found before.
+command = "read_aiger model.aig; fold; strash; fraig; bmc3 -F {depth} -v"
 sys.exit(subprocess.run([{abc!r}, "-c", command]).returncode)
 """
 

@@ -43,6 +43,7 @@ class Realigner(wiring.Component):
 
     def __init__(self, params):
         self._params = params
+        self.data = Signal(params.bus_width)  # the word of the step
         self.taken = Signal(params.bus_width)  # the word that was taken last
         self.erring = Signal()  # a word of the transfer that the next piece belongs to came with an error
         self.erred_at = Signal(params.addr_width)  # that word
@@ -72,9 +73,8 @@ class Realigner(wiring.Component):
             self.loop.ready.eq(self.aligned.ready & pulls & loop),
         ]
 
-        data = Signal.like(word.data)
-        m.d.comb += data.eq(Mux(step.pull, word.data, self.taken))
-        turned = rotate_bytes(m, data, step.rotate[:_CHUNK_LOG2], left=True)
+        m.d.comb += self.data.eq(Mux(step.pull, word.data, self.taken))
+        turned = rotate_bytes(m, self.data, step.rotate[:_CHUNK_LOG2], left=True)
         m.d.comb += [
             aligned.piece.eq(step.piece),
             aligned.context.eq(step.context),
@@ -84,7 +84,7 @@ class Realigner(wiring.Component):
         ]
         with m.If(self.steps.valid & self.steps.ready):
             m.d.sync += [
-                self.taken.eq(data),
+                self.taken.eq(self.data),
                 self.erring.eq(aligned.error & ~(step.piece.last & (~step.context.quiet | step.context.stage))),
                 self.erred_at.eq(aligned.address),
             ]
