@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from amaranth.back import rtlil
-from amaranth.hdl import Value, ValueCastable, _nir
+from amaranth.hdl import ClockSignal, Const, Instance, ResetSignal, Value, ValueCastable, _nir
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib.wiring import In
 
@@ -15,10 +15,7 @@ from ..progress import report
 from .shared_modules import share_modules
 from .yosys import run_yosys
 
-__all__ = ["PLATFORM", "conventional_ports", "to_rtlil", "to_verilog"]
-
-#: What components are elaborated for: they may test ``platform == PLATFORM`` to use what only Verilog can express.
-PLATFORM = "verilog"
+__all__ = ["VerilogPlatform", "conventional_ports", "to_rtlil", "to_verilog"]
 
 _TIMESCALE = "`timescale 1ns/1ps\n"
 # A plain ``write_verilog`` of Amaranth's RTLIL contains ``always @*``, with which Icarus Verilog may leave an output X
@@ -30,6 +27,9 @@ _SCRIPT = """read_rtlil {source}; proc
 opt_expr; opt_merge; opt_muxtree; opt_reduce; opt_clean -purge
 pmuxtree; opt_expr; splitnets -driver; opt_clean -purge; autoname
 write_verilog -noattr {target}"""
+
+#: The clock among the ports of a module of RTLIL.
+_CLOCK = re.compile(r"^  wire width 1 input \d+ +\\clk$", re.MULTILINE)
 
 # An ``initial`` block of assignments of zero to the words of one memory, from word 0 on.
 _ZEROS = re.compile(
@@ -63,10 +63,51 @@ def conventional_ports(component):
     return ports
 
 
-def to_rtlil(component, name, ports):
-    """What Yosys reads: ``component`` elaborated, with these ports of :func:`conventional_ports`."""
+class VerilogPlatform:
+    """What components are elaborated for: they may use what only Verilog can express.
+
+    Parameters
+    ----------
+    name : str
+        Of the top module.
+
+    Attributes
+    ----------
+    modules : list of str
+        RTLIL of the modules that stand for components which are alike (``hw/lib/alike.py``).
+    """
+
+    def __init__(self, name):
+        self._name = name
+        self._known = {}  # module and whether it has a clock, by class and parameters
+        self.modules = []
+
+    def instance(self, component, parameters):
+        """An instance of the module of components of this class with these parameters, at the ports of this one."""
+        # A stream that is always ready has a constant for a port.
+        ports = {name: port for name, port in conventional_ports(component).items() if not isinstance(port[0], Const)}
+        key = type(component), parameters
+        if key not in self._known:
+            # No submodule begins with a capital letter.
+            name = f"{self._name}.{type(component).__name__}"
+            name += str(sum(kind is type(component) for kind, _ in self._known) or "")
+            text = rtlil.convert(component, name=name, platform=self, ports=ports, emit_src=False)
+            self._known[key] = name, bool(_CLOCK.search(text))
+            self.modules.append(text.replace("attribute \\top 1\n", "", 1))
+        component._MustUse__used = True  # or Amaranth complains of all but the first
+        name, clocked = self._known[key]
+        clocks = {"i_clk": ClockSignal(), "i_rst": ResetSignal()} if clocked else {}
+        directions = {PortDirection.Input: "i", PortDirection.Output: "o"}
+        return Instance(name, **clocks, **{f"{directions[way]}_{port}": value for port, (value, way) in ports.items()})
+
+
+def to_rtlil(component, name, ports, platform=None):
+    """What Yosys reads: ``component`` elaborated, with these ports of :func:`conventional_ports`.
+
+    With a ``VerilogPlatform`` its ``modules`` belong to it.
+    """
     with _quick():
-        return rtlil.convert(component, name=name, platform=PLATFORM, ports=ports, emit_src=False)
+        return rtlil.convert(component, name=name, platform=platform, ports=ports, emit_src=False)
 
 
 @contextmanager
@@ -105,7 +146,9 @@ def to_verilog(component, name):
     RuntimeError
         If Yosys fails.
     """
-    text = to_rtlil(component, name, conventional_ports(component))
+    platform = VerilogPlatform(name)
+    text = to_rtlil(component, name, conventional_ports(component), platform)
+    text = "".join([text, *platform.modules])
     with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
         source, target = (Path(folder) / file for file in ("top.il", "top.v"))
         source.write_text(text)

@@ -6,7 +6,7 @@ from amaranth.lib.memory import Memory, MemoryData
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from .verilog import PLATFORM
+from .verilog import VerilogPlatform
 
 __all__ = ["WORD_ARRAY", "WordArray"]
 
@@ -70,7 +70,7 @@ class WordArray(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        if platform == PLATFORM:
+        if isinstance(platform, VerilogPlatform):
             m.submodules.array = self._instance()
         else:
             m.submodules.memory = memory = Memory(self.contents)

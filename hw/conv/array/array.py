@@ -4,6 +4,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from ...lib.alike import alike
 from ...lib.delay import delay
 from ..layouts import AccumulatorReadLayout, BiasesLayout, PlanLayout, WordWriteLayout
 from .biases import Biases
@@ -92,7 +93,8 @@ class ConvArray(wiring.Component):
         read = AccumulatorReadLayout(self._params)(read)
         slaves = []
         for number in range(conv.slaves):
-            m.submodules[f"slave{number}"] = slave = Slave(self._params)
+            slave = Slave(self._params)
+            m.submodules[f"slave{number}"] = alike(platform, slave, self._params)
             m.d.comb += [
                 slave.valid.eq(self.valid),
                 slave.step.eq(self.step),

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ...dot_product.row import DotRow
+from ...lib.alike import alike
 from ..params import FOLDS
 
 __all__ = ["FloatUnit"]
@@ -69,7 +70,8 @@ class FloatUnit(wiring.Component):
         m = Module()
         count, apart = self._count, FOLDS // self._count
         sizes = [1 << split for split in range(exact_log2(count) + 1)]
-        m.submodules.row = row = DotRow(count=count, unit_bytes=self._each, sizes=sizes)
+        row = DotRow(count=count, unit_bytes=self._each, sizes=sizes)
+        m.submodules.row = alike(platform, row, count, self._each)
         m.d.comb += [
             row.type.eq(Cat(self.brain, Const(0b100, 3))),
             row.select.eq(Mux(self.lanes, 0, self.split - exact_log2(apart))),

@@ -8,6 +8,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from ...lib.choice import chosen
 from ...lib.delay import delay
 from ..layouts import AccumulatorReadLayout
 from ..params import FOLDS
@@ -104,17 +105,20 @@ class SumsReader(wiring.Component):
     def _choose(self, m):
         """Several places of all slaves."""
         params, conv, read = self._params, self._params.conv, self.read
-        bits = 32 * conv.results
+        bits, words = 32 * conv.results, self._elements // conv.results
         # Convolution: of each slave the sums of as many places.
-        chosen = []  # of a place all slaves
+        by_place = []  # of a place all slaves
         for number in range(conv.results // conv.slaves):
             place = Signal(range(params.sums), name=f"place{number}")
             m.d.comb += place.eq((read.index + number) << self._split)
             of_slaves = Signal(data.ArrayLayout(32, conv.slaves), name=f"chosen{number}", reset_less=True)
             for slave, sums in enumerate(self.i):
                 m.d.sync += of_slaves[slave].eq(sums.as_value().word_select(place, 32))
-            chosen.append(of_slaves.as_value())
-        # Lane-private mode: of one slave.
-        rows = Cat(sums.as_value()[: 32 * self._elements].word_select(self._transfer, bits) for sums in self.i)
-        own = delay(m, rows.word_select(read.part[: exact_log2(conv.slaves)], bits), 1, name="own")
-        m.d.sync += self.o.eq(Mux(self.lanes, own, Cat(chosen)))
+            by_place.append(of_slaves.as_value())
+        # Lane-private mode: of one slave. By ``word_select`` words of thousands of bits take Amaranth minutes.
+        rows = {}
+        for slave, sums in enumerate(self.i):
+            transfers = {number: sums.as_value().word_select(number, bits) for number in range(words)}
+            rows[slave] = chosen(self._transfer, transfers)
+        own = delay(m, chosen(read.part[: exact_log2(conv.slaves)], rows), 1, name="own")
+        m.d.sync += self.o.eq(Mux(self.lanes, own, Cat(by_place)))

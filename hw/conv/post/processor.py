@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec.conv.job import ConvOutput
 
+from ...lib.alike import alike
 from ...lib.delay import delay
 from ...lib.stream import Queue
 from ..layouts import AccumulatorsLayout, PostJobLayout, ResultsLayout
@@ -95,7 +96,7 @@ class PostProcessor(wiring.Component):
         leaves = self._ways(m)
         self._pass(m, taken, leaves)
         for number in range(self._params.results):
-            self._lane(m, number, leaves)
+            self._lane(m, platform, number, leaves)
         return m
 
     def _ways(self, m):
@@ -120,13 +121,14 @@ class PostProcessor(wiring.Component):
         arrived = [self.stages[cycles - 1] & here for cycles, here in leaves.items()]
         m.d.comb += self.results.i.valid.eq(Cat(taken & direct, arrived).any())
 
-    def _lane(self, m, number, leaves):
+    def _lane(self, m, platform, number, leaves):
         """Whatever way is not taken computes something too, which nobody looks at."""
         job, payload = self.job, self.i.payload
         result = payload.acc[number]
         if self._integers:
-            m.submodules[f"requantiser{number}"] = requantiser = Requantiser()
-            m.submodules[f"adder{number}"] = adder = ResidualAdder()
+            requantiser, adder = Requantiser(), ResidualAdder()
+            m.submodules[f"requantiser{number}"] = alike(platform, requantiser)
+            m.submodules[f"adder{number}"] = alike(platform, adder)
             is_signed = job.output == ConvOutput.S8
             m.d.comb += [
                 requantiser.acc.eq(payload.acc[number]),
@@ -148,7 +150,8 @@ class PostProcessor(wiring.Component):
             ]
             result = Mux(leaves[self.QUANTISED - 1], requantiser.o, Mux(leaves[self.ADDED - 1], adder.o, result))
         if self._floats:
-            m.submodules[f"half{number}"] = half = HalfRounder()
+            half = HalfRounder()
+            m.submodules[f"half{number}"] = alike(platform, half)
             m.d.comb += [half.i.eq(payload.acc[number]), half.brain.eq(job.output == ConvOutput.BF16)]
             result = Mux(leaves[self.HALF - 1], half.o, result)
         m.d.comb += self.results.i.payload[number].eq(result)

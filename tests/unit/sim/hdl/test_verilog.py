@@ -8,7 +8,10 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from tilewright.hw.lib.alike import alike
+from tilewright.hw.lib.delay import delay
 from tilewright.sim.hdl.hierarchy import hierarchical_name
+from tilewright.sim.hdl.lint import lint
 from tilewright.sim.hdl.verilog import conventional_ports, to_verilog
 
 
@@ -77,3 +80,50 @@ def test_hierarchical_names():
     assert hierarchical_name(text, "top", "a.inner.words") == "\\a$3 .inner.words"
     with pytest.raises(ValueError, match=r"^module 'top\.a\$3' has no 'b', only inner$"):
         hierarchical_name(text, "top", "a.b.words")
+
+
+class _Delay(wiring.Component):
+    """A register, or none."""
+
+    def __init__(self, width, cycles):
+        self._cycles = cycles
+        super().__init__({"i": In(width), "o": Out(width)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.o.eq(delay(m, ~self.i, self._cycles, name="register"))
+        return m
+
+
+class _Delays(wiring.Component):
+    """Delays one behind the other, of so many cycles each."""
+
+    def __init__(self, cycles):
+        self._cycles = cycles
+        super().__init__({"i": In(4), "o": Out(4)})
+
+    def elaborate(self, platform):
+        m = Module()
+        value = self.i
+        for number, cycles in enumerate(self._cycles):
+            part = _Delay(4, cycles)
+            m.submodules[f"part{number}"] = alike(platform, part, 4, cycles)
+            m.d.comb += part.i.eq(value)
+            value = part.o
+        m.d.comb += self.o.eq(value)
+        return m
+
+
+def test_components_that_are_alike_are_elaborated_once():
+    text = to_verilog(_Delays([1, 0, 1, 2, 0]), "top")
+    instances = dict.fromkeys(re.findall(r"^  \\(top\._Delay\d*) +(\w+) \((.*?)\);", text, re.MULTILINE | re.DOTALL))
+    kinds = [(module, ".clk(clk)" in ports) for module, _, ports in instances]
+    assert [part for _, part, _ in instances] == [f"part{number}" for number in range(5)]
+    once, none, twice = "top._Delay", "top._Delay1", "top._Delay2"
+    assert kinds == [(once, True), (none, False), (once, True), (twice, True), (none, False)]
+    assert sorted(re.findall(r"^module \\?(\S+)", text, re.MULTILINE)) == ["top(clk,", once, none, twice]
+
+
+def test_components_that_are_alike_have_no_lint(tmp_path):
+    (tmp_path / "top.v").write_text(to_verilog(_Delays([1, 0, 1]), "top"))
+    assert not lint(tmp_path / "top.v", "top")
