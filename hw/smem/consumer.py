@@ -64,30 +64,36 @@ class ConsumerPort(wiring.Component):
         chunks = Signal(data.ArrayLayout(self._params.addr_width - 4, BANKS))
         same_bank = Signal(data.ArrayLayout(ways, BANKS))
         same_chunk = Signal(data.ArrayLayout(ways, BANKS))
-        m.d.comb += [ends.eq(part == parts - 1), self.reads.ready.eq(~waiting | (fire & (rest == 0) & ends))]
-        with m.If(self.reads.ready):
-            request = self.reads.payload
-            m.d.sync += [
-                waiting.eq(self.reads.valid),
-                wanted.eq(request.lanes),
-                chunks.eq(request.chunks),
-                part.eq(0),
-            ]
-            for k in range(BANKS):
-                for j in range(k % ways):
-                    chunk, before = request.chunks[k], request.chunks[k - k % ways + j]
-                    m.d.sync += [
-                        same_bank[k][j].eq(before[:3] == chunk[:3]),
-                        same_chunk[k][j].eq(before == chunk),
-                    ]
+        load, moves = Signal(), Signal()  # what moves is another request, and not the next part; it does
+        m.d.comb += [
+            ends.eq(part == parts - 1),
+            load.eq(~waiting | ends),
+            moves.eq(~waiting | (fire & (rest == 0))),
+            self.reads.ready.eq(load & moves),
+        ]
+        with m.If(moves):
+            with m.If(load):
+                request = self.reads.payload
+                m.d.sync += [
+                    waiting.eq(self.reads.valid),
+                    wanted.eq(request.lanes),
+                    chunks.eq(request.chunks),
+                    part.eq(0),
+                ]
+                for k in range(BANKS):
+                    for j in range(k % ways):
+                        chunk, before = request.chunks[k], request.chunks[k - k % ways + j]
+                        m.d.sync += [
+                            same_bank[k][j].eq(before[:3] == chunk[:3]),
+                            same_chunk[k][j].eq(before == chunk),
+                        ]
+            with m.Else():
+                m.d.sync += part.eq(part + 1)
+                for state in (wanted, chunks, same_bank, same_chunk):
+                    bits = Value.cast(state)
+                    m.d.sync += bits.eq(bits >> len(bits) // parts)
         with m.Elif(fire):
             m.d.sync += wanted[:ways].eq(rest)
-            if parts > 1:
-                with m.If(rest == 0):
-                    m.d.sync += part.eq(part + 1)
-                    for state in (wanted, chunks, same_bank, same_chunk):
-                        bits = Value.cast(state)
-                        m.d.sync += bits.eq(bits >> len(bits) // parts)
 
         # The first waiting lane of every bank gives the row.
         first = Signal(ways)
