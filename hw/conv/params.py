@@ -131,7 +131,7 @@ class ConvUnitParams:
 #: The presets of the engine by their names, with the shared memory of the other engines.
 CONV_UNIT_PRESETS = {
     "unit": ConvUnitParams(CONV_PRESETS["unit"], SmemParams(16 * 1024)),
-    "ecp5": ConvUnitParams(CONV_PRESETS["ecp5"], SmemParams(32 * 1024, chunks_a_cycle=4)),
+    "ecp5": ConvUnitParams(CONV_PRESETS["ecp5"], SmemParams(32 * 1024)),
     "default": ConvUnitParams(CONV_PRESETS["default"], SmemParams(128 * 1024)),
     "lean": ConvUnitParams(CONV_PRESETS["ecp5"], SmemParams(128 * 1024)),
     "full": ConvUnitParams(CONV_PRESETS["full"], SmemParams(256 * 1024)),

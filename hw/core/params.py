@@ -20,7 +20,7 @@ class CoreParams:
     pe : PeParams
         Of the same shared memory.
     conv : ConvUnitParams or None
-        Of the same shared memory. None: there is no convolution engine.
+        Of the same shared memory (:meth:`with_conv`). None: there is no convolution engine.
     program : ProgramParams or None
         None: there is no command processor.
     """
@@ -48,6 +48,11 @@ class CoreParams:
     def replace(self, **changes):
         """The same parameters with some changed."""
         return replace(self, **changes)
+
+    def with_conv(self, conv):
+        """The same parameters with a convolution engine, a ``ConvUnitParams``, whose shared memory all engines have."""
+        smem = conv.smem
+        return self.replace(conv=conv, tmau=self.tmau.replace(smem=smem), pe=self.pe.replace(smem=smem))
 
     @property
     def smem(self):

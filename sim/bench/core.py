@@ -27,7 +27,7 @@ _LAYERS = {
 
 def core_params(preset):
     """A core with all engines and a command processor."""
-    return CORE_PRESETS[preset].replace(conv=CONV_UNIT_PRESETS[preset], program=ProgramParams())
+    return CORE_PRESETS[preset].with_conv(CONV_UNIT_PRESETS[preset]).replace(program=ProgramParams())
 
 
 def measure(preset, *, simulator="verilator"):

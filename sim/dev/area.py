@@ -127,7 +127,7 @@ def run(args):
     if args.outstanding and args.engine not in (None, "tmau"):
         raise UsageError(f"--outstanding {args.outstanding} is of the TMAU, and --engine {args.engine} leaves that out")
     pe, conv = PE_PRESETS[args.preset], CONV_UNIT_PRESETS[args.preset]
-    core = CORE_PRESETS[args.preset].replace(conv=conv.replace(smem=pe.smem), program=ProgramParams())
+    core = CORE_PRESETS[args.preset].with_conv(conv).replace(program=ProgramParams())
     cluster = ClusterParams(core=TMAU_PRESETS[args.preset], l2=L2Params())
     blocks = {
         "tmau": tmau_blocks(_tmau_params(args)),

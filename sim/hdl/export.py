@@ -61,8 +61,8 @@ TOPS = {
     "cluster": Top(Cluster, {name: ClusterParams(2, params) for name, params in TMAU_PRESETS.items()}),
 }
 
-#: What a core has only where it is asked for: parameters by the name of the preset.
-_MORE = {"conv": CONV_UNIT_PRESETS, "program": dict.fromkeys(CORE_PRESETS, ProgramParams())}
+#: What a core has only where it is asked for.
+_MORE = ("conv", "program")
 #: The same of a cluster, whose cores are access units alone otherwise, and which may have a cache.
 _ENGINES = ("pe", *_MORE, "l2")
 
@@ -137,7 +137,10 @@ def top_component(top, preset, without=(), more=(), cores=None, processors=1):
 
 def _core(preset, more):
     """Parameters of a core with these engines."""
-    return CORE_PRESETS[preset].replace(**{name: _MORE[name][preset] for name in more if name in _MORE})
+    params = CORE_PRESETS[preset]
+    if "conv" in more:
+        params = params.with_conv(CONV_UNIT_PRESETS[preset])
+    return params.replace(program=ProgramParams()) if "program" in more else params
 
 
 def _shared(top, params, processors):

@@ -35,5 +35,5 @@ class AcceleratorSession(CoreSession):
         if preset in _LARGE:
             options = {"memory_bytes": NETWORK_BYTES} | options
         self.preset = preset
-        params = CORE_PRESETS[preset].replace(conv=CONV_UNIT_PRESETS[preset], program=ProgramParams())
+        params = CORE_PRESETS[preset].with_conv(CONV_UNIT_PRESETS[preset]).replace(program=ProgramParams())
         super().__init__(params=params, **options)

@@ -16,7 +16,9 @@ def test_presets():
         assert params.pe == PE_PRESETS[name]
         assert params.tmau == TMAU_PRESETS[name].replace(smem=params.smem)
         assert params.conv is None
-        assert params.replace(conv=CONV_UNIT_PRESETS[name]).smem == params.smem
+        conv = CONV_UNIT_PRESETS[name]
+        assert params.with_conv(conv).smem == conv.smem
+        assert conv.smem.size_bytes == params.smem.size_bytes
     assert CoreParams() == CORE_PRESETS["default"]
 
 
@@ -32,7 +34,7 @@ def test_replace():
             {"pe": PeParams(smem=SmemParams(1024))},
             ValueError,
             "tmau and pe must have one shared memory, "
-            "not SmemParams(size_bytes=131072) and SmemParams(size_bytes=1024)",
+            "not SmemParams(size_bytes=131072, chunks_a_cycle=8) and SmemParams(size_bytes=1024, chunks_a_cycle=8)",
         ),
         ({"tmau": 8}, TypeError, "tmau must be TmauParams, not 8"),
         ({"pe": None}, TypeError, "pe must be PeParams, not None"),
@@ -41,7 +43,7 @@ def test_replace():
             {"conv": ConvUnitParams(smem=SmemParams(1024))},
             ValueError,
             "conv and pe must have one shared memory, "
-            "not SmemParams(size_bytes=1024) and SmemParams(size_bytes=131072)",
+            "not SmemParams(size_bytes=1024, chunks_a_cycle=8) and SmemParams(size_bytes=131072, chunks_a_cycle=8)",
         ),
     ],
 )
