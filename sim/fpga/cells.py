@@ -37,8 +37,9 @@ def cell_counts(module, family):
     return {
         "lut4": kinds["LUT4"],
         "carry": kinds["CCU2C"],
-        # Wider tables are made of LUT4 and multiplexers of their own; a carry takes two cells, a small memory four.
-        "comb": kinds["LUT4"] + 2 * kinds["CCU2C"] + 4 * kinds["TRELLIS_DPR16X4"],
+        # Wider tables are made of LUT4 and multiplexers of their own; a carry takes two cells, a small memory four, and
+        # two to be written.
+        "comb": kinds["LUT4"] + 2 * kinds["CCU2C"] + 6 * kinds["TRELLIS_DPR16X4"],
         "ff": kinds["TRELLIS_FF"],
         "dpr16x4": kinds["TRELLIS_DPR16X4"],
         "dp16kd": kinds["DP16KD"],

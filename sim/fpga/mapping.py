@@ -10,6 +10,7 @@ from amaranth.hdl import Const
 from ..hdl.verilog import conventional_ports, to_rtlil
 from ..hdl.yosys import run_yosys
 from ..progress import report
+from .carries import CHAINS, cut_ends, write_carries
 from .multiplexers import COVER, UNCOVER, write_multiplexers
 from .names import MARKS
 
@@ -26,6 +27,11 @@ _WIRE = 900
 #: Picoseconds of the longest path that Yosys aims at: 100 MHz, less what registers and wires with many ends take. No
 #: tables are spent on what is faster.
 _DELAY = 7700
+#: How gates are made: the command of the family, for an ECP5 with chains of our own.
+_GATES = {
+    "ecp5": [f"{FAMILIES['ecp5']} -run begin:map_gates", *CHAINS, f"{FAMILIES['ecp5']} -run map_gates:map_luts"],
+    "xc7": [f"{FAMILIES['xc7']} -run begin:map_luts"],
+}
 #: How tables are made, where not as the command of the family does it: the same steps with another wire, and with
 #: choices of four and eight beside them.
 _TABLES = {
@@ -87,13 +93,14 @@ def map_flat(component, family, folder):
     start = _seconds(resource.RUSAGE_SELF)
     (folder / "top.il").write_text(to_rtlil(component, "top", ports))
     write_multiplexers(folder)
+    write_carries(folder)
     report(f"Yosys, {family}")
     elaborated, before = _seconds(resource.RUSAGE_SELF), _seconds(resource.RUSAGE_CHILDREN)
     # Amaranth names wires after the fields of a port, as ``o[0]``: what the mappers call bit 0 of ``o`` too. Such wires
     # are names of what is there anyhow, and go first. The others go before tables are made: then the marks count.
     script = "\n".join([
         "read_rtlil top.il", "proc", "opt_clean -purge", MARKS,
-        f"{FAMILIES[family]} -run begin:map_luts",
+        *_GATES[family],
         "setattr -set keep 1 t:$scopeinfo", "opt_clean -purge",
         *_TABLES[family],
         f"{FAMILIES[family]} -run {'map_cells' if _TABLES[family] else 'map_luts'}:",
@@ -102,7 +109,11 @@ def map_flat(component, family, folder):
     ])  # fmt: skip
     run_yosys(folder, script, f"map it for {family}")
     mapped = _seconds(resource.RUSAGE_CHILDREN)
-    module = json.loads((folder / "top.json").read_text())["modules"]["top"]
+    netlist = json.loads((folder / "top.json").read_text())
+    module = netlist["modules"]["top"]
+    if family == "ecp5":
+        cut_ends(module)
+        (folder / "top.json").write_text(json.dumps(netlist))
     return Mapped(module, elaborated - start, mapped - before)
 
 

@@ -1,0 +1,110 @@
+"""Carry chains of an ECP5 that begin and end inside themselves.
+
+``synth_ecp5`` gives a chain its first carry by a wire, and lets the last one out, used or not. nextpnr then puts two
+tables in front of the chain for the one, and two behind it for the other. Here the first table of a chain makes the
+first carry; and if the last one is used, one more table turns it into a sum.
+"""
+
+__all__ = ["CHAINS", "cut_ends", "write_carries"]
+
+_FILE = "carries.v"
+#: Yosys commands in front of ``map_gates``.
+CHAINS = [
+    "select -set adders t:$alu",
+    # Those of which a carry is read.
+    "select -set carries @adders %co1:+$alu[CO] @adders %d",
+    "select -set readers @carries %co1 @carries %d",
+    "select -set read @readers %ci1 @carries %i",
+    "select -set carrying @read %ci1:+$alu[CO] @adders %i",
+    f"techmap -D CARRY -map {_FILE} @carrying",
+    f"techmap -map {_FILE} t:$alu",
+]
+
+# With D high a table of 0x96AA is A ^ B ^ C; where A ^ B ^ C is 0 the carry out is A, else the carry in. One of 0x000A
+# is 0: so A is its carry, and whatever comes in does not matter. One of 0 has the carry in for its sum.
+_MODEL = r"""
+(* techmap_celltype = "$alu" *)
+module _tilewright_chain (A, B, CI, BI, X, Y, CO);
+    parameter A_SIGNED = 0;
+    parameter B_SIGNED = 0;
+    parameter A_WIDTH = 1;
+    parameter B_WIDTH = 1;
+    parameter Y_WIDTH = 1;
+    (* force_downto *) input [A_WIDTH-1:0] A;
+    (* force_downto *) input [B_WIDTH-1:0] B;
+    input CI, BI;
+    (* force_downto *) output [Y_WIDTH-1:0] X, Y, CO;
+
+    wire _TECHMAP_FAIL_ = Y_WIDTH <= 4;
+
+    (* force_downto *) wire [Y_WIDTH-1:0] a, b;
+    \$pos #(.A_SIGNED(A_SIGNED), .A_WIDTH(A_WIDTH), .Y_WIDTH(Y_WIDTH)) extend_a (.A(A), .Y(a));
+    \$pos #(.A_SIGNED(B_SIGNED), .A_WIDTH(B_WIDTH), .Y_WIDTH(Y_WIDTH)) extend_b (.A(B), .Y(b));
+
+`ifdef CARRY
+    localparam TABLES = Y_WIDTH + 2;
+`else
+    localparam TABLES = Y_WIDTH + 1;
+`endif
+    localparam PAIRS = (TABLES + 1) / 2;
+    wire [2*PAIRS-1:0] of_a = {a, CI}, of_b = {b, 1'b0}, inverts = {{Y_WIDTH{BI}}, 1'b1}, sums;
+    wire [PAIRS:0] carries;
+    assign carries[0] = 1'b0;
+
+    genvar i;
+    generate for (i = 0; i < PAIRS; i = i + 1) begin: pair
+        CCU2C #(
+            .INIT0(i == 0 ? 16'h000A : 2 * i <= Y_WIDTH ? 16'h96AA : 16'h0000),
+            .INIT1(2 * i + 1 <= Y_WIDTH ? 16'h96AA : 16'h0000),
+            .INJECT1_0("NO"), .INJECT1_1("NO")
+        ) tables (
+            .CIN(carries[i]), .COUT(carries[i+1]), .S0(sums[2*i]), .S1(sums[2*i+1]),
+            .A0(of_a[2*i]), .B0(of_b[2*i]), .C0(inverts[2*i]), .D0(1'b1),
+            .A1(of_a[2*i+1]), .B1(of_b[2*i+1]), .C1(inverts[2*i+1]), .D1(1'b1)
+        );
+    end endgenerate
+    assign Y = sums[Y_WIDTH:1];
+    assign X = a ^ b ^ {Y_WIDTH{BI}};
+`ifdef CARRY
+    generate for (i = 0; i < Y_WIDTH; i = i + 1) begin: carry
+        if (i == Y_WIDTH - 1)
+            assign CO[i] = sums[Y_WIDTH+1];
+        else if (i % 2 == 0)
+            assign CO[i] = carries[i/2+1];
+        else
+            assign CO[i] = X[i] ? CO[i-1] : a[i];
+    end endgenerate
+`endif
+endmodule
+"""
+
+
+def write_carries(folder):
+    """Writes the file that :data:`CHAINS` read.
+
+    Parameters
+    ----------
+    folder : Path
+    """
+    (folder / _FILE).write_text(_MODEL)
+
+
+def cut_ends(module):
+    """Takes away the wires at both ends of chains, for which nextpnr would make room. Yosys always has some there.
+
+    Parameters
+    ----------
+    module : dict
+        A mapped netlist, as Yosys writes it with ``write_json``; is changed.
+    """
+    read = set()
+    for cell in module["cells"].values():
+        directions = cell["port_directions"]
+        read.update(*(bits for port, bits in cell["connections"].items() if directions[port] == "input"))
+    for cell in module["cells"].values():
+        if cell["type"] == "CCU2C":
+            ends = cell["connections"]
+            if ends["CIN"] == ["0"]:
+                ends["CIN"] = ["x"]
+            if ends["COUT"][0] not in read:
+                ends["COUT"] = ["x"]
