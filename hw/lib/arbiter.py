@@ -1,6 +1,6 @@
 """Round-robin arbitration, of requests and of streams."""
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -46,9 +46,9 @@ class RoundRobinArbiter(wiring.Component):
         m.d.comb += [
             favoured.eq(self.requests & self.mask),
             candidates.eq(Mux(favoured.any(), favoured, self.requests)),
-            # x & -x is the lowest one of x; x | -x is that one and all above.
-            self.grant.eq(candidates & -candidates),
-            from_grant.eq(self.grant | -self.grant),
+            # The lowest one; then that and all above.
+            self.grant.eq(Cat(bit & ~candidates[:index].any() for index, bit in enumerate(candidates))),
+            from_grant.eq(Cat(self.grant[: index + 1].any() for index in range(self._n))),
         ]
         with m.If(self.requests.any()):
             # Unless it is served, the granted one stays first, so that none that comes later passes it.
