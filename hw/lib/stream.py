@@ -368,5 +368,5 @@ def _count(m, level, push, pop):
 
 
 def wide_queue(shape, depth):
-    """The queue with the fewest tables for a wide payload: a :class:`ShallowQueue`, or if it is too deep a Queue."""
-    return (ShallowQueue if depth <= _SHALLOW else Queue)(shape, depth)
+    """The queue with the fewest tables for a wide payload: a :class:`ShallowQueue`, or from 32 items on a DeepQueue."""
+    return (ShallowQueue if depth < _SHALLOW else DeepQueue)(shape, depth)

@@ -157,7 +157,7 @@ def test_queue_refuses_depth(kind, depth):
 
 
 def test_a_wide_queue_is_one_that_fits():
-    assert [type(wide_queue(8, depth)) for depth in (2, 32, 64)] == [ShallowQueue, ShallowQueue, Queue]
+    assert [type(wide_queue(8, depth)) for depth in (2, 16, 32)] == [ShallowQueue, ShallowQueue, DeepQueue]
 
 
 def test_queue_refuses_what_is_no_depth():

@@ -369,7 +369,7 @@ def test_stall_data_counts_the_cycles_without_a_word():
             stalls.append(stall)
 
     simulate(dut, source, sink, background=[watch])
-    assert sum(stalls) == 20 - 2, "three cycles go by until the step is there"
+    assert sum(stalls) == 20 - 3, "four cycles go by until the step is there"
 
 
 def test_reduction_into_shared_memory():
