@@ -316,7 +316,7 @@ class DeepQueue(wiring.Component):
     def __init__(self, shape, depth):
         if not isinstance(depth, int) or not 2 <= depth <= 1024 or depth & (depth - 1):
             raise ValueError(f"depth must be a power of two from 2 to 1024, not {depth!r}")
-        self.memory = Memory(shape=shape, depth=depth, init=[])
+        self.memory = Memory(shape=shape, depth=depth, init=[], attrs={"ram_style": "block"})
         # The next place to read, and the next free one. Of a full queue an item has been read, so equal places mean
         # that the memory is empty.
         self.head = Signal(range(depth))

@@ -4,7 +4,7 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...lib.stream import ShallowQueue
+from ...lib.stream import DeepQueue
 from ..layouts import LANE_READ_LATENCY, JobKind
 from ..params import LANES
 from ..signatures import LaneReadSignature
@@ -19,7 +19,7 @@ WORDS_UNDER_WAY = 16
 class StoreWords(wiring.Component):
     """Lets an item of STORE pass together with the request for its words; other items pass as they are.
 
-    Combinational from ``i`` to ``o``. Words are there ``LANE_READ_LATENCY + 1`` cycles after their item has passed.
+    Combinational from ``i`` to ``o``. Words are there ``LANE_READ_LATENCY + 3`` cycles after their item has passed.
 
     Members
     -------
@@ -36,7 +36,7 @@ class StoreWords(wiring.Component):
 
     def __init__(self, params):
         words = data.ArrayLayout(32, LANES)
-        self._queue = ShallowQueue(words, WORDS_UNDER_WAY)
+        self._queue = DeepQueue(words, WORDS_UNDER_WAY)
         super().__init__(
             {
                 "i": In(stream.Signature(ItemLayout(params))),

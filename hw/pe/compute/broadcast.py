@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ...lib.choice import chosen
-from ...lib.stream import ShallowQueue
+from ...lib.stream import DeepQueue
 from ..layouts import ColumnsLayout, MultiplyLayout
 from ..params import LANES
 from ..sharing import SPLIT_COLUMNS
@@ -25,14 +25,14 @@ class Broadcaster(wiring.Component):
     is handed on when the next part is for another one, or when it is the mm's last. If all columns behind it are off,
     the last step of an mm may be one with ``on`` 0.
 
-    Latency: four cycles from an mm's last item to its step. Throughput: one part a cycle, and a step for each, without
+    Latency: six cycles from an mm's last item to its step. Throughput: one part a cycle, and a step for each, without
     a pause between items or between instructions.
 
     Members
     -------
     multiplies : In(stream of MultiplyLayout)
     columns : In(stream of ColumnsLayout)
-        ``ITEMS`` wait in a memory.
+        ``ITEMS`` wait in a block memory.
     steps : Out(stream of StepLayout)
         ``units`` of members that are not on are of no meaning.
     busy : Out(1)
@@ -41,7 +41,7 @@ class Broadcaster(wiring.Component):
 
     def __init__(self, params):
         self._params = params
-        self.queue = ShallowQueue(ColumnsLayout(params), ITEMS)
+        self.queue = DeepQueue(ColumnsLayout(params), ITEMS)
         self.cutter = PartCutter(params)
         self.full = Signal()  # a step, or what has come of it
         super().__init__(
