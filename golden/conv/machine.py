@@ -57,6 +57,8 @@ class Conv:
     ----------
     errors : list of ConvRecord
         In order of the jobs.
+    stopped : bool
+        Whether it refuses every job (docs/cluster.md, "Stopping one core").
     """
 
     def __init__(self, smem, params=None):
@@ -66,12 +68,14 @@ class Conv:
         self.smem = smem
         self.params = params or ConvParams()
         self.errors = []
+        self.stopped = False
 
     def execute(self, word):
         """Runs one packed job; returns whether it ended without an error. A refused job changes nothing."""
         word = packed("word", word, JOB.bits)
         fields = JOB.unpack(word)
-        refused = check_job(word, self.params, len(self.smem))
+        stopped = (ConvError.STOPPED, JOB.fields[0].name) if self.stopped else None
+        refused = stopped or check_job(word, self.params, len(self.smem))
         if not refused:
             _Run(fields, self.smem).run()
             if fields["signal"] and not self._arrive(fields["barrier"]):

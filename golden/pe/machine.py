@@ -106,6 +106,8 @@ class Pe:
         Of the next instruction.
     halts : int
         Times a halt was executed; a program goes on behind it.
+    stopped : bool
+        Whether it refuses every instruction (docs/cluster.md, "Stopping one core").
     """
 
     def __init__(self, smem, sizes=None, core=0):
@@ -121,6 +123,7 @@ class Pe:
         self.faults = []
         self.number = 0
         self.halts = 0
+        self.stopped = False
 
     def write_segment(self, index, word):
         """A processor writes segment ``index``, a packed word; a wrong one is refused when it is used."""
@@ -142,7 +145,10 @@ class Pe:
         where the hardware would wait.
         """
         values = decode(packed("word", word, INSTRUCTIONS[Operation.HALT].bits))
-        code, register = (PeError.OPCODE, 0) if values is None else refusal(values, self)
+        if self.stopped:
+            code, register = PeError.STOPPED, 0
+        else:
+            code, register = (PeError.OPCODE, 0) if values is None else refusal(values, self)
         if code == PeError.NONE:
             operation = Operation(values.pop("opcode"))
             fault = getattr(self, f"_{operation.name.lower()}")(**values)

@@ -12,7 +12,8 @@ __all__ = ["pe_coverage", "sample_program"]
 
 _MM_TYPES = tuple(kind.name for kind in MmType)
 _MEMORY = tuple(operation.name for operation in Operation if operation in MEMORY_OPERATIONS)
-_CODES = tuple(code.name for code in PeError)
+#: Those that a program has: a core is stopped from outside.
+_CODES = tuple(code.name for code in PeError if code != PeError.STOPPED)
 _MERGED = tuple(range(1, 5))
 _WIDE = tuple(element.name for element in SegmentElement if element.bytes == 4)
 

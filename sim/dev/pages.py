@@ -42,8 +42,8 @@ _PE_ERRORS = (
     "An [instruction](instructions.md) that meets an error does not stop those behind it. Its record says "
     "which: code, number of the instruction, first and last thread, and register. In which order they are "
     "looked for is said with [the engine](pe.md#errors).",
-    "Up to `BARRIER` the instruction does nothing, and the record names all threads. From `PRODUCT` on only "
-    "the accesses that meet it are left out.",
+    "Up to `BARRIER`, and with `STOPPED`, the instruction does nothing, and the record names all threads. From "
+    "`PRODUCT` to `MEMORY` only the accesses that meet it are left out.",
 )
 _CONV_ERRORS = (
     "A [job](convolution.md) that breaks a rule is refused: nothing is written and no barrier moves. Its record has "

@@ -18,7 +18,7 @@ CLUSTER_REGISTERS = (
         Field("accepts", MOST_CORES, MOST_CORES, "Cores whose commands may write here."),
     ), reset=_ALL << MOST_CORES | _ALL),
     Register("stop", 0xA0, Access.RW, "Whether the core is stopped. It is when it is idle too.", (
-        Field("stop", 0, 1, "Take no command; refuse those that have not begun."),
+        Field("stop", 0, 1, "Take no command, instruction or job at ports; refuse those that have not begun."),
     )),
     counter("bytes_received", 0x9C, "Bytes of transfers that have landed here, whichever core issued them."),
 )  # fmt: skip

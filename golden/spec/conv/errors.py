@@ -1,4 +1,7 @@
-"""Errors of the convolution engine (docs/conv.md, "Checks"). Of several broken rules the lowest code is recorded."""
+"""Errors of the convolution engine (docs/conv.md, "Checks").
+
+Of several broken rules the lowest code is recorded; ``STOPPED`` before all.
+"""
 
 from enum import IntEnum
 
@@ -26,3 +29,4 @@ class ConvError(IntEnum):
     RANGE = 15  #: something does not end in shared memory
     OVERLAP = 16  #: results overlap with what is read
     BARRIER = 17  #: the barrier refused the arrival; the results are written
+    STOPPED = 18  #: the core of a cluster was stopped before the job began

@@ -22,4 +22,4 @@ class ProgramError(IntEnum):
     NO_END = 11  #: the program went on past its last word
     ENGINE = 12  #: an engine has recorded an error: which, and its tag
     WATCHDOG = 13  #: a word took longer than the watchdog allows
-    STOPPED = 14  #: the host stopped the program
+    STOPPED = 14  #: the host stopped the program, or its core

@@ -1,4 +1,4 @@
-"""Errors of the processing engine. Of several of one instruction the lowest code is recorded."""
+"""Errors of the processing engine. Of several of one instruction the lowest is recorded; ``STOPPED`` before all."""
 
 from enum import IntEnum
 
@@ -8,9 +8,9 @@ __all__ = ["PeError"]
 class PeError(IntEnum):
     """Code of an error record.
 
-    Up to ``BARRIER`` the instruction does nothing, and the record names all threads. From ``PRODUCT`` on only the
-    accesses that meet the error are left out, and the record names the first and the last thread that have one. The
-    record's ``register`` is what the comment says, or 0.
+    Up to ``BARRIER``, and with ``STOPPED``, the instruction does nothing, and the record names all threads. From
+    ``PRODUCT`` to ``MEMORY`` only the accesses that meet the error are left out, and the record names the first and the
+    last thread that have one. The record's ``register`` is what the comment says, or 0.
     """
 
     NONE = 0
@@ -26,3 +26,4 @@ class PeError(IntEnum):
     UNMAPPED = 10  #: a page whose entry is not valid; register: rc, rd or rs
     OFF_CHIP = 11  #: a loaded page that is not in shared memory; register: rc, rd or rs
     MEMORY = 12  #: an address past the end of shared memory; register: rc, rd or rs
+    STOPPED = 13  #: the core of a cluster was stopped before the instruction began, or while it waited for a barrier

@@ -67,6 +67,16 @@ def test_opcode(pe):
     refused_word(pe, PeError.OPCODE, 0, instruction_word(Operation.MOVU, imm=1) | 1 << 8)
 
 
+def test_a_stopped_engine_refuses_every_instruction(pe):
+    pe.stopped = True
+    refused(pe, PeError.STOPPED, 0, Operation.MM, ur=BYTES)
+    refused(pe, PeError.STOPPED, 0, Operation.BAR_WAIT, imm=0)
+    refused(pe, PeError.STOPPED, 0, Operation.MOVU, ud=UNSET, imm=1)
+    refused_word(pe, PeError.STOPPED, 0, 10)
+    pe.stopped = False
+    refused(pe, PeError.UNIFORM, UNSET, Operation.MM, ur=UNSET)
+
+
 def test_types_that_the_machine_does_not_take(pe):
     pe.sizes = PeSizes(**vars(SIZES) | {"types": ("i16", "f16")})
     for kind in (MmType.S8S8, MmType.U8U8, MmType.BF16):

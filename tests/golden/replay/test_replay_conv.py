@@ -151,7 +151,7 @@ REFUSED = [
     ({"gmem": {}}, "gmem is not a known field"),
     ({"expect": {"error": "stride"}},
      "expect.error must be one of None, version, reserved, operation, type, unsupported, output, zero, clamp, factor, "
-     "merge, granularity, channels, alignment, pitch, range, overlap, barrier, not 'stride'"),
+     "merge, granularity, channels, alignment, pitch, range, overlap, barrier, stopped, not 'stride'"),
 ]  # fmt: skip
 
 

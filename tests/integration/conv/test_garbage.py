@@ -40,5 +40,5 @@ def test_garbage(preset, count):
     print(f"{preset}: seed {SEED}, {run.jobs} jobs in {run.cycles} cycles: {counts}")
     # Most are refused, for every reason that there is.
     assert 0 < run.endings[ConvError.NONE] < count // 2
-    assert run.endings.keys() == set(ConvError)
+    assert run.endings.keys() == set(ConvError) - {ConvError.STOPPED}
     record(f"conv-garbage-{preset}-{count}", cases=run.jobs, mismatches=0, seed=SEED, endings=str(counts))
