@@ -34,6 +34,8 @@ class PeDatapath(wiring.Component):
     -------
     core_number : In(4) if cores > 1
         Number of this core, of so many in a cluster.
+    stopped : In(1) if cores > 1
+        It is stopped: instructions that have not begun are refused, and nothing waits for what need not come.
     instructions : In(stream of INSTRUCTION_BITS)
         In program order.
     segments : In(stream of SegmentWriteLayout)
@@ -50,17 +52,17 @@ class PeDatapath(wiring.Component):
 
     def __init__(self, params, cores=1):
         self.params, self._cores = params, cores
-        self._decoder, self._issue = Decoder(params), Issue(params)
-        self._lane_ops, self._waits = LaneOps(params, cores), Waits(params)
+        self._decoder, self._issue = Decoder(params), Issue(params, cores)
+        self._lane_ops, self._waits = LaneOps(params, cores), Waits(params, cores)
         self._scoreboard = Scoreboard(params)
         self._segment_table, self._page_table = SegmentTable(params), PageTable(params)
         self._predicates, self._registers = PredicateFile(params), RegisterFile(params)
-        self._sequencer, self._translator = Sequencer(params), Translator(params)
+        self._sequencer, self._translator = Sequencer(params), Translator(params, cores)
         self._collector, self._memory = FaultCollector(params), MemoryPath(params)
         self._compute = ComputePath(params, MacArray(params))
         super().__init__(
             {
-                **({"core_number": In(4)} if cores > 1 else {}),
+                **({"core_number": In(4), "stopped": In(1)} if cores > 1 else {}),
                 "instructions": In(stream.Signature(INSTRUCTION_BITS)),
                 "segments": In(stream.Signature(SegmentWriteLayout(params))),
                 "pages": In(stream.Signature(PageWriteLayout(params))),
@@ -110,7 +112,11 @@ class PeDatapath(wiring.Component):
         join(m, waits=waits.barriers, barriers=flipped(self.smem.barriers))
         join(m, barrier_results=flipped(self.smem.barrier_results), waits=waits.barrier_results)
         if self._cores > 1:
-            m.d.comb += lane_ops.core_number.eq(self.core_number)
+            m.d.comb += [
+                lane_ops.core_number.eq(self.core_number),
+                *(block.stopped.eq(self.stopped) for block in (issue, waits, self._translator)),
+                issue.wait_refused.eq(waits.refused),
+            ]
         join(m, lane_ops=lane_ops.moves, registers=registers.moves)
         join(m, lane_ops=lane_ops.reads, registers=registers.issue_reads)
         join(m, lane_ops=lane_ops.predicates, predicates=predicates.issue_reads)

@@ -28,6 +28,8 @@ class PeUnit(wiring.Component):
     -------
     core_number : In(4) if cores > 1
         Number of this core, of so many in a cluster.
+    stopped : In(1) if cores > 1
+        It is stopped. What comes is still taken, and instructions are refused: so what was put does not wait.
     processor : Out(ProcessorSignature)
     smem : Out(SharedMemorySignature)
     accesses : In(AccessSignature)
@@ -47,7 +49,7 @@ class PeUnit(wiring.Component):
         self.params, self._cores = params, cores
         super().__init__(
             {
-                **({"core_number": In(4)} if cores > 1 else {}),
+                **({"core_number": In(4), "stopped": In(1)} if cores > 1 else {}),
                 "processor": Out(ProcessorSignature(params)),
                 "smem": Out(SharedMemorySignature(params.smem)),
                 "accesses": In(AccessSignature()),
@@ -65,7 +67,7 @@ class PeUnit(wiring.Component):
         m.submodules.control = control = Control(self.params)
         m.submodules.pager = pager = Pager(self.params)
         if self._cores > 1:
-            m.d.comb += core.core_number.eq(self.core_number)
+            m.d.comb += [core.core_number.eq(self.core_number), core.stopped.eq(self.stopped)]
         self._merge(m, "instructions", INSTRUCTION_BITS, core, control.instructions)
         self._merge(m, "segments", SegmentWriteLayout(self.params), core, control.segments)
         self._merge(m, "pages", PageWriteLayout(self.params), core, control.pages, pager.writes)

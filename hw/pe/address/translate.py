@@ -36,7 +36,8 @@ class Translator(wiring.Component):
 
     A lane is translated if it is enabled, no error is known of it, and the access is none of PICK and NOTHING. Pages
     that are not in the translation cache are read from the table, one after the other. A page that is valid but not
-    loaded is read again and again, and the accesses behind it wait too.
+    loaded is read again and again, and the accesses behind it wait too. In a core that is stopped such a page counts as
+    one that is not on chip, and is not kept.
 
     Latency 2, and one access a cycle, if the access is not paged or all its pages are in the cache. Each page that is
     not takes two cycles more.
@@ -56,10 +57,12 @@ class Translator(wiring.Component):
         Strobe: a paged access has found all its pages in the cache.
     miss : Out(1)
         Strobe: a page was read from the table, and was not one to wait for.
+    stopped : In(1) if cores > 1
+        The core, of so many in a cluster, is stopped.
     """
 
-    def __init__(self, params):
-        self.params = params
+    def __init__(self, params, cores=1):
+        self.params, self._cores = params, cores
         self.cache = TranslationCache(params)
         # The stage in the middle: an access, where its pages are, and the lanes of which that is not known yet.
         self.held = Signal(LinearLayout(params))
@@ -78,6 +81,7 @@ class Translator(wiring.Component):
                 "page_written": In(1),
                 "hit": Out(1),
                 "miss": Out(1),
+                **({"stopped": In(1)} if cores > 1 else {}),
             }
         )
 
@@ -124,6 +128,9 @@ class Translator(wiring.Component):
         """The pages that are missing, from the first lane on; all lanes with the same page get it at once."""
         lookups, cache, page = self.lookups, self.cache, self.page
         requests, known = Signal(), Signal()
+        goes_on, away = known, ~page.on_chip
+        if self._cores > 1:
+            goes_on, away = known | (self.answering & self.stopped), away | ~page.loaded
         m.d.comb += lookups.valid.eq(self.valid & self.missing.any() & ~self.answering)
         for number in reversed(range(LANES)):
             with m.If(self.missing[number]):
@@ -144,9 +151,9 @@ class Translator(wiring.Component):
         ]
         with m.If(~page.valid):
             m.d.comb += cache.page.code.eq(PeError.UNMAPPED)
-        with m.Elif(~page.on_chip):
+        with m.Elif(away):
             m.d.comb += cache.page.code.eq(PeError.OFF_CHIP)
-        with m.If(known):
+        with m.If(goes_on):
             m.d.sync += self.missing.eq(self.missing & ~self.matching)
             for number in range(LANES):
                 with m.If(self.matching[number]):

@@ -57,6 +57,10 @@ class Issue(wiring.Component):
         Strobes.
     idle : Out(1)
         No instruction is here.
+    stopped : In(1) if cores > 1
+        The core, of so many in a cluster, is stopped: an instruction that has not begun is refused.
+    wait_refused : In(1) if cores > 1
+        With ``waits``: the wait is over since the core is stopped.
 
     Attributes
     ----------
@@ -65,8 +69,8 @@ class Issue(wiring.Component):
     sender : JobSender
     """
 
-    def __init__(self, params):
-        self.params = params
+    def __init__(self, params, cores=1):
+        self.params, self._cores = params, cores
         self.starts, self.prepares, self.sends = Signal(), Signal(), Signal()
         self.sender = JobSender(params)
         self._uniform, self._verdict = UniformRegisters(params), Verdict(params)
@@ -91,6 +95,7 @@ class Issue(wiring.Component):
                 "segment_written": In(1),
                 "page_written": In(1),
                 "idle": Out(1),
+                **({"stopped": In(1), "wait_refused": In(1)} if cores > 1 else {}),
             }
         )
 
@@ -118,12 +123,18 @@ class Issue(wiring.Component):
                 with m.If(self.waits.ready):
                     m.d.sync += self._must_flush.eq(1)
                     m.next = "REPORT"
+                    if self._cores > 1:
+                        with m.If(self.wait_refused):
+                            m.d.sync += self._fault.code.eq(PeError.STOPPED)
             with m.State("REPORT"):
                 m.d.comb += self.faults.valid.eq(1)
                 with m.If(self.faults.ready):
                     m.next = "START"
         with m.If(self.segment_written | self.page_written):
             m.d.sync += self._must_flush.eq(1)
+        if self._cores > 1:
+            with m.If(self.stopped):
+                m.d.sync += self._must_flush.eq(1)
         return m
 
     def _judge(self, m):
@@ -175,6 +186,7 @@ class Issue(wiring.Component):
         decoded, uniform = self.i.payload, self._uniform
         in_memory = Cat(self._is[operation] for operation in MEMORY_OPERATIONS).any()
         in_lanes = self._is[Operation.MOV] | self._is[Operation.SETP]
+        begins = decoded.code == PeError.NONE
         with m.State("START"):
             m.d.comb += self.starts.eq(1)
             m.d.sync += [
@@ -184,9 +196,13 @@ class Issue(wiring.Component):
                 self._is_set.eq(uniform.is_set),
                 self._exists.eq(uniform.exists),
             ]
+            if self._cores > 1:
+                begins &= ~self.stopped
+                with m.If(self.stopped):
+                    m.d.sync += [self._fault.code.eq(PeError.STOPPED), self._fault.register.eq(0)]
             with m.If(self.i.valid):
                 m.next = "REPORT"
-                with m.If(decoded.code == PeError.NONE):
+                with m.If(begins):
                     with m.If(in_memory):
                         m.next = "CHECK"
                     with m.Elif(in_lanes):

@@ -1,6 +1,6 @@
 """Waits: bar.wait, fence and halt."""
 
-from amaranth import Module, unsigned
+from amaranth import Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -28,7 +28,8 @@ class WaitLayout(data.StructLayout):
 class Waits(wiring.Component):
     """Holds each item until what it waits for has happened.
 
-    A barrier is tested again and again, each time after the answer before.
+    A barrier is tested again and again, each time after the answer before. In a core that is stopped the next answer
+    ends the wait for it.
 
     Members
     -------
@@ -40,9 +41,20 @@ class Waits(wiring.Component):
     barrier_results : In(stream of BarrierResultLayout)
     halted : Out(1)
         Strobe: a halt is accepted.
+    stopped : In(1) if cores > 1
+        The core, of so many in a cluster, is stopped.
+    refused : Out(1) if cores > 1
+        As ``i`` is accepted: what it waits for has not happened.
+
+    Attributes
+    ----------
+    rests, awaits : Signal
+        Nothing is asked, a barrier is to answer; for proofs.
     """
 
-    def __init__(self, params):
+    def __init__(self, params, cores=1):
+        self._cores = cores
+        self.rests, self.awaits = Signal(), Signal()
         super().__init__(
             {
                 "i": In(stream.Signature(WaitLayout(params))),
@@ -50,6 +62,7 @@ class Waits(wiring.Component):
                 "barriers": Out(stream.Signature(BarrierRequestLayout(params.smem))),
                 "barrier_results": In(stream.Signature(BarrierResultLayout())),
                 "halted": Out(1),
+                **({"stopped": In(1), "refused": Out(1)} if cores > 1 else {}),
             }
         )
 
@@ -63,7 +76,8 @@ class Waits(wiring.Component):
             self.barrier_results.ready.eq(1),
             self.halted.eq(self.i.valid & self.i.ready & (wait.operation == Operation.HALT)),
         ]
-        with m.FSM():
+        with m.FSM() as fsm:
+            m.d.comb += [self.rests.eq(fsm.ongoing("IDLE")), self.awaits.eq(fsm.ongoing("ANSWER"))]
             with m.State("IDLE"), m.If(self.i.valid):
                 with m.If(wait.operation == Operation.BAR_WAIT):
                     m.next = "ASK"
@@ -76,6 +90,11 @@ class Waits(wiring.Component):
             with m.State("ANSWER"), m.If(self.barrier_results.valid):
                 m.d.comb += self.i.ready.eq(self.barrier_results.payload.done)
                 m.next = "ASK"
+                if self._cores > 1:
+                    m.d.comb += self.refused.eq(self.stopped & ~self.barrier_results.payload.done)
+                    with m.If(self.stopped):
+                        m.d.comb += self.i.ready.eq(1)
+                        m.next = "IDLE"
                 with m.If(self.barrier_results.payload.done):
                     m.next = "IDLE"
         return m

@@ -1,4 +1,7 @@
-"""Every instruction ends once: as a job, with all that belongs to it, or with one item of faults."""
+"""Every instruction ends once: as a job, with all that belongs to it, or with one item of faults.
+
+Also in a core that is stopped and started at any time.
+"""
 
 import pytest
 from amaranth import Cat, Module, Signal
@@ -14,10 +17,11 @@ PARAMS = PE_PRESETS["unit"]
 
 
 class IssueSpec(Elaboratable):
-    """Remembers which parts of the instruction at the input have left."""
+    """Remembers which parts of the instruction at the input have left, and whether the stop has refused it."""
 
-    def __init__(self):
-        self.dut = dut = Issue(PARAMS)
+    def __init__(self, cores):
+        self.cores = cores
+        self.dut = dut = Issue(PARAMS, cores)
         self.added = (dut.mm_registers, dut.load_registers)
         self.outputs = (dut.jobs, dut.multiplies, dut.lane_operations, dut.waits, dut.faults, *self.added)
 
@@ -43,7 +47,20 @@ class IssueSpec(Elaboratable):
             added.eq((added | add) & ~ended),
             done.eq((done | lanes | wait) & ~ended),
         ]
-        is_mm, refused = opcode == Operation.MM, decoded.code != PeError.NONE
+        is_mm, stopped, refused = opcode == Operation.MM, Signal(), Signal()
+        m.d.comb += refused.eq((decoded.code != PeError.NONE) | (stopped & ~done))
+        if self.cores > 1:
+            # The core is stopped when the instruction begins, or while it waits: then its report comes next.
+            stops = (dut.starts & dut.i.valid & dut.stopped) | (wait & dut.wait_refused)
+            m.d.sync += stopped.eq((stopped | stops) & ~ended)
+            m.d.comb += [
+                Assume(decoded.code != PeError.STOPPED),
+                Assert(~stopped | dut.faults.valid),
+                Assert(dut.starts | ((dut.faults.payload.code == PeError.STOPPED) == stopped)),
+                Cover(ended & stopped & in_memory),
+                Cover(ended & stopped & done),
+                Cover(ended & is_mm & ~fault & dut.stopped),
+            ]
         m.d.comb += [
             # An instruction is here while anything is done.
             Assert(dut.i.valid | dut.starts),
@@ -99,15 +116,18 @@ class IssueSpec(Elaboratable):
         dut = self.dut
         ready = [port.ready for port in self.outputs]
         inputs = [dut.segment.entry, dut.access.clear, dut.loading_idle]
-        return [dut.i.valid, dut.i.payload, *ready, *inputs, dut.segment_written, dut.page_written]
+        stop = [dut.stopped, dut.wait_refused] if self.cores > 1 else []
+        return [dut.i.valid, dut.i.payload, *ready, *inputs, dut.segment_written, dut.page_written, *stop]
 
 
-def test_every_instruction_ends_once():
-    spec = IssueSpec()
-    prove(spec, spec.ports(), name="issue", depth=3)
+@pytest.mark.parametrize("cores", [1, 2])
+def test_every_instruction_ends_once(cores):
+    spec = IssueSpec(cores)
+    prove(spec, spec.ports(), name=f"issue-{cores}", depth=3)
 
 
 @pytest.mark.long
-def test_ends_are_reached():
-    spec = IssueSpec()
-    prove(spec, spec.ports(), name="issue-cover", mode="cover", depth=12)
+@pytest.mark.parametrize("cores", [1, 2])
+def test_ends_are_reached(cores):
+    spec = IssueSpec(cores)
+    prove(spec, spec.ports(), name=f"issue-{cores}-cover", mode="cover", depth=12)

@@ -27,8 +27,8 @@ SAME = {"last": 1, "on": 8, "register": 5, "first_member": 2, "group": 1, "slot"
 class Harness(Elaboratable):
     """A translator and its page table."""
 
-    def __init__(self):
-        self.translator, self.table = Translator(PARAMS), PageTable(PARAMS)
+    def __init__(self, cores=1):
+        self.translator, self.table = Translator(PARAMS, cores), PageTable(PARAMS)
 
     def elaborate(self, platform):
         m = Module()
@@ -123,12 +123,12 @@ def check(came, item, table):
             assert target.chunk << 4 | target.byte == address
 
 
-def run(items, table, mode="none", later=()):
+def run(items, table, mode="none", later=(), stopped=()):
     """What comes of ``items``; the cycles of both ends from when the table is written; strobes.
 
-    ``later``: pairs of a cycle and an index and a word written then.
+    ``later``: pairs of a cycle and an index and a word written then. ``stopped``: cycles in which the core is stopped.
     """
-    dut = elaborated(Harness)
+    dut = elaborated(Harness, 2 if stopped else 1)
     translator, counts = dut.translator, {"hit": 0, "miss": 0}
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     result = {}
@@ -156,6 +156,12 @@ def run(items, table, mode="none", later=()):
             await send(ctx, dut.table.writes, [{"index": index, "word": word}])
             now = cycle + 1
 
+    async def stop(ctx):
+        await written(ctx)
+        for cycle in range(max(stopped, default=-1) + 2):
+            ctx.set(translator.stopped, cycle in stopped)
+            await ctx.tick()
+
     async def strobes(ctx):
         async for _, _, hit, miss in ctx.tick().sample(translator.hit, translator.miss):
             counts["hit"] += hit
@@ -167,6 +173,7 @@ def run(items, table, mode="none", later=()):
         source,
         sink,
         writer,
+        *([stop] if stopped else []),
         background=[strobes, watch_stream(translator.o), watch_stream(translator.lookups)],
         deadline=20_000,
     )
@@ -246,3 +253,23 @@ def test_a_page_that_is_written_is_looked_up_again():
     assert addresses == sorted(addresses)
     assert addresses.count(5 * 64) <= 31
     assert result["miss"] == 2
+
+
+def test_a_core_that_is_stopped_waits_for_no_page():
+    """A page that is not loaded is off chip then, and nothing of that is kept: afterwards it is waited for again."""
+    table = [entry(64 * page) for page in range(PARAMS.pages)]
+    table[2] = entry(0x100, loaded=0)
+    items = [access(AccessKind.LOAD, [{"entry": 2 * (lane % 2)} for lane in range(LANES)])] * 3
+    result = run(items, table, later=[(90, 2, entry(0x200))], stopped=range(30, 36))
+    codes = [[came.codes[lane] for lane in range(2)] for came in result["came"]]
+    assert codes == [[0, PeError.OFF_CHIP], [0, PeError.OFF_CHIP], [0, 0]] or codes[1:] == [[0, 0]] * 2
+    assert codes[0] == [0, PeError.OFF_CHIP] and 30 < result["cycles"][0] < 36
+    assert result["cycles"][2] > 90 and result["came"][2].access.lanes[1].chunk << 4 == 0x200
+
+
+def test_a_page_that_is_not_valid_or_off_chip_is_so_in_a_core_that_is_stopped_too():
+    rng = random.Random(SEED)
+    table, items = random_table(rng), random_accesses(rng, 40)
+    result = run(items, table, stopped=range(10_000))
+    for came, item in zip(result["came"], items, strict=True):
+        check(came, item, table)
