@@ -2,7 +2,7 @@
 
 from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import wiring
-from amaranth.lib.wiring import Out, connect, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.golden.spec.conv.job import JOB
 
@@ -42,6 +42,8 @@ class ConvDatapath(wiring.Component):
 
     Members
     -------
+    stopped : In(1) if cores > 1
+        The core, of so many in a cluster, is stopped: jobs that have not begun are refused.
     processor : Out(ConvProcessorSignature())
     smem : Out(SharedMemorySignature(params.smem))
     events : Out(ConvEventsLayout(params))
@@ -51,10 +53,11 @@ class ConvDatapath(wiring.Component):
         No job is under way, or waits.
     """
 
-    def __init__(self, params):
-        self._params = params
+    def __init__(self, params, cores=1):
+        self._params, self._cores = params, cores
         super().__init__(
             {
+                **({"stopped": In(1)} if cores > 1 else {}),
                 "processor": Out(ConvProcessorSignature()),
                 "smem": Out(SharedMemorySignature(params.smem)),
                 "events": Out(ConvEventsLayout(params)),
@@ -75,7 +78,7 @@ class ConvDatapath(wiring.Component):
     def _jobs(self, m):
         params, processor, smem = self._params, self.processor, self.smem
         m.submodules.queue = queue = self._queue = SlowQueue(unsigned(JOB.bits), params.conv.queue_depth)
-        m.submodules.checker = checker = JobChecker(params)
+        m.submodules.checker = checker = JobChecker(params, self._cores)
         m.submodules.setup = setup = JobSetup(params)
         m.submodules.runner = runner = self._runner = JobRunner(params)
         connect(m, jobs=flipped(processor.jobs), queue=queue.i)
@@ -85,6 +88,8 @@ class ConvDatapath(wiring.Component):
         connect(m, setup=setup.o, runner=runner.plans)
         join(m, runner=runner.barriers, smem=flipped(smem.barriers))
         join(m, smem=flipped(smem.barrier_results), runner=runner.barrier_results)
+        if self._cores > 1:
+            m.d.comb += checker.stopped.eq(self.stopped)
         under_way = Signal(8)  # accepted, and not ended
         m.d.sync += under_way.eq(under_way + (processor.jobs.valid & processor.jobs.ready) - runner.ended)
         m.d.comb += [

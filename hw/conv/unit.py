@@ -20,6 +20,8 @@ class ConvUnit(wiring.Component):
 
     Members
     -------
+    stopped : In(1) if cores > 1
+        The core, of so many in a cluster, is stopped. Jobs are still taken, and are refused.
     processor : Out(ConvProcessorSignature())
     smem : Out(SharedMemorySignature(params.smem))
     accesses : In(AccessSignature)
@@ -29,10 +31,11 @@ class ConvUnit(wiring.Component):
     state : Out(EngineStateSignature())
     """
 
-    def __init__(self, params):
-        self.params = params
+    def __init__(self, params, cores=1):
+        self.params, self._cores = params, cores
         super().__init__(
             {
+                **({"stopped": In(1)} if cores > 1 else {}),
                 "processor": Out(ConvProcessorSignature()),
                 "smem": Out(SharedMemorySignature(params.smem)),
                 "accesses": In(AccessSignature()),
@@ -43,8 +46,10 @@ class ConvUnit(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.core = core = ConvDatapath(self.params)
+        m.submodules.core = core = ConvDatapath(self.params, self._cores)
         m.submodules.control = control = ConvControl(self.params)
+        if self._cores > 1:
+            m.d.comb += core.stopped.eq(self.stopped)
         join(m, core=core.processor, processor=flipped(self.processor))
         join(m, core=core.smem, smem=flipped(self.smem))
         join(m, accesses=flipped(self.accesses), control=control.accesses)

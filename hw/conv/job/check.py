@@ -81,12 +81,16 @@ class JobChecker(wiring.Component):
     Of the last job that broke none it keeps what that writes: the span of Y, and of the barrier. So it says of the next
     one whether it reads any of that as X or K.
 
+    In a core that is stopped every job is refused whose check ends then, whatever rules it breaks.
+
     Latency, from the cycle in which a job is offered to the one in which it is offered further: at most
     ``most_cycles``, and less than half of that for usual sizes. One job at a time.
 
     Parameters
     ----------
     params : ConvUnitParams
+    cores : int
+        Of the cluster that it is in.
 
     Members
     -------
@@ -95,13 +99,18 @@ class JobChecker(wiring.Component):
         from a register.
     o : Out(stream of CheckedJobLayout())
         ``valid``, code, field and flags come from registers; ``word`` is that of ``i``.
+    stopped : In(1) if cores > 1
+        The core is stopped.
     """
 
-    def __init__(self, params):
-        self.params = params
+    def __init__(self, params, cores=1):
+        self.params, self._cores = params, cores
         self.calculator = Calculator(_BITS, _steps())
         self.rules = JobRules(params)
-        super().__init__({"i": In(stream.Signature(JOB.bits)), "o": Out(stream.Signature(CheckedJobLayout()))})
+        super().__init__(
+            {"i": In(stream.Signature(JOB.bits)), "o": Out(stream.Signature(CheckedJobLayout()))}
+            | ({"stopped": In(1)} if cores > 1 else {})
+        )
 
     @property
     def most_cycles(self):
@@ -120,6 +129,12 @@ class JobChecker(wiring.Component):
             self.o.p.code.eq(rules.code),
             self.o.p.field.eq(rules.field),
         ]
+        if self._cores > 1:
+            stopped = Signal()
+            with m.If(rules.looking):
+                m.d.sync += stopped.eq(self.stopped)
+            with m.If(stopped):
+                m.d.comb += [self.o.p.code.eq(ConvError.STOPPED), self.o.p.field.eq(0)]
         accepted = Signal()
         self._connect(m, job)
         begins = Signal()
@@ -137,7 +152,7 @@ class JobChecker(wiring.Component):
             with m.State("Offer"):
                 m.d.comb += self.o.valid.eq(1)
                 with m.If(self.o.ready):
-                    m.d.comb += accepted.eq(rules.code == ConvError.NONE)
+                    m.d.comb += accepted.eq(self.o.p.code == ConvError.NONE)
                     m.next = "Take"
             with m.State("Take"):
                 m.d.comb += self.i.ready.eq(1)

@@ -1,5 +1,6 @@
 """F1: jobs are neither lost nor doubled between check, setup and what runs them, and hold while they wait."""
 
+import pytest
 from amaranth.hdl import Assert, Elaboratable, Module, Signal
 
 from tilewright.golden.spec.conv.params import CONV_PRESETS
@@ -21,7 +22,8 @@ class JobSpec(Elaboratable):
 
     @property
     def ports(self):
-        return [self.dut.i.valid, self.dut.i.payload, self.dut.o.ready]
+        stop = [self.dut.stopped] if "stopped" in self.dut.signature.members else []
+        return [self.dut.i.valid, self.dut.i.payload, self.dut.o.ready, *stop]
 
     def elaborate(self, platform):
         m = Module()
@@ -37,10 +39,12 @@ class JobSpec(Elaboratable):
         return m
 
 
-def test_check():
-    dut = JobChecker(PARAMS)
+@pytest.mark.parametrize("cores", [1, 2])
+def test_check(cores):
+    """Also in a core that is stopped and started at any time: what has been offered stays."""
+    dut = JobChecker(PARAMS, cores)
     spec = JobSpec(dut, dut.calculator.busy, dut.rules.looking)
-    prove(spec, spec.ports, name="job-check", depth=2, proves="F1")
+    prove(spec, spec.ports, name=f"job-check-{cores}", depth=2, proves="F1")
 
 
 def test_setup():

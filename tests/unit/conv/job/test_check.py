@@ -1,6 +1,7 @@
 """The check of jobs against the golden model: garbage, every rule, the ends of spans, stalls, latency, resets."""
 
 from collections import Counter
+from random import Random
 
 import pytest
 from amaranth.hdl import ResetInserter, Signal
@@ -173,6 +174,34 @@ def test_what_reads_results_of_the_job_before():
     assert found == [set(), set()]
 
 
+@pytest.mark.parametrize("mode", STALL_MODES)
+def test_a_core_that_is_stopped(mode):
+    """Refuses each job whose check ends then; others, also one that has been offered, are what they are anyway."""
+    dut, stalls, rng = elaborated(JobChecker, PARAMS["unit"], 2), STALL_MODES[mode], Random(f"{SEED} {mode}")
+    words = list(garbage_jobs(SEED, PARAMS["unit"].conv, 12, smem_bytes=BYTES)) + words_of([{}] * 12)
+    rng.shuffle(words)
+    stopped, found = [], []
+
+    async def source(ctx):
+        await send(ctx, dut.i, words, idle=stalls["idle"])
+
+    async def sink(ctx):
+        payloads, _ = await receive(ctx, dut.o, len(words), stall=stalls["stall"])
+        found.extend((payload.code, payload.field) for payload in payloads)
+
+    async def stop(ctx):
+        while True:
+            ctx.set(dut.stopped, rng.random() < 0.5)
+            if ctx.get(dut.rules.looking & dut.rules.done):
+                stopped.append(ctx.get(dut.stopped))
+            await ctx.tick()
+
+    simulate(dut, source, sink, background=[watch_stream(dut.o), stop], deadline=len(words) * 2 * dut.most_cycles)
+    wanted = [expected(word, PARAMS["unit"]) for word in words]
+    assert found == [(ConvError.STOPPED, 0) if off else code for off, code in zip(stopped, wanted, strict=True)]
+    assert sum(stopped) > 4 and (ConvError.NONE, 0) in found
+
+
 def test_reserved_bits():
     """Each of them alone."""
     reserved = [bit for bit in range(JOB.bits) if JOB.reserved_mask >> bit & 1]
@@ -188,7 +217,7 @@ def test_every_code_is_reached():
         ConvError.RANGE: ("barrier", "x", "k", "table", "y", "addend"),
         ConvError.OVERLAP: ("x", "k", "table", "addend"),
     }
-    assert {code for code, _ in reached} == set(ConvError) - {ConvError.BARRIER}
+    assert {code for code, _ in reached} == set(ConvError) - {ConvError.BARRIER, ConvError.STOPPED}
     assert reached >= {(code, JOB.index(name)) for code, names in wanted.items() for name in names}
 
 
