@@ -13,7 +13,8 @@ from ..conv.signatures import ConvProcessorSignature
 from ..conv.top import CONV_REGISTER_ADDR_WIDTH
 from ..conv.unit import ConvUnit
 from ..lib.arbiter import StreamArbiter
-from ..lib.join import bundle, join
+from ..lib.gate import StreamGate
+from ..lib.join import join
 from ..pe.layouts import INSTRUCTION_BITS
 from ..pe.pager import PAGER_TAG
 from ..pe.signatures import ProcessorSignature
@@ -78,7 +79,8 @@ class Core(wiring.Component):
     The TMAU takes commands of processors and, for pages, of the processing engine's pager, in turns. What the pager's
     commands do is in the TMAU's registers like all else, but their completions are not shown: ``done`` is silent
     for tags from ``PAGER_TAG`` on, which processors do not use. With a command processor inside, each engine takes what
-    that hands out and what comes at the ports here in turns.
+    that hands out and what comes at the ports here in turns. A core of a cluster that is stopped takes no commands,
+    instructions and jobs at its ports; those of its own are taken and refused.
 
     Members
     -------
@@ -129,7 +131,7 @@ class Core(wiring.Component):
         m.submodules.smem = smem = self.smem
         engines = {"tmau": tmau, "pe": pe}
         if self.params.conv:
-            m.submodules.conv = engines["conv"] = ConvUnit(self.params.conv)
+            m.submodules.conv = engines["conv"] = ConvUnit(self.params.conv, self.params.tmau.cores)
         program = None
         if self.params.program:
             m.submodules.program = program = CommandProcessor(self.params, self.regions)
@@ -139,7 +141,8 @@ class Core(wiring.Component):
 
         connect_mover(m, self, tmau.smem, smem.mover)
         if self.params.tmau.cores > 1:
-            m.d.comb += pe.core_number.eq(self.lines.number)
+            stopped = [engine.stopped for engine in (*engines.values(), program) if engine and engine is not tmau]
+            m.d.comb += [pe.core_number.eq(self.lines.number), *(port.eq(tmau.stopped) for port in stopped)]
         join(m, smem=smem.flip, flip=flipped(self.flip))
         if self.params.tmau.prefetches:
             join(m, tmau=tmau.prefetches, prefetches=flipped(self.prefetches))
@@ -161,30 +164,32 @@ class Core(wiring.Component):
         """What each engine is handed: from the ports here, from the pager, from the command processor."""
         tmau, pe = engines["tmau"], engines["pe"]
         own = [program] if program else []
-        commands = [flipped(self.commands), pe.page_moves, *(source.commands for source in own)]
-        self._merge(m, "commands", command_layout(), commands, tmau.commands)
-        if not program:
-            join(m, pe=pe.processor, processor=flipped(bundle(self, ProcessorSignature(self.params.pe))))
-            if self.params.conv:
-                conv = engines["conv"].processor
-                join(m, conv=conv, processor=flipped(bundle(self, ConvProcessorSignature())))
-            return
-        instructions = [flipped(self.instructions), program.instructions]
-        self._merge(m, "instructions", INSTRUCTION_BITS, instructions, pe.processor.instructions)
+        commands = [pe.page_moves, *(source.commands for source in own)]
+        self._hand(m, "commands", command_layout(), commands, tmau.commands, tmau)
+        instructions = [source.instructions for source in own]
+        self._hand(m, "instructions", INSTRUCTION_BITS, instructions, pe.processor.instructions, tmau)
         join(m, segments=flipped(self.segments), pe=pe.processor.segments)
         join(m, pages=flipped(self.pages), pe=pe.processor.pages)
         for name in ("fault_valid", "fault", "halted"):
             m.d.comb += getattr(self, name).eq(getattr(pe.processor, name))
         if self.params.conv:
             conv = engines["conv"].processor
-            self._merge(m, "jobs", JOB.bits, [flipped(self.jobs), program.jobs], conv.jobs)
+            self._hand(m, "jobs", JOB.bits, [source.jobs for source in own], conv.jobs, tmau)
             m.d.comb += [self.job_ended.eq(conv.job_ended), self.job_end.eq(conv.job_end)]
 
-    def _merge(self, m, name, shape, sources, sink):
-        """Sources of one kind of work, in turns."""
-        arbiter = StreamArbiter(shape, len(sources))
-        m.submodules[f"{name}_arbiter"] = arbiter
-        for source, i in zip(sources, arbiter.i, strict=True):
+    def _hand(self, m, name, shape, own, sink, tmau):
+        """Work of one kind: what comes at the port, unless the core is stopped, and what is its own, in turns."""
+        port = flipped(getattr(self, name))
+        if self.params.tmau.cores > 1:
+            m.submodules[f"{name}_gate"] = gate = StreamGate(shape)
+            m.d.comb += gate.closed.eq(tmau.stopped)
+            join(m, port=port, gate=gate.i)
+            port = gate.o
+        if not own:
+            join(m, port=port, sink=sink)
+            return
+        m.submodules[f"{name}_arbiter"] = arbiter = StreamArbiter(shape, 1 + len(own))
+        for source, i in zip((port, *own), arbiter.i, strict=True):
             join(m, source=source, arbiter=i)
         join(m, arbiter=arbiter.o, sink=sink)
 

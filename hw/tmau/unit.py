@@ -8,6 +8,7 @@ from ..bus.axi4 import Axi4Signature
 from ..bus.axi4_lite import AccessSignature
 from ..bus.commands import command_layout
 from ..bus.status import EngineStateSignature
+from ..lib.gate import StreamGate
 from ..lib.join import join
 from ..smem.signatures import MoverSignature
 from .control import Control
@@ -46,13 +47,19 @@ def processor_members(params):
 
 
 def connect_processor(m, top, unit):
-    """Shows the members of :func:`processor_members` of ``unit`` at ``top``."""
+    """Shows the members of :func:`processor_members` of ``unit`` at ``top``; if it is stopped, no command is taken."""
     join(m, unit=unit.m_axi, m_axi=flipped(top.m_axi))
     several = unit.params.processors > 1
     for number in range(unit.params.processors):
         commands, done = (port[number] if several else port for port in (top.commands, top.done))
         own, ended = (port[number] if several else port for port in (unit.commands, unit.done))
-        join(m, commands=flipped(commands), unit=own)
+        source = flipped(commands)
+        if unit.params.cores > 1:
+            m.submodules[f"gate{number}"] = gate = StreamGate(command_layout())
+            m.d.comb += gate.closed.eq(unit.stopped)
+            join(m, commands=source, gate=gate.i)
+            source = gate.o
+        join(m, commands=source, unit=own)
         join(m, unit=ended, done=flipped(done))
     m.d.comb += top.irq.eq(unit.irq)
     if unit.params.prefetches:
@@ -68,6 +75,8 @@ class TmauUnit(wiring.Component):
     accesses : In(AccessSignature)
         Registers, at the offsets of ``golden.spec.tmau.registers``.
     state : Out(EngineStateSignature())
+    stopped : Out(1) if params.cores > 1
+        The core of a cluster is stopped. Commands are still taken, and are refused. Registered.
     **processor_members(params)
     """
 
@@ -79,6 +88,7 @@ class TmauUnit(wiring.Component):
                 "smem": Out(MoverSignature(params.smem, params.cores)),
                 "accesses": In(AccessSignature()),
                 "state": Out(EngineStateSignature()),
+                **({"stopped": Out(1)} if params.cores > 1 else {}),
             }
         )
 
@@ -88,16 +98,15 @@ class TmauUnit(wiring.Component):
         m.submodules.control = control = Control(self.params)
 
         ended = self.done
-        stop = core.control.delivery.stop if self.params.cores > 1 else None
         if self.params.processors > 1:
             m.submodules.share = share = ProcessorShare(self.params.processors)
             for number in range(self.params.processors):
-                self._take(m, self.commands[number], share.commands[number], stop)
+                join(m, commands=flipped(self.commands[number]), share=share.commands[number])
                 join(m, share=share.done[number], done=flipped(self.done[number]))
             join(m, share=share.merged, core=core.commands)
             ended = share.ended
         else:
-            self._take(m, self.commands, core.commands, stop)
+            join(m, commands=flipped(self.commands), core=core.commands)
         join(m, core=core.axi, m_axi=flipped(self.m_axi))
         join(m, core=core.smem, smem=flipped(self.smem))
         join(m, core=core.control, control=control.datapath)
@@ -111,15 +120,6 @@ class TmauUnit(wiring.Component):
             ended.error.eq(core.control.done.record.code),
             self.irq.eq(control.irq),
         ]
+        if self.params.cores > 1:
+            m.d.comb += self.stopped.eq(core.control.delivery.stop)
         return m
-
-    def _take(self, m, commands, sink, stop):
-        """Connects a stream of commands, of which none is taken while a core is stopped."""
-        if self.params.cores == 1:
-            join(m, commands=flipped(commands), sink=sink)
-            return
-        m.d.comb += [
-            sink.payload.eq(commands.payload),
-            sink.valid.eq(commands.valid & ~stop),
-            commands.ready.eq(sink.ready & ~stop),
-        ]

@@ -39,6 +39,8 @@ from .scripts import (
 __all__ = ["ClusterRun", "ClusterSession", "CoreOfRun"]
 
 _PORTS = ("commands", "barriers", "registers")
+#: In the order in which they are looked at when a core is stopped: each hands something only to those behind it.
+_ENGINES = ("program", "pe", "conv", "tmau")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -311,13 +313,23 @@ class ClusterSession(MemorySession):
     def stop(self, core):
         """Stops a core: what it has begun comes to its end, and what waits is refused."""
         self.write_register(core, "stop", 1)
-        while not self.run(registers=[[]] * core + [[("status",)]]).cores[core].registers[0].data & 1:
-            pass
+        for place in self._places("status"):
+            while not self.run(registers=[[]] * core + [[(place,)]]).cores[core].registers[0].data & 1:
+                pass
 
     def start(self, core):
-        """Lets a core that was stopped take commands again, as after a reset but for what the specification names."""
-        again = [("control", 7), ("irq_status", 3), ("irq_enable", 0), ("stop", 0)]
-        self.run(registers=[[]] * core + [again])
+        """Lets a core that was stopped take work again, as after a reset but for what the specification names."""
+        clear = {"control": 3, "irq_status": 3, "irq_enable": 0}
+        again = [(place, word) for name, word in clear.items() for place in self._places(name)]
+        self.run(registers=[[]] * core + [[*again, ("control", 4), ("stop", 0)]])
+
+    def _places(self, name):
+        """Addresses of a register that all engines of a core have at one offset."""
+        whole = isinstance(self.params.core, CoreParams)
+        bases = (
+            {engine: region.base for engine, region in core_regions(self.params.core).items()} if whole else {"tmau": 0}
+        )
+        return [bases[engine] + register_address(TMAU_REGISTERS, name) for engine in _ENGINES if engine in bases]
 
     def _program_rows(self, programs):
         """Rows of the processing engine of each core."""

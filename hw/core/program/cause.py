@@ -40,7 +40,7 @@ class StopCause(wiring.Component):
     watchdog : In(32)
         Cycles that a word may take; 0 for ever.
     stop : In(1)
-        Strobe: the host stops the program.
+        The host stops the program.
     cause : Out(CauseLayout())
         Registered.
     stops : Out(1)

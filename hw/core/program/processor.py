@@ -61,6 +61,8 @@ class CommandProcessor(wiring.Component):
         Of their records.
     put_busy : In(1)
         Registers of the processing engine must not be written.
+    stopped : In(1) if params.tmau.cores > 1
+        The core of a cluster is stopped: programs stop.
     clear_errors : Out(1)
         Strobe: engines forget their records.
     word_done : Out(1)
@@ -101,6 +103,7 @@ class CommandProcessor(wiring.Component):
                 "irq": Out(1),
             }
             | ({"jobs": Out(stream.Signature(JOB.bits))} if params.conv else {})
+            | ({"stopped": In(1)} if params.tmau.cores > 1 else {})
         )
 
     def elaborate(self, platform):
@@ -197,7 +200,7 @@ class CommandProcessor(wiring.Component):
             cause.advances.eq(dispatcher.word_done | (streamer.instructions.valid & streamer.instructions.ready)),
             self.clear_errors.eq(dispatcher.begin),
             cause.watchdog.eq(control.watchdog),
-            cause.stop.eq(control.stop),
+            cause.stop.eq(control.stop | self.stopped if self._params.tmau.cores > 1 else control.stop),
             control.busy.eq(dispatcher.busy),
             control.ended.eq(dispatcher.ended),
             control.interrupt.eq(dispatcher.interrupt),
