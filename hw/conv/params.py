@@ -103,6 +103,11 @@ class ConvUnitParams:
         return self.conv.units * FOLDS
 
     @property
+    def sums_apart(self):
+        """Whether accumulators are read one by one: no more results a cycle than slaves, so one or none of each."""
+        return self.conv.results <= self.conv.slaves
+
+    @property
     def places(self):
         """Points of a tile at most, of any mode."""
         return max(self.conv.units, self.conv.slaves) * FOLDS

@@ -119,6 +119,8 @@ class ConvArray(wiring.Component):
             *(sums.eq(slave.sums) for sums, slave in zip(reader.i, slaves, strict=True)),
             self.sums.eq(reader.o),
         ]
+        if self._params.sums_apart:
+            m.d.comb += [slave.on.eq(on) for slave, on in zip(slaves, reader.on, strict=True)]
         return m
 
     def _floats(self, m, slaves, rows):

@@ -22,7 +22,7 @@ def sums_of_slaves(params):
 
 
 class SumsReader(wiring.Component):
-    """Chooses in each slave, and then among them; or where there are no more results than slaves, joins all of them.
+    """Chooses in each slave, and then among them; or where accumulators are read one by one, joins all of them.
 
     Latency: 2 cycles. Throughput: a read a cycle; nothing stalls it.
 
@@ -37,8 +37,11 @@ class SumsReader(wiring.Component):
     granularity : In(range(7))
     read : In(AccumulatorReadLayout(params))
         Without channel and bank, which the slaves have chosen by.
+    on : Out(array of params.conv.slaves params.sums) if params.sums_apart
+        Accumulators that are read.
     i : In(sums_of_slaves(params))
-        What the slaves show of that channel and bank in the same cycle.
+        What the slaves show of that channel and bank in the same cycle; if ``params.sums_apart`` in the next one, of
+        those that are ``on``, and of the others 0.
     o : Out(array of params.conv.results 32)
         As ``ConvArray.sums``.
     """
@@ -49,7 +52,8 @@ class SumsReader(wiring.Component):
         self._params = params
         conv = params.conv
         super().__init__(
-            {
+            ({"on": Out(data.ArrayLayout(params.sums, conv.slaves))} if params.sums_apart else {})
+            | {
                 "lanes": In(1),
                 "granularity": In(range(7)),
                 "read": In(AccumulatorReadLayout(params)),
@@ -66,14 +70,14 @@ class SumsReader(wiring.Component):
         self._elements = min(conv.row_bytes, self._params.sums)  # that a slave has in lane-private mode
         # Of these a transfer has as many as there are results.
         self._transfer = self.read.index[exact_log2(conv.results) : exact_log2(self._elements)]
-        if conv.results > conv.slaves:
-            self._choose(m)
-        else:
+        if self._params.sums_apart:
             self._join(m)
+        else:
+            self._choose(m)
         return m
 
     def _join(self, m):
-        """One place of a slave, or none: all sums but those that are read become 0 in registers, by their reset."""
+        """One place of a slave, or none: those that are not read are 0."""
         params, conv, read = self._params, self._params.conv, self.read
         place = Signal(range(params.sums))
         places, slaves = Signal(params.sums), Signal(conv.slaves)  # that are read
@@ -89,10 +93,9 @@ class SumsReader(wiring.Component):
         # By the result that they are in a convolution, and in lane-private mode.
         joined = {(slave, place): [] for slave in range(conv.results) for place in range(conv.results)}
         for slave, sums in enumerate(self.i):
+            m.d.comb += self.on[slave].eq(places & slaves[slave].replicate(params.sums))
             for place, each in enumerate(sums):
-                own = Mux(places[place] & slaves[slave], each, 0)
-                own = delay(m, own, 1, name=f"read{slave}_{place}")
-                joined[slave % conv.results, place % conv.results].append(own)
+                joined[slave % conv.results, place % conv.results].append(each)
         totals = {}
         for (slave, place), each in joined.items():
             totals[slave, place] = Signal(32, name=f"joined{slave}_{place}")

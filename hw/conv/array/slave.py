@@ -75,8 +75,10 @@ class Slave(wiring.Component):
     write : In(WordWriteLayout(params))
     read : In(4)
         Channel and bank.
+    on : In(params.sums) if params.sums_apart
+        Accumulators that are read, unit by unit; the others are 0 in ``sums``.
     sums : Out(sums_layout(params))
-        Combinational from ``read``.
+        Combinational from ``read``; if ``params.sums_apart`` in the next cycle.
     floats : In(FloatStepLayout(params)) if params.floats
     bias : In(32) if params.floats
         Of the slave's own channel, with ``floats.biases``; in lane-private mode anything.
@@ -95,6 +97,7 @@ class Slave(wiring.Component):
         self._wide = params.wide
         super().__init__(
             ({"floats": In(FloatStepLayout(params)), "bias": In(32)} if params.floats else {})
+            | ({"on": In(params.sums)} if params.sums_apart else {})
             | {
                 "valid": In(1),
                 "step": In(StepLayout(params)),
@@ -141,7 +144,9 @@ class Slave(wiring.Component):
         for number in range(conv.units):
             m.submodules[f"unit{number}"] = unit = ComputeUnit(conv.row_bytes, number, wide=self._wide)
             lanes = max(0, min(FOLDS, conv.row_bytes - FOLDS * number))
-            m.submodules[f"sums{number}"] = sums = Sums(lanes, 17 if self._wide else 9, floats=self._params.floats)
+            m.submodules[f"sums{number}"] = sums = Sums(
+                lanes, 17 if self._wide else 9, floats=self._params.floats, apart=self._params.sums_apart
+            )
             m.d.comb += [
                 unit.a.eq(self.features[number]),
                 unit.b.eq(factors.o),
@@ -156,6 +161,8 @@ class Slave(wiring.Component):
                 sums.read.eq(self.read),
                 self.sums[number].eq(sums.o),
             ]
+            if self._params.sums_apart:
+                m.d.comb += sums.on.eq(self.on.word_select(number, FOLDS))
             if self._params.floats:
                 m.d.comb += [sums.valid.eq(Mux(self.floats.sum, ended_valid, valid)), sums.ended.eq(ended_address)]
                 self._float_unit(m, number, sums, factors.row, split)

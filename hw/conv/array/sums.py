@@ -1,6 +1,6 @@
 """Accumulators of one unit of a slave."""
 
-from amaranth.hdl import Module, signed
+from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -31,6 +31,8 @@ class Sums(wiring.Component):
         Of the numbers of which a maximum is kept, signed.
     floats : bool
         There are sums of floats too, which are made elsewhere: those of a place in ``before`` are their beginning.
+    apart : bool
+        Each accumulator is read by itself, or not, out of a copy in block memory. What is being written is not read.
 
     Members
     -------
@@ -43,8 +45,10 @@ class Sums(wiring.Component):
         Channel, then bank.
     read : In(4)
         Channel, then bank.
+    on : In(16) if apart
+        Accumulators that are read; the others are 0 in ``o``.
     o : Out(array of 16 32)
-        Combinational from ``read``.
+        Combinational from ``read``; if ``apart`` in the next cycle.
     floats : In(1) if floats
         Sums of floats are under way, instead of others.
     begun : In(range(16)) if floats
@@ -57,8 +61,8 @@ class Sums(wiring.Component):
         By these.
     """
 
-    def __init__(self, lanes, bits, *, floats=False):
-        self._lanes, self._bits, self._floats = lanes, bits, floats
+    def __init__(self, lanes, bits, *, floats=False, apart=False):
+        self._lanes, self._bits, self._floats, self._apart = lanes, bits, floats, apart
         numbers, address = data.ArrayLayout(32, FOLDS), range(_DEPTH)
         more = {
             "floats": In(1),
@@ -69,6 +73,7 @@ class Sums(wiring.Component):
         }
         super().__init__(
             (more if floats else {})
+            | ({"on": In(FOLDS)} if apart else {})
             | {
                 "i": In(data.ArrayLayout(signed(32), FOLDS)),
                 "valid": In(1),
@@ -84,13 +89,12 @@ class Sums(wiring.Component):
         m = Module()
         m.submodules.memory = memory = Memory(shape=FOLDS * 32, depth=_DEPTH, init=[])
         write, old = memory.write_port(granularity=32), memory.read_port(domain="comb")
-        read = memory.read_port(domain="comb")
-        m.d.comb += [
-            old.addr.eq(self.address),
-            write.addr.eq(self.address),
-            read.addr.eq(self.read),
-            self.o.eq(read.data),
-        ]
+        m.d.comb += [old.addr.eq(self.address), write.addr.eq(self.address)]
+        if self._apart:
+            self._read_apart(m, write)
+        else:
+            read = memory.read_port(domain="comb")
+            m.d.comb += [read.addr.eq(self.read), self.o.eq(read.data)]
         # What is written is a sum, or the number that came; of maxima only where that is the larger one.
         added = ~(self.first | self.maximum)
         for place in range(FOLDS):
@@ -108,3 +112,21 @@ class Sums(wiring.Component):
             with m.If(self.floats):
                 m.d.comb += [old.addr.eq(self.begun), write.addr.eq(self.ended), write.data.eq(self.sums)]
         return m
+
+    def _read_apart(self, m, write):
+        """Copies that are read: their registers stand here, so that tools see that none is read while it is written."""
+        written = Signal()
+        m.d.comb += written.eq(self.valid & (write.addr == self.read))
+        for place, result in enumerate(self.o):
+            m.submodules[f"copy{place}"] = copy = Memory(shape=32, depth=_DEPTH, init=[], attrs={"ram_style": "block"})
+            into, read = copy.write_port(), copy.read_port(domain="comb")
+            m.d.comb += [
+                into.addr.eq(write.addr),
+                into.data.eq(write.data.word_select(place, 32)),
+                into.en.eq(write.en[place]),
+                read.addr.eq(self.read),
+            ]
+            with m.If(~written):
+                m.d.sync += result.eq(read.data)
+            with m.If(~self.on[place]):
+                m.d.sync += result.eq(0)

@@ -58,10 +58,17 @@ def test_every_transfer(name, lanes):
                 if len(pipe) == SumsReader.LATENCY:
                     check(ctx, job, *pipe.pop(0))
                 sums = [[rng.getrandbits(32) for _ in range(params.sums)] for _ in range(conv.slaves)]
-                ctx.set(dut.i, sums)
                 ctx.set(dut.read, read or {})
                 pipe.append((read, sums))
+                if not params.sums_apart:
+                    ctx.set(dut.i, sums)
+                    await ctx.tick()
+                    continue
+                # The slaves answer in the next cycle.
+                on = [ctx.get(dut.on[slave]) for slave in range(conv.slaves)]
                 await ctx.tick()
+                ctx.set(dut.i, [[value * (mask >> place & 1) for place, value in enumerate(row)]
+                                for mask, row in zip(on, sums, strict=True)])  # fmt: skip
 
     def check(ctx, job, read, sums):
         for have, want in zip(ctx.get(dut.o), wanted(params, job, read, sums), strict=True):

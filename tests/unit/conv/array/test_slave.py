@@ -67,6 +67,8 @@ def test_steps(name, fold):
         ctx.set(dut.valid, 0)
         for (bank, channel), total in sums.items():
             ctx.set(dut.read, bank << 2 | channel)
+            ctx.set(dut.on, -1)
+            await ctx.tick()
             seen = np.array([list(unit) for unit in ctx.get(dut.sums)])
             assert (seen[:, :: FOLDS // fold] == total % (1 << 32)).all(), f"seed {SEED}, {bank}, {channel}"
 
@@ -91,9 +93,11 @@ def test_latency_in_lane_private_mode(maximum):
         await ctx.tick()
         ctx.set(dut.step, {"word": 2, "first": 1, "part": 1})
         ctx.set(dut.valid, 1)
+        ctx.set(dut.on, -1)
+        await ctx.tick()
+        ctx.set(dut.valid, 0)
         for _ in range(Slave.LATENCY + 1):
-            await ctx.tick()
-            ctx.set(dut.valid, 0)
+            await ctx.tick()  # what could be read in the cycle before
             seen.append(list(ctx.get(dut.sums)[0]))
 
     simulate(dut, bench)
