@@ -42,6 +42,8 @@ from tilewright.sim.asm.pe.assembler import assemble_program
 from tilewright.sim.session.cluster import ClusterSession
 from tilewright.sim.session.program import RECORD_REGISTERS, program_record, program_rows
 
+pytestmark = pytest.mark.long  # the model alone takes as long as all others of a cluster
+
 SEED = 13
 #: What the model is quick to build with.
 LEAN = CORE_PRESETS["unit"].replace(
@@ -201,7 +203,7 @@ class Places:
         return [*data, self("pe", offsets["put"], kind | index << 16), *self.statuses() * 8]
 
 
-@pytest.fixture(scope="module", params=["lean", pytest.param("conv", marks=pytest.mark.long)])
+@pytest.fixture(scope="module", params=["lean", "conv"])
 def session(request):
     core = LEAN if request.param == "lean" else LEAN.with_conv(CONV_UNIT_PRESETS["unit"])
     with ClusterSession(params=ClusterParams(2, core), memory_bytes=BYTES, patience=300_000) as session:
@@ -238,13 +240,10 @@ def golden_core(session, number, contents, shared):
 
 
 #: What it would wait for, and accesses before the stop: some 4 cycles each.
-CASES = [("barrier", 280), ("page", 430), ("barrier", 620), ("page", 640)]
-MORE = [(waits, accesses) for waits in WAITS for accesses in range(1, 640, 21)]
+CASES = [(waits, accesses) for waits in WAITS for accesses in range(1, 656, 21)]
 
 
-@pytest.mark.parametrize(
-    ("waits", "accesses"), [*CASES, *(pytest.param(*case, marks=pytest.mark.long) for case in MORE)]
-)
+@pytest.mark.parametrize(("waits", "accesses"), CASES)
 def test_a_program_that_would_never_end(session, waits, accesses):
     """Core 0 is stopped in the middle of it, becomes idle in bounded time, and runs another one after its start.
 
