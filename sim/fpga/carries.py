@@ -10,6 +10,7 @@ __all__ = ["CHAINS", "cut_ends", "write_carries"]
 _FILE = "carries.v"
 #: Yosys commands in front of ``map_gates``.
 CHAINS = [
+    "maccmap",  # sums of three numbers become adders, as they would later
     "select -set adders t:$alu",
     # Those of which a carry is read.
     "select -set carries @adders %co1:+$alu[CO] @adders %d",
@@ -92,6 +93,8 @@ def write_carries(folder):
 def cut_ends(module):
     """Takes away the wires at both ends of chains, for which nextpnr would make room. Yosys always has some there.
 
+    Of a chain that has lost its first tables, as their sums are constant, the carry that comes in stays.
+
     Parameters
     ----------
     module : dict
@@ -104,7 +107,8 @@ def cut_ends(module):
     for cell in module["cells"].values():
         if cell["type"] == "CCU2C":
             ends = cell["connections"]
-            if ends["CIN"] == ["0"]:
+            makes = int(cell["parameters"]["INIT0"], 2) >> 12 == 0 and ends["C0"] == ends["D0"] == ["1"]
+            if makes and ends["CIN"] == ["0"]:
                 ends["CIN"] = ["x"]
             if ends["COUT"][0] not in read:
                 ends["COUT"] = ["x"]

@@ -10,10 +10,10 @@ def evaluate():
 
 
 def _output(module, inputs):
-    known = {"0": 0, "1": 1, "x": 0}
+    known = {"0": 0, "1": 1, "x": None}  # a wire that is not there must not matter
     for name, value in inputs.items():
         known |= {bit: value >> i & 1 for i, bit in enumerate(module["ports"][name]["bits"])}
-    waiting = [cell for cell in module["cells"].values() if cell["type"] in _CELLS]
+    waiting = [cell for cell in module["cells"].values() if cell["type"] != "$scopeinfo"]
     while waiting:
         cell = waiting.pop(0)
         wires = {port: bits[0] for port, bits in cell["connections"].items()}
@@ -39,7 +39,7 @@ def _carry(parameters, at):
         assert parameters[f"INJECT1_{number}"] == "NO"
         high = _table(parameters, at, init, number)
         low = int(parameters[init], 2) >> (at[f"A{number}"] | at[f"B{number}"] << 1) & 1
-        found[f"S{number}"] = high ^ carry
+        found[f"S{number}"] = None if carry is None else high ^ carry
         carry = carry if high else low
     return found | {"COUT": carry}
 

@@ -17,13 +17,13 @@ class Sums(wiring.Component):
 
     def __init__(self, width):
         self.width = width
-        super().__init__({"a": In(width), "b": In(width), "o": Out(data.ArrayLayout(width + 1, 9))})
+        super().__init__({"a": In(width), "b": In(width), "o": Out(data.ArrayLayout(width + 1, 11))})
 
     def elaborate(self, platform):
         m = Module()
         a, b = self.a, self.b
         results = (a + b, a - b, -a, a + b[0], a < b, b <= a, a.as_signed() < b.as_signed(), Mux(a < b, a, b),
-                   Cat((a - b)[: self.width], a < b))  # fmt: skip
+                   Cat((a - b)[: self.width], a < b), a + b + (a ^ b), a + b - (a & b))  # fmt: skip
         m.d.comb += [o.eq(result) for o, result in zip(self.o, results, strict=True)]
         return m
 
@@ -31,7 +31,7 @@ class Sums(wiring.Component):
 def expected(a, b, width):
     signed = [value - (value >> width - 1 << width) for value in (a, b)]
     results = (a + b, a - b, -a, a + (b & 1), a < b, b <= a, signed[0] < signed[1], min(a, b),
-               (a - b) % (1 << width) | (a < b) << width)  # fmt: skip
+               (a - b) % (1 << width) | (a < b) << width, a + b + (a ^ b), a + b - (a & b))  # fmt: skip
     return sum(result % (1 << width + 1) << i * (width + 1) for i, result in enumerate(results))
 
 
