@@ -93,7 +93,7 @@ def write_carries(folder):
 def cut_ends(module):
     """Takes away the wires at both ends of chains, for which nextpnr would make room. Yosys always has some there.
 
-    Of a chain that has lost its first tables, as their sums are constant, the carry that comes in stays.
+    Chains of another making, as those of adders that come of other cells later, keep the carry that comes in.
 
     Parameters
     ----------

@@ -7,6 +7,7 @@ from amaranth.hdl import Cat, Module, Mux
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from tilewright.sim.fpga.carries import cut_ends
 from tilewright.sim.fpga.mapping import map_flat
 
 SEED = 20261126
@@ -23,7 +24,7 @@ class Sums(wiring.Component):
         m = Module()
         a, b = self.a, self.b
         results = (a + b, a - b, -a, a + b[0], a < b, b <= a, a.as_signed() < b.as_signed(), Mux(a < b, a, b),
-                   Cat((a - b)[: self.width], a < b), a + b + (a ^ b), a + b - (a & b))  # fmt: skip
+                   Cat((a - b)[: self.width], a < b), a + b + (a ^ b), a + (a ^ b) - b)  # fmt: skip
         m.d.comb += [o.eq(result) for o, result in zip(self.o, results, strict=True)]
         return m
 
@@ -31,7 +32,7 @@ class Sums(wiring.Component):
 def expected(a, b, width):
     signed = [value - (value >> width - 1 << width) for value in (a, b)]
     results = (a + b, a - b, -a, a + (b & 1), a < b, b <= a, signed[0] < signed[1], min(a, b),
-               (a - b) % (1 << width) | (a < b) << width, a + b + (a ^ b), a + b - (a & b))  # fmt: skip
+               (a - b) % (1 << width) | (a < b) << width, a + b + (a ^ b), a + (a ^ b) - b)  # fmt: skip
     return sum(result % (1 << width + 1) << i * (width + 1) for i, result in enumerate(results))
 
 
@@ -67,3 +68,17 @@ def test_cells(tmp_path, width, less):
     assert len(chain) == (1 + width + less + 1) // 2
     assert sum(not isinstance(cell["CIN"][0], int) for cell in chain) == 1
     assert sum(not isinstance(cell["COUT"][0], int) for cell in chain) == 1
+
+
+@pytest.mark.parametrize(("table", "left"), [(0x000A, "x"), (0x96AA, "0")])
+def test_only_a_chain_that_makes_its_first_carry_loses_the_one_that_comes_in(table, left):
+    ports = {"CIN": ["0"], "C0": ["1"], "D0": ["1"], "COUT": [7]}
+    directions = {port: "output" if port == "COUT" else "input" for port in ports}
+    cell = {
+        "type": "CCU2C",
+        "parameters": {"INIT0": f"{table:016b}"},
+        "connections": ports,
+        "port_directions": directions,
+    }
+    cut_ends({"cells": {"chain": cell}})
+    assert (ports["CIN"], ports["COUT"]) == ([left], ["x"])
