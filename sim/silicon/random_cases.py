@@ -18,18 +18,28 @@ from .special_values import special_values
 
 __all__ = ["BLOCK_REDUCTIONS", "TENSOR_REDUCTIONS", "random_cases"]
 
-#: Operation and element of every reduction.
-TENSOR_REDUCTIONS = tuple((op, element) for op in Reduction if op for element in Element if is_legal(op, element))
-
 _SHARED_ADDS = (Element.U32, Element.S32, Element.U64)
 _SHARED_WORDS = (Element.U32, Element.S32)
+_BITS = (Reduction.AND, Reduction.OR, Reduction.XOR)
+
+_LEGAL = tuple((op, element) for op in Reduction if op for element in Element if is_legal(op, element))
+
+#: Operation and element of every reduction of tensors that silicon has and makes as we do.
+TENSOR_REDUCTIONS = tuple((op, element) for op, element in _LEGAL if op not in _BITS or element != Element.S64)
+
+
+def _blocks(op, element, memory):
+    if memory == "global":
+        return (op, element) != (Reduction.ADD, Element.F32)  # silicon keeps subnormal numbers there
+    return element in (_SHARED_ADDS if op == Reduction.ADD else _SHARED_WORDS)
+
 
 #: The same of blocks, with the memory of the destination. In shared memory there are fewer instructions.
 BLOCK_REDUCTIONS = tuple(
     (memory, op, element)
-    for op, element in TENSOR_REDUCTIONS
+    for op, element in _LEGAL
     for memory in ("global", "shared")
-    if memory == "global" or element in (_SHARED_ADDS if op == Reduction.ADD else _SHARED_WORDS)
+    if _blocks(op, element, memory)
 )
 
 #: What cases are about, one after the other.

@@ -1,12 +1,13 @@
 """Which cases have a counterpart on silicon: all but those with an item that the TMAU has beyond it, and a few more."""
 
-from tilewright.golden.spec import Element, Fill, Opcode, Reduction, Space
+from tilewright.golden.spec import Element, Fill, Interleave, Mode, Opcode, Reduction, Space
+from tilewright.golden.tmau.tile import pitch, row_bytes
 
 from ..replay.cases import ENGINE_KINDS
 from ..replay.golden import run_commands
 from ..replay.shared_reach import shared_reach
 from .packing import BLOCK_TYPES, issues
-from .records import SHARED_BYTES
+from .records import GRANULE, SHARED_BYTES
 
 __all__ = ["no_counterpart", "why_not"]
 
@@ -46,11 +47,11 @@ _MOST_RANK = 5
 
 def why_not(case):
     """Why a case cannot run on silicon, as a sentence, or None."""
-    return no_counterpart(case) or _only_ours_refuses(case)
+    return no_counterpart(case) or _only_ours_refuses(case) or next(filter(None, map(_asked, issues(case))), None)
 
 
 def no_counterpart(case):
-    """The same, but for commands that only our TMAU refuses: silicon may do anything then."""
+    """The same, but for what the questions are about: commands that one of the two refuses, or does in its own way."""
     if case.kind in ENGINE_KINDS:
         return f"silicon has no counterpart of kind {case.kind}"
     if case.windows.global_ or case.windows.shared:
@@ -81,6 +82,31 @@ def _wrong_command(issue):
     if issue.fields.get("fill"):
         return f"{_BEYOND} fill on store"
     return _wrong_block(issue.fields) if issue.opcode == Opcode.COPY_BLOCK else None
+
+
+def _asked(issue):
+    """What of a legal command silicon refuses, or does in its own way, as it has answered (docs/silicon.md)."""
+    fields = issue.fields
+    if issue.opcode == Opcode.COPY_BLOCK:
+        ours = (fields.get("reduction"), fields.get("element")) == (Reduction.ADD, Element.F32)
+        return "silicon does not flush subnormal numbers when it adds blocks of f32" if ours else None
+    if not issue.spec or issue.spec.refused:
+        return None
+    tmap = issue.spec.tmap
+    if tmap.interleave == Interleave.NONE:
+        if fields["coords"][0] * tmap.element.bytes % GRANULE:
+            return f"{_BEYOND} starts inside {GRANULE} bytes (map {issue.map})"
+        if issue.opcode in (Opcode.STORE, Opcode.REDUCE) and tmap.size[0] * tmap.element.bytes % GRANULE:
+            return f"{_BEYOND} writing up to an edge inside {GRANULE} bytes (map {issue.map})"
+    elif pitch(tmap) > row_bytes(tmap):
+        return f"silicon lets interleaved rows adjoin whatever their swizzle (map {issue.map})"
+    elif tmap.mode == Mode.TILE and tmap.box[0] * tmap.element.bytes % GRANULE:
+        return f"{_BEYOND} interleaved boxes whose elements are no multiple of {GRANULE} bytes (map {issue.map})"
+    if tmap.mode == Mode.IM2COL and tmap.traversal[-1] > 1:
+        return f"silicon steps from image to image by the traversal of N (map {issue.map})"
+    if tmap.element == Element.S64 and fields.get("reduction") in _BITS:
+        return f"silicon combines the bits of u64 and not of s64 in a tensor (map {issue.map})"
+    return None
 
 
 def _wrong_block(fields):

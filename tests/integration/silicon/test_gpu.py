@@ -28,8 +28,8 @@ def record(name, **values):
 
 
 def tile(**values):
-    """A map of 16 × 8 words from address 256, and boxes of 4 × 2."""
-    shape = {"address": 256, "rank": 2, "size": [16, 8], "stride": [64], "box": [4, 2], "step": [1, 1]}
+    """A map of 16 × 8 words from address 256, and boxes of 8 × 2."""
+    shape = {"address": 256, "rank": 2, "size": [16, 8], "stride": [64], "box": [8, 2], "step": [1, 1]}
     return record("MapRecord", **{"type": MAP_U32, **shape, **values})
 
 
@@ -85,24 +85,24 @@ class TestProgram(TestCase):
                 np.testing.assert_array_equal(smem, wanted)
 
     def test_counts_what_a_load_fills_in_too(self):
-        for expected in (0, 16, 32, 48):
+        for expected in (0, 16, 64, 80):
             with self.subTest(expected=expected):
-                load = command(Op.LOAD, coords=[-1, 7], shared=256, expected=expected)
+                load = command(Op.LOAD, coords=[-4, 7], shared=256, expected=expected)
                 _, commands, _, smem = self.replies(load, maps=[tile()])
-                assert commands == [(Ending.DONE, 1, 32)], commands
+                assert commands == [(Ending.DONE, 1, 64)], commands
                 wanted = self.smem.copy()
-                wanted[64:72] = [0, *self.gmem[64:192].reshape(8, 16)[7, :3], 0, 0, 0, 0]
+                wanted[64:80] = [0] * 4 + [*self.gmem[64:192].reshape(8, 16)[7, :4]] + [0] * 8
                 np.testing.assert_array_equal(smem, wanted)
 
     def test_stores_and_reduces_tensors(self):
-        store = command(Op.STORE, coords=[14, 1], shared=128)
+        store = command(Op.STORE, coords=[12, 1], shared=128)
         reduce = command(Op.REDUCE, coords=[4, 6], shared=256, reduction=ADD)
         _, commands, gmem, smem = self.replies(store, reduce, maps=[tile()])
         assert commands == [(Ending.DONE, 0, 0)] * 2, commands
         wanted = self.gmem.copy()
         tensor = wanted[64:192].reshape(8, 16)
-        tensor[1:3, 14:] = self.smem[32:40].reshape(2, 4)[:, :2]
-        tensor[6:, 4:8] += self.smem[64:72].reshape(2, 4)
+        tensor[1:3, 12:] = self.smem[32:48].reshape(2, 8)[:, :4]
+        tensor[6:, 4:12] += self.smem[64:80].reshape(2, 8)
         np.testing.assert_array_equal(gmem, wanted)
         np.testing.assert_array_equal(smem, self.smem)
 
