@@ -40,6 +40,6 @@ def pixel_coordinates(tmap, coords, offsets):
                 break
             current[d] = first
         else:
-            current[-1] += 1
+            current[-1] += tmap.traversal[-1]
     pixels[:, spatial.start : spatial.stop] += np.array(offsets[: len(spatial)], np.int64)
     return pixels

@@ -62,8 +62,8 @@ def row_bytes(tmap):
 
 
 def pitch(tmap):
-    """Bytes from row to row in shared memory."""
-    return max(row_bytes(tmap), tmap.swizzle.span)
+    """Bytes from row to row in shared memory. Interleaved rows adjoin whatever their swizzle."""
+    return row_bytes(tmap) if tmap.interleave else max(row_bytes(tmap), tmap.swizzle.span)
 
 
 def footprint(tmap):

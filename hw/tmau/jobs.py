@@ -71,12 +71,12 @@ class PixelWalkLayout(data.StructLayout):
                 "outside": unsigned(1),  # no channel is inside
                 # Global address of that part of the pixel at the start, with dimensions below d at ``low``.
                 "origins": data.ArrayLayout(params.addr_width, 4),
-                "strides": data.ArrayLayout(params.addr_width, 4),  # bytes a step: stride times traversal; N: stride
+                "strides": data.ArrayLayout(params.addr_width, 4),  # bytes a step: stride times traversal
                 "starts": data.ArrayLayout(signed(34), 4),  # position of the first pixel; N: its coordinate
                 "lows": data.ArrayLayout(signed(18), 3),  # first position of a round
                 # A position from here on is the last one of its round: the end of the round less a step.
                 "turns": data.ArrayLayout(signed(36), 3),
-                "steps": data.ArrayLayout(3, 3),  # traversal minus one
+                "steps": data.ArrayLayout(3, 4),  # traversal minus one
                 "sizes": data.ArrayLayout(32, 4),  # elements of the tensor minus one
                 "last": unsigned(10),  # pixels minus one
                 **prefetch_members(params),

@@ -65,7 +65,7 @@ def _pixels(tmap, params):
     return {
         "sizes": [0 if d is None else tmap.size[d] - 1 for d in order],
         "strides": [0 if d is None else strides[d] % (1 << params.addr_width) for d in order],
-        "traversals": [tmap.traversal[d] - 1 if d in spatial else 0 for d in order],
+        "traversals": [0, *(0 if d is None else tmap.traversal[d] - 1 for d in order[1:])],
         "counts": [1 if tmap.interleave else tmap.channels, 0, 0, 0, 0],
         "run_bytes": [row_bytes(tmap), *[tx_bytes(tmap)] * 4],
         "pixels": tmap.pixels - 1,

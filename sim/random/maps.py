@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from tilewright.golden import TensorMap
 from tilewright.golden.spec import PAGE_BYTES, Element, Fill, Interleave, Mode, Swizzle
 from tilewright.golden.tmau.descriptor import SPATIAL_BITS, check_word
-from tilewright.golden.tmau.tile import footprint, gathers, pitch, row_bytes, tx_bytes, unit_bytes
+from tilewright.golden.tmau.tile import footprint, gathers, row_bytes, tx_bytes, unit_bytes
 
 __all__ = ["OUT_OF_BOUNDS", "Start", "random_load", "random_place", "random_start"]
 
@@ -51,9 +51,8 @@ def random_start(rng, *, first, end, most_bytes, stores=False, elements=tuple(El
         Whether there may be what docs/tmau.md marks so:
         unaligned, gather0, a constant fill, NaN in eight bits, starts
         inside 16 bytes, interleaved boxes of other numbers of elements, rows
-        of what is written that end inside 16 bytes; strides that are shorter
-        than what they skip; steps from image to image in im2col mode; and
-        interleaved rows that are shorter than the span of their swizzle.
+        of what is written that end inside 16 bytes; and strides that are
+        shorter than what they skip.
     plain : bool
         Only tile mode without interleave, unaligned and gather0.
     """
@@ -62,8 +61,6 @@ def random_start(rng, *, first, end, most_bytes, stores=False, elements=tuple(El
     interleave = Interleave.NONE if plain else rng.choices(list(Interleave), [6, 1, 1])[0]
     element = rng.choice(elements)
     swizzle = Swizzle.B32 if interleave == Interleave.B32 else rng.choice(list(Swizzle))
-    if not beyond and interleave == Interleave.B16 and mode == Mode.IM2COL:
-        swizzle = Swizzle.NONE  # a pixel of 16 bytes is shorter than any span
     rank = rng.randint(3 if interleave or mode == Mode.IM2COL else 1, 5)
     unit, odd = interleave.bytes or element.bytes, beyond and not plain
     while True:
@@ -98,17 +95,14 @@ def random_start(rng, *, first, end, most_bytes, stores=False, elements=tuple(El
             **shape,
         )
         legal = check_word(int.from_bytes(tmap.pack(), "little")) is None
-        legal = legal and (beyond or not interleave or pitch(tmap) == row_bytes(tmap))
         if legal and footprint(tmap) <= most_bytes and _runs(tmap) <= _MOST_RUNS:
             return Start(tmap, tuple(coords), tuple(offsets))
 
 
 def _plainer(shape, coords, mode, interleave, element, stores):
-    """The nearest shape and start without what silicon does not have, or does in its own way."""
+    """The nearest shape and start that is not **beyond**."""
     chunk = max(16 // element.bytes, 1)
-    if mode == Mode.IM2COL:
-        shape = shape | {"traversal": [*shape["traversal"][:-1], 1]}
-    elif interleave:
+    if interleave and mode == Mode.TILE:
         shape = shape | {"box": [min(-(-shape["box"][0] // chunk) * chunk, 256), *shape["box"][1:]]}
     if not interleave:
         coords[0] -= coords[0] % chunk

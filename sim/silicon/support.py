@@ -1,7 +1,6 @@
 """Which cases have a counterpart on silicon: all but those with an item that the TMAU has beyond it, and a few more."""
 
 from tilewright.golden.spec import Element, Fill, Interleave, Mode, Opcode, Reduction, Space
-from tilewright.golden.tmau.tile import pitch, row_bytes
 
 from ..replay.cases import ENGINE_KINDS
 from ..replay.golden import run_commands
@@ -98,12 +97,8 @@ def _asked(issue):
             return f"{_BEYOND} starts inside {GRANULE} bytes (map {issue.map})"
         if issue.opcode in (Opcode.STORE, Opcode.REDUCE) and tmap.size[0] * tmap.element.bytes % GRANULE:
             return f"{_BEYOND} writing up to an edge inside {GRANULE} bytes (map {issue.map})"
-    elif pitch(tmap) > row_bytes(tmap):
-        return f"silicon lets interleaved rows adjoin whatever their swizzle (map {issue.map})"
     elif tmap.mode == Mode.TILE and tmap.box[0] * tmap.element.bytes % GRANULE:
         return f"{_BEYOND} interleaved boxes whose elements are no multiple of {GRANULE} bytes (map {issue.map})"
-    if tmap.mode == Mode.IM2COL and tmap.traversal[-1] > 1:
-        return f"silicon steps from image to image by the traversal of N (map {issue.map})"
     if tmap.element == Element.S64 and fields.get("reduction") in _BITS:
         return f"silicon combines the bits of u64 and not of s64 in a tensor (map {issue.map})"
     return None

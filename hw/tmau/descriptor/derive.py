@@ -123,8 +123,8 @@ class Derivation(wiring.Component):
         """What a dimension has of itself."""
         seen, checked = self.dimension, self.checked
         traversal = Signal(3)
-        # Im2col steps in the spatial dimensions only.
-        steps = Mux(checked.im2col, seen.place[1:4].any(), ~seen.at[0] | honoured)
+        # Im2col steps in all dimensions but C, or its slices.
+        steps = Mux(checked.im2col, ~seen.place[0], ~seen.at[0] | honoured)
         m.d.comb += [
             self.dimension_stb.eq(Mux(seen.passes[0], seen.place, 0)),
             traversal.eq(Mux(steps, seen.traversal, 0)),
@@ -188,7 +188,7 @@ class Derivation(wiring.Component):
         row, span = Signal(_ROW_BITS), Signal(8)
         m.d.comb += [
             row.eq(counts[1] << self.unit_log2),
-            span.eq(Mux(raw.swizzle == Swizzle.NONE, 0, 16 << raw.swizzle)),
+            span.eq(Mux((raw.swizzle == Swizzle.NONE) | checked.interleaved, 0, 16 << raw.swizzle)),
             checked.footprint.eq(chain),
             self.row_stb.eq(Cat(Mux(second, seen.at[1:], 0), third & first)),
             *(count.eq(counts[0]) for count in checked.counts),

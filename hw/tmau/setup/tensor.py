@@ -291,9 +291,10 @@ class Setup(wiring.Component):
             with m.If(prefetches):
                 m.d.sync += end.moves.eq(1)
         for d in range(4):
-            m.d.sync += pixels.sizes[d].eq(checked.sizes[d + 1])
-        for k in range(3):
-            m.d.sync += pixels.steps[k].eq(checked.traversals[k + 1])
+            m.d.sync += [
+                pixels.sizes[d].eq(checked.sizes[d + 1]),
+                pixels.steps[d].eq(checked.traversals[d + 1]),
+            ]
 
     def _place(self, m, places, measured, origin, fold, job, outside):
         """Third stage: where the walk starts, which indices are inside, what folds into a run."""

@@ -85,15 +85,13 @@ class PixelWalker(wiring.Component):
         m.d.comb += [turning[k].eq(self.positions[k] >= walk.turns[k]) for k in range(_SPATIAL)]
         m.d.comb += advance.eq(~turning & (turning + 1))
         with m.If(step):
-            m.d.sync += [
-                self.left.eq(self.left - 1),
-                self.positions[_SPATIAL].eq(self.positions[_SPATIAL] + advance[-1]),
-            ]
-            for k in range(_SPATIAL):
+            m.d.sync += self.left.eq(self.left - 1)
+            for k in range(_SPATIAL + 1):
                 with m.If(advance[k]):
                     m.d.sync += self.positions[k].eq(self.positions[k] + walk.steps[k] + 1)
-                with m.Elif(advance[k + 1 :].any()):
-                    m.d.sync += self.positions[k].eq(walk.lows[k])
+                if k < _SPATIAL:
+                    with m.Elif(advance[k + 1 :].any()):
+                        m.d.sync += self.positions[k].eq(walk.lows[k])
         with m.If(self.i.ready):
             m.d.sync += [walk.eq(self.i.p), self.positions.eq(self.i.p.starts), self.left.eq(self.i.p.last)]
 

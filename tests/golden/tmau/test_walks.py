@@ -55,7 +55,7 @@ def naive_coordinates(case, coords, offsets):
                     break
                 cursor[d] = case["lower"][k]
             else:
-                cursor[rank - 1] += 1
+                cursor[rank - 1] += steps[rank - 1]
         return
     if not sliced and not case["gather0"]:
         steps[0] = 1
@@ -74,7 +74,7 @@ def naive_walk(case, coords, offsets, base):
     unit = SLICES[case["interleave"]] or e
     found = list(naive_coordinates(case, coords, offsets))
     row_bytes = (max(i0 for _, i0, _ in found) + 1) * unit
-    pitch = max(row_bytes, SPANS[case["swizzle"]])
+    pitch = max(row_bytes, SPANS[case["swizzle"]] if case["interleave"] == "none" else 0)
     walked = []
     for row, i0, x in found:
         address = None

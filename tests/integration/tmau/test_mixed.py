@@ -24,7 +24,7 @@ MEMORY_BYTES = 1 << 18
 
 #: Commands of each run: in mixes, and garbage.
 PLAN = {
-    ("unit", "verilator"): (2800, 2304),
+    ("unit", "verilator"): (3400, 2304),
     ("ecp5", "verilator"): (800, 384),
     ("default", "verilator"): (1000, 256),
     ("lean", "verilator"): (300, 0),

@@ -49,7 +49,7 @@ class PixelsSpec(Elaboratable):
                     m.d.sync += terms[k].eq(Mux(breaks, terms[k] + walk.strides[k], 0))
                 goes_on = goes_on & ~breaks
             with m.If(goes_on):
-                m.d.sync += [n.eq(n + 1), terms[3].eq(terms[3] + walk.strides[3])]
+                m.d.sync += [n.eq(n + walk.steps[3] + 1), terms[3].eq(terms[3] + walk.strides[3])]
         with m.If(accepted | (steps & (left == 1))):
             m.d.sync += walking.eq(accepted)
         with m.If(accepted):
@@ -94,8 +94,8 @@ class PixelsSpec(Elaboratable):
             Assert(dut.walk.as_value() == walk.as_value()),
             Assert(dut.left == left - 1),
             Assert(dut.positions[3] == n),
-            # No more than 1023 steps lead away from where the walk began.
-            Assert((n >= -(1 << 31)) & (n <= (1 << 31) + walk.last + 1 - left)),
+            # No more than 1023 steps of 8 lead away from where the walk began.
+            Assert((n >= -(1 << 31)) & (n <= (1 << 31) + 8 * (walk.last + 1 - left))),
             Assert(walk.last + 1 >= left),
         ]
         for k in range(3):

@@ -110,7 +110,7 @@ CONV = {"element": "f16", "mode": "im2col", "pixels": 10, "lower": (-1,), "upper
 def test_dimensions_of_a_convolution(tmap, sizes, strides):
     got = derived(tmap)
     assert (list(got["sizes"]), list(got["strides"])) == (sizes, strides)
-    assert list(got["traversals"]) == [0, 1, 0, 0, 0]
+    assert list(got["traversals"]) == [0, 1, 0, 0, 7]
     assert list(got["lows"]) == [-1, 0, 0] and list(got["highs"]) == [7, 1, 1], "what is not there has one position"
     assert got["counts"][0] << got["unit_log2"] == 16 and got["run_bytes"][4] == got["footprint"] == 160
     corner = got["store_corner"]

@@ -69,7 +69,7 @@ def pixelwise(walked):
         yield inside and not walked.outside, rounds[0], True, 0
         turning = [position[k] >= walked.turns[k] for k in range(3)]
         moving = next((k for k in range(3) if not turning[k]), 3)
-        position[moving] += walked.steps[moving] + 1 if moving < 3 else 1
+        position[moving] += walked.steps[moving] + 1
         position[:moving] = walked.lows[:moving] if moving else []
         rounds[: moving + 1] = [rounds[moving] + walked.strides[moving]] * (moving + 1)
 

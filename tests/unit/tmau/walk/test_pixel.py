@@ -32,6 +32,7 @@ class Walk:
         self.address, self.strides = rng.getrandbits(32), [rng.getrandbits(32) for _ in range(4)]
         self.data_start, self.data_bytes = rng.randint(0, 100), rng.randint(1, 256)
         self.outside, self.store = rng.random() < 0.1, rng.getrandbits(1)
+        self.traversal.append(rng.choice([1, rng.randint(1, 8)]))  # of N
 
     def emitted(self):
         """(n, position) of each pixel."""
@@ -44,7 +45,7 @@ class Walk:
                     break
                 cur[k] = self.lower[k]
             else:
-                n += 1
+                n += self.traversal[3]
 
     def at(self, position, n):
         products = (x * stride for x, stride in zip([*position, n], self.strides, strict=True))
@@ -84,10 +85,10 @@ class Walk:
             "data_bytes": self.data_bytes,
             "outside": self.outside,
             "origins": [(self.at(lows[:d] + starts[d:], self.n) + self.data_start) % (1 << 32) for d in range(4)],
-            "strides": [s * t % (1 << 32) for s, t in zip(self.strides, [*self.traversal, 1], strict=True)],
+            "strides": [s * t % (1 << 32) for s, t in zip(self.strides, self.traversal, strict=True)],
             "starts": [*starts, self.n],
             "lows": lows,
-            "turns": [high - step for high, step in zip(highs, self.traversal, strict=True)],
+            "turns": [high - step for high, step in zip(highs, self.traversal[:3], strict=True)],
             "steps": [t - 1 for t in self.traversal],
             "sizes": [s - 1 for s in [*self.size, self.images]],
             "last": self.pixels - 1,
