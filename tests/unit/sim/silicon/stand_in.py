@@ -18,7 +18,7 @@ HELLO, JOB, REPLY = 0x31475754, 0x4A475754, 0x52475754
 SHARED_BYTES = 232448 - 16
 INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE
 DONE, REFUSED, NO_SUCH, UNFINISHED = range(4)
-ELEMENTS = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", None, "tf32")
+ELEMENTS = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", None, "f64", "bf16", "f32", "tf32")
 BLOCK_ELEMENTS = (0, Element.U32, Element.S32, Element.U64, Element.S64, Element.F16, Element.BF16, Element.F32)
 TENSOR_OPS = {1: Opcode.LOAD, 2: Opcode.STORE, 3: Opcode.REDUCE, 4: Opcode.PREFETCH}
 #: Opcode, memory of the source, memory of the destination.
