@@ -13,7 +13,7 @@ from .images import read_spots
 __all__ = ["differences", "mismatches", "read_expectation"]
 
 #: Errors of silicon that are none of ours (``sim/silicon/replay.py``), and how the rest of them begins.
-_OF_SILICON = ("refused by the driver", "no such instruction", "unfinished")
+_OF_SILICON = ("refused by the driver", "no such instruction", "unfinished", "counted unevenly")
 _FAILED = "failed: "
 
 #: Numbers in error records, of those kinds that have one.

@@ -12,7 +12,7 @@ from tilewright.golden.spec import Opcode
 
 from .cases import ENGINE_KINDS
 from .conv_cases import run_conv_case
-from .outcome import Outcome
+from .outcome import Outcome, shared_names
 
 __all__ = ["Run", "open_backend", "result_record", "run_case", "run_commands"]
 
@@ -53,8 +53,7 @@ def run_case(case):
         return import_module("tilewright.sim.replay.pe.golden").run_pe_case(case)
     run = run_commands(case)
     record = result_record(case, next(filter(None, run.errors), None), run.tx_bytes, run.gmem, *run.smems)
-    names = [f"smem{core}" for core in range(case.cores)] if case.cores > 1 else ["smem"]
-    return Outcome(record, {"gmem": run.gmem} | dict(zip(names, run.smems, strict=True)))
+    return Outcome(record, {"gmem": run.gmem} | dict(zip(shared_names(case.cores), run.smems, strict=True)))
 
 
 def run_commands(case):

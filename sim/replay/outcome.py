@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-__all__ = ["Outcome"]
+__all__ = ["Outcome", "shared_names"]
 
 
 class Outcome(NamedTuple):
@@ -10,3 +10,8 @@ class Outcome(NamedTuple):
 
     record: dict
     memories: dict
+
+
+def shared_names(cores):
+    """Names of the shared memories of so many cores."""
+    return [f"smem{core}" for core in range(cores)] if cores > 1 else ["smem"]

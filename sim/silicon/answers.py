@@ -3,9 +3,8 @@
 import json
 from dataclasses import asdict, dataclass
 
-from tilewright.golden.spec import Opcode, Space
-
 from ..replay.golden import run_case
+from ..replay.outcome import shared_names
 from .capture_file import spots
 from .packing import issues
 from .records import Ending, Status
@@ -32,7 +31,8 @@ class Side:
     bytes : list of int, str or None
         What each command counted at a barrier; None for one that does not end at one.
     smem, gmem : list of [int, str]
-        Where memory changed, and to what, in hex. Changes less than 16 bytes apart are one.
+        Where memory changed, and to what, in hex. Changes less than 16 bytes apart are one. Of the shared memories of
+        several cores each has a third entry, the numbers of those that changed so.
     """
 
     refusal: str | None
@@ -46,9 +46,9 @@ class Side:
             return f"refused: {self.refusal}"
         counted = [str(number) for number in self.bytes if number is not None]
         changes = [
-            f"{_MEMORIES[memory]} {address:#x}: {_cut(data)}"
+            f"{_MEMORIES[memory]} {address:#x}{_where(*cores)}: {_cut(data)}"
             for memory in _MEMORIES
-            for address, data in getattr(self, memory)
+            for address, data, *cores in getattr(self, memory)
         ]
         more = len(changes) - _SHOWN_CHANGES
         parts = [f"counts {', '.join(counted)}"] if counted else []
@@ -81,10 +81,11 @@ def golden_side(case):
     """What the golden model makes of a case."""
     record, memories = run_case(case)
     counted = [
-        number if _ends_at_barrier(issue) else None
+        number if issue.ends_at_barrier else None
         for issue, number in zip(issues(case), record["tx_bytes"], strict=True)
     ]
-    return _side(case, record["error"], counted, memories["smem"], memories["gmem"])
+    smems = [memories[name] for name in shared_names(case.cores)]
+    return _side(case, record["error"], counted, smems, memories["gmem"])
 
 
 def silicon_side(case, reply):
@@ -99,9 +100,9 @@ def silicon_side(case, reply):
         return Side(f"by the driver: {_CUDA_ERRORS.get(broken, f'CUresult {broken}')}", [], [], [])
     if Ending.NO_SUCH in reply.endings:
         return Side("there is no such instruction", [], [], [])
-    counted = ["never ends" if ending == Ending.UNFINISHED else number
+    counted = ["never ends" if ending == Ending.UNFINISHED else _each(number)
                for ending, number in zip(reply.endings, reply.counted, strict=True)]  # fmt: skip
-    return _side(case, None, counted, reply.smem, reply.gmem)
+    return _side(case, None, counted, reply.smems, reply.gmem)
 
 
 def document(silicon, answers):
@@ -130,13 +131,32 @@ def tables(answers):
     return "\n".join(lines[1:]) + "\n"
 
 
-def _ends_at_barrier(issue):
-    """Whether silicon counts the bytes of a command."""
-    return issue.opcode == Opcode.LOAD or issue.fields.get("destination_space") == Space.SHARED
+def _side(case, refusal, counted, smems, gmem):
+    before = case.smem.contents()
+    changes = [spots(before, smem) for smem in smems]
+    smem = changes[0] if case.cores == 1 else _of_cores(changes)
+    return Side(refusal, counted, smem, spots(case.global_contents(), gmem))
 
 
-def _side(case, refusal, counted, smem, gmem):
-    return Side(refusal, counted, spots(case.smem.contents(), smem), spots(case.global_contents(), gmem))
+def _of_cores(changes):
+    """The changes of several memories as one list: where, to what, in which cores."""
+    cores = {}
+    for core, found in enumerate(changes):
+        for address, data in found:
+            cores.setdefault((address, data), []).append(core)
+    return [[address, data, those] for (address, data), those in sorted(cores.items(), key=lambda item: item[1])]
+
+
+def _where(cores=()):
+    """Of a change, the cores in whose shared memory it is."""
+    if not cores:
+        return ""
+    return f" of core{'s' * (len(cores) > 1)} {', '.join(map(str, cores))}"
+
+
+def _each(counted):
+    """What was counted, as text if cores counted differently."""
+    return f"{', '.join(map(str, counted))} in cores 0 to {len(counted) - 1}" if isinstance(counted, tuple) else counted
 
 
 def _cut(digits):

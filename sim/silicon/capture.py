@@ -17,12 +17,14 @@ from ..usage import UsageError
 from .capture_file import Chooser, TooLargeError, expectation, spots, write_capture
 from .program import open_program
 from .random_cases import random_cases
+from .random_cluster_cases import random_cluster_cases
 from .replay import outcome_of
 from .support import why_not
 
 __all__ = ["Capture", "capture", "configure", "configure_cases", "run", "what_to_run", "where"]
 
 _MOST_FAILED = 20
+_EACH_CLUSTER = 10  # random cases for one of several cores
 _STEP = 500  # cases between two signs of life
 
 
@@ -59,8 +61,8 @@ def run(args):
 
 
 def what_to_run(files, seed=1, count=0):
-    """The cases of files and so many random ones, as in a file and as they are read: two lists."""
-    entries = [*_worked(files), *random_cases(seed, count)]
+    """The cases of files, so many random ones and a tenth more of several cores, as in a file and as read: two lists."""
+    entries = [*_worked(files), *random_cases(seed, count), *random_cluster_cases(seed, count // _EACH_CLUSTER)]
     return entries, cases_of({"version": 1, "cases": entries}, "the capture", Path())
 
 
@@ -118,7 +120,8 @@ def capture(entries, cases, program, most_failed=None):
         if wrong:
             print(f"DIFFERENT {case.name}: {'; '.join(wrong)}", flush=True)
         expect = expectation(outcome)
-        if chooser.wants(case, sum(golden.record["tx_bytes"])) and "smem" in expect:
+        alone = case.cores == 1  # single bytes are not expected of others
+        if alone and chooser.wants(case, sum(golden.record["tx_bytes"])) and "smem" in expect:
             changes = _changes(case, outcome)
             taken.kept |= {len(taken.entries): changes} if changes else {}
         taken.entries.append(entry | {"expect": expect})

@@ -46,9 +46,9 @@ def expectation(outcome):
     record = outcome.record
     if (record["error"] or "").startswith("failed"):
         return {"error": record["error"]}
-    (smem,) = record["smem_sha256"]
+    hashes = [{"sha256": smem} for smem in record["smem_sha256"]]
     strides = {"strides": record["strides"]} if "strides" in record else {}
-    return {"error": record["error"], "tx_bytes": record["tx_bytes"], "smem": {"sha256": smem},
+    return {"error": record["error"], "tx_bytes": record["tx_bytes"], "smem": hashes if len(hashes) > 1 else hashes[0],
             "gmem": {"sha256": record["gmem_sha256"]}} | strides  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import zlib
 
 import numpy as np
 
+from ..replay.outcome import shared_names
 from .capture_file import spots
 from .packing import pack
 from .records import Ending, Status
@@ -111,6 +112,7 @@ def _framed(data):
 def _record(key, case, reply):
     if reply.status != Status.OK:
         return {"job": key, "status": int(reply.status), "message": reply.message}
+    names = shared_names(case.cores)
     return {
         "job": key,
         "status": int(reply.status),
@@ -118,7 +120,7 @@ def _record(key, case, reply):
         "endings": [int(ending) for ending in reply.endings],
         "counted": list(reply.counted),
         "gmem": spots(case.global_contents(), reply.gmem),
-        "smem": spots(case.smem.contents(), reply.smem),
+        **{name: spots(case.smem.contents(), smem) for name, smem in zip(names, reply.smems, strict=True)},
     }
 
 
@@ -129,9 +131,9 @@ def _reply(record, case):
         Status.OK,
         maps=dict(zip(case.maps, record["maps"], strict=True)),
         endings=tuple(map(Ending, record["endings"])),
-        counted=tuple(record["counted"]),
+        counted=tuple(tuple(count) if isinstance(count, list) else count for count in record["counted"]),
         gmem=_changed(case.global_contents(), record["gmem"]),
-        smem=_changed(case.smem.contents(), record["smem"]),
+        smems=[_changed(case.smem.contents(), record[name]) for name in shared_names(case.cores)],
     )
 
 

@@ -49,21 +49,47 @@ _COPIES = {
 
 
 class Issue(NamedTuple):
-    """One issue of a command of a case; ``spec`` is the ``MapSpec`` that it names, or None."""
+    """One issue of a command of a case; ``spec`` is the ``MapSpec`` that it names, or None.
+
+    ``core`` issues it, ``multicast`` is the mask of the cores in which its data land, or None: where it was issued, and
+    ``source_core`` the other core from whose shared memory it copies, or None.
+    """
 
     opcode: Opcode
     map: str
     spec: object
     fields: dict
+    core: int
+    multicast: int | None
+    source_core: int | None
+
+    @property
+    def ends_at_barrier(self):
+        """Whether silicon counts its bytes."""
+        return self.opcode == Opcode.LOAD or self.fields.get("destination_space") == Space.SHARED
+
+    def lands_in(self, core):
+        """Whether its data land in the shared memory of a core, where a barrier counts them."""
+        return self.ends_at_barrier and bool((1 << self.core if self.multicast is None else self.multicast) >> core & 1)
 
 
 def issues(case):
     """Every issue of every command of a case, in order."""
     return [
-        Issue(command.opcode, command.map, case.maps.get(command.map), fields)
+        Issue(command.opcode, command.map, case.maps.get(command.map), fields, command.core, *_delivery(command))
         for command in case.commands
         for fields in command.issues
     ]
+
+
+def _delivery(command):
+    """Mask of the cores in which data land, and core that is read, as far as they mean something to the command."""
+    if command.opcode == Opcode.LOAD:
+        return command.receivers, None
+    if command.opcode != Opcode.COPY_BLOCK:
+        return None, None
+    lands, reads = (command.fields[f"{side}_space"] == Space.SHARED for side in ("destination", "source"))
+    return command.receivers if lands else None, command.source_core if reads else None
 
 
 def counted_bytes(issue):
@@ -82,6 +108,7 @@ def pack(case, shared_bytes=SHARED_BYTES):
     contents = case.smem.contents()[: len(smem)]
     smem[: len(contents)] = contents
     header["magic"], header["maps"], header["commands"] = MAGIC["JobHeader"], len(case.maps), len(commands)
+    header["more_cores"] = case.cores - 1
     header["shared_bytes"], header["global_bytes"] = len(smem), case.gmem.size
     maps = np.zeros(len(case.maps), RECORDS["MapRecord"])
     for record, spec in zip(maps, case.maps.values(), strict=True):
@@ -94,7 +121,7 @@ def pack(case, shared_bytes=SHARED_BYTES):
 
 
 def job_shared_bytes(case, shared_bytes=SHARED_BYTES):
-    """Shared memory of the job: that of the case, but no more than a GPU has."""
+    """Shared memory of each core of the job: that of the case, but no more than a GPU has."""
     return min(-(-case.smem.size // GRANULE) * GRANULE, shared_bytes // GRANULE * GRANULE)
 
 
@@ -112,6 +139,7 @@ def fill_map(record, tmap):
 
 def _fill_command(record, issue, numbers):
     fields = issue.fields
+    record["core"] = issue.core
     if issue.spec:
         record["map"] = numbers[issue.map]
         for name in ("coords", "offsets"):
@@ -129,3 +157,7 @@ def _fill_command(record, issue, numbers):
         record["op"] = _OPS[issue.opcode]
     if record["op"] in (Op.LOAD, Op.GLOBAL_TO_SHARED, Op.SHARED_TO_SHARED, Op.REDUCE_TO_SHARED):
         record["expected"] = min(counted_bytes(issue), MOST_EXPECTED)
+    if record["op"] in (Op.LOAD, Op.GLOBAL_TO_SHARED):
+        record["multicast"] = issue.multicast or 0
+    elif record["op"] in (Op.SHARED_TO_SHARED, Op.REDUCE_TO_SHARED):
+        record["receiver"] = issue.core if issue.multicast is None else issue.multicast.bit_length() - 1

@@ -4,7 +4,7 @@ from enum import IntEnum
 
 import numpy as np
 
-__all__ = ["GRANULE", "MAGIC", "MOST_EXPECTED", "RECORDS", "SHARED_BYTES", "Ending", "Op", "Status"]
+__all__ = ["GRANULE", "MAGIC", "MOST_CORES", "MOST_EXPECTED", "RECORDS", "SHARED_BYTES", "Ending", "Op", "Status"]
 
 #: Largest shared memory of a job: that of a block on a GPU of compute capability 9.0, without room for a barrier.
 SHARED_BYTES = 232448 - 16
@@ -12,11 +12,14 @@ SHARED_BYTES = 232448 - 16
 #: Shared memory of a job is a multiple of it.
 GRANULE = 16
 
+#: Blocks of threads that every such GPU takes in a cluster: cores of a job.
+MOST_CORES = 8
+
 #: A barrier counts no further.
 MOST_EXPECTED = (1 << 20) - 1
 
 #: What begins a hello, a job and a reply.
-MAGIC = {"Hello": 0x31475754, "JobHeader": 0x4A475754, "ReplyHeader": 0x52475754}
+MAGIC = {"Hello": 0x32475754, "JobHeader": 0x4A475754, "ReplyHeader": 0x52475754}
 
 #: Names of the structures in ``job.h``, and their types.
 RECORDS = {
@@ -25,7 +28,8 @@ RECORDS = {
         ("shared_bytes", "<u4"), ("reserved", "<u4"), ("gpu", "S96"), ("message", "S160"),
     ]),
     "JobHeader": np.dtype([
-        ("magic", "<u4"), ("maps", "<u4"), ("commands", "<u4"), ("shared_bytes", "<u4"), ("global_bytes", "<u8"),
+        ("magic", "<u4"), ("maps", "<u2"), ("more_cores", "<u2"), ("commands", "<u4"), ("shared_bytes", "<u4"),
+        ("global_bytes", "<u8"),
     ]),
     "MapRecord": np.dtype([
         ("address", "<u8"), ("size", "<u8", 5), ("stride", "<u8", 4), ("box", "<u4", 5), ("step", "<u4", 5),
@@ -34,8 +38,9 @@ RECORDS = {
         ("fill", "<u4"), ("reserved", "<u4"),
     ]),
     "CommandRecord": np.dtype([
-        ("source", "<u8"), ("destination", "<u8"), ("size", "<u4"), ("op", "<u4"), ("map", "<u4"), ("coords", "<i4", 5),
-        ("offsets", "<u2", 4), ("shared", "<u4"), ("reduction", "<u4"), ("type", "<u4"), ("expected", "<u4"),
+        ("source", "<u8"), ("destination", "<u8"), ("size", "<u4"), ("op", "<u2"), ("core", "u1"), ("receiver", "u1"),
+        ("map", "<u4"), ("coords", "<i4", 5), ("offsets", "<u2", 3), ("multicast", "<u2"), ("shared", "<u4"),
+        ("reduction", "<u4"), ("type", "<u4"), ("expected", "<u4"),
     ]),
     "ReplyHeader": np.dtype([
         ("magic", "<u4"), ("status", "<u4"), ("command", "<u4"), ("reserved", "<u4"), ("message", "S160"),

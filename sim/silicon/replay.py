@@ -8,7 +8,7 @@ too. Everything else is what silicon did.
 from contextlib import contextmanager
 
 from ..replay.golden import result_record
-from ..replay.outcome import Outcome
+from ..replay.outcome import Outcome, shared_names
 from .packing import counted_bytes, issues
 from .program import open_program
 from .records import Ending, Status
@@ -32,20 +32,21 @@ def outcome_of(case, reply):
     commands = issues(case)
     if reply.status != Status.OK:
         gmem, smem = case.global_contents(), case.smem.contents()
-        record = result_record(case, None, [0] * len(commands), gmem, smem)
-        return Outcome(record | {"error": f"failed: {reply.message}"}, {"gmem": gmem, "smem": smem})
-    errors = [_error(issue, ending) for issue, ending in zip(commands, reply.endings, strict=True)]
-    landed = [
-        _landed(issue, ending, counted)
-        for issue, ending, counted in zip(commands, reply.endings, reply.counted, strict=True)
-    ]
-    record = result_record(case, None, landed, reply.gmem, reply.smem)
-    error = next(filter(None, errors), None)
-    return Outcome(record | {"error": error}, {"gmem": reply.gmem, "smem": reply.smem})
+        return _outcome(case, f"failed: {reply.message}", [0] * len(commands), gmem, [smem] * case.cores)
+    parts = list(zip(commands, reply.endings, reply.counted, strict=True))
+    error = next(filter(None, (_error(*part) for part in parts)), None)
+    return _outcome(case, error, [_landed(*part) for part in parts], reply.gmem, reply.smems)
 
 
-def _error(issue, ending):
+def _outcome(case, error, landed, gmem, smems):
+    record = result_record(case, None, landed, gmem, *smems) | {"error": error}
+    return Outcome(record, {"gmem": gmem} | dict(zip(shared_names(case.cores), smems, strict=True)))
+
+
+def _error(issue, ending, counted):
     """Our name for a refusal that is also ours, or what else went wrong; None for what was done."""
+    if isinstance(counted, tuple):
+        return "counted unevenly"
     if ending == Ending.REFUSED:
         refused = issue.spec.refused
         return refused.name.lower() if refused else "refused by the driver"
@@ -54,8 +55,8 @@ def _error(issue, ending):
 
 def _landed(issue, ending, counted):
     """Bytes at the barrier, or by our rules where nothing counts them."""
-    if counted is not None:
+    if isinstance(counted, int):
         return counted
-    if ending != Ending.DONE:
+    if ending != Ending.DONE or counted:
         return 0
     return counted_bytes(issue)

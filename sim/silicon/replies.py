@@ -41,10 +41,13 @@ class Reply(NamedTuple):
         Result of the driver's function for each map of the case: 0, or its error.
     endings : tuple of Ending
         Of each issue.
-    counted : tuple of int or None
-        Bytes that arrived at the barrier; None where none counted.
-    gmem, smem : uint8 array or None
-        As large as those of the case.
+    counted : tuple of int, tuple or None
+        Bytes that arrived at the barrier of each core in which they land; None where none counted. Of several cores
+        that counted differently, or of which another one counted something, the numbers of all.
+    gmem : uint8 array or None
+        As large as that of the case.
+    smems : list of uint8 array
+        Of each core, likewise.
     """
 
     status: Status
@@ -53,7 +56,7 @@ class Reply(NamedTuple):
     endings: tuple = ()
     counted: tuple = ()
     gmem: np.ndarray | None = None
-    smem: np.ndarray | None = None
+    smems: list = ()
 
 
 def read_hello(read):
@@ -71,21 +74,36 @@ def read_reply(read, case, shared_bytes=SHARED_BYTES):
     """The :class:`Reply` to the job of ``case``; other arguments as of :func:`.packing.pack` and above."""
     header = _header(read, "ReplyHeader")
     results = _records(read, "MapReply", len(case.maps))["result"].tolist()
-    commands = _records(read, "CommandReply", len(issues(case)))
+    asked = issues(case)
+    commands = _records(read, "CommandReply", len(asked) * case.cores).reshape(len(asked), case.cores)
     if header["status"] != Status.OK:
         return Reply(Status.FAILED, f"command {header['command']}: {_text(header['message'])}")
     gmem = np.frombuffer(read(case.gmem.size), np.uint8).copy()
-    smem, moved = case.smem.contents(), read(job_shared_bytes(case, shared_bytes))
-    held = min(len(smem), len(moved))  # what the GPU has no room for, no command of the case touches
-    smem[:held] = np.frombuffer(moved, np.uint8)[:held]
+    smems = [case.smem.contents() for _ in range(case.cores)]
+    for smem in smems:
+        moved = read(job_shared_bytes(case, shared_bytes))
+        held = min(len(smem), len(moved))  # what the GPU has no room for, no command of the case touches
+        smem[:held] = np.frombuffer(moved, np.uint8)[:held]
+    # What one core knows of a command is worse than that others have nothing to say.
+    endings = tuple(Ending(int(outcome)) for outcome in commands["outcome"].max(axis=1, initial=Ending.DONE))
     return Reply(
         Status.OK,
         maps=dict(zip(case.maps, results, strict=True)),
-        endings=tuple(Ending(int(outcome)) for outcome in commands["outcome"]),
-        counted=tuple(int(record["bytes"]) if record["counted"] else None for record in commands),
+        endings=endings,
+        counted=tuple(map(_counted, asked, endings, commands)),
         gmem=gmem,
-        smem=smem,
+        smems=smems,
     )
+
+
+def _counted(issue, ending, records):
+    """What the cores counted of a command, one record each; one number where they did so as they should."""
+    if ending != Ending.DONE or not records["counted"].all():
+        return None
+    numbers = records["bytes"].tolist()
+    there = {number for core, number in enumerate(numbers) if issue.lands_in(core)}
+    others = {number for core, number in enumerate(numbers) if not issue.lands_in(core)}
+    return there.pop() if len(there) == 1 and others <= {0} else tuple(numbers)
 
 
 def _header(read, name):

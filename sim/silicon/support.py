@@ -6,7 +6,7 @@ from ..replay.cases import ENGINE_KINDS
 from ..replay.golden import run_commands
 from ..replay.shared_reach import shared_reach
 from .packing import BLOCK_TYPES, issues
-from .records import GRANULE, SHARED_BYTES
+from .records import GRANULE, MOST_CORES, SHARED_BYTES
 
 __all__ = ["no_counterpart", "why_not"]
 
@@ -57,9 +57,10 @@ def no_counterpart(case):
         return f"{_BEYOND} windows"
     if case.processors:
         return f"{_BEYOND} processors that share a unit"
-    if case.needs_cluster:
-        return "the program for silicon runs one core, and the case needs a cluster"
+    if case.cores > MOST_CORES:
+        return f"silicon has clusters of at most {MOST_CORES} cores, and the case has {case.cores}"
     wrong = next(filter(None, (_wrong_command(issue) for issue in issues(case))), None)
+    wrong = wrong or next(filter(None, (_wrong_delivery(issue, case.cores) for issue in issues(case))), None)
     wrong = wrong or next(filter(None, (_wrong_map(name, spec) for name, spec in case.maps.items())), None)
     reach = 0 if wrong else shared_reach(case)
     if reach > SHARED_BYTES:
@@ -81,6 +82,24 @@ def _wrong_command(issue):
     if issue.fields.get("fill"):
         return f"{_BEYOND} fill on store"
     return _wrong_block(issue.fields) if issue.opcode == Opcode.COPY_BLOCK else None
+
+
+def _wrong_delivery(issue, cores):
+    """What of the cores that a command names silicon has no instruction for, or a job no room."""
+    if issue.source_core is not None:
+        return "silicon copies from a core's own shared memory only"
+    if issue.multicast is None:
+        return None
+    if cores == 1:
+        return "a core alone ignores which cores receive, and silicon does not"
+    if not issue.multicast:
+        return "a job has no multicast to nobody"
+    if issue.fields.get("source_space") == Space.SHARED:
+        if issue.multicast.bit_count() > 1:
+            return "silicon copies from shared memory to one core only"
+        if issue.multicast >> cores:
+            return "a job copies to a core that there is"
+    return None
 
 
 def _asked(issue):

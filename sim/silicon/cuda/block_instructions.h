@@ -18,6 +18,16 @@ __device__ __forceinline__ void copy_to_shared(uint32_t destination, uint64_t so
                  : "memory");
 }
 
+// To the same address in every block of the mask, where the barrier at the same address counts the bytes.
+__device__ __forceinline__ void multicast_to_shared(
+    uint32_t destination, uint64_t source, uint32_t size, uint32_t barrier, uint16_t mask)
+{
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;"
+        ::"r"(destination), "l"(source), "r"(size), "r"(barrier), "h"(mask)
+        : "memory");
+}
+
 __device__ __forceinline__ void copy_to_global(uint64_t destination, uint32_t source, uint32_t size)
 {
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(destination), "r"(source),
@@ -25,7 +35,7 @@ __device__ __forceinline__ void copy_to_global(uint64_t destination, uint32_t so
                  : "memory");
 }
 
-// Addresses of a block of threads are valid among those of its cluster, where the destination and the barrier are.
+// The destination and its barrier are those of one block of the cluster; addresses of the own block are valid there.
 __device__ __forceinline__ void copy_in_shared(uint32_t destination, uint32_t source, uint32_t size, uint32_t barrier)
 {
     asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(

@@ -1,6 +1,6 @@
-// The kernel that carries out one command: one block of threads, of which one issues the one instruction.
+// The kernel that carries out one command: a cluster of blocks, one a core, of which one thread issues the one instruction.
 //
-// Shared memory comes from a copy of it in global memory and goes back there, so that it outlasts the kernel.
+// Shared memories come from copies of them in global memory and go back there, so that they outlast the kernel.
 #pragma once
 #include <cuda.h>
 
@@ -8,6 +8,7 @@
 
 #include "barriers.h"
 #include "block_instructions.h"
+#include "cluster.h"
 #include "job.h"
 #include "tensor_instructions.h"
 
@@ -31,21 +32,23 @@ struct Task {
     CommandRecord command;
     Form form;              // of the command's map
     uint8_t* global;        // the job's global memory
-    uint4* image;           // the job's shared memory before and after
-    uint32_t shared_bytes;  // of it, a multiple of 16
-    CommandReply* reply;
+    uint4* image;           // the shared memory of each core before and after
+    uint32_t shared_bytes;  // of one of them, a multiple of 16
+    uint32_t cores;
+    CommandReply* replies;  // one a core
 };
 
-// Bytes that a copy counts at a barrier. Before the copy, the one arrival was made and `expected` bytes were expected.
+// Bytes that a copy counts at a barrier. Before the copy, the one arrival was made and `expected` bytes were expected;
+// `rest` nanoseconds after the end of that phase all is written.
 //
 // The phase ends when the count comes to zero, even if the copy goes on, so bytes above `expected` are in the next
 // phase; whether there are any shows when that phase gets its arrival. A count that stays away from zero is found by
 // lifting it above zero and taking off single bytes until the phase ends.
-__device__ CommandReply count_bytes(uint32_t barrier, uint32_t expected)
+__device__ CommandReply count_bytes(uint32_t barrier, uint32_t expected, uint64_t rest)
 {
     uint32_t parity = 0;
     if (wait_for_phase(barrier, parity, COPY_LIMIT)) {
-        pause(expected ? COPY_REST : COPY_LIMIT);  // nothing has been waited for if nothing was expected
+        pause(rest);
         arrive_expecting(barrier, 0);
         parity = 1;
         if (phase_over(barrier, parity)) return {static_cast<uint32_t>(Outcome::DONE), 1, expected};
@@ -75,21 +78,29 @@ __device__ bool issue(const CUtensorMap& map, const Task& task, uint32_t shared,
     const Reduction reduction = static_cast<Reduction>(command.reduction);
     const Type type = static_cast<Type>(command.type);
     switch (static_cast<Op>(command.op)) {
-        case Op::LOAD: return load(task.form, tensor_map, at, place, barrier);
+        case Op::LOAD:
+            return command.multicast ? multicast(task.form, tensor_map, at, place, barrier, command.multicast)
+                                     : load(task.form, tensor_map, at, place, barrier);
         case Op::STORE: return store(task.form, tensor_map, at, place);
         case Op::REDUCE: return reduce(reduction, task.form, tensor_map, at, place);
         case Op::PREFETCH: return prefetch(task.form, tensor_map, at);
         case Op::GLOBAL_TO_SHARED:
-            copy_to_shared(shared_destination, global_source, command.size, barrier);
+            if (command.multicast) {
+                multicast_to_shared(shared_destination, global_source, command.size, barrier, command.multicast);
+            } else {
+                copy_to_shared(shared_destination, global_source, command.size, barrier);
+            }
             return true;
         case Op::SHARED_TO_GLOBAL: copy_to_global(global_destination, shared_source, command.size); return true;
         case Op::SHARED_TO_SHARED:
-            copy_in_shared(shared_destination, shared_source, command.size, barrier);
+            copy_in_shared(address_in(command.receiver, shared_destination), shared_source, command.size,
+                           address_in(command.receiver, barrier));
             return true;
         case Op::REDUCE_TO_GLOBAL:
             return reduce_to_global(reduction, type, global_destination, shared_source, command.size);
         case Op::REDUCE_TO_SHARED:
-            return reduce_in_shared(reduction, type, shared_destination, shared_source, command.size, barrier);
+            return reduce_in_shared(reduction, type, address_in(command.receiver, shared_destination), shared_source,
+                                    command.size, address_in(command.receiver, barrier));
         case Op::PREFETCH_BLOCK: prefetch_block(global_source, command.size); return true;
         default: return false;
     }
@@ -106,38 +117,66 @@ __device__ bool is_prefetch(Op op)
     return op == Op::PREFETCH || op == Op::PREFETCH_BLOCK;
 }
 
-// What the one thread does. The kernel, with whose end the tensor map in its parameters goes, does not end before.
+// Whether a core is one of those in whose shared memory a command's bytes land.
+__device__ bool receives(const CommandRecord& command, uint32_t core)
+{
+    switch (static_cast<Op>(command.op)) {
+        case Op::LOAD:
+        case Op::GLOBAL_TO_SHARED: return command.multicast ? command.multicast >> core & 1 : core == command.core;
+        case Op::SHARED_TO_SHARED:
+        case Op::REDUCE_TO_SHARED: return core == command.receiver;
+        default: return false;
+    }
+}
+
+// What the thread does that issues the instruction, but for what barriers count. The kernel, with whose end the tensor
+// map in its parameters goes, does not end before.
 __device__ CommandReply perform(const CUtensorMap& map, const Task& task, uint32_t shared, uint32_t barrier)
 {
     const Op op = static_cast<Op>(task.command.op);
-    const bool counts = ends_at_barrier(op);
-    if (counts) arrive_expecting(barrier, task.command.expected);
     if (!issue(map, task, shared, barrier)) return {static_cast<uint32_t>(Outcome::NO_SUCH), 0, 0};
-    if (counts) return count_bytes(barrier, task.command.expected);
-    finish_groups();
+    if (!ends_at_barrier(op)) finish_groups();
     if (is_prefetch(op)) pause(PREFETCH_REST);  // it is part of no group
     return {static_cast<uint32_t>(Outcome::DONE), 0, 0};
 }
 
-// Launched with one block of THREADS threads, a cluster by itself, and shared_bytes + BARRIER_BYTES of shared memory.
+// Launched as a cluster of task.cores blocks of THREADS threads, with shared_bytes + BARRIER_BYTES of shared memory.
+// All of them come to every meeting, whatever becomes of the command: each wait has an end.
 // Op::NOTHING only says in `bytes` where the job's shared memory lies.
-__global__ void __cluster_dims__(1, 1, 1) __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS)
     carry_out(const __grid_constant__ CUtensorMap map, const __grid_constant__ Task task)
 {
     extern __shared__ __align__(SHARED_ALIGNMENT) uint4 memory[];
     const uint32_t shared = static_cast<uint32_t>(__cvta_generic_to_shared(memory));
-    const uint32_t barrier = shared + task.shared_bytes;
-    for (uint32_t i = threadIdx.x; i < task.shared_bytes / sizeof(uint4); i += THREADS) memory[i] = task.image[i];
-    if (threadIdx.x == 0) init_barrier(barrier);
-    fence_for_copies();
-    __syncthreads();
+    const uint32_t barrier = shared + task.shared_bytes, units = task.shared_bytes / sizeof(uint4);
+    const uint32_t core = own_core();
+    const Op op = static_cast<Op>(task.command.op);
+    const bool counts = ends_at_barrier(op), lands = receives(task.command, core);
+    uint4* const image = task.image + static_cast<uint64_t>(core) * units;
+    CommandReply reply = {static_cast<uint32_t>(Outcome::DONE), 0, op == Op::NOTHING ? shared : 0};
+    for (uint32_t i = threadIdx.x; i < units; i += THREADS) memory[i] = image[i];
     if (threadIdx.x == 0) {
-        *task.reply = task.command.op == static_cast<uint32_t>(Op::NOTHING)
-                          ? CommandReply{static_cast<uint32_t>(Outcome::DONE), 0, shared}
-                          : perform(map, task, shared, barrier);
+        init_barrier(barrier);
+        if (counts) arrive_expecting(barrier, lands ? task.command.expected : 0);
     }
-    __syncthreads();
-    for (uint32_t i = threadIdx.x; i < task.shared_bytes / sizeof(uint4); i += THREADS) task.image[i] = memory[i];
+    fence_for_copies();
+    meet_cluster();
+    if (threadIdx.x == 0) {
+        if (core == task.command.core && op != Op::NOTHING) reply = perform(map, task, shared, barrier);
+        if (lands && reply.outcome == static_cast<uint32_t>(Outcome::DONE)) {
+            // Nothing has been waited for if nothing was expected.
+            reply = count_bytes(barrier, task.command.expected, task.command.expected ? COPY_REST : COPY_LIMIT);
+        }
+    }
+    meet_cluster();
+    if (threadIdx.x == 0) {
+        // Where nothing shall land, what has landed all the same has done so when the others are done.
+        if (counts && !lands && reply.outcome == static_cast<uint32_t>(Outcome::DONE)) {
+            reply = count_bytes(barrier, 0, COPY_REST);
+        }
+        task.replies[core] = reply;
+    }
+    for (uint32_t i = threadIdx.x; i < units; i += THREADS) image[i] = memory[i];
 }
 
 }  // namespace tilewright

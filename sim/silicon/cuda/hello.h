@@ -25,7 +25,7 @@ inline uint64_t address_of_shared_memory()
 {
     HostMemory memory;
     auto* reply = reinterpret_cast<CommandReply*>(memory.reserve(sizeof(CommandReply)));
-    launch(CUtensorMap{}, Task{{}, {}, nullptr, nullptr, 0, reply});
+    launch(CUtensorMap{}, Task{{}, {}, nullptr, nullptr, 0, 1, reply});
     return reply->bytes;
 }
 

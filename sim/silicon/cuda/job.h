@@ -2,7 +2,9 @@
 //
 // The program first writes a Hello. Then, until its input ends, it reads a Job and answers with a Reply:
 //   Job:   JobHeader, `maps` times MapRecord, `commands` times CommandRecord, global memory, shared memory
-//   Reply: ReplyHeader, `maps` times MapReply, `commands` times CommandReply, global memory, shared memory
+//   Reply: ReplyHeader, `maps` times MapReply, `commands` times `cores` CommandReply, global memory, `cores` times
+//          shared memory
+// A job of several cores is a cluster of as many blocks of threads. Their shared memories begin alike.
 // Memories are in a Reply only if its status is OK. After any other status the program has ended.
 // packing.py has the same records; tests/unit/sim/silicon/test_packing.py compares sizes and offsets.
 #pragma once
@@ -10,9 +12,11 @@
 
 namespace tilewright {
 
-constexpr uint32_t HELLO = 0x31475754;  // "TWG1", the version of this format
+constexpr uint32_t HELLO = 0x32475754;  // "TWG2", the version of this format
 constexpr uint32_t JOB = 0x4A475754;    // "TWGJ"
 constexpr uint32_t REPLY = 0x52475754;  // "TWGR"
+
+constexpr uint32_t MOST_CORES = 8;  // blocks that every GPU takes in a cluster
 
 enum class Status : uint32_t { OK = 0, FAILED = 1 };
 
@@ -30,7 +34,9 @@ struct Hello {
 
 struct JobHeader {
     uint32_t magic;  // JOB
-    uint32_t maps, commands;
+    uint16_t maps;
+    uint16_t more_cores;  // beside core 0
+    uint32_t commands;
     uint32_t shared_bytes;  // a multiple of 16
     uint64_t global_bytes;
 };
@@ -54,7 +60,7 @@ struct MapRecord {
     uint32_t reserved;
 };
 
-enum class Op : uint32_t {
+enum class Op : uint16_t {
     NOTHING = 0,  // groups and waits: every command is complete before the next one starts
     LOAD,
     STORE,
@@ -76,14 +82,17 @@ enum class Type : uint32_t { NONE = 0, U32, S32, U64, S64, F16, BF16, F32 };
 struct CommandRecord {
     uint64_t source, destination;  // of blocks: in the job's global or shared memory
     uint32_t size;                 // of blocks, bytes
-    uint32_t op;                   // Op
+    uint16_t op;                   // Op
+    uint8_t core;                  // which issues it
+    uint8_t receiver;              // core of the destination, of copies and reductions within shared memories
     uint32_t map;                  // of tensors: index of its MapRecord
     int32_t coords[5];
-    uint16_t offsets[4];           // three of them are used
+    uint16_t offsets[3];
+    uint16_t multicast;            // of copies from global to shared memory: mask of cores, or 0: to the issuer alone
     uint32_t shared;               // of tensors: address in shared memory
     uint32_t reduction;            // Reduction
     uint32_t type;                 // Type, of blocks
-    uint32_t expected;             // of copies to shared memory: bytes to count at the barrier, below 2^20
+    uint32_t expected;             // of copies to shared memory: bytes to count at the barrier of a receiver, below 2^20
 };
 
 struct ReplyHeader {
@@ -105,6 +114,7 @@ enum class Outcome : uint32_t {
     UNFINISHED = 3, // no number of bytes let its barrier's phase end
 };
 
+// Of one command, by one core: each watches its own barrier, also where nothing shall come.
 struct CommandReply {
     uint32_t outcome;  // Outcome
     uint32_t counted;  // 1: `bytes` was measured at the barrier

@@ -68,9 +68,13 @@ inline bool read_job(Job& job, uint32_t shared_bytes, uint32_t expected)
     if (!read_bytes(&job.header, sizeof job.header, true)) return false;
     const JobHeader& header = job.header;
     if (header.magic != JOB) throw Malformed("a job does not begin with its magic number");
-    if (header.maps > MOST_RECORDS || header.commands > MOST_RECORDS) {
-        throw Malformed("a job has " + std::to_string(header.maps) + " maps and " + std::to_string(header.commands) +
-                        " commands, more than " + std::to_string(MOST_RECORDS));
+    if (header.commands > MOST_RECORDS) {
+        throw Malformed("a job has " + std::to_string(header.commands) + " commands, more than " +
+                        std::to_string(MOST_RECORDS));
+    }
+    if (header.more_cores >= MOST_CORES) {
+        throw Malformed("a job has " + std::to_string(header.more_cores) + " cores beside core 0, and there are " +
+                        std::to_string(MOST_CORES));
     }
     if (header.shared_bytes % 16 || header.shared_bytes > shared_bytes) {
         throw Malformed("a job has " + std::to_string(header.shared_bytes) +
@@ -83,6 +87,11 @@ inline bool read_job(Job& job, uint32_t shared_bytes, uint32_t expected)
     for (const CommandRecord& command : job.commands) {
         if (uses_map(command) && command.map >= header.maps) {
             throw Malformed("a command uses map " + std::to_string(command.map) + " of " + std::to_string(header.maps));
+        }
+        if (command.core > header.more_cores || command.receiver > header.more_cores) {
+            throw Malformed("a command is of core " + std::to_string(command.core) + " for core " +
+                            std::to_string(command.receiver) + ", and the last one is " +
+                            std::to_string(header.more_cores));
         }
         if (command.expected > expected) {
             throw Malformed("a command expects " + std::to_string(command.expected) + " bytes, more than " +

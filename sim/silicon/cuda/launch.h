@@ -9,7 +9,7 @@
 
 namespace tilewright {
 
-// A kernel takes no longer, whatever its command is: the longest counts a million bytes one by one.
+// A kernel takes no longer, whatever its command is: the longest counts a million bytes one by one, all cores at once.
 constexpr std::chrono::seconds KERNEL_LIMIT(5);
 
 // Once, before the first launch: the most shared memory that the GPU gives to a kernel.
@@ -21,8 +21,16 @@ inline void allow_shared_memory(int bytes)
 // Throws a CudaError if the kernel does not end well; then the GPU is of no more use to this process.
 inline void launch(const CUtensorMap& map, const Task& task)
 {
-    carry_out<<<1, THREADS, task.shared_bytes + BARRIER_BYTES>>>(map, task);
-    check(cudaGetLastError());
+    cudaLaunchAttribute cluster{};
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim = {task.cores, 1, 1};
+    cudaLaunchConfig_t config{};
+    config.gridDim = task.cores;
+    config.blockDim = THREADS;
+    config.dynamicSmemBytes = task.shared_bytes + BARRIER_BYTES;
+    config.attrs = &cluster;
+    config.numAttrs = 1;
+    check(cudaLaunchKernelEx(&config, carry_out, map, task));
     const auto start = std::chrono::steady_clock::now();
     for (cudaError_t error; (error = cudaStreamQuery(cudaStreamLegacy)) != cudaSuccess;) {
         if (error != cudaErrorNotReady) throw CudaError(error);

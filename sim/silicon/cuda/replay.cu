@@ -29,7 +29,8 @@ public:
     bool answer(const Job& job)
     {
         map_replies.assign(job.maps.size(), {});
-        const uint64_t reply_bytes = job.commands.size() * sizeof(CommandReply);
+        const uint64_t cores = job.header.more_cores + 1;
+        const uint64_t reply_bytes = job.commands.size() * cores * sizeof(CommandReply);
         command_replies = reinterpret_cast<CommandReply*>(replies.reserve(reply_bytes));
         std::memset(command_replies, 0, reply_bytes);
 
@@ -47,7 +48,7 @@ public:
         write_bytes(&reply, sizeof reply);
         write_bytes(map_replies.data(), map_replies.size() * sizeof(MapReply));
         write_bytes(command_replies, reply_bytes);
-        if (whole) write_bytes(memories, job.header.global_bytes + job.header.shared_bytes);
+        if (whole) write_bytes(memories, job.header.global_bytes + cores * job.header.shared_bytes);
         return whole;
     }
 
@@ -56,12 +57,16 @@ private:
     void carry_out_all(const Job& job, uint32_t& begun)
     {
         const uint64_t global_bytes = job.header.global_bytes, image_bytes = job.header.shared_bytes;
-        memories = staging.reserve(global_bytes + image_bytes);
+        const uint32_t cores = job.header.more_cores + 1;
+        memories = staging.reserve(global_bytes + cores * image_bytes);
         read_bytes(memories, global_bytes + image_bytes);
         uint8_t* const global_memory = global.reserve(global_bytes);
-        uint8_t* const image_memory = image.reserve(image_bytes);
+        uint8_t* const image_memory = image.reserve(cores * image_bytes);
         check(cudaMemcpy(global_memory, memories, global_bytes, cudaMemcpyHostToDevice));
-        check(cudaMemcpy(image_memory, memories + global_bytes, image_bytes, cudaMemcpyHostToDevice));
+        for (uint32_t core = 0; core < cores; ++core) {
+            check(cudaMemcpy(image_memory + core * image_bytes, memories + global_bytes, image_bytes,
+                             cudaMemcpyHostToDevice));
+        }
 
         std::vector<CUtensorMap> maps(job.maps.size());
         for (size_t i = 0; i < maps.size(); ++i) {
@@ -75,25 +80,28 @@ private:
             task.global = global_memory;
             task.image = reinterpret_cast<uint4*>(image_memory);
             task.shared_bytes = job.header.shared_bytes;
-            task.reply = &command_replies[i];
+            task.cores = cores;
+            task.replies = command_replies + static_cast<uint64_t>(i) * cores;
             if (command.op == static_cast<uint32_t>(Op::NOTHING)) continue;
             if (!uses_map(command)) {
                 launch(CUtensorMap{}, task);
             } else if (map_replies[command.map].result != CUDA_SUCCESS) {
-                task.reply->outcome = static_cast<uint32_t>(Outcome::REFUSED);
+                for (uint32_t core = 0; core < cores; ++core) {
+                    task.replies[core].outcome = static_cast<uint32_t>(Outcome::REFUSED);
+                }
             } else {
                 task.form = {job.maps[command.map].rank, job.maps[command.map].im2col != 0};
                 launch(maps[command.map], task);
             }
         }
         check(cudaMemcpy(memories, global_memory, global_bytes, cudaMemcpyDeviceToHost));
-        check(cudaMemcpy(memories + global_bytes, image_memory, image_bytes, cudaMemcpyDeviceToHost));
+        check(cudaMemcpy(memories + global_bytes, image_memory, cores * image_bytes, cudaMemcpyDeviceToHost));
     }
 
     Driver driver;
     GlobalMemory global, image;
     HostMemory staging, replies;
-    uint8_t* memories = nullptr;  // global memory, then shared memory
+    uint8_t* memories = nullptr;  // global memory, then shared memories
     CommandReply* command_replies = nullptr;
     std::vector<MapReply> map_replies;
 };

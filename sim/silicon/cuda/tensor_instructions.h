@@ -62,6 +62,21 @@ __device__ __forceinline__ bool load(Form form, uint64_t map, const Start& at, u
     ISSUE_FORM(LOAD_TILE, LOAD_IM2COL, )
 }
 
+#define MULTICAST(rank, mode, offsets)                                                                             \
+    asm volatile("cp.async.bulk.tensor." #rank "d.shared::cluster.global." mode ".mbarrier::complete_tx::bytes"    \
+                 ".multicast::cluster [%9], [%0, " COORDS_##rank "], [%10]" offsets ", %11;" ::MAP_AND_START,      \
+                 "r"(shared), "r"(barrier), "h"(mask)                                                              \
+                 : "memory")
+#define MULTICAST_TILE(rank, operation) MULTICAST(rank, "tile", "")
+#define MULTICAST_IM2COL(rank, operation) MULTICAST(rank, "im2col", OFFSETS_##rank)
+
+// To the same address in every block of the mask, where the barrier at the same address counts the bytes.
+__device__ __forceinline__ bool multicast(
+    Form form, uint64_t map, const Start& at, uint32_t shared, uint32_t barrier, uint16_t mask)
+{
+    ISSUE_FORM(MULTICAST_TILE, MULTICAST_IM2COL, )
+}
+
 #define STORE(rank, mode)                                                                                          \
     asm volatile("cp.async.bulk.tensor." #rank "d.global.shared::cta." mode ".bulk_group"                          \
                  " [%0, " COORDS_##rank "], [%9];" ::MAP_AND_START, "r"(shared)                                    \
@@ -124,6 +139,9 @@ __device__ __forceinline__ bool prefetch(Form form, uint64_t map, const Start& a
 #undef LOAD
 #undef LOAD_TILE
 #undef LOAD_IM2COL
+#undef MULTICAST
+#undef MULTICAST_TILE
+#undef MULTICAST_IM2COL
 #undef STORE
 #undef STORE_TILE
 #undef STORE_IM2COL

@@ -41,6 +41,8 @@ REDUCED = {
     },
 }
 BARRIER = "mbarrier::complete_tx::bytes"
+#: Later GPUs have a slower multicast; the program is for those too.
+ADVICE = re.compile(r"Advisory: '\.multicast::cluster' modifier on instruction")
 #: Unlike stores and reductions, loads and prefetches have offsets.
 NO_OFFSETS = {"tile": "tile", "im2col": "im2col_no_offs"}
 
@@ -48,13 +50,15 @@ NO_OFFSETS = {"tile": "tile", "im2col": "im2col_no_offs"}
 def ptx_instructions():
     """Name of every bulk instruction that the program should have."""
     for rank, mode in FORMS:
-        yield f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.{mode}.{BARRIER}"
+        load = f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.{mode}.{BARRIER}"
+        yield from (load, f"{load}.multicast::cluster")
         yield f"cp.async.bulk.tensor.{rank}d.global.shared::cta.{NO_OFFSETS[mode]}.bulk_group"
         yield f"cp.async.bulk.prefetch.tensor.{rank}d.L2.global.{mode}"
         for operation in OPERATIONS:
             reduction = f"cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.{operation}"
             yield f"{reduction}.{NO_OFFSETS[mode]}.bulk_group"
     yield f"cp.async.bulk.shared::cluster.global.{BARRIER}"
+    yield f"cp.async.bulk.shared::cluster.global.{BARRIER}.multicast::cluster"
     yield f"cp.async.bulk.shared::cluster.shared::cta.{BARRIER}"
     yield "cp.async.bulk.global.shared::cta.bulk_group"
     yield "cp.async.bulk.prefetch.L2.global"
@@ -68,11 +72,11 @@ def machine_instructions():
     """The same as they are called in machine code; those of signed and unsigned bits alike have one name."""
     for rank, mode in FORMS:
         suffix = f"{rank}D.IM2COL" if mode == "im2col" else f"{rank}D"
-        yield f"UTMALDG.{suffix}"
+        yield from (f"UTMALDG.{suffix}", f"UTMALDG.{suffix}.MULTICAST")
         yield f"UTMASTG.{suffix}"
         yield f"UTMAPF.L2.{suffix}"
         yield from (f"UTMAREDG.{suffix}.{operation.upper()}" for operation in OPERATIONS)
-    yield from ("UBLKCP.S.G", "UBLKCP.S.S", "UBLKCP.G.S", "UBLKPF.L2")
+    yield from ("UBLKCP.S.G", "UBLKCP.S.G.MULTICAST", "UBLKCP.S.S", "UBLKCP.G.S", "UBLKPF.L2")
     names = {"u32": "", "b32": "", "s32": ".S32", "u64": ".U64", "b64": ".U64", "s64": ".S64"}
     for memory, letter in (("global", "G"), ("shared::cluster", "S")):
         for operation, types in REDUCED[memory].items():
@@ -94,12 +98,13 @@ def built(tmp_path_factory):
         [nvcc, *options, "-o", str(folder / "replay"), str(source)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    return folder, done.stdout + done.stderr
+    said = (done.stdout + done.stderr).splitlines()
+    return folder, [line for line in said if not ADVICE.search(line)]
 
 
 def test_compiles_without_a_warning(built):
     _, said = built
-    assert said == ""
+    assert said == []
 
 
 def test_every_instruction_is_there(built):

@@ -48,9 +48,10 @@ class TestProgram(TestCase):
         words = np.random.default_rng(20261121).integers(0, 1 << 32, (GLOBAL_BYTES + SHARED_BYTES) // 4, np.uint32)
         cls.gmem, cls.smem = np.split(words, [GLOBAL_BYTES // 4])
 
-    def job(self, *commands, maps=()):
+    def job(self, *commands, maps=(), cores=1):
         header = {"magic": MAGIC["JobHeader"], "shared_bytes": SHARED_BYTES, "global_bytes": GLOBAL_BYTES}
-        parts = record("JobHeader", maps=len(maps), commands=len(commands), **header), *maps, *commands
+        header |= {"maps": len(maps), "commands": len(commands), "more_cores": cores - 1}
+        parts = record("JobHeader", **header), *maps, *commands
         return b"".join([*parts, self.gmem.tobytes(), self.smem.tobytes()])
 
     def run_jobs(self, data):
@@ -60,14 +61,15 @@ class TestProgram(TestCase):
         assert hello["status"] == Status.OK, hello["message"]
         return done.returncode, done.stdout[RECORDS["Hello"].itemsize :]
 
-    def replies(self, *commands, maps=()):
-        """Results of the maps, replies to the commands, and both memories of one job."""
-        status, data = self.run_jobs(self.job(*commands, maps=maps))
+    def replies(self, *commands, maps=(), cores=1):
+        """Results of the maps, replies to the commands, and both memories of one job; of several cores one each."""
+        status, data = self.run_jobs(self.job(*commands, maps=maps, cores=cores))
+        each = (cores,) if cores > 1 else ()
         assert status == 0, status
         dtype = np.dtype([
             ("header", RECORDS["ReplyHeader"]), ("maps", "<i4", (len(maps),)),
-            ("commands", RECORDS["CommandReply"], (len(commands),)),
-            ("gmem", "<u4", GLOBAL_BYTES // 4), ("smem", "<u4", SHARED_BYTES // 4),
+            ("commands", RECORDS["CommandReply"], (len(commands), *each)),
+            ("gmem", "<u4", GLOBAL_BYTES // 4), ("smem", "<u4", (*each, SHARED_BYTES // 4)),
         ])  # fmt: skip
         (reply,) = np.frombuffer(data, dtype)
         assert reply["header"]["status"] == Status.OK, reply["header"]
@@ -127,6 +129,51 @@ class TestProgram(TestCase):
         np.testing.assert_array_equal(gmem, wanted_gmem)
         np.testing.assert_array_equal(smem, wanted_smem)
 
+    def test_multicasts_to_the_cores_of_the_mask_alone(self):
+        for expected in (0, 16, 64, 80, 4096):
+            with self.subTest(expected=expected):
+                block = {"source": 512, "destination": 128, "size": 64}
+                _, commands, gmem, smems = self.replies(
+                    command(Op.LOAD, coords=[-4, 7], shared=256, expected=expected, multicast=2),
+                    command(Op.GLOBAL_TO_SHARED, expected=expected, core=1, multicast=5, **block),
+                    maps=[tile()],
+                    cores=4,
+                )
+                nothing, all_of_it = (Ending.DONE, 1, 0), (Ending.DONE, 1, 64)
+                assert commands == [[nothing, all_of_it, nothing, nothing], [all_of_it, nothing] * 2], commands
+                wanted = np.stack([self.smem] * 4)
+                wanted[1, 64:80] = [0] * 4 + [*self.gmem[64:192].reshape(8, 16)[7, :4]] + [0] * 8
+                wanted[::2, 32:48] = self.gmem[128:144]
+                np.testing.assert_array_equal(gmem, self.gmem)
+                np.testing.assert_array_equal(smems, wanted)
+
+    def test_two_cores_move_their_own_and_each_others_memory(self):
+        words = {"reduction": ADD, "type": U32}
+        block = {"size": 32, "expected": 32}
+        _, commands, gmem, smems = self.replies(
+            command(Op.LOAD, coords=[0, 2], shared=256, expected=64, core=1),
+            command(Op.SHARED_TO_SHARED, source=256, destination=512, core=1, receiver=0, **block),
+            command(Op.REDUCE_TO_SHARED, source=512, destination=640, core=0, receiver=1, **block, **words),
+            command(Op.REDUCE_TO_SHARED, source=512, destination=640, core=0, receiver=0, **block, **words),
+            command(Op.SHARED_TO_GLOBAL, source=640, destination=2048, size=32, core=1),
+            command(Op.STORE, coords=[8, 6], shared=256, core=1),
+            maps=[tile()],
+            cores=2,
+        )
+        nothing, done = (Ending.DONE, 1, 0), (Ending.DONE, 0, 0)
+        loaded, moved = (Ending.DONE, 1, 64), (Ending.DONE, 1, 32)
+        wanted = [[nothing, loaded], [moved, nothing], [nothing, moved], [moved, nothing], [done] * 2, [done] * 2]
+        assert commands == wanted, commands
+        gmem_wanted, smems_wanted = self.gmem.copy(), np.stack([self.smem] * 2)
+        tensor = gmem_wanted[64:192].reshape(8, 16)
+        smems_wanted[1, 64:80] = tensor[2:4, :8].reshape(-1)
+        smems_wanted[0, 128:136] = smems_wanted[1, 64:72]
+        smems_wanted[:, 160:168] += smems_wanted[0, 128:136]
+        gmem_wanted[512:520] = smems_wanted[1, 160:168]
+        tensor[6:, 8:] = smems_wanted[1, 64:80].reshape(2, 8)
+        np.testing.assert_array_equal(gmem, gmem_wanted)
+        np.testing.assert_array_equal(smems, smems_wanted)
+
     def test_goes_on_after_what_cannot_be(self):
         results, commands, gmem, smem = self.replies(
             command(Op.LOAD, map=0),
@@ -162,5 +209,6 @@ class TestProgram(TestCase):
 
     def test_ends_at_a_malformed_job(self):
         data = self.job()
-        for malformed in (b"none" + data[4:], data[:-1]):
+        others = [self.job(command(Op.NOTHING, core=2), cores=2), self.job(command(Op.NOTHING, receiver=1))]
+        for malformed in (b"none" + data[4:], data[:-1], self.job(cores=9), *others):
             assert self.run_jobs(malformed) == (2, b"")

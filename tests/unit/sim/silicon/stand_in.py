@@ -11,10 +11,10 @@ import time
 
 import numpy as np
 
-from tilewright.golden import DescriptorError, Machine, Memory, TensorMap, command_word
+from tilewright.golden import Cluster, DescriptorError, Memory, TensorMap, command_word, delivery_bits
 from tilewright.golden.spec import Element, Opcode, Space
 
-HELLO, JOB, REPLY = 0x31475754, 0x4A475754, 0x52475754
+HELLO, JOB, REPLY = 0x32475754, 0x4A475754, 0x52475754
 SHARED_BYTES = 232448 - 16
 INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE
 DONE, REFUSED, NO_SUCH, UNFINISHED = range(4)
@@ -45,6 +45,7 @@ def arguments():
         "--accept", action="store_true", help="the driver accepts every map; what is wrong does nothing"
     )
     parser.add_argument("--miscount", type=int, default=0, metavar="BYTES", help="add them to every count")
+    parser.add_argument("--miscount-core", type=int, default=None, metavar="CORE", help="but of this core alone")
     parser.add_argument("--unfinished", type=int, metavar="COMMAND", help="this command is never done")
     parser.add_argument("--no-such", type=int, metavar="COMMAND", help="there is no such instruction")
     # Jobs by their global memory, as a program that was started again has forgotten what came before.
@@ -64,13 +65,15 @@ def main():
     if args.no_gpu:
         sys.exit(2)
     while header := sys.stdin.buffer.read(24):
-        serve(args, *struct.unpack("<IIIIQ", header))
+        serve(args, *struct.unpack("<IHHIIQ", header))
         sys.stdout.buffer.flush()
 
 
-def serve(args, magic, maps, commands, shared_bytes, global_bytes):
+def serve(args, magic, maps, more_cores, commands, shared_bytes, global_bytes):
     assert magic == JOB
     assert shared_bytes % 16 == 0 and shared_bytes <= args.shared_bytes
+    cores = more_cores + 1
+    assert cores <= 8
     maps = [Map(read(184)) for _ in range(maps)]
     commands = [read(72) for _ in range(commands)]
     gmem, smem = (np.frombuffer(read(size), np.uint8).copy() for size in (global_bytes, shared_bytes))
@@ -79,23 +82,25 @@ def serve(args, magic, maps, commands, shared_bytes, global_bytes):
     if args.hang == global_bytes:
         time.sleep(600)
     if args.fail == global_bytes:
-        answer(1, b"cudaErrorIllegalAddress", [0] * len(maps), [(DONE, 0, 0)] * len(commands))
+        answer(1, b"cudaErrorIllegalAddress", [0] * len(maps), [(DONE, 0, 0)] * len(commands) * cores)
         sys.stdout.buffer.flush()
         sys.exit(3)
-    machine = Machine(Memory(gmem), smem)
+    smems = [smem.copy() for _ in range(cores)]
+    cluster = Cluster(Memory(gmem), smems)
     results = [0 if args.accept else INVALID_VALUE if args.refuse or not tmap.good else 0 for tmap in maps]
     endings = []
     for number, command in enumerate(commands):
         if number in (args.unfinished, args.no_such):
-            endings.append((UNFINISHED if number == args.unfinished else NO_SUCH, 0, 0))
+            endings += [(UNFINISHED if number == args.unfinished else NO_SUCH, 0, 0)] * cores
         else:
-            endings.append(carry_out(machine, maps, results, command, args.miscount))
+            lies = [args.miscount * (args.miscount_core in (None, core)) for core in range(cores)]
+            endings += carry_out(cluster, maps, results, command, lies)
     if args.flip_shared is not None:
-        smem[args.flip_shared] ^= 1
+        smems[-1][args.flip_shared] ^= 1
     if args.flip_global is not None:
         gmem[args.flip_global] ^= 1
     answer(0, b"", results, endings)
-    write(gmem.tobytes() + smem.tobytes())
+    write(b"".join(memory.tobytes() for memory in (gmem, *smems)))
 
 
 class Map:
@@ -137,21 +142,26 @@ class Map:
         return self.word is not None
 
 
-def carry_out(machine, maps, results, record, miscount):
-    """Outcome, counted, bytes of a command."""
-    source, destination, size, op, number = struct.unpack("<QQIII", record[:28])
-    coords, offsets = struct.unpack("<5i", record[28:48]), struct.unpack("<4H", record[48:56])
-    shared, reduction, element, expected = struct.unpack("<4I", record[56:])
+def carry_out(cluster, maps, results, record, lies):
+    """Outcome, counted, bytes of a command, of each core."""
+    source, destination, size, op, core, receiver, number = struct.unpack("<QQIHBBI", record[:28])
+    coords, offsets = struct.unpack("<5i", record[28:48]), struct.unpack("<3H", record[48:54])
+    multicast, shared, reduction, element, expected = struct.unpack("<H4I", record[54:])
+    cores = range(len(cluster.cores))
     if op == 0:
-        return DONE, 0, 0
+        return [(DONE, 0, 0)] * len(cores)
+    assert not multicast or op in (1, 5)
+    receivers = multicast or 1 << (receiver if op in (7, 9) else core)
+    assert op in (7, 9) or receiver == 0
+    delivery = delivery_bits(receivers) if op in BARRIER_OPS else 0
     if op in TENSOR_OPS:
         if results[number]:
-            return REFUSED, 0, 0
+            return [(REFUSED, 0, 0)] * len(cores)
         if not maps[number].good:  # what this driver should not have accepted
-            return DONE, 0, 0
+            return [(DONE, 0, 0)] * len(cores)
         assert not any(coords[maps[number].rank :])
-        fields = {"smem": shared, "coords": coords, "offsets": offsets[:3], "reduction": reduction}
-        moved = machine.execute_on(maps[number].word, TENSOR_OPS[op], **fields)
+        fields = {"smem": shared, "coords": coords, "offsets": offsets, "reduction": reduction}
+        moved = cluster.execute_on(core, maps[number].word, command_word(TENSOR_OPS[op], **fields) | delivery)
     else:
         opcode, source_space, destination_space = BLOCK_OPS[op]
         fields = {"source": source, "size": size}
@@ -159,13 +169,13 @@ def carry_out(machine, maps, results, record, miscount):
             fields |= {"source_space": source_space, "destination_space": destination_space}
             fields |= {"destination": destination, "reduction": reduction, "element": BLOCK_ELEMENTS[element]}
             assert bool(reduction) == (op in (8, 9)) == bool(element)
-        moved = machine.execute(command_word(opcode, **fields))
-    assert not machine.errors, machine.errors
+        moved = cluster.execute(core, command_word(opcode, **fields) | delivery)
+    assert not any(machine.errors for machine in cluster.cores)
     if op not in BARRIER_OPS:
         assert expected == 0
-        return DONE, 0, 0
+        return [(DONE, 0, 0)] * len(cores)
     assert expected == moved
-    return DONE, 1, moved + miscount
+    return [(DONE, 1, moved * (receivers >> core & 1) + lies[core]) for core in cores]
 
 
 def answer(status, message, results, endings):

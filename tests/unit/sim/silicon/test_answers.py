@@ -26,7 +26,7 @@ def case():
 def reply_to(case, **changed):
     """Of a GPU on which nothing moves and the driver takes every map."""
     fields = {"maps": {"x": 0}, "endings": (Ending.DONE,), "counted": (0,)}
-    fields |= {"gmem": case.global_contents(), "smem": case.smem.contents()}
+    fields |= {"gmem": case.global_contents(), "smems": [case.smem.contents()]}
     return Reply(Status.OK, **fields | changed)
 
 
@@ -45,7 +45,7 @@ def test_changes_less_than_sixteen_bytes_apart_are_one(case):
     smem = case.smem.contents()
     for address in (0, 16, 40, 57):
         smem[address] = 1
-    side = silicon_side(case, reply_to(case, smem=smem))
+    side = silicon_side(case, reply_to(case, smems=[smem]))
     assert side.smem == [[0, "01" + "cd" * 15 + "01"], [40, "01"], [57, "01"]]
     assert side.gmem == []
 
@@ -127,8 +127,8 @@ def test_memory_is_compared_as_a_whole(case):
     smem = case.smem.contents()
     smem[128:160] = 7
     golden = golden_side(case)
-    assert Answer("a", "?", golden, silicon_side(case, reply_to(case, smem=smem, counted=(32,)))).same
+    assert Answer("a", "?", golden, silicon_side(case, reply_to(case, smems=[smem], counted=(32,)))).same
     for address in np.random.default_rng(1).integers(0, 512, 20):
         wrong = smem.copy()
         wrong[address] ^= 1
-        assert not Answer("a", "?", golden, silicon_side(case, reply_to(case, smem=wrong, counted=(32,)))).same
+        assert not Answer("a", "?", golden, silicon_side(case, reply_to(case, smems=[wrong], counted=(32,)))).same

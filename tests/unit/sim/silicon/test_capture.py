@@ -53,7 +53,7 @@ def test_what_equals_golden(monkeypatch, folder, capsys):
     path = folder / "stand-in.json.xz"
     with_bytes = sum("bytes" in case.expect for case in read_cases(path))
     assert capsys.readouterr().out.splitlines() == [
-        "13 cases ran on Stand-in: 13 equal to golden, 0 different; 1 skipped",
+        "14 cases ran on Stand-in: 14 equal to golden, 0 different; 1 skipped",
         "     1 skipped: silicon has another way to invalidate descriptors",
         f"{path}: {path.stat().st_size} bytes; single bytes of {with_bytes} cases",
     ]
@@ -70,6 +70,8 @@ def test_what_equals_golden(monkeypatch, folder, capsys):
     assert expect["smem"]["bytes"] == [[128, "07" * 32]]
     assert "bytes" not in expect["gmem"]
     assert [case["name"] for case in others][:2] == ["load_1_0", "store_1_1"]
+    assert (others[-1]["name"], len(others)) == ("load_cluster_1_0", 13), "a tenth as many of several cores"
+    assert len(others[-1]["expect"]["smem"]) == others[-1]["cores"]
     assert main(["replay", str(path), "--on", "golden"]) == 0
     assert [file.name for file in folder.iterdir()] == ["stand-in.json.xz"]
 

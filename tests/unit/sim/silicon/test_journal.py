@@ -25,7 +25,7 @@ class Program:
         gmem[5] ^= 255
         smem[-1] ^= 1
         count = len(case.commands)
-        return Reply(Status.OK, "", dict.fromkeys(case.maps, 1), (Ending.DONE,) * count, (None,) * count, gmem, smem)
+        return Reply(Status.OK, "", dict.fromkeys(case.maps, 1), (Ending.DONE,) * count, (None,) * count, gmem, [smem])
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ def kept(path, program=None, sources="a"):
 
 
 def check_same(one, other):
-    assert one._replace(gmem=None, smem=None) == other._replace(gmem=None, smem=None)
-    for memory in ("gmem", "smem"):
+    assert one._replace(gmem=None, smems=()) == other._replace(gmem=None, smems=())
+    for memory in ("gmem", "smems"):
         np.testing.assert_array_equal(getattr(one, memory), getattr(other, memory))
 
 

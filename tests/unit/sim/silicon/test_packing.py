@@ -118,7 +118,7 @@ PRINTER = r"""
     auto take = [](auto &record) { return fread(&record, sizeof record, 1, stdin) == 1; };
     JobHeader h;
     if (!take(h)) return 1;
-    printf("%u %u %u %u %lu\n", h.magic, h.maps, h.commands, h.shared_bytes, h.global_bytes);
+    printf("%u %u %u %u %u %lu\n", h.magic, h.maps, h.more_cores, h.commands, h.shared_bytes, h.global_bytes);
     for (uint32_t i = 0; i < h.maps; ++i) {
         MapRecord m;
         if (!take(m)) return 1;
@@ -138,7 +138,7 @@ PRINTER = r"""
         printf("%lu %lu %u %u %u", c.source, c.destination, c.size, c.op, c.map);
         for (auto v : c.coords) printf(" %d", v);
         for (auto v : c.offsets) printf(" %u", v);
-        printf(" %u %u %u %u\n", c.shared, c.reduction, c.type, c.expected);
+        printf(" %u %u %u %u %u %u %u\n", c.shared, c.reduction, c.type, c.expected, c.core, c.receiver, c.multicast);
     }
     uint64_t sum = 0;
     for (uint64_t i = 0; i < h.global_bytes; ++i) sum += (i + 1) * getchar();
@@ -157,7 +157,7 @@ def numbers(text):
 def test_a_program_in_c_reads_what_python_packed(host, tmp_path):
     case = read_case(tmp_path)
     header, *rest = (numbers(line) for line in host(PRINTER, pack(case)) if line)
-    assert header == [MAGIC["JobHeader"], 3, 15, 4096, 8192]
+    assert header == [MAGIC["JobHeader"], 3, 0, 15, 4096, 8192]
     tile, im2col, full = rest[:3]
     assert tile == [64, 40, 9, 0, 0, 0, 96, 0, 0, 0, 16, 4, 0, 0, 0, 1, 2, 0, 0, 0, *[0] * 6,
                     0, 0, 0, 6, 2, 0, 1, 2, 1, 0]  # fmt: skip
@@ -167,14 +167,16 @@ def test_a_program_in_c_reads_what_python_packed(host, tmp_path):
                     *[0] * 6, 0, 0, 0, 0, 5, 2, 1, 0, 0, 0]  # fmt: skip
     commands = rest[3:-3]
     assert [command[3] for command in commands] == OPS
+    assert {tuple(command[-3:]) for command in commands} == {(0, 0, 0)}, "one core is alone"
+    commands = [command[:-3] for command in commands]
     #                     source dest size op map coords offsets            smem reduction type expected
-    assert commands[0] == [0, 0, 0, Op.LOAD, 0, -3, 5, 0, 0, 0, 0, 0, 0, 0, 128, 0, 0, 64]
-    assert commands[1] == [0, 0, 0, Op.LOAD, 0, -3, 5, 0, 0, 0, 0, 0, 0, 0, 384, 0, 0, 64]
-    assert commands[2] == [0, 0, 0, Op.STORE, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 384, 0, 0, 0]
-    assert commands[3] == [0, 0, 0, Op.REDUCE, 0, 8, 1, 0, 0, 0, 0, 0, 0, 0, 384, 3, 0, 0]
-    assert commands[4] == [0, 0, 0, Op.PREFETCH, 0, 8, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
-    assert commands[5] == [0, 0, 0, Op.LOAD, 1, 0, -1, 2, 1, 0, 200, 3, 0, 0, 1024, 0, 0, 33 * 16]
-    nowhere = [0] * 11
+    assert commands[0] == [0, 0, 0, Op.LOAD, 0, -3, 5, 0, 0, 0, 0, 0, 0, 128, 0, 0, 64]
+    assert commands[1] == [0, 0, 0, Op.LOAD, 0, -3, 5, 0, 0, 0, 0, 0, 0, 384, 0, 0, 64]
+    assert commands[2] == [0, 0, 0, Op.STORE, 0, 0, 1, 0, 0, 0, 0, 0, 0, 384, 0, 0, 0]
+    assert commands[3] == [0, 0, 0, Op.REDUCE, 0, 8, 1, 0, 0, 0, 0, 0, 0, 384, 3, 0, 0]
+    assert commands[4] == [0, 0, 0, Op.PREFETCH, 0, 8, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    assert commands[5] == [0, 0, 0, Op.LOAD, 1, 0, -1, 2, 1, 0, 200, 3, 0, 1024, 0, 0, 33 * 16]
+    nowhere = [0] * 10
     assert commands[6] == [16, 32, 48, Op.GLOBAL_TO_SHARED, *nowhere, 0, 0, 48]
     assert commands[7] == [64, 80, 96, Op.SHARED_TO_GLOBAL, *nowhere, 0, 0, 0]
     assert commands[8] == [0, 16, 16, Op.SHARED_TO_SHARED, *nowhere, 0, 0, 16]
@@ -184,6 +186,36 @@ def test_a_program_in_c_reads_what_python_packed(host, tmp_path):
     gmem, smem = case.global_contents(), case.smem.contents()
     weights = np.arange(1, 8193, dtype=np.uint64)
     assert rest[-3:] == [[int((gmem * weights).sum())], [int((smem * weights[:4088]).sum())], [-1]]
+
+
+CLUSTER = [
+    {"op": "load", "map": "x", "coords": [0, 0], "smem": 128, "core": 3, "multicast": 0x15},
+    {"op": "load", "map": "x", "coords": [0, 0], "smem": 128, "core": 3},
+    {"op": "copy_block", "src": ["global", 0], "dst": ["shared", 0], "size": 16, "multicast": 0x2},
+    {"op": "copy_block", "src": ["global", 0], "dst": ["shared", 0, 4], "size": 16, "core": 1},
+    {"op": "copy_block", "src": ["shared", 0], "dst": ["shared", 16, 4], "size": 16, "core": 2},
+    {"op": "copy_block", "src": ["shared", 0], "dst": ["shared", 16], "size": 16, "core": 2},
+    {"op": "copy_block", "src": ["shared", 0], "dst": ["shared", 16], "size": 16, "core": 2, "multicast": 0x8,
+     "reduce": "add", "element": "u32"},
+    {"op": "copy_block", "src": ["shared", 0], "dst": ["global", 16], "size": 16, "core": 2, "multicast": 0x8},
+    {"op": "store", "map": "x", "coords": [0, 0], "smem": 128, "core": 4},
+    {"op": "load", "map": "x", "coords": [0, 0], "smem": 128, "multicast": 0x8002},
+]  # fmt: skip
+#: Issuer, core of the destination within shared memories, mask; and the cores in which something lands.
+DELIVERIES = [
+    (3, 0, 0x15, {0, 2, 4}), (3, 0, 0, {3}), (0, 0, 2, {1}), (1, 0, 16, {4}), (2, 4, 0, {4}), (2, 2, 0, {2}),
+    (2, 3, 0, {3}), (2, 0, 0, set()), (4, 0, 0, set()), (0, 0, 0x8002, {1}),
+]  # fmt: skip
+
+
+def test_cores_of_a_cluster(host, tmp_path):
+    case = read_case(tmp_path, commands=CLUSTER, maps={"x": TILE}, cores=5)
+    header, _, *rest = (numbers(line) for line in host(PRINTER, pack(case)) if line)
+    assert header == [MAGIC["JobHeader"], 1, 4, len(CLUSTER), 4096, 8192]
+    assert [tuple(command[-3:]) for command in rest[:-3]] == [delivery[:3] for delivery in DELIVERIES]
+    assert rest[-1] == [-1], "one shared memory for all"
+    lands = [{core for core in range(5) if issue.lands_in(core)} for issue in issues(case)]
+    assert lands == [delivery[3] for delivery in DELIVERIES]
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def check_good(case, reply):
     assert reply.endings == (Ending.DONE, Ending.DONE)
     assert reply.counted == (128, None)
     assert (reply.gmem == memories["gmem"]).all()
-    assert (reply.smem == memories["smem"]).all()
+    assert (reply.smems[0] == memories["smem"]).all()
 
 
 def test_hello():
@@ -113,7 +113,7 @@ def test_without_a_gpu(arguments, sentence):
 
 
 def test_something_else_than_the_program():
-    with pytest.raises(ValueError, match=r"^the replay program must begin with 0x31475754, not 0x20202020$"):
+    with pytest.raises(ValueError, match=r"^the replay program must begin with 0x32475754, not 0x20202020$"):
         with open_program([sys.executable, "-c", "print(' ' * 288)"]):
             pass
 
