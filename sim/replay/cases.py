@@ -60,11 +60,6 @@ class Case:
     cores: int = 1
     processors: tuple[Windows, ...] = ()
 
-    @property
-    def needs_cluster(self):
-        """Whether it has more than a core alone."""
-        return self.cores > 1 or any(command.receivers is not None for command in self.commands)
-
     def global_contents(self):
         """Global memory at the start, descriptors included, as a new uint8 array."""
         return with_maps(self.gmem.contents(), self.maps)

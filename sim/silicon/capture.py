@@ -61,7 +61,7 @@ def run(args):
 
 
 def what_to_run(files, seed=1, count=0):
-    """The cases of files, so many random ones and a tenth more of several cores, as in a file and as read: two lists."""
+    """The cases of files and random ones, a tenth more of several cores, as in a file and as read: two lists."""
     entries = [*_worked(files), *random_cases(seed, count), *random_cluster_cases(seed, count // _EACH_CLUSTER)]
     return entries, cases_of({"version": 1, "cases": entries}, "the capture", Path())
 

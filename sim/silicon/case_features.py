@@ -11,6 +11,7 @@ def case_features(case):
     """A set of texts, such as ``load of f16`` and ``reduce add of s32``; a function of the case alone."""
     found = {"several commands"} if len(case.commands) > 1 else set()
     for command in case.commands:
+        found.update(_of_receivers(command, case.maps.get(command.map)))
         if command.opcode in TENSOR_OPCODES:
             found.update(_of_tensor(command, case.maps[command.map].tmap))
         elif command.opcode == Opcode.COPY_BLOCK:
@@ -18,6 +19,17 @@ def case_features(case):
         else:
             found.add(spoken(command.opcode))
     return found
+
+
+def _of_receivers(command, spec):
+    """Where data land that do not land with the issuer alone."""
+    if command.receivers in (None, 1 << command.core):
+        return
+    what = f"load {spoken(spec.tmap.mode)}" if spec else _of_block(command.fields)
+    if command.receivers.bit_count() > 1:
+        yield f"{what} to several cores"
+    if not command.receivers >> command.core & 1:
+        yield f"{what} to other cores"
 
 
 def _of_tensor(command, tmap):

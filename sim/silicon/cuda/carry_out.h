@@ -1,4 +1,5 @@
-// The kernel that carries out one command: a cluster of blocks, one a core, of which one thread issues the one instruction.
+// The kernel that carries out one command: a cluster of blocks of threads, one a core. One thread of one of them issues
+// the one instruction.
 //
 // Shared memories come from copies of them in global memory and go back there, so that they outlast the kernel.
 #pragma once
@@ -38,8 +39,8 @@ struct Task {
     CommandReply* replies;  // one a core
 };
 
-// Bytes that a copy counts at a barrier. Before the copy, the one arrival was made and `expected` bytes were expected;
-// `rest` nanoseconds after the end of that phase all is written.
+// Bytes that a copy counts at a barrier. Before the copy, the one arrival was made and `expected` bytes were expected.
+// So many nanoseconds of `rest` after the end of that phase everything is written.
 //
 // The phase ends when the count comes to zero, even if the copy goes on, so bytes above `expected` are in the next
 // phase; whether there are any shows when that phase gets its arrival. A count that stays away from zero is found by

@@ -88,11 +88,11 @@ struct CommandRecord {
     uint32_t map;                  // of tensors: index of its MapRecord
     int32_t coords[5];
     uint16_t offsets[3];
-    uint16_t multicast;            // of copies from global to shared memory: mask of cores, or 0: to the issuer alone
+    uint16_t multicast;            // of copies from global to shared memory: mask of cores; 0: the issuer alone
     uint32_t shared;               // of tensors: address in shared memory
     uint32_t reduction;            // Reduction
     uint32_t type;                 // Type, of blocks
-    uint32_t expected;             // of copies to shared memory: bytes to count at the barrier of a receiver, below 2^20
+    uint32_t expected;             // of copies to shared memory: bytes to count at each barrier, below 2^20
 };
 
 struct ReplyHeader {

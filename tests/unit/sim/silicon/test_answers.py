@@ -12,9 +12,10 @@ TILE = {"element": "u8", "address": 0, "size": [64, 4], "stride": [64], "box": [
 DONE = Side(None, [32], [[0, "0011"]], [])
 
 
-def case_with(commands, **changed):
+def case_with(commands, cores=1, **changed):
     entry = {"name": "topic/one", "why": "What?", "kind": "tmau", "gmem": {"bytes": 256, "init": {"fill": 7}}}
     entry |= {"smem": {"bytes": 512, "init": {"fill": 205}}, "maps": {"x": TILE | changed}, "commands": commands}
+    entry |= {"cores": cores}
     return cases_of({"version": 1, "cases": [entry]}, "test", None)[0]
 
 
@@ -88,6 +89,28 @@ def test_same(golden, silicon, same):
     answer = Answer("a", "?", golden, silicon)
     assert answer.same == same
     assert answer.record()["same"] == same
+
+
+@pytest.fixture
+def cluster():
+    return case_with([{"op": "load", "map": "x", "coords": [0, 0], "smem": 128, "multicast": 6}], cores=3)
+
+
+def test_several_cores(cluster):
+    golden = golden_side(cluster)
+    assert golden == Side(None, [32], [[128, "07" * 32, [1, 2]]], [])
+    assert golden.text() == f"counts 32; shared 0x80 of cores 1, 2: {'07' * 32}"
+    smems = [cluster.smem.contents() for _ in range(3)]
+    for smem in smems[1:]:
+        smem[128:160] = 7
+    assert Answer("a", "?", golden, silicon_side(cluster, reply_to(cluster, smems=smems, counted=(32,)))).same
+    uneven = silicon_side(cluster, reply_to(cluster, smems=smems, counted=((0, 32, 16),)))
+    assert not Answer("a", "?", golden, uneven).same
+    assert uneven.text().startswith("counts 0, 32, 16 in cores 0 to 2; shared")
+    smems[0][128:160], smems[2][3] = 7, 1
+    wrong = silicon_side(cluster, reply_to(cluster, smems=smems, counted=(32,)))
+    assert wrong.smem == [[128, "07" * 32, [0, 1, 2]], [3, "01", [2]]]
+    assert wrong.text().endswith("; shared 0x3 of core 2: 01")
 
 
 def test_text():

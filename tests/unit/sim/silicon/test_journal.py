@@ -55,6 +55,24 @@ def test_replies_come_back_as_they_were(tmp_path, cases):
     assert program.asked == [case.name for case in cases]
 
 
+def test_what_several_cores_counted_comes_back_as_it_was(tmp_path):
+    (case,) = random_cluster("load_cluster_1_0")
+
+    class Uneven(Program):
+        def run(self, case):
+            reply, counts = super().run(case), tuple(range(case.cores))
+            return reply._replace(counted=(counts,), smems=[reply.smems[0] ^ core for core in counts])
+
+    path = tmp_path / "replies.bin"
+    reply = kept(path, Uneven()).run(case)
+    assert reply.counted[0][:2] == (0, 1)
+    check_same(kept(path).run(case), reply)
+
+
+def random_cluster(*names):
+    return [case for case in what_to_run([], 1, 10)[1] if case.name in names]
+
+
 def test_another_program_is_asked_again(tmp_path, cases):
     path = tmp_path / "replies.bin"
     kept(path, Program()).run(cases[0])

@@ -26,6 +26,16 @@ CASE = {
     "maps": {"x": MAP},
     "commands": [LOAD, {"op": "store", "map": "x", "coords": [4, 6], "smem": 128}],
 }
+#: To core 1 from core 0, from there to core 2, and from there to global memory.
+CLUSTER = CASE | {
+    "name": "cluster",
+    "cores": 3,
+    "commands": [
+        LOAD | {"multicast": 2},
+        {"op": "copy_block", "src": ["shared", 128], "dst": ["shared", 256, 2], "size": 64, "core": 1},
+        {"op": "copy_block", "src": ["shared", 256], "dst": ["global", 2048], "size": 64, "core": 2},
+    ],
+}
 REFUSED = CASE | {"name": "refused", "maps": {"x": MAP | {"address": 8}}, "expect": {"error": "address"}}
 NOT_ENCODED = REFUSED | {"name": "not encoded", "maps": {"x": MAP | {"size": [0, 8]}}, "expect": {"error": "size"}}
 
@@ -68,6 +78,19 @@ def test_results_have_the_format_of_the_other_backends(replay, tmp_path):
     assert [record["tx_bytes"] for record in results[0]["results"]] == [[128, 128], [0, 0]]
 
 
+def test_results_of_several_cores_have_the_format_of_the_other_backends(replay, tmp_path):
+    results = []
+    for backend in ("gpu", "golden"):
+        out, dump = tmp_path / f"{backend}.json", tmp_path / backend
+        status, _ = replay([CLUSTER], on=backend, options=["--out", out, "--dump", dump])
+        assert status == 0
+        names = [f"cluster.{memory}.bin" for memory in ("gmem", "smem0", "smem1", "smem2")]
+        assert sorted(path.name for path in dump.iterdir()) == names
+        results.append((json.loads(out.read_text()), [(dump / name).read_bytes() for name in names]))
+    assert results[0] == results[1]
+    assert results[0][0]["results"][0]["tx_bytes"] == [128, 64, 64]
+
+
 def test_refusals_are_compared(replay):
     status, lines = replay([REFUSED, NOT_ENCODED])
     assert lines == ["met       refused", "met       not encoded",
@@ -81,6 +104,11 @@ def test_refusals_are_compared(replay):
         (["--flip-shared", 999], CASE, "smem differs from golden in 1 bytes, first at 0x3e7"),
         (["--flip-global", 5], CASE, "gmem differs from golden in 1 bytes, first at 0x5"),
         (["--miscount", -4], CASE, "tx_bytes is [124, 128], not [128, 128] as on golden"),
+        (["--flip-shared", 5], CLUSTER, "smem2 differs from golden in 1 bytes, first at 0x5"),
+        (["--miscount", 16, "--miscount-core", 0], CLUSTER, "error is counted unevenly, not None as on golden"),
+        (["--miscount", 16, "--miscount-core", 1], CLUSTER, "error is counted unevenly, not None as on golden"),
+        (["--no-such", 1], CLUSTER, "error is no such instruction, not None as on golden"),
+        (["--fail", 4096], CLUSTER, "error is failed: command 0: cudaErrorIllegalAddress, not None as on golden"),
         (["--no-such", 1], CASE, "error is no such instruction, not None as on golden"),
         (["--refuse"], CASE, "error is refused by the driver, not None as on golden"),
         (["--accept"], REFUSED, "error is None, not address as on golden"),

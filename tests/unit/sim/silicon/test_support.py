@@ -112,6 +112,55 @@ def test_other_reasons(tmp_path, changes, sentence):
     assert why_not(read_case(tmp_path, **changes)) == sentence
 
 
+@pytest.mark.parametrize(
+    ("cores", "command"),
+    [
+        (8, LOAD | {"core": 7, "multicast": 0xFF}),
+        (2, LOAD | {"multicast": 2}),
+        (2, LOAD | {"core": 1}),
+        (4, STORE | {"core": 3}),
+        (3, COPY | {"src": ["global", 0], "dst": ["shared", 0], "multicast": 5}),
+        (3, COPY | {"src": ["global", 0], "dst": ["shared", 0, 2]}),
+        (2, COPY | {"src": ["shared", 0], "dst": ["shared", 0, 1]}),
+        (2, COPY | {"src": ["shared", 0, 1], "dst": ["shared", 16, 0], "core": 1}),
+        (2, COPY | {"src": ["shared", 0], "dst": ["shared", 0, 1], "reduce": "add", "element": "u32"}),
+        (2, COPY | {"src": ["shared", 0], "dst": ["global", 0], "multicast": 2}),
+        (2, COPY | {"src": ["global", 0, 1], "dst": ["shared", 0]}),
+    ],
+)
+def test_cases_of_several_cores_run(tmp_path, cores, command):
+    case = read_case(tmp_path, commands=[command], cores=cores)
+    assert why_not(case) is None
+    pack(case)
+
+
+@pytest.mark.parametrize(
+    ("cores", "command", "sentence"),
+    [
+        (9, LOAD, "silicon has clusters of at most 8 cores, and the case has 9"),
+        (2, COPY | {"src": ["shared", 0, 1], "dst": ["global", 0]},
+         "silicon copies from a core's own shared memory only"),
+        (2, COPY | {"src": ["shared", 0, 1], "dst": ["shared", 16]},
+         "silicon copies from a core's own shared memory only"),
+        (2, COPY | {"src": ["shared", 0], "dst": ["shared", 16], "multicast": 3},
+         "silicon copies from shared memory to one core only"),
+        (2, COPY | {"src": ["shared", 0], "dst": ["shared", 16], "multicast": 4},
+         "a job copies to a core that there is"),
+        (1, LOAD | {"multicast": 1}, "a core alone ignores which cores receive, and silicon does not"),
+        (2, LOAD | {"multicast": 0}, "a job has no multicast to nobody"),
+    ],
+)  # fmt: skip
+def test_what_a_cluster_of_silicon_has_not_is_named(tmp_path, cores, command, sentence):
+    case = read_case(tmp_path, commands=[command], cores=cores)
+    assert no_counterpart(case) == why_not(case) == sentence
+
+
+def test_a_core_that_does_not_exist_is_a_question(tmp_path):
+    case = read_case(tmp_path, commands=[LOAD | {"multicast": 6}], cores=2)
+    assert no_counterpart(case) is None
+    assert why_not(case) == "silicon has no check for the error of command 0, cores"
+
+
 def test_kinds_of_the_processing_engine_have_no_counterpart(tmp_path):
     case = {"name": "asked", "kind": "gemm", "type": "s8", "m": 1, "n": 1, "k": 1, "a": {"fill": 1}, "b": {"fill": 1}}
     path = tmp_path / "cases.json"
