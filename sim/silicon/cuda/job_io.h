@@ -73,7 +73,7 @@ inline bool read_job(Job& job, uint32_t shared_bytes, uint32_t expected)
                         std::to_string(MOST_RECORDS));
     }
     if (header.more_cores >= MOST_CORES) {
-        throw Malformed("a job has " + std::to_string(header.more_cores) + " cores beside core 0, and there are " +
+        throw Malformed("a job has " + std::to_string(header.more_cores + 1) + " cores, more than " +
                         std::to_string(MOST_CORES));
     }
     if (header.shared_bytes % 16 || header.shared_bytes > shared_bytes) {

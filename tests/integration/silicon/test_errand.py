@@ -36,6 +36,8 @@ ALONE = 12800
 #: Cases of layouts, all of them beyond silicon.
 LAYOUTS = 17
 CASES = 24
+#: Of several cores, beside them.
+CLUSTERS = 2
 #: Makes what is asked for from nothing: a script that runs the file of the same name beside this one.
 NVCC = """#!/bin/sh
 [ "$1" != --version ] || exit 0
@@ -132,10 +134,10 @@ def test_everything_and_back(machine, home, capsys):
     assert [line[:8] for line in out.splitlines() if line.startswith("[")] == [f"[{n} of 5]" for n in range(1, 6)]
     assert main(["silicon", "take", str(machine.folder / "answers" / ARCHIVE)]) == 0
     printed = capsys.readouterr().out
-    assert f"0 of {len(FEW) + LAYOUTS + CASES} cases have not been answered" in printed
+    assert f"0 of {len(FEW) + LAYOUTS + CASES + CLUSTERS} cases have not been answered" in printed
     assert "3 of 3 questions have been answered, 0 differently" in printed
     captured = QUESTIONS.with_name("stand-in.json.xz")
-    assert len(read_cases(captured)) == len(FEW) + CASES
+    assert len(read_cases(captured)) == len(FEW) + CASES + CLUSTERS
     assert main(["replay", str(captured), "--on", "golden"]) == 0
     answers = json.loads(QUESTIONS.with_name("answers.json").read_text())
     assert {answer["name"] for answer in answers["answers"]} == set(CHOSEN)
@@ -160,14 +162,14 @@ def test_killed_in_the_middle_it_goes_on(machine, home, capsys):
     assert main(["silicon", "take", str(machine.folder / "answers")]) == 0
     printed = capsys.readouterr().out
     assert "3 of 3 questions have been answered" in printed
-    unanswered = re.search(r"^(\d+) of 45 cases have not been answered$", printed, re.MULTILINE)
-    assert 0 < int(unanswered[1]) <= CASES
+    unanswered = re.search(r"^(\d+) of 47 cases have not been answered$", printed, re.MULTILINE)
+    assert 0 < int(unanswered[1]) <= CASES + CLUSTERS
     status, out, error = machine.run("--out", "answers")
     assert status == 0, error
     assert [line[:8] for line in out.splitlines() if line.startswith("[")] == ["[1 of 5]", "[4 of 5]", "[5 of 5]"]
     assert replies.read_bytes().startswith(before), "what was answered has not been asked again"
     assert main(["silicon", "take", str(machine.folder / "answers" / ARCHIVE)]) == 0
-    assert "0 of 45 cases have not been answered" in capsys.readouterr().out
+    assert "0 of 47 cases have not been answered" in capsys.readouterr().out
 
 
 def test_a_broken_context_is_an_answer(machine, home, capsys):
@@ -176,7 +178,7 @@ def test_a_broken_context_is_an_answer(machine, home, capsys):
     assert f"DIFFERENT {FEW[0]}: error is failed: command 0: cudaErrorIllegalAddress" in out
     assert "3 questions to Stand-in: 2 times the same, 1 DIFFERENT" in out
     assert main(["silicon", "take", str(machine.folder / "answers" / ARCHIVE)]) == 1
-    assert "24 of 45 cases have not been answered" in capsys.readouterr().out
+    assert "26 of 47 cases have not been answered" in capsys.readouterr().out
     first = next(case for case in read_cases(QUESTIONS.with_name("stand-in.json.xz")) if case.name == FEW[0])
     assert first.expect == {"error": "failed: command 0: cudaErrorIllegalAddress"}
     assert "**different:** counts 80" in Path("docs/silicon.md").read_text()

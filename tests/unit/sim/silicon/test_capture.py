@@ -109,6 +109,15 @@ def test_every_error_of_silicon_can_be_read_again(monkeypatch, folder, lies, err
     assert ("smem_sha256" in case.expect) == ("failed" not in error)
 
 
+def test_cores_that_count_differently_can_be_read_again(monkeypatch, folder):
+    load = WORKED["commands"][0] | {"multicast": 3}
+    write(folder.parent / "worked.json", WORKED | {"cores": 2, "commands": [load]})
+    assert run(monkeypatch, folder, "--cases", 0, lies=["--miscount", "16", "--miscount-core", "1"]) == 1
+    (case,) = read_cases(folder / "stand-in.json.xz")
+    assert case.expect["error"] == "counted unevenly"
+    assert len(case.expect["smem_sha256"]) == 2
+
+
 def test_given_up_when_nothing_works(monkeypatch, folder, capsys):
     monkeypatch.setattr(module, "_MOST_FAILED", 2)
     assert run(monkeypatch, folder, "--cases", 9, lies=["--unfinished", "0"]) == 2
