@@ -15,8 +15,8 @@ from .records import GRANULE, MAGIC, MOST_EXPECTED, RECORDS, SHARED_BYTES, Op
 
 __all__ = ["BLOCK_TYPES", "Issue", "counted_bytes", "fill_map", "issues", "job_shared_bytes", "pack"]
 
-#: CUtensorMapDataType of each element: the driver has no signed bytes and halves, and no 8-bit floats. Of its two of f32
-#: the TMAU's is the one whose reductions flush subnormal numbers, as docs/tmau.md has it.
+#: CUtensorMapDataType of each element: the driver has no signed bytes and halves, and no 8-bit floats. Of its two of
+#: f32 the TMAU's is the one whose reductions flush subnormal numbers, as docs/tmau.md has it.
 _MAP_TYPES = {
     Element.U8: 0, Element.S8: 0, Element.F8E4M3: 0, Element.F8E5M2: 0, Element.U16: 1, Element.S16: 1,
     Element.U32: 2, Element.S32: 3, Element.U64: 4, Element.S64: 5, Element.F16: 6, Element.F32: 10, Element.F64: 8,
