@@ -36,10 +36,7 @@ def _blocks(op, element, memory):
 
 #: The same of blocks, with the memory of the destination. In shared memory there are fewer instructions.
 BLOCK_REDUCTIONS = tuple(
-    (memory, op, element)
-    for op, element in _LEGAL
-    for memory in ("global", "shared")
-    if _blocks(op, element, memory)
+    (memory, op, element) for op, element in _LEGAL for memory in ("global", "shared") if _blocks(op, element, memory)
 )
 
 #: What cases are about, one after the other.

@@ -26,7 +26,7 @@ from .timing import table, utilisations
 __all__ = ["configure", "run", "shown"]
 
 _PAGE = Path("docs/silicon.md")
-_HEADING = "## Open questions\n"
+_HEADING = "## Questions\n"
 
 
 def configure(parser):
