@@ -5,12 +5,15 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ...lib.delay import delay
+from ...lib.product import digit_product
 from .clamp import Clamp
 from .significand import PLACES, SIGNIFICANT, Significand, rounds_up
 
 __all__ = ["Requantiser"]
 
-_HALF = SIGNIFICANT // 2
+#: Places of the lower part of a significand: as many as a multiplier of an ECP5 takes. Upper parts, of 6, are
+#: multiplied in tables: multipliers are what an ECP5-85 runs out of first.
+_LOWER = 18
 
 
 class Requantiser(wiring.Component):
@@ -21,7 +24,7 @@ class Requantiser(wiring.Component):
     ====== =======================================================
     1      size of the accumulator
     2–4    to 24 significant bits
-    5      four products of halves: multipliers of 12 bits, and nothing behind them
+    5      products of parts: three multipliers, and tables for the upper parts; nothing behind them
     6      their sum
     7      the product to 24 significant bits: its leading one is in one of two places
     8–10   to an integer, zero point, clamp
@@ -65,15 +68,15 @@ class Requantiser(wiring.Component):
         exponent = delay(m, self.scale[23:31], before, name="exponent")
         negative = delay(m, minus ^ self.scale[31], before + 3, name="negative")
 
-        products = [
-            [delay(m, a * b, 1, name="product") for a in (significand.o[:_HALF], significand.o[_HALF:])]
-            for b in (factor[:_HALF], factor[_HALF:])
-        ]
+        (a, upper_a), (b, upper_b) = ((value[:_LOWER], value[_LOWER:]) for value in (significand.o, factor))
+        low, *middle, high = (
+            delay(m, product, 1, name="product")
+            for product in (a * b, a * upper_b, upper_a * b, digit_product(m, upper_a, upper_b))
+        )
         # The last place of a product's upper 24, if its leading one is in the lower of the two places.
         places = delay(m, (exponent + significand.places - 127)[: PLACES.width].as_signed(), 2, name="places")
         product = Signal(2 * SIGNIFICANT, reset_less=True)
-        middle = products[0][1] + products[1][0]
-        m.d.sync += product.eq(Cat(products[0][0], products[1][1]) + Cat(Const(0, _HALF), middle))
+        m.d.sync += product.eq(Cat(low, high) + Cat(Const(0, _LOWER), middle[0] + middle[1]))
 
         upper = product[-1]
         kept = Mux(upper, product[SIGNIFICANT:], product[SIGNIFICANT - 1 : -1])
