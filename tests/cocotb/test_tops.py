@@ -92,7 +92,6 @@ def test_verilator(top, count):
     [
         long("tmau", "refused|registers"),
         ("conv", "refused|registers"),
-        ("cluster", "one_read"),
         *(long(top, None) for top in TOPS),
     ],
 )

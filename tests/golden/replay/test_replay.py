@@ -14,7 +14,6 @@ from tilewright.sim.replay import command as replay
 from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.golden import run_case
 from tilewright.sim.replay.outcome import Outcome
-from tilewright.sim.silicon.support import no_counterpart
 
 SEED_CASES = Path(__file__).parents[2] / "vectors" / "tmau_seed.json"
 
@@ -144,12 +143,6 @@ def test_initial_contents(tmp_path, init, contents):
     np.save(tmp_path / "data.npy", np.array([3], "<u2"))
     case = read_cases(write(tmp_path, changed("gmem.init", init)))[0]
     assert case.gmem.contents()[:4].tolist() == contents
-
-
-@pytest.mark.parametrize(("path", "value"), [("commands.0.multicast", 1), ("cores", 2)])
-def test_a_cluster_has_no_counterpart(tmp_path, path, value):
-    path = write(tmp_path, changed(path, value))
-    assert no_counterpart(read_cases(path)[0]) == "the program for silicon runs one core, and the case needs a cluster"
 
 
 CLUSTER = {
