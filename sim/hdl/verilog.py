@@ -25,7 +25,7 @@ _TIMESCALE = "`timescale 1ns/1ps\n"
 # Verilator; ``autoname`` calls what has no name after what it is connected to.
 _SCRIPT = """read_rtlil {source}; proc
 opt_expr; opt_merge; opt_muxtree; opt_reduce; opt_clean -purge
-pmuxtree; opt_expr; splitnets -driver; opt_clean -purge; autoname
+opt_dff -simple-dffe; opt_clean -purge; pmuxtree; opt_expr; splitnets -driver; opt_clean -purge; autoname
 write_verilog -noattr {target}"""
 
 #: The clock among the ports of a module of RTLIL.
