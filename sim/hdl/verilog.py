@@ -39,6 +39,11 @@ _ZEROS = re.compile(
     r"  end\n"
 )
 
+# A member of a concatenation, three times or more; a name that is not plain ends with a space.
+_REPEATS = re.compile(
+    r"(?<=[{,] )(?P<member>(?:\\\S+ |[A-Za-z_]\w*)(?:\[\d+\])?|\d+'h\w+)(?:, (?P=member)(?=[,} ])){2,}"
+)
+
 
 def conventional_ports(component):
     """Ports of ``component`` by the names they get in Verilog: members joined by one underscore (``m_axi_araddr``).
@@ -155,7 +160,7 @@ def to_verilog(component, name):
         report("Verilog")
         run_yosys(folder, _SCRIPT.format(source=source.name, target=target.name), f"write Verilog of {name}")
         # The first line names the build of Yosys, which would make the same hardware look different elsewhere.
-        text = _fold_zeros(target.read_text().partition("\n")[2].lstrip("\n"))
+        text = _fold_repeats(_fold_zeros(target.read_text().partition("\n")[2].lstrip("\n")))
     return _TIMESCALE + share_modules(text)
 
 
@@ -171,3 +176,13 @@ def _fold_zeros(verilog):
         )
 
     return _ZEROS.sub(fold, verilog)
+
+
+def _fold_repeats(verilog):
+    """Makes replications of what Yosys spells out, as the sign of an extended number; so Verilator makes one mask."""
+
+    def fold(match):
+        member = match["member"]
+        return f"{{{(len(match[0]) + 2) // (len(member) + 2)}{{{member}}}}}"
+
+    return _REPEATS.sub(fold, verilog)

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from amaranth.hdl import Module
+from amaranth.hdl import Cat, Module, Signal, signed
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -64,6 +64,40 @@ def test_zeros_become_a_loop_and_others_stay():
     assert "for (word = 0; word <= 15; word = word + 1) words[word] = 8'h00;" in zeros
     assert "words[1] = 8'h07;" in others
     assert "for (word" not in others
+
+
+class _Extended(wiring.Component):
+    """A sign that is extended, of a name that is taken; and what is there twice only."""
+
+    def __init__(self):
+        super().__init__(
+            {"i": In(signed(4)), "o": Out(signed(9)), "p": Out(8), "clear": In(1), "load": In(1), "kept": Out(4)}
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        taken = Signal(signed(4), name="i")
+        m.d.comb += [taken.eq(~self.i), self.o.eq(taken ^ Cat(self.i[0], self.i[0]))]
+        m.d.comb += self.p.eq(Cat(self.i, taken[2].replicate(4)))
+        with m.If(self.load):
+            m.d.sync += self.kept.eq(self.i)
+        with m.If(self.clear):
+            m.d.sync += self.kept.eq(0)
+        return m
+
+
+def test_what_repeats_is_a_replication(tmp_path):
+    text = to_verilog(_Extended(), "top")
+    assert "{ {5{o[3]}} }" in text
+    assert re.search(r"= \{ \{4\{\\i\$\d+ \[2\]\}\}, i \};", text), text
+    assert "i[0], i[0] }" in text  # twice is no sign
+    (tmp_path / "top.v").write_text(text)
+    assert lint(tmp_path / "top.v", "top") == []
+
+
+def test_registers_have_resets_and_enables():
+    text = to_verilog(_Extended(), "top")
+    assert re.search(r"@\(posedge clk\)\n    if \(\S+ \) kept <= 4'h0;\n    else if \(load\) kept <= i;\n", text), text
 
 
 def test_text_is_repeatable():
