@@ -18,6 +18,7 @@ from amaranth.hdl import Assert, Assume, Elaboratable, Module, Signal, Value
 
 from tilewright.hw.lib.stream import Queue
 
+from .elaboration import quick_elaboration
 from .files import BUILD
 from .processes import run_process
 from .results import record
@@ -206,7 +207,9 @@ def prove(spec, ports, *, name, mode="prove", depth, proves=""):
     folder = FOLDER / name
     folder.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(folder / "run", ignore_errors=True)
-    (folder / "top.il").write_text(rtlil.convert(spec, ports=[Value.cast(port) for port in ports], platform="formal"))
+    with quick_elaboration():
+        text = rtlil.convert(spec, ports=[Value.cast(port) for port in ports], platform="formal")
+    (folder / "top.il").write_text(text)
     (folder / "run.sby").write_text(_SBY.format(mode=mode, depth=depth, engine=_ENGINES[mode], patience=_MOST_SECONDS))
 
     if not _is_shown(folder, mode, depth):

@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from amaranth.back import rtlil
 from amaranth.hdl import Const
 
 from tilewright.hw.cluster.l2.params import L2Params
@@ -33,7 +32,7 @@ from ..fpga.cells import tables_of
 from ..fpga.depth import longest_path
 from ..fpga.mapping import FAMILIES
 from ..hdl.export import TOPS, feature_list
-from ..hdl.verilog import conventional_ports
+from ..hdl.verilog import conventional_ports, to_rtlil
 from ..hdl.yosys import run_yosys
 from ..results import record
 from ..usage import UsageError
@@ -204,7 +203,7 @@ def cost(component):
         folder = Path(folder)
         # A stream that is always ready has a constant for a port.
         ports = {name: port for name, port in conventional_ports(component).items() if not isinstance(port[0], Const)}
-        (folder / "top.il").write_text(rtlil.convert(component, name="top", ports=ports, emit_src=False))
+        (folder / "top.il").write_text(to_rtlil(component, "top", ports))
         run_yosys(folder, _SCRIPT, f"map {type(component).__name__}")
         cells = _cells(folder / "xilinx.json")
         levels = longest_path(json.loads((folder / "ecp5.json").read_text())["modules"]["top"]).levels

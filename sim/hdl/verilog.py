@@ -1,16 +1,15 @@
 """Verilog from an Amaranth component, with port names by the conventions of Verilog."""
 
-import gc
 import re
 import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 
 from amaranth.back import rtlil
-from amaranth.hdl import ClockSignal, Const, Instance, ResetSignal, Value, ValueCastable, _nir
+from amaranth.hdl import ClockSignal, Const, Instance, ResetSignal, Value, ValueCastable
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib.wiring import In
 
+from ..elaboration import quick_elaboration
 from ..progress import report
 from .shared_modules import share_modules
 from .yosys import run_yosys
@@ -111,29 +110,8 @@ def to_rtlil(component, name, ports, platform=None):
 
     With a ``VerilogPlatform`` its ``modules`` belong to it.
     """
-    with _quick():
+    with quick_elaboration():
         return rtlil.convert(component, name=name, platform=platform, ports=ports, emit_src=False)
-
-
-@contextmanager
-def _quick():
-    """Without two things that take most of the time of an elaboration.
-
-    It makes millions of objects, and all of them stay: looking for garbage would take half of its time. And of what is
-    left a third would be Amaranth's assertion that each bit which it hands to itself is one.
-    """
-    checked = _nir.Value.__new__
-
-    def unchecked(cls, nets=()):
-        return tuple.__new__(cls, (nets,) if isinstance(nets, _nir.Net) else nets)
-
-    gc.disable()
-    _nir.Value.__new__ = unchecked
-    try:
-        yield
-    finally:
-        _nir.Value.__new__ = checked
-        gc.enable()
 
 
 def to_verilog(component, name):

@@ -1,6 +1,5 @@
 """Unit-test simulations in Amaranth's Python simulator."""
 
-import gc
 import os
 import re
 from contextlib import nullcontext
@@ -10,6 +9,7 @@ from weakref import WeakValueDictionary
 from amaranth.hdl import ClockDomain, Module
 from amaranth.sim import Simulator
 
+from ..elaboration import quick_elaboration
 from ..files import BUILD
 
 __all__ = ["WAVES_VARIABLE", "elaborated", "simulate"]
@@ -57,13 +57,9 @@ def simulate(dut, *testbenches, background=(), deadline=10_000, waves=None):
     AssertionError
         If a testbench is still running at the deadline, or as the testbenches raise it.
     """
-    # Elaboration makes a great many objects, and all of them stay: looking for garbage takes a fifth of its time.
-    gc.disable()
-    try:
+    with quick_elaboration():
         bench = _BENCHES.get(id(dut)) or _Bench(dut)
         bench.run(testbenches, background, deadline, _wanted(waves))
-    finally:
-        gc.enable()
 
 
 class _Bench:
