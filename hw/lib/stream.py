@@ -161,8 +161,8 @@ class Queue(wiring.Component):
             stored.eq(self.head != self.tail),
             write.addr.eq(self.tail),
             write.data.eq(self.i.payload),
-            # An item that finds none waiting goes to the output at once.
-            write.en.eq(push & (stored | ~refill)),
+            # What is no item, or goes to the output at once, is written too: nothing late enables the memory.
+            write.en.eq(self.i.ready),
             following.eq(self.head + stored),
             self.ahead.eq(Mux(stored, read.data, self.i.payload)),
         ]
@@ -174,7 +174,8 @@ class Queue(wiring.Component):
         _count(m, self.level, push, pop)
         # The level is not zero: as a register of its own, for much hangs on it.
         m.d.sync += self.o.valid.eq(push | (self.level > 1) | (self.o.valid & ~pop))
-        with m.If(write.en):
+        # An item that finds none waiting goes to the output at once.
+        with m.If(push & (stored | ~refill)):
             m.d.sync += self.tail.eq(self.tail + 1)
         with m.If(refill):
             m.d.sync += [
@@ -225,7 +226,7 @@ class ShallowQueue(wiring.Component):
             pop.eq(self.o.valid & self.o.ready),
             write.addr.eq(self.tail),
             write.data.eq(self.i.payload),
-            write.en.eq(push),
+            write.en.eq(self.i.ready),  # what is no item too: nothing late enables the memory
             read.addr.eq(self.head),
             self.o.payload.eq(read.data),
         ]
@@ -346,7 +347,7 @@ class DeepQueue(wiring.Component):
             stored.eq(self.head != self.tail),
             write.addr.eq(self.tail),
             write.data.eq(self.i.payload),
-            write.en.eq(push),
+            write.en.eq(self.i.ready),  # what is no item too: nothing late enables the memory
             read.addr.eq(self.head),
         ]
         _count(m, self.level, push, pop)
