@@ -83,11 +83,12 @@ class Realigner(wiring.Component):
             aligned.address.eq(Mux(self.erring | ~step.pull, self.erred_at, word.address)),
         ]
         with m.If(self.steps.valid & self.steps.ready):
-            m.d.sync += [
-                self.taken.eq(self.data),
-                self.erring.eq(aligned.error & ~(step.piece.last & (~step.context.quiet | step.context.stage))),
-                self.erred_at.eq(aligned.address),
-            ]
+            m.d.sync += self.erring.eq(aligned.error & ~(step.piece.last & (~step.context.quiet | step.context.stage)))
+        # A step that pulls needs neither, so what they hold while it waits does not matter: they do not wait for it.
+        with m.If(pulls):
+            m.d.sync += self.taken.eq(word.data)
+            with m.If(~self.erring):
+                m.d.sync += self.erred_at.eq(word.address)
         return m
 
     def _placed(self, turned):

@@ -58,7 +58,7 @@ class RealignerSpec(Elaboratable):
         m.d.comb += [
             Assert(taken == (dut.aligned.valid & dut.aligned.ready)),
             Assert(dut.stall_data == (dut.steps.valid & ~dut.aligned.valid)),
-            Assert(~there | (dut.taken == value)),
+            Assert(~there | (dut.steps.valid & step.pull) | (dut.taken == value)),
             Assert((dut.erring == error) & (~error | (dut.erred_at == address))),
             Cover(taken & error & ~step.pull & step.piece.last & context.quiet),
         ]
