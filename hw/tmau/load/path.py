@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from ...lib.join import join
-from ...lib.stream import ReadyBuffer, ShallowQueue
+from ...lib.stream import ReadyBuffer, SkidBuffer
 from ...smem.layouts import LineLayout
 from ...smem.signatures import LineReadSignature
 from ..layouts import CompletionLayout, RowLayout, StagedWordLayout, TransferLayout, WordLayout, all_windows, windows_of
@@ -73,7 +73,7 @@ class LoadPath(wiring.Component):
         # No ready from behind gets further than here.
         m.submodules.cut = cut = ReadyBuffer(StepLayout(params))
         m.submodules.realign = realign = Realigner(params)
-        m.submodules.aligned = aligned = ShallowQueue(AlignedLayout(params), 2)
+        m.submodules.aligned = aligned = SkidBuffer(AlignedLayout(params))
         m.submodules.place = place = WordPlacer(params)
         m.submodules.guard = guard = SharedGuard(params, unsigned(params.smem.row_width), row=lambda row: row)
 

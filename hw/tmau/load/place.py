@@ -50,6 +50,7 @@ class WordPlacer(wiring.Component):
     strobe : Out(LINE_BYTES)
         Which bytes of it.
     staged : Out(stream of StagedWordLayout)
+        Registered.
     completions : Out(stream of CompletionLayout)
     delivery : Out(of ``receivers``, ``turn``, ``reduction`` and ``element``) if params.cores > 1
         Of the transfer that the write belongs to, as in LineLayout.
@@ -63,7 +64,7 @@ class WordPlacer(wiring.Component):
         self.rest_data = Signal(params.bus_log2)  # bytes of the line, with stage of the segment, that are in ``word``
         self.flips = Signal(params.bus_log2 - _CHUNK_LOG2)  # how the chunks of ``word`` are permuted
         self.ending = Signal()  # the write completes a transfer that is not quiet
-        self.ended = Signal(CompletionLayout(params))  # that completion
+        self.ended = Signal(CompletionLayout(params))  # that completion; error and address are the staged word's too
         self.turn = Signal(2)  # of the transfer at the input, in a cluster
         self.flushing = Signal()  # the rest of the last piece is being staged
         super().__init__(
@@ -82,19 +83,20 @@ class WordPlacer(wiring.Component):
         m = Module()
         piece, stage = self.i.p.piece, self.i.p.context.stage
 
-        free = Signal()  # the write before is done, and its completion is on its way
+        passed = Signal()  # the completion of the write before is on its way, or the staged word
+        free = Signal()  # the write before is done too
         load = Signal()  # the piece goes into the registers
-        m.d.comb += free.eq(self.rows.ready & ~(self.ending & self.completions.valid))
-        stages, flushes = self._stage(m, free)
         m.d.comb += [
-            self.rows.valid.eq(
-                self.i.valid & ~stage & ((piece.first != piece.end) | self.rest.any())
-                & ~(self.ending & self.completions.valid)
-            ),
+            passed.eq(~(self.ending & self.completions.valid) & (~self.staged.valid | self.staged.ready)),
+            free.eq(self.rows.ready & passed),
+        ]
+        flushes = self._stage(m, free, load)
+        m.d.comb += [
+            self.rows.valid.eq(self.i.valid & ~stage & ((piece.first != piece.end) | self.rest.any()) & passed),
             self.rows.p.eq(piece.line),
-            load.eq(self.i.valid & free & (~stages | self.staged.ready)),
-            self.i.ready.eq(free & (~stages | self.staged.ready) & ~flushes),
-        ]  # fmt: skip
+            load.eq(self.i.valid & free),
+            self.i.ready.eq(free & ~flushes),
+        ]
         self._write(m, load)
         self._complete(m, free)
         return m
@@ -103,8 +105,8 @@ class WordPlacer(wiring.Component):
         line = LineLayout(self._params.smem, self._params.cores)
         return data.StructLayout({name: line[name].shape for name in ("receivers", "turn", "reduction", "element")})
 
-    def _stage(self, m, free):
-        """Whether the piece at the input fills a segment for the store path, and whether another one remains of it."""
+    def _stage(self, m, free, load):
+        """Segments for the store path; whether another one remains of the piece at the input."""
         bus_log2 = self._params.bus_log2
         piece = self.i.p.piece
         stages, over, flushes = Signal(), Signal(), Signal()
@@ -112,13 +114,15 @@ class WordPlacer(wiring.Component):
             over.eq(piece.first[bus_log2:] != piece.end[bus_log2:]),
             stages.eq(self.i.p.context.stage & (over | piece.last)),
             flushes.eq(stages & over & piece.last & piece.end[:bus_log2].any() & ~self.flushing),
-            self.staged.valid.eq(self.i.valid & free & stages),
-            self.staged.p.error.eq(self.i.p.error),
-            self.staged.p.address.eq(self.i.p.address),
+            self.staged.p.data.eq(self.first_word),
+            self.staged.p.error.eq(self.ended.error),
+            self.staged.p.address.eq(self.ended.address),
         ]
-        with m.If(self.staged.valid & self.staged.ready):
-            m.d.sync += self.flushing.eq(flushes)
-        return stages, flushes
+        with m.If(self.staged.ready):
+            m.d.sync += self.staged.valid.eq(0)
+        with m.If(load & stages):
+            m.d.sync += [self.staged.valid.eq(1), self.flushing.eq(flushes)]
+        return flushes
 
     def _write(self, m, load):
         """The registers of the write, and the line made of them."""
@@ -136,7 +140,6 @@ class WordPlacer(wiring.Component):
         m.d.comb += [
             word.eq(Cat(round_tf32(lane, context.tf32) for lane in lanes)),
             first_word.eq(_joined(from_before, self.word, flips[:inner] ^ flips_before, word)),
-            self.staged.p.data.eq(first_word),
         ]
 
         def line_below(limit, name):

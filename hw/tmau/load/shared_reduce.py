@@ -28,14 +28,15 @@ class _FetchLayout(data.StructLayout):
 
 
 class _PlaceLayout(data.StructLayout):
-    """Where a part goes; without one, ``first`` and ``end`` are equal."""
+    """Where a part goes, or where a transfer ends without one."""
 
     def __init__(self, params):
         super().__init__(
             {
+                "part": unsigned(1),
                 "row": unsigned(params.smem.row_width),
                 "first": unsigned(3),  # chunk in the row
-                "end": unsigned(4),
+                "end": unsigned(4),  # without a part the same
                 "last": unsigned(1),  # of the transfer
             }
         )
@@ -112,15 +113,15 @@ class SharedReducer(wiring.Component):
         self._follow(m, reduces, ends, left)
         self._combine(m)
 
-        head, o, part = places.o.p, self.o.p, Signal()
+        head, o, part = places.o.p, self.o.p, places.o.p.part
         m.d.comb += [
-            part.eq(head.first != head.end),
             places.o.ready.eq(self.o.ready & (~part | results.o.valid)),
             results.o.ready.eq(self.o.ready & places.o.valid & part),
         ]
         with m.If(places.o.valid):
             m.d.comb += [
-                o.word.eq(results.o.p),
+                # What an empty queue shows changes: without a part it is not shown.
+                o.word.eq(results.o.p & part.replicate(len(o.word))),
                 o.piece.line.eq(head.row),
                 *(start.eq(head.first << _CHUNK_LOG2) for start in (o.piece.first, o.piece.data_first)),
                 *(stop.eq(head.end << _CHUNK_LOG2) for stop in (o.piece.end, o.piece.data_end)),
@@ -170,6 +171,7 @@ class SharedReducer(wiring.Component):
             fetches.i.p.row.eq(row),
             fetches.i.p.first.eq(first),
             places.i.valid.eq(takes & (~covered | piece.last)),
+            places.i.p.part.eq(~covered),
             places.i.p.row.eq(row),
             places.i.p.first.eq(first),
             places.i.p.end.eq(Mux(covered, first[:3], Mux(stop == BANKS, BANKS, stop[:3]))),
