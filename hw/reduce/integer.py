@@ -1,7 +1,7 @@
 """Reductions that need no float adder, on eight bytes."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import wiring
+from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import Element, Reduction
@@ -11,6 +11,37 @@ __all__ = ["IntegerReducer", "reduce_integers"]
 _PART = 16  # bits of the smallest elements: the operands are treated in parts of so many
 _PARTS = 4
 _WORD = 32
+
+
+class _Kind(enum.Enum, shape=2):
+    """Where a result comes from."""
+
+    BITS = 0
+    SUM = 1
+    CHOICE = 2
+    STEP = 3
+
+
+class _Logic(enum.Enum, shape=2):
+    """What BITS are."""
+
+    SOURCE = 0
+    AND = 1
+    OR = 2
+    XOR = 3
+
+
+#: By reductions; that of all others is the source.
+_OPERATIONS = {
+    Reduction.ADD: (_Kind.SUM, _Logic.SOURCE),
+    Reduction.MIN: (_Kind.CHOICE, _Logic.SOURCE),
+    Reduction.MAX: (_Kind.CHOICE, _Logic.SOURCE),
+    Reduction.INC: (_Kind.STEP, _Logic.SOURCE),
+    Reduction.DEC: (_Kind.STEP, _Logic.SOURCE),
+    Reduction.AND: (_Kind.BITS, _Logic.AND),
+    Reduction.OR: (_Kind.BITS, _Logic.OR),
+    Reduction.XOR: (_Kind.BITS, _Logic.XOR),
+}
 
 
 def _parts(value):
@@ -64,7 +95,9 @@ class IntegerReducer(wiring.Component):
         m = Module()
         half, double = Signal(), Signal()
         bfloat = self.element == Element.BF16
-        old, source, reduction = Signal(64), Signal(64), Signal(4)
+        old, source, bits = Signal(64), Signal(64), Signal(64)
+        # What the second stage needs to know of the reduction: it decodes no number.
+        kind, logic, minimum, decrement = Signal(_Kind), Signal(_Logic), Signal(), Signal()
         total, above = Signal(64), Signal(_PARTS)
         old_nan, source_nan = Signal(_PARTS), Signal(_PARTS)
         m.d.comb += [
@@ -72,11 +105,21 @@ class IntegerReducer(wiring.Component):
             double.eq((self.element == Element.U64) | (self.element == Element.S64)),
         ]
         chain_total, carries = self._chain(m, half, double)
+        with m.Switch(logic):
+            with m.Case(_Logic.AND):
+                m.d.comb += bits.eq(old & source)
+            with m.Case(_Logic.OR):
+                m.d.comb += bits.eq(old | source)
+            with m.Case(_Logic.XOR):
+                m.d.comb += bits.eq(old ^ source)
+            with m.Default():
+                m.d.comb += bits.eq(source)
         with m.If(self.enable):
             m.d.sync += [
                 old.eq(self.old),
                 source.eq(self.source),
-                reduction.eq(self.reduction),
+                minimum.eq(self.reduction == Reduction.MIN),
+                decrement.eq(self.reduction == Reduction.DEC),
                 total.eq(chain_total),
                 # The carry of an element is that of its last part.
                 above.eq(
@@ -85,24 +128,23 @@ class IntegerReducer(wiring.Component):
                 old_nan.eq(Cat(half & _is_nan(part, bfloat) for part in _parts(self.old))),
                 source_nan.eq(Cat(half & _is_nan(part, bfloat) for part in _parts(self.source))),
             ]
-            with m.Switch(reduction):
-                with m.Case(Reduction.ADD):
+            with m.Switch(self.reduction):
+                for reduction, (from_, made) in _OPERATIONS.items():
+                    with m.Case(reduction):
+                        m.d.sync += [kind.eq(from_), logic.eq(made)]
+                with m.Default():
+                    m.d.sync += [kind.eq(_Kind.BITS), logic.eq(_Logic.SOURCE)]
+            with m.Switch(kind):
+                with m.Case(_Kind.SUM):
                     m.d.sync += self.o.eq(total)
-                with m.Case(Reduction.MIN, Reduction.MAX):
-                    take_old = above ^ (reduction == Reduction.MIN).replicate(_PARTS)
+                with m.Case(_Kind.CHOICE):
+                    take_old = above ^ minimum.replicate(_PARTS)
                     m.d.sync += self.o.eq(self._choose(old, source, take_old, old_nan, source_nan))
-                with m.Case(Reduction.INC, Reduction.DEC):
-                    decrement = reduction == Reduction.DEC
+                with m.Case(_Kind.STEP):
                     words = (self._step(old, source, above, decrement, word) for word in range(2))
                     m.d.sync += self.o.eq(Cat(words))
-                with m.Case(Reduction.AND):
-                    m.d.sync += self.o.eq(old & source)
-                with m.Case(Reduction.OR):
-                    m.d.sync += self.o.eq(old | source)
-                with m.Case(Reduction.XOR):
-                    m.d.sync += self.o.eq(old ^ source)
                 with m.Default():
-                    m.d.sync += self.o.eq(source)
+                    m.d.sync += self.o.eq(bits)
         return m
 
     def _chain(self, m, half, double):
