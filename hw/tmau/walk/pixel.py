@@ -48,6 +48,11 @@ class PixelWalker(wiring.Component):
         self.positions = Signal(data.ArrayLayout(signed(34), _SPATIAL + 1))  # of the pixel at the output
         self.walk = Signal(PixelWalkLayout(params))  # of the transfer under way
         self.left = Signal(10)  # pixels after that at the output
+        # Which dimensions are at their last positions. Found out with the positions, so that no comparison is on the
+        # way from one pixel to the next: from the positions at which a step leads to the last one.
+        self.ends = Signal(_SPATIAL)
+        self.nears = Signal(data.ArrayLayout(signed(37), _SPATIAL))
+        self.single = Signal(_SPATIAL)  # rounds of one position
         if params.folds_pixels:
             self.parts = LineParts(params)
             self.part = Signal(_Part)
@@ -82,18 +87,25 @@ class PixelWalker(wiring.Component):
 
         # x + 1 turns the lowest zero of x into a one: the innermost dimension that is not at its end. N never is.
         turning, advance = Signal(_SPATIAL + 1), Signal(_SPATIAL + 1)
-        m.d.comb += [turning[k].eq(self.positions[k] >= walk.turns[k]) for k in range(_SPATIAL)]
-        m.d.comb += advance.eq(~turning & (turning + 1))
+        m.d.comb += [turning.eq(self.ends), advance.eq(~turning & (turning + 1))]
         with m.If(step):
             m.d.sync += self.left.eq(self.left - 1)
             for k in range(_SPATIAL + 1):
                 with m.If(advance[k]):
                     m.d.sync += self.positions[k].eq(self.positions[k] + walk.steps[k] + 1)
+                    if k < _SPATIAL:
+                        m.d.sync += self.ends[k].eq(self.positions[k] >= self.nears[k])
                 if k < _SPATIAL:
                     with m.Elif(advance[k + 1 :].any()):
-                        m.d.sync += self.positions[k].eq(walk.lows[k])
+                        m.d.sync += [self.positions[k].eq(walk.lows[k]), self.ends[k].eq(self.single[k])]
         with m.If(self.i.ready):
             m.d.sync += [walk.eq(self.i.p), self.positions.eq(self.i.p.starts), self.left.eq(self.i.p.last)]
+            for k, turn in enumerate(self.i.p.turns):
+                m.d.sync += [
+                    self.ends[k].eq(self.i.p.starts[k] >= turn),
+                    self.single[k].eq(self.i.p.lows[k] >= turn),
+                    self.nears[k].eq(turn - self.i.p.steps[k] - 1),
+                ]
 
         inside = Signal(_SPATIAL + 1)
         for k, position in enumerate(self.positions):

@@ -101,6 +101,9 @@ class PixelsSpec(Elaboratable):
         for k in range(3):
             m.d.comb += [
                 Assert(dut.positions[k] == cur[k]),
+                Assert(dut.ends[k] == (cur[k] >= walk.turns[k])),
+                Assert(dut.single[k] == (walk.lows[k] >= walk.turns[k])),
+                Assert(dut.nears[k] == walk.turns[k] - walk.steps[k] - 1),
                 Assert(self.high(walk, k) < 1 << 33),
             ]
         for d, accumulator in enumerate(dut.address_generator.rounds):
