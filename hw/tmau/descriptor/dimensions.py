@@ -8,7 +8,10 @@ from tilewright.golden.spec import DESCRIPTOR, Interleave, Mode
 
 from ...lib.formats import packed_layout
 
-__all__ = ["DimensionLayout", "DimensionReader"]
+__all__ = ["PART", "DimensionLayout", "DimensionReader"]
+
+#: Bits of a stride that a pass is about; three passes are about all 40.
+PART = 14
 
 _DIMENSIONS = range(5)
 _PASSES = 3
@@ -26,6 +29,7 @@ class DimensionLayout(data.StructLayout):
                 "used": unsigned(1),  # the rank reaches it
                 "size": unsigned(32),
                 "stride": unsigned(40),  # of dimension 0: the bytes of a unit
+                "part": unsigned(PART),  # of the stride, what this pass is about: the most significant part first
                 "box": unsigned(8),
                 "traversal": unsigned(4),
                 "lower": signed(16),  # corners of a spatial dimension of im2col, otherwise 0
@@ -86,6 +90,8 @@ class DimensionReader(wiring.Component):
                         seen.box.eq(raw[f"box{d}"]),
                         seen.traversal.eq(raw[f"traversal{d}"]),
                     ]
+        low, middle, high = (seen.stride[n * PART :][:PART] for n in range(_PASSES))
+        m.d.comb += seen.part.eq(Mux(passes[0], high, Mux(passes[1], middle, low)))
         self._place(m, im2col, number, seen)
         corner = Signal(3)  # one-hot
         m.d.comb += corner.eq(Mux(im2col & seen.used, seen.place[1:4], 0))

@@ -4,11 +4,10 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from .dimensions import DimensionLayout
+from .dimensions import PART, DimensionLayout
 
 __all__ = ["Extent"]
 
-_PART = 14  # bits of a stride that a pass takes; three passes take all 40
 _SUM = 75  # address, unit and four products of 72 bits
 
 
@@ -38,19 +37,17 @@ class Extent(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         seen, first = self.dimension, self.dimension.at[0]
-        part, product, total = Signal(_PART), Signal(32 + _PART), Signal(_SUM)
+        product, total = Signal(32 + PART), Signal(_SUM)
         tail = Signal(5)
         begins, moves = Signal(), Signal()  # what the dimension before this one asked for
-        low, middle, high = (seen.stride[n * _PART :][:_PART] for n in range(3))
-        m.d.comb += part.eq(Mux(seen.passes[0], high, Mux(seen.passes[1], middle, low)))
         # Sizes are stored minus one: what is missing is the rest of one unit, where the product of units has zeros.
         with m.If(seen.passes[2] & first):
             m.d.comb += tail.eq((1 << self.unit_log2) - 1)
         m.d.sync += [
             begins.eq(seen.passes[0] & first),
             moves.eq((seen.passes[1] | seen.passes[2]) & first),
-            product.eq(seen.size * part | tail),
-            total.eq(Mux(moves, total << _PART, total) + product),
+            product.eq(seen.size * seen.part | tail),
+            total.eq(Mux(moves, total << PART, total) + product),
         ]
         with m.If(~seen.passes.any()):
             m.d.sync += product.eq(0)

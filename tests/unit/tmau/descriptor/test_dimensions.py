@@ -69,7 +69,9 @@ def test_three_passes(name):
     for item, d in zip(seen, [*range(5)] * 3, strict=True):
         assert item.place == 1 << places[d] and item.used == (d < tmap.rank)
         assert item.size == [*(size - 1 for size in tmap.size), *unused][d]
-        assert item.stride == [4, *tmap.stride, *unused][d]
+        stride = [4, *tmap.stride, *unused][d]
+        assert item.stride == stride
+        assert item.part == stride >> {1: 28, 2: 14, 4: 0}[item.passes] & 0x3FFF
         assert item.traversal == [*(step - 1 for step in tmap.traversal), *unused][d]
         assert (item.lower, item.upper) == (lower.get(places[d], 0), upper.get(places[d], 0))
         if tmap is TILE:
