@@ -26,7 +26,7 @@ class Fold(wiring.Component):
     first : In(1)
         It is dimension 0.
     unit_log2 : In(3)
-        Log2 of the bytes of dimension 0's unit. With ``first`` only.
+        Log2 of the bytes of dimension 0's unit. With ``first`` only, and in the cycle before it.
     gather : In(1)
         With ``first`` only.
     start, end : In(9)
@@ -73,10 +73,10 @@ class Fold(wiring.Component):
         before = Signal()  # all dimensions before are folded, and lie wholly inside
         unit, piece = Signal(6), Signal(self._length)  # bytes of one index
         gathered = self.first & self.gather
+        m.d.sync += unit.eq(1 << self.unit_log2)
         m.d.comb += [
             self.folded.eq(Mux(self.first, ~self.gather, before & self.contiguous)),
             self.whole.eq(self.folded & (self.start == 0) & (self.end == self.count)),
-            unit.eq(1 << self.unit_log2),
             piece.eq(Mux(self.first, unit, self.bytes)),
             self.start_bytes.eq(self.start * piece),
             self.end_bytes.eq(self.end * piece),

@@ -1,6 +1,6 @@
 """Where the next piece of a tensor lies in its lanes."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -54,7 +54,7 @@ class LaneCursor(wiring.Component):
         wraps = Signal()  # the next channel is in lane 0
         origin, stride, place = Signal(width), Signal(width), Signal(width)
         m.d.comb += [
-            last_lane.eq((1 << self.lanes_log2) - 1),
+            last_lane.eq(Cat(self.lanes_log2 > bit for bit in range(len(lane)))),  # a power of two, less one
             wraps.eq(lane == last_lane),
             origin.eq(row),
             stride.eq(strides.row),
