@@ -8,7 +8,7 @@ from tilewright.golden.spec import Reduction
 
 from ..bus.axi4 import Axi4ReadSignature
 from ..bus.beats import BeatSequencer
-from ..bus.writes import WriteBurstLayout, WritesSignature
+from ..bus.writes import WriteBurstLayout, WritesSignature, WriteWordLayout
 from ..lib.stream import SkidBuffer
 from .combine import Combiner
 from .old_words import OldWordReader
@@ -28,9 +28,9 @@ class Reducer(wiring.Component):
     own read, and no read for a write. If an old word came with an error, the burst goes on as refused, and its words
     are swallowed.
 
-    A burst comes through two registers, whatever it waits for then: ``ready`` of bursts is a register. A plain burst
-    goes on when all reducing bursts before have gone on. Its words pass combinationally, one a cycle. The words of
-    reducing bursts pass one a cycle too; each takes the latency of a lane.
+    Bursts and words come through two registers each, whatever they wait for then: ``ready`` of both is a register. A
+    plain burst goes on when all reducing bursts before have gone on. Its words pass combinationally then, one a cycle.
+    The words of reducing bursts pass one a cycle too; each takes the latency of a lane.
 
     Bursts must not wait for the words of earlier bursts: up to ``words`` old words are read ahead.
 
@@ -61,6 +61,7 @@ class Reducer(wiring.Component):
             raise ValueError(f"bus_bytes must be 16, 32 or 64, not {bus_bytes!r}")
         self.reader = OldWordReader(addr_width, bus_bytes, max_burst, words, processors)
         self.arriving = SkidBuffer(WriteBurstLayout(addr_width, bus_bytes, processors))
+        self.sources = SkidBuffer(WriteWordLayout(bus_bytes))
         self.plain = Signal(11)  # plain bursts under way: more than any write port has in flight
         tag = {"reduction": unsigned(4), "element": unsigned(4), "failed": unsigned(1)}
         self.sequencer = BeatSequencer(data.StructLayout(tag), _AHEAD)
@@ -76,11 +77,13 @@ class Reducer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.arriving = self.arriving
+        m.submodules.sources = self.sources
         m.submodules.reader = reader = self.reader
         m.submodules.sequencer = self.sequencer
         m.submodules.combiner = self.combiner
         connect(m, reader=reader.axi, axi=flipped(self.axi))
         connect(m, i=flipped(self.i.bursts), arriving=self.arriving.i)
+        connect(m, i=flipped(self.i.words), sources=self.sources.i)
         self._pass_bursts(m)
         self._pass_words(m)
         connect(m, o=flipped(self.o.responses), i=flipped(self.i.responses))
@@ -123,7 +126,7 @@ class Reducer(wiring.Component):
 
     def _pass_words(self, m):
         """Each word is the next one of the oldest burst that has gone on."""
-        word, due, old, combiner = self.i.words, self.sequencer.beats, self.reader.words, self.combiner
+        word, due, old, combiner = self.sources.o, self.sequencer.beats, self.reader.words, self.combiner
         reduces, operands = due.payload.tag.reduction != Reduction.NONE, combiner.i.payload
         m.d.comb += [
             operands.old.eq(old.payload),

@@ -142,7 +142,8 @@ class ReducerSpec(Elaboratable):
     def _check_words(self, m, sent):
         """Each word is a beat of its burst, and a reducing one meets an old word."""
         dut, due, old = self.dut, self.dut.sequencer.beats, self.dut.reader.words
-        came, went = dut.i.words.valid & dut.i.words.ready, dut.o.words.valid & dut.o.words.ready
+        source = dut.sources.o
+        came, went = source.valid & source.ready, dut.o.words.valid & dut.o.words.ready
         reduces = due.payload.tag.reduction != Reduction.NONE
         combines = dut.combiner.i.valid & dut.combiner.i.ready
         noted, burst = dut.sequencer.bursts, dut.o.bursts.payload
@@ -151,7 +152,7 @@ class ReducerSpec(Elaboratable):
             Assert((came & reduces) == combines),
             Assert(combines == (old.valid & old.ready)),
             # A plain word overtakes no other, and passes as it is.
-            Assert(~(came & ~reduces) | (went & ~dut.combiner.busy & (dut.o.words.payload == dut.i.words.payload))),
+            Assert(~(came & ~reduces) | (went & ~dut.combiner.busy & (dut.o.words.payload == source.payload))),
             Assert(~went | dut.combiner.busy | (came & ~reduces)),
             # What is sent is no reduction any more; a refused burst has its words noted, which are swallowed.
             Assert(~sent | (burst.reduction == Reduction.NONE)),
