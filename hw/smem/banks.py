@@ -1,6 +1,6 @@
 """The banks: eight memories side by side, each with its own row address."""
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -15,9 +15,9 @@ __all__ = ["Banks"]
 class Banks(wiring.Component):
     """Eight banks of 16-byte words, one read and one write in each per cycle, at any rows; contents start as zero.
 
-    Latency: ``read_data`` is valid in the cycle after ``read``, for that one cycle. A read in the very cycle of a write
-    sees the written bytes: of the two defined answers this is the one that block RAMs without a rule of their own need
-    less logic for (144 instead of 296 flip-flops a bank on ECP5), and it spares the reader of a fresh line a cycle.
+    Latency: ``read_data`` is valid in the cycle after ``read``, for that one cycle. Bytes that are written in the very
+    cycle in which they are read read as anything, the others of their chunk as what they are: either defined answer
+    would need a choice behind every bit of a block RAM without a rule of its own.
 
     Members
     -------
@@ -33,7 +33,9 @@ class Banks(wiring.Component):
     """
 
     def __init__(self, params):
-        self.memories = [Memory(shape=CHUNK_BITS, depth=params.rows, init=[]) for _ in range(BANKS)]
+        # Yosys makes no logic for a read of what is being written.
+        attributes = {"no_rw_check": 1}
+        self.memories = [Memory(shape=CHUNK_BITS, depth=params.rows, init=[], attrs=attributes) for _ in range(BANKS)]
         super().__init__(
             {
                 "read": In(BanksReadLayout(params)),
@@ -47,13 +49,16 @@ class Banks(wiring.Component):
         for bank, memory in enumerate(self.memories):
             m.submodules[f"bank{bank}"] = memory
             write_port = memory.write_port(granularity=8)
-            read_port = memory.read_port(transparent_for=(write_port,))
+            # The register of the read port stands here: so tools see that no answer is defined.
+            read_port = memory.read_port(domain="comb")
+            word = Signal(CHUNK_BITS, name=f"word{bank}", reset_less=True)
+            with m.If(self.read.enable[bank]):
+                m.d.sync += word.eq(read_port.data)
             m.d.comb += [
                 write_port.addr.eq(self.write.rows[bank]),
                 write_port.data.eq(self.write.data[bank]),
                 write_port.en.eq(self.write.strobes[bank]),
                 read_port.addr.eq(self.read.rows[bank]),
-                read_port.en.eq(self.read.enable[bank]),
-                self.read_data[bank].eq(read_port.data),
+                self.read_data[bank].eq(word),
             ]
         return m

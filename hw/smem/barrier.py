@@ -138,9 +138,18 @@ class BarrierUnit(wiring.Component):
         kept_word = Signal(self._params.addr_width - 3)  # the barrier that the write-back register holds
         dirty = Signal()  # it is ahead of the memory
         ahead = Signal()  # the write-back register, and not what was read, is the barrier's state
-        m.d.sync += ahead.eq(Mux(busy, address[3:] == next_address[3:], dirty & (kept_word == next_address[3:])))
+        # What it held before is: that was written in the cycle of the read.
+        left, left_state = Signal(), Signal.like(kept_state)
+        held = Signal()
+        m.d.comb += held.eq(dirty & (kept_word == next_address[3:]))
+        m.d.sync += [
+            ahead.eq(Mux(busy, address[3:] == next_address[3:], held)),
+            left.eq(busy & held),
+            left_state.eq(kept_state),
+        ]
+        read = self.fetched.word_select(address[3], BARRIER.bits)
         m.d.comb += [
-            update.before.eq(Mux(ahead, kept_state, self.fetched.word_select(address[3], BARRIER.bits))),
+            update.before.eq(Mux(ahead, kept_state, Mux(left, left_state, read))),
             back.valid.eq(dirty),
             back.urgent.eq(busy & ~ahead),
             back.payload.chunk.eq(kept_word[1:]),

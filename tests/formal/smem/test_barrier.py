@@ -37,7 +37,7 @@ class StateSpec(Elaboratable):
         m.d.comb += Assume(~back.taken | back.valid)
         m.d.comb += Assume(back.taken | ~(back.valid & back.urgent))
 
-        # The memory word, read and written as the banks do: a read in the cycle of a write sees the write.
+        # The memory word, read and written as the banks do: a read in the cycle of a write sees anything.
         watched = AnyConst(PARAMS.addr_width - 3)
         stored = Signal(BARRIER.bits)
         newest = Signal(BARRIER.bits)
@@ -48,7 +48,7 @@ class StateSpec(Elaboratable):
         m.d.sync += [
             stored.eq(newest),
             read.eq(newest),
-            read_watched.eq(unit.fetches.valid & (unit.fetches.payload == watched[1:])),
+            read_watched.eq(unit.fetches.valid & (unit.fetches.payload == watched[1:]) & ~writes),
         ]
         with m.If(read_watched):
             m.d.comb += Assume(unit.fetched.word_select(watched[0], 64) == read)

@@ -1,4 +1,4 @@
-"""Banks: each has its own rows, byte strobes, and a read in the cycle of a write sees the write."""
+"""Banks: each has its own rows, byte strobes, and a read in the cycle of a write sees the bytes beside it."""
 
 from tilewright.hw.smem.banks import Banks
 from tilewright.hw.smem.params import SmemParams
@@ -66,8 +66,11 @@ def test_read_in_the_cycle_of_the_write():
     dut = elaborated(Banks, PARAMS)
 
     async def check(ctx):
-        ctx.set(dut.write, {"rows": [5] * 8, "data": [chunk(bank, 5) for bank in range(8)], "strobes": [0x00FF] * 8})
+        await write(ctx, dut, [5] * 8, [chunk(bank, 5) for bank in range(8)], [0xFFFF] * 8)
+        ctx.set(dut.write, {"rows": [5] * 8, "data": [chunk(bank, 6) for bank in range(8)], "strobes": [0x00FF] * 8})
+        assert [word >> 64 for word in await read(ctx, dut, [5] * 8)] == [chunk(bank, 5) >> 64 for bank in range(8)]
+        ctx.set(dut.write.strobes, [0] * 8)
         half = (1 << 64) - 1
-        assert await read(ctx, dut, [5] * 8) == [chunk(bank, 5) & half for bank in range(8)]
+        assert [word & half for word in await read(ctx, dut, [5] * 8)] == [chunk(bank, 6) & half for bank in range(8)]
 
     simulate(dut, check)

@@ -28,7 +28,7 @@ class BarrierOnMemory(Elaboratable):
         m.submodules.unit = unit = self.unit
         m.submodules.memory = self.memory
         write_port = self.memory.write_port(granularity=8)
-        read_port = self.memory.read_port(transparent_for=(write_port,))
+        read_port = self.memory.read_port()  # what is being written reads as it was
         back = unit.write_back
         m.d.comb += [
             read_port.addr.eq(unit.fetches.payload),
