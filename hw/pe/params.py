@@ -128,7 +128,7 @@ class PeParams:
 PE_PRESETS = {
     "unit": PeParams(threads=4, regs=32, segments=8, pages=32, mm_in_flight=2, smem=SmemParams(16 * 1024)),
     "ecp5": PeParams(threads=8, regs=128, segments=8, pages=64, types=("i8", "i16"),
-                     smem=SmemParams(32 * 1024, chunks_a_cycle=4)),
+                     smem=SmemParams(32 * 1024, chunks_a_cycle=4, writes_a_cycle=2)),
     "default": PeParams(),
     #: Integers only.
     "lean": PeParams(types=("i8", "i16")),

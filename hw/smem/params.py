@@ -17,11 +17,14 @@ class SmemParams:
         Bytes of shared memory: a power of two, 1 KiB to 1 MiB. The 128-byte swizzle repeats every 1 KiB; a barrier
         counts at most 2^20 - 1 bytes a phase.
     chunks_a_cycle : int
-        Chunks that a consumer reads, and that it writes, in one cycle at most: 8, or 4 for half of what chooses them.
+        Chunks that a consumer reads in one cycle at most: 8, or 4 for half of what chooses them.
+    writes_a_cycle : int
+        Chunks that it writes: 8, 4 or 2, in the same way.
     """
 
     size_bytes: int = 128 * 1024
     chunks_a_cycle: int = BANKS
+    writes_a_cycle: int = BANKS
 
     def __post_init__(self):
         if not isinstance(self.size_bytes, int):
@@ -30,6 +33,8 @@ class SmemParams:
             raise ValueError(f"size_bytes must be a power of two from 1024 to 1048576, not {self.size_bytes!r}")
         if self.chunks_a_cycle not in (BANKS // 2, BANKS):
             raise ValueError(f"chunks_a_cycle must be {BANKS // 2} or {BANKS}, not {self.chunks_a_cycle!r}")
+        if self.writes_a_cycle not in (BANKS // 4, BANKS // 2, BANKS):
+            raise ValueError(f"writes_a_cycle must be 2, 4 or 8, not {self.writes_a_cycle!r}")
 
     def replace(self, **changes):
         """The same parameters with some changed."""

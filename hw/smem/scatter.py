@@ -1,4 +1,4 @@
-"""Scatter port: writes bytes of any eight chunks, as many at once as lie in distinct banks, eight or four."""
+"""Scatter port: writes bytes of any eight chunks, as many at once as lie in distinct banks, eight, four or two."""
 
 from functools import reduce
 from operator import or_
@@ -20,9 +20,10 @@ class ScatterPort(wiring.Component):
 
     A write takes as many cycles as the bank with the most lanes that write to it has of them. In each cycle every bank
     serves the first lane that still waits for it; of lanes that write the same byte the last one thus wins. With
-    ``params.chunks_a_cycle`` of 4 lanes 4 to 7 follow lanes 0 to 3, if any of them writes.
+    ``params.writes_a_cycle`` of 4 or 2 a write has two or four parts, up to the last one that writes.
 
-    Latency: 1 cycle to the banks' write. Throughput: one write a cycle without conflicts, or one in two cycles.
+    Latency: 1 cycle to the banks' write. Throughput: one write a cycle without conflicts, or one in as many cycles as
+    it has parts.
 
     Members
     -------
@@ -45,7 +46,7 @@ class ScatterPort(wiring.Component):
 
     def __init__(self, params):
         self.written = Signal(BANKS)
-        self.part = Signal(range(BANKS // params.chunks_a_cycle))
+        self.part = Signal(range(BANKS // params.writes_a_cycle))
         self._params = params
         super().__init__(
             {
@@ -58,7 +59,7 @@ class ScatterPort(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        ways = self._params.chunks_a_cycle
+        ways = self._params.writes_a_cycle
         parts, lanes = BANKS // ways, range(ways)  # of a write, one after the other
         part, write = self.part, self.i.payload
 

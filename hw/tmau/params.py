@@ -94,6 +94,11 @@ class TmauParams:
         if self.max_burst * self.bus_bytes > 4096:
             raise ValueError(f"max_burst of {self.max_burst} words of {self.bus_bytes} bytes is longer than 4096 bytes")
 
+    @property
+    def line_words(self):
+        """Bytes of the words that lines are handed to shared memory as; None for whole lines, as in a cluster."""
+        return self.bus_bytes if self.cores == 1 else None
+
     def replace(self, **changes):
         """The same parameters with some changed."""
         return replace(self, **changes)
@@ -158,7 +163,7 @@ TMAU_PRESETS = {
     #: A Lattice ECP5-85 beside other logic: one 16-byte DRAM word a cycle.
     "ecp5": TmauParams(addr_width=32, bus_bytes=16, max_outstanding=128, max_burst=16, queue_depth=4, cache_entries=4,
                        commands_in_flight=32, exchange_bytes=1024, features=_without("reductions_float"),
-                       smem=SmemParams(32 * 1024, chunks_a_cycle=4)),
+                       smem=SmemParams(32 * 1024, chunks_a_cycle=4, writes_a_cycle=2)),
     "default": TmauParams(),
     #: A mover of tiles and little else: what compares with an N-D DMA engine.
     "lean": TmauParams(features=("swizzle", "stores")),

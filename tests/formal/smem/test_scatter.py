@@ -12,14 +12,15 @@ from tilewright.hw.smem.scatter import ScatterPort
 from tilewright.sim.formal import StreamRules, prove
 
 PARAMS = SmemParams(1024)
-HALF = SmemParams(1024, chunks_a_cycle=4)
+HALF = SmemParams(1024, writes_a_cycle=4)
+QUARTER = SmemParams(1024, writes_a_cycle=2)
 
 
 class ScatterSpec(Elaboratable):
     """Follows one lane, any one. Its data, and no other lane's, have bit 0 set: so the banks show whose they are."""
 
     def __init__(self, params=PARAMS):
-        self.port, self.ways = ScatterPort(params), params.chunks_a_cycle
+        self.port, self.ways = ScatterPort(params), params.writes_a_cycle
         port = self.port
         self.inputs = [port.i.valid, port.i.payload, port.o.ready]
 
@@ -71,8 +72,11 @@ class ScatterSpec(Elaboratable):
         with m.If(ended):
             m.d.comb += Assert((seen | written_before) == strobe.any())
 
-        waiting = [i.payload.strobes[k].any() & ~port.written[k] for k in range(self.ways)]  # in the first part
-        # Every cycle writes a lane, at least, but for one that finds none in the first part.
+        ways, parts = self.ways, 8 // self.ways
+        waiting = [i.payload.strobes[k].any() & ~port.written[k] for k in range(8)]
+        by_part = [(port.written[n : n + ways], waiting[n : n + ways]) for n in range(0, 8, ways)]
+        # Every cycle writes a lane, at least, but for one that finds none in its part.
+        empty = [(port.part > p) & ~port.written[p * ways : (p + 1) * ways].any() for p in range(parts - 1)]
         cycles = Signal(4)
         fire = Signal()
         m.d.comb += fire.eq(i.valid & (~o.valid | o.ready))
@@ -80,11 +84,14 @@ class ScatterSpec(Elaboratable):
             m.d.sync += cycles.eq(Mux(i.ready, 0, cycles + 1))
         m.d.comb += [
             Assert(cycles <= 7),
-            Assert(sum(port.written) + (port.part.any() & ~port.written[:4].any()) >= cycles),
+            Assert(sum(port.written) + sum(empty) >= cycles),
             Assert(~port.part.any() | i.valid),
-            *(Assert(~port.part.any() | port.written[k] | ~i.payload.strobes[k].any()) for k in range(4)),
-            *(Assert(port.part.any() | ~port.written[k]) for k in range(self.ways, 8)),
-            Assert(port.part.any() | ~port.written.any() | reduce(or_, waiting)),
+            *(Assert((port.part <= k // ways) | ~waiting[k]) for k in range(8)),
+            *(Assert((port.part >= k // ways) | ~port.written[k]) for k in range(8)),
+            # A part goes on as long as one of its lanes waits.
+            *(Assert((port.part != p) | ~done.any() | reduce(or_, left)) for p, (done, left) in enumerate(by_part)),
+            # Some lane is left, or the write would have been over.
+            Assert(~(port.written.any() | port.part.any()) | reduce(or_, waiting)),
             Assert(port.conflict_stb == (fire & ~i.ready)),
             Cover(fire & i.ready & (cycles == 7)),
         ]
@@ -92,10 +99,10 @@ class ScatterSpec(Elaboratable):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("params", [PARAMS, HALF], ids=["eight", "four"])
+@pytest.mark.parametrize("params", [PARAMS, HALF, QUARTER], ids=["eight", "four", "two"])
 def test_each_byte_once(params):
     spec = ScatterSpec(params)
-    prove(spec, spec.inputs, name=f"smem-scatter-{params.chunks_a_cycle}", depth=2, proves="F6")
+    prove(spec, spec.inputs, name=f"smem-scatter-{params.writes_a_cycle}", depth=2, proves="F6")
 
 
 @pytest.mark.long

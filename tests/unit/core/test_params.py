@@ -33,8 +33,7 @@ def test_replace():
         (
             {"pe": PeParams(smem=SmemParams(1024))},
             ValueError,
-            "tmau and pe must have one shared memory, "
-            "not SmemParams(size_bytes=131072, chunks_a_cycle=8) and SmemParams(size_bytes=1024, chunks_a_cycle=8)",
+            f"tmau and pe must have one shared memory, not {SmemParams()!r} and {SmemParams(1024)!r}",
         ),
         ({"tmau": 8}, TypeError, "tmau must be TmauParams, not 8"),
         ({"pe": None}, TypeError, "pe must be PeParams, not None"),
@@ -42,8 +41,7 @@ def test_replace():
         (
             {"conv": ConvUnitParams(smem=SmemParams(1024))},
             ValueError,
-            "conv and pe must have one shared memory, "
-            "not SmemParams(size_bytes=1024, chunks_a_cycle=8) and SmemParams(size_bytes=131072, chunks_a_cycle=8)",
+            f"conv and pe must have one shared memory, not {SmemParams(1024)!r} and {SmemParams()!r}",
         ),
     ],
 )

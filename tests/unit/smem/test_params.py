@@ -7,8 +7,14 @@ from tilewright.hw.smem.params import SmemParams
 
 def test_sizes():
     params = SmemParams(32 * 1024)
-    assert (params.addr_width, params.row_width, params.rows, params.chunks_a_cycle) == (15, 8, 256, 8)
-    assert params.replace(chunks_a_cycle=4) == SmemParams(32 * 1024, 4)
+    assert (params.addr_width, params.row_width, params.rows, params.chunks_a_cycle, params.writes_a_cycle) == (
+        15,
+        8,
+        256,
+        8,
+        8,
+    )
+    assert params.replace(chunks_a_cycle=4, writes_a_cycle=2) == SmemParams(32 * 1024, 4, 2)
 
 
 @pytest.mark.parametrize(
@@ -19,6 +25,7 @@ def test_sizes():
         ({"size_bytes": 3072}, ValueError, "size_bytes must be a power of two from 1024 to 1048576, not 3072"),
         ({"chunks_a_cycle": 2}, ValueError, "chunks_a_cycle must be 4 or 8, not 2"),
         ({"chunks_a_cycle": None}, ValueError, "chunks_a_cycle must be 4 or 8, not None"),
+        ({"writes_a_cycle": 1}, ValueError, "writes_a_cycle must be 2, 4 or 8, not 1"),
     ],
 )
 def test_mistakes(changes, error, sentence):
