@@ -70,7 +70,7 @@ class LineMemory:
             taken = await self._acceptor.cycle()
             if "writes" in taken:
                 self._write(**taken["writes"])
-            # A line that is fetched while it is written is the new one; while none is, the port may show anything.
+            # Bytes that are fetched while they are written, and the port while nothing is, may show anything.
             fetched = taken.get("fetch_rows", {"row": self._rng.randrange(self.size // LINE_BYTES)})["row"]
             shown = self.contents[fetched * LINE_BYTES : (fetched + 1) * LINE_BYTES]
             self._line.value = int.from_bytes(shown.tobytes(), "little")

@@ -109,7 +109,7 @@ class Core(wiring.Component):
     def __init__(self, params):
         self.params = params
         self.regions = core_regions(params)
-        self.smem = SharedMemory(params.smem, stores=True)
+        self.smem = SharedMemory(params.smem, stores=True, word_bytes=params.tmau.line_words)
         super().__init__(
             tmau_members(params.tmau)
             | dict(ProcessorSignature(params.pe).members)

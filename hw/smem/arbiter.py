@@ -1,6 +1,6 @@
 """Arbitration of the reads and of the writes of the banks, cycle by cycle."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -104,18 +104,23 @@ class WriteArbiter(wiring.Component):
     cycles; then, or if the write-back register is urgent, the wide ones wait. A line waits only in cycles in which a
     small write, or in its turn a scattered one, happens, so no longer than one cycle for each of them.
 
-    Latency: none; the written bytes can be read in the next cycle (and in the same, see ``Banks``). Throughput: one
-    wide write a cycle, or two, while no small writer needs its turn.
+    Lines may come as words. Then one code for each byte chooses among a scattered write, the line's two words, and
+    what all banks have in common: the fill or a small write, which therefore wait for each other.
+
+    Latency: none; the written bytes can be read in the next cycle. Throughput: one wide write a cycle, or two, while no
+    small writer needs its turn.
 
     Parameters
     ----------
     params : SmemParams
     stores : bool
         There are scattered writes.
+    word_bytes : int or None
+        Of the words that lines come as.
 
     Members
     -------
-    lines : In(stream of LineLayout)
+    lines : In(stream of LineLayout(params, 1, word_bytes))
     scatter : In(stream of BanksWriteLayout) if stores
     write_back : In(WriteBackSignature)
     host : In(stream of ChunkWriteLayout)
@@ -131,14 +136,15 @@ class WriteArbiter(wiring.Component):
         Of the two the line was written last without the other; for proofs.
     """
 
-    def __init__(self, params, stores=False):
+    def __init__(self, params, stores=False, word_bytes=None):
         self.waited = Signal(range(PATIENCE + 1))
         self.scatter_first = Signal()
         self._stores = stores
+        self._words = word_bytes is not None
         scatter = {"scatter": In(stream.Signature(BanksWriteLayout(params)))} if stores else {}
         super().__init__(
             {
-                "lines": In(stream.Signature(LineLayout(params))),
+                "lines": In(stream.Signature(LineLayout(params, 1, word_bytes))),
                 **scatter,
                 "write_back": In(WriteBackSignature(params)),
                 "host": In(stream.Signature(ChunkWriteLayout(params))),
@@ -153,7 +159,8 @@ class WriteArbiter(wiring.Component):
         by_line = Signal(BANKS)  # of the wide writers the line writes the bank
         strobes = Signal(data.ArrayLayout(CHUNK_BYTES, BANKS))  # of wide writers
         strobed, wide_ready = Signal(BANKS), Signal()  # banks that they write
-        self._choose_wide(m, by_line, strobes, strobed, wide_ready)
+        filling = Signal()  # the line goes, and has bytes of the fill
+        self._choose_wide(m, by_line, strobes, strobed, filling, wide_ready)
 
         small = Signal.like(host.payload)
         small_valid = Signal()
@@ -173,7 +180,7 @@ class WriteArbiter(wiring.Component):
         taken = Signal()
         m.d.comb += [
             first.eq((write_back.valid & write_back.urgent) | (waited == PATIENCE)),
-            clash.eq(strobed.bit_select(bank, 1)),
+            clash.eq(strobed.bit_select(bank, 1) | filling),
             taken.eq(first | ~clash),
             write_back.taken.eq(write_back.valid & taken),
             host.ready.eq(~write_back.valid & taken),
@@ -181,32 +188,53 @@ class WriteArbiter(wiring.Component):
             self.stall_stb.eq(lines.valid & ~lines.ready),
         ]
 
+        common = Signal(CHUNK_BITS)
+        fill = lines.payload.data.fill.replicate(CHUNK_BITS // 32) if self._words else small.data
+        m.d.comb += common.eq(Mux(small_valid & taken, small.data, fill))
         for b in range(BANKS):
-            here, code = Signal(name=f"small{b}"), Signal(2, name=f"code{b}")
+            here = Signal(name=f"small{b}")
+            row = lines.payload.row
+            if self._stores:
+                row = Mux(by_line[b], row, self.scatter.payload.rows[b])
             m.d.comb += [
                 here.eq(small_valid & taken & (bank == b)),
-                code.eq(Cat(Mux(here, write_back.valid, by_line[b]), here)),
-            ]
-            rows = {1: lines.payload.row, 2: host.payload.chunk[3:], 3: write_back.payload.chunk[3:]}
-            words = {1: lines.payload.data.word_select(b, CHUNK_BITS), 2: host.payload.data, 3: write_back.payload.data}
-            if self._stores:
-                rows[0], words[0] = self.scatter.payload.rows[b], self.scatter.payload.data[b]
-            m.d.comb += [
-                self.banks.rows[b].eq(chosen(code, rows)),
-                # One code for all four writers: each bit is two tables of an ECP5.
-                self.banks.data[b].eq(chosen(code, words)),
+                self.banks.rows[b].eq(Mux(here, small.chunk[3:], row)),
+                self.banks.data[b].eq(self._data(m, b, by_line[b], here, common)),
                 self.banks.strobes[b].eq(Mux(here, small.strobe, strobes[b] & wide_ready.replicate(CHUNK_BYTES))),
             ]
         return m
 
-    def _choose_wide(self, m, by_line, strobes, strobed, ready):
+    def _data(self, m, b, by_line, here, common):
+        """What a bank writes: of at most four chunks, by one code for each byte. A bit is two tables of an ECP5."""
+        line = self.lines.payload.data
+        if self._words:
+            places = len(line.word) // CHUNK_BITS
+            words = [word.word_select(b % places, CHUNK_BITS) for word in (line.word, line.first_word)]
+            filled, first = line.filled.word_select(b, CHUNK_BYTES), line.first[b // places]
+        else:
+            words = [line.word_select(b, CHUNK_BITS)]
+            filled, first = Const(0, CHUNK_BYTES), Const(0)
+        chunks = {1 + number: word for number, word in enumerate(words)} | {3: common}
+        if self._stores:
+            chunks[0] = self.scatter.payload.data[b]
+        made = []
+        for byte in range(CHUNK_BYTES):
+            code = Signal(2, name=f"code{b}_{byte}")
+            is_first, is_word = by_line & (filled[byte] | first), by_line & (filled[byte] | ~first)
+            m.d.comb += code.eq(Cat(here | is_word, here | is_first))
+            made.append(chosen(code, {number: chunk.word_select(byte, 8) for number, chunk in chunks.items()}))
+        return Cat(made)
+
+    def _choose_wide(self, m, by_line, strobes, strobed, filling, ready):
         """The line and the scattered write together, or by turns one of them."""
         lines, line = self.lines, self.lines.payload
         line_goes, line_banks = Signal(), Signal(BANKS)
+        m.d.comb += filling.eq(line_goes & lines.valid & line.data.fills if self._words else 0)
         of_line = [line.strobe.word_select(b, CHUNK_BYTES) for b in range(BANKS)]
         m.d.comb += line_banks.eq(Cat(strobe.any() for strobe in of_line) & lines.valid.replicate(BANKS))
         if not self._stores:
             m.d.comb += [
+                line_goes.eq(1),
                 by_line.eq(~0),
                 strobes.eq(line.strobe & lines.valid.replicate(len(line.strobe))),
                 strobed.eq(line_banks),

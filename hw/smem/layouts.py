@@ -1,6 +1,6 @@
 """Payloads at the ports of the shared memory, and between its parts."""
 
-from amaranth import unsigned
+from amaranth import Cat, Mux, Value, unsigned
 from amaranth.lib import data
 
 from tilewright.golden.spec import BANKS, CHUNK_BYTES, LINE_BYTES
@@ -15,6 +15,7 @@ __all__ = [
     "ChunkWriteLayout",
     "LandedLayout",
     "LineLayout",
+    "LineWordsLayout",
     "LoanLayout",
     "LoanRequestLayout",
     "ReadLayout",
@@ -23,23 +24,61 @@ __all__ = [
     "delivery_members",
     "read_data_layout",
     "reduction_members",
+    "whole_line",
 ]
 
 CHUNK_BITS = 8 * CHUNK_BYTES
 
 
 class LineLayout(data.StructLayout):
-    """A write of one line: all banks at the same row. Of a core in a cluster, before the network."""
+    """A write of one line: all banks at the same row. Of a core in a cluster, before the network.
 
-    def __init__(self, params, cores=1):
+    Parameters
+    ----------
+    params : SmemParams
+    cores : int
+    word_bytes : int or None
+        The line is handed on as words of so many bytes, out of which it is made in front of the banks.
+    """
+
+    def __init__(self, params, cores=1, word_bytes=None):
         super().__init__(
             {
                 "row": unsigned(params.row_width),  # byte address >> 7
-                "data": unsigned(8 * LINE_BYTES),  # chunk b, bits 128 b …, goes to bank b
+                # Chunk b, bits 128 b … of the whole line, goes to bank b.
+                "data": LineWordsLayout(word_bytes) if word_bytes else unsigned(8 * LINE_BYTES),
                 "strobe": unsigned(LINE_BYTES),  # one bit a byte
                 **(reduction_members() | delivery_members(cores) if cores > 1 else {}),
             }
         )
+
+
+class LineWordsLayout(data.StructLayout):
+    """What a line is made of: :func:`whole_line`. The line consists of *segments* as wide as a word."""
+
+    def __init__(self, word_bytes):
+        super().__init__(
+            {
+                "word": unsigned(8 * word_bytes),  # of every segment
+                "first_word": unsigned(8 * word_bytes),  # but of those in
+                "first": unsigned(LINE_BYTES // word_bytes),
+                "filled": unsigned(LINE_BYTES),  # one bit a byte of the line: it is of the fill, and not of a word
+                "fills": unsigned(1),  # 0: no byte that is written is of the fill
+                "fill": unsigned(32),  # repeated
+            }
+        )
+
+
+def whole_line(words):
+    """The line that is made of a ``LineWordsLayout``, 8 · LINE_BYTES bits; or one that is whole, as it is."""
+    if isinstance(words, Value):
+        return words
+    made, size = [], len(words.word) // 8
+    for byte in range(LINE_BYTES):
+        segment, place = divmod(byte, size)
+        word = Mux(words.first[segment], words.first_word.word_select(place, 8), words.word.word_select(place, 8))
+        made.append(Mux(words.filled[byte], words.fill.word_select(byte % 4, 8), word))
+    return Cat(made)
 
 
 def reduction_members():

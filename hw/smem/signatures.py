@@ -2,7 +2,7 @@
 
 from amaranth import unsigned
 from amaranth.lib import stream
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.golden.spec import LINE_BYTES
 
@@ -20,6 +20,7 @@ from .layouts import (
     RefusalLayout,
     ScatterWriteLayout,
     read_data_layout,
+    whole_line,
 )
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "SharedMemorySignature",
     "WriteBackSignature",
     "connect_mover",
+    "connect_whole_lines",
     "network_members",
 ]
 
@@ -87,9 +89,16 @@ class MoverSignature(Port):
     With several ``cores``, in a cluster, their shared memories lie behind a network. Then ``landed`` ends every
     transfer, and is accepted when all receivers have acknowledged it.
 
+    Parameters
+    ----------
+    params : SmemParams
+    cores : int
+    word_bytes : int or None
+        Lines are handed on as words: :class:`LineLayout`.
+
     Members
     -------
-    writes : Out(stream of LineLayout(params, cores))
+    writes : Out(stream of LineLayout(params, cores, word_bytes))
         Lines to be written, readable from the next cycle on.
     fetch : Out(LineReadSignature)
         Lines to be read.
@@ -116,7 +125,7 @@ class MoverSignature(Port):
         Lines of other cores.
     """
 
-    def __init__(self, params, cores=1):
+    def __init__(self, params, cores=1, word_bytes=None):
         network = {
             "number": In(4),
             "refusing": In(cores),
@@ -128,7 +137,7 @@ class MoverSignature(Port):
         }
         super().__init__(
             {
-                "writes": Out(stream.Signature(LineLayout(params, cores))),
+                "writes": Out(stream.Signature(LineLayout(params, cores, word_bytes))),
                 "fetch": Out(LineReadSignature(params)),
                 "landed": Out(stream.Signature(LandedLayout(params, cores))),
                 "refused": In(BarrierEventSignature(params)),
@@ -160,6 +169,24 @@ def connect_mover(m, top, unit, memory):
         return
     join(m, unit=unit, lines=flipped(top.lines))
     join(m, memory=memory, top=flipped(top.memory))
+
+
+def connect_whole_lines(m, unit, outside):
+    """Connects the mover of an access unit to a port of its top, a MoverSignature of whole lines."""
+    ours, theirs = unit.writes, outside.writes
+    m.d.comb += [theirs.valid.eq(ours.valid), ours.ready.eq(theirs.ready)]
+    for name, _ in theirs.payload.shape():
+        value = ours.payload[name]
+        m.d.comb += theirs.payload[name].eq(whole_line(value) if name == "data" else value)
+    for name, member in unit.signature.members.items():
+        if name == "writes":
+            continue
+        if member.is_signature:
+            connect(m, unit=getattr(unit, name), outside=flipped(getattr(outside, name)))
+        elif member.flow == Out:
+            m.d.comb += getattr(outside, name).eq(getattr(unit, name))
+        else:
+            m.d.comb += getattr(unit, name).eq(getattr(outside, name))
 
 
 class SharedMemorySignature(Port):

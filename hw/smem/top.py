@@ -35,10 +35,12 @@ class SharedMemory(wiring.Component):
     params : SmemParams
     stores : bool
         The consumer can write too.
+    word_bytes : int or None
+        The mover hands on its lines as words: :class:`LineLayout`.
 
     Members
     -------
-    mover : In(MoverSignature)
+    mover : In(MoverSignature(params, 1, word_bytes))
         A written line is readable in the next cycle; ``writes`` takes one a cycle, and waits only while a barrier or
         the host must have the bank, and by turns for a scattered write. ``fetch`` takes one a cycle, every second one
         while the consumer reads too. ``landed`` never waits if it comes every third cycle or less often.
@@ -48,7 +50,7 @@ class SharedMemory(wiring.Component):
         ``params.chunks_a_cycle`` of 4 it takes 3 cycles, and one request comes in two.
     scatter : In(stream of ScatterWriteLayout) if stores
         The consumer's writes: any eight chunks, one write a cycle without bank conflicts, every
-        second one while lines come too. With 4 chunks a cycle two cycles for more than the first four.
+        second one while lines come too. With ``params.writes_a_cycle`` of 4 or 2 up to two or four cycles.
     scatter_idle : Out(1) if stores
         Reads see all scattered writes that have been accepted.
     scatter_conflict_stb : Out(1) if stores
@@ -71,9 +73,10 @@ class SharedMemory(wiring.Component):
         For backdoor access in simulations.
     """
 
-    def __init__(self, params, stores=False):
+    def __init__(self, params, stores=False, word_bytes=None):
         self._params = params
         self._stores = stores
+        self._word_bytes = word_bytes
         self.banks = Banks(params)
         scatter = {
             "scatter": In(stream.Signature(ScatterWriteLayout(params))),
@@ -82,7 +85,7 @@ class SharedMemory(wiring.Component):
         }
         super().__init__(
             {
-                "mover": In(MoverSignature(params)),
+                "mover": In(MoverSignature(params, 1, word_bytes)),
                 "reads": In(stream.Signature(ReadLayout(params))),
                 "read_data": Out(stream.Signature(read_data_layout())),
                 "barriers": In(stream.Signature(BarrierRequestLayout(params))),
@@ -102,7 +105,7 @@ class SharedMemory(wiring.Component):
         m.submodules.consumer = consumer = ConsumerPort(self._params)
         m.submodules.host = host = HostPort(self._params)
         m.submodules.read_arbiter = read_arbiter = ReadArbiter(self._params)
-        m.submodules.write_arbiter = write_arbiter = WriteArbiter(self._params, self._stores)
+        m.submodules.write_arbiter = write_arbiter = WriteArbiter(self._params, self._stores, self._word_bytes)
 
         mover = self.mover
         connect(m, landed=flipped(mover.landed), barrier=barrier.landed)

@@ -42,7 +42,7 @@ class TmauDatapath(wiring.Component):
     commands : In(stream of command_layout())
     axi : Out(Axi4Signature(params.addr_width, params.bus_width, 2))
         Read ID 0 is data, 1 descriptors, 2 what a reduction changes; write ID 0.
-    smem : Out(MoverSignature(params.smem))
+    smem : Out(MoverSignature(params.smem, params.cores, params.line_words))
     control : Out(ControlSignature)
     prefetches : Out(stream of unsigned(params.addr_width - 7)) if params.prefetches
     """
@@ -55,7 +55,7 @@ class TmauDatapath(wiring.Component):
             | {
                 "commands": In(stream.Signature(command_layout())),
                 "axi": Out(Axi4Signature(params.addr_width, params.bus_width, 2)),
-                "smem": Out(MoverSignature(params.smem, params.cores)),
+                "smem": Out(MoverSignature(params.smem, params.cores, params.line_words)),
                 "control": Out(ControlSignature(params)),
             }
         )

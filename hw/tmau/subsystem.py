@@ -45,7 +45,7 @@ class TmauSubsystem(wiring.Component):
     def __init__(self, params):
         self.params = params
         self.regions = address_map(tmau=REGISTER_ADDR_WIDTH, smem=params.smem.addr_width)
-        self.smem = SharedMemory(params.smem)
+        self.smem = SharedMemory(params.smem, word_bytes=params.line_words)
         super().__init__(
             processor_members(params)
             | network_members(params.smem, params.cores)

@@ -2,12 +2,11 @@
 
 from amaranth import Module
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out, flipped
+from amaranth.lib.wiring import In, Out
 
 from ..bus.address_map import address_map, map_addr_width
 from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
-from ..lib.join import join
-from ..smem.signatures import MoverSignature
+from ..smem.signatures import MoverSignature, connect_whole_lines
 from .unit import TmauUnit, connect_processor, processor_members
 
 __all__ = ["REGISTER_ADDR_WIDTH", "Tmau"]
@@ -52,6 +51,6 @@ class Tmau(wiring.Component):
         m = Module()
         m.submodules.unit = unit = TmauUnit(self.params)
         connect_processor(m, self, unit)
-        join(m, unit=unit.smem, smem=flipped(self.smem))
+        connect_whole_lines(m, unit.smem, self.smem)
         serve_registers(m, self.s_axil, self.regions, tmau=unit.accesses)
         return m

@@ -71,7 +71,7 @@ class TmauUnit(wiring.Component):
 
     Members
     -------
-    smem : Out(MoverSignature(params.smem, params.cores))
+    smem : Out(MoverSignature(params.smem, params.cores, params.line_words))
     accesses : In(AccessSignature)
         Registers, at the offsets of ``golden.spec.tmau.registers``.
     state : Out(EngineStateSignature())
@@ -85,7 +85,7 @@ class TmauUnit(wiring.Component):
         super().__init__(
             processor_members(params)
             | {
-                "smem": Out(MoverSignature(params.smem, params.cores)),
+                "smem": Out(MoverSignature(params.smem, params.cores, params.line_words)),
                 "accesses": In(AccessSignature()),
                 "state": Out(EngineStateSignature()),
                 **({"stopped": Out(1)} if params.cores > 1 else {}),

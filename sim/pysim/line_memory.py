@@ -3,12 +3,11 @@
 import random
 
 import numpy as np
-from amaranth.hdl import Value
 
 from tilewright.golden.spec import LINE_BYTES
+from tilewright.hw.smem.layouts import whole_line
 
 from .ports import set_together
-from .unpacked import unpacker
 
 __all__ = ["LineMemory"]
 
@@ -16,8 +15,8 @@ __all__ = ["LineMemory"]
 class LineMemory:
     """Takes lines from ``writes`` and hands them out on ``fetch``; run :meth:`serve` as a background testbench.
 
-    A line that is fetched in the cycle in which it is written is the new one, as in the banks. While nothing was
-    fetched, ``line`` is anything.
+    Bytes that are fetched in the cycle in which they are written are anything, as in the banks. So is ``line`` while
+    nothing was fetched.
 
     Parameters
     ----------
@@ -44,19 +43,22 @@ class LineMemory:
     async def serve(self, ctx):
         """The testbench."""
         write, fetch, rng, cycle = self._port.writes, self._port.fetch.rows, self._rng, 0
-        signals = (write.valid & write.ready, Value.cast(write.payload), fetch.valid & fetch.ready, fetch.payload)
-        ticks, unpack, shown = aiter(ctx.tick().sample(*signals)), unpacker(write.payload.shape()), []
+        line = (write.payload.row, whole_line(write.payload.data), write.payload.strobe)
+        signals = (write.valid & write.ready, *line, fetch.valid & fetch.ready, fetch.payload)
+        ticks, shown = aiter(ctx.tick().sample(*signals)), []
         while True:
             paces = [(stream.ready, rng.random() >= self._stall) for stream in (write, fetch)]
             set_together(ctx, *paces, *shown)
-            *_, writing, bits, fetching, row = await anext(ticks)
+            *_, writing, written, data, strobe, fetching, row = await anext(ticks)
             if writing:
-                line = unpack(bits)
-                strobes = np.unpackbits(_bytes(line.strobe, LINE_BYTES // 8), bitorder="little").astype(bool)
-                self._lines[line.row][strobes] = _bytes(line.data, LINE_BYTES)[strobes]
-                self.writes.append((cycle, line.row))
-            line = self._lines[row].tobytes() if fetching else rng.randbytes(LINE_BYTES)
-            shown = [(self._port.fetch.line, int.from_bytes(line, "little"))]
+                strobes = np.unpackbits(_bytes(strobe, LINE_BYTES // 8), bitorder="little").astype(bool)
+                self._lines[written][strobes] = _bytes(data, LINE_BYTES)[strobes]
+                self.writes.append((cycle, written))
+            line = np.frombuffer(rng.randbytes(LINE_BYTES), np.uint8).copy()
+            if fetching:
+                known = ~strobes if writing and row == written else slice(None)
+                line[known] = self._lines[row][known]
+            shown = [(self._port.fetch.line, int.from_bytes(line.tobytes(), "little"))]
             cycle += 1
 
 

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out, flipped
 
 from ...lib.join import join
 from ...lib.stream import ReadyBuffer, SkidBuffer
-from ...smem.layouts import LineLayout
+from ...smem.layouts import LineLayout, whole_line
 from ...smem.signatures import LineReadSignature
 from ..layouts import CompletionLayout, RowLayout, StagedWordLayout, TransferLayout, WordLayout, all_windows, windows_of
 from .layouts import AlignedLayout, RunLayout, StepLayout
@@ -34,7 +34,7 @@ class LoadPath(wiring.Component):
         From the store path, for transfers with ``loop``.
     windows : In(all_windows(params))
         Nothing outside the shared window of a command is written by it.
-    writes : Out(stream of LineLayout)
+    writes : Out(stream of LineLayout(params.smem, params.cores, params.line_words))
         Registered, but for the choice between word and fill. Nothing inside the path depends on ``ready`` further back
         than the last stage.
     staged : Out(stream of StagedWordLayout)
@@ -56,7 +56,7 @@ class LoadPath(wiring.Component):
                 "words": In(stream.Signature(WordLayout(params))),
                 "loop": In(stream.Signature(WordLayout(params))),
                 "windows": In(all_windows(params)),
-                "writes": Out(stream.Signature(LineLayout(params.smem, params.cores))),
+                "writes": Out(stream.Signature(LineLayout(params.smem, params.cores, params.line_words))),
                 "staged": Out(stream.Signature(StagedWordLayout(params))),
                 "fetch": Out(LineReadSignature(params.smem)),
                 "completions": Out(stream.Signature(CompletionLayout(params))),
@@ -105,7 +105,7 @@ class LoadPath(wiring.Component):
             guard.windows.eq(windows_of(params, self.windows, place.i.p.context.tag)),
             self.writes.valid.eq(guard.o.valid),
             self.writes.p.row.eq(guard.o.p),
-            self.writes.p.data.eq(place.data),
+            self.writes.p.data.eq(place.data if params.line_words else whole_line(place.data)),
             self.writes.p.strobe.eq(place.strobe),
             guard.o.ready.eq(self.writes.ready),
             self.stall_data.eq(realign.stall_data),

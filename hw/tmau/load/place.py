@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import CHUNK_BYTES, LINE_BYTES
 
-from ...smem.layouts import LineLayout
+from ...smem.layouts import LineLayout, LineWordsLayout
 from ...smem.swizzle import chunk_flips
 from ..layouts import CompletionLayout, StagedWordLayout, delivery_members
 from .fill import below, round_tf32
@@ -45,7 +45,7 @@ class WordPlacer(wiring.Component):
         from shared address 0 on, and no swizzle or rounding.
     rows : Out(stream of unsigned(params.smem.row_width))
         The row of the next write. ``ready`` is high when the write before it is done, and until a row is taken.
-    data : Out(8 * LINE_BYTES)
+    data : Out(LineWordsLayout(params.bus_bytes))
         What is written to the row that was taken last.
     strobe : Out(LINE_BYTES)
         Which bytes of it.
@@ -71,7 +71,7 @@ class WordPlacer(wiring.Component):
             {
                 "i": In(stream.Signature(AlignedLayout(params))),
                 "rows": Out(stream.Signature(unsigned(params.smem.row_width))),
-                "data": Out(8 * LINE_BYTES),
+                "data": Out(LineWordsLayout(params.bus_bytes)),
                 "strobe": Out(LINE_BYTES),
                 "staged": Out(stream.Signature(StagedWordLayout(params))),
                 "completions": Out(stream.Signature(CompletionLayout(params))),
@@ -150,9 +150,8 @@ class WordPlacer(wiring.Component):
         is_data = line_below(self.rest_data, "rest_data") | (
             line_below(data_end, "data_end") & ~line_below(piece.data_first, "data_first")
         )
-        chosen = Signal(LINE_BYTES)  # bytes that are data
-        leading = Signal(LINE_BYTES // segment)  # the place of the line's first segment
-        fill = Signal(32)
+        line = self.data
+        m.d.comb += [line.word.eq(self.word), line.first_word.eq(self.first_word)]
         if params.cores > 1:
             with m.If(load):
                 m.d.sync += [self.delivery[name].eq(context[name]) for name in ("receivers", "reduction", "element")]
@@ -162,23 +161,18 @@ class WordPlacer(wiring.Component):
                 self.word.eq(word),
                 self.first_word.eq(first_word),
                 flips_before.eq(flips[:inner]),
-                fill.eq(context.fill),
-                chosen.eq(is_data),
+                line.fill.eq(context.fill),
+                line.filled.eq(~is_data),
+                line.fills.eq(
+                    (self.rest != self.rest_data) | (piece.first != piece.data_first) | (piece.end != piece.data_end)
+                ),
+                line.first.eq(Cat(place == flips[inner:] for place in range(len(line.first)))),
                 self.strobe.eq(written),
-                leading.eq(Cat(place == flips[inner:] for place in range(len(leading)))),
                 self.rest.eq(Mux(piece.end[7], piece.end[:7], 0)),
                 self.rest_data.eq(
                     Mux((piece.data_end[7] | context.stage) & ~piece.last, piece.data_end[: params.bus_log2], 0)
                 ),
             ]
-        for place, is_first in enumerate(leading):
-            m.d.comb += self.data.word_select(place, params.bus_width).eq(
-                _chosen(
-                    chosen.word_select(place, segment),
-                    Mux(is_first, self.first_word, self.word),
-                    fill.replicate(segment // 4),
-                )
-            )
 
     def _complete(self, m, free):
         """A transfer that is not quiet completes in the cycle after its last write."""
@@ -216,8 +210,3 @@ def _joined(mask, before, turns, word):
         return Mux(odd[k], Mux(even[k], chosen[3], chosen[2]), Mux(even[k], chosen[1], chosen[0]))
 
     return Cat(byte(k) for k in range(len(mask)))
-
-
-def _chosen(mask, data, other):
-    """Byte by byte ``data`` where ``mask`` is set, and ``other`` elsewhere."""
-    return Cat(Mux(mask[k], data.word_select(k, 8), other.word_select(k, 8)) for k in range(len(mask)))

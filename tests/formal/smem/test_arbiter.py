@@ -2,10 +2,11 @@
 
 import pytest
 from amaranth.asserts import AnyConst
-from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module, Mux, Signal, Value
 
 from tilewright.hw.smem.arbiter import PATIENCE, ReadArbiter, WriteArbiter
 from tilewright.hw.smem.barrier import BarrierUnit
+from tilewright.hw.smem.layouts import whole_line
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.formal import StreamRules, prove
 
@@ -68,9 +69,9 @@ class ReadSpec(Elaboratable):
 class WriteSpec(Elaboratable):
     """Every accepted write reaches its bank whole; a line waits only in a cycle in which another write happens."""
 
-    def __init__(self, *, stores):
+    def __init__(self, *, stores, word_bytes):
         self.stores = stores
-        self.arbiter = arbiter = WriteArbiter(PARAMS, stores)
+        self.arbiter = arbiter = WriteArbiter(PARAMS, stores, word_bytes)
         back = arbiter.write_back
         self.inputs = [back.valid, back.urgent, back.payload]
         for writer in (arbiter.lines, arbiter.host, *([arbiter.scatter] if stores else [])):
@@ -96,9 +97,12 @@ class WriteSpec(Elaboratable):
         by_line, by_scatter = Signal(), Signal()
         small_writes = []
         m.d.comb += by_line.eq(line_goes & lines.payload.strobe.bit_select(Cat(byte, bank), 1))
+        if not isinstance(lines.payload.data, Value):
+            words = lines.payload.data
+            m.d.comb += Assume(words.fills | ((lines.payload.strobe & words.filled) == 0))
         with m.If(by_line):
             m.d.comb += Assert(strobe & (row == lines.payload.row))
-            m.d.comb += Assert(value == lines.payload.data.word_select(Cat(byte, bank), 8))
+            m.d.comb += Assert(value == whole_line(lines.payload.data).word_select(Cat(byte, bank), 8))
         if self.stores:
             wide = arbiter.scatter.payload
             m.d.comb += by_scatter.eq(scatter_goes & wide.strobes[bank].bit_select(byte, 1))
@@ -177,6 +181,23 @@ class WriteWaitSpec(Elaboratable):
         return m
 
 
+#: What there is beside lines, and the words that those come as; of 64 bytes a line has two, of 16 a bank has one.
+WRITERS = pytest.mark.parametrize(
+    ("stores", "word_bytes"),
+    [
+        pytest.param(False, None, marks=pytest.mark.long, id="lines"),
+        pytest.param(False, 16, marks=pytest.mark.long, id="words"),
+        pytest.param(True, None, id="lines-and-scatter"),
+        pytest.param(True, 16, id="words-and-scatter"),
+        pytest.param(True, 64, marks=pytest.mark.long, id="wide-words-and-scatter"),
+    ],
+)
+
+
+def _name(name, stores, word_bytes):
+    return f"{name}{'-stores' * stores}{f'-words{word_bytes}' if word_bytes else ''}"
+
+
 def test_reads():
     spec = ReadSpec()
     prove(spec, spec.inputs, name="smem-read-arbiter", depth=16, proves="F2")
@@ -188,21 +209,17 @@ def test_reads_do_wait():
     prove(spec, spec.inputs, name="smem-read-arbiter-cover", mode="cover", depth=16)
 
 
-@pytest.mark.parametrize(
-    "stores", [pytest.param(False, marks=pytest.mark.long), True], ids=["lines", "lines-and-scatter"]
-)
-def test_writes(stores):
-    spec = WriteSpec(stores=stores)
-    prove(spec, spec.inputs, name=f"smem-write-arbiter{'-stores' * stores}", depth=2, proves="F2")
+@WRITERS
+def test_writes(stores, word_bytes):
+    spec = WriteSpec(stores=stores, word_bytes=word_bytes)
+    prove(spec, spec.inputs, name=_name("smem-write-arbiter", stores, word_bytes), depth=2, proves="F2")
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "stores", [pytest.param(False, marks=pytest.mark.long), True], ids=["lines", "lines-and-scatter"]
-)
-def test_writes_do_meet(stores):
-    spec = WriteSpec(stores=stores)
-    prove(spec, spec.inputs, name=f"smem-write-arbiter-cover{'-stores' * stores}", mode="cover", depth=11)
+@WRITERS
+def test_writes_do_meet(stores, word_bytes):
+    spec = WriteSpec(stores=stores, word_bytes=word_bytes)
+    prove(spec, spec.inputs, name=_name("smem-write-arbiter-cover", stores, word_bytes), mode="cover", depth=11)
 
 
 def test_waits_for_the_write_side_are_bounded():

@@ -5,6 +5,7 @@ from amaranth import Module, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
 from tilewright.golden.spec import CHUNK_BYTES, Swizzle
+from tilewright.hw.smem.layouts import whole_line
 from tilewright.hw.smem.swizzle import chunk_flips
 from tilewright.hw.tmau.layouts import CompletionLayout
 from tilewright.hw.tmau.load.place import WordPlacer
@@ -125,7 +126,8 @@ class ColumnSpec(Elaboratable):
         with m.If(waiting):
             place = chunk_of(before.context.swizzle, before.piece.line, 8) * CHUNK_BYTES + column % CHUNK_BYTES
             m.d.comb += Assert(dut.strobe.bit_select(place, 1) == out)
-            m.d.comb += Assert(~out | (dut.data.word_select(place, 8) == out_value))
+            m.d.comb += Assert(~out | (whole_line(dut.data).word_select(place, 8) == out_value))
+            m.d.comb += Assert(~out | dut.data.fills | ~dut.data.filled.bit_select(place, 1))
         m.d.comb += Cover(waiting & out & held)
         m.d.comb += Cover(taken & (piece.joint > column % bus_bytes) & (rest != 0))
         return m

@@ -3,12 +3,14 @@
 import random
 from dataclasses import dataclass, field
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from tilewright.golden.spec import Element, Reduction
 from tilewright.golden.tmau.reduce import reduce
+from tilewright.hw.smem.layouts import whole_line
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.load.path import LoadPath
 from tilewright.hw.tmau.params import TMAU_PRESETS
@@ -223,22 +225,20 @@ def run(traffic, mode="none", *, hold_last_word=0, seed=SEED):
         write, rng, cycle = dut.writes, random.Random(seed + 3), 0
         left = sum(len(line) for _, line, members in traffic.lines if members is None)
         came["writes"], cycles["writes"] = [], []
+        line = (write.p.row, whole_line(write.p.data), write.p.strobe)
+        ticks = aiter(ctx.tick().sample(write.valid & write.ready, *line))
         while left > 0:
             ctx.set(write.ready, rng.random() >= stall)
-            *_, done, payload = await ctx.tick().sample(write.valid & write.ready, write.payload)
+            *_, done, row, data, strobe = await anext(ticks)
             if done:
-                came["writes"].append(payload)
+                came["writes"].append(SimpleNamespace(row=row, data=data, strobe=strobe))
                 cycles["writes"].append(cycle)
-                left -= payload.strobe.bit_count()
+                left -= strobe.bit_count()
             cycle += 1
 
     simulate(
         dut,
-        writes,
-        source("transfers", 1),
-        source("rows", 2),
-        words,
-        source("loop", 5),
+        *(writes, source("transfers", 1), source("rows", 2), words, source("loop", 5)),
         *(sink(name, salt) for salt, name in enumerate(counts, start=4)),
         background=[watch_stream(getattr(dut, name), name) for name in ("writes", *counts)],
         deadline=40_000,
