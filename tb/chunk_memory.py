@@ -10,7 +10,7 @@ from cocotb.queue import Queue
 
 from tilewright.golden.spec import CHUNK_BYTES
 
-from .payloads import BARRIER_RESULT, READ_DATA, barrier_request, read, scatter
+from .payloads import BARRIER_RESULT, barrier_request, read, read_data, scatter
 from .shared_memory import operate_barrier
 from .streams import Acceptor, Source
 
@@ -51,8 +51,10 @@ class ChunkMemory:
         self._scattered = []  # what is not readable yet, each with the cycles that it takes
         self._idle.value = 1
         ports["smem_bank_conflict"].value = 0
+        self._lanes = len(ports["smem_read_data_payload"]) // (8 * CHUNK_BYTES)  # of an answer
+        answer = read_data(self._lanes)
         self._answers = {
-            "reads": _Answers(Source(ports, "smem_read_data", READ_DATA, rng, pauses.streams)),
+            "reads": _Answers(Source(ports, "smem_read_data", answer, rng, pauses.streams)),
             "barriers": _Answers(Source(ports, "smem_barrier_results", BARRIER_RESULT, rng, pauses.streams)),
         }
         cocotb.start_soon(self._run())
@@ -71,7 +73,9 @@ class ChunkMemory:
         while True:
             taken = await self._acceptor.cycle()
             if "reads" in taken:
-                self._answers["reads"].put({"chunks": [self._chunk(chunk) for chunk in taken["reads"]["chunks"]]})
+                chunks = [self._chunk(chunk) for chunk in taken["reads"]["chunks"]]
+                for first in range(0, len(chunks), self._lanes):
+                    self._answers["reads"].put({"chunks": chunks[first : first + self._lanes]})
             if "barriers" in taken:
                 done, error = operate_barrier(self.contents, *taken["barriers"].values())
                 self._answers["barriers"].put({"done": int(done), "error": int(error)})

@@ -12,13 +12,13 @@ __all__ = [
     "INSTRUCTION",
     "JOB_END",
     "PAGE_MOVED",
-    "READ_DATA",
     "barrier_request",
     "fault",
     "indexed_word",
     "landed",
     "line",
     "read",
+    "read_data",
     "row",
     "scatter",
 ]
@@ -39,8 +39,9 @@ def read(addr_width):
     return _payload("read", ("lanes", BANKS), ("chunks", addr_width - 4, BANKS))
 
 
-#: ``read_data``: the chunk of each lane.
-READ_DATA = _payload("read_data", ("chunks", 8 * CHUNK_BYTES, BANKS))
+def read_data(lanes=BANKS):
+    """``read_data``: the chunk of each lane; of some shared memories an answer has half of the lanes."""
+    return _payload("read_data", ("chunks", 8 * CHUNK_BYTES, lanes))
 
 
 def scatter(addr_width):

@@ -6,7 +6,7 @@ import numpy as np
 from tilewright.golden.smem.barrier import Barrier
 from tilewright.golden.spec import BANKS, BARRIER, CHUNK_BYTES
 
-from .payloads import BARRIER_RESULT, READ_DATA, barrier_request, read
+from .payloads import BARRIER_RESULT, barrier_request, read, read_data
 from .streams import Sink, Source
 
 __all__ = ["BarrierPort", "ConsumerPort", "operate_barrier"]
@@ -70,7 +70,7 @@ class ConsumerPort(BarrierPort):
     def __init__(self, ports, rng, pauses, cores=1):
         super().__init__(ports, rng, pauses, cores)
         self.reads = Source(ports, "reads", read((self.size - 1).bit_length()), rng, pauses.streams)
-        self.read_data = Sink(ports, "read_data", READ_DATA, rng, pauses.streams)
+        self.read_data = Sink(ports, "read_data", read_data(), rng, pauses.streams)
 
     async def image(self):
         """All of shared memory, as a uint8 array."""

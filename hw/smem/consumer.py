@@ -18,17 +18,18 @@ class ConsumerPort(wiring.Component):
     A read takes as many cycles at the banks as the bank with the most *different* wanted chunks has of them; lanes that
     want the same chunk share it. In each cycle every bank serves the first lane that still waits for it, and all lanes
     that want the same chunk as that one. With ``params.chunks_a_cycle`` of 4 a read has two parts, lanes 0 to 3 and
-    lanes 4 to 7: the second follows the first, and takes a cycle even if none of its lanes wants anything.
+    lanes 4 to 7: the second follows the first, and takes a cycle even if none of its lanes wants anything. Each part
+    has an answer of its own, so that whoever cuts something out of chunks does so for four of them at once.
 
     Latency: 2 cycles from a request to its answer without conflicts: the request is registered and compared lane by
     lane first, then the banks read; from the banks' outputs the answer goes through the choice of a bank alone.
-    Throughput: one request a cycle without conflicts. With two parts one cycle more, and one request in two cycles.
+    Throughput: one part a cycle without conflicts.
 
     Members
     -------
     reads : In(stream of ReadLayout)
-    read_data : Out(stream of read_data_layout())
-        One answer a request, in order. Lanes that wanted nothing read as anything.
+    read_data : Out(stream of read_data_layout(params.chunks_a_cycle))
+        One answer a part, in order. Lanes that wanted nothing read as anything.
     fetches : Out(stream of BanksReadLayout)
         To the banks; once accepted, ``fetched`` has the data in the next cycle.
     fetched : In(read_data_layout())
@@ -41,7 +42,7 @@ class ConsumerPort(wiring.Component):
         super().__init__(
             {
                 "reads": In(stream.Signature(ReadLayout(params))),
-                "read_data": Out(stream.Signature(read_data_layout())),
+                "read_data": Out(stream.Signature(read_data_layout(params.chunks_a_cycle))),
                 "fetches": Out(stream.Signature(BanksReadLayout(params))),
                 "fetched": In(read_data_layout()),
                 "conflict_stb": Out(1),
@@ -111,9 +112,9 @@ class ConsumerPort(wiring.Component):
 
         # The banks hold their data for a cycle only. Chunks of an answer that is not complete, or not taken at once,
         # are kept in `held`; the next answer must not overtake it.
-        fresh, fresh_part = Signal(ways), Signal.like(part)
-        banks = Signal(data.ArrayLayout(3, ways))  # by lane of that part
-        held = Signal(read_data_layout())
+        fresh = Signal(ways)
+        banks = Signal(data.ArrayLayout(3, ways))
+        held = Signal(read_data_layout(ways))
         answer = self.read_data
         m.d.comb += [
             self.fetches.valid.eq(waiting & (~answer.valid | answer.ready)),
@@ -122,7 +123,7 @@ class ConsumerPort(wiring.Component):
         ]
         with m.If(fire):
             m.d.sync += [banks[k].eq(chunks[k][:3]) for k in lanes]
-            m.d.sync += [answer.valid.eq((rest == 0) & ends), fresh_part.eq(part)]
+            m.d.sync += answer.valid.eq(rest == 0)
         with m.Elif(answer.ready):
             m.d.sync += answer.valid.eq(0)
         m.d.sync += fresh.eq(served & fire.replicate(ways))
@@ -130,11 +131,7 @@ class ConsumerPort(wiring.Component):
         for k in lanes:
             found = Signal(CHUNK_BITS, name=f"found{k}")
             m.d.comb += found.eq(chosen(banks[k], dict(enumerate(self.fetched))))
-            for number in range(parts):
-                lane = number * ways + k
-                with m.If(fresh[k] & (fresh_part == number)):
-                    m.d.sync += held[lane].eq(found)
-            # Lanes of the parts before have been kept when the last one is here.
             with m.If(fresh[k]):
-                m.d.comb += answer.payload[lane].eq(found)
+                m.d.sync += held[k].eq(found)
+                m.d.comb += answer.payload[k].eq(found)
         return m

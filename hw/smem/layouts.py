@@ -107,9 +107,9 @@ class ReadLayout(data.StructLayout):
         )
 
 
-def read_data_layout():
-    """Answer to a read: the chunk of each lane."""
-    return data.ArrayLayout(CHUNK_BITS, BANKS)
+def read_data_layout(lanes=BANKS):
+    """Answer to a read, or a part of it: the chunk of each lane."""
+    return data.ArrayLayout(CHUNK_BITS, lanes)
 
 
 class LandedLayout(data.StructLayout):

@@ -196,8 +196,8 @@ class SharedMemorySignature(Port):
     -------
     reads : Out(stream of ReadLayout)
         Reads of up to eight chunks.
-    read_data : In(stream of read_data_layout())
-        The chunks, one answer for each read, in order.
+    read_data : In(stream of read_data_layout(params.chunks_a_cycle))
+        The chunks, one answer for each read, in order; with four a cycle two, of lanes 0 to 3 and of lanes 4 to 7.
     scatter : Out(stream of ScatterWriteLayout)
         Writes of up to eight chunks.
     scatter_idle : In(1)
@@ -214,7 +214,7 @@ class SharedMemorySignature(Port):
         super().__init__(
             {
                 "reads": Out(stream.Signature(ReadLayout(params))),
-                "read_data": In(stream.Signature(read_data_layout())),
+                "read_data": In(stream.Signature(read_data_layout(params.chunks_a_cycle))),
                 "scatter": Out(stream.Signature(ScatterWriteLayout(params))),
                 "scatter_idle": In(1),
                 "barriers": Out(stream.Signature(BarrierRequestLayout(params))),

@@ -45,9 +45,9 @@ class SharedMemory(wiring.Component):
         the host must have the bank, and by turns for a scattered write. ``fetch`` takes one a cycle, every second one
         while the consumer reads too. ``landed`` never waits if it comes every third cycle or less often.
     reads : In(stream of ReadLayout)
-    read_data : Out(stream of read_data_layout())
+    read_data : Out(stream of read_data_layout(params.chunks_a_cycle))
         The consumer: any eight chunks; 2 cycles, one request a cycle without bank conflicts. With
-        ``params.chunks_a_cycle`` of 4 it takes 3 cycles, and one request comes in two.
+        ``params.chunks_a_cycle`` of 4 a request has two answers, of lanes 0 to 3 and of lanes 4 to 7, in two cycles.
     scatter : In(stream of ScatterWriteLayout) if stores
         The consumer's writes: any eight chunks, one write a cycle without bank conflicts, every
         second one while lines come too. With ``params.writes_a_cycle`` of 4 or 2 up to two or four cycles.
@@ -87,7 +87,7 @@ class SharedMemory(wiring.Component):
             {
                 "mover": In(MoverSignature(params, 1, word_bytes)),
                 "reads": In(stream.Signature(ReadLayout(params))),
-                "read_data": Out(stream.Signature(read_data_layout())),
+                "read_data": Out(stream.Signature(read_data_layout(params.chunks_a_cycle))),
                 "barriers": In(stream.Signature(BarrierRequestLayout(params))),
                 "barrier_results": Out(stream.Signature(BarrierResultLayout())),
                 "host": In(AccessSignature()),

@@ -4,6 +4,8 @@ from amaranth import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
+from tilewright.golden.spec import BANKS
+
 from ..bus.address_map import address_map, map_addr_width
 from ..bus.axi4_lite import Axi4LiteSignature, serve_registers
 from ..lib.join import join
@@ -45,7 +47,7 @@ class TmauSubsystem(wiring.Component):
     def __init__(self, params):
         self.params = params
         self.regions = address_map(tmau=REGISTER_ADDR_WIDTH, smem=params.smem.addr_width)
-        self.smem = SharedMemory(params.smem, word_bytes=params.line_words)
+        self.smem = SharedMemory(params.smem.replace(chunks_a_cycle=BANKS), word_bytes=params.line_words)
         super().__init__(
             processor_members(params)
             | network_members(params.smem, params.cores)

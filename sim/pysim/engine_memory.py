@@ -48,7 +48,9 @@ class EngineMemory:
             if reset:
                 waiting.clear()
             elif asked:
-                waiting.append((cycle + _LATENCY - 1, self._chunks(request.chunks)))
+                chunks, ways = self._chunks(request.chunks), len(port.read_data.payload)
+                for part in range(0, len(chunks), ways):
+                    waiting.append((cycle + _LATENCY - 1, chunks[part : part + ways]))
             shown = waiting and waiting[0][0] <= cycle
             ctx.set(port.read_data.valid, bool(shown))
             if shown:

@@ -40,16 +40,23 @@ class RowsLayout(data.StructLayout):
 
 
 class PickLayout(data.StructLayout):
-    """Columns of a block side by side: lane l gets unit l mod kb of column l div kb."""
+    """Columns of a block side by side: lane l gets unit l mod kb of column l div kb.
 
-    def __init__(self):
+    Parameters
+    ----------
+    ways : int
+        Lanes that get theirs at once.
+    """
+
+    def __init__(self, ways=LANES):
         super().__init__(
             {
                 "slot": 1,
                 "kb": 2,  # as stored
                 "wide": 1,  # elements have 16 bits
                 "place": 4,  # byte of column 0 in the rows; column c is c elements further on, modulo 16 bytes
-                "positions": data.ArrayLayout(3, LANES),  # pick_positions of the three before
+                "part": range(LANES // ways),  # lanes from ways · part on
+                "positions": data.ArrayLayout(3, ways),  # of these lanes, pick_positions of kb, wide and place
             }
         )
 
@@ -103,19 +110,19 @@ class LineCache(wiring.Component):
     -------
     fill : In(stream of RowsLayout)
         All octets of a block come before it is picked from. Taken with the last share. ``ready`` is a register.
-    pick : In(PickLayout)
+    pick : In(PickLayout(params.smem.chunks_a_cycle))
         ``wide`` as it was in ``fill``.
     pickable : Out(1)
         Nothing that may be needed for ``pick`` is still to be written.
-    units : Out(data.ArrayLayout(data.ArrayLayout(params.unit_bits, 2), LANES))
+    units : Out(array of params.smem.chunks_a_cycle data.ArrayLayout(params.unit_bits, 2))
         The first one of a lane is its unit if that lies in the lower four positions, else the second one. Of lanes that
         belong to no whole column: anything. So are bytes of rows that are outside.
-    inside : Out(array of LANES params.unit_bytes)
+    inside : Out(array of params.smem.chunks_a_cycle params.unit_bytes)
         Bytes of ``units`` whose rows are inside; the others are to be zero.
     """
 
     def __init__(self, params):
-        self._unit_bytes = params.unit_bytes
+        self._unit_bytes, self._ways = params.unit_bytes, params.smem.chunks_a_cycle
         #: Log2 of the units of 8-bit elements that an octet has; of 16-bit elements it has twice as many.
         self._units_log2 = (LANES // params.unit_bytes).bit_length() - 1
         self._shares = _PLACES // params.unit_bytes
@@ -126,10 +133,10 @@ class LineCache(wiring.Component):
         super().__init__(
             {
                 "fill": In(stream.Signature(RowsLayout())),
-                "pick": In(PickLayout()),
+                "pick": In(PickLayout(self._ways)),
                 "pickable": Out(1),
-                "units": Out(data.ArrayLayout(data.ArrayLayout(params.unit_bits, 2), LANES)),
-                "inside": Out(data.ArrayLayout(params.unit_bytes, LANES)),
+                "units": Out(data.ArrayLayout(data.ArrayLayout(params.unit_bits, 2), self._ways)),
+                "inside": Out(data.ArrayLayout(params.unit_bytes, self._ways)),
             }
         )
 
@@ -222,7 +229,9 @@ class LineCache(wiring.Component):
         with m.Switch(pick.kb):
             for kb in range(1, _MAX_KB + 1):
                 with m.Case(kb - 1):
-                    m.d.comb += [bits.eq(units[lane % kb]) for lane, bits in enumerate(self.inside)]
+                    for way, bits in enumerate(self.inside):
+                        lanes = range(way, LANES, self._ways)
+                        m.d.comb += bits.eq(chosen(pick.part, {n: units[lane % kb] for n, lane in enumerate(lanes)}))
         # With two shares: a first one has the places before 8, or unit 0 of 16-bit elements.
         in_first = Mux(pick.wide, pick.kb == 0, pick.place == 0) if self._shares == 2 else 0
         m.d.comb += self.pickable.eq((share == 0) | in_first)

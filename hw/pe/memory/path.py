@@ -20,7 +20,8 @@ class MemoryPath(wiring.Component):
     """Reader, read return, line cache and store merger, connected. Accesses have their effects in order.
 
     Latency: from access to column 4 cycles, from PICK 2. Throughput: one access a cycle without bank conflicts; a
-    FILL behind another waits until the line cache has written that.
+    FILL behind another waits until the line cache has written that. With ``params.smem.chunks_a_cycle`` of 4 reads
+    and picks take a cycle more, and come every second cycle.
 
     Members
     -------
@@ -32,7 +33,7 @@ class MemoryPath(wiring.Component):
     load_done : Out(1)
         High for one cycle when the last word of a LOAD has been taken, once for each ``last`` of LOAD and NOTHING.
     reads : Out(stream of ReadLayout)
-    read_data : In(stream of read_data_layout())
+    read_data : In(stream of read_data_layout(params.smem.chunks_a_cycle))
     scatter : Out(stream of ScatterWriteLayout)
     scatter_idle : In(1)
         Of the shared memory: what it has accepted can be read.
@@ -53,7 +54,7 @@ class MemoryPath(wiring.Component):
                 "loads": Out(stream.Signature(LaneWriteLayout(params))),
                 "load_done": Out(1),
                 "reads": Out(stream.Signature(ReadLayout(params.smem))),
-                "read_data": In(stream.Signature(read_data_layout())),
+                "read_data": In(stream.Signature(read_data_layout(params.smem.chunks_a_cycle))),
                 "scatter": Out(stream.Signature(ScatterWriteLayout(params.smem))),
                 "scatter_idle": In(1),
                 "stores_idle": Out(1),

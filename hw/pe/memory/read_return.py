@@ -19,20 +19,24 @@ class ReadReturn(wiring.Component):
 
     Chunks for the line cache stay until it has taken them. Their tag does not: picks behind it go on meanwhile.
 
-    Latency: 1 cycle. Throughput: one tag a cycle, if its chunks are there, and the line cache is ready for it.
+    With ``params.smem.chunks_a_cycle`` of 4 what is read comes in two parts, and what is picked is picked in two: units
+    and words are cut out of four chunks at once. Of rows for the line cache the first part is kept here.
+
+    Latency: 1 cycle. Throughput: one part a cycle, if its chunks are there, and the line cache is ready for it. A tag
+    that neither reads nor picks has one.
 
     Members
     -------
     tags : In(stream of TagLayout)
-    read_data : In(stream of read_data_layout())
-        One answer for each tag with ``reads``.
+    read_data : In(stream of read_data_layout(params.smem.chunks_a_cycle))
+        One answer for each part of a tag with ``reads``.
     fill : Out(stream of RowsLayout)
-    pick : Out(PickLayout)
+    pick : Out(PickLayout(params.smem.chunks_a_cycle))
     pickable : In(1)
         What ``pick`` needs is there.
-    units : In(data.ArrayLayout(data.ArrayLayout(params.unit_bits, 2), LANES))
+    units : In(array of params.smem.chunks_a_cycle data.ArrayLayout(params.unit_bits, 2))
         Those of ``pick``, in the same cycle, by halves of the positions.
-    inside : In(array of LANES params.unit_bytes)
+    inside : In(array of params.smem.chunks_a_cycle params.unit_bytes)
         Bytes of them that count.
     columns : Out(stream of ColumnsLayout)
         Registered. One item for each COLUMNS and PICK.
@@ -48,15 +52,18 @@ class ReadReturn(wiring.Component):
         self._params = params
         self._unit_log2 = params.unit_bytes.bit_length() - 1
         self._filling = Signal()  # chunks are for the line cache, and their tag has been taken
+        self._ways = ways = params.smem.chunks_a_cycle
+        self._part = Signal(range(LANES // ways))  # of the tag at the input
+        self._many = Signal()  # that tag has as many parts as there are
         super().__init__(
             {
                 "tags": In(stream.Signature(TagLayout(params))),
-                "read_data": In(stream.Signature(read_data_layout())),
+                "read_data": In(stream.Signature(read_data_layout(ways))),
                 "fill": Out(stream.Signature(RowsLayout())),
-                "pick": Out(PickLayout()),
+                "pick": Out(PickLayout(ways)),
                 "pickable": In(1),
-                "units": In(data.ArrayLayout(data.ArrayLayout(params.unit_bits, 2), LANES)),
-                "inside": In(data.ArrayLayout(params.unit_bytes, LANES)),
+                "units": In(data.ArrayLayout(data.ArrayLayout(params.unit_bits, 2), ways)),
+                "inside": In(data.ArrayLayout(params.unit_bytes, ways)),
                 "columns": Out(stream.Signature(ColumnsLayout(params))),
                 "loads": Out(stream.Signature(LaneWriteLayout(params))),
                 "load_done": Out(1),
@@ -68,38 +75,63 @@ class ReadReturn(wiring.Component):
         m = Module()
         tag, filling = self.tags.payload, self._filling
         here, free, moves = Signal(), Signal(), Signal()  # chunks have come; there is space for them; both
+        ends = Signal()  # it is the last part
         fills, picks = tag.kind == AccessKind.FILL, tag.picks
         for_columns = (tag.kind == AccessKind.COLUMNS) | picks
         for_loads = (tag.kind == AccessKind.LOAD) | (tag.kind == AccessKind.NOTHING)
         m.d.comb += [
             here.eq(self.tags.valid & (~tag.reads | (self.read_data.valid & ~filling))),
             moves.eq(here & free),
-            self.tags.ready.eq(moves),
+            self._many.eq(tag.reads | picks),
+            ends.eq((self._part == LANES // self._ways - 1) | ~self._many),
+            self.tags.ready.eq(moves & ends),
         ]
-        columns_free = self._columns(m, moves & for_columns)
-        loads_free = self._loads(m, moves & for_loads)
+        with m.If(moves):
+            m.d.sync += self._part.eq(Mux(ends, 0, self._part + 1))
+        lanes = self._lanes(tag)
+        columns_free = self._columns(m, moves & for_columns, ends, lanes)
+        loads_free = self._loads(m, moves & for_loads, ends, lanes)
         m.d.comb += free.eq(
             (~for_columns | columns_free) & (~for_loads | loads_free) & (~fills | ~filling) & (~picks | self.pickable)
         )
         begins, read = Signal(), Signal()  # chunks for the line cache come; those that are there were read
-        m.d.comb += begins.eq(here & fills & ~filling)
-        self._fill(m, begins, read)
+        m.d.comb += begins.eq(here & fills & ~filling & ends)
+        self._fill(m, begins, read, moves & fills & ~ends)
         m.d.comb += [
             self.read_data.ready.eq(
-                Mux(begins | filling, self.fill.ready & read, self.tags.valid & tag.reads & ~fills & free)
+                Mux(begins | filling, self.fill.ready & read, self.tags.valid & tag.reads & ~(fills & ends) & free)
             ),
             self.pick.slot.eq(tag.slot),
             self.pick.kb.eq(tag.kb),
             self.pick.wide.eq(tag.wide),
             self.pick.place.eq(tag.place),
-            *(position.eq(lane.byte[1:]) for position, lane in zip(self.pick.positions, tag.lanes, strict=True)),
+            self.pick.part.eq(self._part),
+            *(position.eq(byte[1:]) for position, (byte, _) in zip(self.pick.positions, lanes, strict=True)),
         ]
         return m
 
-    def _fill(self, m, begins, read):
+    def _lanes(self, tag):
+        """Of the lanes of the part: the first byte of a unit or word, and which of its bytes are inside."""
+        lanes = []
+        for way in range(self._ways):
+            mine = [tag.lanes[lane] for lane in range(way, LANES, self._ways)]
+            byte = chosen(self._part, {part: lane.byte for part, lane in enumerate(mine)})
+            kept = {part: lane.keep & lane.enable.replicate(len(lane.keep)) for part, lane in enumerate(mine)}
+            lanes.append((byte, chosen(self._part, kept)))
+        return lanes
+
+    def _fill(self, m, begins, read, keeps):
         """What the line cache gets: with its tag, and from the next cycle on with what is known of that."""
         tag, fill, filling = self.tags.payload, self.fill, self._filling
-        m.d.comb += [fill.valid.eq(begins | filling), fill.p.rows.eq(self.read_data.p)]
+        m.d.comb += fill.valid.eq(begins | filling)
+        for way, chunk in enumerate(self.read_data.p):
+            *before, last = range(way, LANES, self._ways)
+            for lane in before:
+                row = Signal(CHUNK_BITS, name=f"row{lane}", reset_less=True)
+                m.d.comb += fill.p.rows[lane].eq(row)
+                with m.If(keeps & (self._part == lane // self._ways)):
+                    m.d.sync += row.eq(chunk)
+            m.d.comb += fill.p.rows[last].eq(chunk)
         m.d.sync += filling.eq(fill.valid & ~fill.ready)
         for value, target in (
             (tag.slot, fill.p.slot),
@@ -113,26 +145,28 @@ class ReadReturn(wiring.Component):
             with m.If(~filling):
                 m.d.sync += kept.eq(value)
 
-    def _columns(self, m, moves):
+    def _columns(self, m, moves, ends, lanes):
         """The register for columns; returns whether it is free."""
         tag, columns, unit_bytes = self.tags.payload, self.columns, self._params.unit_bytes
         free = Signal(name="columns_free")
         m.d.comb += free.eq(~columns.valid | columns.ready)
         with m.If(free):
-            m.d.sync += columns.valid.eq(moves)
+            m.d.sync += columns.valid.eq(moves & ends)
             for name in ("on", "register", "first_member", "last"):
                 m.d.sync += columns.payload[name].eq(tag[name])
         places = CHUNK_BITS // self._params.unit_bits  # of units in a chunk
-        for index, (chunk, picked) in enumerate(zip(self.read_data.payload, self.units, strict=True)):
+        for way, (chunk, picked, (byte, kept)) in enumerate(
+            zip(self.read_data.payload, self.units, lanes, strict=True)
+        ):
             # Those of the chunk and two of the line cache make one choice: four inputs, two bits of code.
-            code = Cat(tag.lanes[index].byte[self._unit_log2 :], tag.picks)
+            code = Cat(byte[self._unit_log2 :], tag.picks)
             units = {place: chunk.word_select(place, self._params.unit_bits) for place in range(places)}
             unit = chosen(code, units | {places + half * places // 2: value for half, value in enumerate(picked)})
-            inside = Mux(tag.picks, self.inside[index], self._kept(index, unit_bytes))
-            self._keep(m, free, columns.payload.units[index], unit, inside)
+            inside = Mux(tag.picks, self.inside[way], kept[:unit_bytes])
+            self._keep(m, free, columns.payload.units, way, unit, inside)
         return free
 
-    def _loads(self, m, moves):
+    def _loads(self, m, moves, ends, lanes):
         """The register for loaded words, which ends of instructions go through too; returns whether it is free."""
         tag, loads = self.tags.payload, self.loads
         full, some, last = Signal(), Signal(), Signal()  # it holds something; a word; the instruction's end
@@ -145,31 +179,28 @@ class ReadReturn(wiring.Component):
         ]
         with m.If(free):
             m.d.sync += [
-                full.eq(moves),
+                full.eq(moves & ends),
                 some.eq((tag.kind == AccessKind.LOAD) & tag.on.any()),
                 last.eq(tag.last),
                 loads.payload.register.eq(tag.register),
                 loads.payload.group.eq(tag.group),
                 loads.payload.lanes.eq(tag.on),
             ]
-        for index, (chunk, word) in enumerate(zip(self.read_data.payload, loads.payload.data, strict=True)):
+        for way, (chunk, (byte, kept)) in enumerate(zip(self.read_data.payload, lanes, strict=True)):
             words = {place: chunk.word_select(place, 32) for place in range(CHUNK_BITS // 32)}
-            taken = chosen(tag.lanes[index].byte[2:], words)
-            self._keep(m, free, word, taken, self._kept(index, 4))
+            self._keep(m, free, loads.payload.data, way, chosen(byte[2:], words), kept[:4])
         return free
 
-    @staticmethod
-    def _keep(m, enable, target, value, inside):
-        """A register that takes over bytes that are inside. The others are zero by its reset, which is no table."""
-        register = Signal.like(target, name="kept", reset_less=True)
-        m.d.comb += target.eq(register)
-        for byte, bit in enumerate(inside):
-            with m.If(enable):
-                m.d.sync += register.word_select(byte, 8).eq(value.word_select(byte, 8))
-                with m.If(~bit):
-                    m.d.sync += register.word_select(byte, 8).eq(0)
+    def _keep(self, m, free, targets, way, value, inside):
+        """Registers that take over bytes that are inside. The others are zero by their reset, which is no table.
 
-    def _kept(self, index, size):
-        """Which of the first bytes of a lane's unit, or word, are inside."""
-        lane = self.tags.payload.lanes[index]
-        return lane.keep[:size] & lane.enable.replicate(size)
+        One for each part; all of a tag with one part, which has no byte that is inside.
+        """
+        for part, lane in enumerate(range(way, LANES, self._ways)):
+            register = Signal.like(targets[lane], name="kept", reset_less=True)
+            m.d.comb += targets[lane].eq(register)
+            for byte, bit in enumerate(inside):
+                with m.If(free & ((self._part == part) | ~self._many)):
+                    m.d.sync += register.word_select(byte, 8).eq(value.word_select(byte, 8))
+                    with m.If(~bit):
+                        m.d.sync += register.word_select(byte, 8).eq(0)

@@ -9,6 +9,7 @@ import shutil
 import pytest
 
 from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.compare.pe_program_run import ProgramRun
 from tilewright.sim.coverage.pe import pe_coverage, sample_program
 from tilewright.sim.random.pe.programs import random_programs
@@ -23,6 +24,8 @@ SIZES = PE_PRESETS | {
     "odd": PE_PRESETS["unit"].replace(threads=11, regs=38, factor_regs=1, mm_in_flight=4),
     "integers": PE_PRESETS["unit"].replace(types=("i8", "i16")),
     "bytes": PE_PRESETS["unit"].replace(types=("i8",)),
+    # Reads in two parts, scattered writes in four: as in the preset "ecp5".
+    "parts": PE_PRESETS["unit"].replace(types=("i8", "i16"), smem=SmemParams(16 * 1024, 4, 2)),
 }
 #: Programs of each run in Icarus Verilog.
 ON_ICARUS = {"unit": 6, "odd": 12, "integers": 12}
@@ -46,6 +49,7 @@ def compare(name, simulator, count, *, late=False, coverage=None, **surroundings
     ("name", "count"),
     [
         ("unit", 100),  # as many as every combination takes
+        ("parts", 150),
         *(
             pytest.param(*case, marks=pytest.mark.long)
             for case in (("integers", 150), ("default", 150), ("unit", 2000), ("integers", 500))

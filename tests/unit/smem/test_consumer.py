@@ -89,9 +89,13 @@ def run(kind, *, count, mode="none", busy=0.0, params=PARAMS):
         cycles["in"] = await send(ctx, dut.consumer.reads, sent, idle=STALL_MODES[mode]["idle"], seed=SEED)
 
     async def sink(ctx):
-        answers, cycles["out"] = await receive(
-            ctx, dut.consumer.read_data, count, stall=STALL_MODES[mode]["stall"], seed=SEED
+        parts = 8 // params.chunks_a_cycle
+        answers, times = await receive(
+            ctx, dut.consumer.read_data, count * parts, stall=STALL_MODES[mode]["stall"], seed=SEED
         )
+        chunks = [chunk for part in answers for chunk in part]
+        answers = [chunks[n : n + 8] for n in range(0, len(chunks), 8)]
+        cycles["out"] = times[parts - 1 :: parts]
         for request, answer in zip(sent, answers, strict=True):
             for lane, chunk in enumerate(request["chunks"]):
                 if request["lanes"] >> lane & 1:

@@ -33,10 +33,14 @@ def picked(blocks, pick, unit_bytes):
     return units
 
 
-@pytest.mark.parametrize("factor_regs", [pytest.param(1, marks=pytest.mark.long), 2])
-def test_random(factor_regs):
+@pytest.mark.parametrize(
+    ("factor_regs", "ways"),
+    [pytest.param(1, 8, marks=pytest.mark.long), (2, 8), (2, 4)],
+    ids=["narrow", "eight", "four"],
+)
+def test_random(factor_regs, ways):
     rng = random.Random(SEED)
-    params = PeParams(factor_regs=factor_regs, smem=SmemParams(1024))
+    params = PeParams(factor_regs=factor_regs, smem=SmemParams(1024, chunks_a_cycle=ways))
     dut = elaborated(LineCache, params)
     blocks, wide = [[bytes(16)] * 32 for _ in range(2)], [0, 0]
 
@@ -51,9 +55,14 @@ def test_random(factor_regs):
 
     def matches(ctx, pick):
         for lane, unit in enumerate(picked(blocks, pick, params.unit_bytes)):
-            inside = sum(0xFF << 8 * byte for byte in range(params.unit_bytes) if ctx.get(dut.inside[lane]) >> byte & 1)
+            part, way = divmod(lane, ways)
+            ctx.set(dut.pick, part_of(pick, part))
+            inside = sum(0xFF << 8 * byte for byte in range(params.unit_bytes) if ctx.get(dut.inside[way]) >> byte & 1)
             half = pick["positions"][lane] >> 2
-            assert ctx.get(dut.units[lane][half]) & inside == unit, f"lane {lane} of {pick}"
+            assert ctx.get(dut.units[way][half]) & inside == unit, f"lane {lane} of {pick}"
+
+    def part_of(pick, part):
+        return pick | {"part": part, "positions": pick["positions"][part * ways :][:ways]}
 
     async def end_fill(ctx):
         await ctx.tick().until(dut.fill.ready)
@@ -81,7 +90,7 @@ def test_random(factor_regs):
                 rows_needed = (pick["kb"] + 1) * params.unit_bytes >> wide[slot]
                 if (rows_needed - 1) // 8 > max(filled[slot]):
                     continue
-                ctx.set(dut.pick, pick)
+                ctx.set(dut.pick, part_of(pick, 0))
                 if ctx.get(dut.pickable):
                     early.add(filling)
                     matches(ctx, pick)

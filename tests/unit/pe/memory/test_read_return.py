@@ -13,8 +13,10 @@ from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_strea
 
 SEED = 24
 PARAMS = PeParams(smem=SmemParams(1024))
+HALF = PARAMS.replace(smem=SmemParams(1024, chunks_a_cycle=4))
 KINDS = [kind for kind in AccessKind if kind != AccessKind.STORE]
-#: What the line cache answers in every cycle, from the lower and from the upper positions; bytes that do not count.
+#: What the line cache answers in every cycle, from the lower and from the upper positions; bytes that do not count. If
+#: it answers for four lanes, those of the first four.
 UNITS = [[0x1111 * (lane + 1), 0x1001 * (lane + 1)] for lane in range(8)]
 _OUTSIDE = 0xAB00_0000
 
@@ -54,15 +56,16 @@ def cut(lane, chunk, size):
     return chunk >> 8 * lane["byte"] & kept
 
 
-def expected(tags, answers, unit_bytes):
+def expected(tags, answers, params):
     """Columns, words to registers, and rows for the line cache, as tuples; and the number of loads that end."""
     columns, loads, fills, ends = [], [], [], 0
-    answers = iter(answers)
+    answers, unit_bytes, ways = iter(answers), params.unit_bytes, params.smem.chunks_a_cycle
+    units_of = [UNITS[lane % ways] for lane in range(8)]
     for tag in tags:
         chunks = next(answers) if tag["reads"] else [0] * 8
         lanes = list(zip(tag["lanes"], chunks, strict=True))
         if tag["kind"] in (AccessKind.COLUMNS, AccessKind.PICK):
-            picked = [halves[lane["byte"] >> 3] for halves, lane in zip(UNITS, tag["lanes"], strict=True)]
+            picked = [halves[lane["byte"] >> 3] for halves, lane in zip(units_of, tag["lanes"], strict=True)]
             units = picked if tag["kind"] == AccessKind.PICK else [cut(*lane, unit_bytes) for lane in lanes]
             columns.append((tag["on"], tag["register"], tag["first_member"], tag["last"], units))
         elif tag["kind"] == AccessKind.FILL:
@@ -75,27 +78,31 @@ def expected(tags, answers, unit_bytes):
     return columns, loads, fills, ends
 
 
-@pytest.mark.parametrize("factor_regs", [pytest.param(1, marks=pytest.mark.long), 2])
+@pytest.mark.parametrize(
+    "params",
+    [pytest.param(PARAMS.replace(factor_regs=1), marks=pytest.mark.long), PARAMS, HALF],
+    ids=["narrow", "eight", "four"],
+)
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_random(mode, factor_regs):
+def test_random(mode, params):
     rng = random.Random(SEED)
-    params = PARAMS.replace(factor_regs=factor_regs)
-    dut = elaborated(ReadReturn, params)
+    dut, ways = elaborated(ReadReturn, params), params.smem.chunks_a_cycle
     tags = [random_tag(rng, params) for _ in range(120)]
     answers = [[rng.getrandbits(128) for _ in range(8)] for tag in tags if tag["reads"]]
-    want_columns, want_loads, want_fills, want_ends = expected(tags, answers, params.unit_bytes)
+    want_columns, want_loads, want_fills, want_ends = expected(tags, answers, params)
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     fills, picks, ends = [], [], []
 
     async def source(ctx):
-        ctx.set(dut.units, [[unit | _OUTSIDE for unit in halves] for halves in UNITS])
-        ctx.set(dut.inside, [0b0111] * 8)
+        ctx.set(dut.units, [[unit | _OUTSIDE for unit in halves] for halves in UNITS[:ways]])
+        ctx.set(dut.inside, [0b0111] * ways)
         await send(ctx, dut.tags, tags, idle=idle, seed=1)
         await ctx.tick().repeat(10)
         assert ctx.get(dut.idle)
 
     async def shared_memory(ctx):
-        await send(ctx, dut.read_data, answers, idle=idle, seed=2)
+        parts = [answer[first : first + ways] for answer in answers for first in range(0, 8, ways)]
+        await send(ctx, dut.read_data, parts, idle=idle, seed=2)
 
     async def columns(ctx):
         items, _ = await receive(ctx, dut.columns, len(want_columns), stall=stall, seed=3)
@@ -139,7 +146,7 @@ def test_random(mode, factor_regs):
     simulate(dut, source, shared_memory, columns, registers, background=background)
     assert fills == want_fills
     assert picks == [
-        (tag["slot"], tag["kb"], tag["wide"], tag["place"], [lane["byte"] >> 1 for lane in tag["lanes"]])
+        (tag["slot"], tag["kb"], tag["wide"], tag["place"], [lane["byte"] >> 1 for lane in tag["lanes"][-ways:]])
         for tag in tags
         if tag["kind"] == AccessKind.PICK
     ]
