@@ -45,8 +45,7 @@ class LineLayout(data.StructLayout):
         super().__init__(
             {
                 "row": unsigned(params.row_width),  # byte address >> 7
-                # Chunk b, bits 128 b … of the whole line, goes to bank b.
-                "data": LineWordsLayout(word_bytes) if word_bytes else unsigned(8 * LINE_BYTES),
+                "data": _line_data(word_bytes),  # chunk b, bits 128 b … of the whole line, goes to bank b
                 "strobe": unsigned(LINE_BYTES),  # one bit a byte
                 **(reduction_members() | delivery_members(cores) if cores > 1 else {}),
             }
@@ -67,6 +66,10 @@ class LineWordsLayout(data.StructLayout):
                 "fill": unsigned(32),  # repeated
             }
         )
+
+
+def _line_data(word_bytes):
+    return LineWordsLayout(word_bytes) if word_bytes else unsigned(8 * LINE_BYTES)
 
 
 def whole_line(words):
