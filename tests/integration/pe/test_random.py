@@ -49,10 +49,9 @@ def compare(name, simulator, count, *, late=False, coverage=None, **surroundings
     ("name", "count"),
     [
         ("unit", 100),  # as many as every combination takes
-        ("parts", 150),
         *(
             pytest.param(*case, marks=pytest.mark.long)
-            for case in (("integers", 150), ("default", 150), ("unit", 2000), ("integers", 500))
+            for case in (("parts", 150), ("integers", 150), ("default", 150), ("unit", 2000), ("integers", 500))
         ),
     ],
 )
