@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+from tilewright.golden.spec import BANKS
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE, CONV_PRESETS, ConvParams
 
 from ..smem.params import SmemParams
@@ -26,6 +27,7 @@ class ConvUnitParams:
         ``units``; and a row gives at least a transfer of results. A slave's memory has a quarter for each of its
         channels, which holds what is gathered at once.
     smem : SmemParams
+        Eight chunks are read in a cycle: the engine takes rows as whole answers.
     """
 
     conv: ConvParams = field(default_factory=ConvParams)
@@ -46,7 +48,8 @@ class ConvUnitParams:
             raise ValueError(
                 f"feature_rows must be a power of two from 4 * units ({4 * conv.units}) on, not {conv.feature_rows}"
             )
-
+        if self.smem.chunks_a_cycle != BANKS:
+            raise ValueError(f"smem.chunks_a_cycle must be {BANKS}, not {self.smem.chunks_a_cycle}")
         if conv.slaves > _MOST_SLAVES:
             raise ValueError(f"slaves must be at most {_MOST_SLAVES} in hardware, not {conv.slaves}")
         least = CHANNELS_AT_ONCE * 16 * self.lanes

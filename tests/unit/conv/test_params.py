@@ -6,6 +6,7 @@ import pytest
 
 from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS, ConvUnitParams
+from tilewright.hw.smem.params import SmemParams
 
 #: lanes, row_slots, pairs, sets, sums, places, words.
 DERIVED = {
@@ -55,3 +56,8 @@ def test_without_floats():
 def test_mistakes(conv, sentence):
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
         ConvUnitParams(conv)
+
+
+def test_a_shared_memory_that_answers_in_parts_is_refused():
+    with pytest.raises(ValueError, match=r"^smem\.chunks_a_cycle must be 8, not 4$"):
+        ConvUnitParams(smem=SmemParams(chunks_a_cycle=4))
