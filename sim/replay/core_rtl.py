@@ -3,6 +3,7 @@
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.core import CORE_PRESETS, ProgramParams
+from tilewright.hw.smem.params import SmemParams
 
 from .core_cases import core_outcome
 
@@ -15,8 +16,8 @@ _DRAIN = 10_000
 def core_params(case, preset):
     """What hardware to run a :class:`CoreCase` on, as CoreParams: the case's engines, and the TMAU of a preset."""
     base, smem = CORE_PRESETS[preset], case.pe.smem
-    conv = case.conv and ConvUnitParams(case.conv, smem)
-    return base.replace(tmau=base.tmau.replace(smem=smem), pe=case.pe, conv=conv, program=ProgramParams())
+    params = base.replace(tmau=base.tmau.replace(smem=smem), pe=case.pe, program=ProgramParams())
+    return params.with_conv(ConvUnitParams(case.conv, SmemParams(smem.size_bytes))) if case.conv else params
 
 
 def run_core_on_session(case, session):

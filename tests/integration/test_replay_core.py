@@ -52,3 +52,12 @@ def test_more_memory_than_simulators_have_is_refused(tmp_path, capsys):
     case = {"name": "end", "kind": "core", "at": 0, "program": "end", **ENGINES, "gmem": {"bytes": (1 << 28) + 1}}
     assert main(["replay", str(write(tmp_path, [case])), "--on", "rtl"]) == 2
     assert "gmem.bytes" in capsys.readouterr().err
+
+
+def test_a_convolution_engine_reads_eight_chunks_whatever_the_other_engine_does(tmp_path):
+    """The preset ecp5 of the processing engine reads four."""
+    case = json.loads(VECTORS.read_text())["cases"][0]
+    (with_conv,) = read_cases(write(tmp_path, [case | ENGINES | {"pe": {"preset": "ecp5"}}]))
+    params = rtl.core_params(with_conv, "ecp5")
+    assert params.smem == params.conv.smem
+    assert params.smem.chunks_a_cycle == 8
