@@ -70,8 +70,8 @@ class LoadPath(wiring.Component):
         m.submodules.tracker = tracker = ResponseTracker(params)
         m.submodules.runs = runs = ReadyBuffer(RunLayout(params))
         m.submodules.steps = steps = StepGenerator(params)
-        # No ready from behind gets further than here.
-        m.submodules.cut = cut = ReadyBuffer(StepLayout(params))
+        # No ready from behind gets further than here, and what rotates and chooses words comes from registers.
+        m.submodules.cut = cut = SkidBuffer(StepLayout(params))
         m.submodules.realign = realign = Realigner(params)
         m.submodules.aligned = aligned = SkidBuffer(AlignedLayout(params))
         m.submodules.place = place = WordPlacer(params)

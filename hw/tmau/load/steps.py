@@ -22,12 +22,13 @@ class StepGenerator(wiring.Component):
     without a word ends with the line or the run. A run that ends behind the end of such a line, and to which nothing
     follows in the next, ends with an empty step there.
 
-    Latency: two cycles from a run to its first step. Throughput: one step a cycle, without a pause between runs.
+    Latency: one cycle from a run to its first step. Throughput: one step a cycle, without a pause between runs.
 
     Members
     -------
     runs : In(stream of RunLayout)
     steps : Out(stream of StepLayout)
+        Made of the run, behind carry chains: for a register. ``runs.ready`` depends combinationally on its ``ready``.
     """
 
     def __init__(self, params):
@@ -113,19 +114,20 @@ class StepGenerator(wiring.Component):
 
     def _advance(self, m, step, next_cursor, word, more, done):
         """The registers: the step leaves, and the next run comes with the last one of this."""
-        advance = ~self.steps.valid | self.steps.ready
-        m.d.comb += self.runs.ready.eq(~self.busy | (advance & done))
-        with m.If(advance):
-            m.d.sync += self.steps.valid.eq(self.busy)
-            with m.If(self.busy):
-                m.d.sync += [self.steps.payload.eq(step), self.cursor.eq(next_cursor)]
-                with m.If(word):
-                    m.d.sync += [
-                        self.word_end.eq(self.word_end + self._params.bus_bytes),
-                        self.started.eq(1),
-                        self.drained.eq(~more),
-                        self.held.eq(self.word_end),
-                    ]
+        m.d.comb += [
+            self.steps.valid.eq(self.busy),
+            self.steps.payload.eq(step),
+            self.runs.ready.eq(~self.busy | (self.steps.ready & done)),
+        ]
+        with m.If(self.busy & self.steps.ready):
+            m.d.sync += self.cursor.eq(next_cursor)
+            with m.If(word):
+                m.d.sync += [
+                    self.word_end.eq(self.word_end + self._params.bus_bytes),
+                    self.started.eq(1),
+                    self.drained.eq(~more),
+                    self.held.eq(self.word_end),
+                ]
         with m.If(self.runs.ready):
             arriving = self.runs.payload
             m.d.sync += [

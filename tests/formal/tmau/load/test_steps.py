@@ -13,7 +13,7 @@ from tilewright.sim.formal import StreamRules, prove
 
 
 class StepsSpec(Elaboratable):
-    """Follows the run that is being cut, and judges the step at the output by it."""
+    """Follows the run that is being cut, and judges each step by it."""
 
     def __init__(self, bus_bytes):
         self.params = TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes, smem=SmemParams(1024))
@@ -27,47 +27,33 @@ class StepsSpec(Elaboratable):
         m.submodules.steps_rules = StreamRules(dut.steps)
         m.d.comb += Assume(well_formed(dut.runs.payload, self.params) | ~dut.runs.valid)
 
-        # The run that steps are cut from, and whether one was.
-        run = Signal(RunLayout(self.params))
-        busy, begun = Signal(), Signal()
-        # The run that the step at the output was cut from; where the step starts; the bytes in the words that the run
-        # had used before; where the word before ended. Then: the step is the run's last.
-        its_run = Signal(RunLayout(self.params))
-        its_start, its_words = Signal.like(dut.cursor), Signal.like(dut.cursor)
-        its_previous = Signal.like(dut.held)
-        its_joined = Signal()  # one before took two words
-        final = Signal()
+        # The run that steps are cut from, and whether there is one; where the next step starts; the bytes in the words
+        # that the run has used before; where the word before ended.
+        run, busy = Signal(RunLayout(self.params)), Signal()
+        start, words = Signal.like(dut.cursor), Signal.like(dut.cursor)
+        previous = Signal.like(dut.held)
+        joined = Signal()  # a step before took two words
 
         step, piece = dut.steps.payload, dut.steps.payload.piece
         uses = piece.data_end != 0
         base = Cat(Const(0, 7), piece.line)
         end = Signal.like(dut.cursor)
-        m.d.comb += end.eq(base + piece.end)
+        m.d.comb += [end.eq(base + piece.end), Assert(dut.steps.valid == busy)]
 
-        made = busy & (~dut.steps.valid | dut.steps.ready)
-        now_words = Mux(begun, its_words + Mux(uses, self.params.bus_bytes, 0), 0)
-        now_previous = Mux(uses, its_run.word_end + its_words, its_previous)[: len(dut.held)]
-        now_joined = begun & (its_joined | (piece.joint != 0))
-        with m.If(made):
-            m.d.sync += [
-                its_run.eq(run),
-                its_start.eq(Mux(begun, end, run.start)),
-                its_words.eq(now_words),
-                its_previous.eq(now_previous),
-                its_joined.eq(now_joined),
-                final.eq(dut.runs.ready),
-                begun.eq(1),
-            ]
+        leaves = dut.steps.valid & dut.steps.ready
+        with m.If(leaves):
+            self.judge(m, step, run, start, end, dut.runs.ready)
+            self.judge_word(m, step, run, base, start, end, words, previous)
+            m.d.sync += [start.eq(end), joined.eq(joined | (piece.joint != 0))]
+            with m.If(uses):
+                m.d.sync += [words.eq(words + self.params.bus_bytes), previous.eq(run.word_end + words)]
         with m.If(dut.runs.ready):
-            m.d.sync += [busy.eq(dut.runs.valid), run.eq(dut.runs.payload), begun.eq(0)]
-
-        with m.If(dut.steps.valid):
-            self.judge(m, step, its_run, its_start, end, final)
-            self.judge_word(m, step, its_run, base, its_start, end, its_words, its_previous)
-        self.tie(m, run, busy, begun, its_run, end, now_words, now_previous, now_joined, final)
+            m.d.sync += [busy.eq(dut.runs.valid), run.eq(dut.runs.payload)]
+            m.d.sync += [start.eq(dut.runs.payload.start), words.eq(0), joined.eq(0)]
+        self.tie(m, run, busy, start, words, previous, joined)
 
         covered = Signal(5)
-        with m.If(dut.steps.valid & dut.steps.ready):
+        with m.If(leaves):
             m.d.sync += covered.eq(
                 covered
                 | Cat(uses & (end > base + 128), piece.first == piece.end, uses & ~step.pull, ~uses, piece.joint != 0)
@@ -121,33 +107,29 @@ class StepsSpec(Elaboratable):
                 Assert((word_end > run.data_start) & (word_end < run.data_end + bus_bytes)),
             ]
 
-    def tie(self, m, run, busy, begun, its_run, end, words, previous, joined, final):
+    def tie(self, m, run, busy, start, words, previous, joined):
         """What the registers of the device hold in terms of the steps so far: makes the induction close."""
         dut, bus_bytes = self.dut, self.params.bus_bytes
-        m.d.comb += Assert(busy == dut.busy)
+        m.d.comb += [Assert(busy == dut.busy), Assert(dut.held == previous)]
         with m.If(busy):
             m.d.comb += [
                 Assert(Value.cast(run) == Value.cast(dut.run)),
                 Assert(well_formed(run, self.params)),
-                Assert(dut.cursor == Mux(begun, end, run.start)),
-                Assert(~begun | (Value.cast(run) == Value.cast(its_run))),
-                Assert(~begun | ~final),
+                Assert(dut.cursor == start),
+                Assert((start < run.end) | (run.close & (start == run.end) & (start[:7] != 0))),
                 Assert(dut.started == (words != 0)),
                 Assert(words[: len(dut.held)] == 0),
-                Assert(dut.held == previous),
             ]
             with m.If(run.inside):
                 m.d.comb += [
                     Assert(dut.word_end == run.word_end + words),
                     Assert(dut.drained == (joined | (dut.started & (dut.word_end >= run.data_end + bus_bytes)))),
                     Assert(~dut.drained | (dut.cursor >= run.data_end)),
-                    Assert(dut.drained | ~dut.started | (dut.cursor == (dut.word_end - bus_bytes)[: len(end)])),
+                    Assert(dut.drained | ~dut.started | (dut.cursor == (dut.word_end - bus_bytes)[: len(start)])),
                     Assert(dut.started | (dut.cursor <= run.data_start)),
                 ]
             with m.Else():
                 m.d.comb += Assert(dut.drained & ~dut.started)
-        with m.Else():
-            m.d.comb += Assert(dut.held == previous)
 
 
 def well_formed(run, params):
