@@ -18,7 +18,8 @@ class RequestGenerator(wiring.Component):
 
     A run whose first bus word is the last one of the inside run before it, of the same transfer, requests only the
     rest, which may be nothing. A run whose words come from the store path requests nothing. Combinational; one run a
-    cycle. A row is offered no later than its request.
+    cycle. A row is offered no later than its request. A run inside leaves when a request could, even if it has none:
+    whether it has one is found out late.
 
     Members
     -------
@@ -27,7 +28,7 @@ class RequestGenerator(wiring.Component):
     rows : Out(stream of RowLayout)
         One for each run.
     requests : Out(stream of RangeLayout)
-        At most one for each run, in the same order.
+        At most one for each run, in the same order. ``ready`` comes without a request.
     """
 
     def __init__(self, params):
@@ -73,7 +74,7 @@ class RequestGenerator(wiring.Component):
         m.d.comb += [
             self.rows.valid.eq(self.i.valid & ~row_sent),
             self.requests.valid.eq(self.i.valid & needs_words & row_done),
-            self.i.ready.eq(row_done & (self.requests.ready | ~needs_words)),
+            self.i.ready.eq(row_done & (self.requests.ready | ~run.inside | run.loop)),
         ]
         m.d.sync += row_sent.eq(self.i.valid & row_done & ~self.i.ready)
 
