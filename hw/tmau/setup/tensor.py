@@ -89,6 +89,7 @@ class Setup(wiring.Component):
         self.params = params
         self.picker = DimensionPicker(params)
         self.placing = Signal()  # the third stage has a dimension, which is
+        self.starting = Signal()  # and it is a command's first one
         self.measured = Signal(_MeasuredLayout(params))
         self.level = Signal(3)  # of the walk, for the dimension in the third stage
         self.offered = Signal()  # there is something at the outputs
@@ -110,8 +111,8 @@ class Setup(wiring.Component):
         m.submodules.fold = fold = Fold(self.params.smem.addr_width + 1)
         next_level = Signal(3)  # for the dimension in the second stage
         measured = self.measured
-        job, end = Signal(JobLayout(self.params)), Signal(_EndLayout(self.params))
-        step, places = Signal(), Signal()
+        job, end = Signal(JobLayout(self.params), reset_less=True), Signal(_EndLayout(self.params), reset_less=True)
+        step, places, takes = Signal(), Signal(), Signal()
         outside = Signal()  # nothing of the box is inside
 
         # A job may leave as the first dimension of the next command comes. What ends here has left before: a long way
@@ -120,7 +121,9 @@ class Setup(wiring.Component):
         moves = end.moves & self.jobs.ready & ~twice
         leaves = Mux(end.moves, moves, self.finished.ready)
         m.d.comb += [
-            step.eq(~(self.placing & measured.first & self.offered) | moves),
+            # Only a first dimension waits. What takes it has many ends, and so is made of few registers.
+            step.eq(~(self.starting & self.offered) | moves),
+            takes.eq(self.starting & (~self.offered | moves)),
             places.eq(step & self.placing),
             picker.step.eq(step),
             picker.i.p.eq(self.i.p),
@@ -133,7 +136,7 @@ class Setup(wiring.Component):
             rules.windows.eq(self.windows),
         ]
         with m.If(step):
-            m.d.sync += self.placing.eq(picker.valid)
+            m.d.sync += [self.placing.eq(picker.valid), self.starting.eq(picker.valid & picker.o.first)]
         with m.If(places & measured.last):
             m.d.sync += self.offered.eq(1)
         with m.Elif(leaves):
@@ -144,14 +147,14 @@ class Setup(wiring.Component):
 
         m.d.comb += next_level.eq(Mux(measured.first, 1, self.level + ~fold.folded))
         stride = self._measure(m, step, picker.o, origin, fold, measured, end)
-        with m.If(places & measured.first):
+        with m.If(takes):
             self._take(m, rules.fault, measured, job, end)
         with m.If(step & picker.valid & ~picker.o.first & ~picker.o.again):
             self._keep(m, picker.o, stride, fold, job, next_level)
         with m.If(step):
             m.d.sync += self.level.eq(Mux(picker.o.first, 0, next_level))
-        self._place(m, places, measured, origin, fold, job, outside)
-        with m.If(places & measured.astray & ~measured.first & end.may_stray):
+        self._place(m, places, takes, measured, origin, fold, job, outside)
+        with m.If(self.placing & measured.astray & ~measured.first & end.may_stray):
             m.d.sync += [
                 end.moves.eq(0),
                 end.fault.code.eq(Error.START),
@@ -296,7 +299,7 @@ class Setup(wiring.Component):
                 pixels.steps[d].eq(checked.traversals[d + 1]),
             ]
 
-    def _place(self, m, places, measured, origin, fold, job, outside):
+    def _place(self, m, places, takes, measured, origin, fold, job, outside):
         """Third stage: where the walk starts, which indices are inside, what folds into a run."""
         checked, walk, pixels = self.i.p.checked, job.walk, job.pixels
         m.submodules.interval = part = BoundsInterval()
@@ -314,20 +317,19 @@ class Setup(wiring.Component):
             m.d.sync += walk.origin.eq(origin.sum)
             with m.If(measured.first | ~job.im2col):  # in im2col mode it is the channels that count
                 m.d.sync += [empty.eq(part.empty), before.eq(outside & ~measured.first)]
-            with m.If(~fold.folded):
-                last, interval = self._level(m, measured, fold, part, walk)
-                with m.Switch(self.level):
-                    for d in range(5):
-                        with m.Case(d):
-                            m.d.sync += [walk.lasts[d].eq(last), walk.intervals[d].eq(interval)]
+        last, interval = self._level(m, measured, fold, part, walk)
+        for d in range(5):
+            here = takes if d == 0 else self.placing & ~measured.again & (self.level == d)
+            with m.If(here & ~fold.folded):
+                m.d.sync += [walk.lasts[d].eq(last), walk.intervals[d].eq(interval)]
         # Other levels have one index. Spatial dimensions that do not come have one position, 0; W always comes.
-        with m.If(places & measured.first):
+        with m.If(takes):
             for d in range(5):
                 with m.If((d > 0) | fold.folded):
                     m.d.sync += [walk.lasts[d].eq(0), walk.intervals[d].first.eq(0), walk.intervals[d].end.eq(1)]
             for k in range(1, 3):
                 m.d.sync += [pixels.starts[k].eq(0), pixels.lows[k].eq(0), pixels.turns[k].eq(0)]
-        with m.If(places & measured.again):
+        with m.If(self.placing & measured.again):
             for k in range(1, 4):
                 with m.If(measured.number <= k):
                     m.d.sync += pixels.origins[k].eq(origin.sum)
@@ -344,14 +346,15 @@ class Setup(wiring.Component):
                 interval.end.eq(inside_end),
                 last.eq(inside_end - ~ends),
             ]
+        with m.Else():
+            m.d.comb += [interval.eq(part.interval), last.eq(measured.count - 1)]
+        with m.If(self.placing & measured.rows & ~measured.again & ~fold.folded):
             m.d.sync += [
                 walk.folds.eq(1),
                 walk.before.eq(fold.start_bytes),
                 walk.behind.eq(measured.bytes - fold.end_bytes),
                 walk.level_bytes.eq(measured.bytes),
             ]
-        with m.Else():
-            m.d.comb += [interval.eq(part.interval), last.eq(measured.count - 1)]
         return last, interval
 
     def _offer(self, m, job, end, fold, outside):

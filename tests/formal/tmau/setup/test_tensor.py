@@ -85,6 +85,7 @@ class SetupSpec(Elaboratable):
             Assert((slot >= count) | (picker.again == (checked.im2col & (slot != 0) & (slot > spatial + 1)))),
             Assert(picker.valid == places[0][0]),
             Assert(self.dut.placing == places[1][0]),
+            Assert(self.dut.starting == (places[1][0] & places[1][1])),
         ]
         for (valid, first, last), stage in zip(places, (picker.o, measured), strict=True):
             m.d.comb += Assert(~valid | ((stage.first == first) & (stage.last == last)))
