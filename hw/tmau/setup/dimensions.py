@@ -34,6 +34,7 @@ class DimensionPicker(wiring.Component):
     def __init__(self, params):
         self.params = params
         self.number, self.again = Signal(3), Signal()  # of the next dimension
+        self.place = Signal(3)  # of the next one, unless it is a command's first: which dimension of the descriptor
         self.age, self.picked = Signal(range(_STAY)), Signal()  # steps that the command has been here; all are picked
         super().__init__(
             {
@@ -50,6 +51,7 @@ class DimensionPicker(wiring.Component):
         number, again, age, picked = self.number, self.again, self.age, self.picked
         needed, outermost = Signal(), Signal(3)
         turn, last, leaves = Signal(), Signal(), Signal()
+        following = Signal(3)  # the dimension behind the next one, of the same command
         tensor = Cat(command.opcode == member for member in TENSOR_OPCODES).any()
         m.d.comb += [
             needed.eq(tensor & (self.i.p.fault.code == Error.NONE)),
@@ -60,39 +62,43 @@ class DimensionPicker(wiring.Component):
             leaves.eq(self.step & (last | picked) & (age == _STAY - 1)),
             self.i.ready.eq(leaves),
         ]
+        with m.If(checked.im2col & (number == 4)):
+            m.d.comb += following.eq(1)
+        with m.Else():
+            m.d.comb += following.eq(Mux(turn & ~again, 4, number + 1))
         with m.If(self.step):
             m.d.sync += self.valid.eq(self.i.valid & ~picked)
         with m.If(self.step & self.i.valid):
             with m.If(leaves):
                 m.d.sync += [number.eq(0), again.eq(0), age.eq(0), picked.eq(0)]
             with m.Else():
-                m.d.sync += [picked.eq(picked | last), age.eq(Mux(age == _STAY - 1, age, age + 1))]
-                with m.If(checked.im2col & (number == 4)):
-                    m.d.sync += [number.eq(1), again.eq(1)]
-                with m.Else():
-                    m.d.sync += number.eq(Mux(turn & ~again, 4, number + 1))
+                m.d.sync += [
+                    picked.eq(picked | last),
+                    age.eq(Mux(age == _STAY - 1, age, age + 1)),
+                    number.eq(following),
+                    again.eq(again | (checked.im2col & (number == 4))),
+                ]
             m.d.sync += [
                 self.o.number.eq(number),
                 self.o.again.eq(again),
                 self.o.first.eq((number == 0) & ~again),
                 self.o.last.eq(last),
             ]
-        self._pick(m, number, again, outermost)
+        with m.If(self.step):
+            in_im2col = Mux(following == 4, outermost, following - checked.interleaved)
+            m.d.sync += self.place.eq(Mux(checked.im2col, in_im2col, following))
+        self._pick(m, number, again)
         return m
 
-    def _pick(self, m, number, again, outermost):
+    def _pick(self, m, number, again):
         """What belongs to the dimension."""
         command, checked, o = self.i.p.command, self.i.p.checked, self.o
         # The dimension of the descriptor that has this number in the walk.
         place = Signal(3)
-        with m.If(~checked.im2col):
-            m.d.comb += place.eq(number)
-        with m.Elif(number == 4):
-            m.d.comb += place.eq(outermost)
-        with m.Elif(number == 0):
-            m.d.comb += place.eq(Mux(checked.interleaved, checked.rank - 2, 0))
-        with m.Else():
-            m.d.comb += place.eq(number - checked.interleaved)
+        with m.If(number != 0):
+            m.d.comb += place.eq(self.place)
+        with m.Elif(checked.im2col & checked.interleaved):
+            m.d.comb += place.eq(checked.rank - 2)
 
         coord, moved = Signal(signed(32)), Signal(signed(18))
         offset, low, high = Signal(16), Signal(signed(16)), Signal(signed(34))
