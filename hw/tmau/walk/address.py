@@ -57,7 +57,8 @@ class AddressGenerator(wiring.Component):
         m = Module()
         moved = Signal(len(self.address))  # one for all levels that change
         # x + 1 turns the lowest zero of x into a one.
-        advance = ~self.over & (self.over + 1)
+        # With ``load`` none advances, so that an origin is one more term and no choice behind the others.
+        advance = Mux(self.load, 0, ~self.over & (self.over + 1))
         sums = (
             Mux(advance[d], (accumulator + self.strides[d])[: len(moved)], 0)
             for d, accumulator in enumerate(self.rounds)
@@ -65,5 +66,5 @@ class AddressGenerator(wiring.Component):
         m.d.comb += [self.address.eq(self.rounds[0]), moved.eq(reduce(or_, sums))]
         for d, accumulator in enumerate(self.rounds):
             with m.If(self.load | (self.step & self.over[:d].all())):
-                m.d.sync += accumulator.eq(Mux(self.load, self.origins[d], moved))
+                m.d.sync += accumulator.eq(moved | Mux(self.load, self.origins[d], 0))
         return m
