@@ -28,7 +28,7 @@ class LaneSetup(wiring.Component):
     """Checks a LANES command and expands it, one job every other cycle; one command at a time.
 
     A job moves a channel, or a row where a side is ROW_ALIGNED. All jobs but the last one are quiet. The first one is
-    offered 14 cycles after the command was taken.
+    offered 15 cycles after the command was taken.
 
     Members
     -------
@@ -59,9 +59,11 @@ class LaneSetup(wiring.Component):
         fault = Signal(FaultLayout())
         command = command_view(LANES, sides.command)
         moving, refusing = Signal(), Signal()
-        start = Signal()  # all rules are kept: the first job comes in the next cycle
+        # All rules are kept: the first job comes in the next cycle. A register, for loops and cursors hang on it.
+        start = Signal()
         phase = Signal(range(16))
         ended = self._move(m, moving, start, sides, command)
+        m.d.sync += start.eq(0)
 
         with m.FSM() as fsm:
             with m.State("Idle"):
@@ -74,7 +76,7 @@ class LaneSetup(wiring.Component):
                 # Three tensors through the calculator, then ends, rules, and the first of them that is broken.
                 with m.If(phase == _CALCULATION + 6):
                     with m.If(fault.code == Error.NONE):
-                        m.d.comb += start.eq(1)
+                        m.d.sync += start.eq(1)
                         m.next = "Move"
                     with m.Else():
                         m.next = "Refuse"
@@ -137,7 +139,7 @@ class LaneSetup(wiring.Component):
         """The jobs; returns whether the last one leaves."""
         params, tensor = self.params, sides.tensor
         m.submodules.loop = loop = LoopNest([16] * 3)  # rows, channels, batches
-        done = Signal(params.smem.addr_width + 1)  # bytes before this piece
+        address = Signal(params.addr_width)  # of this piece in global memory
         by_row = (command.source_layout == LaneLayout.ROW_ALIGNED) | (
             command.destination_layout == LaneLayout.ROW_ALIGNED
         )
@@ -171,16 +173,16 @@ class LaneSetup(wiring.Component):
                 cursor.next_batch.eq(loop.at_last[:2].all()),
             ]
         with m.If(start):
-            m.d.sync += done.eq(0)
+            m.d.sync += address.eq(Mux(to_global, command.destination, command.source))
         with m.Elif(step):
-            m.d.sync += done.eq(done + size)
+            m.d.sync += address.eq(address + size)
 
         store = ~from_global
         job = self.jobs.p
         m.d.comb += [
-            self.jobs.valid.eq(moving & ~step),
+            self.jobs.valid.eq(moving & ~start & ~step),
             job.store.eq(store),
-            job.address.eq(Mux(within, 0, Mux(to_global, command.destination, command.source) + done)),
+            job.address.eq(Mux(within, 0, address)),
             job.smem.eq(Mux(store, *places)),
             job.size.eq(size),
             job.loop.eq(within & self.params.has("local_copies")),

@@ -19,7 +19,7 @@ SEED = 20261121
 PARAMS = TMAU_PRESETS["unit"]
 SMEM = PARAMS.smem.size_bytes
 GMEM = 1 << 16
-LATENCY = 14
+LATENCY = 15
 
 
 def packed(**fields):
@@ -182,7 +182,7 @@ def test_lanes_are_in_the_shared_window_as_a_whole(whole):
 
 @pytest.mark.parametrize(("layout", "count"), [(LaneLayout.ALIGNED, 6), (LaneLayout.ROW_ALIGNED, 24)])
 def test_a_job_every_other_cycle(layout, count):
-    """One for each channel, or for each row; the first after 13 cycles."""
+    """One for each channel, or for each row; the first after 15 cycles."""
     dut = elaborated(LaneSetup, PARAMS)
     fields = {"element": Element.F16, "shape": [5, 4, 3, 2], "lanes_log2": 2, "eu_log2": 4}
 
