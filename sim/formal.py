@@ -175,6 +175,7 @@ def queue_invariants(queue):
     # The oldest item of a Queue lies at its output, not in the memory.
     stored = queue.level - some if isinstance(queue, Queue) else queue.level
     return [
+        *([Assert(queue.stored == (stored != 0), src_loc_at=1)] if isinstance(queue, Queue) else []),
         Assert(queue.level <= queue.depth, src_loc_at=1),
         Assert(queue.o.valid == some, src_loc_at=1),
         Assert(queue.tail == (queue.head + stored)[: len(queue.tail)], src_loc_at=1),

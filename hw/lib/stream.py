@@ -134,6 +134,7 @@ class Queue(wiring.Component):
         # any, the memory is never full, and equal indices mean that it is empty.
         self.head = Signal(range(depth))
         self.tail = Signal(range(depth))
+        self.stored = Signal()  # the memory holds an item; a register, for it chooses what comes next
         super().__init__(
             {
                 "i": In(stream.Signature(shape)),
@@ -151,14 +152,17 @@ class Queue(wiring.Component):
 
         push, pop = Signal(), Signal()
         refill = self.moves  # the output register is free, or becomes free
-        stored = Signal()  # the memory holds an item
+        stored = self.stored
+        comes, goes = Signal(), Signal()  # an item goes into the memory, out of it
         following = Signal.like(self.head)  # the oldest place, when the next item has left
         m.d.comb += [
             self.i.ready.eq(~self.level[-1]),  # the level is never more than depth, a power of two
             push.eq(self.i.valid & self.i.ready),
             pop.eq(self.o.valid & self.o.ready),
             refill.eq(~self.o.valid | self.o.ready),
-            stored.eq(self.head != self.tail),
+            # An item that finds none waiting goes to the output at once.
+            comes.eq(push & (stored | ~refill)),
+            goes.eq(refill & stored),
             write.addr.eq(self.tail),
             write.data.eq(self.i.payload),
             # What is no item, or goes to the output at once, is written too: nothing late enables the memory.
@@ -174,9 +178,10 @@ class Queue(wiring.Component):
         _count(m, self.level, push, pop)
         # The level is not zero: as a register of its own, for much hangs on it.
         m.d.sync += self.o.valid.eq(push | (self.level > 1) | (self.o.valid & ~pop))
-        # An item that finds none waiting goes to the output at once.
-        with m.If(push & (stored | ~refill)):
-            m.d.sync += self.tail.eq(self.tail + 1)
+        with m.If(comes):
+            m.d.sync += [self.tail.eq(self.tail + 1), stored.eq(1)]
+        with m.Elif(goes):
+            m.d.sync += stored.eq(following != self.tail)
         with m.If(refill):
             m.d.sync += [
                 self.head.eq(following),
