@@ -143,11 +143,12 @@ class Reducer(wiring.Component):
                 old.ready.eq(word.valid & combiner.i.ready),
                 word.ready.eq(old.valid & combiner.i.ready),
             ]
+        # What is not valid may be anything: the choice waits for nothing else.
+        m.d.comb += self.o.words.payload.eq(Mux(combiner.busy, combiner.o.payload, word.payload))
         with m.If(combiner.busy):
-            m.d.comb += [self.o.words.valid.eq(combiner.o.valid), self.o.words.payload.eq(combiner.o.payload)]
+            m.d.comb += self.o.words.valid.eq(combiner.o.valid)
         with m.Elif(due.valid & ~reduces):
             m.d.comb += [
                 self.o.words.valid.eq(word.valid),
-                self.o.words.payload.eq(word.payload),
                 word.ready.eq(self.o.words.ready),
             ]
