@@ -86,7 +86,7 @@ class Realigner(wiring.Component):
             m.d.sync += self.erring.eq(aligned.error & ~(step.piece.last & (~step.context.quiet | step.context.stage)))
         # A step that pulls needs neither, so what they hold while it waits does not matter: they do not wait for it.
         with m.If(pulls):
-            m.d.sync += self.taken.eq(word.data)
+            m.d.sync += self.taken.eq(self.data)  # which is the word: one table chooses among all three
             with m.If(~self.erring):
                 m.d.sync += self.erred_at.eq(word.address)
         return m
