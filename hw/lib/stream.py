@@ -114,7 +114,7 @@ class Queue(wiring.Component):
     moves : Out(1)
         The output register is filled anew: it shows ``ahead`` in the next cycle.
     ahead : Out(shape)
-        The next item, if there is one.
+        The next item, if there is one; not when an item was taken in the cycle before. No memory is on its way.
     """
 
     def __init__(self, shape, depth):
@@ -155,6 +155,7 @@ class Queue(wiring.Component):
         stored = self.stored
         comes, goes = Signal(), Signal()  # an item goes into the memory, out of it
         following = Signal.like(self.head)  # the oldest place, when the next item has left
+        item, waited = Signal.like(self.ahead), Signal.like(self.ahead)  # the next item; a cycle before
         m.d.comb += [
             self.i.ready.eq(~self.level[-1]),  # the level is never more than depth, a power of two
             push.eq(self.i.valid & self.i.ready),
@@ -168,7 +169,8 @@ class Queue(wiring.Component):
             # What is no item, or goes to the output at once, is written too: nothing late enables the memory.
             write.en.eq(self.i.ready),
             following.eq(self.head + stored),
-            self.ahead.eq(Mux(stored, read.data, self.i.payload)),
+            item.eq(Mux(stored, read.data, self.i.payload)),
+            self.ahead.eq(Mux(stored, waited, self.i.payload)),
         ]
         if self.depth <= _SHALLOW:
             m.d.comb += read.addr.eq(self.head)
@@ -185,8 +187,9 @@ class Queue(wiring.Component):
         with m.If(refill):
             m.d.sync += [
                 self.head.eq(following),
-                self.o.payload.eq(self.ahead),
+                self.o.payload.eq(item),
             ]
+        m.d.sync += waited.eq(item)
         return m
 
 

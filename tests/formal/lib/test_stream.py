@@ -120,9 +120,9 @@ class QueueSpec(StageSpec):
             m.d.comb += Assert(probe.data == self.item)
         with m.If(self.tracking & (self.ahead == 1)):
             m.d.comb += Assert(dut.read.data == self.item)
-        # What comes to the output is told in the cycle before.
-        moved, told = Signal(), Signal.like(dut.ahead)
-        m.d.sync += [moved.eq(dut.moves), told.eq(dut.ahead)]
+        # What comes to the output is told in the cycle before, unless an item was taken in the one before that.
+        taken, moved, told = Signal(), Signal(), Signal.like(dut.ahead)
+        m.d.sync += [taken.eq(dut.o.valid & dut.o.ready), moved.eq(dut.moves & ~taken), told.eq(dut.ahead)]
         with m.If(moved & dut.o.valid):
             m.d.comb += Assert(dut.o.payload == told)
         m.d.comb += Assert(dut.moves == (~dut.o.valid | dut.o.ready))

@@ -72,6 +72,10 @@ class CacheSpec(Elaboratable):
             Assert(~taken | ((counted | strobes) == wanted)),
             Assert(dut.miss_stb == asked),
         ]
+        # Commands are not taken in two cycles behind each other: then the queue in front tells what comes next.
+        was_taken = Signal()
+        m.d.sync += was_taken.eq(taken)
+        m.d.comb += Assert(~(taken & was_taken))
         # What is taken comes to the output in that cycle or in the next one, and nothing else comes there.
         early, late, filled = Signal(), Signal(), Signal()
         tag, before = dut.o.p.command.tag, Signal(16)
