@@ -11,6 +11,7 @@ from amaranth.sim import Simulator
 
 from ..elaboration import quick_elaboration
 from ..files import BUILD
+from .engine import QuickEngine
 
 __all__ = ["WAVES_VARIABLE", "elaborated", "simulate"]
 
@@ -88,7 +89,7 @@ class _Bench:
             top = Module()
             top.domains.sync = ClockDomain("sync")
             top.submodules.dut = self.dut
-            self._simulator = Simulator(top)
+            self._simulator = Simulator(top, engine=QuickEngine)
             self._simulator.add_clock(_PERIOD)
             self._slots = 0
         else:

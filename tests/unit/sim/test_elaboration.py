@@ -23,18 +23,30 @@ def test_the_netlist_is_the_same():
 
 
 def test_it_may_be_entered_again_and_leaves_nothing():
-    shape, enabled = Operator.shape, gc.isenabled()
+    shape, enabled, kinds = Operator.shape, gc.isenabled(), [type(kind) for kind in (Value, Operator, Const, Signal)]
     with quick_elaboration():
         with quick_elaboration():
             pass
         assert not gc.isenabled()
         assert Operator.shape is not shape
     assert Operator.shape is shape
+    assert [type(kind) for kind in (Value, Operator, Const, Signal)] == kinds
     assert gc.isenabled() == enabled
     with pytest.raises(ValueError, match=r"^inside$"), quick_elaboration():
         raise ValueError("inside")
     assert Operator.shape is shape
+    assert [type(kind) for kind in (Value, Operator, Const, Signal)] == kinds
     assert gc.isenabled() == enabled
+
+
+def test_kinds_of_values_are_told_apart():
+    signal = Signal(4)
+    with quick_elaboration():
+        assert isinstance(signal, Signal)
+        assert isinstance(signal, Value)
+        assert isinstance(signal + 1, Operator)
+        assert not isinstance(signal, Operator)
+        assert not isinstance(3, Value | Signal | Const)
 
 
 def test_a_shape_is_worked_out_once():

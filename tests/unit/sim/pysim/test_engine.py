@@ -1,0 +1,131 @@
+"""The engine of unit tests against Amaranth's own: the same values in every cycle."""
+
+import random
+
+import pytest
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, signed, unsigned
+from amaranth.lib import data
+from amaranth.lib.memory import Memory
+from amaranth.sim import Simulator
+from amaranth.sim.pysim import PySimEngine
+
+from tilewright.sim.elaboration import quick_elaboration
+from tilewright.sim.pysim.engine import QuickEngine
+
+CYCLES = 60
+PAIR = data.StructLayout({"low": signed(5), "high": unsigned(3)})
+
+
+def random_value(rng, leaves, depth):
+    """An expression of all kinds of values, over ``leaves``."""
+
+    def part():
+        return random_value(rng, leaves, depth - 1)
+
+    if depth == 0:
+        return rng.choice(leaves) if rng.random() < 0.85 else Const(rng.randrange(-20, 40), rng.choice([7, signed(6)]))
+    match rng.randrange(12):
+        case 0:
+            return rng.choice([lambda a: ~a, lambda a: -a, abs])(part())
+        case 1:
+            value = part()
+            return rng.choice([value.any, value.all, value.xor, value.bool])()
+        case 2:
+            value = part()
+            return rng.choice([value.as_signed, value.as_signed().as_unsigned, (value.as_signed() + 1).as_unsigned])()
+        case 3:
+            a, b = part(), part()
+            return rng.choice([a + b, a - b, a[:9] * b[:9], a & b, a | b, a ^ b])
+        case 4:
+            a, b = part(), part()
+            return rng.choice([a == b, a != b, a < b, a <= b, a > b, a >= b])
+        case 5:
+            a, b = part(), part()[:3]
+            return rng.choice([a << b, a >> b, a // b, a % b])
+        case 6:
+            value = part()
+            start = rng.randrange(len(value))
+            return value[start : rng.randrange(start, len(value)) + 1]
+        case 7:
+            return part().bit_select(part()[:2], 3)
+        case 8:
+            return Cat(Mux(part(), part().as_signed(), part()), part(), part()[:0])
+        case 9:
+            return Mux(part(), part(), part())
+        case 10:
+            return Array([part(), part(), part()])[part()[:2]]
+        case _:
+            return part()[:40]
+
+
+def random_design(rng):
+    """A module with inputs, registers that feed its expressions, and a memory; what may be looked at."""
+    m = Module()
+    inputs = [Signal(1), Signal(8), Signal(signed(6)), Signal(PAIR)]
+    registers = [Signal(9), Signal(signed(7), init=-5), Signal(70, reset_less=True)]
+    m.submodules.memory = memory = Memory(shape=unsigned(9), depth=6, init=[7, 5])
+    write, read = memory.write_port(), memory.read_port()
+    leaves = [*inputs[:3], inputs[3].low, inputs[3].high, *registers, read.data]
+    seen = [*leaves, inputs[3]]
+    for name in ["comb"] * 9 + ["sync"] * 3:
+        domain = m.d[name]
+        target = registers.pop() if name == "sync" else Signal(rng.choice([1, 8, 30, signed(4), signed(9), signed(33)]))
+        beside = Signal(5, reset_less=True)
+        value = random_value(rng, leaves, 3)
+        domain += [
+            target.eq(rng.choice([value, value.as_unsigned()[: len(target)]])),
+            beside.eq(random_value(rng, leaves, 1)),
+        ]
+        with m.Switch(Cat(random_value(rng, leaves, 1), Const(0, 4))[:4]):
+            with m.Case("1--0", "0011"):
+                domain += target[: rng.randrange(1, len(target) + 1)].eq(random_value(rng, leaves, 2))
+            with m.Case(5, 9):
+                domain += target.bit_select(random_value(rng, leaves, 1)[:3], 1).eq(random_value(rng, leaves, 1))
+            with m.Case("-0--"):
+                pass
+            with m.Default():
+                domain += Cat(beside, target)[rng.randrange(3) : rng.choice([4, 6])].eq(random_value(rng, leaves, 2))
+        if name == "comb":
+            leaves += [target, beside]
+            seen += [target, beside]
+    m.d.comb += [
+        write.addr.eq(random_value(rng, leaves, 1)),
+        write.data.eq(random_value(rng, leaves, 1)),
+        write.en.eq(random_value(rng, leaves, 1)),
+        read.addr.eq(random_value(rng, leaves, 1)),
+    ]
+    return m, inputs, [*seen, *(random_value(rng, leaves, 2) for _ in range(3))]
+
+
+def history(engine, seed):
+    """What a testbench samples and looks at in each cycle."""
+    rng = random.Random(seed)
+    design, inputs, seen = random_design(rng)
+    found = []
+
+    async def testbench(ctx):
+        ticks = aiter(ctx.tick().sample(*seen))
+        for _ in range(CYCLES):
+            for value in inputs:
+                ctx.set(
+                    value, value.shape().from_bits(rng.getrandbits(8)) if value is inputs[3] else rng.getrandbits(8)
+                )
+            found.append([ctx.get(value) for value in seen])
+            found.append(await anext(ticks))
+        found.append(await ctx.changed(inputs[0]).delay(2e-6))
+
+    with quick_elaboration():
+        simulator = Simulator(design, engine=engine)
+        simulator.add_clock(1e-6)
+        simulator.add_testbench(testbench)
+        simulator.run()
+        simulator.reset()
+        rng.seed(seed)
+        simulator.run()
+    return str(found)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_designs_do_the_same(seed):
+    print(f"seed {seed}")
+    assert history(QuickEngine, seed) == history(PySimEngine, seed)
