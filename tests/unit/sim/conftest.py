@@ -1,6 +1,7 @@
 """Processes of a command, found again wherever they were moved to."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,14 @@ class Mark:
             except OSError:  # it has ended, or is of somebody else
                 pass
         return found
+
+    def left(self):
+        """Command lines of those that do not end: a busy machine takes its time until one that was killed is gone."""
+        for _ in range(100):
+            if not self.lines():
+                break
+            time.sleep(0.05)
+        return self.lines()
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def interrupted(command, mark, children, number=signal.SIGINT, **options):
 def test_an_interrupted_command_leaves_no_child(mark, number, status):
     ended, said = interrupted([sys.executable, "-c", FAKE], mark, 4, number)
     assert (ended, said) == (status, "tilewright stages: interrupted\n")
-    assert mark.lines() == []
+    assert mark.left() == []
 
 
 def test_an_interrupted_area_leaves_no_yosys(tmp_path, mark):
@@ -62,7 +62,7 @@ def test_an_interrupted_area_leaves_no_yosys(tmp_path, mark):
     command = [str(Path(sys.executable).with_name("tilewright")), "area", "--preset", "unit", "--engine", "pe"]
     ended, said = interrupted(command, mark, 1, cwd=tmp_path)
     assert (ended, said) == (130, "tilewright area: interrupted\n")
-    assert mark.lines() == []
+    assert mark.left() == []
     assert not (tmp_path / "build").exists()
 
 
@@ -74,7 +74,7 @@ def test_what_a_process_prints_and_returns():
 def test_what_takes_too_long_is_ended(mark):
     with pytest.raises(subprocess.TimeoutExpired):
         run_process(["sh", "-c", "sleep 100 & sleep 100"], timeout=0.1, env=mark.environment)
-    assert mark.lines() == []
+    assert mark.left() == []
 
 
 def test_handlers_are_those_of_before():
