@@ -111,7 +111,8 @@ class Setup(wiring.Component):
         m.submodules.fold = fold = Fold(self.params.smem.addr_width + 1)
         next_level = Signal(3)  # for the dimension in the second stage
         measured = self.measured
-        job, end = Signal(JobLayout(self.params), reset_less=True), Signal(_EndLayout(self.params), reset_less=True)
+        # Walkers compare parts of a job that a command does not set, whatever they are: reset, they are known.
+        job, end = Signal(JobLayout(self.params)), Signal(_EndLayout(self.params), reset_less=True)
         step, places, takes = Signal(), Signal(), Signal()
         outside = Signal()  # nothing of the box is inside
 
