@@ -16,10 +16,11 @@ from .explain import explain
 from .lowering import lower
 from .machine import MACHINES
 from .memory import plan_memory
+from .move_steps import move_steps
 from .order import streams_of
 from .places import LINE, LONG, Held, padded
 from .schedule import RESERVED, Schedule
-from .steps import Jobs, held_store, layer_steps, move_room, move_steps
+from .steps import Jobs, held_store, layer_steps
 from .tiles import Tiler, held_bytes
 from .together import combine
 
@@ -192,7 +193,7 @@ def first_nodes(graph, count):
 
 
 def _compile(graph, machine, every_tensor):
-    lowered = lower(graph, every_tensor)
+    lowered = lower(graph, machine.conv.peak, every_tensor)
     kept = {lowered.places[name].name for name in lowered.places if every_tensor or _at_an_end(graph, name)}
     tiler = Tiler(machine, RESERVED)
     layers = combine(lowered.layers, tiler, kept)
@@ -211,7 +212,7 @@ def _compile(graph, machine, every_tensor):
     plan = plan_memory(layers, images.sizes, list(stored.values()), kept)
     steps = _placed(layers, tiles, images, plan, machine, needed)
     maps = _maps(steps, plan)
-    schedule = Schedule(streams_of(steps, machine.smem_bytes, plan.end), machine, 0, maps)
+    schedule = Schedule(streams_of(steps, machine.smem_bytes, plan.end), machine, plan.end, maps)
     program = program_bytes(schedule.words)
     start = padded(plan.end + DESCRIPTOR.bytes * len(maps), LINE)
     image = np.zeros(start + padded(len(program), LINE), np.uint8)
@@ -299,18 +300,13 @@ def _placed(layers, tiles, images, plan, machine, stored):
         if left:
             held[layer.output.name] = high if number % 2 else RESERVED
         for part, one in group or [(layer, None)]:
-            room = one.room if one else move_room(layer)
-            if room > high - low:
-                raise ModelError(
-                    f"node {layer.name} ({layer.operator}): its tensors, of {room} bytes in all, do not fit "
-                    f"shared memory of {machine.smem_bytes} bytes at once"
-                )
             down = count % 2 == 1
-            base = high - room if down else low
             count += 1
-            weights = plan.weights[images.number(part)] if one else 0
-            found = (layer_steps(part, one, base, down, plan.tensors, weights, machine.conv, held) if one
-                     else move_steps(layer, base, plan.tensors, machine.conv))  # fmt: skip
+            if one:
+                base, weights = high - one.room if down else low, plan.weights[images.number(part)]
+                found = layer_steps(part, one, base, down, plan.tensors, weights, machine.conv, held)
+            else:
+                found = move_steps(layer, low, high, down, plan.tensors, machine.conv)
             for step in found:
                 step.layer = number
                 steps.append(step)

@@ -1,15 +1,16 @@
 """Layers of the convolution engine, before they are cut into tiles (docs/network.md, "On the engines")."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from tilewright.golden.spec.conv.job import CHANNEL_BYTES, ConvOperation, ConvOutput
 from tilewright.golden.spec.pe.instruction import MmType
 
+from .moves import Move
 from .places import Place
 
-__all__ = ["Addition", "Layer", "Move", "Part", "reach"]
+__all__ = ["Addition", "Layer", "Part", "reach"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +56,8 @@ class Part:
     addition : Addition or None
     blind : bool
         X is not read for what it holds: any bytes will do, for the scale is 0.
+    copies : bool
+        Weights are ones that choose a channel, and no multiplications of the network.
     """
 
     operation: ConvOperation
@@ -78,6 +81,7 @@ class Part:
     maximum: int = 255
     addition: Addition | None = None
     blind: bool = False
+    copies: bool = False
 
     @property
     def table_bytes(self):
@@ -91,7 +95,7 @@ class Part:
 
     def macs(self, points):
         """Multiplications of so many output points."""
-        if self.weights is None:
+        if self.weights is None or self.copies:
             return 0
         taps = self.kernel[0] * self.kernel[1]
         deep = self.channels[1] if self.operation == ConvOperation.CONVOLUTION else 1
@@ -107,22 +111,6 @@ def reach(first, last, taps, step, apart, before, size):
 
 
 @dataclass(frozen=True, eq=False)
-class Move:
-    """Bytes to other places: a job with one channel or more, and three further dimensions, innermost first.
-
-    ``sizes`` are channels, columns, rows, images; pitches are those of columns, rows, images. ``source`` is a number of
-    the layer's.
-    """
-
-    sizes: tuple[int, int, int, int]
-    x: int
-    x_pitch: tuple[int, int, int]
-    y: int
-    y_pitch: tuple[int, int, int]
-    source: int = 0
-
-
-@dataclass(frozen=True, eq=False)
 class Layer:
     """What writes one tensor.
 
@@ -135,7 +123,7 @@ class Layer:
     parts : tuple of Part
         Together they write every element of the output once.
     moves : tuple of Move
-        Instead of ``parts``: of whole tensors.
+        Instead of ``parts``.
     first : Layer or None
         What makes source 0, which then lies nowhere but in shared memory, as many rows of it as are needed; behind that
         source come those of ``first``.
@@ -146,7 +134,7 @@ class Layer:
     output: Place
     sources: tuple[Place, ...]
     parts: tuple[Part, ...] = ()
-    moves: tuple[Move, ...] = field(default=())
+    moves: tuple[Move, ...] = ()
     first: "Layer | None" = None
 
     @property

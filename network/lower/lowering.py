@@ -4,10 +4,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..errors import ModelError
 from ..graph import Tensor
 from .layers import Layer
-from .moves import addresses_of, moves_between, weights_in_place
-from .operators import OPERATORS, refuse, with_addition
+from .moves import MOST, addresses_of, channel_order, move_between, weights_in_place
+from .operators import OPERATORS, refuse, with_addition, with_channels_in_order
 from .places import Place, padded, place_of
 
 __all__ = ["Lowered", "lower"]
@@ -41,14 +42,35 @@ class _Elsewhere:
     addresses: np.ndarray
 
 
-def lower(graph, every_tensor=False):
-    """The :class:`Lowered` of a graph between its quantisations; ``every_tensor``: none is left out of memory."""
-    return _Lowering(graph, every_tensor).run()
+def lower(graph, peak, every_tensor=False):
+    """The :class:`Lowered` of a graph between its quantisations.
+
+    Parameters
+    ----------
+    graph : Graph
+    peak : int
+        Multiplications of the engine in a cycle.
+    every_tensor : bool
+        No tensor is left out of memory.
+    """
+    lowered = _Lowering(graph, peak, every_tensor).run()
+    for layer in lowered.layers:
+        _check_sizes(layer)
+    return lowered
+
+
+def _check_sizes(layer):
+    """Refuses what no job can count."""
+    for part in layer.parts:
+        sizes = *part.channels[1:], *part.out_channels[1:], *(last - first for first, last in (part.rows, part.columns))
+        if max(sizes) > MOST:
+            raise ModelError(f"node {layer.name} ({layer.operator}): {max(sizes)} channels, rows or columns "
+                             f"are more than {MOST}")  # fmt: skip
 
 
 class _Lowering:
-    def __init__(self, graph, every_tensor):
-        self.graph, self.every = graph, every_tensor
+    def __init__(self, graph, peak, every_tensor):
+        self.graph, self.peak, self.every = graph, peak, every_tensor
         self.readers = {name: [node for node in graph.nodes if name in node.inputs] for name in graph.tensors}
         self.places, self.elsewhere, self.layers = {}, {}, []
         self.fused = {}  # convolutions that wait for their addition, by output
@@ -158,11 +180,11 @@ class _Lowering:
                 place = changed
             some = (slice(None),) * axis + (slice(start, start + tensor.shape[axis]),)
             start += tensor.shape[axis]
-            found = moves_between(addresses_of(place), targets[some], len(places))
-            if found is None:
+            move = move_between(addresses_of(place), targets[some], len(places))
+            if move is None:
                 refuse(node, f"its input {number} of {tensor.shape} is not moved by few nested loops")
             places.append(place)
-            moves += found
+            moves.append(move)
         self._append(Layer(node.name, node.operator or node.kind, output, tuple(places), moves=tuple(moves)))
 
     def _found(self, name):
@@ -174,20 +196,24 @@ class _Lowering:
 
     def _moved(self, node, found, place):
         """``place``, after a layer that brings the elements there; of two if they are no nest of loops."""
-        moves = moves_between(found.addresses, addresses_of(place))
-        if moves is None:
+        move = move_between(found.addresses, addresses_of(place))
+        order = channel_order(found.addresses, place, found.place)
+        if order is not None and (move is None or place.channels * move.adjoining < self.peak):
+            self.layers.append(with_channels_in_order(node, place, found.place, order))
+            return place
+        if move is None:
             flat = place_of(Tensor(f"{node.name}.flat", (found.addresses.size,), place.dtype))
             order = addresses_of(flat).reshape(place.shape)
-            first, moves = moves_between(found.addresses, order), moves_between(order, addresses_of(place))
-            if first is None or moves is None:
+            first, move = move_between(found.addresses, order), move_between(order, addresses_of(place))
+            if first is None or move is None:
                 refuse(node, f"from {found.place.shape} to {place.shape} no few nested loops lead")
-            self._append_moves(node, flat, found.place, first)
+            self._append_move(node, flat, found.place, first)
             found = _Elsewhere(flat, order)
-        self._append_moves(node, place, found.place, moves)
+        self._append_move(node, place, found.place, move)
         return place
 
-    def _append_moves(self, node, place, source, moves):
-        self.layers.append(Layer(node.name, node.operator or node.kind, place, (source,), moves=moves))
+    def _append_move(self, node, place, source, move):
+        self.layers.append(Layer(node.name, node.operator or node.kind, place, (source,), moves=(move,)))
 
     def _reorder(self, node):
         """A reshape or a transpose: nothing is done until somebody needs the bytes in their own order."""

@@ -1,17 +1,95 @@
 """Elements that only change their places: transposes, and reshapes that are not free (docs/network.md, "Moves")."""
 
+from dataclasses import dataclass, replace
 from itertools import product
+from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
-from .layers import Move
+__all__ = ["MOST", "Job", "Move", "addresses_of", "channel_order", "move_between", "weights_in_place"]
 
-__all__ = ["addresses_of", "moves_between", "weights_in_place"]
-
-#: Jobs of a layer of moves at most.
+#: Jobs of a move at most.
 _MOST_JOBS = 4096
 #: Indices of a dimension of a job at most.
-_MOST = 65536
+MOST = 65536
+
+
+class Job(NamedTuple):
+    """What one job moves: ``sizes`` are channels, columns, rows, images; pitches are those of columns, rows, images."""
+
+    sizes: tuple[int, int, int, int]
+    x: int
+    x_pitch: tuple[int, int, int]
+    y: int
+    y_pitch: tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Move:
+    """Bytes of a source to other places in the output: a nest of loops.
+
+    Attributes
+    ----------
+    loops : tuple of (int, int, int)
+        Size, and bytes from one index to the next in source and output; by the latter, the least first.
+    start : (int, int)
+        Offsets of the first byte in source and output.
+    source : int
+        Number of the source of the layer.
+    """
+
+    loops: tuple[tuple[int, int, int], ...]
+    start: tuple[int, int]
+    source: int = 0
+
+    def span(self, side):
+        """Offsets of the first byte and of the one behind the last in the source, side 0, or the output, side 1."""
+        first = self.start[side]
+        return first, first + 1 + sum((size - 1) * steps[side] for size, *steps in self.loops)
+
+    def split(self, side, offset):
+        """Moves of the bytes before an offset in source or output, and of those from it on; two lists."""
+        first, last = self.span(side)
+        if not first < offset < last:
+            return ([self], []) if last <= offset else ([], [self])
+        outer = max(range(len(self.loops)), key=lambda number: self.loops[number][1 + side])
+        size, *steps = self.loops[outer]
+        inside = last - (size - 1) * steps[side] - first  # of one index of this loop
+        low = max((offset - first - inside) // steps[side] + 1, 0)
+        high = min(-(-(offset - first) // steps[side]), size)
+        before = [self._some(outer, 0, low)] if low else []
+        behind = [self._some(outer, high, size)] if high < size else []
+        for index in range(low, high):
+            cut = self._some(outer, index, index + 1).split(side, offset)
+            before, behind = before + cut[0], behind + cut[1]
+        return before, behind
+
+    def _some(self, number, first, last):
+        """Some indices of a loop."""
+        _, *steps = self.loops[number]
+        start = tuple(begin + first * step for begin, step in zip(self.start, steps, strict=True))
+        some = ((last - first, *steps),) if last - first > 1 else ()
+        return replace(self, loops=self.loops[:number] + some + self.loops[number + 1 :], start=start)
+
+    @property
+    def adjoining(self):
+        """How many bytes adjoin in both: a job moves so many in a cycle, where these are few."""
+        return self.loops[0][0] if self.loops and self.loops[0][1:] == (1, 1) else 1
+
+    @property
+    def jobs(self):
+        """The :class:`Job` of each, a list: one channel or more where bytes adjoin, three more dimensions."""
+        channels = self.adjoining if self.adjoining <= MOST else 1
+        rest = [part for loop in self.loops[channels > 1 :] for part in _limited(loop)]
+        spatial, outer = rest[:3], rest[3:]
+        sizes, *pitches = zip(*spatial, *[(1, 0, 0)] * (3 - len(spatial)), strict=True)
+        jobs = []
+        for index in product(*(range(size) for size, *_ in outer)):
+            x, y = (begin + sum(i * loop[side] for i, loop in zip(index, outer, strict=True))
+                    for side, begin in enumerate(self.start, start=1))  # fmt: skip
+            jobs.append(Job((channels, *sizes), x, pitches[0], y, pitches[1]))
+        return jobs
 
 
 def addresses_of(place):
@@ -22,8 +100,8 @@ def addresses_of(place):
     return total
 
 
-def moves_between(sources, targets, number=0):
-    """Moves that bring the byte at each of ``sources`` to that of ``targets``, arrays of offsets of one shape.
+def move_between(sources, targets, number=0):
+    """The :class:`Move` of the byte at each of ``sources`` to that of ``targets``, arrays of offsets of one shape.
 
     ``number`` is that of the source. None if they are no nest of loops, or one of too many jobs.
     """
@@ -32,19 +110,22 @@ def moves_between(sources, targets, number=0):
     loops = _loops(pairs)
     if loops is None:
         return None
-    inner = loops[0] if loops and loops[0][1:] == (1, 1) and loops[0][0] <= _MOST else (1, 1, 1)
-    rest = [part for loop in loops[inner != (1, 1, 1) :] for part in _limited(loop)]
-    spatial, outer = rest[:3], rest[3:]
-    if np.prod([size for size, *_ in outer], initial=1) > _MOST_JOBS:
+    move = Move(tuple(loops), tuple(pairs[:, 0].tolist()), number)
+    return move if prod(size for size, *_ in loops[3:]) <= _MOST_JOBS else None
+
+
+def channel_order(sources, place, base):
+    """Which channel of ``base`` each one of ``place`` is, where nothing else differs; None where it does.
+
+    ``sources`` are offsets of the elements in ``base``, in the shape of the tensor.
+    """
+    shapes = [(one.batch, one.height, one.width, one.channels) for one in (place, base)]
+    if shapes[0] != shapes[1] or len(place.shape) != 4:
         return None
-    spatial += [(1, 0, 0)] * (3 - len(spatial))
-    sizes, x_pitch, y_pitch = zip(*spatial, strict=True)
-    moves = []
-    for index in product(*(range(size) for size, *_ in outer)):
-        x, y = (int(first) + sum(i * loop[side] for i, loop in zip(index, outer, strict=True))
-                for side, first in ((1, pairs[0, 0]), (2, pairs[1, 0])))  # fmt: skip
-        moves.append(Move((inner[0], *sizes), x, x_pitch, y, y_pitch, number))
-    return tuple(moves)
+    apart = sources - addresses_of(place)
+    order = apart[0, :, 0, 0] + np.arange(place.channels)
+    inside = order.min() >= 0 and order.max() < place.channels
+    return order if inside and (apart == apart[:1, :, :1, :1]).all() else None
 
 
 def _loops(pairs):
@@ -67,9 +148,9 @@ def _loops(pairs):
 def _limited(loop):
     """A loop as one or two of sizes that a job can have."""
     size, x, y = loop
-    if size <= _MOST:
+    if size <= MOST:
         return [loop]
-    inner = next(part for part in range(_MOST, 0, -1) if size % part == 0)
+    inner = next(part for part in range(MOST, 0, -1) if size % part == 0)
     return [(inner, x, y), (size // inner, inner * x, inner * y)]
 
 

@@ -11,7 +11,7 @@ from ..errors import ModelError
 from .layers import Addition, Layer, Part
 from .scales import scale_of
 
-__all__ = ["OPERATORS", "bits", "refuse", "with_addition"]
+__all__ = ["OPERATORS", "bits", "refuse", "with_addition", "with_channels_in_order"]
 
 _ONE = 0x3F800000
 
@@ -235,3 +235,12 @@ def with_addition(layer, node, output, place):
     parts = tuple(replace(part, addition=addition) for part in layer.parts)
     name = f"{layer.name} + {node.name}"
     return replace(layer, name=name, output=output, sources=(*layer.sources, place), parts=parts)
+
+
+def with_channels_in_order(node, output, place, order):
+    """A tensor whose channel c is channel ``order[c]`` of another one: a convolution with a weight of one for each."""
+    weights = np.eye(place.channels, dtype=np.uint8)[order]
+    part = Part(**_same(place, 0, output), **_whole(output), **_results(node, output), weights=weights,
+                operation=ConvOperation.CONVOLUTION, type=_element(place.dtype, "int8"),
+                table=_table(place.channels, _ONE), copies=True)  # fmt: skip
+    return Layer(node.name, node.operator or node.kind, output, (place,), (part,))

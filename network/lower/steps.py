@@ -6,16 +6,16 @@ from typing import NamedTuple
 import numpy as np
 
 from tilewright.golden import job_word
-from tilewright.golden.spec.conv.job import ConvOperation, ConvOutput
+from tilewright.golden.spec.conv.job import ConvOperation
 
+from .bands import band_rows, stage_rows, turn_cycles
 from .costs import job_cost, plan_part
 from .layers import reach
 from .places import BLOCK, LINE, LONG, Cut, Held, as_cut, padded
-from .tiles import band_rows, stage_rows, turn_cycles
 from .weights import Piece
 
-__all__ = ["Jobs", "Load", "Map", "Store", "Transfer", "held_store", "job_words", "layer_steps", "layer_tag",
-           "move_room", "move_steps", "tag_layer"]  # fmt: skip
+__all__ = ["Jobs", "Load", "Map", "Store", "Transfer", "block", "held_store", "job_words", "layer_steps", "layer_tag",
+           "tag_layer"]  # fmt: skip
 
 #: Bit of the tags of stores: commands of one tag end in their order.
 _STORE = 1 << 14
@@ -172,7 +172,7 @@ def layer_steps(layer, one, base, down, addresses, weights, conv, held=None):
                     blocks.append((weights, buffers.tables, image.table_bytes))
                 if unit.end > unit.start:
                     blocks.append((weights + unit.start, spot, unit.end - unit.start))
-                fetched += [Load([_block(*block) for block in _joined(blocks)])] if blocks else []
+                fetched += [Load([block(*one) for one in _joined(blocks)])] if blocks else []
                 loaded += 1
             # Rows of a later band may come before its weights, which wait for a buffer; those of the first one wait for
             # the layer before.
@@ -215,7 +215,7 @@ def held_store(place, address, addresses):
     return Store([_band(whole, addresses, image, 0, place.height, place.image_pitch, spot) for image, spot in spots])
 
 
-def _block(far, near, size):
+def block(far, near, size):
     """A :class:`Transfer` of a block."""
     return Transfer(near, size, far)
 
@@ -225,7 +225,7 @@ def _band(place, addresses, image, low, high, room, near):
     whole = place.base if isinstance(place, Cut) else place
     far = addresses[place.name] + image * whole.image_pitch
     if whole is place:
-        return _block(far + low * whole.row_pitch, near, (high - low) * whole.row_pitch)
+        return block(far + low * whole.row_pitch, near, (high - low) * whole.row_pitch)
     channel = (0, place.first_channel // LONG) if place.long else (place.first_channel // place.unit,)
     coords = *channel, place.first_column, low * place.step[0], image
     return Transfer(near, room, far, Map(place, room // place.row_pitch), coords)
@@ -329,33 +329,6 @@ def _window(points, axis, part, size):
     if start >= size:  # windows wholly behind the last one: as good as windows wholly before the first one
         return high - low, (last - first - 1) * step + (taps - 1) * apart + 1, low
     return high - low, low - start, low
-
-
-def move_room(layer):
-    """Bytes of shared memory that the tensors of a layer of moves take."""
-    return sum(padded(place.size, LINE) for place in (*layer.sources, layer.output))
-
-
-def move_steps(layer, base, addresses, conv):
-    """Steps of a layer of moves: whole tensors, brought, moved and taken away."""
-    output, spots, made = layer.output, [], base
-    for place in layer.sources:
-        spots.append(made)
-        made += padded(place.size, LINE)
-    yield Load([_block(addresses[place.name], spot, place.size)
-                for place, spot in zip(layer.sources, spots, strict=True)])  # fmt: skip
-    jobs, cycles = [], 0
-    for move in layer.moves:
-        channels, columns, rows, images = move.sizes
-        jobs.append({
-            "operation": ConvOperation.MAX_POOL, "type": "u8u8", "output": ConvOutput.ELEMENT,
-            "granularity": (conv.row_bytes // 16).bit_length() - 1, "channels": channels, "out_channels": channels,
-            "width": columns, "height": rows, "batch": images, "out_width": columns, "out_height": rows,
-            "x": spots[move.source] + move.x, "x_pitch": move.x_pitch, "y": made + move.y, "y_pitch": move.y_pitch,
-        })  # fmt: skip
-        cycles += channels * columns * rows * images
-    yield Jobs(jobs, [(base, made)], [(made, made + output.size)], cycles)
-    yield Store([_block(addresses[output.name], made, output.size)])
 
 
 def layer_tag(layer, store=False):

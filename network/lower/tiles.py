@@ -1,18 +1,18 @@
 """How a layer is cut so that it fits shared memory: bands of rows, and units of weights (docs/network.md, "Tiles")."""
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from math import ceil, gcd, inf
 
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from ..errors import ModelError
+from .bands import BandCosts, band_rows, turn_cycles
 from .costs import FOLLOWS, HANDED, Cost, job_cost, moved
 from .cuts import MOST, cut_layer, legal, strided, with_gaps
 from .places import LINE, Cut, Held, padded
 from .weights import Image
 
-__all__ = ["Split", "Tiler", "band_rows", "held_bytes", "stage_rows", "turn_cycles"]
+__all__ = ["Split", "Tiler", "held_bytes"]
 
 #: Cycles from the end of a job until the access unit has the load that waited for it.
 _ISSUE = 40
@@ -104,44 +104,11 @@ class Split:
                 for image in range(layer.output.batch) for first in range(0, height, self.rows)]  # fmt: skip
 
 
-def band_rows(layer, source, rows):
-    """Rows of a source that output ``rows`` need, from the first to behind the last."""
-    if layer.first and 0 < source <= len(layer.first.sources):
-        return band_rows(layer.first, source - 1, band_rows(layer, 0, rows))
-    needs = []
-    for part in layer.parts:
-        inside = part.rows[0] < rows[1] and rows[0] < part.rows[1]
-        if part.source == source and inside and not part.blind:
-            needs.append(part.input_rows(rows, layer.sources[source].height))
-        if part.addition and part.addition.source == source and inside:
-            needs.append((max(rows[0], part.rows[0]), min(rows[1], part.rows[1])))
-    return (min(low for low, _ in needs), max(high for _, high in needs)) if needs else (0, 0)
-
-
 def held_bytes(layer):
     """Bytes of shared memory that are taken by what a layer finds there, and by what it leaves there."""
     found = {place.name: place.size for place in layer.brought if isinstance(place, Held)}
     left = layer.output.size if isinstance(layer.output, Held) else 0
     return padded(sum(found.values()), LINE), padded(left, LINE)
-
-
-def stage_rows(layer, stage, rows):
-    """Rows of the output of a stage of a layer that output ``rows`` of the layer need."""
-    return rows if stage is layer else band_rows(layer, 0, rows)
-
-
-def turn_cycles(layer, rows, conv):
-    """Cycles that two layers lose as they take turns: the first lines that a lane-private job reads hide nowhere."""
-    if not layer.first:
-        return 0
-    lines = 0
-    for stage, part in layer.stages:
-        if part.operation.lanes:
-            made = stage_rows(layer, stage, rows)
-            low, high = part.input_rows(made, stage.sources[part.source].height)
-            reads = job_cost(stage, part, part.out_channels[1], made, conv).reads
-            lines = max(lines, reads * min(part.kernel[0], high - low) // (high - low))
-    return FOLLOWS + lines
 
 
 class Tiler:
@@ -165,7 +132,8 @@ class Tiler:
         if self.cycles(layer) is None:
             raise ModelError(self._too_large(layer))
         cuts, _ = self._cuts[_signature(layer)]
-        return [(part, self._split(part)) for part in self._cut(layer, *cuts)]
+        held = sum(held_bytes(layer))
+        return [(part, self._split(part, held)) for part in self._cut(layer, *cuts)]
 
     def cycles(self, layer):
         """Expected cycles of a layer; None if nothing fits."""
@@ -223,14 +191,18 @@ class Tiler:
         parts = self._cut(layer, *cuts)
         if parts != [layer] and not all(legal(part, self.machine) for part in parts):
             return None
-        splits = [self._split(part) for part in parts]
+        held = sum(held_bytes(layer))
+        splits = [self._split(part, held) for part in parts]
         return None if None in splits else sum(one.cycles for one in splits) - sum(one.ends for one in splits[1:])
 
-    def _split(self, layer):
-        """The :class:`Split` of the fewest expected cycles; None if not even a row fits."""
-        key = _signature(layer)
+    def _split(self, layer, held):
+        """The :class:`Split` of the fewest expected cycles; None if not even a row fits.
+
+        ``held`` bytes are taken by what stays in shared memory, also by sources that a range does not read.
+        """
+        key = _signature(layer), held
         if key not in self._splits:
-            image, height, room = _image(layer), layer.output.height, self.room - sum(held_bytes(layer))
+            image, height, room = _image(layer), layer.output.height, self.room - held
             choices = sorted({ceil(height / bands) for bands in _BANDS if bands <= height} | {1})
             found = [one for rows in choices for one in _of_rows(layer, self.machine, image, rows, room)]
             self._splits[key] = min(found, key=lambda one: one.cycles, default=None)
@@ -266,9 +238,10 @@ def _signature(layer):
 
 def _of_rows(layer, machine, image, rows, room):
     """Splits with so many rows in a band that fit."""
+    costs = BandCosts(layer, rows, machine.conv)
     for one in _candidates(layer, machine, image, rows, room):
         if one.room <= room:
-            cycles, ends = _expected(layer, one, machine, room)
+            cycles, ends = _expected(layer, one, costs, machine, room)
             yield replace(one, cycles=cycles, ends=ends)
 
 
@@ -320,30 +293,12 @@ def _in_turn(work, load, stored, soon, buffers):
     return max(load, ceil((work + max(load * 5 / 4, stored) + soon) / buffers))
 
 
-def _equal_bands(layer, one):
-    """Rows of bands, whether their weights are brought for them, and how many are like them."""
-    height, found = layer.output.height, Counter()
-    examples = {}
-    for first in range(0, height, one.rows):
-        rows = first, min(first + one.rows, height)
-        counts = tuple(_points(part, stage_rows(layer, stage, rows)) for stage, part in layer.stages)
-        key = counts, not (one.resident and first)
-        found[key] += 1
-        examples[key] = rows
-    return [(examples[key], key[1], count) for key, count in found.items()]
-
-
-def _points(part, rows):
-    """How many of the rows a part makes."""
-    return min(rows[1], part.rows[1]) - max(rows[0], part.rows[0])
-
-
 def _bus(size, machine):
     """Cycles of the bus for so many bytes."""
     return ceil(size / machine.bus_bytes)
 
 
-def _expected(layer, one, machine, room):
+def _expected(layer, one, costs, machine, room):
     """Expected cycles of a layer, and how many of them are at its ends.
 
     Of each band, or unit where there are several, the longest of loads, jobs, stores.
@@ -355,14 +310,12 @@ def _expected(layer, one, machine, room):
     brought = sum(moved(place, size, machine.bus_bytes) for place, size in taken)
     stored = moved(layer.output, one.output_bytes, machine.bus_bytes)
     total, count = 0, ceil(height / one.rows) * layer.output.batch
-    for rows, again, repeated in _equal_bands(layer, one):
+    for rows, again, repeated in costs.bands(one.resident):
         work, behind, ports = 0, 0, Cost()
         for (pieces, load), number in kinds.items():
-            stages = ((*layer.stages[part], channels) for part, channels in pieces)
-            costs = [(stage, job_cost(stage, part, channels, stage_rows(layer, stage, rows), conv))
-                     for stage, part, channels in stages]  # fmt: skip
-            jobs = [cost for _, cost in costs]
-            behind += number * sum(cost.cycles for stage, cost in costs if stage is layer)
+            found = [costs.job(part, channels, rows) for part, channels in pieces]
+            jobs = [cost for _, cost in found]
+            behind += number * sum(cost.cycles for stage, cost in found if stage is layer)
             job = sum(one.cycles for one in jobs) + turn_cycles(layer, rows, conv)
             if again:
                 job = max(job, load if one.resident else _in_turn(job, load, 0, soon, one.slots))

@@ -4,11 +4,12 @@ from collections import Counter
 from dataclasses import replace
 from math import inf
 
+from .bands import band_rows
 from .costs import cheapest_gap
 from .cuts import MOST
 from .pairs import join, pair, part_from
 from .places import BLOCK, LINE, as_cut, as_held, padded
-from .tiles import band_rows, held_bytes
+from .tiles import held_bytes
 
 __all__ = ["combine"]
 
@@ -45,7 +46,8 @@ def combine(layers, tiler, kept):
                         best[number, left] = cycles, found, made
     if (len(layers), None) not in best:
         for layer in layers:
-            tiler.tiles(layer)  # refuses what does not fit by its name
+            if not layer.moves:
+                tiler.tiles(layer)  # refuses what does not fit by its name
     chosen, at = [], (len(layers), None)
     while at[0]:
         _, at, layer = best[at]
@@ -72,7 +74,7 @@ def _hidden(tiler, before, layer):
             if image == rows[0] and high > rows[1] and _meet(place, last.output):
                 return 0
     taken = end.room + begin.begins
-    return end.ends if taken <= tiler.room - max(sum(held_bytes(last)), sum(held_bytes(first))) else 0
+    return end.ends if taken <= tiler.room - max(sum(held_bytes(before)), sum(held_bytes(layer))) else 0
 
 
 def _meet(one, other):

@@ -11,13 +11,11 @@ from .network_layers import OPERATORS
 
 __all__ = ["OPERATORS", "draw_inputs", "draw_network"]
 
-_SIZE = 13  # of a feature map, at most
-_CHANNELS = 8
 #: Drawn more often than others.
 _OFTEN = ("QLinearConv",) * 5 + ("QLinearAdd",)
 
 
-def draw_network(rng, layers=None, *, dtype=None, floats=None, small_weights=False):
+def draw_network(rng, layers=None, *, dtype=None, floats=None, small_weights=False, size=13, channels=8):
     """A model.
 
     Parameters
@@ -31,6 +29,8 @@ def draw_network(rng, layers=None, *, dtype=None, floats=None, small_weights=Fal
         Whether input and outputs are float32.
     small_weights : bool
         As that of a ``DrawnModel``.
+    size, channels : int
+        What rows and columns, and channels, of the input are less than.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def draw_network(rng, layers=None, *, dtype=None, floats=None, small_weights=Fal
     dtype = dtype or str(rng.choice(["uint8", "int8"]))
     floats = rng.random() < 0.5 if floats is None else floats
     net = DrawnModel(rng, dtype, small_weights)
-    shape = (int(rng.integers(1, 3)), int(rng.integers(1, _CHANNELS)), *(int(n) for n in rng.integers(1, _SIZE, 2)))
+    shape = (int(rng.integers(1, 3)), int(rng.integers(1, channels)), *(int(n) for n in rng.integers(1, size, 2)))
     scale, zero = net.scale(0.05), net.zero()
     if floats:
         net.add("QuantizeLinear", ["x", *net.quantity(scale, zero)], shape, scale, zero)

@@ -8,8 +8,10 @@ from tilewright.golden import CONV_PRESETS
 from tilewright.network import ModelError
 from tilewright.network.drawn import NetworkMaker, efficientnet, resnet50
 from tilewright.network.evaluation import evaluate
+from tilewright.network.lower.machine import Machine
 from tilewright.network.reader import read_model
 from tilewright.sim.random.networks import draw_inputs, draw_network
+from tilewright.tb.races import find_races
 
 
 @pytest.mark.parametrize(
@@ -71,11 +73,51 @@ def test_what_does_not_fit_is_refused_with_its_sizes():
         network.compile(maker.graph(), "ecp5")
 
 
-def test_moves_that_do_not_fit_are_refused():
+def test_what_does_not_fit_is_refused_behind_moves_too():
     maker = NetworkMaker()
-    maker.conv(maker.transpose(maker.input((1, 200, 40, 20)), 0, 3, 2, 1), 8)
-    with pytest.raises(ModelError, match=r"node n0 \(Transpose\): its tensors, of 320000 bytes in all"):
+    x = maker.transpose(maker.input((1, 64, 64, 96)), 0, 3, 2, 1)
+    maker.conv(x, 16, 9)
+    with pytest.raises(ModelError, match=r"node n1 \(Conv\): a row takes \d+ bytes of input"):
+        network.compile(maker.graph(), Machine(smem_bytes=4096))
+
+
+def test_more_rows_than_a_job_counts_are_refused():
+    maker = NetworkMaker()
+    maker.matrix(maker.input((65537, 4)), 5)
+    with pytest.raises(ModelError, match=r"^node n0 \(Conv\): 65537 channels, rows or columns are more than 65536$"):
         network.compile(maker.graph())
+
+
+def test_what_stays_is_counted_also_where_a_range_does_not_read_it():
+    """A concatenation in ranges of channels: each reads one of two tensors that lie in shared memory."""
+    maker = NetworkMaker()
+    x = maker.conv(maker.input((1, 64, 13, 13)), 48)
+    maker.conv(maker.concat(1, maker.conv(x, 192), maker.conv(x, 192, 3)), 48)
+    graph, inputs = maker.graph(), maker.draw()
+    (name,) = graph.outputs
+    np.testing.assert_array_equal(network.compile(graph).run(inputs)[name], evaluate(graph, inputs)[name])
+
+
+def test_random_networks_that_hardly_fit():
+    """Most layers are cut, and nothing meets at a byte."""
+    ran = 0
+    for seed in range(3000, 3030):
+        print(f"seed {seed}")
+        rng = np.random.default_rng(seed)
+        graph = read_model(draw_network(rng, size=24, channels=24))
+        inputs, conv = draw_inputs(rng, graph), CONV_PRESETS[str(rng.choice(["unit", "ecp5", "default"]))]
+        machine = Machine(conv, int(rng.choice([2048, 4096, 8192])), 64 if conv.row_bytes == 32 else 16,
+                          unaligned=bool(rng.random() < 0.8))  # fmt: skip
+        try:
+            compiled = network.compile(graph, machine)
+        except ModelError:
+            continue
+        expected = evaluate(graph, inputs)
+        for name, value in compiled.run(inputs).items():
+            np.testing.assert_array_equal(value, expected[name], err_msg=f"{seed} {name}")
+        assert find_races(compiled.schedule.words, compiled.image, machine.smem_bytes) == [], seed
+        ran += 1
+    assert ran >= 20
 
 
 def test_the_first_layers():

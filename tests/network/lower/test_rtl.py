@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tilewright import network
+from tilewright.golden import CONV_PRESETS
 from tilewright.network import ModelError
 from tilewright.network.drawn import NetworkMaker, resnet50
 from tilewright.network.lower.machine import Machine
@@ -57,14 +58,15 @@ def fresh(session):
     "seeds", [range(26), pytest.param(range(26, 400), marks=pytest.mark.long)], ids=["few", "many"]
 )
 def test_random_networks(session, seeds):
-    """Of two to eight layers, with ragged shapes; the seed of each is its number."""
+    """Of two to eight layers, with ragged shapes, some with little shared memory; the seed of each is its number."""
     ran, operators = 0, set()
     for seed in seeds:
         rng = np.random.default_rng(seed)
-        graph = read_model(draw_network(rng))
+        graph = read_model(draw_network(rng, channels=(8, 20)[seed // 2 % 2]))
         inputs, every = draw_inputs(rng, graph), bool(seed & 1)
         try:
-            compiled = network.compile(graph, "unit", every_tensor=every)
+            machine = Machine(CONV_PRESETS["unit"], (16, 2, 4)[seed // 2 % 3] * 1024, 16)
+            compiled = network.compile(graph, machine, every_tensor=every)
         except ModelError:
             continue
         session.configure(latency=(2, 20, 100)[seed % 3], stall=0.3 if seed % 4 == 0 else 0.0, seed=seed)

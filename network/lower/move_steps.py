@@ -1,0 +1,114 @@
+"""A layer of moves as loads, jobs and stores, in bands where it does not fit (docs/network.md, "Moves")."""
+
+from math import ceil, prod
+from typing import NamedTuple
+
+from tilewright.golden.spec.conv.job import ConvOperation, ConvOutput
+
+from .places import BLOCK, LINE, padded
+from .steps import Jobs, Load, Store, block
+
+__all__ = ["move_room", "move_steps"]
+
+#: A band of the output and some of the sources, and the next ones meanwhile.
+_BUFFERS = 4
+
+
+class _Piece(NamedTuple):
+    """Bytes of a source that are brought at once, and the moves that read them."""
+
+    source: int
+    first: int
+    last: int
+    moves: list
+
+
+def move_room(layer):
+    """Bytes of shared memory that the tensors of a layer of moves take."""
+    return sum(padded(place.size, LINE) for place in (*layer.sources, layer.output))
+
+
+def move_steps(layer, low, high, down, addresses, conv):
+    """Steps of a layer of moves in shared memory from ``low`` to ``high``, at the end of it if ``down`` and it fits."""
+    whole = move_room(layer)
+    if whole <= high - low:
+        base = high - whole if down else low
+        share, made = layer.output.size, [base]
+        spots = [base + padded(share, LINE)] * 2
+        room = whole - padded(share, LINE)
+    else:
+        share = room = (high - low) // _BUFFERS // LINE * LINE
+        made, spots = [low, low + share], [low + 2 * share, low + 3 * share]
+    number = 0
+    for turn, (first, last, moves) in enumerate(_bands(layer.moves, layer.output.size, share)):
+        target = made[turn % len(made)]
+        for pieces in _at_once(moves, len(layer.sources), room):
+            yield from _moved(pieces, layer, spots[number % 2], target - first, (target, target + last - first),
+                              addresses, conv)  # fmt: skip
+            number += 1
+        yield Store([block(addresses[layer.output.name] + first, target, last - first)])
+
+
+def _unit(moves, side, room):
+    """What to cut source or output at multiples of: as much as fits of what leaves most loops whole, and blocks."""
+    steps = (loop[1 + side] for move in moves for loop in move.loops)
+    return max((step for step in steps if step <= room and step % BLOCK == 0), default=BLOCK)
+
+
+def _bands(moves, size, share):
+    """The output in bands of ``share`` bytes at most: offsets of the first and behind the last, moves into it."""
+    unit = _unit(moves, 1, share)
+    most = share // unit * unit
+    for first in range(0, size, most):
+        last = min(first + most, size)
+        cut = [move.split(1, last) for move in moves]
+        yield first, last, [move for before, _ in cut for move in before]
+        moves = [move for _, behind in cut for move in behind]
+
+
+def _at_once(moves, sources, room):
+    """Lists of what is brought at once for a band: :class:`_Piece`, of ``room`` bytes in all at most."""
+    pieces = [piece for number in range(sources)
+              for piece in _pieces([move for move in moves if move.source == number], room)]  # fmt: skip
+    taken, left = [], room
+    for piece in pieces:
+        size = padded(piece.last - piece.first, LINE)
+        if size > left:
+            yield taken
+            taken, left = [], room
+        taken.append(piece)
+        left -= size
+    yield taken
+
+
+def _pieces(moves, room):
+    """What moves read of their source, in pieces of ``room`` bytes at most."""
+    unit = _unit(moves, 0, room)
+    while moves:
+        low = min(move.span(0)[0] for move in moves)
+        cut = [move.split(0, low // unit * unit + room // unit * unit) for move in moves]
+        now = [move for before, _ in cut for move in before]
+        last = max(move.span(0)[1] for move in now)
+        yield _Piece(now[0].source, low // BLOCK * BLOCK, padded(last), now)
+        moves = [move for _, behind in cut for move in behind]
+
+
+def _moved(pieces, layer, spot, target, band, addresses, conv):
+    """Steps that bring pieces of sources to ``spot`` and move them: what is first in the output to ``target``."""
+    transfers, jobs, reads, cycles = [], [], [], 0
+    for piece in pieces:
+        size = piece.last - piece.first
+        transfers.append(block(addresses[layer.sources[piece.source].name] + piece.first, spot, size))
+        reads.append((spot, spot + size))
+        for job in (job for move in piece.moves for job in move.jobs):
+            channels, columns, rows, images = job.sizes
+            jobs.append({
+                "operation": ConvOperation.MAX_POOL, "type": "u8u8", "output": ConvOutput.ELEMENT,
+                "granularity": (conv.row_bytes // 16).bit_length() - 1, "channels": channels, "out_channels": channels,
+                "width": columns, "height": rows, "batch": images, "out_width": columns, "out_height": rows,
+                "x": spot - piece.first + job.x, "x_pitch": job.x_pitch, "y": target + job.y, "y_pitch": job.y_pitch,
+            })  # fmt: skip
+            cycles += prod(job.sizes[1:]) * ceil(channels / conv.row_bytes)
+        spot += padded(size, LINE)
+    yield Load(transfers)
+    yield Jobs(jobs, reads, [band], cycles)

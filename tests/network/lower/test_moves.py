@@ -1,0 +1,114 @@
+"""Moves: every byte gets to its place, whatever they are cut to, and whatever fits shared memory."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from tilewright import network
+from tilewright.golden import CONV_PRESETS
+from tilewright.network.drawn import NetworkMaker
+from tilewright.network.evaluation import evaluate
+from tilewright.network.lower.machine import Machine
+from tilewright.network.lower.moves import Move
+from tilewright.tb.races import find_races
+
+
+def places(moves):
+    """Bytes of source and output of moves, as pairs."""
+    return sorted(
+        tuple(start + sum(i * loop[side] for i, loop in zip(index, move.loops, strict=True))
+              for side, start in enumerate(move.start, start=1))
+        for move in moves for index in product(*(range(size) for size, *_ in move.loops))
+    )  # fmt: skip
+
+
+def jobs_places(moves):
+    """The same of their jobs."""
+    return sorted(
+        tuple(start + index[0] + sum(i * pitch for i, pitch in zip(index[1:], pitches, strict=True))
+              for start, pitches in ((job.x, job.x_pitch), (job.y, job.y_pitch)))
+        for move in moves for job in move.jobs for index in product(*map(range, job.sizes))
+    )  # fmt: skip
+
+
+def draw_move(rng):
+    """A transpose of some dimensions, with room between rows of both sides."""
+    sizes = [int(size) for size in rng.integers(1, 5, int(rng.integers(1, 6)))]
+    order = rng.permutation(len(sizes))
+    steps = []
+    for dimensions in (order, range(len(sizes))):
+        step, found = 1, [0] * len(sizes)
+        for axis in dimensions:
+            found[axis] = step
+            step = step * sizes[axis] + int(rng.integers(0, 3))
+        steps.append(found)
+    loops = tuple(loop for loop in zip(sizes, *steps, strict=True) if loop[0] > 1)
+    return Move(loops, tuple(int(start) for start in rng.integers(0, 9, 2)))
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_cut_anywhere_nothing_is_lost(side):
+    rng = np.random.default_rng(6)
+    for _ in range(150):
+        move = draw_move(rng)
+        pairs = places([move])
+        ends = [pair[side] for pair in pairs]
+        assert move.span(side) == (min(ends), max(ends) + 1)
+        assert jobs_places([move]) == pairs
+        offset = int(rng.integers(min(ends) - 1, max(ends) + 3))
+        before, behind = move.split(side, offset)
+        assert places(before) == [pair for pair in pairs if pair[side] < offset]
+        assert jobs_places(before + behind) == pairs
+        assert places(behind) == [pair for pair in pairs if pair[side] >= offset]
+
+
+def transpose(maker):
+    maker.conv(maker.transpose(maker.input((1, 40, 18, 20)), 0, 3, 2, 1), 8)
+
+
+def shuffle(maker, batch=2):
+    x = maker.reshape(maker.input((batch, 36, 13, 9)), batch, 3, 12, 13, 9)
+    maker.conv(maker.reshape(maker.transpose(x, 0, 2, 1, 3, 4), batch, 36, 13, 9), 8)
+
+
+def blocks_of_channels(maker):
+    x = maker.reshape(maker.input((1, 48, 7, 5)), 1, 2, 24, 7, 5)
+    x = maker.concat(1, *[maker.transpose(x, 0, 1, 2, 3, 4)] * 2)
+    maker.conv(maker.reshape(x, 1, 96, 7, 5), 8)
+
+
+def joined(maker):
+    parts = [maker.reshape(maker.input((1, 3, 30, 20)), 3, 30, 20) for _ in range(3)]
+    maker.concat(1, *parts)
+
+
+def flattened(maker):
+    x = maker.conv(maker.input((3, 12, 20, 17)), 24)
+    maker.matrix(maker.reshape(maker.transpose(x, 0, 2, 3, 1), 3 * 20 * 17 * 2, 12), 5)
+
+
+NETWORKS = [transpose, shuffle, blocks_of_channels, joined, flattened]
+#: All of a tensor fits, a part of it, next to nothing; of the last two a weight chooses a channel more slowly.
+MACHINES = [Machine(), Machine(smem_bytes=8 * 1024), Machine(CONV_PRESETS["unit"], 16 * 1024, 16),
+            Machine(CONV_PRESETS["unit"], 1024, 16)]  # fmt: skip
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=["all", "some", "small", "little"])
+@pytest.mark.parametrize("build", NETWORKS, ids=lambda build: build.__name__)
+def test_moves_of_tensors_that_do_not_fit(build, machine):
+    maker = NetworkMaker(5)
+    build(maker)
+    graph, inputs = maker.graph(), maker.draw()
+    compiled = network.compile(graph, machine)
+    (name,) = graph.outputs
+    np.testing.assert_array_equal(compiled.run(inputs)[name], evaluate(graph, inputs)[name])
+    assert find_races(compiled.schedule.words, compiled.image, machine.smem_bytes) == []
+    assert build is not shuffle or any(layer.moves for layer in compiled.layers) == (machine.conv.peak < 36)
+
+
+def test_channels_that_are_only_chosen_are_no_multiplications():
+    maker = NetworkMaker(5)
+    shuffle(maker)
+    compiled = network.compile(maker.graph())
+    assert [layer.macs for layer in compiled.layers] == [0, 2 * 13 * 9 * 36 * 8]
