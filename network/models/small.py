@@ -5,8 +5,8 @@ channels: depthwise convolutions, padding of channels, concatenations, dilation,
 """
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
 
+from .floats import FloatModel
 from .quantiser import quantised
 
 __all__ = ["SMALL", "build_small", "small_input"]
@@ -17,49 +17,6 @@ _SHAPES = {"signed": (1, 3, 32, 32), "mixed": (1, 5, 33, 27)}
 SMALL = tuple(_SHAPES)
 
 
-class _Floats:
-    """A model of floats that grows; tensors are called as their nodes."""
-
-    def __init__(self, rng, shape):
-        self._rng, self._shape = rng, shape
-        self._nodes, self._constants = [], []
-
-    def constant(self, value, dtype):
-        """Its name."""
-        self._constants.append(numpy_helper.from_array(np.asarray(value, dtype), f"c{len(self._constants)}"))
-        return self._constants[-1].name
-
-    def node(self, kind, *inputs, **attributes):
-        """The name of its result."""
-        name = f"{kind.lower()}{len(self._nodes)}"
-        self._nodes.append(helper.make_node(kind, inputs, [name], name, **attributes))
-        return name
-
-    def weights(self, *shape):
-        """Random ones, such that results are about as large as inputs; and biases."""
-        spread = np.sqrt(2 / np.prod(shape[1:]))
-        weight, bias = self._rng.normal(0, spread, shape), self._rng.normal(0, 0.1, shape[0])
-        return [self.constant(weight, np.float32), self.constant(bias, np.float32)]
-
-    def noise(self, *shape):
-        """Random numbers."""
-        return self._rng.normal(0, 0.3, shape)
-
-    def conv(self, x, outputs, channels, kernel, *, group=1, relu=True, **attributes):
-        """A convolution, and Relu."""
-        weights = self.weights(outputs, channels // group, kernel, kernel)
-        y = self.node("Conv", x, *weights, group=group, **attributes)
-        return self.node("Relu", y) if relu else y
-
-    def model(self, y):
-        """The ``ModelProto``."""
-        given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, self._shape)]
-        made = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
-        self._nodes[-1].output[0] = "y"
-        graph = helper.make_graph(self._nodes, "small", given, made, self._constants)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-
-
 def small_input(name, seed):
     """An input of a network, as {"x": float32}."""
     return {"x": np.random.default_rng(seed).normal(0, 1, _SHAPES[name]).astype(np.float32)}
@@ -67,7 +24,7 @@ def small_input(name, seed):
 
 def build_small(name, *, form="QOperator", reduced=False):
     """A network of ``SMALL``, as :func:`quantised` makes it."""
-    net = _Floats(np.random.default_rng(SMALL.index(name)), _SHAPES[name])
+    net = FloatModel(np.random.default_rng(SMALL.index(name)), _SHAPES[name])
     model = net.model(_signed(net) if name == "signed" else _mixed(net))
     samples = [small_input(name, seed) for seed in range(1000, 1008)]
     return quantised(model, samples, form=form, signed=name == "signed", reduced=reduced)
