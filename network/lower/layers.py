@@ -56,8 +56,9 @@ class Part:
     addition : Addition or None
     blind : bool
         X is not read for what it holds: any bytes will do, for the scale is 0.
-    copies : bool
-        Weights are ones that choose a channel, and no multiplications of the network.
+    counted : int or None
+        Multiplications of an element of the output that are the network's, where weights besides are zeros or choose a
+        channel.
     """
 
     operation: ConvOperation
@@ -81,7 +82,7 @@ class Part:
     maximum: int = 255
     addition: Addition | None = None
     blind: bool = False
-    copies: bool = False
+    counted: int | None = None
 
     @property
     def table_bytes(self):
@@ -95,8 +96,10 @@ class Part:
 
     def macs(self, points):
         """Multiplications of so many output points."""
-        if self.weights is None or self.copies:
+        if self.weights is None:
             return 0
+        if self.counted is not None:
+            return points * self.out_channels[1] * self.counted
         taps = self.kernel[0] * self.kernel[1]
         deep = self.channels[1] if self.operation == ConvOperation.CONVOLUTION else 1
         return points * self.out_channels[1] * taps * deep

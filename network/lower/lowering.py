@@ -8,7 +8,7 @@ from ..errors import ModelError
 from ..graph import Tensor
 from .layers import Layer
 from .moves import MOST, addresses_of, channel_order, move_between, weights_in_place
-from .operators import OPERATORS, refuse, with_addition, with_channels_in_order
+from .operators import OPERATORS, in_order, refuse, with_addition, with_channels_in_order
 from .places import Place, padded, place_of
 
 __all__ = ["Lowered", "lower"]
@@ -198,6 +198,8 @@ class _Lowering:
         """``place``, after a layer that brings the elements there; of two if they are no nest of loops."""
         move = move_between(found.addresses, addresses_of(place))
         order = channel_order(found.addresses, place, found.place)
+        if order is not None and self._done_before(found.place, place, order):
+            return place
         if order is not None and (move is None or place.channels * move.adjoining < self.peak):
             self.layers.append(with_channels_in_order(node, place, found.place, order))
             return place
@@ -211,6 +213,21 @@ class _Lowering:
             found = _Elsewhere(flat, order)
         self._append_move(node, place, found.place, move)
         return place
+
+    def _done_before(self, base, place, order):
+        """Whether the convolution that makes a tensor now makes it in another order, as nobody else reads it."""
+        name = base.name
+        while name != place.name:
+            readers = self.readers.get(name, ())
+            if len(readers) != 1 or name in self.graph.outputs or readers[0].kind not in ("Reshape", "Transpose"):
+                return False
+            name = readers[0].output
+        number = next((number for number, layer in enumerate(self.layers) if layer.output is base), None)
+        layer = None if self.every or number is None else in_order(self.layers[number], place, order)
+        if layer is not None:
+            self.layers[number] = layer
+            del self.places[base.name]
+        return layer is not None
 
     def _append_move(self, node, place, source, move):
         self.layers.append(Layer(node.name, node.operator or node.kind, place, (source,), moves=(move,)))

@@ -11,7 +11,7 @@ from ..errors import ModelError
 from .layers import Addition, Layer, Part
 from .scales import scale_of
 
-__all__ = ["OPERATORS", "bits", "refuse", "with_addition", "with_channels_in_order"]
+__all__ = ["OPERATORS", "bits", "in_order", "refuse", "with_addition", "with_channels_in_order"]
 
 _ONE = 0x3F800000
 
@@ -242,5 +242,27 @@ def with_channels_in_order(node, output, place, order):
     weights = np.eye(place.channels, dtype=np.uint8)[order]
     part = Part(**_same(place, 0, output), **_whole(output), **_results(node, output), weights=weights,
                 operation=ConvOperation.CONVOLUTION, type=_element(place.dtype, "int8"),
-                table=_table(place.channels, _ONE), copies=True)  # fmt: skip
+                table=_table(place.channels, _ONE), counted=0)  # fmt: skip
     return Layer(node.name, node.operator or node.kind, output, (place,), (part,))
+
+
+def in_order(layer, output, order):
+    """A convolution, in groups or not, whose output has its channels in that order: one job, with zeros between groups.
+
+    None if it is no convolution, or if that takes more multiplications than to bring the channels into order.
+    """
+    if not layer.parts or len(layer.sources) != 1:
+        return None
+    (place,), first = layer.sources, layer.parts[0]
+    plain = all(part.operation == ConvOperation.CONVOLUTION and part.k_zero == first.k_zero for part in layer.parts)
+    taps, deep, count = first.kernel[0] * first.kernel[1], first.channels[1], len(order)
+    if not plain or taps * place.channels > taps * deep + count:
+        return None
+    weights = np.full((count, taps, place.channels), first.k_zero, np.uint8)
+    for part in layer.parts:
+        (channel, _), (row, rows) = part.channels, part.out_channels
+        weights[row : row + rows, :, channel : channel + deep] = part.weights.reshape(rows, taps, deep)
+    table = np.concatenate([part.table for part in layer.parts])
+    whole = replace(first, channels=(0, place.channels), out_channels=(0, count), table=table[order],
+                    weights=weights.reshape(count, -1)[order], counted=taps * deep)  # fmt: skip
+    return replace(layer, output=output, parts=(whole,))

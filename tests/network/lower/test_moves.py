@@ -112,3 +112,34 @@ def test_channels_that_are_only_chosen_are_no_multiplications():
     shuffle(maker)
     compiled = network.compile(maker.graph())
     assert [layer.macs for layer in compiled.layers] == [0, 2 * 13 * 9 * 36 * 8]
+
+
+@pytest.mark.parametrize("machine", [MACHINES[0], Machine(CONV_PRESETS["unit"], 4096, 16)], ids=["default", "small"])
+@pytest.mark.parametrize("zeros", [3, "channels"])
+@pytest.mark.parametrize(("groups", "kernel", "less"), [(1, 3, True), (4, 1, True), (4, 3, False)])
+def test_the_convolution_before_a_shuffle_does_it(groups, kernel, less, zeros, machine):
+    """If zeros between its groups are less work than a shuffle, and one zero point of weights fits all of them."""
+    maker = NetworkMaker(3)
+    x = maker.conv(maker.input((2, 24, 9, 7)), 40, kernel, groups=groups, weights="uint8", zeros=zeros)
+    x = maker.transpose(maker.reshape(x, 2, 4, 10, 9, 7), 0, 2, 1, 3, 4)
+    maker.conv(maker.reshape(x, 2, 40, 9, 7), 8)
+    graph, inputs = maker.graph(), maker.draw()
+    compiled = network.compile(graph, machine)
+    (name,) = graph.outputs
+    np.testing.assert_array_equal(compiled.run(inputs)[name], evaluate(graph, inputs)[name])
+    assert len(compiled.layers) == (2 if less and zeros == 3 else 3)
+    assert sum(layer.macs for layer in compiled.layers) == sum(map(graph.macs, graph.nodes))
+
+
+def test_what_somebody_else_reads_is_shuffled_behind():
+    maker = NetworkMaker(3)
+    x = maker.conv(maker.input((1, 24, 9, 7)), 40)
+    y = maker.transpose(maker.reshape(x, 1, 4, 10, 9, 7), 0, 2, 1, 3, 4)
+    maker.add(maker.reshape(y, 1, 40, 9, 7), x)
+    graph, inputs = maker.graph(), maker.draw()
+    for outputs in (graph.outputs, (*graph.outputs, x)):
+        both = maker.graph(*outputs)
+        compiled = network.compile(both)
+        for name, value in compiled.run(inputs).items():
+            np.testing.assert_array_equal(value, evaluate(both, inputs)[name], err_msg=name)
+        assert len(compiled.layers) == 3
