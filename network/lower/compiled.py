@@ -193,7 +193,7 @@ def first_nodes(graph, count):
 
 
 def _compile(graph, machine, every_tensor):
-    lowered = lower(graph, machine.conv.peak, every_tensor)
+    lowered = lower(graph, machine.conv, every_tensor)
     kept = {lowered.places[name].name for name in lowered.places if every_tensor or _at_an_end(graph, name)}
     tiler = Tiler(machine, RESERVED)
     layers = combine(lowered.layers, tiler, kept)

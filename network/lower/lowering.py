@@ -8,7 +8,14 @@ from ..errors import ModelError
 from ..graph import Tensor
 from .layers import Layer
 from .moves import MOST, addresses_of, channel_order, move_between, weights_in_place
-from .operators import OPERATORS, in_order, refuse, with_addition, with_channels_in_order
+from .operators import (
+    OPERATORS,
+    in_order,
+    refuse,
+    with_addition,
+    with_channels_in_order,
+    with_groups_together,
+)
 from .places import Place, padded, place_of
 
 __all__ = ["Lowered", "lower"]
@@ -42,21 +49,20 @@ class _Elsewhere:
     addresses: np.ndarray
 
 
-def lower(graph, peak, every_tensor=False):
+def lower(graph, conv, every_tensor=False):
     """The :class:`Lowered` of a graph between its quantisations.
 
     Parameters
     ----------
     graph : Graph
-    peak : int
-        Multiplications of the engine in a cycle.
+    conv : ConvParams
     every_tensor : bool
         No tensor is left out of memory.
     """
-    lowered = _Lowering(graph, peak, every_tensor).run()
+    lowered = _Lowering(graph, conv.peak, every_tensor).run()
     for layer in lowered.layers:
         _check_sizes(layer)
-    return lowered
+    return replace(lowered, layers=tuple(with_groups_together(layer, conv) for layer in lowered.layers))
 
 
 def _check_sizes(layer):

@@ -5,13 +5,15 @@ from dataclasses import replace
 import numpy as np
 
 from tilewright.golden.spec.conv.job import ConvOperation, ConvOutput
+from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 from tilewright.golden.spec.pe.instruction import MmType
 
 from ..errors import ModelError
 from .layers import Addition, Layer, Part
 from .scales import scale_of
 
-__all__ = ["OPERATORS", "bits", "in_order", "refuse", "with_addition", "with_channels_in_order"]
+__all__ = ["OPERATORS", "bits", "in_order", "refuse", "with_addition", "with_channels_in_order",
+           "with_groups_together"]  # fmt: skip
 
 _ONE = 0x3F800000
 
@@ -254,15 +256,44 @@ def in_order(layer, output, order):
     if not layer.parts or len(layer.sources) != 1:
         return None
     (place,), first = layer.sources, layer.parts[0]
-    plain = all(part.operation == ConvOperation.CONVOLUTION and part.k_zero == first.k_zero for part in layer.parts)
     taps, deep, count = first.kernel[0] * first.kernel[1], first.channels[1], len(order)
+    plain = all(part.operation == ConvOperation.CONVOLUTION and part.k_zero == first.k_zero for part in layer.parts)
     if not plain or taps * place.channels > taps * deep + count:
         return None
-    weights = np.full((count, taps, place.channels), first.k_zero, np.uint8)
+    whole = _together(layer.parts)
+    return replace(layer, output=output,
+                   parts=(replace(whole, table=whole.table[order], weights=whole.weights[order]),))  # fmt: skip
+
+
+def with_groups_together(layer, conv):
+    """A layer whose neighbouring groups are one job, with zeros between them, as many as a step has channels for."""
+    parts = []
     for part in layer.parts:
-        (channel, _), (row, rows) = part.channels, part.out_channels
-        weights[row : row + rows, :, channel : channel + deep] = part.weights.reshape(rows, taps, deep)
-    table = np.concatenate([part.table for part in layer.parts])
-    whole = replace(first, channels=(0, place.channels), out_channels=(0, count), table=table[order],
-                    weights=weights.reshape(count, -1)[order], counted=taps * deep)  # fmt: skip
-    return replace(layer, output=output, parts=(whole,))
+        several = parts and _together((parts[-1], part))
+        fits = several and several.channels[1] <= conv.row_bytes
+        if fits and several.out_channels[1] <= CHANNELS_AT_ONCE * conv.slaves:
+            parts[-1] = several
+        else:
+            parts.append(part)
+    return replace(layer, parts=tuple(parts))
+
+
+def _together(parts):
+    """Convolutions of neighbouring channels as one, with zeros where one has no weights; None if they are no such."""
+    first, last = parts[0], parts[-1]
+    if len(parts) == 1:
+        return first
+    channels = (part.channels[0] + part.channels[1] for part in parts)
+    adjoin = all(end == part.channels[0] for end, part in zip(channels, parts[1:], strict=False))
+    if not adjoin or any(part.operation != ConvOperation.CONVOLUTION or part.k_zero != first.k_zero for part in parts):
+        return None
+    taps, begin, start = first.kernel[0] * first.kernel[1], first.channels[0], first.out_channels[0]
+    deep, count = sum(last.channels) - begin, sum(last.out_channels) - start
+    weights = np.full((count, taps, deep), first.k_zero, np.uint8)
+    for part in parts:
+        (channel, own), (row, rows) = part.channels, part.out_channels
+        some = slice(row - start, row - start + rows), slice(None), slice(channel - begin, channel - begin + own)
+        weights[some] = part.weights.reshape(rows, taps, own)
+    counted = taps * last.channels[1] if first.counted is None else first.counted
+    return replace(first, channels=(begin, deep), out_channels=(start, count), weights=weights.reshape(count, -1),
+                   table=np.concatenate([part.table for part in parts]), counted=counted)  # fmt: skip

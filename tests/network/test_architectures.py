@@ -14,8 +14,12 @@ from tilewright import network
 from tilewright.golden import CONV_PRESETS
 from tilewright.network.evaluation import evaluate
 from tilewright.network.lower.machine import Machine
+from tilewright.network.lower.rtl import measured, run_on
 from tilewright.network.models.floats import FloatModel
 from tilewright.network.models.quantiser import quantised
+from tilewright.network.reader import read_model
+from tilewright.sim.results import record
+from tilewright.sim.session.accelerator import AcceleratorSession
 
 AROUND = {"pads": [1] * 4}
 HALF = {"kernel_shape": [2, 2], "strides": [2, 2]}
@@ -154,16 +158,44 @@ def published(name, rng):
     return onnx.version_converter.convert_version(plain, 13)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["squeezenet", "shufflenet", "inception_v1", "inception_v2", "resnet50", "zfnet512"])
-def test_published_networks(name, agree):
+@pytest.fixture(scope="module")
+def session():
+    with AcceleratorSession("default") as session:
+        yield session
+
+
+def quantised_published(name):
+    """The model of integers, and an input."""
     rng = np.random.default_rng(5)
     model = published(name, rng)
     (x,) = (value.name for value in model.graph.input)
     samples = [{x: rng.normal(0, 1, (1, 3, 224, 224)).astype(np.float32)} for _ in range(2)]
-    graph, _ = agree(quantised(model, samples[1:]), samples[0])
+    return quantised(model, samples[1:]), samples[0]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["squeezenet", "shufflenet", "inception_v1", "inception_v2", "resnet50", "zfnet512"])
+def test_published_networks(name, agree):
+    model, inputs = quantised_published(name)
+    graph, _ = agree(model, inputs)
     compiled = network.compile(graph, "default")
     print(compiled.explanation)
-    expected = evaluate(graph, samples[0])
-    for output, value in compiled.run(samples[0]).items():
+    expected = evaluate(graph, inputs)
+    for output, value in compiled.run(inputs).items():
         np.testing.assert_array_equal(value, expected[output], err_msg=output)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["squeezenet", "shufflenet"])
+def test_published_networks_on_hardware(name, session):
+    model, inputs = quantised_published(name)
+    graph = read_model(model)
+    compiled = network.compile(graph, "default")
+    data, run = run_on(session, compiled, compiled.memory(inputs))
+    print(measured(compiled, run))
+    np.testing.assert_array_equal(data, compiled.run_golden(inputs))
+    expected = evaluate(graph, inputs)
+    for output, value in compiled.tensors(data, graph.outputs).items():
+        np.testing.assert_array_equal(value, expected[output], err_msg=output)
+    macs = sum(map(graph.macs, graph.nodes))
+    record(f"rtl-{name}", cycles=run.cycles, macs=macs, share=round(macs / compiled.machine.conv.peak / run.cycles, 4))

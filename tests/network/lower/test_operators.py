@@ -44,6 +44,20 @@ def test_convolution(preset, shape, out_channels, kernel, options):
     check(maker, preset)
 
 
+@pytest.mark.parametrize(
+    ("groups", "zeros", "parts"),
+    # Of 32 channels a step; other zero points, of which there are three, end a job.
+    [(16, 7, [32, 32]), (4, 0, [32, 32]), (2, 0, [32, 32]), (16, "channels", None)],
+)
+def test_small_groups_are_one_job(groups, zeros, parts):
+    maker = NetworkMaker(5)
+    maker.conv(maker.input((1, 64, 9, 7)), 64, 3, groups=groups, weights="uint8", zeros=zeros)
+    (layer,) = check(maker).layers
+    assert parts is None or [part.out_channels[1] for part in layer.parts] == parts
+    assert len(layer.parts) < groups + 3
+    assert layer.macs == 64 * (64 // groups) * 9 * 9 * 7
+
+
 @pytest.mark.parametrize("given", ["uint8", "int8"])
 @pytest.mark.parametrize("made", ["uint8", "int8"])
 @pytest.mark.parametrize("weights", ["uint8", "int8"])

@@ -48,7 +48,7 @@ def test_windows_of_one_pixel_bring_what_they_read(preset, shape, stride):
 
 
 def layer_of(maker):
-    (layer,) = lower(maker.graph(), 1024).layers
+    (layer,) = lower(maker.graph(), CONV_PRESETS["default"]).layers
     return layer
 
 
