@@ -16,7 +16,7 @@ def explain(compiled):
         end = max(span.end for span in spans)
         busy = {engine: sum(span.end - span.start for span in spans if span.engine == engine)
                 for engine in ("conv", "load", "store")}  # fmt: skip
-        bands = sum(len(one.bands(part)) for part, one in tiles) or 1
+        bands = sum(len(one.bands(part)) for part, one in tiles) or sum(span.engine == "store" for span in spans)
         cycles = max(end - before, 1)
         rows.append((
             layer.name, layer.operator, "x".join(map(str, layer.output.shape)), bands,
