@@ -303,6 +303,7 @@ def _placed(layers, tiles, images, plan, machine, stored):
             down = count % 2 == 1
             count += 1
             if one:
+                assert one.room <= high - low, f"{layer.name} was cut for more room than there is"
                 base, weights = high - one.room if down else low, plan.weights[images.number(part)]
                 found = layer_steps(part, one, base, down, plan.tensors, weights, machine.conv, held)
             else:

@@ -46,8 +46,14 @@ def test_convolution(preset, shape, out_channels, kernel, options):
 
 @pytest.mark.parametrize(
     ("groups", "zeros", "parts"),
-    # Of 32 channels a step; other zero points, of which there are three, end a job.
-    [(16, 7, [32, 32]), (4, 0, [32, 32]), (2, 0, [32, 32]), (16, "channels", None)],
+    # Of 32 channels a step; another zero point ends a job.
+    [
+        (16, 7, [32, 32]),
+        (4, 0, [32, 32]),
+        (2, 0, [32, 32]),
+        (16, [3] * 20 + [9] * 44, [20, 32, 12]),
+        (16, "channels", None),
+    ],
 )
 def test_small_groups_are_one_job(groups, zeros, parts):
     maker = NetworkMaker(5)
