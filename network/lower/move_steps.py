@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 from tilewright.golden.spec.conv.job import ConvOperation, ConvOutput
 
+from ..errors import ModelError
 from .places import BLOCK, LINE, padded
 from .steps import Jobs, Load, Store, block
 
-__all__ = ["move_room", "move_steps"]
+__all__ = ["move_steps"]
 
 #: A band of the output and some of the sources, and the next ones meanwhile.
 _BUFFERS = 4
@@ -23,14 +24,9 @@ class _Piece(NamedTuple):
     moves: list
 
 
-def move_room(layer):
-    """Bytes of shared memory that the tensors of a layer of moves take."""
-    return sum(padded(place.size, LINE) for place in (*layer.sources, layer.output))
-
-
 def move_steps(layer, low, high, down, addresses, conv):
     """Steps of a layer of moves in shared memory from ``low`` to ``high``, at the end of it if ``down`` and it fits."""
-    whole = move_room(layer)
+    whole = sum(padded(place.size, LINE) for place in (*layer.sources, layer.output))
     if whole <= high - low:
         base = high - whole if down else low
         share, made = layer.output.size, [base]
@@ -38,6 +34,9 @@ def move_steps(layer, low, high, down, addresses, conv):
         room = whole - padded(share, LINE)
     else:
         share = room = (high - low) // _BUFFERS // LINE * LINE
+        if not share:
+            raise ModelError(f"node {layer.name} ({layer.operator}): {high - low} bytes of shared memory "
+                             f"are less than {_BUFFERS} lines of {LINE}")  # fmt: skip
         made, spots = [low, low + share], [low + 2 * share, low + 3 * share]
     number = 0
     for turn, (first, last, moves) in enumerate(_bands(layer.moves, layer.output.size, share)):

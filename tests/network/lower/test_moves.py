@@ -7,6 +7,7 @@ import pytest
 
 from tilewright import network
 from tilewright.golden import CONV_PRESETS
+from tilewright.network import ModelError
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.evaluation import evaluate
 from tilewright.network.lower.machine import Machine
@@ -144,3 +145,12 @@ def test_what_somebody_else_wants_is_shuffled_behind(read):
     for name, value in compiled.run(inputs).items():
         np.testing.assert_array_equal(value, expected[name], err_msg=name)
     assert len(compiled.layers) == 3
+
+
+def test_a_shared_memory_without_four_lines_is_refused():
+    maker = NetworkMaker()
+    maker.transpose(maker.input((1, 20, 18, 20)), 0, 3, 2, 1)
+    with pytest.raises(
+        ModelError, match=r"^node n0 \(Transpose\): 384 bytes of shared memory are less than 4 lines of 128$"
+    ):
+        network.compile(maker.graph(), Machine(smem_bytes=512))
