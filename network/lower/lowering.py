@@ -80,6 +80,7 @@ class _Lowering:
         self.readers = {name: [node for node in graph.nodes if name in node.inputs] for name in graph.tensors}
         self.places, self.elsewhere, self.layers = {}, {}, []
         self.fused = {}  # convolutions that wait for their addition, by output
+        self.names = set(graph.tensors)
 
     def run(self):
         """All nodes in order."""
@@ -121,6 +122,14 @@ class _Lowering:
             layer = OPERATORS[node.kind](node, place_of(tensor), tuple(sources[number] for number in numbers))
             parts = tuple(_renumbered(part, numbers) for part in layer.parts)
             self._append(replace(layer, sources=sources, parts=parts))
+
+    def _between(self, node, what, shape, dtype):
+        """A place for what lies between two layers of a node, whose name may be that of other nodes too."""
+        name = f"{node.name}.{what}"
+        while name in self.names:
+            name += "'"
+        self.names.add(name)
+        return place_of(Tensor(name, shape, dtype))
 
     def _sources(self, node):
         """Places of inputs, each once, and which of them each input is."""
@@ -164,9 +173,9 @@ class _Lowering:
     def _flat_matrix(self, node, tensor, output, count):
         """The same of a tensor whose last dimension does not adjoin in memory: it is brought into rows first."""
         found = self._found(node.inputs[0])
-        rows = Tensor(f"{node.name}.rows", (count, tensor.shape[-1]), tensor.dtype)
-        place = self._moved(node, replace(found, addresses=found.addresses.reshape(rows.shape)), place_of(rows))
-        made = place_of(Tensor(f"{node.name}.products", (count, output.shape[-1]), output.dtype))
+        rows = self._between(node, "rows", (count, tensor.shape[-1]), tensor.dtype)
+        place = self._moved(node, replace(found, addresses=found.addresses.reshape(rows.shape)), rows)
+        made = self._between(node, "products", (count, output.shape[-1]), output.dtype)
         self.layers.append(OPERATORS["Conv"](node, _pixels(made, count), (_pixels(place, count),)))
         self.elsewhere[node.output] = _Elsewhere(made, addresses_of(made).reshape(output.shape))
         if self.every:
@@ -180,7 +189,7 @@ class _Lowering:
         for number, (name, table) in enumerate(zip(node.inputs, node.attributes.tables, strict=True)):
             tensor, place = self.graph.tensors[name], self._place(name)
             if table is not None:
-                changed = place_of(replace(tensor, name=f"{node.name}.{number}", dtype=output.dtype))
+                changed = self._between(node, str(number), tensor.shape, output.dtype)
                 single = replace(node, attributes=replace(node.attributes, axis=1, tables=(table,)))
                 self.layers.append(OPERATORS["Concat"](single, _one_pixel(changed), (_one_pixel(place),)))
                 place = changed
@@ -210,7 +219,7 @@ class _Lowering:
             self.layers.append(with_channels_in_order(node, place, found.place, order))
             return place
         if move is None:
-            flat = place_of(Tensor(f"{node.name}.flat", (found.addresses.size,), place.dtype))
+            flat = self._between(node, "flat", (found.addresses.size,), place.dtype)
             order = addresses_of(flat).reshape(place.shape)
             first, move = move_between(found.addresses, order), move_between(order, addresses_of(place))
             if first is None or move is None:

@@ -1,5 +1,7 @@
 """Every operator on the golden core, tensor by tensor what the evaluation of the network gives."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -169,3 +171,18 @@ def test_concatenations_of_other_dimensions(shape):
     maker.concat(0, *parts)
     maker.concat(0, *parts, scales=[(0.02, 3), (0.031, 100), (0.025, 7)])
     check(maker)
+
+
+def test_nodes_of_one_name():
+    """What lies between the layers of a node is its own, whatever the node is called."""
+    maker = NetworkMaker()
+    x = maker.input((1, 6, 12, 12))
+    ends = [maker.matrix(x, 9), maker.matrix(x, 7)]
+    parts = [maker.reshape(x, 6, 12, 12), maker.reshape(x, 6, 12, 12)]
+    ends += [maker.concat(0, *parts, scales=[(0.02, 3), (scale, 100), (0.025, 7)]) for scale in (0.031, 0.012)]
+    ends += [maker.conv(maker.reshape(x, *shape), 3) for shape in ((4, 6, 4, 9), (9, 4, 2, 12))]
+    graph, inputs = maker.graph(*ends), maker.draw()
+    graph = replace(graph, nodes=tuple(replace(node, name="same") for node in graph.nodes))
+    expected = evaluate(graph, inputs)
+    for name, value in network.compile(graph).run(inputs).items():
+        np.testing.assert_array_equal(value, expected[name], err_msg=name)
