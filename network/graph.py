@@ -129,7 +129,7 @@ class Add:
 
 @dataclass(frozen=True, eq=False)
 class Mul:
-    """y = sat(rne(fl(fl((a - a_zero)(b - b_zero)) · scale)) + y_zero): a tensor times one constant b.
+    """y = sat(rne(fl(fl((a - a_zero)(b - b_zero) · scale) + y_zero))): a tensor times one constant b.
 
     All but ``scale``, a numpy float32, are ints. ``minimum`` and ``maximum`` are the clamp of the result.
     """

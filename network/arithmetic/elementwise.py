@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .rounding import fused, requantise, saturate
+from .rounding import fused, saturate
 
 __all__ = ["add", "change", "multiply"]
 
@@ -14,9 +14,9 @@ def add(a, b, node, dtype):
 
 
 def multiply(a, node, dtype):
-    """A tensor times one number, by a ``Mul``."""
-    product = (a.astype(np.int32) - node.a_zero) * (node.b - node.b_zero)
-    return requantise(product, node.scale, node.y_zero, node.minimum, node.maximum, dtype)
+    """A tensor times one number, by a ``Mul``: the zero point is in it before rounding."""
+    product = ((a.astype(np.int32) - node.a_zero) * (node.b - node.b_zero)).astype(np.float32)
+    return saturate(product * node.scale + np.float32(node.y_zero), 0, node.minimum, node.maximum, dtype)
 
 
 def change(x, table):

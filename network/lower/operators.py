@@ -8,6 +8,7 @@ from tilewright.golden.spec.conv.job import ConvOperation, ConvOutput
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 from tilewright.golden.spec.pe.instruction import MmType
 
+from ..arithmetic.elementwise import multiply
 from ..errors import ModelError
 from .layers import Addition, Layer, Part
 from .scales import scale_of
@@ -134,16 +135,11 @@ def _add(node, output, sources):
 
 
 def _mul(node, output, sources):
-    """Mul: a kernel of one weight."""
-    at, (place,) = node.attributes, sources
-    unsigned = min(at.b, at.b_zero) >= 0 and max(at.b, at.b_zero) > 127
-    table = _table(place.channels, bits(at.scale))
-    part = Part(
-        **_same(place, 0, output), **_whole(output), **_results(node, output, at.y_zero, at.minimum, at.maximum),
-        operation=ConvOperation.DEPTHWISE, type=_element(place.dtype, "uint8" if unsigned else "int8"),
-        weights=np.full((1, place.channels), at.b & 0xFF, np.uint8), table=table, x_zero=at.a_zero & 0xFF,
-        k_zero=at.b_zero & 0xFF,
-    )  # fmt: skip
+    """Mul: a table of all results."""
+    (place,) = sources
+    numbers = np.arange(256).astype(np.uint8).view(place.dtype)
+    found = _through(node, 0, place, output, multiply(numbers, node.attributes, output.dtype))
+    part = Part(**_same(place, 0, output), **_whole(output), **found)
     return Layer(node.name, node.operator or node.kind, output, sources, (part,))
 
 
@@ -219,12 +215,12 @@ def _through(node, number, place, output, table):
     """Fields of a part whose results are those of ``table``."""
     if table is None:
         return {"operation": ConvOperation.MAX_POOL, "output": ConvOutput.ELEMENT, "type": _element(place.dtype)}
-    found = scale_of(np.asarray(table), np.dtype(place.dtype))
+    found = scale_of(table, np.dtype(place.dtype))
     if found is None:
         refuse(node, f"the table of input {number} is no product with a binary32 number, rounded")
     scale, x_zero, y_zero = found
     same = _identity(place, x_zero=x_zero & 0xFF, table=_table(place.channels, scale))
-    return same | _results(node, output, y_zero)
+    return same | _results(node, output, y_zero, int(table.min()), int(table.max()))
 
 
 #: From kinds of nodes to functions of a node, its output's place and its inputs' places, which return a layer.

@@ -88,6 +88,14 @@ def test_mul(number, dtype, agree):
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("zero", [10, 7])
+def test_mul_with_halves(zero, dtype, agree):
+    shift = 128 * (dtype == "uint8")
+    z = [np.array(z + shift, dtype) for z in (-5, 77, 76, zero)]
+    agree(model("QLinearMul", [(1, 3, 16, 16), f(0.5), z[0], z[1], f(1), z[2], f(1), z[3]], domain=MS, dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
 @pytest.mark.parametrize("across", [0, 1])
 @pytest.mark.parametrize("rows", [1, 5])
 def test_gemm(rows, across, dtype, agree):

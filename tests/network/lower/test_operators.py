@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright import network
-from tilewright.network import ModelError
+from tilewright.network import Concat, Graph, ModelError, Mul, Node, Tensor
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.evaluation import evaluate
 
@@ -171,6 +171,25 @@ def test_concatenations_of_other_dimensions(shape):
     maker.concat(0, *parts)
     maker.concat(0, *parts, scales=[(0.02, 3), (0.031, 100), (0.025, 7)])
     check(maker)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_clamps_and_halves(dtype):
+    """A clamp of what others read too, and products halfway between two integers, next to an odd zero point."""
+    shift = 128 * (dtype == "uint8")
+    x, middle = Tensor("x", (1, 5, 6, 7), dtype), Tensor("m", (1, 5, 6, 7), dtype)
+    y = replace(middle, name="y")
+    numbers = np.arange(256).astype(np.uint8).view(dtype)
+    clamp = Concat(0, (np.clip(numbers, shift - 50, shift + 20),))
+    for factor in (0.5, 0.25, 1.5, -0.5):
+        zero = shift + 7
+        mul = Mul(8, shift - 5, 0, np.float32(factor / 8), zero, zero - 20, zero + 30)
+        nodes = Node("clamp", ("x",), "m", clamp), Node("mul", ("m",), "y", mul)
+        graph = Graph(("x",), ("m", "y"), {tensor.name: tensor for tensor in (x, middle, y)}, nodes)
+        inputs = {"x": np.random.default_rng(1).integers(0, 256, x.shape).astype(np.uint8).view(dtype)}
+        expected = evaluate(graph, inputs)
+        for name, value in network.compile(graph).run(inputs).items():
+            np.testing.assert_array_equal(value, expected[name], err_msg=f"{name} {factor}")
 
 
 def test_nodes_of_one_name():

@@ -21,7 +21,17 @@ def test_a_product_is_found(dtype, made):
         zeros = int(rng.integers(low, low + 256)), int(rng.integers(high, high + 256))
         wanted = table(dtype, made, scale, *zeros)
         bits, x_zero, y_zero = scale_of(wanted, np.dtype(dtype))
-        np.testing.assert_array_equal(table(dtype, made, np.uint32(bits).view(np.float32), x_zero, y_zero), wanted)
+        found = table(dtype, made, np.uint32(bits).view(np.float32), x_zero, y_zero)
+        np.testing.assert_array_equal(np.clip(found, wanted.min(), wanted.max()), wanted)
+
+
+@pytest.mark.parametrize(("low", "high"), [(60, 200), (0, 60), (20, 100)])
+def test_a_product_with_a_clamp_is_found(low, high):
+    for scale in (1.0, 0.3, 1.7):
+        wanted = np.clip(table(np.uint8, np.uint8, scale, 40, 60), low, high)
+        bits, *zeros = scale_of(wanted, np.dtype(np.uint8))
+        found = table(np.uint8, np.uint8, np.uint32(bits).view(np.float32), *zeros)
+        np.testing.assert_array_equal(np.clip(found, wanted.min(), wanted.max()), wanted)
 
 
 def test_what_is_no_product_is_not_found():
