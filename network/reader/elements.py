@@ -5,7 +5,8 @@ import numpy as np
 from ..arithmetic.constants import product_scale, sum_constants
 from ..arithmetic.ends import limits
 from ..graph import Add, Concat, Mul, Tensor
-from .values import Constant, Pending, Quantity, Real
+from .reading import own_quantity
+from .values import Constant, Pending, Quantity
 
 __all__ = ["add", "clip", "mul", "qlinear_add", "qlinear_mul", "relu"]
 
@@ -20,7 +21,12 @@ def qlinear_add(op, reading):
 
 
 def add(op, reading):
-    """Add of floats: a, b."""
+    """Add of floats: a, b; or of a product and a constant, which is its bias."""
+    for index in range(2):
+        value = op.value(index)
+        if isinstance(value, Pending) and value.biased and isinstance(op.value(1 - index), Constant):
+            reading.values[op.output] = value.biased(op, 1 - index)
+            return
     reals = [op.real(index) for index in range(2)]
     shape, finish = _sum(op, reading, [(real.name, real.quantity) for real in reals])
     reading.defer(op, shape, finish)
@@ -98,24 +104,21 @@ def clip(op, reading):
 
 def _clamp(op, reading, low, high):
     value = op.value(0)
-    if isinstance(value, Real):
-        value = _pending(op, reading, value)
-    if isinstance(value, Pending):
-        reading.clamp(op, value, low, high)
-    elif isinstance(value, Tensor) and value.dtype != "float32":
+    if isinstance(value, Tensor) and value.dtype != "float32":
         least, most = limits(value.dtype)
         numbers = np.arange(256, dtype=np.uint8).view(value.dtype)
         table = np.clip(numbers, max(low, least), min(high, most)).astype(value.dtype)
-        table.setflags(write=False)
         reading.emit(op, (value.name,), op.output, Concat(0, (table,)), value.shape, value.dtype)
-    else:
+    elif isinstance(value, Constant):
         op.tensor(0)  # says what is wrong with it
+    else:
+        reading.clamp(op, value if isinstance(value, Pending) else _pending(op, reading, value), low, high)
 
 
-def _pending(op, reading, real):
+def _pending(op, reading, value):
     """The same floats, still to be made integers."""
 
     def finish(output, y, clamp):
-        reading.change(op, real.name, real.quantity, output, y, clamp)
+        reading.make(op, value, output, y, clamp)
 
-    return Pending(op, reading.values[real.name].shape, finish)
+    return Pending(op, op.shape_of(value), finish, quantity=own_quantity(value))

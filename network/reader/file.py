@@ -1,6 +1,9 @@
 """A file becomes the message that ONNX defines, or it is refused."""
 
+from pathlib import Path
+
 import onnx
+from onnx.external_data_helper import load_external_data_for_model
 
 from ..errors import ModelError
 
@@ -23,6 +26,8 @@ def load(path):
         raise ModelError(f"{path} is no ONNX model, or not all of one") from None
     if not model.graph.node:
         raise ModelError(f"{path} is no ONNX model, or has no nodes")
-    if any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in model.graph.initializer):
-        raise ModelError(f"{path} has weights in other files, which are not read: save it as one file")
+    try:
+        load_external_data_for_model(model, str(Path(path).parent))
+    except Exception as error:  # a class of onnx, of files, or of numbers
+        raise ModelError(f"{path} has weights in other files: {' '.join(str(error).split())}") from None
     return model

@@ -4,33 +4,38 @@ import math
 
 import numpy as np
 
-from ..arithmetic.ends import limits, quantise
-from ..graph import Concat, Pad, Reshape, Transpose
-from .reading import change_of
-from .values import Real
+from ..arithmetic.ends import dequantise, limits, quantise
+from ..graph import Concat, Pad, Reshape, Tensor, Transpose
+from .reading import change_of, own_quantity
+from .values import Pending, Real
 
-__all__ = ["concat", "flatten", "pad", "qlinear_concat", "reshape", "transpose"]
+__all__ = ["concat", "flatten", "pad", "qlinear_concat", "reshape", "squeeze", "transpose", "unsqueeze"]
 
 
 def concat(op, reading):
     """Concat: any number of tensors."""
-    sources = [_source(op, reading, index) for index in range(len(op))]
-    if not sources or len({x is None for _, x in sources}) > 1:
+    sources = [_source(op, index) for index in range(len(op))]
+    floats = [_is_float(source) for source in sources]
+    if not sources or len(set(floats)) > 1:
         raise op.refusal("its inputs are not all integers, or all floats that stand for them")
-    tensors = [tensor for tensor, _ in sources]
-    shape, axis = _joined(op, tensors)
-    names = [tensor.name for tensor in tensors]
-    if sources[0][1] is None:
-        if len({tensor.dtype for tensor in tensors}) > 1:
+    shape, axis = _joined(op, [op.shape_of(source) for source in sources])
+    if not floats[0]:
+        names, types = [source.name for source in sources], {source.dtype for source in sources}
+        if len(types) > 1:
             raise op.refusal("its inputs are of different types")
-        reading.emit_bytes(op, names, Concat(axis, (None,) * len(names)), shape, None)
+        reading.emit(op, names, op.output, Concat(axis, (None,) * len(names)), shape, *types)
         return
 
     def finish(output, y, clamp):
-        tables = tuple(change_of(x, y, clamp) for _, x in sources)
-        reading.emit(op, names, output, Concat(axis, tables), shape, y.dtype)
+        names, tables = [], []
+        for source in sources:
+            direct = isinstance(source, Real)
+            names.append(source.name if direct else reading.integers(op, source, output, y, clamp))
+            tables.append(change_of(source.quantity, y, clamp) if direct else None)
+        reading.emit(op, names, output, Concat(axis, tuple(tables)), shape, y.dtype)
 
-    reading.defer(op, shape, finish)
+    quantities = {own_quantity(source) for source in sources}
+    reading.defer(op, shape, finish, quantity=quantities.pop() if len(quantities) == 1 else None)
 
 
 def qlinear_concat(op, reading):
@@ -39,7 +44,7 @@ def qlinear_concat(op, reading):
     if len(op) < 3 or len(op) % 3 != 2:
         raise op.refusal(f"it has {len(op)} inputs, and must have 2 and 3 for each tensor")
     tensors = [op.tensor(index) for index in range(2, len(op), 3)]
-    shape, axis = _joined(op, tensors)
+    shape, axis = _joined(op, [tensor.shape for tensor in tensors])
     quantities = [op.quantity(3 * i + 3, 3 * i + 4, tensor.dtype) for i, tensor in enumerate(tensors)]
     tables = tuple(change_of(x, y, limits(y.dtype)) for x in quantities)
     reading.emit(op, [tensor.name for tensor in tensors], op.output, Concat(axis, tables), shape, y.dtype)
@@ -47,90 +52,113 @@ def qlinear_concat(op, reading):
 
 def pad(op, reading):
     """Pad with a number."""
-    tensor, x = _source(op, reading, 0)
+    source = _source(op, 0)
+    sizes = op.shape_of(source)
     op.require("mode", "constant", str)
-    rank = len(tensor.shape)
+    rank = len(sizes)
     widths = op.take("pads", (), int) if not op.has(1) else op.integers(1, "padding")
     value = op.take("value", 0.0, (float, int))
     if op.has(2):
         value = op.number(2, "value")
-    axes = op.integers(3, "axes") if op.has(3) else tuple(range(rank))
-    if len(widths) != 2 * len(axes) or len({_axis(op, axis, rank) for axis in axes}) != len(axes):
+    axes = op.axes(3, rank, tuple(range(rank)))
+    if len(widths) != 2 * len(axes):
         raise op.refusal(f"it has {len(widths)} widths of padding for {len(axes)} of {rank} dimensions")
     if min(widths, default=0) < 0:
         raise op.refusal(f"its padding is {list(widths)}: less than 0 is not supported")
     ends = np.zeros((2, rank), int)
-    ends[:, [_axis(op, axis, rank) for axis in axes]] = np.reshape(widths, (2, -1))
-    if x is not None:
-        value = quantise(np.float32(value), x.scale, x.zero, x.dtype).item()
-    if value != int(value) or not np.iinfo(tensor.dtype).min <= value <= np.iinfo(tensor.dtype).max:
-        raise op.refusal(f"its value {value} is no {tensor.dtype}")
-    shape = tuple(int(size) for size in tensor.shape + ends.sum(axis=0))
+    ends[:, list(axes)] = np.reshape(widths, (2, -1))
+    dtype = "float32" if _is_float(source) else source.dtype
+    least, most = (-np.inf, np.inf) if _is_float(source) else limits(dtype)
+    if not least <= value <= most or (dtype != "float32" and value != int(value)):
+        raise op.refusal(f"its value {value} is no {dtype}")
+    shape = tuple(int(size) for size in sizes + ends.sum(axis=0))
     before, after = (tuple(map(int, side)) for side in ends)
-    reading.emit_bytes(op, (tensor.name,), Pad(before, after, int(value)), shape, x)
+
+    def attributes_of(y, clamp):
+        number = value if y is None else np.clip(quantise(np.float32(value), *y), *clamp)
+        return Pad(before, after, int(number))
+
+    own = own_quantity(source)
+    exact = own and dequantise(quantise(np.float32(value), *own), own.scale, own.zero) == np.float32(value)
+    reading.move(op, source, shape, attributes_of, own if exact else None)
 
 
 def flatten(op, reading):
     """Flatten to two dimensions."""
-    tensor, x = _source(op, reading, 0)
-    axis = op.take("axis", 1)
-    if not -len(tensor.shape) <= axis <= len(tensor.shape):
-        raise op.refusal(f"its attribute 'axis' is {axis}, and its input {list(tensor.shape)}")
-    axis = axis + len(tensor.shape) if axis < 0 else axis
-    shape = math.prod(tensor.shape[:axis]), math.prod(tensor.shape[axis:])
-    reading.emit_bytes(op, (tensor.name,), Reshape(shape), shape, x)
+    sizes, axis = op.shape_of(_source(op, 0)), op.take("axis", 1)
+    if not -len(sizes) <= axis <= len(sizes):
+        raise op.refusal(f"its attribute 'axis' is {axis}, and its input {list(sizes)}")
+    axis = axis + len(sizes) if axis < 0 else axis
+    _reshape(op, reading, (math.prod(sizes[:axis]), math.prod(sizes[axis:])))
 
 
 def reshape(op, reading):
     """Reshape; -1 is what is left, 0 the size that was there."""
-    tensor, x = _source(op, reading, 0)
+    given = op.shape_of(_source(op, 0))
     asked = op.integers(1, "shape") if op.has(1) else op.take("shape", (), int)
     op.require("allowzero", 0)
     sizes = list(asked)
     for i, size in enumerate(sizes):
-        if size == 0 and i < len(tensor.shape):
-            sizes[i] = tensor.shape[i]
+        if size == 0 and i < len(given):
+            sizes[i] = given[i]
     if sizes.count(-1) == 1:
         rest = -math.prod(sizes)
-        sizes[sizes.index(-1)] = math.prod(tensor.shape) // rest if rest else 0
-    if min(sizes, default=1) < 1 or math.prod(sizes) != math.prod(tensor.shape):
-        raise op.refusal(f"its input is {list(tensor.shape)}, which cannot be {list(asked)}")
-    reading.emit_bytes(op, (tensor.name,), Reshape(tuple(sizes)), tuple(sizes), x)
+        sizes[sizes.index(-1)] = math.prod(given) // rest if rest else 0
+    if min(sizes, default=1) < 1 or math.prod(sizes) != math.prod(given):
+        raise op.refusal(f"its input is {list(given)}, which cannot be {list(asked)}")
+    _reshape(op, reading, tuple(sizes))
+
+
+def squeeze(op, reading):
+    """Squeeze; all dimensions of one element if it does not say which."""
+    sizes = op.shape_of(_source(op, 0))
+    axes = op.axes(1, len(sizes), tuple(axis for axis, size in enumerate(sizes) if size == 1))
+    if any(sizes[axis] != 1 for axis in axes):
+        raise op.refusal(f"its input is {list(sizes)}, whose dimensions {list(axes)} are not all of one element")
+    _reshape(op, reading, tuple(size for axis, size in enumerate(sizes) if axis not in axes))
+
+
+def unsqueeze(op, reading):
+    """Unsqueeze: dimensions of one element."""
+    sizes = list(op.shape_of(_source(op, 0)))
+    for axis in sorted(op.axes(1, len(sizes), added=True)):
+        sizes.insert(axis, 1)
+    _reshape(op, reading, tuple(sizes))
 
 
 def transpose(op, reading):
     """Transpose; dimensions are reversed if it does not say."""
-    tensor, x = _source(op, reading, 0)
-    rank = len(tensor.shape)
-    perm = op.take("perm", tuple(range(rank))[::-1])
-    if sorted(perm) != list(range(rank)):
-        raise op.refusal(f"its attribute 'perm' is {list(perm)}, and its input has {rank} dimensions")
-    shape = tuple(tensor.shape[i] for i in perm)
-    reading.emit_bytes(op, (tensor.name,), Transpose(perm), shape, x)
+    source = _source(op, 0)
+    sizes = op.shape_of(source)
+    perm = op.take("perm", tuple(range(len(sizes)))[::-1])
+    if sorted(perm) != list(range(len(sizes))):
+        raise op.refusal(f"its attribute 'perm' is {list(perm)}, and its input has {len(sizes)} dimensions")
+    shape = tuple(sizes[i] for i in perm)
+    reading.move(op, source, shape, lambda y, clamp: Transpose(perm), own_quantity(source))
 
 
-def _source(op, reading, index):
-    """A tensor of integers, and None or the Quantity of the floats that they stand for."""
+def _reshape(op, reading, shape):
+    source = op.value(0)
+    reading.move(op, source, shape, lambda y, clamp: Reshape(shape), own_quantity(source))
+
+
+def _source(op, index):
+    """What an input stands for: a tensor of integers, or floats."""
     value = op.value(index)
-    if isinstance(value, Real):
-        return reading.values[value.name], value.quantity
-    return op.tensor(index), None
+    return value if _is_float(value) else op.tensor(index)
 
 
-def _joined(op, tensors):
-    """The shape of tensors one behind the other, and the axis."""
-    shapes = [tensor.shape for tensor in tensors]
+def _is_float(value):
+    return isinstance(value, Real | Pending) or (isinstance(value, Tensor) and value.dtype == "float32")
+
+
+def _joined(op, shapes):
+    """The shape of tensors of some shapes one behind the other, and the axis."""
     axis = op.take("axis", None)
     if axis is None:
         raise op.refusal("its attribute 'axis' is missing")
-    axis = _axis(op, axis, len(shapes[0]))
+    axis = op.axis(axis, len(shapes[0]))
     if len({(*shape[:axis], *shape[axis + 1 :]) for shape in shapes}) > 1 or len({len(s) for s in shapes}) > 1:
         raise op.refusal(f"its inputs {', '.join(str(list(shape)) for shape in shapes)} do not fit along {axis}")
     total = sum(shape[axis] for shape in shapes)
     return (*shapes[0][:axis], total, *shapes[0][axis + 1 :]), axis
-
-
-def _axis(op, axis, rank):
-    if not -rank <= axis < rank:
-        raise op.refusal(f"it has no dimension {axis}: its input has {rank}")
-    return axis % rank

@@ -4,13 +4,14 @@ import onnx
 from onnx import numpy_helper
 
 from ..errors import ModelError
-from ..graph import Tensor
-from . import elements, layout, pools, products, quantisation
+from ..graph import Reshape, Tensor
+from . import aliases, elements, layout, pools, products, quantisation
 from .clamps import fold_clamps
+from .constants import constant_of
 from .file import load
 from .operator import Operator
 from .reading import Reading
-from .values import Constant, Pending, Real
+from .values import Constant, Pending
 
 __all__ = ["read", "read_model"]
 
@@ -20,13 +21,16 @@ _MICROSOFT = "com.microsoft"
 _READERS = {
     ("", "AveragePool"): pools.average_pool,
     ("", "Add"): elements.add,
+    ("", "Cast"): aliases.cast,
     ("", "Clip"): elements.clip,
     ("", "Concat"): layout.concat,
     ("", "Conv"): products.conv,
     ("", "DequantizeLinear"): quantisation.dequantize_linear,
+    ("", "Dropout"): aliases.dropout,
     ("", "Flatten"): layout.flatten,
     ("", "Gemm"): products.gemm,
     ("", "GlobalAveragePool"): pools.global_average_pool,
+    ("", "Identity"): aliases.identity,
     ("", "MatMul"): products.matmul,
     ("", "MaxPool"): pools.max_pool,
     ("", "Mul"): elements.mul,
@@ -34,9 +38,12 @@ _READERS = {
     ("", "QLinearConv"): products.qlinear_conv,
     ("", "QLinearMatMul"): products.qlinear_matmul,
     ("", "QuantizeLinear"): quantisation.quantize_linear,
+    ("", "ReduceMean"): pools.reduce_mean,
     ("", "Relu"): elements.relu,
     ("", "Reshape"): layout.reshape,
+    ("", "Squeeze"): layout.squeeze,
     ("", "Transpose"): layout.transpose,
+    ("", "Unsqueeze"): layout.unsqueeze,
     (_MICROSOFT, "DequantizeLinear"): quantisation.dequantize_linear,
     (_MICROSOFT, "QGemm"): products.qgemm,
     (_MICROSOFT, "QLinearAdd"): elements.qlinear_add,
@@ -79,24 +86,33 @@ def read_model(model):
     inputs = [value for value in graph.input if value.name not in reading.values]
     for value in inputs:
         reading.give(_given(value))
+    opset = max((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), default=13)
     for proto in graph.node:
-        _read_node(proto, reading)
+        _read_node(proto, reading, opset)
     outputs = [value.name for value in graph.output]
     if not outputs:
         raise ModelError("the model has no outputs")
     for name in outputs:
+        value = reading.values.get(name)
+        if isinstance(value, Tensor) and value.dtype == "float32" and any(value.name == each.name for each in inputs):
+            raise ModelError(f"output {name!r} is input {value.name!r}, of which nothing is computed")
         _end(name, reading)
     return fold_clamps(reading.graph([value.name for value in inputs], outputs))
 
 
-def _read_node(proto, reading):
-    op = Operator(proto, reading.values)
+def _read_node(proto, reading, opset):
+    op = Operator(proto, reading)
     for name in op.outputs:
         if name in reading.values:
             raise op.refusal(f"its output {name!r} is there already")
     domain = "" if proto.domain == "ai.onnx" else proto.domain
     if (domain, proto.op_type) == ("", "Constant"):
         reading.values[op.output] = _constant(op)
+        op.end_of_attributes()
+        return
+    constant = None if domain else constant_of(op, proto, opset)
+    if constant is not None:
+        reading.values[op.output] = constant
         op.end_of_attributes()
         return
     reader = _READERS.get((domain, proto.op_type))
@@ -110,6 +126,8 @@ def _read_node(proto, reading):
 
 def _array(tensor, what):
     """The numpy array of a message."""
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        raise ModelError(f"{what} lies in another file, which was not read with the model")
     try:
         return numpy_helper.to_array(tensor)
     except (ValueError, TypeError, KeyError) as error:
@@ -145,19 +163,27 @@ def _given(value):
         raise ModelError(f"input {value.name!r} has no shape")
     shape = []
     for i, dimension in enumerate(kind.shape.dim):
-        if not dimension.HasField("dim_value") or dimension.dim_value < 1:
-            size = dimension.dim_param or dimension.dim_value
+        size = dimension.dim_value if dimension.HasField("dim_value") else dimension.dim_param or -1
+        if i == 0 and len(kind.shape.dim) > 1 and (isinstance(size, str) or size < 0):
+            size = 1  # the batch, of any size
+        if isinstance(size, str) or size < 1:
             raise ModelError(f"dimension {i} of input {value.name!r} is {size!r}: only fixed sizes are supported")
-        shape.append(dimension.dim_value)
+        shape.append(size)
     return Tensor(value.name, tuple(shape), names[kind.elem_type])
 
 
 def _end(name, reading):
     """Makes sure that an output of the model is a tensor."""
     value = reading.values.get(name)
-    if isinstance(value, Real):
-        quantisation.give_real(reading, name, value)
+    if isinstance(value, Tensor) and value.name == name:
+        return
+    real = None if value is None else reading.real(name)
+    if real is not None:
+        quantisation.give_real(reading, name, real)
     elif isinstance(value, Pending):
         raise value.node.refusal(f"its output {name!r} is float32, which no QuantizeLinear makes integers")
-    elif not isinstance(value, Tensor):
+    elif isinstance(value, Tensor):
+        again = Operator(onnx.helper.make_node("Identity", [value.name], [name]), reading)
+        reading.emit(again, [value.name], name, Reshape(value.shape), value.shape, value.dtype)
+    else:
         raise ModelError(f"output {name!r} is {'given by nothing' if value is None else 'a constant'}")

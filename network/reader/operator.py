@@ -28,16 +28,16 @@ class Operator:
     Parameters
     ----------
     proto : NodeProto
-    values : dict
+    reading : Reading
         What the names before it stand for.
     """
 
-    def __init__(self, proto, values):
+    def __init__(self, proto, reading):
         self.kind = proto.op_type
         self.outputs = [name for name in proto.output if name]
         self.name = proto.name or (self.outputs[0] if self.outputs else "")
         self._inputs = list(proto.input)
-        self._values = values
+        self._reading, self._values = reading, reading.values
         self._attributes = {}
         for attribute in proto.attribute:
             try:
@@ -79,10 +79,20 @@ class Operator:
         if given != value:
             raise self.refusal(f"its attribute {name!r} is {given!r}, and only {value!r} is supported")
 
+    def forget_attributes(self):
+        """Somebody else has taken all of them."""
+        self._attributes.clear()
+
     def end_of_attributes(self):
         """Refuses the node if it has an attribute that nobody has taken."""
         for name in self._attributes:
             raise self.refusal(f"its attribute {name!r} is not supported")
+
+    def axis(self, axis, rank):
+        """A dimension of ``rank``, counted from 0."""
+        if not -rank <= axis < rank:
+            raise self.refusal(f"it has no dimension {axis}: its input has {rank}")
+        return axis % rank
 
     # Inputs
 
@@ -122,8 +132,9 @@ class Operator:
         """Floats that stand for integers: a Real."""
         value = self.value(index)
         name = self._inputs[index]
-        if isinstance(value, Real):
-            return value
+        real = self._reading.real(name)
+        if real is not None:
+            return real
         if isinstance(value, Pending):
             raise self.refusal(f"its input {name!r} is float32: QuantizeLinear and DequantizeLinear are missing")
         if isinstance(value, Constant):
@@ -167,6 +178,17 @@ class Operator:
         if array.dtype.kind != "i" or array.ndim > 1:
             raise self.refusal(f"its {what} {self._inputs[index]!r} is no list of integers")
         return tuple(int(number) for number in np.atleast_1d(array))
+
+    def axes(self, index, rank, default=(), added=False):
+        """Dimensions, each once, that an input or the attribute says, counted from 0.
+
+        Of ``rank``; where they are ``added``, of as many more as they are.
+        """
+        given = self.integers(index, "axes") if self.has(index) else self.take("axes", default)
+        found = tuple(self.axis(axis, rank + len(given) * added) for axis in given)
+        if len(set(found)) < len(found):
+            raise self.refusal(f"its dimensions {list(given)} are not different ones")
+        return found
 
     def scales(self, index):
         """A float32 array of one dimension, positive."""

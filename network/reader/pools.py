@@ -4,8 +4,9 @@ import numpy as np
 
 from ..arithmetic.constants import average_scale, global_average_scale
 from ..arithmetic.ends import limits
-from ..graph import Pool
-from .values import Real
+from ..graph import Pool, Reshape
+from .reading import own_quantity
+from .values import Constant, Pending
 from .windows import Windows, take_windows
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "max_pool",
     "qlinear_average_pool",
     "qlinear_global_average_pool",
+    "reduce_mean",
 ]
 
 
@@ -38,20 +40,37 @@ def average_pool(op, reading):
 
 
 def max_pool(op, reading):
-    """MaxPool of integers, or of floats that stand for them."""
+    """MaxPool of integers, or of floats."""
     value = op.value(0)
-    x = value.quantity if isinstance(value, Real) else None
-    tensor = reading.values[value.name] if x else op.tensor(0)
-    _check_space(op, tensor.shape)
+    if isinstance(value, Constant):
+        op.tensor(0)  # says what is wrong with it
+    shape = op.shape_of(value)
+    _check_space(op, shape)
     op.take("storage_order", 0)  # of indices, which are not supported
     kernel = _kernel(op)
-    windows = take_windows(op, kernel, tensor.shape[2:], ambiguous=False)
-    clamp = limits(tensor.dtype)
-    attributes = Pool(
-        kind="max", kernel=kernel, stride=windows.stride, pad=windows.pad, dilation=windows.dilation,
-        minimum=clamp[0], maximum=clamp[1],
-    )  # fmt: skip
-    reading.emit_bytes(op, (tensor.name,), attributes, (*tensor.shape[:2], *windows.count), x)
+    windows = take_windows(op, kernel, shape[2:], ambiguous=False)
+    _counts(op, kernel, shape[2:], windows)
+    fields = {"kernel": kernel, "stride": windows.stride, "pad": windows.pad, "dilation": windows.dilation}
+
+    def attributes_of(y, clamp):
+        return Pool(kind="max", minimum=clamp[0], maximum=clamp[1], **fields)
+
+    reading.move(op, value, (*shape[:2], *windows.count), attributes_of, own_quantity(value))
+
+
+def reduce_mean(op, reading):
+    """ReduceMean of all rows and columns, whose dimensions stay or not."""
+    rank, keep = len(op.shape_of(op.real(0))), op.take("keepdims", 1)
+    op.take("noop_with_empty_axes", 0)
+    if rank != 4 or sorted(op.axes(1, rank)) != [2, 3]:
+        raise op.refusal("only the mean of all rows and columns of a feature map is supported")
+    if keep:
+        global_average_pool(op, reading)
+        return
+    real = op.real(0)
+    shape, finish = _whole(op, reading, reading.values[real.name], real.quantity)
+    mean = Pending(op, shape, finish)
+    reading.move(op, mean, shape[:2], lambda y, clamp: Reshape(shape[:2]))
 
 
 def _on_integers(op, reading, average):
@@ -84,13 +103,7 @@ def _windows(op, reading, x, quantity):
     kernel = _kernel(op)
     with_padding = op.take("count_include_pad", 0)
     windows = take_windows(op, kernel, x.shape[2:], ambiguous=False)
-    inside = [
-        _inside(x.shape[2 + i], kernel[i], windows.stride[i], windows.dilation[i], windows.pad[i], windows.count[i])
-        for i in range(2)
-    ]
-    counts = np.outer(*inside)
-    if not counts.all():
-        raise op.refusal("a window lies wholly in padding")
+    counts = _counts(op, kernel, x.shape[2:], windows)
     if with_padding:
         if windows.ceil and (counts != kernel[0] * kernel[1]).any():
             raise op.refusal("count_include_pad with ceil_mode is not supported where windows reach out")
@@ -116,6 +129,18 @@ def _finish(op, reading, x, quantity, kernel, windows, scale_of):
         reading.emit(op, (x.name,), output, attributes, shape, y.dtype)
 
     return shape, finish
+
+
+def _counts(op, kernel, size, windows):
+    """How many elements of the feature map each window has, at least one."""
+    inside = [
+        _inside(size[i], kernel[i], windows.stride[i], windows.dilation[i], windows.pad[i], windows.count[i])
+        for i in range(2)
+    ]
+    counts = np.outer(*inside)
+    if not counts.all():
+        raise op.refusal("a window lies wholly in padding")
+    return counts
 
 
 def _inside(size, kernel, stride, dilation, before, count):

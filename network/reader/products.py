@@ -6,6 +6,7 @@ from ..arithmetic.constants import convolution_scale
 from ..arithmetic.ends import limits
 from ..graph import Conv
 from .operator import Weights
+from .values import Constant, Pending
 from .windows import Windows, take_windows
 
 __all__ = ["conv", "gemm", "matmul", "qgemm", "qlinear_conv", "qlinear_matmul"]
@@ -69,12 +70,22 @@ def qlinear_matmul(op, reading):
 
 
 def matmul(op, reading):
-    """MatMul of floats: a, b."""
+    """MatMul of floats: a, b. An Add behind it may bring its bias."""
     real = op.real(0)
     weights = op.real_weights(1, axis=op.constant(1, "operand", real=True).array.ndim - 1)
     x = reading.values[real.name]
-    shape, finish = _product(op, reading, x, real.quantity, _columns(op, weights, x.shape), None)
-    reading.defer(op, shape, finish)
+    weights = _columns(op, weights, x.shape)
+
+    def product(bias):
+        return _product(op, reading, x, real.quantity, weights, bias)
+
+    def biased(addition, index):
+        shape, finish = product(_real_bias(addition, index, real, weights))
+        if len(op.shape_of(addition.value(index))) > len(shape):
+            raise addition.refusal(f"its bias {addition.input_name(index)!r} has more dimensions than the product")
+        return Pending(addition, shape, finish)
+
+    reading.defer(op, *product(None), biased=biased)
 
 
 def _convolution(op, reading, x, quantity, weights, bias):
@@ -161,8 +172,11 @@ def _bias(op, index):
 
 
 def _real_bias(op, index, x, weights):
-    """A bias whose integers count products of the other two: its scale must be theirs."""
+    """A bias as integers that count products of the other two: theirs must be its scale, or it is floats."""
     name = op.input_name(index)
+    value = op.value(index)
+    if isinstance(value, Constant) and value.scale is None and value.array.dtype == np.float32:
+        return _counted(op, name, _one_row(op, index, value.array), x.quantity.scale * weights.scale)
     bias = op.real_weights(index, types=("int32",))
     if bias.zero.any():
         raise op.refusal(f"its bias {name!r} has zero points other than 0")
@@ -171,6 +185,17 @@ def _real_bias(op, index, x, weights):
     if not np.allclose(bias.scale, x.quantity.scale * weights.scale, rtol=1e-5, atol=0):
         raise op.refusal(f"the scale of its bias {name!r} is not that of its products")
     return _one_row(op, index, bias.array)
+
+
+def _counted(op, name, floats, scale):
+    """rne(fl(floats / scale)) as int32."""
+    if 1 not in (floats.size, scale.size) and floats.size != scale.size:
+        raise op.refusal(f"its bias {name!r} has {floats.size} numbers for {scale.size} scales")
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        counts = np.rint(floats / scale)
+    if not (np.abs(counts) < 2**31).all():
+        raise op.refusal(f"its bias {name!r} has more than 32 bits at the scale of its products")
+    return counts.astype(np.int32)
 
 
 def _one_row(op, index, array):

@@ -3,8 +3,8 @@
 import numpy as np
 
 from ..arithmetic.ends import limits, quantise
-from ..graph import Dequantize, Quantize
-from .values import Constant, Pending, Real
+from ..graph import Dequantize, Tensor
+from .values import Constant, Real
 
 __all__ = ["dequantize_linear", "give_real", "quantize_linear"]
 
@@ -21,15 +21,9 @@ def quantize_linear(op, reading):
         reading.values[op.output] = _quantised(op, value, axis)
         return
     y = op.quantity(1, 2, dtype)
-    if isinstance(value, Pending):
-        with np.errstate(over="ignore"):
-            clamp = tuple(int(quantise(end, y.scale, y.zero, y.dtype)) for end in (value.low, value.high))
-        value.finish(op.output, y, clamp)
-    elif isinstance(value, Real):
-        reading.change(op, value.name, value.quantity, op.output, y, limits(y.dtype))
-    else:
-        x = op.tensor(0, types=("float32",))
-        reading.emit(op, (x.name,), op.output, Quantize(y.scale, y.zero), x.shape, y.dtype)
+    if isinstance(value, Tensor):
+        op.tensor(0, types=("float32",))
+    reading.make(op, value, op.output, y, limits(y.dtype))
 
 
 def dequantize_linear(op, reading):

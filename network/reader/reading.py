@@ -6,10 +6,11 @@ from dataclasses import replace
 import numpy as np
 
 from ..arithmetic.constants import change_table
-from ..graph import Concat, Graph, Node, Tensor
-from .values import Pending
+from ..arithmetic.ends import dequantise, limits, quantise
+from ..graph import Concat, Graph, Node, Quantize, Tensor
+from .values import Pending, Real
 
-__all__ = ["Reading", "change_of"]
+__all__ = ["Reading", "change_of", "own_quantity"]
 
 #: Elements of a tensor; a file of a few bytes may ask for any number.
 _MOST = 1 << 31
@@ -56,45 +57,77 @@ class Reading:
         self.give(Tensor(output, tuple(int(size) for size in shape), dtype))
         self._nodes.append(Node(op.name, tuple(inputs), output, attributes, op.kind))
 
-    def defer(self, op, shape, finish):
+    def defer(self, op, shape, finish, **options):
         """Floats that become integers when a QuantizeLinear says which: see Pending."""
-        self.values[op.output] = Pending(op, tuple(shape), finish)
+        self.values[op.output] = Pending(op, tuple(shape), finish, **options)
 
     def change(self, op, name, x, output, y, clamp):
         """Adds what turns the tensor ``name`` of Quantity ``x`` into ``output`` of Quantity ``y``, clamped."""
         table = change_of(x, y, clamp)
         self.emit(op, (name,), output, Concat(0, (table,)), self._tensors[name].shape, y.dtype)
 
-    def emit_bytes(self, op, names, attributes, shape, x):
-        """Adds what moves bytes alone. If they stand for floats, of Quantity ``x``, the result may have another one.
+    def make(self, op, value, output, y, clamp):
+        """Adds what makes the tensor ``output`` of Quantity ``y``, clamped, of floats.
+
+        ``value`` is a Real, a Pending, or a tensor of float32.
+        """
+        if isinstance(value, Pending):
+            value.finish(output, y, _within(value, y, clamp))
+        elif isinstance(value, Real):
+            self.change(op, value.name, value.quantity, output, y, clamp)
+        else:
+            name = output if clamp == limits(y.dtype) else self._fresh(f"{output}.whole")
+            self.emit(op, (value.name,), name, Quantize(y.scale, y.zero), value.shape, y.dtype)
+            if name != output:
+                self.change(op, name, y, output, y, clamp)
+
+    def integers(self, op, value, output, y, clamp):
+        """The name of a tensor with what :meth:`make` makes; nothing is added if there is one. ``output`` reads it."""
+        if isinstance(value, Real) and change_of(value.quantity, y, clamp) is None:
+            return value.name
+        name = self._fresh(f"{output}.before")
+        self.make(op, value, name, y, clamp)
+        return name
+
+    def move(self, op, value, shape, attributes_of, quantity=None):
+        """Adds what changes places of elements, of integers or of floats, which are made integers first.
 
         Parameters
         ----------
         op : Operator
-        names : sequence of str
-        attributes : object
+        value : Tensor, Real or Pending
         shape : sequence of int
-        x : Quantity or None
+            Of the result.
+        attributes_of : callable
+            Takes the Quantity of the floats, or None, and least and largest result.
+        quantity : Quantity or None
+            As of Pending.
         """
-        if x is None:
-            self.emit(op, names, op.output, attributes, shape, self._tensors[names[0]].dtype)
+        if isinstance(value, Tensor) and value.dtype != "float32":
+            attributes = attributes_of(None, limits(value.dtype))
+            self.emit(op, (value.name,), op.output, attributes, shape, value.dtype)
             return
 
         def finish(output, y, clamp):
-            if change_of(x, y, clamp) is None:
-                self.emit(op, names, output, attributes, shape, y.dtype)
-                return
-            raw = self._fresh(f"{output}.before")
-            self.emit(op, names, raw, attributes, shape, x.dtype)
-            self.change(op, raw, x, output, y, clamp)
+            name = self.integers(op, value, output, y, clamp)
+            self.emit(op, (name,), output, attributes_of(y, clamp), shape, y.dtype)
 
-        self.defer(op, shape, finish)
+        self.defer(op, shape, finish, quantity=quantity)
+
+    def real(self, name):
+        """The Real that a name stands for; floats become one if integers are exactly they. None if there is none."""
+        value = self.values[name]
+        quantity = own_quantity(value)
+        if isinstance(value, Pending) and quantity is not None:
+            integers = self._fresh(f"{name}.integers")
+            self.make(value.node, value, integers, quantity, limits(quantity.dtype))
+            self.values[name] = Real(integers, quantity, value.node)
+        return None if quantity is None else self.values[name]
 
     def clamp(self, op, value, low, high):
         """What ``value``, a Pending, is when its floats are clamped too."""
-        self.values[op.output] = replace(
-            value, low=min(max(value.low, low), high), high=min(max(value.high, low), high)
-        )
+        ends = (min(max(end, low), high) for end in (value.low, value.high))
+        self.values[op.output] = replace(value, **dict(zip(("low", "high"), ends, strict=True)), biased=None)
 
     def graph(self, inputs, outputs):
         """All of it."""
@@ -104,6 +137,25 @@ class Reading:
         while name in self.values:
             name += "'"
         return name
+
+
+def own_quantity(value):
+    """The Quantity of integers that are exactly the floats of a Real or a Pending; None if there is none."""
+    if isinstance(value, Real):
+        return value.quantity
+    if not isinstance(value, Pending) or value.quantity is None:
+        return None
+    scale, zero, dtype = value.quantity
+    least, most = (dequantise(np.int32(end), scale, zero) for end in limits(dtype))
+    low, high = (dequantise(quantise(end, *value.quantity), scale, zero) for end in (value.low, value.high))
+    exact = (value.low <= least or low == value.low) and (value.high >= most or high == value.high)
+    return value.quantity if exact else None
+
+
+def _within(pending, y, clamp):
+    """``clamp`` with the ends of a Pending in it."""
+    ends = (int(np.clip(quantise(end, *y), *clamp)) for end in (pending.low, pending.high))
+    return tuple(ends)
 
 
 def change_of(x, y, clamp):

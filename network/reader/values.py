@@ -51,6 +51,11 @@ class Pending:
         Takes the name of the result, its Quantity, and least and largest result; adds nodes to the graph.
     low, high : float
         Floats are clamped to these before they are quantised.
+    quantity : Quantity or None
+        In which integers are exactly the floats, clamped or not, as nothing but places of elements changed.
+    biased : callable or None
+        Of a product: takes an Add and which of its inputs is a constant; returns the Pending of the product with that
+        bias.
     """
 
     node: object
@@ -58,3 +63,5 @@ class Pending:
     finish: object
     low: float = -np.inf
     high: float = np.inf
+    quantity: Quantity | None = None
+    biased: object = None

@@ -6,6 +6,8 @@ import pytest
 
 from tilewright.network import ModelError, read
 from tilewright.network.arrays import array_bytes
+from tilewright.network.evaluation import evaluate
+from tilewright.network.reader import read_model
 from tilewright.sim.cli import main
 from tilewright.sim.random.networks import draw_inputs, draw_network
 
@@ -62,10 +64,19 @@ def test_no_model(contents, sentence, tmp_path):
     assert str(error.value) == sentence.format(path)
 
 
-def test_weights_in_other_files_are_refused(folder):
+def test_weights_in_other_files(folder):
     model = onnx.load(folder / "model.onnx")
-    onnx.save(model, folder / "parts.onnx", save_as_external_data=True, size_threshold=0)
-    with pytest.raises(ModelError, match=r"has weights in other files, which are not read: save it as one file$"):
+    onnx.save(model, folder / "parts.onnx", save_as_external_data=True, size_threshold=0, location="parts.bin")
+    answers = []
+    for name in ("model.onnx", "parts.onnx"):
+        graph = read(folder / name)
+        answers.append(evaluate(graph, draw_inputs(np.random.default_rng(5), graph))[graph.outputs[0]])
+    np.testing.assert_array_equal(*answers)
+    alone = onnx.load(folder / "parts.onnx", load_external_data=False)
+    with pytest.raises(ModelError, match=r"^constant '.*' lies in another file, which was not read with the model$"):
+        read_model(alone)
+    (folder / "parts.bin").unlink()
+    with pytest.raises(ModelError, match=r"parts.onnx has weights in other files: .*parts.bin.*"):
         read(folder / "parts.onnx")
 
 

@@ -135,7 +135,7 @@ REFUSED = [
     ([node("DequantizeLinear", "x", S, Z), node("GlobalAveragePool", "t0")],
      "node 'n1' (GlobalAveragePool): its output 'y' is float32, which no QuantizeLinear makes integers"),
     ([node("DequantizeLinear", "x", S, Z), node("GlobalAveragePool", "t0"), node("Flatten", "t1")],
-     "node 'n2' (Flatten): its input 't1' is float32, which no QuantizeLinear makes integers"),
+     "node 'n2' (Flatten): its output 'y' is float32, which no QuantizeLinear makes integers"),
     ([node("DequantizeLinear", "x", S, Z), node("GlobalAveragePool", "t0"), node("GlobalAveragePool", "t1")],
      "node 'n2' (GlobalAveragePool): its input 't1' is float32: QuantizeLinear and DequantizeLinear are missing"),
     ([node("DequantizeLinear", "x", S, Z), node("Conv", "t0", W.astype(np.float32))],
@@ -160,7 +160,9 @@ RELU = ("Clip", ["x"], {})
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"shape": ("N", 4)}, "dimension 0 of input 'x' is 'N': only fixed sizes are supported"),
+        ({"shape": (4, "N")}, "dimension 1 of input 'x' is 'N': only fixed sizes are supported"),
+        ({"shape": ("N",)}, "dimension 0 of input 'x' is 'N': only fixed sizes are supported"),
+        ({"shape": (4, None)}, "dimension 1 of input 'x' is -1: only fixed sizes are supported"),
         ({"shape": (0, 4)}, "dimension 0 of input 'x' is 0: only fixed sizes are supported"),
         ({"shape": None}, "input 'x' has no shape"),
         ({"kind": TensorProto.INT64}, "input 'x' is int64, which is not supported"),

@@ -1,0 +1,34 @@
+"""Operators that do nothing once a network is trained: another name for what there is."""
+
+import onnx
+
+from ..graph import Tensor
+from .values import Pending, Real
+
+__all__ = ["cast", "dropout", "identity"]
+
+
+def identity(op, reading):
+    """Identity."""
+    reading.values[op.output] = op.value(0)
+
+
+def dropout(op, reading):
+    """Dropout, as it is while nothing is learned; nobody may read its mask."""
+    op.take("ratio", 0.5, float)
+    op.take("seed", 0)
+    if op.has(2) and op.constant(2, "training mode").array.any():
+        raise op.refusal("it is one for training, which is not supported")
+    reading.values[op.outputs[0]] = op.value(0)
+
+
+def cast(op, reading):
+    """Cast to the type that there is."""
+    for name in ("saturate", "round_mode"):  # of types that are not supported
+        op.take(name, None, (int, bytes))
+    value = op.value(0)
+    to = onnx.TensorProto.DataType.Name(op.take("to", 0)).lower()
+    kind = value.dtype if isinstance(value, Tensor) else "float" if isinstance(value, Real | Pending) else "a constant"
+    if to != kind.removesuffix("32"):
+        raise op.refusal(f"it is one of {kind} to {to}: only QuantizeLinear and DequantizeLinear change types")
+    reading.values[op.output] = value

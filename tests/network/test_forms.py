@@ -1,0 +1,366 @@
+"""Models as exporters write them: what stands between the operators of a network, and how constants come to them."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from tilewright import network
+from tilewright.network import ModelError
+from tilewright.network.evaluation import evaluate
+from tilewright.network.reader import read_model
+from tilewright.sim.random.networks import draw_inputs
+
+SCALE, ZERO = np.float32(0.03), np.uint8(120)
+
+
+class Form:
+    """A model that grows; of nodes without names."""
+
+    def __init__(self, *shape, dtype="float32", opset=13):
+        self.opset, self._nodes, self._constants, self._given = opset, [], [], []
+        self._rng, self._dtype = np.random.default_rng(1), dtype
+        self.give("x", shape)
+
+    def give(self, name, shape):
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(self._dtype))
+        self._given.append(helper.make_tensor_value_info(name, kind, shape))
+
+    def constant(self, value):
+        self._constants.append(numpy_helper.from_array(np.asarray(value), f"c{len(self._constants)}"))
+        return self._constants[-1].name
+
+    def node(self, kind, *inputs, outputs=1, **attributes):
+        """Its result; arrays are constants."""
+        names = [value if isinstance(value, str) else self.constant(value) for value in inputs]
+        made = [f"t{len(self._nodes)}.{i}" for i in range(outputs)]
+        self._nodes.append(helper.make_node(kind, names, made, **attributes))
+        return made[0]
+
+    def quantise(self, x, scale=SCALE, zero=ZERO, **attributes):
+        return self.node("QuantizeLinear", x, scale, zero, **attributes)
+
+    def floats(self, x, scale=SCALE, zero=ZERO, **attributes):
+        return self.node("DequantizeLinear", x, scale, zero, **attributes)
+
+    def both(self, x, *quantity):
+        return self.floats(self.quantise(x, *quantity), *quantity)
+
+    def weights(self, *shape, axis=0):
+        """Floats that are quantised in the model, with a scale for each index of ``axis``; also their scales."""
+        scale = self._rng.uniform(0.005, 0.02, shape[axis]).astype(np.float32)
+        sizes = [1] * len(shape)
+        sizes[axis] = -1
+        values = self._rng.integers(-64, 64, shape).astype(np.float32) * scale.reshape(sizes)
+        zeros = np.zeros(shape[axis], np.int8)
+        return self.floats(self.quantise(values, scale, zeros, axis=axis), scale, zeros, axis=axis), scale
+
+    def numbers(self, *shape):
+        return self._rng.normal(0, 1, shape).astype(np.float32)
+
+    def model(self, *names):
+        ends = [helper.make_empty_tensor_value_info(name) for name in names]
+        graph = helper.make_graph(self._nodes, "form", self._given, ends, self._constants)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8)
+
+
+def sentence(model):
+    """Why it is refused."""
+    with pytest.raises(ModelError) as error:
+        read_model(model)
+    return str(error.value)
+
+
+@pytest.fixture
+def check(agree):
+    """Compares every tensor with ONNX Runtime, and outputs of the program with the evaluation; returns the graph."""
+
+    def check(model):
+        graph, _ = agree(model)
+        compare_program(graph)
+        return graph
+
+    return check
+
+
+def compare_program(graph):
+    inputs = draw_inputs(np.random.default_rng(0), graph)
+    expected = evaluate(graph, inputs)
+    for name, value in network.compile(graph, "unit").run(inputs).items():
+        np.testing.assert_array_equal(value, expected[name], err_msg=name, strict=True)
+    return [expected[name] for name in graph.outputs]
+
+
+# Biases and weights
+
+
+def biases(form, scale, kind):
+    numbers = form.numbers(len(scale))
+    if kind == "floats":
+        return [numbers]
+    if kind == "integers":  # without zero points
+        counts = (numbers / (SCALE * scale)).astype(np.int32)
+        return [form.node("DequantizeLinear", counts, SCALE * scale, axis=0)]
+    # As PyTorch does it, with what it leaves to be worked out.
+    own = form.node("Mul", form.constant(scale), form.constant(SCALE))
+    zeros = form.node("ConstantOfShape", form.node("Shape", own), value=numpy_helper.from_array(np.int32([0])))
+    counts = form.node("Cast", form.node("Div", numbers, own), to=TensorProto.INT32)
+    return [form.node("DequantizeLinear", counts, own, zeros, axis=0)]
+
+
+@pytest.mark.parametrize("kind", ["floats", "integers", "worked out"])
+def test_bias_of_a_convolution(kind, check):
+    form = Form(1, 6, 8, 7)
+    weights, scale = form.weights(4, 6, 3, 3)
+    y = form.node("Conv", form.both("x"), weights, *biases(form, scale, kind))
+    check(form.model(form.both(y, np.float32(0.05), np.uint8(3))))
+
+
+def test_a_bias_of_floats_is_rounded():
+    form = Form(1, 12)
+    scale = np.float32(0.01)
+    weights = form.floats(np.ones((12, 6), np.int8), scale, np.int8(0))
+    bias = np.float32([0.4, 0.6, -0.4, -0.6, 1e6, -1.2]) * (SCALE * scale)
+    form.quantise(form.node("Gemm", form.both("x"), weights, bias))
+    graph = read_model(form.model("t4.0"))
+    assert graph.nodes[-1].attributes.bias.tolist() == [0, 1, 0, -1, 1_000_000, -1]
+
+
+@pytest.mark.parametrize("shape", [(5, 12), (1, 5, 12), (1, 2, 5, 12)])
+@pytest.mark.parametrize("first", [False, True])
+def test_bias_that_is_added_behind_a_product(first, shape, check):
+    form = Form(*shape)
+    weights, scale = form.weights(12, 7, axis=1)
+    y = form.node("MatMul", form.both("x"), weights)
+    (bias,) = biases(form, scale, "floats")
+    y = form.node("Add", *((bias, y) if first else (y, bias)))
+    graph = check(form.model(form.quantise(form.node("Relu", y), np.float32(0.05))))
+    assert [node.kind for node in graph.nodes] == ["Quantize", "Conv"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "value", "said"),
+    [
+        ((7,), 1e9, "has more than 32 bits at the scale of its products"),
+        ((7,), np.nan, "has more than 32 bits at the scale of its products"),
+        ((3,), 1, "has 3 numbers for 7 scales"),
+        ((5, 7), 1, "is [5, 7], not one for each channel"),
+        ((1, 1, 7), 1, "has more dimensions than the product"),
+    ],
+)
+def test_biases_that_are_refused(shape, value, said):
+    form = Form(5, 12)
+    y = form.node("MatMul", form.both("x"), form.weights(12, 7, axis=1)[0])
+    form.node("Add", y, np.full(shape, value, np.float32))
+    assert sentence(form.model("x")) == f"node 't5.0' (Add): its bias 'c9' {said}"
+
+
+def test_a_clamp_between_a_product_and_what_is_added():
+    form = Form(5, 12)
+    y = form.node("Relu", form.node("MatMul", form.both("x"), form.weights(12, 7, axis=1)[0]))
+    form.node("Add", y, form.numbers(7))
+    assert sentence(form.model("x")) == (
+        "node 't6.0' (Add): its input 't5.0' is float32: QuantizeLinear and DequantizeLinear are missing"
+    )
+
+
+@pytest.mark.parametrize("kind", ["Gemm", "MatMul"])
+def test_weights_whose_places_change(kind, check):
+    form = Form(2, 12)
+    weights = form.node("Transpose", form.weights(7, 12)[0], perm=[1, 0])
+    check(form.model(form.quantise(form.node(kind, form.both("x"), weights), np.float32(0.05))))
+
+
+def test_a_kernel_out_of_a_matrix(check):
+    form = Form(1, 6, 8, 7)
+    weights = form.node("Reshape", form.weights(4, 6)[0], np.int64([4, 6, 1, 1]))
+    weights = form.node("Unsqueeze", form.node("Squeeze", weights, np.int64([3])), np.int64([-1]))
+    check(form.model(form.quantise(form.node("Conv", form.both("x"), weights), np.float32(0.05))))
+
+
+def test_scales_that_are_no_longer_those_of_a_dimension():
+    form = Form(1, 6)
+    form.node("Reshape", form.weights(4, 6)[0], np.int64([2, 12]))
+    assert sentence(form.model("x")) == (
+        "node 't2.0' (Reshape): scales of its input 't1.0' are no longer those of one dimension"
+    )
+
+
+def test_constants_that_cannot_be_worked_out():
+    form = Form(1, 6)
+    form.node("ConstantOfShape", np.int64([1 << 20, 1 << 20]))
+    assert sentence(form.model("x")) == (
+        "node 't0.0' (ConstantOfShape): its output would be [1048576, 1048576], more than 268,435,456 elements"
+    )
+    form = Form(1, 6)
+    form.node("Gather", np.int64([1, 2]), np.int64([7]))
+    assert sentence(form.model("x")).startswith("node 't0.0' (Gather): it cannot be worked out from its constants: ")
+
+
+# What stands between operators
+
+MOVES = {
+    "flatten": lambda form, x: form.node("Flatten", x, axis=-3),
+    "shape": lambda form, x: form.node("Reshape", x, form.node(
+        "Concat", form.node("Slice", form.node("Shape", x), np.int64([0]), np.int64([1])), np.int64([-1]), axis=0)),
+    "transpose": lambda form, x: form.node("Transpose", x, perm=[0, 2, 3, 1]),
+    "two": lambda form, x: form.node("Flatten", form.node("Transpose", x, perm=[0, 2, 3, 1])),
+    "unsqueeze": lambda form, x: form.node("Unsqueeze", x, np.int64([-2, 0])),
+    "squeeze": lambda form, x: form.node("Squeeze", x),
+    "pool": lambda form, x: form.node("MaxPool", form.node("Relu", x), kernel_shape=[2, 2]),
+    "relu": lambda form, x: form.node("Relu", form.node("MaxPool", x, kernel_shape=[2, 2])),
+    "clip": lambda form, x: form.node("Clip", x, np.float32(0), np.float32(60)),
+    "pad": lambda form, x: form.node("Pad", x, np.int64([0, 0, 1, 1, 0, 0, 1, 1])),
+    "concat": lambda form, x: form.node("Concat", x, form.node("Relu", x), axis=1),
+    "nothing": lambda form, x: form.node("Cast", form.node("Identity", form.node("Dropout", x, outputs=2)), to=1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("where", ["input", "output", "scale", "product"])
+@pytest.mark.parametrize("move", MOVES)
+def test_moves_of_floats(move, where, check):
+    form = Form(1, 6, 8, 7)
+    y = MOVES[move](form, "x" if where == "input" else form.both("x"))
+    if where == "product":
+        columns = {"flatten": 336, "shape": 336, "two": 336, "transpose": 6, "pad": 9, "pool": 6, "relu": 6}
+        y = form.node("MatMul", y, form.weights(columns.get(move, 7), 5, axis=1)[0])
+    y = {"input": form.quantise, "output": str, "scale": lambda y: form.quantise(y, np.float32(0.021)),
+         "product": lambda y: form.quantise(y, np.float32(0.05))}[where](y)  # fmt: skip
+    check(form.model(y))
+
+
+def test_moves_behind_a_convolution():
+    """ONNX Runtime computes such convolutions with floats: the judge is the same model with integers in between."""
+    answers = []
+    for between in (False, True):
+        form = Form(1, 6, 8, 7)
+        quantity = np.float32(0.05), np.uint8(40)
+        y = form.node("Relu", form.node("Conv", form.both("x"), form.weights(4, 6, 3, 3)[0]))
+        y = form.both(y, *quantity) if between else y
+        pooled = form.node("MaxPool", y, kernel_shape=[3, 3])
+        padded = form.node("Pad", y, np.int64([0, 0, 1, 1, 0, 0, 0, 0]), np.float32(-1))
+        pooled, padded = (form.both(y, *quantity) if between else y for y in (pooled, padded))
+        y = form.node("Concat", form.node("Flatten", pooled), form.node("Flatten", padded), axis=1)
+        answers.append(compare_program(read_model(form.model(form.quantise(y, *quantity)))))
+    np.testing.assert_array_equal(*answers)
+
+
+@pytest.mark.parametrize("value", [0.04, -3.0, -np.inf])
+@pytest.mark.parametrize("relu", ["none", "before", "behind"])
+def test_padding_that_is_no_integer_of_the_scale_before(value, relu, check):
+    form = Form(1, 6, 8, 7)
+    y = form.node("Relu", form.both("x")) if relu == "before" else form.both("x")
+    y = form.node("Pad", y, np.int64([0, 0, 1, 1, 0, 0, 1, 1]), np.float32(value))
+    y = form.node("Relu", y) if relu == "behind" else y
+    check(form.model(form.quantise(y, np.float32(0.0071), np.uint8(99))))
+
+
+MISSING = "node 't5.0' (MatMul): its input 't2.0' is float32: QuantizeLinear and DequantizeLinear are missing"
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "said"),
+    [
+        ("Clip", (np.float32(0), np.float32(1)), MISSING), ("Clip", (np.float32(0.01),), MISSING),
+        ("Pad", (np.int64([0, 0, 1, 1]), np.float32(0.04)), MISSING),
+        ("Pad", (np.int64([0, 0, 1, 1]), np.float32(np.nan)), "node 't2.0' (Pad): its value nan is no float32"),
+    ],
+)  # fmt: skip
+def test_floats_that_no_integers_are(kind, inputs, said):
+    form = Form(5, 12)
+    y = form.node(kind, form.both("x"), *inputs)
+    form.node("MatMul", y, form.weights(12, 7, axis=1)[0])
+    assert sentence(form.model("x")) == said
+
+
+def test_floats_of_different_scales_joined():
+    form = Form(5, 6)
+    y = form.node("Concat", form.both("x"), form.both("x", np.float32(0.02), ZERO), axis=1)
+    form.node("MatMul", y, form.weights(12, 7, axis=1)[0])
+    assert sentence(form.model("x")) == MISSING.replace("t5", "t7").replace("t2", "t4")
+
+
+def test_what_changes_no_byte_is_no_node():
+    form = Form(1, 6, 8, 7)
+    y = form.quantise(form.node("Relu", MOVES["two"](form, form.both("x"))), SCALE, ZERO)
+    y = form.quantise(MOVES["two"](form, form.node("Unsqueeze", form.floats(y), np.int64([2, 3]))))
+    kinds = [node.kind for node in read_model(form.model(y)).nodes]
+    assert kinds == ["Quantize", "Concat", "Transpose", "Reshape", "Reshape", "Transpose", "Reshape"]
+
+
+def test_a_part_of_a_shape(check):
+    form = Form(1, 6, 8, 7, opset=15)
+    x = form.both("x")
+    shape = form.node("Concat", np.int64([-1]), form.node("Shape", x, start=-1), axis=0)
+    check(form.model(form.quantise(form.node("Reshape", x, shape))))
+
+
+@pytest.mark.parametrize("opset", [13, 18])
+@pytest.mark.parametrize("keep", [0, 1])
+def test_a_mean_of_rows_and_columns(keep, opset, check):
+    answers = []
+    for kind in ("ReduceMean", "GlobalAveragePool"):
+        form = Form(1, 6, 8, 7, opset=opset)
+        inputs, attributes = [form.both("x")], {}
+        if kind == "ReduceMean":
+            inputs += [np.int64([-1, 2])] if opset == 18 else []
+            attributes = {"keepdims": keep} | ({"axes": [-1, 2]} if opset == 13 else {})
+        y = form.node(kind, *inputs, **attributes)
+        if kind != "ReduceMean" and not keep:
+            y = form.node("Flatten", y)
+        answers.append(compare_program(read_model(form.model(form.quantise(y, np.float32(0.0123))))))
+    np.testing.assert_array_equal(*answers)
+
+
+REFUSED = [
+    (("ReduceMean",), {"axes": [1, 2]},
+     "(ReduceMean): only the mean of all rows and columns of a feature map is supported"),
+    (("Squeeze", np.int64([1])), {},
+     "(Squeeze): its input is [1, 6, 8, 7], whose dimensions [1] are not all of one element"),
+    (("Unsqueeze", np.int64([0, -6])), {}, "(Unsqueeze): its dimensions [0, -6] are not different ones"),
+    (("Unsqueeze", np.int64([6])), {}, "(Unsqueeze): it has no dimension 6: its input has 5"),
+    (("Cast",), {"to": 10},
+     "(Cast): it is one of float to float16: only QuantizeLinear and DequantizeLinear change types"),
+    (("Dropout", np.float32(0.5), np.bool_(True)), {},
+     "(Dropout): it is one for training, which is not supported"),
+    (("MaxPool",), {"kernel_shape": [1, 1], "pads": [1, 0, 0, 0]}, "(MaxPool): a window lies wholly in padding"),
+    (("DynamicQuantizeLinear",), {}, "(DynamicQuantizeLinear): the operator is not supported"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "attributes", "said"), REFUSED, ids=[said for _, _, said in REFUSED])
+def test_refused(call, attributes, said):
+    form = Form(1, 6, 8, 7)
+    kind, *inputs = call
+    form.node(kind, form.both("x"), *inputs, **attributes)
+    assert sentence(form.model("x")) == f"node 't2.0' {said}"
+
+
+# Ends
+
+
+@pytest.mark.parametrize("size", ["batch", None, -1])
+def test_a_batch_of_any_size_is_one(size, check):
+    form = Form(size, 6, 8, 7)
+    y = form.node("Conv", form.both("x"), form.weights(4, 6, 3, 3)[0])
+    graph = check(form.model(form.quantise(MOVES["shape"](form, y))))
+    assert graph.tensors["x"].shape == (1, 6, 8, 7)
+
+
+def test_names_of_one_tensor():
+    form = Form(1, 6, 8, 7, dtype="uint8")
+    y = form.node("Identity", form.node("Identity", "x"))
+    graph = read_model(form.model(y, "x"))
+    first, second = compare_program(graph)
+    np.testing.assert_array_equal(first, second)
+
+
+def test_an_output_that_is_an_input_of_floats():
+    form = Form(1, 6, 8, 7)
+    y = form.node("Identity", "x")
+    assert sentence(form.model(y)) == "output 't0.0' is input 'x', of which nothing is computed"
+
+
+def test_two_scales_behind_one_product(check):
+    form = Form(1, 2, 5, 12)
+    y = form.node("MatMul", form.both("x"), form.weights(12, 9, axis=1)[0])
+    check(form.model(form.quantise(y, np.float32(0.05)), form.quantise(y, np.float32(0.02))))
