@@ -19,14 +19,12 @@ _NUMBERS = {"Add", "Cast", "Concat", "ConstantOfShape", "Div", "Gather", "Mul", 
 _PLACES = {"Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 
 
-def constant_of(op, proto, opset):
+def constant_of(op, opset):
     """The Constant that a node gives; None if it does not give one.
 
     Parameters
     ----------
     op : Operator
-    proto : NodeProto
-        The same.
     opset : int
         Version of ONNX's operators.
     """
@@ -46,14 +44,15 @@ def constant_of(op, proto, opset):
         raise op.refusal(f"its output would be {first.array.tolist()}, more than {_MOST:,} elements")
 
     def worked_out(array):
-        return _worked_out(op, proto, opset, [array, *(value.array for value in rest)])
+        return _worked_out(op, opset, [array, *(value.array for value in rest)])
 
     found = _moved(op, first, worked_out)
     op.forget_attributes()
     return found
 
 
-def _worked_out(op, proto, opset, arrays):
+def _worked_out(op, opset, arrays):
+    proto = op.proto
     names = dict.fromkeys(name for name in proto.input if name)
     ends = [[onnx.helper.make_empty_tensor_value_info(name) for name in some] for some in (names, proto.output)]
     model = onnx.helper.make_model(

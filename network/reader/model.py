@@ -11,6 +11,7 @@ from .constants import constant_of
 from .file import load
 from .operator import Operator
 from .reading import Reading
+from .rows import in_one_row
 from .values import Constant, Pending
 
 __all__ = ["read", "read_model"]
@@ -19,23 +20,23 @@ _MICROSOFT = "com.microsoft"
 
 #: What reads a node, by its domain and operator.
 _READERS = {
-    ("", "AveragePool"): pools.average_pool,
+    ("", "AveragePool"): in_one_row(pools.average_pool),
     ("", "Add"): elements.add,
     ("", "Cast"): aliases.cast,
     ("", "Clip"): elements.clip,
     ("", "Concat"): layout.concat,
-    ("", "Conv"): products.conv,
+    ("", "Conv"): in_one_row(products.conv, 1),
     ("", "DequantizeLinear"): quantisation.dequantize_linear,
     ("", "Dropout"): aliases.dropout,
     ("", "Flatten"): layout.flatten,
     ("", "Gemm"): products.gemm,
-    ("", "GlobalAveragePool"): pools.global_average_pool,
+    ("", "GlobalAveragePool"): in_one_row(pools.global_average_pool),
     ("", "Identity"): aliases.identity,
     ("", "MatMul"): products.matmul,
-    ("", "MaxPool"): pools.max_pool,
+    ("", "MaxPool"): in_one_row(pools.max_pool),
     ("", "Mul"): elements.mul,
     ("", "Pad"): layout.pad,
-    ("", "QLinearConv"): products.qlinear_conv,
+    ("", "QLinearConv"): in_one_row(products.qlinear_conv, 3),
     ("", "QLinearMatMul"): products.qlinear_matmul,
     ("", "QuantizeLinear"): quantisation.quantize_linear,
     ("", "ReduceMean"): pools.reduce_mean,
@@ -47,9 +48,9 @@ _READERS = {
     (_MICROSOFT, "DequantizeLinear"): quantisation.dequantize_linear,
     (_MICROSOFT, "QGemm"): products.qgemm,
     (_MICROSOFT, "QLinearAdd"): elements.qlinear_add,
-    (_MICROSOFT, "QLinearAveragePool"): pools.qlinear_average_pool,
+    (_MICROSOFT, "QLinearAveragePool"): in_one_row(pools.qlinear_average_pool),
     (_MICROSOFT, "QLinearConcat"): layout.qlinear_concat,
-    (_MICROSOFT, "QLinearGlobalAveragePool"): pools.qlinear_global_average_pool,
+    (_MICROSOFT, "QLinearGlobalAveragePool"): in_one_row(pools.qlinear_global_average_pool),
     (_MICROSOFT, "QLinearMul"): elements.qlinear_mul,
     (_MICROSOFT, "QuantizeLinear"): quantisation.quantize_linear,
 }
@@ -110,7 +111,7 @@ def _read_node(proto, reading, opset):
         reading.values[op.output] = _constant(op)
         op.end_of_attributes()
         return
-    constant = None if domain else constant_of(op, proto, opset)
+    constant = None if domain else constant_of(op, opset)
     if constant is not None:
         reading.values[op.output] = constant
         op.end_of_attributes()

@@ -30,10 +30,17 @@ class Operator:
     proto : NodeProto
     reading : Reading
         What the names before it stand for.
+
+    Attributes
+    ----------
+    proto : NodeProto
+    kind, name : str
+        The name is that of the first output if it has none.
+    outputs : list of str
     """
 
     def __init__(self, proto, reading):
-        self.kind = proto.op_type
+        self.proto, self.kind = proto, proto.op_type
         self.outputs = [name for name in proto.output if name]
         self.name = proto.name or (self.outputs[0] if self.outputs else "")
         self._inputs = list(proto.input)

@@ -49,13 +49,15 @@ def max_pool(op, reading):
     op.take("storage_order", 0)  # of indices, which are not supported
     kernel = _kernel(op)
     windows = take_windows(op, kernel, shape[2:], ambiguous=False)
-    _counts(op, kernel, shape[2:], windows)
+    empty = not _counts(kernel, shape[2:], windows).all()
     fields = {"kernel": kernel, "stride": windows.stride, "pad": windows.pad, "dilation": windows.dilation}
 
     def attributes_of(y, clamp):
+        if empty and y is not None and clamp[0] > limits(y.dtype)[0]:
+            raise op.refusal("a window lies wholly in padding, and what it gives is clamped")
         return Pool(kind="max", minimum=clamp[0], maximum=clamp[1], **fields)
 
-    reading.move(op, value, (*shape[:2], *windows.count), attributes_of, own_quantity(value))
+    reading.move(op, value, (*shape[:2], *windows.count), attributes_of, None if empty else own_quantity(value))
 
 
 def reduce_mean(op, reading):
@@ -103,7 +105,9 @@ def _windows(op, reading, x, quantity):
     kernel = _kernel(op)
     with_padding = op.take("count_include_pad", 0)
     windows = take_windows(op, kernel, x.shape[2:], ambiguous=False)
-    counts = _counts(op, kernel, x.shape[2:], windows)
+    counts = _counts(kernel, x.shape[2:], windows)
+    if not counts.all():
+        raise op.refusal("a window lies wholly in padding")
     if with_padding:
         if windows.ceil and (counts != kernel[0] * kernel[1]).any():
             raise op.refusal("count_include_pad with ceil_mode is not supported where windows reach out")
@@ -131,16 +135,13 @@ def _finish(op, reading, x, quantity, kernel, windows, scale_of):
     return shape, finish
 
 
-def _counts(op, kernel, size, windows):
-    """How many elements of the feature map each window has, at least one."""
+def _counts(kernel, size, windows):
+    """How many elements of the feature map each window has."""
     inside = [
         _inside(size[i], kernel[i], windows.stride[i], windows.dilation[i], windows.pad[i], windows.count[i])
         for i in range(2)
     ]
-    counts = np.outer(*inside)
-    if not counts.all():
-        raise op.refusal("a window lies wholly in padding")
-    return counts
+    return np.outer(*inside)
 
 
 def _inside(size, kernel, stride, dilation, before, count):

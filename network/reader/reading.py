@@ -76,7 +76,7 @@ class Reading:
         elif isinstance(value, Real):
             self.change(op, value.name, value.quantity, output, y, clamp)
         else:
-            name = output if clamp == limits(y.dtype) else self._fresh(f"{output}.whole")
+            name = output if clamp == limits(y.dtype) else self.fresh(f"{output}.whole")
             self.emit(op, (value.name,), name, Quantize(y.scale, y.zero), value.shape, y.dtype)
             if name != output:
                 self.change(op, name, y, output, y, clamp)
@@ -85,7 +85,7 @@ class Reading:
         """The name of a tensor with what :meth:`make` makes; nothing is added if there is one. ``output`` reads it."""
         if isinstance(value, Real) and change_of(value.quantity, y, clamp) is None:
             return value.name
-        name = self._fresh(f"{output}.before")
+        name = self.fresh(f"{output}.before")
         self.make(op, value, name, y, clamp)
         return name
 
@@ -119,7 +119,7 @@ class Reading:
         value = self.values[name]
         quantity = own_quantity(value)
         if isinstance(value, Pending) and quantity is not None:
-            integers = self._fresh(f"{name}.integers")
+            integers = self.fresh(f"{name}.integers")
             self.make(value.node, value, integers, quantity, limits(quantity.dtype))
             self.values[name] = Real(integers, quantity, value.node)
         return None if quantity is None else self.values[name]
@@ -133,7 +133,8 @@ class Reading:
         """All of it."""
         return Graph(tuple(inputs), tuple(outputs), self._tensors, tuple(self._nodes))
 
-    def _fresh(self, name):
+    def fresh(self, name):
+        """A name like this one that nothing has."""
         while name in self.values:
             name += "'"
         return name

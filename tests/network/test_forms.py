@@ -294,6 +294,31 @@ def test_a_part_of_a_shape(check):
     check(form.model(form.quantise(form.node("Reshape", x, shape))))
 
 
+def test_a_window_of_padding(check):
+    windows = {"kernel_shape": [2, 1], "dilations": [8, 1], "pads": [1, 0, 1, 0]}
+    form = Form(1, 6, 7, 7)
+    y = form.node("MaxPool", form.both("x"), **windows)
+    check(form.model(form.quantise(y, np.float32(0.0213))))
+    missing = "its output 't2.0' is float32, which no QuantizeLinear makes integers"
+    assert sentence(form.model(y)) == f"node 't2.0' (MaxPool): {missing}"
+    form.quantise(form.node("Relu", y))
+    clamped = "a window lies wholly in padding, and what it gives is clamped"
+    assert sentence(form.model("x")) == f"node 't2.0' (MaxPool): {clamped}"
+
+
+def test_one_dimension_of_space(check):
+    form = Form("batch", 6, 31)
+    x = form.both("x")
+    for weights, attributes in (((8, 6, 5), {"strides": [2], "pads": [1, 2]}),
+                                ((8, 1, 3), {"group": 8, "auto_pad": "SAME_UPPER", "kernel_shape": [3]})):  # fmt: skip
+        y = form.node("Conv", x, form.weights(*weights)[0], form.numbers(8), **attributes)
+        x = form.both(form.node("Relu", y), np.float32(0.05), np.uint8(0))
+    x = form.node("MaxPool", x, kernel_shape=[3], pads=[0, 2], dilations=[2])
+    x = form.both(form.node("Conv", x, form.weights(5, 8, 1)[0]), np.float32(0.06), np.uint8(99))
+    graph = check(form.model(form.quantise(form.node("GlobalAveragePool", x), np.float32(0.0313))))
+    assert graph.tensors[graph.outputs[0]].shape == (1, 5, 1)
+
+
 @pytest.mark.parametrize("opset", [13, 18])
 @pytest.mark.parametrize("keep", [0, 1])
 def test_a_mean_of_rows_and_columns(keep, opset, check):
@@ -322,7 +347,6 @@ REFUSED = [
      "(Cast): it is one of float to float16: only QuantizeLinear and DequantizeLinear change types"),
     (("Dropout", np.float32(0.5), np.bool_(True)), {},
      "(Dropout): it is one for training, which is not supported"),
-    (("MaxPool",), {"kernel_shape": [1, 1], "pads": [1, 0, 0, 0]}, "(MaxPool): a window lies wholly in padding"),
     (("DynamicQuantizeLinear",), {}, "(DynamicQuantizeLinear): the operator is not supported"),
 ]  # fmt: skip
 

@@ -62,6 +62,12 @@ def test_conv(options, dtype, agree):
     agree(conv(dtype=dtype, **options))
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("options", [{}, {"pads": [1, 2], "strides": [2]}, {"group": 6, "dilations": [2]}], ids=str)
+def test_conv_of_one_dimension(options, dtype, agree):
+    agree(conv((2, 6, 17), (12, 6 // options.get("group", 1), 3), dtype=dtype, **options))
+
+
 def test_conv_with_unsigned_weights(agree):
     agree(conv(wtype="uint8", w_zero=120))
     agree(conv(wtype="uint8", w_zero=255, group=6, kernel=(6, 1, 3, 3)))
