@@ -27,8 +27,10 @@ def cast(op, reading):
     for name in ("saturate", "round_mode"):  # of types that are not supported
         op.take(name, None, (int, bytes))
     value = op.value(0)
-    to = onnx.TensorProto.DataType.Name(op.take("to", 0)).lower()
-    kind = value.dtype if isinstance(value, Tensor) else "float" if isinstance(value, Real | Pending) else "a constant"
-    if to != kind.removesuffix("32"):
-        raise op.refusal(f"it is one of {kind} to {to}: only QuantizeLinear and DequantizeLinear change types")
+    kind = (
+        value.dtype if isinstance(value, Tensor) else "float32" if isinstance(value, Real | Pending) else "a constant"
+    )
+    types = {"float32": onnx.TensorProto.FLOAT, "uint8": onnx.TensorProto.UINT8, "int8": onnx.TensorProto.INT8}
+    if op.take("to", 0) != types.get(kind):
+        raise op.refusal(f"it changes the type of {kind}, which only QuantizeLinear and DequantizeLinear do")
     reading.values[op.output] = value

@@ -30,7 +30,7 @@ def constant_of(op, opset):
     """
     if op.kind == "Shape" and op.has(0):
         shape = op.shape_of(op.value(0))
-        start, end = op.take("start", 0), op.take("end", None)
+        start, end = op.take("start", 0), op.take("end", len(shape))
         return Constant(np.array(shape[start:end], np.int64))
     if op.kind not in _NUMBERS | _PLACES:
         return None

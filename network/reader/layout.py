@@ -155,8 +155,8 @@ def _is_float(value):
 def _joined(op, shapes):
     """The shape of tensors of some shapes one behind the other, and the axis."""
     axis = op.take("axis", None)
-    if axis is None:
-        raise op.refusal("its attribute 'axis' is missing")
+    if not isinstance(axis, int):
+        raise op.refusal(f"its attribute 'axis' is {'missing' if axis is None else list(axis)}")
     axis = op.axis(axis, len(shapes[0]))
     if len({(*shape[:axis], *shape[axis + 1 :]) for shape in shapes}) > 1 or len({len(s) for s in shapes}) > 1:
         raise op.refusal(f"its inputs {', '.join(str(list(shape)) for shape in shapes)} do not fit along {axis}")

@@ -177,6 +177,8 @@ class Operator:
         real = isinstance(value, Constant) and value.scale is not None
         constant = self.constant(index, what, real)
         number = self.single(constant.array, what)
+        if constant.array.dtype.kind not in "iuf":
+            raise self.refusal(f"its {what} {self._inputs[index]!r} is no number")
         return float((number - constant.zero[0]) * constant.scale[0]) if real else number.item()
 
     def integers(self, index, what):
@@ -187,11 +189,11 @@ class Operator:
         return tuple(int(number) for number in np.atleast_1d(array))
 
     def axes(self, index, rank, default=(), added=False):
-        """Dimensions, each once, that an input or the attribute says, counted from 0.
+        """Dimensions, each once, that an input or the attribute says, counted from 0; ``default`` if there are none.
 
         Of ``rank``; where they are ``added``, of as many more as they are.
         """
-        given = self.integers(index, "axes") if self.has(index) else self.take("axes", default)
+        given = (self.integers(index, "axes") if self.has(index) else self.take("axes", default)) or default
         found = tuple(self.axis(axis, rank + len(given) * added) for axis in given)
         if len(set(found)) < len(found):
             raise self.refusal(f"its dimensions {list(given)} are not different ones")

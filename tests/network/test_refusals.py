@@ -118,6 +118,7 @@ REFUSED = [
     ([node("Pad", "x", np.int64([0, 0, -1, 0, 0, 0, 0, 0]))],
      "node 'n0' (Pad): its padding is [0, 0, -1, 0, 0, 0, 0, 0]: less than 0 is not supported"),
     ([node("Pad", "x", np.int64([0] * 6))], "node 'n0' (Pad): it has 6 widths of padding for 4 of 4 dimensions"),
+    ([node("Concat", "x", "x", axis=[1])], "node 'n0' (Concat): its attribute 'axis' is [1]"),
     ([node("Concat", "x", "x", axis=4)], "node 'n0' (Concat): it has no dimension 4: its input has 4"),
     ([node("Flatten", "x"), node("Concat", "x", "t0", axis=0)],
      "node 'n1' (Concat): its inputs [1, 4, 8, 8], [1, 256] do not fit along 0"),
