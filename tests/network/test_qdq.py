@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 
+from tilewright import network
+from tilewright.network import ModelError
 from tilewright.network.evaluation import evaluate
 from tilewright.network.models.small import SMALL, build_small, small_input
 from tilewright.network.reader import read_model
+from tilewright.sim.random.forms import in_another_form
 from tilewright.sim.random.networks import draw_inputs, draw_network
 from tilewright.sim.random.qdq import as_qdq
 
@@ -23,6 +26,29 @@ def test_both_forms_mean_the_same(kind):
         assert values.keys() <= others.keys()
         for name, value in values.items():
             np.testing.assert_array_equal(others[name], value, err_msg=name, strict=True)
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(1000, marks=pytest.mark.long)])
+def test_other_forms_mean_the_same(count):
+    """As other exporters write it, tensor by tensor; of every fourth network also the program."""
+    for seed in range(count):
+        print(f"seed {seed}")
+        rng = np.random.default_rng(seed)
+        model = as_qdq(draw_network(rng, dtype=("uint8", "int8")[seed % 2]))
+        graph, other = read_model(model), read_model(in_another_form(model, rng))
+        inputs = draw_inputs(rng, graph)
+        values, others = evaluate(graph, inputs), evaluate(other, inputs)
+        for name in values.keys() & others.keys():
+            np.testing.assert_array_equal(others[name], values[name], err_msg=name, strict=True)
+        assert set(graph.outputs) <= others.keys()
+        if seed % 4:
+            continue
+        try:
+            compiled = network.compile(other, "unit")
+        except ModelError:
+            continue
+        for name, value in compiled.run(inputs).items():
+            np.testing.assert_array_equal(value, values[name], err_msg=name)
 
 
 def test_as_onnx_runtime(agree):
