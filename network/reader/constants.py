@@ -1,5 +1,6 @@
 """Nodes of which nothing is left when a model has been read: what is worked out from constants, and from shapes."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from .values import Constant
 __all__ = ["constant_of"]
 
 #: Elements of a constant that is worked out.
-_MOST = 1 << 28
+_MOST = 1 << 24
 
 #: Of numbers: sizes of shapes, scales of biases.
 _NUMBERS = {"Add", "Cast", "Concat", "ConstantOfShape", "Div", "Gather", "Mul", "Slice", "Sub"}
@@ -40,8 +41,9 @@ def constant_of(op, opset):
     first, *rest = values
     if any(value.scale is not None for value in rest) or (first.scale is not None and op.kind in _NUMBERS):
         return None
-    if op.kind == "ConstantOfShape" and np.prod(first.array.astype(float)) > _MOST:
-        raise op.refusal(f"its output would be {first.array.tolist()}, more than {_MOST:,} elements")
+    sizes = first.array.tolist() if op.kind == "ConstantOfShape" else [value.array.size for value in values]
+    if op.kind in _NUMBERS and math.prod(np.ravel(sizes).astype(float)) > _MOST:
+        raise op.refusal(f"its output may have more than {_MOST:,} elements")
 
     def worked_out(array):
         return _worked_out(op, opset, [array, *(value.array for value in rest)])

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..arithmetic.constants import change_table
 from ..arithmetic.ends import dequantise, limits, quantise
-from ..graph import Concat, Graph, Node, Quantize, Tensor
+from ..graph import Concat, Graph, Node, Quantize, Reshape, Tensor
 from .values import Pending, Real
 
 __all__ = ["Reading", "change_of", "own_quantity"]
@@ -63,8 +63,8 @@ class Reading:
 
     def change(self, op, name, x, output, y, clamp):
         """Adds what turns the tensor ``name`` of Quantity ``x`` into ``output`` of Quantity ``y``, clamped."""
-        table = change_of(x, y, clamp)
-        self.emit(op, (name,), output, Concat(0, (table,)), self._tensors[name].shape, y.dtype)
+        table, shape = change_of(x, y, clamp), self._tensors[name].shape
+        self.emit(op, (name,), output, Reshape(shape) if table is None else Concat(0, (table,)), shape, y.dtype)
 
     def make(self, op, value, output, y, clamp):
         """Adds what makes the tensor ``output`` of Quantity ``y``, clamped, of floats.
