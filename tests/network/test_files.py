@@ -107,6 +107,27 @@ def test_every_tensor(folder, capsys):
         assert all(file[name].shape == graph.tensors[name].shape for name in file)
 
 
+def test_every_tensor_that_onnx_runtime_has(folder, capsys):
+    """Of a model that wants a tensor that is not in it, for the reader to make."""
+    kinds = ["QuantizeLinear", "DequantizeLinear", "Relu", "Flatten", "QuantizeLinear"]
+    nodes = [
+        onnx.helper.make_node(kind, [f"t{i}", *(["s"] if "Linear" in kind else [])], [f"t{i + 1}"])
+        for i, kind in enumerate(kinds)
+    ]
+    ends = [onnx.helper.make_tensor_value_info(name, 1, shape) for name, shape in (("t0", [2, 5]), ("t5", None))]
+    scale = onnx.numpy_helper.from_array(np.float32(0.1), "s")
+    ends[1].type.tensor_type.elem_type = onnx.TensorProto.UINT8
+    graph = onnx.helper.make_graph(nodes, "made", ends[:1], ends[1:], [scale])
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), folder / "made.onnx")
+    np.save(folder / "t.npy", np.arange(10, dtype=np.float32).reshape(2, 5))
+    for place, count in (("golden", 3), ("ort", 2)):
+        assert run(folder, f"made.onnx --input t.npy --on {place} --out {place}.npz --every-tensor", capsys)[0] == 0
+        with np.load(folder / f"{place}.npz") as file:
+            assert len(file.files) == count
+            assert file["t5"].tolist() == [[0, 10, 20, 30, 40], [50, 60, 70, 80, 90]]
+
+
 def test_progress_is_on_the_standard_error_output(folder, capsys):
     _, printed = run(folder, "model.onnx --input x.npy --on golden", capsys)
     assert printed.err.startswith("golden: layers, 0 of ")
