@@ -3,7 +3,6 @@
 import onnx
 
 from ..graph import Tensor
-from .values import Pending, Real
 
 __all__ = ["cast", "dropout", "identity"]
 
@@ -27,10 +26,8 @@ def cast(op, reading):
     for name in ("saturate", "round_mode"):  # of types that are not supported
         op.take(name, None, (int, bytes))
     value = op.value(0)
-    kind = (
-        value.dtype if isinstance(value, Tensor) else "float32" if isinstance(value, Real | Pending) else "a constant"
-    )
+    kind = value.dtype if isinstance(value, Tensor) else "float32"
     types = {"float32": onnx.TensorProto.FLOAT, "uint8": onnx.TensorProto.UINT8, "int8": onnx.TensorProto.INT8}
-    if op.take("to", 0) != types.get(kind):
+    if op.take("to", 0) != types[kind]:
         raise op.refusal(f"it changes the type of {kind}, which only QuantizeLinear and DequantizeLinear do")
     reading.values[op.output] = value

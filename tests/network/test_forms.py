@@ -166,7 +166,7 @@ def test_a_clamp_between_a_product_and_what_is_added():
 @pytest.mark.parametrize("kind", ["Gemm", "MatMul"])
 def test_weights_whose_places_change(kind, check):
     form = Form(2, 12)
-    weights = form.node("Transpose", form.weights(7, 12)[0], perm=[1, 0])
+    weights = form.node("Transpose", form.node("Cast", form.weights(7, 12)[0], to=1), perm=[1, 0])
     check(form.model(form.quantise(form.node(kind, form.both("x"), weights), np.float32(0.05))))
 
 
