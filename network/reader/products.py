@@ -119,6 +119,8 @@ def _product(op, reading, x, quantity, weights, bias):
 def _finish(op, reading, x, quantity, weights, bias, windows, shape, groups):
     """The function that adds the node; without ``groups`` it is a product of matrices."""
     outputs = len(weights.array)
+    if not weights.array.size:
+        raise op.refusal("its constant operand has no elements")
     scale, zero = (
         _for_each(op, part, outputs, what) for part, what in ((weights.scale, "scales"), (weights.zero, "zero points"))
     )

@@ -69,6 +69,7 @@ REFUSED = [
      "supported"),
     ([node("Reshape", "x", np.int64([1, 4, 64])), conv(x="t0", w=W[..., 0], strides=[1, 1])],
      "node 'n1' (QLinearConv): its attribute 'strides' is [1, 1, 1], and must be 2 numbers from 1 on"),
+    ([conv(w=W[..., :0])], "node 'n0' (QLinearConv): its constant operand has no elements"),
     ([conv(w=W.astype(np.int16))], "node 'n0' (QLinearConv): its operand 'c2' is int16, which is not supported"),
     ([conv(w="x")], "node 'n0' (QLinearConv): its operand 'x' is computed, and only a constant is supported"),
     ([conv(x=W)], "node 'n0' (QLinearConv): its input 'c0' is a constant, which is not supported"),
