@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out, connect
 
 from tilewright.golden.spec import BANKS, CHUNK_BYTES, LINE_BYTES
 from tilewright.golden.spec.tmau.processors import own_tag_bits
+from tilewright.hw.bus.axi4_port import DESCRIPTOR_BYTES
 from tilewright.hw.cluster.l2.lookup import MOST_BACK
 from tilewright.hw.tmau.signatures import DoneSignature
 
@@ -80,9 +81,10 @@ def serve_bus(harness, m, axi, params, words, more_reads, units=1, cache=None):
         if name != "axi":
             m.d.comb += getattr(memory, name).eq(getattr(harness, name))
 
+    # On top of data come the bursts of one descriptor, which a page may cut, and what the reducer reads beforehand.
+    descriptor = max(2, DESCRIPTOR_BYTES // (params.bus_bytes * params.max_burst))
     limits = {
-        # Descriptor fetches come on top of the data, and what the reducer reads for the writes in flight.
-        "reads": units * (params.max_outstanding + params.cache_entries + params.old_words // 2 + more_reads),
+        "reads": units * (params.max_outstanding + descriptor + params.old_words // 2 + more_reads),
         "writes": units * params.max_outstanding,
         "max_burst": params.max_burst,
     }
