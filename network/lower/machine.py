@@ -14,7 +14,7 @@ class Machine:
     Attributes
     ----------
     conv : ConvParams
-        Of the convolution engine.
+        Of the convolution engine, which multiplies bytes, ``i8``, whatever else.
     smem_bytes : int
         Bytes of shared memory.
     bus_bytes : int
@@ -30,6 +30,10 @@ class Machine:
     bus_bytes: int = 64
     latency: int = 100
     unaligned: bool = True
+
+    def __post_init__(self):
+        if "i8" not in self.conv.types:
+            raise ValueError(f"networks are computed in bytes: conv.types must have 'i8', not {self.conv.types!r}")
 
 
 #: The presets of a core by their names.

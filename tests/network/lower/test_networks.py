@@ -1,5 +1,7 @@
 """Whole networks: random ones on the golden core, large ones as plans."""
 
+import random
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from tilewright.network.evaluation import evaluate
 from tilewright.network.lower.machine import Machine
 from tilewright.network.reader import read_model
 from tilewright.sim.random.networks import draw_inputs, draw_network
+from tilewright.sim.random.params import random_conv
 from tilewright.tb.races import find_races
 
 
@@ -99,14 +102,14 @@ def test_what_stays_is_counted_also_where_a_range_does_not_read_it():
 
 
 def test_random_networks_that_hardly_fit():
-    """Most layers are cut, and nothing meets at a byte."""
+    """On engines of any size: most layers are cut, and nothing meets at a byte."""
     ran = 0
     for seed in range(3000, 3030):
         print(f"seed {seed}")
         rng = np.random.default_rng(seed)
         graph = read_model(draw_network(rng, size=24, channels=24))
-        inputs, conv = draw_inputs(rng, graph), CONV_PRESETS[str(rng.choice(["unit", "ecp5", "default"]))]
-        machine = Machine(conv, int(rng.choice([2048, 4096, 8192])), 64 if conv.row_bytes == 32 else 16,
+        inputs, conv = draw_inputs(rng, graph), random_conv(random.Random(seed), ("i8",)).conv
+        machine = Machine(conv, int(rng.choice([2048, 4096, 8192])), int(rng.choice([16, 32, 64])),
                           unaligned=bool(rng.random() < 0.8))  # fmt: skip
         try:
             compiled = network.compile(graph, machine)
@@ -136,6 +139,8 @@ def test_wrong_arguments():
     graph = maker.graph()
     with pytest.raises(ModelError, match=r"preset must be one of unit, .* not 'big'"):
         network.compile(graph, "big")
+    with pytest.raises(ValueError, match=r"conv.types must have 'i8', not \('i16', 'f16'\)"):
+        Machine(CONV_PRESETS["default"].replace(types=("i16", "f16")))
     compiled = network.compile(graph)
     with pytest.raises(ModelError, match="on must be one of"):
         compiled.run(maker.draw(), on="paper")

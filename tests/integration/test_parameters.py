@@ -1,0 +1,88 @@
+"""Units of random parameters: hardware against the golden model. Each is built for one test, so all are long."""
+
+import random
+from itertools import islice
+
+import pytest
+
+from tilewright.sim.compare.cluster_run import ClusterComparison
+from tilewright.sim.compare.job_run import JobRun
+from tilewright.sim.compare.mixed_run import MixedRun
+from tilewright.sim.compare.pe_program_run import ProgramRun
+from tilewright.sim.random.cluster import random_cluster_batches
+from tilewright.sim.random.conv_jobs import random_jobs
+from tilewright.sim.random.garbage import garbage_mixes
+from tilewright.sim.random.mixed import random_mixes
+from tilewright.sim.random.params import random_cluster, random_conv, random_pe, random_tmau
+from tilewright.sim.random.pe.programs import random_programs
+from tilewright.sim.replay.pe.rtl import run_on_session
+from tilewright.sim.session import ConvSession
+from tilewright.sim.session.cluster import ClusterSession
+from tilewright.sim.session.pe import PeSession
+from tilewright.sim.session.tmau import TmauSession
+
+pytestmark = pytest.mark.long
+
+#: Parameters of each unit.
+SEEDS = range(6)
+
+
+def drawn(make, seed):
+    params = make(random.Random(seed))
+    print(f"seed {seed}: {params}")
+    return params
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_access_units(seed):
+    """Commands that mostly run and, where windows confine it, garbage."""
+    params = drawn(random_tmau, seed)
+    with TmauSession(params=params, memory_bytes=1 << 18) as session:
+        run = MixedRun(session)
+        batches = list(random_mixes(seed, params, 250))
+        if params.has("windows"):
+            batches += garbage_mixes(seed, params, 128)
+        for batch in batches:
+            if run.run(batch):
+                pytest.fail(run.report(batch), pytrace=False)
+    assert sum(run.endings.values()) >= 250
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_processing_engines(seed):
+    params = drawn(random_pe, seed)
+    with PeSession(params=params, patience=400_000) as session:
+        session.configure(issue_stall=0.5 * (seed & 1))
+        run = ProgramRun(lambda program: run_on_session(program, session))
+        for program in random_programs(seed, params, 60):
+            if run.run(program):
+                pytest.fail(run.report(program), pytrace=False)
+    assert run.instructions > 60
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_convolution_engines(seed):
+    """Jobs alone in their memory."""
+    params = drawn(random_conv, seed)
+    with ConvSession(params=params, patience=800_000) as session:
+        session.configure(issue_stall=0.6 * (seed & 1))
+        run = JobRun(session)
+        for job in random_jobs(seed, params.conv, 150, smem_bytes=4096):
+            if differences := run.run([job.word], job.smem):
+                pytest.fail("\n".join([*differences, "", run.report([job.word], job.smem)]), pytrace=False)
+    assert run.jobs == 150
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_clusters(seed):
+    params = drawn(random_cluster, seed)
+    with ClusterSession(params=params, patience=300_000) as session:
+        comparison = ClusterComparison(session)
+        batches = random_cluster_batches(seed, params.cores, params.smem.size_bytes, 20)
+        for number, batch in enumerate(islice(batches, 25)):
+            stall = [0.0, 0.3, (0.5, 0.2)][number % 3]
+            session.configure(
+                latency=[100, 5, 20, 50][number % 4], seed=number, stall=stall, issue_stall=0.5 * (number & 1)
+            )
+            assert comparison.run(batch) == [], f"batch {number}"
+    assert comparison.commands >= 250
