@@ -5,6 +5,7 @@ from itertools import islice
 
 import pytest
 
+from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.compare.cluster_run import ClusterComparison
 from tilewright.sim.compare.job_run import JobRun
 from tilewright.sim.compare.mixed_run import MixedRun
@@ -35,8 +36,16 @@ def drawn(make, seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_access_units(seed):
+    run_commands(drawn(random_tmau, seed), seed)
+
+
+def test_bursts_of_a_word():
+    """Eight of them bring a descriptor, while as many bring data as may, and reductions read what they change."""
+    run_commands(TMAU_PRESETS["unit"].replace(max_burst=1, cache_entries=1), 2)
+
+
+def run_commands(params, seed):
     """Commands that mostly run and, where windows confine it, garbage."""
-    params = drawn(random_tmau, seed)
     with TmauSession(params=params, memory_bytes=1 << 18) as session:
         run = MixedRun(session)
         batches = list(random_mixes(seed, params, 250))
