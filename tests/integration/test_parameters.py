@@ -26,6 +26,7 @@ pytestmark = pytest.mark.long
 
 #: Parameters of each unit.
 SEEDS = range(6)
+MEMORY_BYTES = 1 << 18
 
 
 def drawn(make, seed):
@@ -46,7 +47,7 @@ def test_bursts_of_a_word():
 
 def run_commands(params, seed):
     """Commands that mostly run and, where windows confine it, garbage."""
-    with TmauSession(params=params, memory_bytes=1 << 18) as session:
+    with TmauSession(params=params, memory_bytes=MEMORY_BYTES) as session:
         run = MixedRun(session)
         batches = list(random_mixes(seed, params, 250))
         if params.has("windows"):
@@ -85,7 +86,7 @@ def test_convolution_engines(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_clusters(seed):
     params = drawn(random_cluster, seed)
-    with ClusterSession(params=params, patience=300_000) as session:
+    with ClusterSession(params=params, memory_bytes=MEMORY_BYTES, patience=300_000) as session:
         comparison = ClusterComparison(session)
         batches = random_cluster_batches(seed, params.cores, params.smem.size_bytes, 20)
         for number, batch in enumerate(islice(batches, 25)):
