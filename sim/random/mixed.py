@@ -63,7 +63,7 @@ def random_mixes(seed, params, commands):
             windows = (False, False)
         batch = MixedBatch(
             name=f"seed {seed}, mix {count}",
-            base=rng.choice([0, (1 << params.addr_width) - (32 << 20)]),
+            base=rng.choice([0, (1 << params.addr_width) - min(32 << 20, 3 << params.addr_width - 2)]),
             latency=rng.choice([2, 3, rng.randint(4, 19), 20, 100, rng.randint(2, 200)]),
             stall=rng.choice([0, 0, 0.3, 0.7]),
             issue_stall=rng.choice([0, 0, 0.8]),
