@@ -13,6 +13,7 @@ _BINARY = {"//": "zdiv({}, {})", "%": "zmod({}, {})"}
 
 #: The end of a process: a signal that it drives gets its next value.
 _UPDATE = re.compile(r"(slots\[\d+\])\.update\((next_\d+), (-?\d+)\)")
+_WRITE = re.compile(r"slots\[\d+\]\.write\(\w+, \w+, (\w+)\)")
 _SLOT = re.compile(r"slots\[(\d+)\]")
 
 
@@ -30,6 +31,7 @@ def quick_code():
             (_pyrtl._RHSValueCompiler, "on_Slice", _slice),
             (_pyrtl._RHSValueCompiler, "on_Concat", _concat),
             (_pyrtl._StatementCompiler, "on_Assign", _assign),
+            (_pyrtl, "edge_waker", lambda process, polarity: (process, polarity)),
         ):
             before.callback(setattr, kind, name, getattr(kind, name))
             setattr(kind, name, better)
@@ -102,6 +104,7 @@ def _fits(shape, other):
 
 def _compile(code, name, mode):
     # Signals are variables of a function around the process.
+    code = _WRITE.sub(r"if \1: \g<0>", code)
     code = _UPDATE.sub(r"if (\1.next ^ \2) & \3: \1.update(\2, \3)", code)
     signals = "".join(f"    slot_{slot} = slots[{slot}]\n" for slot in sorted(set(_SLOT.findall(code)), key=int))
     body = _SLOT.sub(r"slot_\1", code).replace("\n", "\n    ")

@@ -1,6 +1,7 @@
 """The engine of unit tests against Amaranth's own: the same values in every cycle."""
 
 import random
+from contextlib import nullcontext
 
 import pytest
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, signed, unsigned
@@ -59,16 +60,21 @@ def random_value(rng, leaves, depth):
 
 
 def random_design(rng):
-    """A module with inputs, registers that feed its expressions, and a memory; what may be looked at."""
+    """Two modules with inputs, registers that feed their expressions, and a memory; what may be looked at."""
     m = Module()
+    m.submodules.inner = inner = Module()
     inputs = [Signal(1), Signal(8), Signal(signed(6)), Signal(PAIR)]
     registers = [Signal(9), Signal(signed(7), init=-5), Signal(70, reset_less=True)]
     m.submodules.memory = memory = Memory(shape=unsigned(9), depth=6, init=[7, 5])
-    write, read = memory.write_port(), memory.read_port()
-    leaves = [*inputs[:3], inputs[3].low, inputs[3].high, *registers, read.data]
+    write, read, look = memory.write_port(), memory.read_port(), memory.read_port(domain="comb")
+    shared = Signal(signed(9))
+    m.d.comb += [shared[:4].eq(registers[0]), look.addr.eq(inputs[1])]
+    inner.d.comb += shared[6:].eq(inputs[1])
+    leaves = [*inputs[:3], inputs[3].low, inputs[3].high, *registers, read.data, look.data, shared]
     seen = [*leaves, inputs[3]]
     for name in ["comb"] * 9 + ["sync"] * 3:
-        domain = m.d[name]
+        module = rng.choice([m, inner])
+        domain = module.d[name]
         target = registers.pop() if name == "sync" else Signal(rng.choice([1, 8, 30, signed(4), signed(9), signed(33)]))
         beside = Signal(5, reset_less=True)
         value = random_value(rng, leaves, 3)
@@ -76,14 +82,14 @@ def random_design(rng):
             target.eq(rng.choice([value, value.as_unsigned()[: len(target)]])),
             beside.eq(random_value(rng, leaves, 1)),
         ]
-        with m.Switch(Cat(random_value(rng, leaves, 1), Const(0, 4))[:4]):
-            with m.Case("1--0", "0011"):
+        with module.Switch(Cat(random_value(rng, leaves, 1), Const(0, 4))[:4]):
+            with module.Case("1--0", "0011"):
                 domain += target[: rng.randrange(1, len(target) + 1)].eq(random_value(rng, leaves, 2))
-            with m.Case(5, 9):
+            with module.Case(5, 9):
                 domain += target.bit_select(random_value(rng, leaves, 1)[:3], 1).eq(random_value(rng, leaves, 1))
-            with m.Case("-0--"):
+            with module.Case("-0--"):
                 pass
-            with m.Default():
+            with module.Default():
                 domain += Cat(beside, target)[rng.randrange(3) : rng.choice([4, 6])].eq(random_value(rng, leaves, 2))
         if name == "comb":
             leaves += [target, beside]
@@ -97,35 +103,92 @@ def random_design(rng):
     return m, inputs, [*seen, *(random_value(rng, leaves, 2) for _ in range(3))]
 
 
-def history(engine, seed):
-    """What a testbench samples and looks at in each cycle."""
+def history(engine, seed, watched=False, waves=None):
+    """What testbenches sample and look at in each cycle: the second one sees what the first one has set."""
     rng = random.Random(seed)
     design, inputs, seen = random_design(rng)
     found = []
+
+    def random_input(value):
+        return value.shape().from_bits(rng.getrandbits(8)) if value is inputs[3] else rng.getrandbits(8)
 
     async def testbench(ctx):
         ticks = aiter(ctx.tick().sample(*seen))
         for _ in range(CYCLES):
             for value in inputs:
-                ctx.set(
-                    value, value.shape().from_bits(rng.getrandbits(8)) if value is inputs[3] else rng.getrandbits(8)
-                )
-            found.append([ctx.get(value) for value in seen])
+                ctx.set(value, random_input(value))
+                ctx.set(value, random_input(value))
+            ctx.set(Cat(inputs[1][2:5], inputs[2]), rng.getrandbits(9))
+            ctx.set(inputs[3].low, rng.randrange(-16, 16))
+            if rng.random() < 0.5:
+                found.append([ctx.get(value) for value in seen])
             found.append(await anext(ticks))
+        # What was set before is no change.
+        ctx.set(inputs[0], 1 - ctx.get(inputs[0]))
         found.append(await ctx.changed(inputs[0]).delay(2e-6))
+
+    async def other(ctx):
+        while True:
+            found.append([ctx.get(value) for value in seen])
+            if rng.random() < 0.5:
+                ctx.set(inputs[1], rng.getrandbits(8))
+            await ctx.tick()
+
+    async def watch(ctx):
+        async for values in ctx.changed(*inputs):
+            found.append(values)
 
     with quick_elaboration():
         simulator = Simulator(design, engine=engine)
         simulator.add_clock(1e-6)
         simulator.add_testbench(testbench)
-        simulator.run()
+        simulator.add_testbench(other, background=True)
+        if watched:
+            simulator.add_process(watch)
+        with nullcontext() if waves is None else simulator.write_vcd(waves):
+            simulator.run()
         simulator.reset()
         rng.seed(seed)
         simulator.run()
     return str(found)
 
 
-@pytest.mark.parametrize("seed", range(30))
+def seeds(short, long):
+    return [*range(short), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(short, long))]
+
+
+@pytest.mark.parametrize("seed", seeds(12, 30))
 def test_random_designs_do_the_same(seed):
     print(f"seed {seed}")
     assert history(QuickEngine, seed) == history(PySimEngine, seed)
+
+
+@pytest.mark.parametrize("seed", seeds(4, 10))
+def test_what_waits_for_changes_meets_the_same(seed):
+    print(f"seed {seed}")
+    assert history(QuickEngine, seed, watched=True) == history(PySimEngine, seed, watched=True)
+
+
+def waveforms(path):
+    """Names of variables, and at each time those that have another value than before."""
+    head, _, body = path.read_text().partition("$enddefinitions")
+    changes, before, now = [], {}, {}
+    for line in body.splitlines():
+        if line.startswith("#"):
+            changes.append({name: value for name, value in now.items() if before.get(name) != value})
+            before, now = before | now, {}
+            changes.append(line)
+        elif line.startswith("b"):
+            value, name = line.split()
+            now[name] = value
+        elif line[:1] in ("0", "1"):
+            now[line[1:]] = line[0]
+    return [line for line in head.splitlines() if line.startswith("$var")], [change for change in changes if change]
+
+
+def test_waveforms_are_the_same(tmp_path):
+    for engine in (QuickEngine, PySimEngine):
+        history(engine, 1, waves=str(tmp_path / engine.__name__))
+    variables, changes = waveforms(tmp_path / "QuickEngine")
+    assert len(variables) > 30 and len(changes) > 2 * CYCLES
+    assert (variables, changes) == waveforms(tmp_path / "PySimEngine")
