@@ -12,6 +12,7 @@ from amaranth.sim import Simulator
 from ..elaboration import quick_elaboration
 from ..files import BUILD
 from .engine import QuickEngine
+from .passes import quick_passes
 
 __all__ = ["WAVES_VARIABLE", "elaborated", "simulate"]
 
@@ -58,7 +59,7 @@ def simulate(dut, *testbenches, background=(), deadline=10_000, waves=None):
     AssertionError
         If a testbench is still running at the deadline, or as the testbenches raise it.
     """
-    with quick_elaboration():
+    with quick_elaboration(), quick_passes():
         bench = _BENCHES.get(id(dut)) or _Bench(dut)
         bench.run(testbenches, background, deadline, _wanted(waves))
 
