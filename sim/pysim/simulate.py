@@ -115,7 +115,7 @@ class _Bench:
 _BENCHES = WeakValueDictionary()
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _kept_bench(make, *args, **options):
     bench = _Bench(make(*args, **options))
     _BENCHES[id(bench.dut)] = bench
