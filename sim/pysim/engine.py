@@ -4,7 +4,7 @@ from functools import partial
 
 from amaranth.hdl import ShapeCastable, Signal, Value
 from amaranth.hdl._ast import Concat, Slice
-from amaranth.sim._async import ChangedTrigger, EdgeTrigger, SampleTrigger
+from amaranth.sim._async import ChangedTrigger, EdgeTrigger, SampleTrigger, TestbenchContext
 from amaranth.sim.pysim import PySimEngine
 
 from .code import quick_code
@@ -56,7 +56,8 @@ class QuickEngine(PySimEngine):
 
     def step_design(self):
         """Comes after each value that a testbench sets."""
-        if self._is_watched or any(state.wakers or state.edges for state in self._state.pending):
+        if self._is_watched or self._state.urgent:
+            self._state.urgent = False
             self._settle(False)
 
     def _settle(self, wakes):
@@ -106,6 +107,7 @@ class QuickEngine(PySimEngine):
         state = self._state_of(signal) if type(signal) is Signal else None
         if state is None or state.is_comb:
             super().set_value(target, value)  # also where it must not be set
+            self._state.urgent = True
         elif kind is Slice:
             state.assign(value << target.start, (1 << target.stop) - (1 << target.start))
         else:
@@ -128,6 +130,11 @@ class QuickEngine(PySimEngine):
     def add_clock_process(self, clock, **options):
         super().add_clock_process(clock, **options)
         self._clocks.add(id(clock))
+
+    def add_async_testbench(self, simulator, process, *, background):
+        super().add_async_testbench(simulator, process, background=background)
+        # It is the testbench's own already, which has been called with it.
+        self._testbenches[-1].context.__class__ = _Context
 
     def add_trigger_combination(self, combination, *, oneshot):
         if any(self._watches(part) for part in combination._triggers) and not self._is_watched:
@@ -184,3 +191,12 @@ class QuickEngine(PySimEngine):
                     writer.update_signal(self.now, state.signal)
                 for address in addresses or ():
                     writer.update_memory(self.now, state.memory, address)
+
+
+class _Context(TestbenchContext):
+    def set(self, expr, value):
+        if isinstance(expr, Value) and type(value) in (int, bool):
+            self._engine.set_value(expr, value)  # no constant is made of what is a number
+            self._engine.step_design()
+        else:
+            super().set(expr, value)

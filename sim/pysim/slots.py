@@ -14,13 +14,15 @@ class Slots(pysim._PyEngineState):
         A one for each piece of which an input has changed since it ran last.
     woken : bool
         Whether something has changed that a process or a testbench waits for.
+    urgent : bool
+        Whether somebody waits for what was set.
     ready : list
         Processes of clocks that have had their edge.
     """
 
     def __init__(self):
         super().__init__()
-        self.dirty, self.woken, self.ready = 0, False, []
+        self.dirty, self.woken, self.urgent, self.ready = 0, False, False, []
         self._all, self._numbers = 0, {}
 
     def find_readers(self, reads):
@@ -32,7 +34,7 @@ class Slots(pysim._PyEngineState):
 
     def reset(self):
         super().reset()
-        self.dirty, self.woken, self.ready = self._all, False, []
+        self.dirty, self.woken, self.urgent, self.ready = self._all, False, False, []
 
     def get_signal(self, signal):
         found = self._numbers.get(signal.duid)
@@ -113,12 +115,12 @@ class _Signal(pysim._PySignalState):
         if bits != self.next:
             self.next = bits
             self.pending.add(self)
+            if self.wakers or self.edges:
+                self.state.urgent = True
 
 
 class _Memory(pysim._PyMemoryState):
     __slots__ = ("readers", "shown", "state")
-
-    edges = None
 
     def __init__(self, memory, state):
         self.state, self.readers = state, 0

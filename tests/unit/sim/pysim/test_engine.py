@@ -4,7 +4,7 @@ import random
 from contextlib import nullcontext
 
 import pytest
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, signed, unsigned
+from amaranth.hdl import Array, Cat, ClockDomain, Const, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data
 from amaranth.lib.memory import Memory
 from amaranth.sim import Simulator
@@ -167,6 +167,25 @@ def test_random_designs_do_the_same(seed):
 def test_what_waits_for_changes_meets_the_same(seed):
     print(f"seed {seed}")
     assert history(QuickEngine, seed, watched=True) == history(PySimEngine, seed, watched=True)
+
+
+@pytest.mark.parametrize("engine", [QuickEngine, PySimEngine])
+def test_a_clock_that_a_testbench_drives_loses_no_edge(engine):
+    m = Module()
+    m.domains.hand = hand = ClockDomain(reset_less=True)
+    count = Signal(4)
+    m.d.hand += count.eq(count + 1)
+
+    async def testbench(ctx):
+        for edges in range(4):
+            for clock, high in ((hand.clk, 1), (hand.clk.as_signed(), -1)):
+                ctx.set(clock, high)
+                ctx.set(clock, 0)
+            assert ctx.get(count) == 2 * edges + 2
+
+    simulator = Simulator(m, engine=engine)
+    simulator.add_testbench(testbench)
+    simulator.run()
 
 
 def waveforms(path):
