@@ -166,8 +166,9 @@ class Queue(wiring.Component):
             goes.eq(refill & stored),
             write.addr.eq(self.tail),
             write.data.eq(self.i.payload),
-            # What is no item, or goes to the output at once, is written too: nothing late enables the memory.
-            write.en.eq(self.i.ready),
+            # What is no item, or goes to the output at once, is written too, to the place that is free: an enable would
+            # have to reach the whole memory from one table.
+            write.en.eq(1),
             following.eq(self.head + stored),
             item.eq(Mux(stored, read.data, self.i.payload)),
             self.ahead.eq(Mux(stored, waited, self.i.payload)),
