@@ -94,15 +94,15 @@ def _cut(layer, channels, columns):
             sources.append(_range(place, channels, columns))
     moved = []
     for part in parts:
-        addition = part.addition and replace(part.addition, source=numbers["b", part.addition.source])
-        changes = {"addition": addition, "out_channels": (part.out_channels[0] - channels[0], part.out_channels[1]),
+        changes = {"out_channels": (part.out_channels[0] - channels[0], part.out_channels[1]),
                    "columns": (part.columns[0] - columns[0], part.columns[1] - columns[0])}  # fmt: skip
         if part.blind:
             moved.append(replace(part, source=0, **changes))
             continue
         (first, _), (column, _) = windows[part.source]
+        part = part.renumbered(lambda source: numbers["x", source], lambda source: numbers["b", source])
         left = part.origin[1] - columns[0] * part.stride[1] + column
-        changes |= {"source": numbers["x", part.source], "channels": (part.channels[0] - first, part.channels[1])}
+        changes["channels"] = part.channels[0] - first, part.channels[1]
         moved.append(replace(part, origin=(part.origin[0], left), **changes))
     return replace(layer, output=_range(layer.output, channels, columns), sources=tuple(sources), parts=tuple(moved))
 

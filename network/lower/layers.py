@@ -1,6 +1,6 @@
 """Layers of the convolution engine, before they are cut into tiles (docs/network.md, "On the engines")."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,10 +17,11 @@ __all__ = ["Addition", "Layer", "Part", "reach"]
 class Addition:
     """A second operand that is added to results: a source of the layer with the geometry of its output.
 
-    ``ratio`` and ``offset`` are the raw bits of binary32.
+    Without a source it is the output itself, as the parts before left it. ``ratio`` and ``offset`` are the raw bits of
+    binary32.
     """
 
-    source: int
+    source: int | None
     ratio: tuple[int, int]
     offset: int
     minimum: int
@@ -89,6 +90,13 @@ class Part:
         """Bytes of the table."""
         return 0 if self.table is None else CHANNEL_BYTES * len(self.table)
 
+    def renumbered(self, number, added=None):
+        """The part with other numbers of sources: ``number`` of each, and ``added`` of addends if theirs differ."""
+        addition = self.addition
+        if addition and addition.source is not None:
+            addition = replace(addition, source=(added or number)(addition.source))
+        return replace(self, source=number(self.source), addition=addition)
+
     def input_rows(self, rows, height):
         """Rows of a source of ``height`` rows that output ``rows`` of this part need; at least one."""
         first, last = max(rows[0], self.rows[0]), min(rows[1], self.rows[1])
@@ -124,7 +132,7 @@ class Layer:
     output : Place
     sources : tuple of Place
     parts : tuple of Part
-        Together they write every element of the output once.
+        Together they write every element of the output, once but for those that are added to.
     moves : tuple of Move
         Instead of ``parts``.
     first : Layer or None

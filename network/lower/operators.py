@@ -11,7 +11,7 @@ from tilewright.golden.spec.pe.instruction import MmType
 from ..arithmetic.elementwise import multiply
 from ..errors import ModelError
 from .layers import Addition, Layer, Part
-from .scales import scale_of
+from .scales import steps_of
 
 __all__ = ["OPERATORS", "bits", "in_order", "refuse", "with_addition", "with_channels_in_order",
            "with_groups_together"]  # fmt: skip
@@ -138,9 +138,9 @@ def _mul(node, output, sources):
     """Mul: a table of all results."""
     (place,) = sources
     numbers = np.arange(256).astype(np.uint8).view(place.dtype)
-    found = _through(node, 0, place, output, multiply(numbers, node.attributes, output.dtype))
-    part = Part(**_same(place, 0, output), **_whole(output), **found)
-    return Layer(node.name, node.operator or node.kind, output, sources, (part,))
+    table = multiply(numbers, node.attributes, output.dtype)
+    parts = _through(node, place, output, table, **_same(place, 0, output), **_whole(output))
+    return Layer(node.name, node.operator or node.kind, output, sources, tuple(parts))
 
 
 def _pool(node, output, sources):
@@ -190,37 +190,39 @@ def _pad(node, output, sources):
 
 
 def _concat(node, output, sources):
-    """Concat: a job an input, into its part of the channels, rows or columns of the output."""
+    """Concat: jobs for each input, into its part of the channels, rows or columns of the output."""
     at = node.attributes
     rank = len(output.shape)
-    axis = at.axis % rank
-    if (axis == 0 and len(sources) > 1) or rank not in (2, 4):
-        refuse(node, f"tensors of {rank} dimensions are not joined along axis {axis}")
+    alone, axis = len(sources) == 1, at.axis % rank
     parts, start = [], 0
     for number, (place, table) in enumerate(zip(sources, at.tables, strict=True)):
         end = start + place.shape[axis]
         fields = _whole(output) | {"out_channels": (0, output.channels)}
-        if axis == 1:
+        if axis == 1 and not alone:
             fields["out_channels"] = (start, place.channels)
-        elif axis > 1:
+        elif axis > 1 and not alone:
             fields["rows" if axis == 2 else "columns"] = (start, end)
             fields["origin"] = (start, 0) if axis == 2 else (0, start)
-        parts.append(Part(source=number, channels=(0, place.channels), **fields,
-                          **_through(node, number, place, output, table)))  # fmt: skip
+        parts += _through(node, place, output, table, source=number, channels=(0, place.channels), **fields)
         start = end
     return Layer(node.name, node.operator or node.kind, output, sources, tuple(parts))
 
 
-def _through(node, number, place, output, table):
-    """Fields of a part whose results are those of ``table``."""
+def _through(node, place, output, table, **fields):
+    """Parts whose results are those of a table: a product with one number, and what is added to it after that."""
     if table is None:
-        return {"operation": ConvOperation.MAX_POOL, "output": ConvOutput.ELEMENT, "type": _element(place.dtype)}
-    found = scale_of(table, np.dtype(place.dtype))
-    if found is None:
-        refuse(node, f"the table of input {number} is no product with a binary32 number, rounded")
-    scale, x_zero, y_zero = found
-    same = _identity(place, x_zero=x_zero & 0xFF, table=_table(place.channels, scale))
-    return same | _results(node, output, y_zero, int(table.min()), int(table.max()))
+        return [Part(operation=ConvOperation.MAX_POOL, output=ConvOutput.ELEMENT, type=_element(place.dtype), **fields)]
+    steps = steps_of(table, np.dtype(place.dtype))
+    product = _identity(place, x_zero=steps.x_zero & 0xFF, table=_table(place.channels, steps.scale))
+    parts = [Part(**product, **fields, **_results(node, output, steps.y_zero, int(table.min()), int(table.max())))]
+    ends = _results(node, output)
+    for number, change in steps.changes:
+        # One for inputs that are larger than the number, zero for others.
+        larger = _identity(place, x_zero=number & 0xFF) | _results(node, output, 0, 0, 1)
+        ratio = int(bits(change)), _ONE
+        added = Addition(None, ratio, 0, ends["minimum"], ends["maximum"])
+        parts.append(Part(**larger, **fields, addition=added))
+    return parts
 
 
 #: From kinds of nodes to functions of a node, its output's place and its inputs' places, which return a layer.

@@ -28,11 +28,7 @@ def _shifted(parts, shift):
     def number(source):
         return source + shift if source else 0
 
-    return tuple(
-        replace(part, source=number(part.source),
-                addition=part.addition and replace(part.addition, source=number(part.addition.source)))
-        for part in parts
-    )  # fmt: skip
+    return tuple(part.renumbered(number) for part in parts)
 
 
 def pair(first, then, readers, kept):
@@ -56,10 +52,6 @@ def pair(first, then, readers, kept):
     if any(part.addition and part.addition.source == number for part in then.parts):
         return None
     order = [number, *(other for other in range(len(then.sources)) if other != number)]
-    parts = tuple(
-        replace(part, source=order.index(part.source),
-                addition=part.addition and replace(part.addition, source=order.index(part.addition.source)))
-        for part in then.parts
-    )  # fmt: skip
+    parts = tuple(part.renumbered(order.index) for part in then.parts)
     sources, name = tuple(then.sources[other] for other in order), f"{first.name} + {then.name}"
     return join(first, replace(then, name=name, sources=sources, parts=parts))

@@ -296,11 +296,14 @@ def _job(layer, part, piece, band, inputs, made, at, tables, image, conv):
                    "k_pitch": row}  # fmt: skip
     if part.addition:
         added = part.addition
-        (low, _), spot = inputs[added.source]
-        second = layer.sources[added.source]
-        addend = spot + (rows[0] - low) * second.row_pitch + part.columns[0] * second.pixel_pitch
+        addend, addend_pitch = y, y_pitch
+        if added.source is not None:
+            (low, _), spot = inputs[added.source]
+            second = layer.sources[added.source]
+            addend = spot + (rows[0] - low) * second.row_pitch + part.columns[0] * second.pixel_pitch
+            addend, addend_pitch = addend + part.out_channels[0] + first, _pitches(second, rows)
         fields |= {
-            "add": 1, "addend": addend + part.out_channels[0] + first, "addend_pitch": _pitches(second, rows),
+            "add": 1, "addend": addend, "addend_pitch": addend_pitch,
             "ratio": added.ratio, "offset": added.offset, "add_minimum": added.minimum, "add_maximum": added.maximum,
         }  # fmt: skip
     if part.blind:

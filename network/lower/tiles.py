@@ -10,7 +10,7 @@ from .bands import BandCosts, band_rows, turn_cycles
 from .costs import FOLLOWS, HANDED, Cost, job_cost, moved
 from .cuts import MOST, cut_layer, legal, strided, with_gaps
 from .places import LINE, Cut, Held, padded
-from .weights import Image
+from .weights import Image, equal_tables
 
 __all__ = ["Split", "Tiler", "held_bytes"]
 
@@ -226,14 +226,15 @@ def _image(layer):
 def _signature(layer):
     """All that decides how a layer is cut."""
     parts = tuple(
-        (*(getattr(part, name) for name in _SHAPES), part.addition and part.addition.source,
+        (*(getattr(part, name) for name in _SHAPES), part.addition and (part.addition.source,),
          *(None if array is None else array.shape for array in (part.weights, part.table)))
         for part in layer.parts
     )  # fmt: skip
     places = tuple((type(place), place.batch, place.height, place.width, place.channels, isinstance(place, Cut) and
                     (gcd(place.first_channel, _MOST_ALIGNED), place.base.channels, place.gap, place.step))
                    for place in (layer.output, *layer.sources))  # fmt: skip
-    return parts, places, layer.first and _signature(layer.first)
+    tables = equal_tables([part for _, part in layer.stages])
+    return parts, tables, places, layer.first and _signature(layer.first)
 
 
 def _of_rows(layer, machine, image, rows, room):

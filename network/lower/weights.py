@@ -10,7 +10,7 @@ from tilewright.golden.spec.conv.job import ConvOperation
 
 from .places import padded
 
-__all__ = ["Image", "Piece", "Unit", "Units"]
+__all__ = ["Image", "Piece", "Unit", "Units", "equal_tables"]
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,15 @@ class Units(tuple):
         return made
 
 
+def equal_tables(parts):
+    """For each part the number of the first one that has the same table."""
+    firsts = {}
+    return tuple(firsts.setdefault(None if part.table is None else part.table.tobytes(), number)
+                 for number, part in enumerate(parts))  # fmt: skip
+
+
 class Image:
-    """What a layer has besides its tensors: the tables of all parts, and behind them the weights.
+    """What a layer has besides its tensors: the tables of all parts, equal ones once, and behind them the weights.
 
     Parameters
     ----------
@@ -71,9 +78,9 @@ class Image:
     def __init__(self, parts):
         self.parts = parts
         tables, weights, end = [], [], 0
-        for part in parts:
-            tables.append(end)
-            end += padded(part.table_bytes)
+        for number, first in enumerate(equal_tables(parts)):
+            tables.append(end if first == number else tables[first])
+            end += padded(parts[number].table_bytes) if first == number else 0
         self.table_bytes = end
         for part in parts:
             weights.append(end)

@@ -84,8 +84,10 @@ class DrawnModel:
         return int(self.rng.choice([info.min, info.max, 0, self.rng.integers(info.min, info.max + 1)]))
 
     def scale(self, about):
-        """A scale within a factor of two of ``about``."""
-        return np.float32(about * 2 ** self.rng.uniform(-1, 1))
+        """A scale within a factor of two of ``about``; some have one digit, as of models made by hand."""
+        power = self.rng.uniform(-1, 1)
+        scale = about * 2**power
+        return np.float32(f"{scale:.1g}" if power < -0.4 else scale)
 
     def pick(self, rank=None):
         """A tensor with ``rank`` dimensions, rather a late one; None if there is none."""

@@ -1,15 +1,26 @@
-"""Tables as products with one number."""
+"""Tables as products with one number, and what is added to them."""
 
 import numpy as np
 import pytest
 
-from tilewright.network.lower.scales import scale_of
+from tilewright.network.lower.scales import steps_of
 
 
 def table(dtype, made, scale, x_zero, y_zero):
     x = np.arange(256).astype(np.uint8).view(dtype).astype(np.float32)
     limits = np.iinfo(made)
     return np.clip(np.rint((x - np.float32(x_zero)) * np.float32(scale)) + y_zero, limits.min, limits.max).astype(made)
+
+
+def play(wanted, dtype):
+    """The results of the steps of a table, none of which may leave the type."""
+    steps, limits = steps_of(wanted, np.dtype(dtype)), np.iinfo(wanted.dtype)
+    results = table(dtype, wanted.dtype, np.uint32(steps.scale).view(np.float32), steps.x_zero, steps.y_zero)
+    results = np.clip(results, wanted.min(), wanted.max()).astype(int)
+    for number, change in steps.changes:
+        results[np.arange(256).astype(np.uint8).view(dtype) > number] += change
+        assert limits.min <= results.min() <= results.max() <= limits.max
+    return results.astype(wanted.dtype)
 
 
 @pytest.mark.parametrize("made", [np.uint8, np.int8])
@@ -20,23 +31,42 @@ def test_a_product_is_found(dtype, made):
     for scale in [1.0, 0.5, 2.0, 0.003, 100.0, *rng.random(40) * 3]:
         zeros = int(rng.integers(low, low + 256)), int(rng.integers(high, high + 256))
         wanted = table(dtype, made, scale, *zeros)
-        bits, x_zero, y_zero = scale_of(wanted, np.dtype(dtype))
-        found = table(dtype, made, np.uint32(bits).view(np.float32), x_zero, y_zero)
-        np.testing.assert_array_equal(np.clip(found, wanted.min(), wanted.max()), wanted)
+        assert not steps_of(wanted, np.dtype(dtype)).changes
+        np.testing.assert_array_equal(play(wanted, dtype), wanted)
 
 
 @pytest.mark.parametrize(("low", "high"), [(60, 200), (0, 60), (20, 100)])
 def test_a_product_with_a_clamp_is_found(low, high):
     for scale in (1.0, 0.3, 1.7):
         wanted = np.clip(table(np.uint8, np.uint8, scale, 40, 60), low, high)
-        bits, *zeros = scale_of(wanted, np.dtype(np.uint8))
-        found = table(np.uint8, np.uint8, np.uint32(bits).view(np.float32), *zeros)
-        np.testing.assert_array_equal(np.clip(found, wanted.min(), wanted.max()), wanted)
+        assert not steps_of(wanted, np.dtype(np.uint8)).changes
+        np.testing.assert_array_equal(play(wanted, np.uint8), wanted)
 
 
-def test_what_is_no_product_is_not_found():
+@pytest.mark.parametrize("made", [np.uint8, np.int8])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_a_table_that_almost_is_a_product_takes_few_changes(dtype, made):
+    """Entries one off, and a run of them: two changes each, upwards or downwards, also beside ends of the type."""
     rng = np.random.default_rng(2)
-    assert scale_of(rng.integers(0, 256, 256).astype(np.uint8), np.dtype(np.uint8)) is None
-    almost = table(np.uint8, np.uint8, 0.7, 3, 5)
-    almost[100] += 3
-    assert scale_of(almost, np.dtype(np.uint8)) is None
+    for scale in (0.3, 0.98, 1.7, -0.4):
+        wanted = table(dtype, made, scale, *(3, 5) if made is np.int8 else (3, 130)).astype(int)
+        sign, limits = (1 if scale > 0 else -1), np.iinfo(made)
+        order = np.argsort(np.arange(256).astype(np.uint8).view(dtype))
+        free = [place for place in range(10, 240) if limits.min < wanted[order[place]] < limits.max]
+        first, second = sorted(rng.choice(len(free) - 4, 2, replace=False))
+        wanted[order[free[first]]] += sign
+        wanted[order[free[second] : free[second] + 3]] -= sign
+        wanted = np.clip(wanted, limits.min, limits.max).astype(made)
+        assert len(steps_of(wanted, np.dtype(dtype)).changes) <= 4
+        np.testing.assert_array_equal(play(wanted, dtype), wanted)
+
+
+@pytest.mark.parametrize("made", [np.uint8, np.int8])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_any_table_is_reached(dtype, made):
+    rng = np.random.default_rng(3)
+    drawn = [rng.integers(0, 256, 256), rng.permutation(256), np.arange(256) % 2 * 255, np.arange(256) // 128 * 255]
+    for entries in drawn:
+        wanted = entries.astype(np.uint8).view(made)
+        assert len(steps_of(wanted, np.dtype(dtype)).changes) < 256
+        np.testing.assert_array_equal(play(wanted, dtype), wanted)
