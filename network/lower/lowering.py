@@ -1,6 +1,7 @@
 """A graph as layers: which nodes cost nothing, which are done together (docs/network.md, "Operators as jobs")."""
 
 from dataclasses import dataclass, replace
+from math import gcd
 
 import numpy as np
 
@@ -16,9 +17,12 @@ from .operators import (
     with_channels_in_order,
     with_groups_together,
 )
-from .places import Place, padded, place_of
+from .places import BLOCK, Place, as_bytes, in_pixels_of, padded, place_of
 
 __all__ = ["Lowered", "lower"]
+
+#: Elements of a row that are one pixel, at most, where each is taken by itself.
+_LONG = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,19 +112,22 @@ class _Lowering:
             self._reorder(node)
         elif node.kind not in OPERATORS:
             refuse(node, "it has no place on the engines")
-        elif node.kind == "Concat" and (node.attributes.axis == 0 or len(tensor.shape) not in (2, 4)):
+        elif node.kind == "Concat" and len(node.inputs) > 1 and not _in_pixels(node, tensor):
             self._join(node)
         elif node.kind == "Conv" and node.attributes.matrix:
             self._matrix(node)
-        elif node.kind == "Conv" and self._waits(node):
-            self.fused[node.output] = OPERATORS["Conv"](node, place_of(tensor), self._sources(node)[0])
+        elif node.kind == "Conv":
+            self._made(node, OPERATORS["Conv"](node, place_of(tensor), self._sources(node)[0]))
         elif node.kind == "Add" and node.inputs[0] in self.fused:
-            second = self._place(node.inputs[1])
-            self._append(with_addition(self.fused.pop(node.inputs[0]), node, place_of(tensor), second))
+            layer, places = self.fused.pop(node.inputs[0]), (place_of(tensor), self._place(node.inputs[1]))
+            self._append(with_addition(layer, node, *(in_pixels_of(layer.output, place) for place in places)))
         else:
             sources, numbers = self._sources(node)
-            layer = OPERATORS[node.kind](node, place_of(tensor), tuple(sources[number] for number in numbers))
-            parts = tuple(_renumbered(part, numbers) for part in layer.parts)
+            output = place_of(tensor)
+            if _loose(node, output):
+                sources, output = tuple(map(as_bytes, sources)), as_bytes(output)
+            layer = OPERATORS[node.kind](node, output, tuple(sources[number] for number in numbers))
+            parts = tuple(part.renumbered(numbers.__getitem__) for part in layer.parts)
             self._append(replace(layer, sources=sources, parts=parts))
 
     def _between(self, node, what, shape, dtype):
@@ -138,8 +145,17 @@ class _Lowering:
         return tuple(unique), [unique.index(place) for place in places]
 
     def _append(self, layer):
+        """A layer that makes a tensor, which others may see as other pixels."""
         self.layers.append(layer)
-        self.places[layer.output.name] = layer.output
+        name, place = layer.output.name, place_of(self.graph.tensors[layer.output.name])
+        self.places[name] = layer.output if layer.output == place else place
+
+    def _made(self, node, layer):
+        """A layer of a convolution: it waits for what is added to its results, if there is such a thing."""
+        if self._waits(node):
+            self.fused[node.output] = layer
+        else:
+            self._append(layer)
 
     def _waits(self, node):
         """Whether the results of a convolution are read by nothing but an addition, whose first operand they are."""
@@ -159,16 +175,14 @@ class _Lowering:
             placed = weights_in_place(found.place, found.addresses, at.weight[:, :, 0, 0])
             if placed is not None:
                 whole = replace(node, attributes=replace(at, weight=placed.transpose(0, 3, 1, 2), matrix=False))
-                self._append(OPERATORS["Conv"](whole, output, (found.place,)))
+                self._made(node, OPERATORS["Conv"](whole, output, (found.place,)))
                 return
         count = int(np.prod(tensor.shape[:-1]))
         if len(tensor.shape) == 4:
             self._flat_matrix(node, tensor, output, count)
             return
         place = self._place(name)
-        layer = OPERATORS["Conv"](node, _pixels(output, count), (_pixels(place, count),))
-        self._append(layer)
-        self.places[node.output] = output
+        self._made(node, _product(node, output, place, count))
 
     def _flat_matrix(self, node, tensor, output, count):
         """The same of a tensor whose last dimension does not adjoin in memory: it is brought into rows first."""
@@ -176,7 +190,7 @@ class _Lowering:
         rows = self._between(node, "rows", (count, tensor.shape[-1]), tensor.dtype)
         place = self._moved(node, replace(found, addresses=found.addresses.reshape(rows.shape)), rows)
         made = self._between(node, "products", (count, output.shape[-1]), output.dtype)
-        self.layers.append(OPERATORS["Conv"](node, _pixels(made, count), (_pixels(place, count),)))
+        self.layers.append(_product(node, made, place, count))
         self.elsewhere[node.output] = _Elsewhere(made, addresses_of(made).reshape(output.shape))
         if self.every:
             self._place(node.output)
@@ -190,8 +204,8 @@ class _Lowering:
             tensor, place = self.graph.tensors[name], self._place(name)
             if table is not None:
                 changed = self._between(node, str(number), tensor.shape, output.dtype)
-                single = replace(node, attributes=replace(node.attributes, axis=1, tables=(table,)))
-                self.layers.append(OPERATORS["Concat"](single, _one_pixel(changed), (_one_pixel(place),)))
+                single = replace(node, attributes=replace(node.attributes, tables=(table,)))
+                self.layers.append(OPERATORS["Concat"](single, changed, (place,)))
                 place = changed
             some = (slice(None),) * axis + (slice(start, start + tensor.shape[axis]),)
             start += tensor.shape[axis]
@@ -275,20 +289,29 @@ class _Lowering:
         return place
 
 
-def _renumbered(part, numbers):
-    """A part with the numbers of sources that are named once."""
-    addition = part.addition and replace(part.addition, source=numbers[part.addition.source])
-    return replace(part, source=numbers[part.source], addition=addition)
+def _loose(node, output):
+    """Whether a node takes the elements of matrices one by one, whose rows would each be a band, or a long pixel."""
+    alone = node.kind in ("Add", "Mul") or (node.kind == "Concat" and len(node.inputs) == 1)
+    return alone and len(output.shape) == 2 and (output.batch > 1 or output.channels > _LONG)
 
 
-def _one_pixel(place):
-    """A tensor as one pixel of all of its bytes, those between rows too."""
-    return replace(place, shape=(1, place.size), batch=1, height=1, width=1, channels=place.size)
+def _in_pixels(node, output):
+    """Whether tensors that are joined are channels, rows or columns of the output."""
+    rank = len(output.shape)
+    return rank in (2, 4) and node.attributes.axis % rank > 0
 
 
-def _pixels(place, count):
-    """A matrix as one image: a column of its rows where they begin at multiples of 16, or one row."""
-    channels = int(np.prod(place.shape)) // count
-    if len(place.shape) == 2:
-        return replace(place, batch=1, height=count, width=1, channels=channels)
-    return replace(place, batch=1, height=1, width=count, channels=channels)
+def _product(node, output, place, count):
+    """The layer of a product of ``count`` rows with a matrix: one image, of rows that begin at multiples of 16.
+
+    They have no more pixels than that takes: one, where rows of the matrix do.
+    """
+    channels = [int(np.prod(one.shape)) // count for one in (place, output)]
+    width = 1
+    if len(place.shape) != 2:
+        unit = BLOCK // gcd(*channels, BLOCK)
+        width = next(width for width in range(unit, count + unit, unit) if width >= count or count % width == 0)
+        width = min(width, count)
+    sizes = {"batch": 1, "height": count // width, "width": width}
+    place, output = (replace(one, **sizes, channels=size) for one, size in zip((place, output), channels, strict=True))
+    return OPERATORS["Conv"](node, output, (place,))

@@ -5,7 +5,8 @@ from math import prod
 
 import numpy as np
 
-__all__ = ["BLOCK", "LINE", "LONG", "Cut", "Held", "Place", "as_cut", "as_held", "cut_place", "padded", "place_of"]
+__all__ = ["BLOCK", "LINE", "LONG", "Cut", "Held", "Place", "as_bytes", "as_cut", "as_held", "cut_place",
+           "in_pixels_of", "padded", "place_of"]  # fmt: skip
 
 #: Addresses and sizes of block copies are multiples of so many bytes.
 BLOCK = 16
@@ -15,6 +16,8 @@ LINE = 128
 LONG = 64
 #: Elements of a box along one of its dimensions, at most.
 _MOST = 256
+#: What has no channels is thought of as pixels of so many blocks, and rows of so many pixels, at most.
+_PIXEL, _ROW = 4, 64
 
 
 def padded(size, unit=BLOCK):
@@ -175,12 +178,36 @@ def as_cut(place):
 
 
 def place_of(tensor):
-    """The :class:`Place` of a tensor of a graph: feature maps NHWC, matrices row by row, others as one pixel."""
+    """The :class:`Place` of a tensor of a graph: feature maps NHWC, matrices row by row, others as any pixels."""
     shape = tensor.shape
     if len(shape) == 4:
         batch, channels, height, width = shape
     elif len(shape) == 2:
         batch, channels, height, width = shape[0], shape[1], 1, 1
     else:
-        batch, channels, height, width = 1, prod(shape), 1, 1
+        return Place(tensor.name, **_rows(prod(shape)), shape=shape, dtype=tensor.dtype)
     return Place(tensor.name, batch, height, width, channels, shape, tensor.dtype)
+
+
+def as_bytes(place):
+    """A place as rows of any bytes, those between its own rows too."""
+    return replace(place, **_rows(place.size))
+
+
+def in_pixels_of(other, place):
+    """A place as images, rows and pixels of another one of the same shape."""
+    sizes = {name: getattr(other, name) for name in ("batch", "height", "width", "channels")}
+    return replace(place, **sizes)
+
+
+def _rows(size):
+    """So many bytes as pixels of one image."""
+    blocks = padded(size) // BLOCK
+    pixel = _divisor(blocks, _PIXEL)
+    width = _divisor(blocks // pixel, _ROW)
+    return {"batch": 1, "height": blocks // pixel // width, "width": width, "channels": BLOCK * pixel}
+
+
+def _divisor(number, most):
+    """The largest divisor of a number up to ``most``."""
+    return next(divisor for divisor in range(most, 0, -1) if number % divisor == 0)

@@ -9,6 +9,7 @@ from tilewright import network
 from tilewright.network import Concat, Graph, ModelError, Mul, Node, Tensor
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.evaluation import evaluate
+from tilewright.network.lower.scales import steps_of
 
 
 def check(maker, preset="default", every_tensor=True):
@@ -171,6 +172,49 @@ def test_concatenations_of_other_dimensions(shape):
     maker.concat(0, *parts)
     maker.concat(0, *parts, scales=[(0.02, 3), (0.031, 100), (0.025, 7)])
     check(maker)
+
+
+@pytest.mark.parametrize("preset", ["unit", "default"])
+@pytest.mark.parametrize("shape", [(1, 20, 14, 15), (3, 40), (2, 3, 20), (6,)])
+def test_tables_that_are_no_product(shape, preset):
+    """Quotients whose halves round either way, and any bytes: every entry is met, by more jobs."""
+    maker = NetworkMaker(7)
+    scales = [(0.05, 3), (0.06, 128), (0.02, 0), (0.1, 100)]
+    parts = [maker.input(shape) for _ in scales[1:]]
+    last = maker.concat(len(shape) - 1, *parts, scales=scales)
+    alone = maker.concat(0, parts[0], scales=[(0.05, 128), (0.1, 7)])
+    table = np.random.default_rng(1).integers(0, 256, 256).astype(np.uint8)
+    graph, inputs = maker.graph(last, alone), maker.draw()
+    tables = graph.nodes[0].attributes.tables
+    assert any(steps_of(one, np.dtype(np.uint8)).changes for one in tables)
+    random = Concat(len(shape) - 1, (*tables[:2], table))
+    graph = replace(graph, nodes=(replace(graph.nodes[0], attributes=random), *graph.nodes[1:]))
+    expected = evaluate(graph, inputs)
+    for name, value in network.compile(graph, preset).run(inputs).items():
+        np.testing.assert_array_equal(value, expected[name], err_msg=name)
+
+
+@pytest.mark.parametrize("preset", ["unit", "default"])
+@pytest.mark.parametrize("shape", [(1, 197, 768), (1, 65537), (196, 512), (70001,)])
+def test_single_elements_of_large_tensors(shape, preset):
+    """More elements than a job has channels, and more rows than are worth a band each."""
+    maker = NetworkMaker()
+    x = maker.input(shape)
+    maker.concat(0, maker.add(maker.mul(x), x), scales=[(0.03, 5), (0.02, 7)])
+    compiled = check(maker, preset)
+    parts = sum(len(layer.parts) for layer in compiled.layers)
+    assert sum(compiled.schedule.jobs.values()) < parts * np.prod(shape) // 2000
+
+
+@pytest.mark.parametrize("shape", [(5, 48), (1, 33), (1, 64, 64), (2, 3, 20), (1, 7, 13)])
+def test_products_with_additions(shape):
+    """A matrix product and what is added to it are one layer; others see its bytes as other pixels."""
+    maker = NetworkMaker()
+    x = maker.input(shape)
+    y = maker.matrix(maker.matrix(x, 80), shape[-1])
+    maker.matrix(maker.mul(maker.add(y, x)), 10)
+    assert len(check(maker).layers) == 5
+    assert len(check(maker, every_tensor=False).layers) == 4
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])

@@ -26,7 +26,8 @@ def small():
     maker = NetworkMaker(4)
     x = maker.conv(maker.input((1, 3, 16, 15)), 20, 3)
     x = maker.add(maker.conv(maker.conv(x, 20, 3, groups=20), 20), x)
-    x = maker.concat(1, x, maker.pool(x, "max", 3, pad=1))
+    # Tables that are no product: jobs add to what jobs before them made.
+    x = maker.concat(1, x, maker.pool(x, "max", 3, pad=1), scales=[(0.05, 3), (0.06, 128), (0.1, 100)])
     maker.matrix(maker.reshape(maker.pool(x, "sum", maker.tensors[x].shape[2:]), 1, 40), 12)
     return maker
 
