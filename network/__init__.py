@@ -9,7 +9,7 @@ from importlib import import_module
 _MODULES = {
     "errors": "ModelError",
     "evaluation": "evaluate",
-    "graph": "Add Concat Conv Dequantize Graph Mul Node Pad Pool Quantize Reshape Tensor Transpose",
+    "graph": "Add Concat Conv Dequantize Graph Mul Node Pad Pool Quantize Reshape Scale Tensor Transpose",
     "lower.compiled": "Compiled compile",
     "lower.machine": "MACHINES Machine",
     "reader": "read",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .graph import Add, Concat, Conv, Graph, Mul, Node, Pad, Pool, Reshape, Tensor, Transpose
+from .graph import Add, Concat, Conv, Graph, Mul, Node, Pad, Pool, Reshape, Scale, Tensor, Transpose
 
 __all__ = ["NetworkMaker", "efficientnet", "resnet50"]
 
@@ -58,6 +58,12 @@ class NetworkMaker:
         node = Conv(weight=weight, w_zero=self._zeros(weights, columns, 0), matrix=True, **self._sums(x, weight, dtype))
         return self._node((x,), (*shape[:-1], columns), dtype, node)
 
+    def floats(self, x, columns):
+        """A product with a constant matrix as floats, at the end of a network."""
+        sums = self.matrix(x, columns, dtype="int32")
+        scale, bias = self.random.normal(0, 1e-3, (2, columns)).astype(np.float32)
+        return self._node((sums,), self.tensors[sums].shape, "float32", Scale(scale, bias))
+
     def _sums(self, x, weight, dtype):
         count = len(weight)
         size = np.prod(weight.shape[1:]) ** 0.5 * 60
@@ -65,7 +71,7 @@ class NetworkMaker:
             "x_zero": self._zero(self.tensors[x].dtype), "y_zero": self._zero(dtype), **self._clamp(dtype),
             "bias": self.random.integers(-1 << 31, (1 << 31) - 1, count).astype(np.int32)
             >> self.random.integers(0, 31, count).astype(np.int32),
-            "scale": (self.random.random(count) / size + 1e-4).astype(np.float32),
+            "scale": None if dtype == "int32" else (self.random.random(count) / size + 1e-4).astype(np.float32),
         }  # fmt: skip
 
     def add(self, a, b):

@@ -6,7 +6,7 @@ from tilewright.sim.progress import report, work
 
 from .arithmetic.convolution import convolve, multiply_matrix
 from .arithmetic.elementwise import add, change, multiply
-from .arithmetic.ends import dequantise, quantise
+from .arithmetic.ends import dequantise, quantise, scale_sums
 from .arithmetic.pooling import pool
 from .errors import ModelError
 
@@ -91,6 +91,7 @@ def _joined(node, dtype, *parts):
 _RULES = {
     "Quantize": lambda node, dtype, x: quantise(x, node.scale, node.zero, dtype),
     "Dequantize": lambda node, dtype, x: dequantise(x, node.scale, node.zero),
+    "Scale": lambda node, dtype, x: scale_sums(x, node.scale, node.bias),
     "Conv": _convolution,
     "Add": lambda node, dtype, a, b: add(a, b, node, dtype),
     "Mul": lambda node, dtype, a: multiply(a, node, dtype),

@@ -23,6 +23,7 @@ __all__ = [
     "Pool",
     "Quantize",
     "Reshape",
+    "Scale",
     "Tensor",
     "Transpose",
 ]
@@ -38,7 +39,7 @@ class Tensor:
     shape : tuple of int
         Each at least 1. Feature maps are [N, C, H, W].
     dtype : str
-        ``"uint8"``, ``"int8"``, or ``"float32"`` at the ends of a network.
+        ``"uint8"``, ``"int8"``, or at the ends of a network ``"float32"``, or ``"int32"``, which a ``Scale`` reads.
     """
 
     name: str
@@ -68,6 +69,17 @@ class Dequantize:
     zero: int
 
 
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """y = fl(fl(x) · scale), or fl(fl(fl(x) · scale) + bias): sums, int32 [..., Co], to float32.
+
+    ``scale`` is a float32 array [Co], ``bias`` another one or None.
+    """
+
+    scale: np.ndarray
+    bias: np.ndarray | None = None
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Conv:
     """A convolution, or a product with a constant matrix, which is a convolution of 1 × 1.
@@ -81,8 +93,8 @@ class Conv:
     w_zero : int32 array [Co]
     bias : int32 array [Co]
         Zeros where the model has none. It may lie near 2^31: sums wrap.
-    scale : float32 array [Co]
-        fl(fl(sx · sw) / sy).
+    scale : float32 array [Co] or None
+        fl(fl(sx · sw) / sy). None if the output is int32: the sums, of which nothing further is made.
     y_zero : int
         Added after rounding.
     stride, dilation : (int, int)
@@ -102,7 +114,7 @@ class Conv:
     x_zero: int
     w_zero: np.ndarray
     bias: np.ndarray
-    scale: np.ndarray
+    scale: np.ndarray | None
     y_zero: int
     stride: tuple[int, int] = (1, 1)
     pad: tuple[int, int, int, int] = (0, 0, 0, 0)

@@ -15,9 +15,11 @@ def convolve(x, node, dtype):
     x : uint8 or int8 array [N, C, H, W]
     node : Conv
     dtype : str
-        Of the result, [N, Co, Ho, Wo].
+        Of the result, [N, Co, Ho, Wo]; "int32" if it is the sums.
     """
     acc = convolution_sums(x, node)
+    if dtype == "int32":
+        return acc
     scale = node.scale[:, np.newaxis, np.newaxis]
     return requantise(acc, scale, node.y_zero, node.minimum, node.maximum, dtype)
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from .rounding import saturate
 
-__all__ = ["dequantise", "limits", "quantise"]
+__all__ = ["dequantise", "limits", "quantise", "scale_sums"]
 
 
 def limits(dtype):
@@ -22,3 +22,10 @@ def dequantise(x, scale, zero):
     """fl((x - zero) · scale), float32."""
     with np.errstate(over="ignore"):
         return (x.astype(np.int32) - zero).astype(np.float32) * scale
+
+
+def scale_sums(sums, scale, bias):
+    """fl(fl(sums) · scale), and plus ``bias`` if there is one, rounded again: float32, channels last."""
+    with np.errstate(over="ignore", under="ignore"):
+        floats = sums.astype(np.float32) * scale
+        return floats if bias is None else floats + bias

@@ -8,9 +8,9 @@ from tilewright.golden import Core, GlobalMemory, TensorMap, program_bytes
 from tilewright.golden.spec import DESCRIPTOR
 from tilewright.sim.progress import report, work
 
-from ..arithmetic.ends import dequantise, quantise
+from ..arithmetic.ends import quantise
 from ..errors import ModelError
-from ..evaluation import check_inputs
+from ..evaluation import check_inputs, compute
 from ..graph import Graph
 from .explain import explain
 from .lowering import lower
@@ -88,12 +88,12 @@ class Compiled:
     def tensors(self, data, names=None):
         """Tensors in ``data``, global memory as the program left it, by name; without ``names`` the outputs."""
         values = {}
-        makers = {node.output: node for node in self.graph.nodes if node.kind == "Dequantize"}
+        makers = {node.output: node for node in self.graph.nodes if node.kind in ("Dequantize", "Scale")}
         for name in names or dict.fromkeys(self.graph.outputs):
             node = makers.get(name)
             if node:
-                at = node.attributes
-                values[name] = dequantise(self.tensor(data, node.inputs[0]), at.scale, at.zero)
+                (source,) = node.inputs
+                values[name] = compute(self.graph, node, {source: self.tensor(data, source)})
             elif name in self.places:
                 values[name] = self.tensor(data, name)
             else:
@@ -282,7 +282,7 @@ def _at_an_end(graph, name):
     for node in graph.nodes:
         if node.kind == "Quantize":
             ends.add(node.output)
-        elif node.kind == "Dequantize":
+        elif node.kind in ("Dequantize", "Scale"):
             ends.add(node.inputs[0])
     return name in ends
 

@@ -86,6 +86,11 @@ class Part:
     counted: int | None = None
 
     @property
+    def element(self):
+        """Bytes of a result."""
+        return 4 if self.output == ConvOutput.RAW else 1
+
+    @property
     def table_bytes(self):
         """Bytes of the table."""
         return 0 if self.table is None else CHANNEL_BYTES * len(self.table)

@@ -104,9 +104,9 @@ class _Lowering:
             if node.inputs[0] not in self.graph.inputs:
                 refuse(node, "only inputs of the network are quantised")
             self.places[node.output] = place_of(tensor)
-        elif node.kind == "Dequantize":
+        elif node.kind in ("Dequantize", "Scale"):
             if node.output not in self.graph.outputs:
-                refuse(node, "only outputs of the network are dequantised")
+                refuse(node, "only outputs of the network are floats")
             self._place(node.inputs[0])
         elif node.kind in ("Reshape", "Transpose"):
             self._reorder(node)
@@ -178,6 +178,8 @@ class _Lowering:
                 self._made(node, OPERATORS["Conv"](whole, output, (found.place,)))
                 return
         count = int(np.prod(tensor.shape[:-1]))
+        if len(tensor.shape) == 4 and output.element > 1:
+            refuse(node, f"the products of a feature map, {list(tensor.shape)}, are not left as floats")
         if len(tensor.shape) == 4:
             self._flat_matrix(node, tensor, output, count)
             return
@@ -306,7 +308,7 @@ def _product(node, output, place, count):
 
     They have no more pixels than that takes: one, where rows of the matrix do.
     """
-    channels = [int(np.prod(one.shape)) // count for one in (place, output)]
+    channels = [int(np.prod(one.shape)) // count * one.element for one in (place, output)]
     width = 1
     if len(place.shape) != 2:
         unit = BLOCK // gcd(*channels, BLOCK)

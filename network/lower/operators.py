@@ -36,7 +36,9 @@ def _element(dtype, other=None):
 
 
 def _results(node, place, y_zero=0, minimum=None, maximum=None):
-    """Fields of requantised results."""
+    """Fields of requantised results; of int32 the sums are the results."""
+    if place.dtype == "int32":
+        return {"output": ConvOutput.RAW}
     low, high = (0, 255) if place.dtype == "uint8" else (-128, 127)
     minimum, maximum = max(low, low if minimum is None else minimum), min(high, high if maximum is None else maximum)
     if not low <= y_zero <= high:
@@ -77,7 +79,7 @@ def _convolution(node, output, sources):
     common = _windows(node, at) | _whole(output) | {
         "kernel": tuple(kernel), "source": 0, "type": _element(place.dtype, weights.dtype), "x_zero": at.x_zero & 0xFF,
     } | _results(node, output, at.y_zero, at.minimum, at.maximum)  # fmt: skip
-    table = _table(out_channels, bits(at.scale), at.bias)
+    table = _table(out_channels, bits(np.ones(out_channels) if at.scale is None else at.scale), at.bias)
     raw = np.ascontiguousarray(weights.transpose(0, 2, 3, 1)).view(np.uint8)
     zeros = np.broadcast_to(at.w_zero, out_channels)
     depthwise = at.groups > 1 and deep == 1 and out_channels == at.groups

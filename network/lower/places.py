@@ -36,6 +36,7 @@ class Place:
     name : str
         Of the tensor.
     batch, height, width, channels : int
+        Channels are bytes: of int32 four for each element.
     shape : tuple of int
         As in the model.
     dtype : str
@@ -48,6 +49,11 @@ class Place:
     channels: int
     shape: tuple[int, ...]
     dtype: str
+
+    @property
+    def element(self):
+        """Bytes of an element."""
+        return np.dtype(self.dtype).itemsize
 
     @property
     def pixel_pitch(self):
@@ -73,10 +79,10 @@ class Place:
     def strides(self):
         """Bytes from one index of each dimension of ``shape`` to the next."""
         if len(self.shape) == 4:
-            return self.image_pitch, 1, self.row_pitch, self.channels
+            return self.image_pitch, self.element, self.row_pitch, self.channels
         if len(self.shape) == 2:
-            return self.image_pitch, 1
-        return tuple(prod(self.shape[axis + 1 :]) for axis in range(len(self.shape)))
+            return self.image_pitch, self.element
+        return tuple(self.element * prod(self.shape[axis + 1 :]) for axis in range(len(self.shape)))
 
     def view(self, data, address=0):
         """The tensor in ``data``, a uint8 array, with the dimensions of the model."""
@@ -179,14 +185,14 @@ def as_cut(place):
 
 def place_of(tensor):
     """The :class:`Place` of a tensor of a graph: feature maps NHWC, matrices row by row, others as any pixels."""
-    shape = tensor.shape
+    shape, element = tensor.shape, np.dtype(tensor.dtype).itemsize
     if len(shape) == 4:
         batch, channels, height, width = shape
     elif len(shape) == 2:
         batch, channels, height, width = shape[0], shape[1], 1, 1
     else:
-        return Place(tensor.name, **_rows(prod(shape)), shape=shape, dtype=tensor.dtype)
-    return Place(tensor.name, batch, height, width, channels, shape, tensor.dtype)
+        return Place(tensor.name, **_rows(element * prod(shape)), shape=shape, dtype=tensor.dtype)
+    return Place(tensor.name, batch, height, width, element * channels, shape, tensor.dtype)
 
 
 def as_bytes(place):

@@ -277,7 +277,7 @@ def _job(layer, part, piece, band, inputs, made, at, tables, image, conv):
     lanes = part.operation.lanes
     table = tables + image.tables[number]
     y = made + (rows[0] - band[0]) * output.row_pitch + part.columns[0] * output.pixel_pitch
-    y += part.out_channels[0] + first
+    y += part.element * (part.out_channels[0] + first)
     y_pitch = _pitches(output, rows)
     fields = {
         "operation": part.operation, "type": part.type, "output": part.output, "y": y, "y_pitch": y_pitch,

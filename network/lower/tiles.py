@@ -162,6 +162,8 @@ class Tiler:
             for channels in (*_CHANNEL_CUTS, *_MORE_CHANNEL_CUTS):
                 if columns > output.width or channels > ceil(output.channels / self.machine.conv.row_bytes):
                     continue
+                if channels > 1 and output.element > 1:
+                    continue  # sums of 32 bits are cut to units of weights alone
                 if costs and channels in _MORE_CHANNEL_CUTS:
                     break
                 for gaps in (False, True):

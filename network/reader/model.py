@@ -1,5 +1,7 @@
 """A whole model: its constants and inputs, its nodes one after the other, its outputs."""
 
+import math
+
 import onnx
 from onnx import numpy_helper
 
@@ -181,6 +183,8 @@ def _end(name, reading):
     real = None if value is None else reading.real(name)
     if real is not None:
         quantisation.give_real(reading, name, real)
+    elif isinstance(value, Pending) and value.floats and (value.low, value.high) == (-math.inf, math.inf):
+        value.floats(name)
     elif isinstance(value, Pending):
         raise value.node.refusal(f"its output {name!r} is float32, which no QuantizeLinear makes integers")
     elif isinstance(value, Tensor):

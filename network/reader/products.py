@@ -1,15 +1,25 @@
 """Convolutions and products of matrices, on integers and on floats that stand for them."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..arithmetic.constants import convolution_scale
 from ..arithmetic.ends import limits
-from ..graph import Conv
+from ..graph import Conv, Scale
 from .operator import Weights
 from .values import Constant, Pending
 from .windows import Windows, take_windows
 
 __all__ = ["conv", "gemm", "matmul", "qgemm", "qlinear_conv", "qlinear_matmul"]
+
+
+class _Bias(NamedTuple):
+    """Integers that count products, int32; and the floats that they stand for, if the model has such."""
+
+    counts: np.ndarray
+    floats: np.ndarray | None = None
+
 
 _POINT = Windows((1, 1), (0, 0, 0, 0), (1, 1), (1, 1))
 
@@ -19,7 +29,7 @@ def qlinear_conv(op, reading):
     x = op.tensor(0)
     weights, quantity = op.weights(3, 4, 5), op.quantity(1, 2, x.dtype)
     bias = _bias(op, 8) if op.has(8) else None
-    _, finish = _convolution(op, reading, x, quantity, weights, bias)
+    _, finish, _ = _convolution(op, reading, x, quantity, weights, bias)
     y = op.quantity(6, 7)
     finish(op.output, y, limits(y.dtype))
 
@@ -29,20 +39,21 @@ def conv(op, reading):
     real = op.real(0)
     weights = op.real_weights(1, axis=0)
     bias = _real_bias(op, 2, real, weights) if op.has(2) else None
-    shape, finish = _convolution(op, reading, reading.values[real.name], real.quantity, weights, bias)
+    shape, finish, _ = _convolution(op, reading, reading.values[real.name], real.quantity, weights, bias)
     reading.defer(op, shape, finish)
 
 
 def qgemm(op, reading):
-    """QGemm: a, its scale and zero point, b, its, c, y's."""
+    """QGemm: a, its scale and zero point, b, its, c, y's; without a scale of y that is floats."""
     x = op.tensor(0)
     op.require("alpha", 1.0, float)
-    if not op.has(7):
-        raise op.refusal("it has no scale of its result, which would be float32")
     quantity = op.quantity(1, 2, x.dtype)
     weights = _transposed(op, x.shape, op.weights(3, 4, 5), op.take("transB", 0))
     bias = _bias(op, 6) if op.has(6) else None
-    _, finish = _product(op, reading, x, quantity, weights, bias)
+    _, finish, floats = _product(op, reading, x, quantity, weights, bias)
+    if not op.has(7):
+        floats(op.output)
+        return
     y = op.quantity(7, 8, x.dtype)
     finish(op.output, y, limits(y.dtype))
 
@@ -56,15 +67,15 @@ def gemm(op, reading):
     weights = op.real_weights(1, axis=0 if across else 1)
     weights = _transposed(op, op.shape_of(real), weights, across)
     bias = _real_bias(op, 2, real, weights) if op.has(2) else None
-    shape, finish = _product(op, reading, reading.values[real.name], real.quantity, weights, bias)
-    reading.defer(op, shape, finish)
+    shape, finish, floats = _product(op, reading, reading.values[real.name], real.quantity, weights, bias)
+    reading.defer(op, shape, finish, floats=floats)
 
 
 def qlinear_matmul(op, reading):
     """QLinearMatMul: a, its scale and zero point, b, its, y's."""
     x = op.tensor(0)
     weights = _columns(op, op.weights(3, 4, 5), x.shape)
-    _, finish = _product(op, reading, x, op.quantity(1, 2, x.dtype), weights, None)
+    _, finish, _ = _product(op, reading, x, op.quantity(1, 2, x.dtype), weights, None)
     y = op.quantity(6, 7, x.dtype)
     finish(op.output, y, limits(y.dtype))
 
@@ -80,16 +91,17 @@ def matmul(op, reading):
         return _product(op, reading, x, real.quantity, weights, bias)
 
     def biased(addition, index):
-        shape, finish = product(_real_bias(addition, index, real, weights))
+        shape, finish, floats = product(_real_bias(addition, index, real, weights))
         if len(op.shape_of(addition.value(index))) > len(shape):
             raise addition.refusal(f"its bias {addition.input_name(index)!r} has more dimensions than the product")
-        return Pending(addition, shape, finish)
+        return Pending(addition, shape, finish, floats=floats)
 
-    reading.defer(op, *product(None), biased=biased)
+    shape, finish, floats = product(None)
+    reading.defer(op, shape, finish, floats=floats, biased=biased)
 
 
 def _convolution(op, reading, x, quantity, weights, bias):
-    """Shape of the result, and the function that adds the node."""
+    """Shape of the result, and the functions that add nodes."""
     if len(x.shape) != 4 or weights.array.ndim != 4:
         raise op.refusal(
             f"its input is {list(x.shape)} and its kernel {list(weights.array.shape)}: only two dimensions of space "
@@ -103,7 +115,7 @@ def _convolution(op, reading, x, quantity, weights, bias):
         raise op.refusal(f"its attribute 'kernel_shape' is not that of its kernel, {kernel}")
     windows = take_windows(op, kernel, x.shape[2:])
     shape = (x.shape[0], outputs, *windows.count)
-    return shape, _finish(op, reading, x, quantity, weights, bias, windows, shape, groups)
+    return shape, *_ways(op, reading, x, quantity, weights, bias, windows, shape, groups)
 
 
 def _product(op, reading, x, quantity, weights, bias):
@@ -113,32 +125,44 @@ def _product(op, reading, x, quantity, weights, bias):
         raise op.refusal(f"its input is {list(x.shape)}, and its constant operand has sums of {length}")
     weights = weights._replace(array=weights.array.reshape(outputs, length, 1, 1))
     shape = (*x.shape[:-1], outputs)
-    return shape, _finish(op, reading, x, quantity, weights, bias, _POINT, shape, None)
+    return shape, *_ways(op, reading, x, quantity, weights, bias, _POINT, shape, None)
 
 
-def _finish(op, reading, x, quantity, weights, bias, windows, shape, groups):
-    """The function that adds the node; without ``groups`` it is a product of matrices."""
+def _ways(op, reading, x, quantity, weights, bias, windows, shape, groups):
+    """Functions that add nodes, for integers and for floats as results. Without ``groups`` they multiply matrices."""
     outputs = len(weights.array)
     if not weights.array.size:
         raise op.refusal("its constant operand has no elements")
     scale, zero = (
         _for_each(op, part, outputs, what) for part, what in ((weights.scale, "scales"), (weights.zero, "zero points"))
     )
-    bias = np.zeros(outputs, np.int32) if bias is None else _for_each(op, bias.reshape(-1), outputs, "biases")
+    none = np.zeros(outputs, np.int32)
+    counts, added = (part if part is None else _for_each(op, part.reshape(-1), outputs, "biases")
+                     for part in bias or _Bias(none))  # fmt: skip
+
+    def emit(output, dtype, bias, scales, y_zero=0, clamp=(0, 0)):
+        attributes = Conv(
+            weight=np.array(weights.array, order="C"), x_zero=quantity.zero, w_zero=zero, bias=bias, scale=scales,
+            y_zero=y_zero, stride=windows.stride, pad=windows.pad, dilation=windows.dilation, groups=groups or 1,
+            minimum=clamp[0], maximum=clamp[1], matrix=groups is None,
+        )  # fmt: skip
+        reading.emit(op, (x.name,), output, attributes, shape, dtype)
 
     def finish(output, y, clamp):
         with np.errstate(over="ignore", under="ignore"):
             scales = convolution_scale(quantity.scale, scale, y.scale)
         if not np.isfinite(scales).all():
             raise op.refusal("its scales give a factor that binary32 does not hold")
-        attributes = Conv(
-            weight=np.array(weights.array, order="C"), x_zero=quantity.zero, w_zero=zero, bias=bias, scale=scales,
-            y_zero=y.zero, stride=windows.stride, pad=windows.pad, dilation=windows.dilation, groups=groups or 1,
-            minimum=clamp[0], maximum=clamp[1], matrix=groups is None,
-        )  # fmt: skip
-        reading.emit(op, (x.name,), output, attributes, shape, y.dtype)
+        emit(output, y.dtype, counts, scales, y.zero, clamp)
 
-    return finish
+    def floats(output):
+        name = reading.fresh(f"{output}.sums")
+        emit(name, "int32", counts if added is None else none, None)
+        with np.errstate(over="ignore", under="ignore"):
+            scales = quantity.scale * scale
+        reading.emit(op, (name,), output, Scale(scales, added), shape, "float32")
+
+    return finish, floats
 
 
 def _for_each(op, array, outputs, what):
@@ -170,7 +194,7 @@ def _bias(op, index):
     array = op.constant(index, "bias").array
     if array.dtype != np.int32:
         raise op.refusal(f"its bias {op.input_name(index)!r} is {array.dtype}, not int32")
-    return _one_row(op, index, array)
+    return _Bias(_one_row(op, index, array))
 
 
 def _real_bias(op, index, x, weights):
@@ -178,7 +202,8 @@ def _real_bias(op, index, x, weights):
     name = op.input_name(index)
     value = op.value(index)
     if isinstance(value, Constant) and value.scale is None and value.array.dtype == np.float32:
-        return _counted(op, name, _one_row(op, index, value.array), x.quantity.scale * weights.scale)
+        floats = _one_row(op, index, value.array)
+        return _Bias(_counted(op, name, floats, x.quantity.scale * weights.scale), floats)
     bias = op.real_weights(index, types=("int32",))
     if bias.zero.any():
         raise op.refusal(f"its bias {name!r} has zero points other than 0")
@@ -186,7 +211,7 @@ def _real_bias(op, index, x, weights):
         raise op.refusal(f"its bias {name!r} has {bias.scale.size} scales, not {weights.scale.size}")
     if not np.allclose(bias.scale, x.quantity.scale * weights.scale, rtol=1e-5, atol=0):
         raise op.refusal(f"the scale of its bias {name!r} is not that of its products")
-    return _one_row(op, index, bias.array)
+    return _Bias(_one_row(op, index, bias.array))
 
 
 def _counted(op, name, floats, scale):

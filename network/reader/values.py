@@ -53,6 +53,8 @@ class Pending:
         Floats are clamped to these before they are quantised.
     quantity : Quantity or None
         In which integers are exactly the floats, clamped or not, as nothing but places of elements changed.
+    floats : callable or None
+        Of a product: takes the name of the result, adds nodes that give the floats themselves, without a clamp.
     biased : callable or None
         Of a product: takes an Add and which of its inputs is a constant; returns the Pending of the product with that
         bias.
@@ -64,4 +66,5 @@ class Pending:
     low: float = -np.inf
     high: float = np.inf
     quantity: Quantity | None = None
+    floats: object = None
     biased: object = None

@@ -2,65 +2,15 @@
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, numpy_helper
 
 from tilewright import network
 from tilewright.network import ModelError
 from tilewright.network.evaluation import evaluate
 from tilewright.network.reader import read_model
+from tilewright.network.witness import run_witness
+from tilewright.sim.random.exported import SCALE, ZERO, Form
 from tilewright.sim.random.networks import draw_inputs
-
-SCALE, ZERO = np.float32(0.03), np.uint8(120)
-
-
-class Form:
-    """A model that grows; of nodes without names."""
-
-    def __init__(self, *shape, dtype="float32", opset=13):
-        self.opset, self._nodes, self._constants, self._given = opset, [], [], []
-        self._rng, self._dtype = np.random.default_rng(1), dtype
-        self.give("x", shape)
-
-    def give(self, name, shape):
-        kind = helper.np_dtype_to_tensor_dtype(np.dtype(self._dtype))
-        self._given.append(helper.make_tensor_value_info(name, kind, shape))
-
-    def constant(self, value):
-        self._constants.append(numpy_helper.from_array(np.asarray(value), f"c{len(self._constants)}"))
-        return self._constants[-1].name
-
-    def node(self, kind, *inputs, outputs=1, **attributes):
-        """Its result; arrays are constants."""
-        names = [value if isinstance(value, str) else self.constant(value) for value in inputs]
-        made = [f"t{len(self._nodes)}.{i}" for i in range(outputs)]
-        self._nodes.append(helper.make_node(kind, names, made, **attributes))
-        return made[0]
-
-    def quantise(self, x, scale=SCALE, zero=ZERO, **attributes):
-        return self.node("QuantizeLinear", x, scale, zero, **attributes)
-
-    def floats(self, x, scale=SCALE, zero=ZERO, **attributes):
-        return self.node("DequantizeLinear", x, scale, zero, **attributes)
-
-    def both(self, x, *quantity):
-        return self.floats(self.quantise(x, *quantity), *quantity)
-
-    def weights(self, *shape, axis=0):
-        """Floats that are quantised in the model, with a scale for each index of ``axis``; also their scales."""
-        scale = self._rng.uniform(0.005, 0.02, shape[axis]).astype(np.float32)
-        sizes = [1] * len(shape)
-        sizes[axis] = -1
-        values = self._rng.integers(-64, 64, shape).astype(np.float32) * scale.reshape(sizes)
-        zeros = np.zeros(shape[axis], np.int8)
-        return self.floats(self.quantise(values, scale, zeros, axis=axis), scale, zeros, axis=axis), scale
-
-    def numbers(self, *shape):
-        return self._rng.normal(0, 1, shape).astype(np.float32)
-
-    def model(self, *names):
-        ends = [helper.make_empty_tensor_value_info(name) for name in names]
-        graph = helper.make_graph(self._nodes, "form", self._given, ends, self._constants)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8)
 
 
 def sentence(model):
@@ -161,6 +111,48 @@ def test_a_clamp_between_a_product_and_what_is_added():
     assert sentence(form.model("x")) == (
         "node 't6.0' (Add): its input 't5.0' is float32: QuantizeLinear and DequantizeLinear are missing"
     )
+
+
+@pytest.mark.parametrize("kind", ["Gemm", "Gemm with bias", "MatMul", "Add"])
+@pytest.mark.parametrize("shape", [(1, 12), (5, 12), (2, 5, 12)])
+def test_a_last_product_that_stays_floats(shape, kind, check):
+    """Bit for bit what ONNX Runtime computes, whose activations of MatMul must be uint8 for that."""
+    form = Form(*shape)
+    weights, scale = form.weights(12, 7, axis=1)
+    (bias,) = biases(form, scale, "integers")
+    operator = kind.split()[0] if len(shape) == 2 and kind.startswith("Gemm") else "MatMul"
+    y = form.node(operator, form.both("x"), weights, *([bias] if operator == "Gemm" and "bias" in kind else []))
+    if kind == "Add" and len(shape) == 2:
+        y = form.node("Add", y, bias)
+    graph = check(form.model(y))
+    assert [node.kind for node in graph.nodes] == ["Quantize", "Conv", "Scale"]
+    assert graph.tensors[graph.outputs[0]].dtype == "float32"
+
+
+def test_a_last_product_and_its_integers():
+    """Both are outputs: what others read of it is quantised as ever."""
+    form = Form(5, 12)
+    y = form.node("MatMul", form.both("x"), form.weights(12, 7, axis=1)[0])
+    floats, integers = compare_program(read_model(form.model(y, form.quantise(y, np.float32(0.05)))))
+    assert (floats.dtype, integers.dtype) == (np.float32, np.uint8)
+    np.testing.assert_array_equal(np.clip(np.rint(floats / np.float32(0.05)) + ZERO, 0, 255), integers)
+
+
+def test_a_bias_of_floats_is_added_to_floats():
+    """ONNX Runtime multiplies floats then, in some order."""
+    form = Form(5, 12)
+    y = form.node("Gemm", form.both("x"), form.weights(12, 7, axis=1)[0], form.numbers(7))
+    model, inputs = form.model(y), {"x": form.numbers(5, 12)}
+    graph = read_model(model)
+    (found,) = network.compile(graph, "unit").run(inputs).values()
+    np.testing.assert_allclose(found, run_witness(model, graph, inputs, [y])[y], rtol=1e-5, atol=1e-5)
+    assert graph.nodes[-1].attributes.bias is not None
+
+
+def test_a_clamp_of_floats_at_the_end_is_refused():
+    form = Form(5, 12)
+    y = form.node("Relu", form.node("MatMul", form.both("x"), form.weights(12, 7, axis=1)[0]))
+    assert sentence(form.model(y)).endswith("is float32, which no QuantizeLinear makes integers")
 
 
 @pytest.mark.parametrize("kind", ["Gemm", "MatMul"])

@@ -111,6 +111,7 @@ def test_gemm(rows, across, dtype, agree):
         scale = np.linspace(0.001, 0.02, 11, dtype=np.float32)
         inputs = [(rows, 300), f(0.02), z[0], matrix, scale, np.zeros(11, np.int8), bias, f(0.05), z[1]]
         agree(model("QGemm", inputs, domain=MS, dtype=dtype, transB=across))
+        agree(model("QGemm", inputs[:-2], domain=MS, dtype=dtype, out="float32", transB=across))
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])

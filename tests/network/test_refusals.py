@@ -96,8 +96,6 @@ REFUSED = [
      "node 'n0' (QLinearMul): its operand 'x' is computed, and only a constant is supported"),
     ([node("QGemm", "x", S, Z, W[0, 0], S, np.int8(0), "", S, Z)],
      "node 'n0' (QGemm): its input is [1, 4, 8, 8], and only a matrix is supported"),
-    ([node("Flatten", "x"), node("QGemm", "t0", S, Z, np.ones((256, 2), np.int8), S, np.int8(0))],
-     "node 'n1' (QGemm): it has no scale of its result, which would be float32"),
     ([node("Flatten", "x"), node("QGemm", "t0", S, Z, np.ones((256, 2), np.int8), S, np.int8(0), "", S, Z, alpha=2.0)],
      "node 'n1' (QGemm): its attribute 'alpha' is 2.0, and only 1.0 is supported"),
     ([node("Flatten", "x"), node("QGemm", "t0", S, Z, np.ones((25, 2), np.int8), S, np.int8(0), "", S, Z)],

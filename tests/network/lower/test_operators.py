@@ -19,8 +19,8 @@ def check(maker, preset="default", every_tensor=True):
     data, expected = compiled.run_golden(inputs), evaluate(graph, inputs)
     names = compiled.places if every_tensor else graph.outputs
     assert every_tensor is False or set(names) == set(expected)
-    for name in names:
-        np.testing.assert_array_equal(compiled.tensor(data, name), expected[name], err_msg=name)
+    for name, value in compiled.tensors(data, names).items():
+        np.testing.assert_array_equal(value, expected[name], err_msg=name, strict=True)
     return compiled
 
 
@@ -82,8 +82,18 @@ def test_types(given, made, weights):
 @pytest.mark.parametrize("shape", [(1, 33), (5, 48), (2, 3, 20)])
 def test_matrix(shape, columns):
     maker = NetworkMaker()
-    maker.matrix(maker.matrix(maker.input(shape), columns), 7)
+    x = maker.matrix(maker.input(shape), columns)
+    maker.matrix(x, 7)
     check(maker)
+    maker.floats(x, columns + 1)
+    check(maker, every_tensor=False)
+
+
+def test_the_last_product_of_a_feature_map_is_no_floats():
+    maker = NetworkMaker()
+    maker.floats(maker.input((1, 3, 4, 5)), 6)
+    with pytest.raises(ModelError, match=r"n0 \(Conv\): the products of a feature map, \[1, 3, 4, 5\], are"):
+        network.compile(maker.graph())
 
 
 @pytest.mark.parametrize("every_tensor", [False, True])

@@ -28,7 +28,7 @@ def small():
     x = maker.add(maker.conv(maker.conv(x, 20, 3, groups=20), 20), x)
     # Tables that are no product: jobs add to what jobs before them made.
     x = maker.concat(1, x, maker.pool(x, "max", 3, pad=1), scales=[(0.05, 3), (0.06, 128), (0.1, 100)])
-    maker.matrix(maker.reshape(maker.pool(x, "sum", maker.tensors[x].shape[2:]), 1, 40), 12)
+    maker.floats(maker.reshape(maker.pool(x, "sum", maker.tensors[x].shape[2:]), 1, 40), 12)
     return maker
 
 
