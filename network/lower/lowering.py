@@ -11,6 +11,7 @@ from .layers import Layer
 from .moves import MOST, addresses_of, channel_order, move_between, weights_in_place
 from .operators import (
     OPERATORS,
+    filled,
     in_order,
     refuse,
     with_addition,
@@ -114,6 +115,8 @@ class _Lowering:
             refuse(node, "it has no place on the engines")
         elif node.kind == "Concat" and len(node.inputs) > 1 and not _in_pixels(node, tensor):
             self._join(node)
+        elif node.kind == "Pad" and not _around_pixels(node.attributes):
+            self._pad(node)
         elif node.kind == "Conv" and node.attributes.matrix:
             self._matrix(node)
         elif node.kind == "Conv":
@@ -218,6 +221,26 @@ class _Lowering:
             moves.append(move)
         self._append(Layer(node.name, node.operator or node.kind, output, tuple(places), moves=tuple(moves)))
 
+    def _pad(self, node):
+        """Padding of any dimension: the value is made as often as it is needed, and all is moved to its place."""
+        place, output, at = self._place(node.inputs[0]), place_of(self.graph.tensors[node.output]), node.attributes
+        inside = [slice(first, first + size) for first, size in zip(at.before, place.shape, strict=True)]
+        boxes, targets = [], addresses_of(output)
+        for axis, some in enumerate(inside):
+            # Of the dimensions before, what is inside; of those behind, all.
+            boxes += [(*inside[:axis], side) for side in (slice(0, some.start), slice(some.stop, None))]
+        regions = [region for box in boxes if (region := targets[box]).size]
+        count = sum(region.size for region in regions)
+        fill = self._between(node, "padding", (max(count, 1),), output.dtype)
+        self.layers.append(filled(node, fill, place))
+        moves, start = [move_between(addresses_of(place), targets[tuple(inside)])], 0
+        for region in regions:
+            moves.append(move_between(start + np.arange(region.size).reshape(region.shape), region, 1))
+            start += region.size
+        if None in moves:
+            refuse(node, f"from {place.shape} to {output.shape} no few nested loops lead")
+        self._append(Layer(node.name, node.operator or node.kind, output, (place, fill), moves=tuple(moves)))
+
     def _found(self, name):
         """Where the elements of a tensor are, in its own order or not."""
         if name in self.elsewhere and name not in self.places:
@@ -289,6 +312,11 @@ class _Lowering:
         node = next(node for node in self.graph.nodes if node.output == name)
         self.places[name] = self._moved(node, found, place)
         return place
+
+
+def _around_pixels(pad):
+    """Whether padding is channels, rows and columns alone."""
+    return len(pad.before) in (2, 4) and not pad.before[0] and not pad.after[0]
 
 
 def _loose(node, output):

@@ -13,7 +13,7 @@ from ..errors import ModelError
 from .layers import Addition, Layer, Part
 from .scales import steps_of
 
-__all__ = ["OPERATORS", "bits", "in_order", "refuse", "with_addition", "with_channels_in_order",
+__all__ = ["OPERATORS", "bits", "filled", "in_order", "refuse", "with_addition", "with_channels_in_order",
            "with_groups_together"]  # fmt: skip
 
 _ONE = 0x3F800000
@@ -175,20 +175,27 @@ def _pad(node, output, sources):
     """Pad: the same elements with padding around, and jobs of a scale of 0 for channels that are wholly padding."""
     at, (place,) = node.attributes, sources
     rank = len(place.shape)
-    if rank not in (2, 4) or at.before[0] or at.after[0]:
-        refuse(node, f"pads of {at.before} and {at.after} reach more than channels, rows and columns")
     zero = at.value & 0xFF
     ends = _results(node, output, at.value)
     top, left = at.before[2:] if rank == 4 else (0, 0)
     first = at.before[1]
     parts = [Part(**_identity(place, x_zero=zero), source=0, channels=(0, place.channels),
                   out_channels=(first, place.channels), origin=(top, left), **_whole(output), **ends)]  # fmt: skip
-    for start, count in ((0, first), (first + place.channels, at.after[1])):
-        if count:
-            parts.append(Part(operation=ConvOperation.SUM_POOL, source=0, channels=(0, count), table=_table(count, 0),
-                              out_channels=(start, count), type=_element(place.dtype), blind=True, **_whole(output),
-                              **ends))  # fmt: skip
+    parts += [_one_value(place, output, start, count, ends)
+              for start, count in ((0, first), (first + place.channels, at.after[1])) if count]  # fmt: skip
     return Layer(node.name, node.operator or node.kind, output, sources, tuple(parts))
+
+
+def _one_value(place, output, start, count, ends):
+    """A part that fills channels with the zero point of its results."""
+    return Part(operation=ConvOperation.SUM_POOL, source=0, channels=(0, count), out_channels=(start, count),
+                table=_table(count, 0), type=_element(place.dtype), blind=True, **_whole(output), **ends)  # fmt: skip
+
+
+def filled(node, output, place):
+    """A layer that fills a tensor with the value of a Pad; ``place`` is any tensor, which is not read."""
+    part = _one_value(place, output, 0, output.channels, _results(node, output, node.attributes.value))
+    return Layer(node.name, node.operator or node.kind, output, (place,), (part,))
 
 
 def _concat(node, output, sources):

@@ -135,6 +135,25 @@ def test_pads(dtype):
     check(maker)
 
 
+@pytest.mark.parametrize("preset", ["unit", "default"])
+@pytest.mark.parametrize(
+    ("shape", "before", "after"),
+    [
+        ((2, 3, 4, 5), (1, 0, 2, 1), (2, 1, 0, 3)),
+        ((3, 20), (0, 2), (2, 1)),
+        ((1, 7, 40), (0, 0, 3), (0, 0, 5)),
+        ((2, 3, 7), (0, 0, 0), (0, 0, 0)),
+        ((6,), (4,), (3,)),
+        ((2, 3, 4, 5, 6), (1, 0, 1, 0, 1), (0, 2, 0, 2, 0)),
+    ],
+)
+def test_pads_of_any_dimension(shape, before, after, preset):
+    maker = NetworkMaker()
+    x = maker.pad(maker.input(shape), before, after)
+    maker.concat(0, x, x, scales=[(0.02, 3), (0.031, 100), (0.025, 7)])
+    check(maker, preset)
+
+
 @pytest.mark.parametrize("axis", [1, 2, 3])
 def test_concatenations(axis):
     maker = NetworkMaker()
