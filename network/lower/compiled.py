@@ -16,13 +16,14 @@ from .explain import explain
 from .lowering import lower
 from .machine import MACHINES
 from .memory import plan_memory
-from .move_steps import move_steps
+from .move_steps import has_transposes, move_steps
 from .order import streams_of
 from .places import LINE, LONG, Held, padded
 from .schedule import RESERVED, Schedule
 from .steps import Jobs, held_store, layer_steps
 from .tiles import Tiler, held_bytes
 from .together import combine
+from .transposes import Identity
 
 __all__ = ["Compiled", "compile", "first_nodes"]
 
@@ -201,7 +202,8 @@ def _compile(graph, machine, every_tensor):
     between = {layer.sources[0].name for layer in layers if layer.first}
     between |= {layer.output.name for layer in layers if isinstance(layer.output, Held)} - needed
     tiles = tuple([] if layer.moves else tiler.tiles(layer) for layer in layers)
-    images = _Images(tiles)
+    transposes = any(has_transposes(layer, machine.conv, machine.smem_bytes - RESERVED) for layer in layers)
+    images = _Images(tiles, Identity(machine.conv) if transposes else None)
     stored = {}
     for place in lowered.all_places:
         # Where several tensors are views of one memory, the largest says how large it is.
@@ -225,15 +227,17 @@ def _compile(graph, machine, every_tensor):
 
 
 class _Images:
-    """Weights of all tiles, each image once."""
+    """Weights of all tiles, each image once, and the identity behind them if there is one."""
 
-    def __init__(self, tiles):
+    def __init__(self, tiles, identity):
         self._images, self._numbers = [], {}
         for layer, one in (tile for group in tiles for tile in group):
             key = self._key(layer)
             if key not in self._numbers:
                 self._numbers[key] = len(self._images)
                 self._images.append(one.image)
+        if identity:
+            self._images.append(identity)
         self.sizes = [image.size for image in self._images]
 
     @staticmethod
@@ -307,7 +311,7 @@ def _placed(layers, tiles, images, plan, machine, stored):
                 base, weights = high - one.room if down else low, plan.weights[images.number(part)]
                 found = layer_steps(part, one, base, down, plan.tensors, weights, machine.conv, held)
             else:
-                found = move_steps(layer, low, high, down, plan.tensors, machine.conv)
+                found = move_steps(layer, low, high, down, plan.tensors, machine.conv, plan.weights[-1:])
             for step in found:
                 step.layer = number
                 steps.append(step)

@@ -232,7 +232,7 @@ class _Lowering:
         regions = [region for box in boxes if (region := targets[box]).size]
         count = sum(region.size for region in regions)
         fill = self._between(node, "padding", (max(count, 1),), output.dtype)
-        self.layers.append(filled(node, fill, place))
+        self.layers.append(filled(node, replace(fill, height=fill.height * fill.width, width=1), place))
         moves, start = [move_between(addresses_of(place), targets[tuple(inside)])], 0
         for region in regions:
             moves.append(move_between(start + np.arange(region.size).reshape(region.shape), region, 1))

@@ -8,8 +8,9 @@ from tilewright.golden.spec.conv.job import ConvOperation, ConvOutput
 from ..errors import ModelError
 from .places import BLOCK, LINE, padded
 from .steps import Jobs, Load, Store, block
+from .transposes import Identity, product_jobs
 
-__all__ = ["move_steps"]
+__all__ = ["has_transposes", "move_steps"]
 
 #: A band of the output and some of the sources, and the next ones meanwhile.
 _BUFFERS = 4
@@ -24,8 +25,22 @@ class _Piece(NamedTuple):
     moves: list
 
 
-def move_steps(layer, low, high, down, addresses, conv):
-    """Steps of a layer of moves in shared memory from ``low`` to ``high``, at the end of it if ``down`` and it fits."""
+def has_transposes(layer, conv, room):
+    """Whether a layer has moves that are done faster as products, and ``room`` bytes for what these need."""
+    found = (product_jobs(move, conv, _cycles(move, conv), 0, 0, 0) for move in layer.moves)
+    return _BUFFERS * Identity(conv).size <= room and any(found)
+
+
+def move_steps(layer, low, high, down, addresses, conv, identity):
+    """Steps of a layer of moves in shared memory from ``low`` to ``high``, at the end of it if ``down`` and it fits.
+
+    ``identity`` is the address of an :class:`Identity` in global memory, in a list.
+    """
+    own = None
+    if has_transposes(layer, conv, high - low):
+        own, size = low, Identity(conv).size
+        low += padded(size, LINE)
+        yield Load([block(identity[0], own, size)])
     whole = sum(padded(place.size, LINE) for place in (*layer.sources, layer.output))
     if whole <= high - low:
         base = high - whole if down else low
@@ -43,7 +58,7 @@ def move_steps(layer, low, high, down, addresses, conv):
         target = made[turn % len(made)]
         for pieces in _at_once(moves, len(layer.sources), room):
             yield from _moved(pieces, layer, spots[number % 2], target - first, (target, target + last - first),
-                              addresses, conv)  # fmt: skip
+                              addresses, conv, own)  # fmt: skip
             number += 1
         yield Store([block(addresses[layer.output.name] + first, target, last - first)])
 
@@ -92,22 +107,37 @@ def _pieces(moves, room):
         moves = [move for _, behind in cut for move in behind]
 
 
-def _moved(pieces, layer, spot, target, band, addresses, conv):
+def _cycles(move, conv):
+    """Of jobs that take bytes as they adjoin."""
+    return sum(prod(job.sizes[1:]) * ceil(job.sizes[0] / conv.row_bytes) for job in move.jobs)
+
+
+def _moved(pieces, layer, spot, target, band, addresses, conv, identity):
     """Steps that bring pieces of sources to ``spot`` and move them: what is first in the output to ``target``."""
     transfers, jobs, reads, cycles = [], [], [], 0
     for piece in pieces:
         size = piece.last - piece.first
         transfers.append(block(addresses[layer.sources[piece.source].name] + piece.first, spot, size))
         reads.append((spot, spot + size))
-        for job in (job for move in piece.moves for job in move.jobs):
-            channels, columns, rows, images = job.sizes
-            jobs.append({
-                "operation": ConvOperation.MAX_POOL, "type": "u8u8", "output": ConvOutput.ELEMENT,
-                "granularity": (conv.row_bytes // 16).bit_length() - 1, "channels": channels, "out_channels": channels,
-                "width": columns, "height": rows, "batch": images, "out_width": columns, "out_height": rows,
-                "x": spot - piece.first + job.x, "x_pitch": job.x_pitch, "y": target + job.y, "y_pitch": job.y_pitch,
-            })  # fmt: skip
-            cycles += prod(job.sizes[1:]) * ceil(channels / conv.row_bytes)
+        for move in piece.moves:
+            ends, taken = (spot - piece.first, target), _cycles(move, conv)
+            found = None if identity is None else product_jobs(move, conv, taken, identity, *ends)
+            if found:
+                reads.append((identity, identity + Identity(conv).size))
+            some, taken = found or ([_plain(job, conv, *ends) for job in move.jobs], taken)
+            jobs += some
+            cycles += taken
         spot += padded(size, LINE)
     yield Load(transfers)
     yield Jobs(jobs, reads, [band], cycles)
+
+
+def _plain(job, conv, spot, target):
+    """The fields of a :class:`Job` that takes bytes as they are."""
+    channels, columns, rows, images = job.sizes
+    return {
+        "operation": ConvOperation.MAX_POOL, "type": "u8u8", "output": ConvOutput.ELEMENT,
+        "granularity": (conv.row_bytes // 16).bit_length() - 1, "channels": channels, "out_channels": channels,
+        "width": columns, "height": rows, "batch": images, "out_width": columns, "out_height": rows,
+        "x": spot + job.x, "x_pitch": job.x_pitch, "y": target + job.y, "y_pitch": job.y_pitch,
+    }  # fmt: skip

@@ -7,6 +7,7 @@ import pytest
 
 from tilewright import network
 from tilewright.golden import CONV_PRESETS
+from tilewright.golden.spec.conv.job import ConvOperation
 from tilewright.network import ModelError
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.evaluation import evaluate
@@ -106,6 +107,22 @@ def test_moves_of_tensors_that_do_not_fit(build, machine):
     np.testing.assert_array_equal(compiled.run(inputs)[name], evaluate(graph, inputs)[name])
     assert find_races(compiled.schedule.words, compiled.image, machine.smem_bytes) == []
     assert build is not shuffle or any(layer.moves for layer in compiled.layers) == (machine.conv.peak < 36)
+
+
+@pytest.mark.parametrize("shape", [(1, 100, 96), (3, 70, 300), (2, 300, 120)])
+@pytest.mark.parametrize("machine", [Machine(), Machine(smem_bytes=32 * 1024)], ids=["all", "some"])
+def test_transposes_are_products(shape, machine):
+    """What is moved is the weights, in pieces of whatever fits."""
+    maker = NetworkMaker()
+    maker.transpose(maker.input(shape), 0, 2, 1)
+    graph, inputs = maker.graph(), maker.draw()
+    compiled = network.compile(graph, machine)
+    (name,) = graph.outputs
+    np.testing.assert_array_equal(compiled.run(inputs)[name], evaluate(graph, inputs)[name])
+    assert not find_races(compiled.schedule.words, compiled.image, machine.smem_bytes)
+    assert compiled.schedule.cycles < np.prod(shape)
+    jobs = [job for job in compiled.schedule.streams.jobs for job in job[0].jobs]
+    assert any(job["operation"] == ConvOperation.CONVOLUTION for job in jobs)
 
 
 def test_channels_that_are_only_chosen_are_no_multiplications():

@@ -132,6 +132,16 @@ def test_every_tensor_of_a_photograph_through_a_whole_network(large_session):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("shape", [(1, 100, 96), (3, 70, 300), (1, 512, 196)])
+def test_transposes(large_session, shape):
+    """As products: engines of fewer multipliers take bytes one by one."""
+    maker = NetworkMaker()
+    maker.transpose(maker.input(shape), 0, 2, 1)
+    fresh(large_session)
+    whole("transpose", maker.graph(), maker.draw(), large_session)
+
+
+@pytest.mark.long
 def test_every_tensor_of_all_shapes_of_resnet50(large_session):
     """Random weights and pixels, from global memory to global memory."""
     maker = resnet50()
