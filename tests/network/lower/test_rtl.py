@@ -134,7 +134,7 @@ def test_every_tensor_of_a_photograph_through_a_whole_network(large_session):
 @pytest.mark.long
 @pytest.mark.parametrize("shape", [(1, 100, 96), (3, 70, 300), (1, 512, 196)])
 def test_transposes(large_session, shape):
-    """As products: engines of fewer multipliers take bytes one by one."""
+    """As products: engines that make a result or two in a cycle take bytes one by one."""
     maker = NetworkMaker()
     maker.transpose(maker.input(shape), 0, 2, 1)
     fresh(large_session)
