@@ -25,8 +25,8 @@ class Fold(wiring.Component):
         Strobe: the dimension at the inputs is done.
     first : In(1)
         It is dimension 0.
-    unit_log2 : In(3)
-        Log2 of the bytes of dimension 0's unit. With ``first`` only, and in the cycle before it.
+    piece : In(length)
+        Bytes of one index of it, if all dimensions before are folded: of dimension 0's unit, or of those dimensions.
     gather : In(1)
         With ``first`` only.
     start, end : In(9)
@@ -39,7 +39,8 @@ class Fold(wiring.Component):
     folded, whole : Out(1)
         It is part of the run; the next one may be. Combinational.
     start_bytes, end_bytes : Out(length)
-        Bytes of the dimension before ``start``, and before ``end``. Combinational; not with ``gather``.
+        Bytes of the dimension before ``start``, and before ``end``. Combinational; if all dimensions before are folded,
+        and not with ``gather``.
     bytes, data_start, data_end, data_bytes : Out(length)
         Registered, of the dimensions so far: bytes of a run; the part of it that is inside, if any is, and its bytes.
     """
@@ -50,7 +51,7 @@ class Fold(wiring.Component):
             {
                 "step": In(1),
                 "first": In(1),
-                "unit_log2": In(3),
+                "piece": In(length),
                 "gather": In(1),
                 "start": In(9),
                 "end": In(9),
@@ -71,24 +72,21 @@ class Fold(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         before = Signal()  # all dimensions before are folded, and lie wholly inside
-        unit, piece = Signal(6), Signal(self._length)  # bytes of one index
         gathered = self.first & self.gather
-        m.d.sync += unit.eq(1 << self.unit_log2)
         m.d.comb += [
             self.folded.eq(Mux(self.first, ~self.gather, before & self.contiguous)),
             self.whole.eq(self.folded & (self.start == 0) & (self.end == self.count)),
-            piece.eq(Mux(self.first, unit, self.bytes)),
-            self.start_bytes.eq(self.start * piece),
-            self.end_bytes.eq(self.end * piece),
+            self.start_bytes.eq(self.start * self.piece),
+            self.end_bytes.eq(self.end * self.piece),
         ]
         with m.If(self.step):
             m.d.sync += before.eq(self.whole)
             with m.If(gathered):
                 m.d.sync += [
-                    self.bytes.eq(unit),
+                    self.bytes.eq(self.piece),
                     self.data_start.eq(0),
-                    self.data_end.eq(unit),
-                    self.data_bytes.eq(unit),
+                    self.data_end.eq(self.piece),
+                    self.data_bytes.eq(self.piece),
                 ]
             with m.Elif(self.folded):
                 m.d.sync += [

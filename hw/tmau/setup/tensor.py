@@ -36,6 +36,7 @@ class _MeasuredLayout(data.StructLayout):
                 "count": unsigned(9),
                 "traversal": unsigned(3),
                 "bytes": unsigned(params.smem.addr_width + 1),
+                "piece": unsigned(params.smem.addr_width + 1),  # of the dimensions before, or of dimension 0's unit
                 "contiguous": unsigned(1),
                 "rows": unsigned(1),  # unless it is part of the run, its runs outside the tensor are taken together
                 "stride": unsigned(9),  # bytes of a step of dimension 0
@@ -192,6 +193,8 @@ class Setup(wiring.Component):
             m.d.sync += [measured[name].eq(picked[name]) for name in same]
             m.d.sync += [measured[name].eq(getattr(distance, name)) for name in ("below", "above", "start", "end")]
             m.d.sync += [
+                # The dimension before is one stage further: nothing is chosen in front of Fold's multipliers.
+                measured.piece.eq(Mux(picked.first, 1 << self.i.p.checked.unit_log2, measured.bytes)),
                 measured.stride.eq(stride),
                 measured.rows.eq(rows),
                 measured.astray.eq(
@@ -307,10 +310,12 @@ class Setup(wiring.Component):
         empty, before = Signal(2), Signal()  # of the last dimension; one before it is outside
         m.d.comb += [
             *(getattr(part, name).eq(measured[name]) for name in ("below", "above", "count", "traversal")),
-            *(getattr(fold, name).eq(measured[name]) for name in ("first", "start", "end", "count", "contiguous")),
+            *(
+                getattr(fold, name).eq(measured[name])
+                for name in ("first", "start", "end", "count", "contiguous", "piece")
+            ),
             fold.step.eq(places & ~measured.again),
             fold.dimension_bytes.eq(measured.bytes),
-            fold.unit_log2.eq(checked.unit_log2),
             fold.gather.eq(checked.gather),
             outside.eq(Cat(empty, before).any()),
         ]

@@ -87,6 +87,7 @@ class SetupSpec(Elaboratable):
             Assert(self.dut.placing == places[1][0]),
             Assert(self.dut.starting == (places[1][0] & places[1][1])),
         ]
+        m.d.comb += Assert(~measured.first | ~measured.rows)
         for (valid, first, last), stage in zip(places, (picker.o, measured), strict=True):
             m.d.comb += Assert(~valid | ((stage.first == first) & (stage.last == last)))
 

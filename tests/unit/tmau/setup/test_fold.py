@@ -31,12 +31,11 @@ def expected(below, above, counts, contiguous, unit):
 async def fold(ctx, dut, below, above, counts, run_bytes, contiguous, log2, gather=0):
     """Sends the dimensions; which of them fold."""
     folded = []
-    ctx.set(dut.unit_log2, log2)
-    await ctx.tick()
     for d, count in enumerate(counts):
         for name, value in (("first", d == 0), ("gather", gather), ("count", count),
                             ("start", min(below[d], count)), ("end", min(above[d], count)), ("step", 1),
-                            ("dimension_bytes", run_bytes[d]), ("contiguous", d and contiguous[d - 1])):  # fmt: skip
+                            ("dimension_bytes", run_bytes[d]), ("piece", run_bytes[d - 1] if d else 1 << log2),
+                            ("contiguous", d and contiguous[d - 1])):  # fmt: skip
             ctx.set(getattr(dut, name), value)
         folded.append(ctx.get(dut.folded))
         continues = ctx.get(dut.folded) and below[d] == 0 and above[d] >= count
