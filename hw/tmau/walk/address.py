@@ -28,6 +28,8 @@ class AddressGenerator(wiring.Component):
     -------
     load : In(1)
         Start at ``origins``; has priority over ``step``.
+    loading : In(1)
+        If anything comes next it is ``load``. So what the sums are does not wait for whether it comes.
     origins : In(array of levels addr_width)
         The first is the address of the first run; that of level d is where the rounds of the levels inside d begin.
     strides : In(array of levels addr_width)
@@ -44,6 +46,7 @@ class AddressGenerator(wiring.Component):
         super().__init__(
             {
                 "load": In(1),
+                "loading": In(1),
                 "origins": In(data.ArrayLayout(addr_width, levels)),
                 "strides": In(data.ArrayLayout(addr_width, levels)),
                 "step": In(1),
@@ -57,8 +60,8 @@ class AddressGenerator(wiring.Component):
         m = Module()
         moved = Signal(len(self.address))  # one for all levels that change
         # x + 1 turns the lowest zero of x into a one.
-        # With ``load`` none advances, so that an origin is one more term and no choice behind the others.
-        advance = Mux(self.load, 0, ~self.over & (self.over + 1))
+        # With ``loading`` none advances, so that an origin is one more term and no choice behind the others.
+        advance = Mux(self.loading, 0, ~self.over & (self.over + 1))
         sums = (
             Mux(advance[d], (accumulator + self.strides[d])[: len(moved)], 0)
             for d, accumulator in enumerate(self.rounds)
@@ -66,5 +69,5 @@ class AddressGenerator(wiring.Component):
         m.d.comb += [self.address.eq(self.rounds[0]), moved.eq(reduce(or_, sums))]
         for d, accumulator in enumerate(self.rounds):
             with m.If(self.load | (self.step & self.over[:d].all())):
-                m.d.sync += accumulator.eq(moved | Mux(self.load, self.origins[d], 0))
+                m.d.sync += accumulator.eq(moved | Mux(self.loading, self.origins[d], 0))
         return m

@@ -88,21 +88,24 @@ class PixelWalker(wiring.Component):
         # x + 1 turns the lowest zero of x into a one: the innermost dimension that is not at its end. N never is.
         turning, advance = Signal(_SPATIAL + 1), Signal(_SPATIAL + 1)
         m.d.comb += [turning.eq(self.ends), advance.eq(~turning & (turning + 1))]
-        with m.If(step):
-            m.d.sync += self.left.eq(self.left - 1)
-            for k in range(_SPATIAL + 1):
-                with m.If(advance[k]):
-                    m.d.sync += self.positions[k].eq(self.positions[k] + walk.steps[k] + 1)
-                    if k < _SPATIAL:
-                        m.d.sync += self.ends[k].eq(self.positions[k] >= self.nears[k])
-                if k < _SPATIAL:
-                    with m.Elif(advance[k + 1 :].any()):
-                        m.d.sync += [self.positions[k].eq(walk.lows[k]), self.ends[k].eq(self.single[k])]
+        # What comes next, if anything does, begins a walk: known without waiting for whether it comes.
+        loading = Signal()
+        m.d.comb += loading.eq(~self.busy | (self.o.valid & self.o.p.last))
+        with m.If(self.i.ready | step):
+            m.d.sync += self.left.eq(Mux(loading, self.i.p.last, self.left - 1))
+        for k, starts in enumerate(self.i.p.starts):
+            goes_on = self.positions[k] + walk.steps[k] + 1
+            lows = walk.lows[k] if k < _SPATIAL else 0
+            with m.If(self.i.ready | (step & advance[k:].any())):
+                m.d.sync += self.positions[k].eq(Mux(loading, starts, Mux(advance[k], goes_on, lows)))
+        for k, turn in enumerate(self.i.p.turns):
+            is_last = Mux(advance[k], self.positions[k] >= self.nears[k], self.single[k])
+            with m.If(self.i.ready | (step & advance[k:].any())):
+                m.d.sync += self.ends[k].eq(Mux(loading, self.i.p.starts[k] >= turn, is_last))
         with m.If(self.i.ready):
-            m.d.sync += [walk.eq(self.i.p), self.positions.eq(self.i.p.starts), self.left.eq(self.i.p.last)]
+            m.d.sync += walk.eq(self.i.p)
             for k, turn in enumerate(self.i.p.turns):
                 m.d.sync += [
-                    self.ends[k].eq(self.i.p.starts[k] >= turn),
                     self.single[k].eq(self.i.p.lows[k] >= turn),
                     self.nears[k].eq(turn - self.i.p.steps[k] - 1),
                 ]
@@ -112,6 +115,7 @@ class PixelWalker(wiring.Component):
             m.d.comb += inside[k].eq((position >= 0) & (position <= walk.sizes[k]))
         m.d.comb += [
             address.load.eq(self.i.ready),
+            address.loading.eq(loading),
             address.step.eq(step),
             address.over.eq(turning),
             address.origins.eq(self.i.p.origins),

@@ -79,6 +79,7 @@ class TileWalker(wiring.Component):
             loop.step.eq(step),
             loop.cut[1].eq(apart),
             address.load.eq(self.i.ready),
+            address.loading.eq(~self.busy | loop.final),
             address.over.eq(loop.at_last),
             # The origin is that of the first run that is not before the tensor.
             address.step.eq(step & ~(before & loop.advance[1])),

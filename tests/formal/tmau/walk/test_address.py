@@ -1,7 +1,7 @@
 """F8: the address is that of the first run plus, level by level, what the index's steps add up to."""
 
 import pytest
-from amaranth import Module, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
 from tilewright.hw.tmau.walk.address import AddressGenerator
@@ -25,6 +25,7 @@ class AddressSpec(Elaboratable):
         held = Signal(dut.strides.shape())
         m.d.sync += held.eq(dut.strides)
         m.d.comb += Assume(~dut.over.all())
+        m.d.comb += Assume(Mux(dut.loading, dut.load | ~dut.step, ~dut.load))
         m.d.comb += Assume(dut.load | (dut.strides.as_value() == held.as_value()))
         # What a level begins with is part of all origins inside it, and not of its own.
         for d in range(_LEVELS - 1):
@@ -46,7 +47,7 @@ class AddressSpec(Elaboratable):
 
     def ports(self):
         dut = self.dut
-        return [dut.load, dut.origins, dut.strides, dut.step, dut.over, *self.starts]
+        return [dut.load, dut.loading, dut.origins, dut.strides, dut.step, dut.over, *self.starts]
 
 
 def test_address_is_the_sum():

@@ -24,8 +24,10 @@ def test_every_index_of_a_nest(addr_width, levels):
             ctx.set(dut.strides, strides)
             ctx.set(dut.origins, [origin] * levels)
             ctx.set(dut.load, 1)
+            ctx.set(dut.loading, 1)
             await ctx.tick()
             ctx.set(dut.load, 0)
+            ctx.set(dut.loading, 0)
             visits = list(itertools.product(*(range(n) for n in reversed(counts))))
             for now, then in itertools.pairwise(visits):
                 address = origin + sum(i * s for i, s in zip(reversed(now), strides, strict=True))
@@ -47,8 +49,10 @@ def test_a_round_begins_at_its_own_origin():
         ctx.set(dut.strides, [1, 10, 100])
         ctx.set(dut.origins, [57, 50, 0])  # the first round begins seven steps late, the second five
         ctx.set(dut.load, 1)
+        ctx.set(dut.loading, 1)
         await ctx.tick()
         ctx.set(dut.load, 0)
+        ctx.set(dut.loading, 0)
         for level, address in ((0, 58), (1, 60), (0, 61), (1, 70), (2, 100), (0, 101), (1, 110), (2, 200)):
             ctx.set(dut.step, 1)
             ctx.set(dut.over, (1 << level) - 1)
