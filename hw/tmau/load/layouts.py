@@ -96,6 +96,8 @@ class AlignedLayout(data.StructLayout):
                 # which permutes the chunks.
                 "word": unsigned(params.bus_width),
                 "context": ContextLayout(params),
+                # With ``stage``: the transfer's last piece, which ends inside another segment than it begins in.
+                "remains": unsigned(1),
                 "error": unsigned(1),  # a word that the piece answers for came with an error
                 "address": unsigned(params.addr_width),  # of the first such word
             }

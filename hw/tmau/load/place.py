@@ -113,7 +113,7 @@ class WordPlacer(wiring.Component):
         m.d.comb += [
             over.eq(piece.first[bus_log2:] != piece.end[bus_log2:]),
             stages.eq(self.i.p.context.stage & (over | piece.last)),
-            flushes.eq(stages & over & piece.last & piece.end[:bus_log2].any() & ~self.flushing),
+            flushes.eq(self.i.p.remains & ~self.flushing),
             self.staged.p.data.eq(self.first_word),
             self.staged.p.error.eq(self.ended.error),
             self.staged.p.address.eq(self.ended.address),
@@ -180,6 +180,9 @@ class WordPlacer(wiring.Component):
         ended = self.ended
         with m.If(completions.ready):
             m.d.sync += completions.valid.eq(0)
+        # As long as none waits there: what completes is known too late for so many enables.
+        with m.If(~completions.valid):
+            m.d.sync += completions.p.eq(ended)
         ends = self.i.valid & self.i.ready & self.i.p.piece.last & ~context.quiet
         if self._params.cores > 1:
             m.d.sync += self.turn.eq(self.turn + ends)
@@ -191,7 +194,7 @@ class WordPlacer(wiring.Component):
             m.d.sync += [ended[name].eq(context[name]) for name in names]
             m.d.sync += [ended.error.eq(self.i.p.error), ended.write.eq(0), ended.address.eq(self.i.p.address)]
             with m.If(self.ending):
-                m.d.sync += [completions.valid.eq(1), completions.p.eq(ended)]
+                m.d.sync += completions.valid.eq(1)
 
 
 def _joined(mask, before, turns, word):

@@ -79,6 +79,7 @@ class Realigner(wiring.Component):
             aligned.piece.eq(step.piece),
             aligned.context.eq(step.context),
             aligned.word.eq(self._placed(turned)),
+            aligned.remains.eq(step.context.stage & step.piece.last & self._remains(step.piece)),
             aligned.error.eq(self.erring | (step.pull & word.error)),
             aligned.address.eq(Mux(self.erring | ~step.pull, self.erred_at, word.address)),
         ]
@@ -90,6 +91,11 @@ class Realigner(wiring.Component):
             with m.If(~self.erring):
                 m.d.sync += self.erred_at.eq(word.address)
         return m
+
+    def _remains(self, piece):
+        """Whether some of the piece lies in another segment than its first byte, which is not whole."""
+        bus_log2 = self._params.bus_log2
+        return (piece.first[bus_log2:] != piece.end[bus_log2:]) & piece.end[:bus_log2].any()
 
     def _placed(self, turned):
         """Chunks of a word at their places: rotated as the step says, and then swizzled as its line is."""

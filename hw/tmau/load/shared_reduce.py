@@ -201,8 +201,10 @@ class SharedReducer(wiring.Component):
                 self.rows.any.eq(0),
                 older.below.eq(Mux(began == 0, 0, began - 1)),
                 older.last.eq(Mux(covered, self.rows.last, row)),
-                *(self.ended[name].eq(i[name]) for name, _ in self.ended.shape()),
             ]
+        # Of whatever is at the input until an end has been found: what that is comes late.
+        with m.If(~self.ending):
+            m.d.sync += [self.ended[name].eq(i[name]) for name, _ in self.ended.shape()]
         return ends
 
     def _follow(self, m, reduces, ends, left):

@@ -59,7 +59,7 @@ class ColumnSpec(Elaboratable):
         payload, column, bus_bytes = dut.i.payload, self.column, self.params.bus_bytes
         piece, context = payload.piece, payload.context
         fill_byte = context.fill.word_select(column % 4, 8)
-        m.d.comb += Assume(~context.tf32 & ~context.stage & well_formed(piece, bus_bytes))
+        m.d.comb += Assume(~context.tf32 & ~context.stage & ~payload.remains & well_formed(piece, bus_bytes))
 
         before, begun = Signal.like(payload), Signal()
 
@@ -161,6 +161,8 @@ class CompletionSpec(Elaboratable):
         staging, stage_full = Signal(), Signal()
         bus_log2, piece = PARAMS.bus_log2, payload.piece
         m.d.comb += stage_full.eq(piece.last | (piece.first[bus_log2:] != piece.end[bus_log2:]))
+        begun_there = piece.end[:bus_log2].any() & (piece.first[bus_log2:] != piece.end[bus_log2:])
+        m.d.comb += Assume(payload.remains == (context.stage & piece.last & begun_there))
         passed = dut.rows.ready & (~staging | dut.staged.ready)
         with m.If(dut.staged.ready):
             m.d.sync += staging.eq(0)

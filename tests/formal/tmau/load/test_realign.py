@@ -54,6 +54,7 @@ class RealignerSpec(Elaboratable):
                 Assert(~wrong | (aligned.address == first)),
                 Assert(aligned.piece.as_value() == step.piece.as_value()),
                 Assert(aligned.context.as_value() == context.as_value()),
+                Assert(aligned.remains == remains(step.piece, context, self.params)),
             ]
         m.d.comb += [
             Assert(taken == (dut.aligned.valid & dut.aligned.ready)),
@@ -72,6 +73,12 @@ class RealignerSpec(Elaboratable):
         held = stream.Signature(len(payload)).create()
         m.d.comb += [held.valid.eq(aligned.valid), held.ready.eq(aligned.ready), held.payload.eq(payload)]
         return held
+
+
+def remains(piece, context, params):
+    """Whether a piece that ends a staged transfer has bytes in a second segment, which it does not fill."""
+    begins, ends = piece.first >> params.bus_log2, piece.end >> params.bus_log2
+    return context.stage & piece.last & (begins != ends) & (piece.end != ends << params.bus_log2)
 
 
 class PlacedSpec(Elaboratable):

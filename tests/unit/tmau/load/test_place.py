@@ -63,13 +63,14 @@ class Load:
                 self.completions.append(expected | self.error | {"write": 0})
                 self.lasts.append(len(self.writes))
 
-    def add(self, context, **piece):
+    def add(self, context, *, remains=0, **piece):
         lanes = [truncated(self.rng.getrandbits(32)) for _ in range(self.bus_bytes // 4)]
         word = b"".join(lane.to_bytes(4, "little") for lane in lanes)
         # Its chunks come swizzled.
         base, span = 128 * piece["line"], (0, 32, 64, 128)[context["swizzle"]]
         lies = [word[(swizzled(base + byte, span) - base) % self.bus_bytes] for byte in range(self.bus_bytes)]
-        payload = {"piece": piece, "word": int.from_bytes(bytes(lies), "little"), "context": context}
+        word_lies = int.from_bytes(bytes(lies), "little")
+        payload = {"piece": piece, "word": word_lies, "context": context, "remains": remains}
         self.pieces.append(payload | self.error)
         return word
 
@@ -121,8 +122,10 @@ class Load:
             end = min(word_end, length)
             line = start // 128
             over = end > 128 * (line + 1)
+            last = end == length and not over
             word = self.add(context, line=line, first=start % 128, end=end - 128 * line, data_first=start % 128,
-                            data_end=end - 128 * line, last=end == length and not over)  # fmt: skip
+                            data_end=end - 128 * line, last=last,
+                            remains=last and start // bus != end // bus and end % bus != 0)  # fmt: skip
             memory |= {byte: word[byte % bus] for byte in range(start, end)}
             start, word_end = end, word_end + bus
         if over:
