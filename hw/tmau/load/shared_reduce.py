@@ -1,6 +1,6 @@
 """Reductions into shared memory, a bus word a cycle."""
 
-from amaranth import Array, Cat, Module, Mux, Signal, unsigned
+from amaranth import Array, Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -75,7 +75,8 @@ class SharedReducer(wiring.Component):
         self.results = ShallowQueue(unsigned(params.bus_width), IN_FLIGHT)
         self.floats = params.has("reductions_float")
         self.started = Signal()  # a part of the piece is on its way
-        self.following = Signal(4)  # the chunk behind it, counted from the start of the piece's line
+        # The chunk behind it, counted from the start of the piece's line: of the next line, unless parts are narrow.
+        self.following = Signal(4) if self.floats else Const(BANKS, 4)
         # All parts in flight have the same.
         self.operation = Signal(data.StructLayout({"reduction": unsigned(4), "element": unsigned(4)}))
         self.begun = Signal()  # of the transfer at the input: what left before is written
@@ -141,15 +142,16 @@ class SharedReducer(wiring.Component):
         i, piece, fetches, places = self.i.p, self.i.p.piece, self.fetches, self.places
         first, end, stop = Signal(4), piece.end[_CHUNK_LOG2:], Signal(4)
         narrow, covered, final, may_fetch = (Signal(name=name) for name in ("narrow", "covered", "final", "may_fetch"))
-        takes, ends = Signal(), Signal()
+        may_take, takes, ends = Signal(), Signal(), Signal()
         row = (piece.line + first[3])[: self._params.smem.row_width]
         older, operation = self.older_rows, self.operation
         m.d.comb += [
             narrow.eq(self._is_float(i.context.element)),
             first.eq(Mux(self.started, self.following, piece.first[_CHUNK_LOG2:])),
             stop.eq(Mux(narrow, first + 1, Mux(~first[3] & end[3], BANKS, end))),
-            covered.eq(first == end),
-            final.eq(covered | (stop == end)),
+            # What is not final has more behind it. Few tables, for much waits for what becomes of the piece.
+            covered.eq(~self.started & (piece.first[_CHUNK_LOG2:] == end)),
+            final.eq((covered | (stop == end)) if self.floats else (self.started | ~end[3] | (end == BANKS))),
             may_fetch.eq(
                 self.begun
                 | (
@@ -160,13 +162,10 @@ class SharedReducer(wiring.Component):
                 )
             ),
             ends.eq(takes & final & piece.last),
-            takes.eq(
-                self.i.valid
-                & reduces
-                & places.i.ready
-                & (covered | (may_fetch & fetches.i.ready))
-                & (~(final & piece.last) | self.begun)
+            may_take.eq(
+                places.i.ready & (covered | (may_fetch & fetches.i.ready)) & (~(final & piece.last) | self.begun)
             ),
+            takes.eq(self.i.valid & reduces & may_take),
             fetches.i.valid.eq(takes & ~covered),
             fetches.i.p.row.eq(row),
             fetches.i.p.first.eq(first),
@@ -183,9 +182,11 @@ class SharedReducer(wiring.Component):
             fetches.o.ready.eq(self.fetch.rows.ready),
         ]
         with m.If(reduces):
-            m.d.comb += self.i.ready.eq(takes & final)
+            m.d.comb += self.i.ready.eq(may_take & final)
         with m.If(takes):
-            m.d.sync += [self.started.eq(~final), self.following.eq(stop)]
+            m.d.sync += self.started.eq(~final)
+            if self.floats:
+                m.d.sync += self.following.eq(stop)
         with m.If(fetches.i.valid):
             m.d.sync += [
                 operation.reduction.eq(i.context.reduction),

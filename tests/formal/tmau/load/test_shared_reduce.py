@@ -59,8 +59,9 @@ def _without_arithmetic(monkeypatch):
 class SharedReducerSpec(Elaboratable):
     """Follows one row: parts of it that were taken and are not written. Behind the reducer two pieces may wait."""
 
-    def __init__(self, bus_bytes):
-        self.params = PARAMS.replace(bus_bytes=bus_bytes)
+    def __init__(self, bus_bytes, floats=True):
+        features = [name for name in PARAMS.features if floats or name != "reductions_float"]
+        self.params = PARAMS.replace(bus_bytes=bus_bytes, features=features)
         self.dut = SharedReducer(self.params)
         self.row = Signal(PARAMS.smem.row_width)  # the same in all cycles
         self.pop = Signal()  # the oldest piece behind the reducer is written
@@ -182,13 +183,18 @@ def ports(spec):
 
 
 @pytest.mark.parametrize(
-    ("bus_bytes", "depth"),
-    [(16, 6), *(pytest.param(*case, marks=pytest.mark.long) for case in ((16, 9), (32, 7)))],
+    ("bus_bytes", "depth", "floats"),
+    [
+        (16, 6, True),
+        (32, 6, False),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in ((16, 9, True), (32, 7, True), (16, 9, False))),
+    ],
 )
-def test_parts_are_counted_and_nothing_is_fetched_too_early(bus_bytes, depth):
+def test_parts_are_counted_and_nothing_is_fetched_too_early(bus_bytes, depth, floats):
     """A narrow bus for a longer time; words that lie in two lines on a wide one."""
-    spec = SharedReducerSpec(bus_bytes)
-    prove(spec, ports(spec), name=f"shared_reduce_{bus_bytes}", mode="bmc", depth=depth)
+    spec = SharedReducerSpec(bus_bytes, floats)
+    name = f"shared_reduce_{bus_bytes}" + ("" if floats else "_integers")
+    prove(spec, ports(spec), name=name, mode="bmc", depth=depth)
 
 
 @pytest.mark.long

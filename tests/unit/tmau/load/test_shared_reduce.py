@@ -59,9 +59,10 @@ def bytes_of(payload, bus_bytes):
     return {128 * piece["line"] + k: word[k % bus_bytes] for k in range(piece["first"], piece["end"])}
 
 
-def run(bus_bytes, transfers, mode="none", rows=ROWS):
+def run(bus_bytes, transfers, mode="none", rows=ROWS, floats=True):
     """Sends the pieces; what memory holds in the end, and what left, with the cycles."""
-    dut = elaborated(SharedReducer, TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
+    features = [name for name in TMAU_PRESETS["unit"].features if floats or name != "reductions_float"]
+    dut = elaborated(SharedReducer, TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes, features=features))
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     pieces = [piece for transfer in transfers for piece in transfer]
     memory = np.zeros(128 * rows, np.uint8)
@@ -169,6 +170,15 @@ def parts(transfer):
 
 def payload_of(payload, bus_bytes):
     return AlignedLayout(TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes)).const(payload)
+
+
+@pytest.mark.parametrize("bus_bytes", [16, 64])
+def test_without_floats(bus_bytes):
+    rng = random.Random(SEED)
+    kinds = [PLAIN, *((op, element) for op, element in LEGAL if not element.is_float)]
+    transfers = [make_transfer(rng, bus_bytes, *rng.choice(kinds)) for _ in range(20)]
+    result = run(bus_bytes, transfers, "both", floats=False)
+    assert (result["memory"] == expected_memory(bus_bytes, transfers)).all()
 
 
 def test_plain_pieces_pass_at_once():
