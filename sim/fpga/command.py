@@ -119,7 +119,7 @@ def measure(component, folder, *, device, speed, seed, target, route=True, **pin
     RuntimeError
         If it does not fit, or a tool fails.
     """
-    mapped = map_flat(component, "ecp5", folder)
+    mapped = map_flat(component, "ecp5", folder, copies=True)
     outcome = run_nextpnr(folder, device=device, speed=speed, seed=seed, target=target, route=route, **pins)
     blocks = by_block(mapped.module)
     inside = {name.removeprefix(DUT).lstrip("."): cost for name, cost in blocks.items() if name.split(".")[0] == DUT}

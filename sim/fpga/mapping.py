@@ -11,6 +11,7 @@ from ..hdl.verilog import conventional_ports, to_rtlil
 from ..hdl.yosys import run_yosys
 from ..progress import report
 from .carries import CHAINS, cut_ends, write_carries
+from .copies import copy_drivers
 from .multiplexers import COVER, UNCOVER, write_multiplexers
 from .names import MARKS
 from .resets import buffer_reset
@@ -66,7 +67,7 @@ class Mapped:
     mapping: float
 
 
-def map_flat(component, family, folder):
+def map_flat(component, family, folder, *, copies=False):
     """Elaborates and maps a component; leaves ``top.il`` and ``top.json``, the netlist, among others in ``folder``.
 
     Parameters
@@ -76,6 +77,8 @@ def map_flat(component, family, folder):
         Of :data:`FAMILIES`.
     folder : Path
         Is made.
+    copies : bool
+        What drives many ends has copies, as it should to be placed: see ``sim/fpga/copies.py``.
 
     Returns
     -------
@@ -115,6 +118,8 @@ def map_flat(component, family, folder):
     if family == "ecp5":
         cut_ends(module)
         buffer_reset(module)
+        if copies:
+            copy_drivers(module)
         (folder / "top.json").write_text(json.dumps(netlist))
     return Mapped(module, elaborated - start, mapped - before)
 
