@@ -18,6 +18,7 @@ class BoundsSpec(Elaboratable):
         m = Module()
         m.submodules.distance, m.submodules.interval = distance, interval = self.distance, self.interval
         m.d.comb += [interval.below.eq(distance.below), interval.above.eq(distance.above)]
+        m.d.comb += distance.traversal.eq(interval.traversal)
         step = interval.traversal + 1
         # No box reaches beyond 256 elements.
         m.d.comb += Assume((self.index < interval.count) & (self.index * step < 256) & (interval.count <= 256))

@@ -177,6 +177,7 @@ class Setup(wiring.Component):
             distance.coord.eq(picked.position),
             distance.size.eq(picked.size),
             distance.count.eq(picked.count),
+            distance.traversal.eq(picked.traversal),
             # The walk begins at the first byte inside the tensor: a run does not begin before the tensor, and of runs
             # that are taken together those inside have the addresses.
             folds.eq(Mux(picked.first, ~self.i.p.checked.gather, fold.whole & picked.contiguous)),

@@ -26,17 +26,20 @@ class BoundsDistance(wiring.Component):
         Start coordinate c.
     size : In(unsigned(32))
         Elements of the tensor minus one.
+    traversal : In(unsigned(3))
+        Step t minus one.
     below : Out(unsigned(9))
-        Elements from c up to coordinate 0: ``-c``, limited to 0 … 256.
+        Elements from c up to coordinate 0: ``-c``, limited to 0 … 256, and ``traversal`` more.
     above : Out(unsigned(9))
-        Elements from c up to the tensor's end: ``size - c``, limited to 0 … 256.
+        Elements from c up to the tensor's end: ``size - c``, limited to 0 … 256, and ``traversal`` more.
     count : In(unsigned(9))
     start, end : Out(unsigned(9))
-        The same two, limited to 0 … ``count``.
+        The same two, limited to 0 … ``count``, and no more.
     """
 
     coord: In(signed(32))
     size: In(unsigned(32))
+    traversal: In(unsigned(3))
     count: In(unsigned(9))
     below: Out(unsigned(9))
     above: Out(unsigned(9))
@@ -49,8 +52,10 @@ class BoundsDistance(wiring.Component):
         m.d.comb += [negated.eq(-self.coord), rest.eq(self.size - self.coord + 1)]
         for distance, limited, within in ((negated, self.below, self.start), (rest, self.above, self.end)):
             far = distance[8:-1].any()
+            # What of the sum counts is there before the sign of the distance.
+            more = distance[:8] + self.traversal
             m.d.comb += [
-                limited.eq(Mux(distance < 0, 0, Mux(far, 256, distance[:8]))),
+                limited.eq(Mux(distance < 0, self.traversal, Mux(far, 256 | self.traversal, more))),
                 within.eq(Mux(distance < 0, 0, Mux(far | (distance[:8] >= self.count), self.count, distance[:8]))),
             ]
         return m
@@ -62,7 +67,7 @@ class BoundsInterval(wiring.Component):
     Members
     -------
     below, above : In(unsigned(9))
-        Distances to the edges, in elements.
+        Distances to the edges, in elements, and ``traversal`` more.
     traversal : In(unsigned(3))
         Step t minus one.
     count : In(unsigned(9))
@@ -85,7 +90,7 @@ class BoundsInterval(wiring.Component):
         first, end = self.interval.first, self.interval.end
         for name, distance, limit in (("first", self.below, first), ("end", self.above, end)):
             m.submodules[name] = divide = CeilDivider()
-            m.d.comb += [divide.n.eq(distance), divide.t.eq(self.traversal), limit.eq(divide.o)]
+            m.d.comb += [divide.more.eq(distance), divide.t.eq(self.traversal), limit.eq(divide.o)]
         m.d.comb += self.empty.eq(Cat(first >= end, first >= self.count))
         return m
 

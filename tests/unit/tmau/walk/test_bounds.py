@@ -44,6 +44,7 @@ def test_interval_holds_exactly_the_indices_inside():
             count = -(-box // traversal)
             ctx.set(dut.distance.coord, coord)
             ctx.set(dut.distance.size, size - 1)
+            ctx.set(dut.distance.traversal, traversal - 1)
             ctx.set(dut.interval.traversal, traversal - 1)
             ctx.set(dut.interval.count, count)
             ctx.set(dut.distance.count, count)
