@@ -13,6 +13,9 @@ __all__ = ["copy_drivers"]
 
 #: Ends from which on there are copies, and how many each has at most.
 _MANY, _ENDS = 40, 32
+#: What has copies: registers, tables, and the multiplexers that join two tables or two of these, which go with them.
+_KINDS = ("TRELLIS_FF", "LUT4", "PFUMX", "L6MUX21")
+_JOINED = {"PFUMX": ("ALUT", "BLUT"), "L6MUX21": ("D0", "D1")}
 #: Where the name of a cell goes on behind that of its wire.
 _CELL = re.compile(r"_[A-Z][A-Z0-9].*")
 #: A register of no more bits is control: such ends come together, apart from those of words.
@@ -20,7 +23,7 @@ _CONTROL = 4
 
 
 def copy_drivers(module):
-    """Gives tables and registers with many ends copies, each for some ends whose names follow one another.
+    """Gives tables and registers that have many ends copies, each for some ends whose names follow one another.
 
     Clocks have a network of their own, and so has a reset of many ends (``resets.py``); wires of both stay as they are.
 
@@ -42,14 +45,22 @@ def copy_drivers(module):
     outside = {bit for port in module["ports"].values() for bit in port["bits"]}
     free = count(max(known) + 1)
     for bit, (name, port) in drivers.items():
-        if len(ends[bit]) <= _MANY or bit in outside or cells[name]["type"] not in ("LUT4", "TRELLIS_FF"):
+        if len(ends[bit]) <= _MANY or bit in outside or cells[name]["type"] not in _KINDS:
             continue
         for part in _parts(ends[bit])[1:]:
-            copied = next(free)
-            copy = cells[f"{name}_{copied}"] = deepcopy(cells[name])
-            copy["connections"][port] = [copied]
+            copied = _copy(cells, drivers, name, port, free)
             for cell, pin, i in part:
                 cells[cell]["connections"][pin][i] = copied
+
+
+def _copy(cells, drivers, name, port, free):
+    """Copies a cell and the tables that it joins; the wire that the copy drives."""
+    bit = next(free)
+    copy = cells[f"{name}_{bit}"] = deepcopy(cells[name])
+    copy["connections"][port] = [bit]
+    for joined in _JOINED.get(copy["type"], ()):
+        copy["connections"][joined] = [_copy(cells, drivers, *drivers[copy["connections"][joined][0]], free)]
+    return bit
 
 
 def _parts(ends):

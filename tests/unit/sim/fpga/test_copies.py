@@ -10,10 +10,11 @@ from tilewright.sim.fpga.mapping import map_flat
 
 
 class Word(wiring.Component):
-    """A word that a table enables, and a bit beside it; a register chooses what the word becomes."""
+    """A word that a table enables, or a choice, and a bit beside it; a register chooses what the word becomes."""
 
-    def __init__(self, width):
-        super().__init__({"clock": In(1), "i": In(3), "words": In(2 * width), "o": Out(width), "other": Out(1)})
+    def __init__(self, width, chosen=False):
+        self.chosen = chosen
+        super().__init__({"clock": In(1), "i": In(7), "words": In(2 * width), "o": Out(width), "other": Out(1)})
 
     def elaborate(self, platform):
         m = Module()
@@ -23,7 +24,7 @@ class Word(wiring.Component):
         word = Signal(len(self.o))
         bit = Signal()
         m.d.comb += [ClockSignal("sync").eq(self.clock), self.o.eq(word), self.other.eq(bit)]
-        m.d.comb += enable.eq(self.i[0] & self.i[1])
+        m.d.comb += enable.eq(self.i[3:].bit_select(self.i[:2], 1) if self.chosen else self.i[0] & self.i[1])
         m.d.sync += choice.eq(self.i[2])
         with m.If(enable):
             first, second = self.words[: len(word)], self.words[len(word) :]
@@ -64,6 +65,14 @@ def test_a_register_is_copied_too(tmp_path):
                    if cell["port_directions"][port] == "input" for bit in bits if bit in wires)  # fmt: skip
     assert sorted(ends.values()) == [24, 24, 24]
     assert len({cells[name]["connections"]["DI"][0] for name in choices}) == 1
+
+
+def test_a_multiplexer_is_copied_with_its_tables(tmp_path):
+    cells = map_flat(Word(72, chosen=True), "ecp5", tmp_path, copies=True).module["cells"]
+    enables = drivers(cells, "TRELLIS_FF", "CE")
+    assert sorted(map(len, enables.values())) == [1, 24, 24, 24]
+    joined = [cells[name]["connections"][port][0] for name in enables for port in ("ALUT", "BLUT")]
+    assert {cells[name]["type"] for name in enables} == {"PFUMX"} and len(set(joined)) == 8
 
 
 def test_few_ends_stay_together(tmp_path):
