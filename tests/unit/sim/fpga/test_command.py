@@ -61,9 +61,9 @@ def test_what_it_takes(routed):
     assert routed["used"]["MULT18X18D"] == (1, 28)
     assert routed["cells"]["mult18x18d"] == 1
     assert routed["blocks"]["inner"][1] == 64
-    # 32 inputs and the reset, which has 64 ends and so a copy; 32 outputs, and these folded by threes.
-    assert routed["harness"][1] == 33 + 1 + 32 + 11
-    assert routed["used"]["TRELLIS_FF"][0] == 64 + 33 + 1 + 32 + 11
+    # 32 inputs and the reset, 32 outputs, and these folded by threes.
+    assert routed["harness"][1] == 33 + 32 + 11
+    assert routed["used"]["TRELLIS_FF"][0] == 64 + 33 + 32 + 11
     assert routed["depth"]["levels"] == 3
 
 
