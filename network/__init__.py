@@ -10,8 +10,8 @@ _MODULES = {
     "errors": "ModelError",
     "evaluation": "evaluate",
     "graph": "Add Concat Conv Dequantize Graph Mul Node Pad Pool Quantize Reshape Scale Tensor Transpose",
-    "lower.compiled": "Compiled compile",
-    "lower.machine": "MACHINES Machine",
+    "program.compiled": "Compiled compile",
+    "program.machine": "MACHINES Machine",
     "reader": "read",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}

@@ -11,8 +11,8 @@ from tilewright.sim.session.accelerator import AcceleratorSession
 
 from .drawn import NetworkMaker
 from .evaluation import evaluate
-from .lower.compiled import compile as compile_network
-from .lower.rtl import run_on
+from .program.compiled import compile as compile_network
+from .program.rtl import run_on
 
 __all__ = ["measure", "sample_of"]
 

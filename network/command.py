@@ -12,9 +12,9 @@ from tilewright.sim.usage import UsageError
 
 from .arrays import read_inputs, write_arrays
 from .evaluation import check_inputs, evaluate
-from .lower.compiled import compile as compile_network
-from .lower.compiled import first_nodes
-from .lower.machine import MACHINES
+from .program.compiled import compile as compile_network
+from .program.compiled import first_nodes
+from .program.machine import MACHINES
 from .reader import read_model
 from .reader.file import load
 
@@ -31,7 +31,7 @@ def _on_golden(args, model, graph, inputs, names):
 
 
 def _on_rtl(args, model, graph, inputs, names):
-    from .lower.rtl import measured, run_rtl  # needs what simulates hardware
+    from .program.rtl import measured, run_rtl  # needs what simulates hardware
 
     compiled = compile_network(graph, args.preset or "default", every_tensor=args.every_tensor)
     data, run = run_rtl(compiled, compiled.memory(inputs))

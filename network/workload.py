@@ -14,12 +14,12 @@ from tilewright.sim.usage import HostError
 from tilewright.sim.workloads.findings import Findings, Totals
 
 from .evaluation import evaluate
-from .lower.compiled import compile as compile_network
-from .lower.compiled import first_nodes
-from .lower.rtl import measure_layers, run_on
 from .models.classes import class_names
 from .models.efficientnet import build_quantised
 from .models.photographs import load_photograph, prepare
+from .program.compiled import compile as compile_network
+from .program.compiled import first_nodes
+from .program.rtl import measure_layers, run_on
 from .reader import read_model
 from .witness import run_witness
 

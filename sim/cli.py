@@ -39,7 +39,7 @@ COMMANDS = {
     "asm": Command("tilewright.sim.asm.command", "assemble commands or instructions, or write the text of words"),
     "bench": Command("tilewright.sim.bench.command", "measure latencies and utilisation against their targets", "sim"),
     "board": Command("tilewright.sim.board.command", "run a photograph on a board, or on its design simulated", "sim"),
-    "compile": Command("tilewright.network.lower.command", "compile a quantised model to a program", "network"),
+    "compile": Command("tilewright.network.program.command", "compile a quantised model to a program", "network"),
     "docs": Command("tilewright.sim.dev.docs", "build the documentation", "docs"),
     "fpga": Command("tilewright.sim.fpga.command", "place and route a top on a Lattice ECP5: its clock", "fpga"),
     "header": Command("tilewright.sim.dev.header", "write the C header for drivers"),

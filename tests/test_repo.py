@@ -45,7 +45,7 @@ ROOMS = {
     "hw/tmau": ("descriptor", "walk", "setup", "load", "store", "front"),
     "hw/pe": ("state", "issue", "address", "memory", "compute"),
     "golden": ("spec", "smem", "tmau", "pe", "conv", "core", "cluster"),
-    "network": ("arithmetic", "reader", "lower", "models"),
+    "network": ("arithmetic", "reader", "lower", "plan", "program", "models"),
     "sim": (  # first those for users, then what tests and contributors run
         "hdl", "package", "harness", "session", "asm", "replay", "report", "workloads", "bench", "fpga", "board",
         "pysim", "random", "compare", "coverage", "silicon", "dev",

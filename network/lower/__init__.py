@@ -1,1 +1,1 @@
-"""From a network to a program of the core: layers, tiles, memory, words (docs/network.md, "On the engines")."""
+"""From a graph to layers of jobs: what each operator is on the engines (docs/network.md, "On the engines")."""

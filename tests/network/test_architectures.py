@@ -13,10 +13,10 @@ import pytest
 from tilewright import network
 from tilewright.golden import CONV_PRESETS
 from tilewright.network.evaluation import evaluate
-from tilewright.network.lower.machine import Machine
-from tilewright.network.lower.rtl import measured, run_on
 from tilewright.network.models.floats import FloatModel
 from tilewright.network.models.quantiser import quantised
+from tilewright.network.program.machine import Machine
+from tilewright.network.program.rtl import measured, run_on
 from tilewright.network.reader import read_model
 from tilewright.sim.results import record
 from tilewright.sim.session.accelerator import AcceleratorSession

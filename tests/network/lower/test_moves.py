@@ -11,8 +11,8 @@ from tilewright.golden.spec.conv.job import ConvOperation
 from tilewright.network import ModelError
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.evaluation import evaluate
-from tilewright.network.lower.machine import Machine
 from tilewright.network.lower.moves import Move
+from tilewright.network.program.machine import Machine
 from tilewright.tb.races import find_races
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.golden.spec.conv.job import ConvOperation
 
-from .places import padded
+from ..lower.places import padded
 
 __all__ = ["Image", "Piece", "Unit", "Units", "equal_tables"]
 

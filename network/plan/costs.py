@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tilewright.golden import ConvShape, convolution_plans, request_cycles
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
-from .places import Cut
+from ..lower.places import Cut
 
 __all__ = ["FOLLOWS", "HANDED", "Cost", "cheapest_gap", "job_cost", "moved", "plan_part"]
 

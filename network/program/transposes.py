@@ -7,8 +7,8 @@ import numpy as np
 
 from tilewright.golden.spec.conv.job import CHANNEL_BYTES, ConvOperation, ConvOutput
 
-from .costs import plan_part
-from .layers import Part
+from ..lower.layers import Part
+from ..plan.costs import plan_part
 
 __all__ = ["Identity", "product_jobs"]
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tilewright.golden.spec.conv.job import ConvOperation, ConvOutput
 
 from ..errors import ModelError
-from .places import BLOCK, LINE, padded
+from ..lower.places import BLOCK, LINE, padded
 from .steps import Jobs, Load, Store, block
 from .transposes import Identity, product_jobs
 

@@ -8,11 +8,11 @@ import numpy as np
 from tilewright.golden import job_word
 from tilewright.golden.spec.conv.job import ConvOperation
 
-from .bands import band_rows, stage_rows, turn_cycles
-from .costs import job_cost, plan_part
-from .layers import reach
-from .places import BLOCK, LINE, LONG, Cut, Held, as_cut, padded
-from .weights import Piece
+from ..lower.layers import reach
+from ..lower.places import BLOCK, LINE, LONG, Cut, Held, as_cut, padded
+from ..plan.bands import band_rows, stage_rows, turn_cycles
+from ..plan.costs import job_cost, plan_part
+from ..plan.weights import Piece
 
 __all__ = ["Jobs", "Load", "Map", "Store", "Transfer", "block", "held_store", "job_words", "layer_steps", "layer_tag",
            "tag_layer"]  # fmt: skip

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from tilewright.golden import command_word, conv_words, program_word, tmau_word
 from tilewright.golden.spec import BarrierOp, Opcode, Space
 
-from .costs import HANDED, moved
+from ..lower.places import BLOCK
+from ..plan.costs import HANDED, moved
 from .order import Fence
-from .places import BLOCK
 from .steps import Transfer, job_words, layer_tag
 
 __all__ = ["RESERVED", "Schedule", "Span"]

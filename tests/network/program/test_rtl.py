@@ -12,10 +12,10 @@ from tilewright import network
 from tilewright.golden import CONV_PRESETS
 from tilewright.network import ModelError
 from tilewright.network.drawn import NetworkMaker, resnet50
-from tilewright.network.lower.machine import Machine
-from tilewright.network.lower.rtl import measure_layers, measured, run_on, run_rtl
 from tilewright.network.models.efficientnet import build_quantised
 from tilewright.network.models.photographs import load_photograph, prepare
+from tilewright.network.program.machine import Machine
+from tilewright.network.program.rtl import measure_layers, measured, run_on, run_rtl
 from tilewright.network.reader import read_model
 from tilewright.sim.random.networks import OPERATORS, draw_inputs, draw_network
 from tilewright.sim.results import record

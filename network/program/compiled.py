@@ -12,17 +12,17 @@ from ..arithmetic.ends import quantise
 from ..errors import ModelError
 from ..evaluation import check_inputs, compute
 from ..graph import Graph
+from ..lower.lowering import lower
+from ..lower.places import LINE, LONG, Held, padded
+from ..plan.tiles import Tiler, held_bytes
+from ..plan.together import combine
 from .explain import explain
-from .lowering import lower
 from .machine import MACHINES
 from .memory import plan_memory
 from .move_steps import has_transposes, move_steps
 from .order import streams_of
-from .places import LINE, LONG, Held, padded
 from .schedule import RESERVED, Schedule
 from .steps import Jobs, held_store, layer_steps
-from .tiles import Tiler, held_bytes
-from .together import combine
 from .transposes import Identity
 
 __all__ = ["Compiled", "compile", "first_nodes"]

@@ -4,10 +4,10 @@ from dataclasses import replace
 from itertools import product
 from math import ceil
 
+from ..lower.layers import reach
+from ..lower.places import BLOCK, Cut, Held, as_cut, cut_place
 from .costs import cheapest_gap
-from .layers import reach
 from .pairs import join, part_from
-from .places import BLOCK, Cut, Held, as_cut, cut_place
 
 __all__ = ["MOST", "cut_layer", "legal", "strided", "with_gaps"]
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from .places import padded
+from ..lower.places import padded
 
 __all__ = ["MemoryPlan", "plan_memory"]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .places import BLOCK
+from ..lower.places import BLOCK
 from .steps import Jobs, Load
 
 __all__ = ["Fence", "Streams", "streams_of"]

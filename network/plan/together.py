@@ -4,11 +4,11 @@ from collections import Counter
 from dataclasses import replace
 from math import inf
 
+from ..lower.places import BLOCK, LINE, as_cut, as_held, padded
 from .bands import band_rows
 from .costs import cheapest_gap
 from .cuts import MOST
 from .pairs import join, pair, part_from
-from .places import BLOCK, LINE, as_cut, as_held, padded
 from .tiles import held_bytes
 
 __all__ = ["combine"]

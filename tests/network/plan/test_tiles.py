@@ -9,10 +9,10 @@ from tilewright import network
 from tilewright.golden import CONV_PRESETS
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.evaluation import evaluate
-from tilewright.network.lower.costs import cheapest_gap, moved, plan_part
-from tilewright.network.lower.cuts import strided, with_gaps
 from tilewright.network.lower.lowering import lower
 from tilewright.network.lower.places import Cut, as_cut
+from tilewright.network.plan.costs import cheapest_gap, moved, plan_part
+from tilewright.network.plan.cuts import strided, with_gaps
 
 
 def compiled_and_checked(maker, preset="default"):

@@ -6,10 +6,10 @@ from math import ceil, gcd, inf
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from ..errors import ModelError
+from ..lower.places import LINE, Cut, Held, padded
 from .bands import BandCosts, band_rows, turn_cycles
 from .costs import FOLLOWS, HANDED, Cost, job_cost, moved
 from .cuts import MOST, cut_layer, legal, strided, with_gaps
-from .places import LINE, Cut, Held, padded
 from .weights import Image, equal_tables
 
 __all__ = ["Split", "Tiler", "held_bytes"]
