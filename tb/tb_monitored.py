@@ -21,9 +21,9 @@ from tilewright.sim.harness.axi_rules import Rule, Wait
 from tilewright.sim.random.batches import Load
 
 from .axi import AxiMemory, axi_lite_master
-from .axi_read_slave import AxiReadSlave
-from .axi_slave import Knobs, Response, serve
-from .axi_write_slave import AxiWriteSlave
+from .axi_slave.common import Knobs, Response, serve
+from .axi_slave.reads import AxiReadSlave
+from .axi_slave.writes import AxiWriteSlave
 from .bench import Bench
 from .common import PAUSES, Pauses, Ports, allow_only_cocotbext_warnings, random_numbers
 from .monitored import VARIANTS

@@ -11,8 +11,8 @@ from amaranth.sim import Simulator
 
 from ..elaboration import quick_elaboration
 from ..files import BUILD
-from .engine import QuickEngine
-from .passes import quick_passes
+from .engine.passes import quick_passes
+from .engine.quick import QuickEngine
 
 __all__ = ["WAVES_VARIABLE", "elaborated", "simulate"]
 

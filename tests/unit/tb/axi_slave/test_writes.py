@@ -9,8 +9,8 @@ import pytest
 from tilewright.sim.harness.axi_monitor import Axi4WriteMonitor
 from tilewright.sim.harness.axi_rules import Rule
 from tilewright.sim.pysim.simulate import simulate
-from tilewright.tb.axi_slave import Knobs, Request, Response
-from tilewright.tb.axi_write_slave import Answer, AxiWriteSlave, WriteBeat
+from tilewright.tb.axi_slave.common import Knobs, Request, Response
+from tilewright.tb.axi_slave.writes import Answer, AxiWriteSlave, WriteBeat
 
 WORD = 16
 IDS = 4

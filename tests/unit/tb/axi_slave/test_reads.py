@@ -8,8 +8,8 @@ import pytest
 from tilewright.sim.harness.axi_monitor import Axi4ReadMonitor
 from tilewright.sim.harness.axi_rules import Rule
 from tilewright.sim.pysim.simulate import simulate
-from tilewright.tb.axi_read_slave import AxiReadSlave, Beat
-from tilewright.tb.axi_slave import Knobs, Request, Response
+from tilewright.tb.axi_slave.common import Knobs, Request, Response
+from tilewright.tb.axi_slave.reads import AxiReadSlave, Beat
 
 WORD = 16
 IDS = 4

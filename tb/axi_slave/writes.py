@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from .axi_slave import AxiSlave, Request, Response
+from .common import AxiSlave, Request, Response
 
 __all__ = ["Answer", "AxiWriteSlave", "WriteBeat"]
 

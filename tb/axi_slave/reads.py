@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from .axi_slave import AxiSlave, Request, Response
+from .common import AxiSlave, Request, Response
 
 __all__ = ["AxiReadSlave", "Beat"]
 

@@ -11,7 +11,7 @@ from amaranth.sim import Simulator
 from amaranth.sim.pysim import PySimEngine
 
 from tilewright.sim.elaboration import quick_elaboration
-from tilewright.sim.pysim.engine import QuickEngine
+from tilewright.sim.pysim.engine.quick import QuickEngine
 
 CYCLES = 60
 PAIR = data.StructLayout({"low": signed(5), "high": unsigned(3)})

@@ -4,7 +4,7 @@ import pytest
 from amaranth.hdl import Array, Cat, ClockDomain, ClockSignal, Mux, ResetSignal, Signal, Value
 from amaranth.hdl._xfrm import DomainLowerer
 
-from tilewright.sim.pysim.passes import quick_passes
+from tilewright.sim.pysim.engine.passes import quick_passes
 
 DATA, CLOCK, RESET = Signal(8, name="data"), ClockSignal(), ResetSignal()
 

@@ -1,0 +1,1 @@
+"""AXI4 subordinates of our own, which do all that the specification allows."""
