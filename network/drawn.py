@@ -124,6 +124,10 @@ class NetworkMaker:
                       for part, scale in zip(parts, scales, strict=False)]  # fmt: skip
         return self._node(parts, tuple(shape), first.dtype, Concat(axis, tuple(tables)))
 
+    def through(self, x, table):
+        """Every element through a table of 256 results."""
+        return self._node((x,), self.tensors[x].shape, table.dtype.name, Concat(0, (table,)))
+
     @staticmethod
     def _table(dtype, made, given, wanted):
         x = np.arange(256).astype(np.uint8).view(dtype).astype(np.float32)

@@ -6,8 +6,9 @@ from tilewright.sim.progress import report, work
 
 from .arithmetic.convolution import convolve, multiply_matrix
 from .arithmetic.elementwise import add, change, multiply
-from .arithmetic.ends import dequantise, quantise, scale_sums
+from .arithmetic.ends import quantise, scale_sums
 from .arithmetic.pooling import pool
+from .arithmetic.shares import softmax
 from .errors import ModelError
 
 __all__ = ["check_inputs", "compute", "evaluate"]
@@ -90,7 +91,9 @@ def _joined(node, dtype, *parts):
 #: How a node of each kind is computed: its attributes, the type of the result, and its inputs.
 _RULES = {
     "Quantize": lambda node, dtype, x: quantise(x, node.scale, node.zero, dtype),
-    "Dequantize": lambda node, dtype, x: dequantise(x, node.scale, node.zero),
+    "Dequantize": lambda node, dtype, x: change(x, node.table),
+    "Floats": lambda node, dtype, x: node.function(x),
+    "Softmax": lambda node, dtype, x: softmax(x, node, dtype),
     "Scale": lambda node, dtype, x: scale_sums(x, node.scale, node.bias),
     "Conv": _convolution,
     "Add": lambda node, dtype, a, b: add(a, b, node, dtype),

@@ -16,6 +16,7 @@ __all__ = [
     "Concat",
     "Conv",
     "Dequantize",
+    "Floats",
     "Graph",
     "Mul",
     "Node",
@@ -24,6 +25,7 @@ __all__ = [
     "Quantize",
     "Reshape",
     "Scale",
+    "Softmax",
     "Tensor",
     "Transpose",
 ]
@@ -60,13 +62,38 @@ class Quantize:
 
 @dataclass(frozen=True, eq=False)
 class Dequantize:
-    """y = fl((x - zero) · scale): 8 bits to float32.
+    """y = table[x], 8 bits to float32: fl((x - zero) · scale), or a function of that.
 
-    ``scale`` is a numpy float32, ``zero`` an int.
+    ``table`` is a float32 array [256], indexed by the byte of x.
     """
 
-    scale: np.float32
-    zero: int
+    table: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Floats:
+    """y = function(x): float32 to float32, of the same shape.
+
+    ``function`` takes and returns an array.
+    """
+
+    function: object
+
+
+@dataclass(frozen=True, eq=False)
+class Softmax:
+    """y = sat(⌊(e · scale + ⌊s / 2⌋) / s⌋ + y_zero) with e = table[255 + x - m]: 8 bits to 8 bits.
+
+    m is the largest x and s the sum of all e along ``axes``, a tuple of dimensions; ``table`` is an int64 array [256].
+    ``scale`` and ``y_zero`` are ints, ``minimum`` and ``maximum`` the clamp of the result.
+    """
+
+    axes: tuple[int, ...]
+    table: np.ndarray
+    scale: int
+    y_zero: int
+    minimum: int
+    maximum: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,6 +297,16 @@ class Graph:
     outputs: tuple[str, ...]
     tensors: dict[str, Tensor] = field(repr=False)
     nodes: tuple[Node, ...] = field(repr=False)
+
+    @property
+    def tail(self):
+        """Nodes that give or take floats, or a Softmax, behind all others: the host computes them."""
+        nodes, names = [], set()
+        for node in self.nodes:
+            if node.kind in ("Dequantize", "Floats", "Scale", "Softmax") or not names.isdisjoint(node.inputs):
+                nodes.append(node)
+                names.add(node.output)
+        return tuple(nodes)
 
     def macs(self, node):
         """Multiplications of one run of ``node``: those with padding too, none of anything but convolutions."""

@@ -22,6 +22,8 @@ from .places import BLOCK, Place, as_bytes, in_pixels_of, padded, place_of
 
 __all__ = ["Lowered", "lower"]
 
+#: Kinds of nodes that the host carries out behind the engines.
+_OF_THE_HOST = ("Dequantize", "Floats", "Quantize", "Reshape", "Scale", "Softmax", "Transpose")
 #: Elements of a row that are one pixel, at most, where each is taken by itself.
 _LONG = 4096
 
@@ -86,6 +88,8 @@ class _Lowering:
         self.places, self.elsewhere, self.layers = {}, {}, []
         self.fused = {}  # convolutions that wait for their addition, by output
         self.names = set(graph.tensors)
+        self.tail = graph.tail
+        self.hosted = {node.output for node in self.tail}
 
     def run(self):
         """All nodes in order."""
@@ -95,20 +99,22 @@ class _Lowering:
         for node in self.graph.nodes:
             self._node(node)
         for name in self.graph.outputs:
-            if self.graph.tensors[name].dtype != "float32":
+            if name not in self.hosted:
                 self._place(name)
         return Lowered(tuple(self.layers), self.places)
 
     def _node(self, node):
         tensor = self.graph.tensors[node.output]
-        if node.kind == "Quantize":
+        if node.kind == "Quantize" and node not in self.tail:
             if node.inputs[0] not in self.graph.inputs:
                 refuse(node, "only inputs of the network are quantised")
             self.places[node.output] = place_of(tensor)
-        elif node.kind in ("Dequantize", "Scale"):
-            if node.output not in self.graph.outputs:
-                refuse(node, "only outputs of the network are floats")
-            self._place(node.inputs[0])
+        elif node in self.tail:
+            if node.kind not in _OF_THE_HOST:
+                refuse(node, "it reads what the host computes behind the engines")
+            for name in node.inputs:
+                if name not in self.hosted:
+                    self._place(name)
         elif node.kind in ("Reshape", "Transpose"):
             self._reorder(node)
         elif node.kind not in OPERATORS:

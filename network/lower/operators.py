@@ -218,19 +218,16 @@ def _concat(node, output, sources):
 
 
 def _through(node, place, output, table, **fields):
-    """Parts whose results are those of a table: a product with one number, and what is added to it after that."""
+    """Parts whose results are those of a table: a product with one number, and products that are added to it."""
     if table is None:
         return [Part(operation=ConvOperation.MAX_POOL, output=ConvOutput.ELEMENT, type=_element(place.dtype), **fields)]
-    steps = steps_of(table, np.dtype(place.dtype))
-    product = _identity(place, x_zero=steps.x_zero & 0xFF, table=_table(place.channels, steps.scale))
-    parts = [Part(**product, **fields, **_results(node, output, steps.y_zero, int(table.min()), int(table.max())))]
-    ends = _results(node, output)
-    for number, change in steps.changes:
-        # One for inputs that are larger than the number, zero for others.
-        larger = _identity(place, x_zero=number & 0xFF) | _results(node, output, 0, 0, 1)
-        ratio = int(bits(change)), _ONE
-        added = Addition(None, ratio, 0, ends["minimum"], ends["maximum"])
-        parts.append(Part(**larger, **fields, addition=added))
+    parts, ends = [], _results(node, output)
+    for step in steps_of(table, np.dtype(place.dtype)):
+        product = _identity(place, x_zero=step.x_zero & 0xFF, table=_table(place.channels, step.scale))
+        product |= _results(node, output, step.y_zero, step.minimum, step.maximum)
+        ratio = int(bits(step.times)), _ONE
+        added = Addition(None, ratio, 0, ends["minimum"], ends["maximum"]) if parts else None
+        parts.append(Part(**product, **fields, addition=added))
     return parts
 
 

@@ -4,34 +4,38 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Steps", "steps_of"]
+__all__ = ["Step", "steps_of"]
 
 
 @dataclass(frozen=True)
-class Steps:
-    """A product with one binary32 number, rounded and clamped, and what is added to it for larger inputs.
+class Step:
+    """A product with one binary32 number, rounded and clamped: the first results, or a number times what is added.
 
     Attributes
     ----------
     scale : int
         Raw bits.
     x_zero, y_zero : int
-        Zero points of the input and of the results.
-    changes : tuple of (int, int)
-        A number of the input's type, and what is added to the results of all larger inputs: one behind the other,
-        and no sum on the way leaves the type of the results.
+        Zero points of the input and of the product.
+    minimum, maximum : int
+        The clamp of the product.
+    times : int
+        By this the product is multiplied before it is added to the results that are there.
     """
 
     scale: int
     x_zero: int
     y_zero: int
-    changes: tuple[tuple[int, int], ...] = ()
+    minimum: int
+    maximum: int
+    times: int = 1
 
 
 def steps_of(table, dtype):
-    """The :class:`Steps` whose results are those of a table: without changes if there are such, otherwise with few.
+    """Steps that make the results of a table, each for as many more of the inputs as one product can.
 
-    Results of the product are clamped to the least and the largest entry.
+    Behind each step results are those of the table up to some input, and that one's for all larger inputs; so no sum
+    leaves the type.
 
     Parameters
     ----------
@@ -41,60 +45,75 @@ def steps_of(table, dtype):
         Of the input, u8 or s8.
     """
     numbers = np.sort(np.arange(256).astype(np.uint8).view(dtype)).astype(np.int64)
-    wanted, limits = table[numbers.astype(np.uint8)].astype(np.int64), np.iinfo(table.dtype)
-    scales = _scales(numbers, wanted)
-    # By scale, zero point of the input, and number.
-    results = np.rint((numbers - numbers[:, None]).astype(np.float32) * scales[..., None]) + wanted[:, None]
-    difference = wanted - np.clip(results, wanted.min(), wanted.max()).astype(np.int64)
-    counts = np.count_nonzero(np.diff(difference), axis=-1)
-    counts[difference[..., 0] != 0] = 256  # the least number has nothing below it that a change could be behind
-    near = np.abs(numbers - numbers.mean())
-    for scale, zero in sorted(np.ndindex(counts.shape), key=lambda one: (counts[one], near[one[1]])):
-        if counts[scale, zero] == 256:
-            break
-        changes = _changes(numbers, difference[scale, zero])
-        # Of a table that rises or falls one of both orders stays within the type.
-        for order in (sorted(changes, key=lambda change: change[1]), sorted(changes, key=lambda change: -change[1])):
-            if _stays(numbers, wanted - difference[scale, zero], order, limits):
-                bits = int(scales[scale, zero].view(np.uint32))
-                return Steps(bits, int(numbers[zero]), int(wanted[zero]), tuple(order))
-    # The first entry for all numbers: what is added from the least one on, one behind the other, makes any table.
-    return Steps(0, 0, int(wanted[0]), _changes(numbers, wanted - wanted[0]))
+    wanted, most = table[numbers.astype(np.uint8)].astype(np.int64), np.iinfo(table.dtype).max
+    first, steps, done = int(wanted[0]), [], 0
+    while (wanted[done:] != wanted[done]).any():
+        rises = wanted[done:] - wanted[done]
+        change = int(np.flatnonzero(rises)[0])
+        sign = int(np.sign(rises[change]))
+        if not steps:
+            last, zero, scale = _product(sign * rises)
+            ends = sorted((first, int(wanted[last])))
+            steps.append(Step(_bits(sign * scale), int(numbers[zero]), int(wanted[zero]), *ends))
+        elif sign * rises[change] > most:
+            last = change
+            steps.append(Step(_bits(1), int(numbers[done + change - 1]), 0, 0, 1, int(rises[change])))
+        else:
+            rises *= sign
+            last, zero, scale = _product(rises, most)
+            steps.append(Step(_bits(scale), int(numbers[done + zero]), int(rises[zero]), 0, int(rises[last]), sign))
+        done += last
+    return tuple(steps) or (Step(0, 0, first, first, first),)
 
 
-def _scales(numbers, wanted):
-    """Scales [9, 256] with which a product comes near to results, if the zero points are a number's and its result."""
-    # A clamped result bounds from one side; of the others the number lies within a half.
-    rise, run = wanted - wanted[:, None], numbers - numbers[:, None]
-    above = np.where(wanted == wanted.max(), np.inf, rise + 0.5)
-    below = np.where(wanted == wanted.min(), -np.inf, rise - 0.5)
+def _bits(scale):
+    return int(np.float32(scale).view(np.uint32))
+
+
+def _product(rises, most=255):
+    """The longest beginning of ``rises`` that is clamp(rne((n - zero) · scale) + rises[zero]), by their indices n.
+
+    They begin with 0; the beginning has no fall and nothing above ``most``. The clamp is 0 and its last one.
+
+    Returns
+    -------
+    last, zero : int
+    scale : float32
+    """
+    ends = np.flatnonzero((np.diff(rises) < 0) | (rises[1:] > most))
+    rises = rises[: ends[0] + 1] if ends.size else rises
+    places = np.arange(len(rises))
+    run, rise = places - places[:, None], rises - rises[:, None]
+    # [zero, n]: the scale of a product that is not too small, and of one that is not too large. What is clamped to 0
+    # may be smaller.
     with np.errstate(divide="ignore", invalid="ignore"):
-        ends = np.stack((below, above)) / run
-    # Of each zero point the scales between which most entries are met: from the end of a range to the next one.
-    starts = np.sort(np.where(run, ends.min(axis=0), -np.inf))
-    stops = np.sort(np.where(run, ends.max(axis=0), np.inf))
-    behind = np.stack([np.searchsorted(*both) for both in zip(stops, starts, strict=True)])
-    best = np.argmax(np.arange(256) - behind, axis=1)[:, None]
-    low = np.take_along_axis(starts, best, 1)[:, 0]
-    high = np.take_along_axis(stops, np.take_along_axis(behind, best, 1), 1)[:, 0]
-    # If nothing but clamped results is there, one end or both are anywhere.
-    either = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0))
-    low, high = (np.where(np.isfinite(end), end, either) for end in (low, high))
-    ends = np.stack(((low + high) / 2, low, high)).astype(np.float32)
-    infinity = np.float32(np.inf)
-    return np.concatenate((ends, np.nextafter(ends, infinity), np.nextafter(ends, -infinity)))
+        enough, limit = (rise - 0.5) / run, (rise + 0.5) / run
+    low_enough = np.where((run > 0) & (rises > 0), enough, -np.inf)
+    high_enough = np.where((run < 0) & (rises > 0), enough, np.inf)
+    low = np.maximum.accumulate(np.maximum(low_enough, np.where(run < 0, limit, -np.inf)), axis=1)
+    high = np.minimum.accumulate(np.minimum(high_enough, np.where(run > 0, limit, np.inf)), axis=1)
+    # What is clamped to the last one may be larger: the first of these is only not too small.
+    largest = np.searchsorted(rises, rises)
+    low = np.maximum(low[:, largest - 1], low_enough[:, largest])
+    high = np.minimum(high[:, largest - 1], high_enough[:, largest])
+    for last in np.flatnonzero((low <= high).any(axis=0))[::-1]:
+        zeros = np.flatnonzero(low[:, last] <= high[:, last])
+        wanted, run = rises[: last + 1], (places[: last + 1] - zeros[:, None]).astype(np.float32)
+        for scales in _scales(low[zeros, last], high[zeros, last]):
+            products = np.rint(run * scales[:, None]) + rises[zeros, None]
+            found = np.flatnonzero((np.clip(products, 0, wanted[-1]) == wanted).all(axis=1))
+            if found.size:
+                return int(last), int(zeros[found[0]]), scales[found[0]]
+    raise AssertionError("one change alone is always a product")
 
 
-def _changes(numbers, difference):
-    """Behind which numbers a difference changes, and by how much."""
-    steps = np.diff(difference)
-    return tuple((int(numbers[place]), int(steps[place])) for place in np.flatnonzero(steps))
-
-
-def _stays(numbers, results, changes, limits):
-    """Whether results stay within their type through all changes."""
-    for number, change in changes:
-        results = results + change * (numbers > number)
-        if results.min() < limits.min or results.max() > limits.max:
-            return False
-    return True
+def _scales(low, high):
+    """Scales of ranges, each of which may be a single number: powers of two, which many products may have, first."""
+    high = np.where(np.isfinite(high), high, 4 * low)
+    ends = np.stack((low, high)).astype(np.float32)
+    powers = np.exp2(np.ceil(np.log2(low)))
+    return (
+        np.where(powers <= high, powers, low).astype(np.float32),
+        *(ends.mean(axis=0), *ends),
+        *(np.nextafter(ends[0], np.float32(np.inf)), np.nextafter(ends[1], np.float32(0))),
+    )

@@ -81,25 +81,23 @@ class Compiled:
             if name in self.places:
                 self._view(data, name)[...] = inputs[name]
         for node in self.graph.nodes:
-            if node.kind == "Quantize":
+            if node.kind == "Quantize" and node.inputs[0] in inputs:
                 at, dtype = node.attributes, self.graph.tensors[node.output].dtype
                 self._view(data, node.output)[...] = quantise(inputs[node.inputs[0]], at.scale, at.zero, dtype)
         return data
 
     def tensors(self, data, names=None):
         """Tensors in ``data``, global memory as the program left it, by name; without ``names`` the outputs."""
-        values = {}
-        makers = {node.output: node for node in self.graph.nodes if node.kind in ("Dequantize", "Scale")}
-        for name in names or dict.fromkeys(self.graph.outputs):
-            node = makers.get(name)
-            if node:
-                (source,) = node.inputs
-                values[name] = compute(self.graph, node, {source: self.tensor(data, source)})
-            elif name in self.places:
-                values[name] = self.tensor(data, name)
-            else:
+        makers = {node.output: node for node in self.graph.tail}
+
+        def value(name):
+            if name in makers:
+                return compute(self.graph, makers[name], {source: value(source) for source in makers[name].inputs})
+            if name not in self.places:
                 raise ModelError(f"tensor {name!r} is not in memory, for it was not asked for when this was compiled")
-        return values
+            return self.tensor(data, name)
+
+        return {name: value(name) for name in names or dict.fromkeys(self.graph.outputs)}
 
     def run(self, inputs, on="golden", names=None):
         """Runs the program.
@@ -193,7 +191,18 @@ def first_nodes(graph, count):
     return replace(graph, nodes=nodes, outputs=outputs)
 
 
+def _needed(graph):
+    """The graph without nodes that no output needs."""
+    names, nodes = set(graph.outputs), []
+    for node in reversed(graph.nodes):
+        if node.output in names:
+            names.update(node.inputs)
+            nodes.append(node)
+    return replace(graph, nodes=tuple(reversed(nodes)))
+
+
 def _compile(graph, machine, every_tensor):
+    graph = graph if every_tensor else _needed(graph)
     lowered = lower(graph, machine.conv, every_tensor)
     kept = {lowered.places[name].name for name in lowered.places if every_tensor or _at_an_end(graph, name)}
     tiler = Tiler(machine, RESERVED)
@@ -283,11 +292,8 @@ def _descriptor(spec, plan):
 def _at_an_end(graph, name):
     """Whether a tensor is an input or an output of what the engines do."""
     ends = {*graph.inputs, *graph.outputs}
-    for node in graph.nodes:
-        if node.kind == "Quantize":
-            ends.add(node.output)
-        elif node.kind in ("Dequantize", "Scale"):
-            ends.add(node.inputs[0])
+    ends.update(node.output for node in graph.nodes if node.kind == "Quantize")
+    ends.update(source for node in graph.tail for source in node.inputs)
     return name in ends
 
 

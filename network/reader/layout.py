@@ -134,12 +134,12 @@ def transpose(op, reading):
     if sorted(perm) != list(range(len(sizes))):
         raise op.refusal(f"its attribute 'perm' is {list(perm)}, and its input has {len(sizes)} dimensions")
     shape = tuple(sizes[i] for i in perm)
-    reading.move(op, source, shape, lambda y, clamp: Transpose(perm), own_quantity(source))
+    reading.move(op, source, shape, lambda y, clamp: Transpose(perm), own_quantity(source), floats=True)
 
 
 def _reshape(op, reading, shape):
     source = op.value(0)
-    reading.move(op, source, shape, lambda y, clamp: Reshape(shape), own_quantity(source))
+    reading.move(op, source, shape, lambda y, clamp: Reshape(shape), own_quantity(source), floats=True)
 
 
 def _source(op, index):

@@ -1,13 +1,12 @@
 """A whole model: its constants and inputs, its nodes one after the other, its outputs."""
 
-import math
-
 import onnx
 from onnx import numpy_helper
 
+from ..arithmetic.functions import FUNCTIONS, OPERATIONS
 from ..errors import ModelError
 from ..graph import Reshape, Tensor
-from . import aliases, elements, layout, pools, products, quantisation
+from . import aliases, elements, functions, layout, pools, products, quantisation
 from .clamps import fold_clamps
 from .constants import constant_of
 from .file import load
@@ -44,16 +43,23 @@ _READERS = {
     ("", "ReduceMean"): pools.reduce_mean,
     ("", "Relu"): elements.relu,
     ("", "Reshape"): layout.reshape,
+    ("", "Softmax"): functions.softmax,
     ("", "Squeeze"): layout.squeeze,
     ("", "Transpose"): layout.transpose,
     ("", "Unsqueeze"): layout.unsqueeze,
+    **{("", name): functions.unary for name in FUNCTIONS},
+    **{("", name): functions.binary for name in OPERATIONS.keys() - {"Add", "Mul"}},
     (_MICROSOFT, "DequantizeLinear"): quantisation.dequantize_linear,
+    (_MICROSOFT, "Gelu"): functions.unary,
     (_MICROSOFT, "QGemm"): products.qgemm,
     (_MICROSOFT, "QLinearAdd"): elements.qlinear_add,
     (_MICROSOFT, "QLinearAveragePool"): in_one_row(pools.qlinear_average_pool),
     (_MICROSOFT, "QLinearConcat"): layout.qlinear_concat,
     (_MICROSOFT, "QLinearGlobalAveragePool"): in_one_row(pools.qlinear_global_average_pool),
+    (_MICROSOFT, "QLinearLeakyRelu"): functions.qlinear_unary,
     (_MICROSOFT, "QLinearMul"): elements.qlinear_mul,
+    (_MICROSOFT, "QLinearSigmoid"): functions.qlinear_unary,
+    (_MICROSOFT, "QLinearSoftmax"): functions.qlinear_softmax,
     (_MICROSOFT, "QuantizeLinear"): quantisation.quantize_linear,
 }
 
@@ -81,7 +87,9 @@ def read(path):
 
 def read_model(model):
     """The same of an ``onnx.ModelProto``."""
-    graph, reading = model.graph, Reading()
+    graph = model.graph
+    opset = max((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), default=13)
+    reading = Reading(opset)
     for tensor in graph.initializer:
         reading.values[tensor.name] = Constant(_array(tensor, f"constant {tensor.name!r}"))
     if graph.sparse_initializer:
@@ -89,9 +97,8 @@ def read_model(model):
     inputs = [value for value in graph.input if value.name not in reading.values]
     for value in inputs:
         reading.give(_given(value))
-    opset = max((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), default=13)
     for proto in graph.node:
-        _read_node(proto, reading, opset)
+        _read_node(proto, reading)
     outputs = [value.name for value in graph.output]
     if not outputs:
         raise ModelError("the model has no outputs")
@@ -103,7 +110,7 @@ def read_model(model):
     return fold_clamps(reading.graph([value.name for value in inputs], outputs))
 
 
-def _read_node(proto, reading, opset):
+def _read_node(proto, reading):
     op = Operator(proto, reading)
     for name in op.outputs:
         if name in reading.values:
@@ -113,7 +120,7 @@ def _read_node(proto, reading, opset):
         reading.values[op.output] = _constant(op)
         op.end_of_attributes()
         return
-    constant = None if domain else constant_of(op, opset)
+    constant = None if domain else constant_of(op, reading.opset)
     if constant is not None:
         reading.values[op.output] = constant
         op.end_of_attributes()
@@ -181,10 +188,9 @@ def _end(name, reading):
     if isinstance(value, Tensor) and value.name == name:
         return
     real = None if value is None else reading.real(name)
-    if real is not None:
-        quantisation.give_real(reading, name, real)
-    elif isinstance(value, Pending) and value.floats and (value.low, value.high) == (-math.inf, math.inf):
-        value.floats(name)
+    floats = reading.floats_of(real or value)
+    if floats is not None:
+        floats(name)
     elif isinstance(value, Pending):
         raise value.node.refusal(f"its output {name!r} is float32, which no QuantizeLinear makes integers")
     elif isinstance(value, Tensor):

@@ -50,9 +50,9 @@ def qgemm(op, reading):
     quantity = op.quantity(1, 2, x.dtype)
     weights = _transposed(op, x.shape, op.weights(3, 4, 5), op.take("transB", 0))
     bias = _bias(op, 6) if op.has(6) else None
-    _, finish, floats = _product(op, reading, x, quantity, weights, bias)
+    shape, finish, floats = _product(op, reading, x, quantity, weights, bias)
     if not op.has(7):
-        floats(op.output)
+        reading.defer_floats(op, shape, floats)
         return
     y = op.quantity(7, 8, x.dtype)
     finish(op.output, y, limits(y.dtype))

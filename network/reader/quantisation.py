@@ -3,10 +3,10 @@
 import numpy as np
 
 from ..arithmetic.ends import limits, quantise
-from ..graph import Dequantize, Tensor
+from ..graph import Tensor
 from .values import Constant, Real
 
-__all__ = ["dequantize_linear", "give_real", "quantize_linear"]
+__all__ = ["dequantize_linear", "quantize_linear"]
 
 
 def quantize_linear(op, reading):
@@ -42,13 +42,6 @@ def dequantize_linear(op, reading):
         return
     x = op.tensor(0)
     reading.values[op.output] = Real(x.name, op.quantity(1, 2, x.dtype), op)
-
-
-def give_real(reading, output, real):
-    """Makes the floats of a Real, as the tensor ``output``."""
-    shape = reading.values[real.name].shape
-    quantity = real.quantity
-    reading.emit(real.dequantise, (real.name,), output, Dequantize(quantity.scale, quantity.zero), shape, "float32")
 
 
 def _output_type(op):

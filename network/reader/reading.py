@@ -7,10 +7,10 @@ import numpy as np
 
 from ..arithmetic.constants import change_table
 from ..arithmetic.ends import dequantise, limits, quantise
-from ..graph import Concat, Graph, Node, Quantize, Reshape, Tensor
-from .values import Pending, Real
+from ..graph import Concat, Dequantize, Floats, Graph, Node, Quantize, Reshape, Tensor
+from .values import Function, Pending, Real
 
-__all__ = ["Reading", "change_of", "own_quantity"]
+__all__ = ["Reading", "change_of", "function_of", "numbers", "own_quantity"]
 
 #: Elements of a tensor; a file of a few bytes may ask for any number.
 _MOST = 1 << 31
@@ -23,10 +23,14 @@ class Reading:
     ----------
     values : dict
         What a name stands for: a ``Tensor``, Constant, Real or Pending.
+    tables : dict of str to (str, array)
+        Tensors that are a table of another one.
+    opset : int
+        Version of ONNX's operators.
     """
 
-    def __init__(self):
-        self.values = {}
+    def __init__(self, opset):
+        self.values, self.tables, self.opset = {}, {}, opset
         self._tensors = {}
         self._nodes = []
 
@@ -63,8 +67,52 @@ class Reading:
 
     def change(self, op, name, x, output, y, clamp):
         """Adds what turns the tensor ``name`` of Quantity ``x`` into ``output`` of Quantity ``y``, clamped."""
-        table, shape = change_of(x, y, clamp), self._tensors[name].shape
-        self.emit(op, (name,), output, Reshape(shape) if table is None else Concat(0, (table,)), shape, y.dtype)
+        self.table(op, name, output, _change(x, y, clamp))
+
+    def table(self, op, name, output, table):
+        """Adds what makes ``output`` of the tensor ``name`` by a table of 256 results."""
+        tensor, dtype = self._tensors[name], table.dtype.name
+        attributes = Reshape(tensor.shape) if _is_same(table, tensor.dtype) else Concat(0, (table,))
+        table.setflags(write=False)
+        self.emit(op, (name,), output, attributes, tensor.shape, dtype)
+        self.tables[output] = name, table
+
+    def shape(self, name):
+        """Of a tensor."""
+        return self._tensors[name].shape
+
+    def floats_of(self, value):
+        """A function that adds nodes which give the floats of a Real or a Pending, by their name; None if none do."""
+        if isinstance(value, Pending) and value.floats:
+            return value.floats
+        function = function_of(value)
+        if function is None:
+            return None
+        node = value.dequantise if isinstance(value, Real) else value.node
+        return lambda name: self.emit(
+            node, (function.name,), name, Dequantize(function.floats), self.shape(function.name), "float32"
+        )
+
+    def apply(self, op, value, function):
+        """A function of the floats of a Real or a Pending, of the same shape: as floats, for the host to compute."""
+        before = self.floats_of(value)
+
+        def floats(output):
+            name = self.fresh(f"{output}.before")
+            before(name)
+            self.emit(op, (name,), output, Floats(function), self.shape(name), "float32")
+
+        return floats
+
+    def defer_floats(self, op, shape, floats, finish=None):
+        """Floats that ``floats`` adds nodes for; of their integers too, if there is no ``finish``."""
+
+        def quantised(output, y, clamp):
+            name = self.fresh(f"{output}.floats")
+            floats(name)
+            self.make(op, self._tensors[name], output, y, clamp)
+
+        self.defer(op, shape, finish or quantised, floats=floats)
 
     def make(self, op, value, output, y, clamp):
         """Adds what makes the tensor ``output`` of Quantity ``y``, clamped, of floats.
@@ -89,7 +137,7 @@ class Reading:
         self.make(op, value, name, y, clamp)
         return name
 
-    def move(self, op, value, shape, attributes_of, quantity=None):
+    def move(self, op, value, shape, attributes_of, quantity=None, floats=False):
         """Adds what changes places of elements, of integers or of floats, which are made integers first.
 
         Parameters
@@ -102,6 +150,8 @@ class Reading:
             Takes the Quantity of the floats, or None, and least and largest result.
         quantity : Quantity or None
             As of Pending.
+        floats : bool
+            Whether those that the host has are moved by it.
         """
         if isinstance(value, Tensor) and value.dtype != "float32":
             attributes = attributes_of(None, limits(value.dtype))
@@ -112,7 +162,13 @@ class Reading:
             name = self.integers(op, value, output, y, clamp)
             self.emit(op, (name,), output, attributes_of(y, clamp), shape, y.dtype)
 
-        self.defer(op, shape, finish, quantity=quantity)
+        def moved(output):
+            name = self.fresh(f"{output}.before")
+            value.floats(name)
+            self.emit(op, (name,), output, attributes_of(None, None), shape, "float32")
+
+        has = floats and isinstance(value, Pending) and value.floats
+        self.defer(op, shape, finish, quantity=quantity, floats=moved if has else None)
 
     def real(self, name):
         """The Real that a name stands for; floats become one if integers are exactly they. None if there is none."""
@@ -126,8 +182,11 @@ class Reading:
 
     def clamp(self, op, value, low, high):
         """What ``value``, a Pending, is when its floats are clamped too."""
-        ends = (min(max(end, low), high) for end in (value.low, value.high))
-        self.values[op.output] = replace(value, **dict(zip(("low", "high"), ends, strict=True)), biased=None)
+        least, most = (min(max(end, low), high) for end in (value.low, value.high))
+        ends = np.float32(low), np.float32(high)
+        function = value.function and value.function._replace(floats=np.clip(value.function.floats, *ends))
+        floats = value.floats and self.apply(op, value, lambda x: np.clip(x, *ends))
+        self.values[op.output] = replace(value, low=least, high=most, biased=None, function=function, floats=floats)
 
     def graph(self, inputs, outputs):
         """All of it."""
@@ -138,6 +197,18 @@ class Reading:
         while name in self.values:
             name += "'"
         return name
+
+
+def numbers(dtype):
+    """All of a type of 8 bits, by their bytes."""
+    return np.arange(256, dtype=np.uint8).view(dtype)
+
+
+def function_of(value):
+    """The Function that floats are, if they are one: of a Real, or a Pending of one tensor; otherwise None."""
+    if isinstance(value, Real):
+        return Function(value.name, dequantise(numbers(value.quantity.dtype), *value.quantity[:2]))
+    return value.function if isinstance(value, Pending) else None
 
 
 def own_quantity(value):
@@ -161,7 +232,16 @@ def _within(pending, y, clamp):
 
 def change_of(x, y, clamp):
     """The table from Quantity ``x`` to ``y``, clamped; None if no byte changes."""
-    table = change_table((x.scale, x.zero), x.dtype, (y.scale, y.zero), y.dtype)
-    table = np.clip(table, *clamp).astype(y.dtype)
+    table = _change(x, y, clamp)
     table.setflags(write=False)
-    return None if x.dtype == y.dtype and np.array_equal(table.view(np.uint8), np.arange(256)) else table
+    return None if _is_same(table, x.dtype) else table
+
+
+def _change(x, y, clamp):
+    table = change_table((x.scale, x.zero), x.dtype, (y.scale, y.zero), y.dtype)
+    return np.clip(table, *clamp).astype(y.dtype)
+
+
+def _is_same(table, dtype):
+    """Whether no byte of a tensor changes."""
+    return table.dtype.name == dtype and np.array_equal(table.view(np.uint8), np.arange(256))

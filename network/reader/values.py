@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Constant", "Pending", "Quantity", "Real"]
+__all__ = ["Constant", "Function", "Pending", "Quantity", "Real"]
 
 
 class Quantity(NamedTuple):
@@ -39,6 +39,13 @@ class Real:
     dequantise: object  # the node
 
 
+class Function(NamedTuple):
+    """Floats that depend on one tensor alone, element by element: float32 [256], by the byte of tensor ``name``."""
+
+    name: str
+    floats: np.ndarray
+
+
 @dataclass(frozen=True, eq=False)
 class Pending:
     """Floats that an operator would give, in need of a QuantizeLinear that says as which integers.
@@ -58,6 +65,8 @@ class Pending:
     biased : callable or None
         Of a product: takes an Add and which of its inputs is a constant; returns the Pending of the product with that
         bias.
+    function : Function or None
+        The floats, clamped, by the element of one tensor that each of them is made of.
     """
 
     node: object
@@ -68,3 +77,4 @@ class Pending:
     quantity: Quantity | None = None
     floats: object = None
     biased: object = None
+    function: Function | None = None

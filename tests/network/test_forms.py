@@ -149,12 +149,6 @@ def test_a_bias_of_floats_is_added_to_floats():
     assert graph.nodes[-1].attributes.bias is not None
 
 
-def test_a_clamp_of_floats_at_the_end_is_refused():
-    form = Form(5, 12)
-    y = form.node("Relu", form.node("MatMul", form.both("x"), form.weights(12, 7, axis=1)[0]))
-    assert sentence(form.model(y)).endswith("is float32, which no QuantizeLinear makes integers")
-
-
 @pytest.mark.parametrize("kind", ["Gemm", "MatMul"])
 def test_weights_whose_places_change(kind, check):
     form = Form(2, 12)

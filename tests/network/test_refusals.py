@@ -46,9 +46,9 @@ def node(operator, *inputs, **attributes):
 
 ADD = [S, Z, S, Z]
 REFUSED = [
-    ([node("Softmax", "x")], "node 'n0' (Softmax): the operator is not supported"),
+    ([node("LRN", "x", size=3)], "node 'n0' (LRN): the operator is not supported"),
     ([node("Relu", "x", domain="a.b")], "node 'n0' (Relu): the operator of a.b is not supported"),
-    ([conv(), node("Sigmoid", "t0")], "node 'n1' (Sigmoid): the operator is not supported"),
+    ([conv(), node("LRN", "t0", size=3)], "node 'n1' (LRN): the operator is not supported"),
     ([conv(foo=1)], "node 'n0' (QLinearConv): its attribute 'foo' is not supported"),
     ([conv(strides=[0, 1])],
      "node 'n0' (QLinearConv): its attribute 'strides' is [0, 1], and must be 2 numbers from 1 on"),
@@ -88,12 +88,14 @@ REFUSED = [
     ([node("Transpose", "x", perm=[0, 1, 3, 2]), node("MaxPool", "x", kernel_shape=[3, 3], strides=[2, 2]),
       node("QLinearAdd", "t0", S, Z, "t1", *ADD)],
      "node 'n2' (QLinearAdd): its inputs are [1, 4, 8, 8] and [1, 4, 3, 3]: only inputs of one shape are supported"),
-    ([node("QLinearAdd", "x", S, Z, np.uint8([1]), *ADD)],
-     "node 'n0' (QLinearAdd): its input 'c2' is a constant, which is not supported"),
+    ([node("QLinearAdd", "x", S, Z, np.uint8([1, 2, 3, 4, 5, 6, 7, 8]), *ADD)],
+     "node 'n0' (QLinearAdd): its constant operand is [8], and only one number is supported"),
+    ([node("QLinearAdd", np.uint8([1]), S, Z, np.uint8([1]), *ADD)],
+     "node 'n0' (QLinearAdd): both of its inputs are constants, which is not supported"),
     ([node("QLinearMul", "x", S, Z, np.uint8([1, 2, 3, 4, 5, 6, 7, 8]), *ADD)],
      "node 'n0' (QLinearMul): its constant operand is [8], and only one number is supported"),
-    ([node("QLinearMul", "x", S, Z, "x", *ADD)],
-     "node 'n0' (QLinearMul): its operand 'x' is computed, and only a constant is supported"),
+    ([conv(), node("QLinearMul", "x", S, Z, "t0", *ADD)],
+     "node 'n1' (QLinearMul): its operand 't0' is computed, and only a constant is supported"),
     ([node("QGemm", "x", S, Z, W[0, 0], S, np.int8(0), "", S, Z)],
      "node 'n0' (QGemm): its input is [1, 4, 8, 8], and only a matrix is supported"),
     ([node("Flatten", "x"), node("QGemm", "t0", S, Z, np.ones((256, 2), np.int8), S, np.int8(0), "", S, Z, alpha=2.0)],
@@ -132,8 +134,8 @@ REFUSED = [
     ([node("QuantizeLinear", "x", S, Z)], "node 'n0' (QuantizeLinear): its input 'x' is uint8, which is not supported"),
     ([node("DequantizeLinear", "x", np.float32([1, 2, 3, 4]), np.zeros(4, np.uint8))],
      "node 'n0' (DequantizeLinear): its zero point has 4 elements, and only one is supported"),
-    ([node("DequantizeLinear", "x", S, Z), node("Softmax", "t0")],
-     "node 'n1' (Softmax): the operator is not supported"),
+    ([node("DequantizeLinear", "x", S, Z), node("LRN", "t0", size=3)],
+     "node 'n1' (LRN): the operator is not supported"),
     ([node("DequantizeLinear", "x", S, Z), node("GlobalAveragePool", "t0")],
      "node 'n1' (GlobalAveragePool): its output 'y' is float32, which no QuantizeLinear makes integers"),
     ([node("DequantizeLinear", "x", S, Z), node("GlobalAveragePool", "t0"), node("Flatten", "t1")],
@@ -186,7 +188,7 @@ def test_a_name_that_is_there_already():
 
 
 def test_a_node_without_a_name_is_called_as_its_output():
-    nameless = model(("Softmax", ["x"], {}))
+    nameless = model(("LRN", ["x"], {"size": 3}))
     nameless.graph.node[0].name = ""
-    with pytest.raises(ModelError, match=r"^node 'y' \(Softmax\): the operator is not supported$"):
+    with pytest.raises(ModelError, match=r"^node 'y' \(LRN\): the operator is not supported$"):
         read_model(nameless)

@@ -1,0 +1,76 @@
+"""Functions of one number, by the names that models have for them: float32 to float32.
+
+What is not a single operation is computed in binary64 and rounded once. Results may be infinite, or no numbers.
+"""
+
+import math
+
+import numpy as np
+
+__all__ = ["FUNCTIONS", "OPERATIONS"]
+
+_ERF = np.vectorize(math.erf, otypes=[float])
+
+
+def _sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def _softplus(x):
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def _gelu(x, approximate):
+    if approximate == "tanh":
+        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    return 0.5 * x * (1 + _ERF(x / math.sqrt(2)))
+
+
+def _elu(x, alpha):
+    return np.where(x < 0, alpha * np.expm1(x), x)
+
+
+def _hard_sigmoid(x, alpha, beta):
+    """In binary32, as its results are often halfway between two integers."""
+    x = x.astype(np.float32)
+    return np.clip(np.float32(alpha) * x + np.float32(beta), np.float32(0), np.float32(1))
+
+
+def _hard_swish(x):
+    return x.astype(np.float32) * _hard_sigmoid(x, 1 / 6, 0.5)
+
+
+#: By operator: the function of a float64 array, and its attributes with their defaults.
+FUNCTIONS = {
+    "Abs": (np.abs, {}),
+    "Elu": (_elu, {"alpha": 1.0}),
+    "Erf": (_ERF, {}),
+    "Exp": (np.exp, {}),
+    "Gelu": (_gelu, {"approximate": "none"}),
+    "HardSigmoid": (_hard_sigmoid, {"alpha": 0.2, "beta": 0.5}),
+    "HardSwish": (_hard_swish, {}),
+    "LeakyRelu": (lambda x, alpha: np.where(x < 0, np.float32(alpha) * x, x), {"alpha": 0.01}),
+    "Log": (np.log, {}),
+    "Mish": (lambda x: x * np.tanh(_softplus(x)), {}),
+    "Neg": (np.negative, {}),
+    "Reciprocal": (np.reciprocal, {}),
+    "Selu": (lambda x, alpha, gamma: gamma * _elu(x, alpha), {"alpha": 1.6732632, "gamma": 1.050701}),
+    "Sigmoid": (_sigmoid, {}),
+    "Softplus": (_softplus, {}),
+    "Softsign": (lambda x: x / (1 + np.abs(x)), {}),
+    "Sqrt": (np.sqrt, {}),
+    "Tanh": (np.tanh, {}),
+    "ThresholdedRelu": (lambda x, alpha: np.where(x > np.float32(alpha), x, 0), {"alpha": 1.0}),
+}
+
+#: By operator: what becomes of two float32 numbers.
+OPERATIONS = {
+    "Add": np.add,
+    "Div": np.divide,
+    "Max": np.maximum,
+    "Min": np.minimum,
+    "Mul": np.multiply,
+    "PRelu": lambda x, slope: np.where(x < 0, x * slope, x),
+    "Pow": np.power,
+    "Sub": np.subtract,
+}
