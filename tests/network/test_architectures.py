@@ -103,9 +103,19 @@ def keywords(net):
     return net.node("Flatten", net.node("AveragePool", x, kernel_shape=[1, 51]))
 
 
+def curves(net):
+    """What detectors and MobileNet's third put in place of Relu, and shares at the end."""
+    x = net.node("LeakyRelu", net.conv("x", 20, 12, 3, relu=False, **AROUND), alpha=0.1)
+    x = net.conv(x, 33, 20, 1, relu=False)
+    x = net.conv(net.node("Mul", x, net.node("Sigmoid", x)), 24, 33, 3, relu=False, strides=[2, 2])
+    x = net.node("Mul", x, net.node("HardSigmoid", x, alpha=1 / 6))
+    x = net.node("Flatten", net.node("GlobalAveragePool", net.node("HardSwish", net.conv(x, 40, 24, 1, relu=False))))
+    return net.node("Softmax", net.node("Gemm", x, *net.weights(9, 40), transB=1))
+
+
 BLOCKS = {fire: (1, 64, 9, 9), shuffle: (1, 24, 24, 24), inception: (1, 48, 17, 19), dense: (1, 20, 24, 22),
           inverted: (2, 16, 28, 26), cardinality: (1, 64, 14, 14), mixer: (1, 3, 64, 64), larger: (1, 8, 60, 50),
-          keywords: (1, 40, 1, 101)}  # fmt: skip
+          keywords: (1, 40, 1, 101), curves: (1, 12, 18, 17)}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", ["QOperator", "QDQ"])
@@ -125,7 +135,7 @@ def test_blocks(block, form, agree):
 
 
 #: What is left out of them: nothing on integers does it.
-LEFT_OUT = ("LRN", "Dropout", "Softmax")
+LEFT_OUT = ("LRN", "Dropout")
 
 
 def published(name, rng):
