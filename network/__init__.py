@@ -9,8 +9,8 @@ from importlib import import_module
 _MODULES = {
     "errors": "ModelError",
     "evaluation": "evaluate",
-    "graph": "Add Concat Conv Dequantize Floats Graph Mul Node Pad Pool Quantize Reshape Scale Softmax Tensor"
-    " Transpose",
+    "graph": "Add Concat Conv Dequantize Floats Graph Mul Node Pad Pool Quantize Reshape Scale Softmax Take"
+    " Tensor Transpose",
     "program.compiled": "Compiled compile",
     "program.machine": "MACHINES Machine",
     "reader": "read",

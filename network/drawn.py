@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .graph import Add, Concat, Conv, Graph, Mul, Node, Pad, Pool, Reshape, Scale, Tensor, Transpose
+from .graph import Add, Concat, Conv, Graph, Mul, Node, Pad, Pool, Reshape, Scale, Take, Tensor, Transpose
 
 __all__ = ["NetworkMaker", "efficientnet", "resnet50"]
 
@@ -135,6 +135,11 @@ class NetworkMaker:
         limits = np.iinfo(made)
         rounded = np.rint(real / np.float32(wanted[0])) + wanted[1]
         return np.clip(rounded, limits.min, limits.max).astype(made)
+
+    def take(self, x, *indices):
+        """Elements with these indices of each dimension."""
+        indices = tuple(map(np.asarray, indices))
+        return self._node((x,), tuple(map(len, indices)), self.tensors[x].dtype, Take(indices))
 
     def reshape(self, x, *shape):
         """The same elements in another shape."""

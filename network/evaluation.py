@@ -102,5 +102,6 @@ _RULES = {
     "Pad": _padded,
     "Concat": _joined,
     "Reshape": lambda node, dtype, x: x.reshape(node.shape),
+    "Take": lambda node, dtype, x: x[np.ix_(*node.indices)],
     "Transpose": lambda node, dtype, x: x.transpose(node.perm),
 }

@@ -26,6 +26,7 @@ __all__ = [
     "Reshape",
     "Scale",
     "Softmax",
+    "Take",
     "Tensor",
     "Transpose",
 ]
@@ -241,6 +242,13 @@ class Reshape:
     """The same elements, in the order of the model's layout, in ``shape``. Flatten is one too."""
 
     shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Take:
+    """Elements with these indices of each dimension, arrays of one dimension; some may be there several times."""
+
+    indices: tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from .operators import (
     filled,
     in_order,
     refuse,
+    taken,
     with_addition,
     with_channels_in_order,
     with_groups_together,
@@ -23,7 +24,7 @@ from .places import BLOCK, Place, as_bytes, in_pixels_of, padded, place_of
 __all__ = ["Lowered", "lower"]
 
 #: Kinds of nodes that the host carries out behind the engines.
-_OF_THE_HOST = ("Dequantize", "Floats", "Quantize", "Reshape", "Scale", "Softmax", "Transpose")
+_OF_THE_HOST = ("Dequantize", "Floats", "Quantize", "Reshape", "Scale", "Softmax", "Take", "Transpose")
 #: Elements of a row that are one pixel, at most, where each is taken by itself.
 _LONG = 4096
 
@@ -117,6 +118,8 @@ class _Lowering:
                     self._place(name)
         elif node.kind in ("Reshape", "Transpose"):
             self._reorder(node)
+        elif node.kind == "Take":
+            self._take(node)
         elif node.kind not in OPERATORS:
             refuse(node, "it has no place on the engines")
         elif node.kind == "Concat" and len(node.inputs) > 1 and not _in_pixels(node, tensor):
@@ -226,6 +229,17 @@ class _Lowering:
             places.append(place)
             moves.append(move)
         self._append(Layer(node.name, node.operator or node.kind, output, tuple(places), moves=tuple(moves)))
+
+    def _take(self, node):
+        """Some elements: one job where they are channels that adjoin, rows and columns at equal steps."""
+        layer = taken(node, place_of(self.graph.tensors[node.output]), self.graph.tensors[node.inputs[0]].shape,
+                      lambda: self._place(node.inputs[0]))  # fmt: skip
+        if layer is not None:
+            self._append(layer)
+            return
+        found = self._found(node.inputs[0])
+        self.elsewhere[node.output] = replace(found, addresses=found.addresses[np.ix_(*node.attributes.indices)])
+        self._place(node.output)
 
     def _pad(self, node):
         """Padding of any dimension: the value is made as often as it is needed, and all is moved to its place."""

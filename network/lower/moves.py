@@ -115,17 +115,18 @@ def move_between(sources, targets, number=0):
 
 
 def channel_order(sources, place, base):
-    """Which channel of ``base`` each one of ``place`` is, where nothing else differs; None where it does.
+    """Which channel of ``base`` each one of ``place`` is, where no pixel differs otherwise; None where one does.
 
     ``sources`` are offsets of the elements in ``base``, in the shape of the tensor.
     """
-    shapes = [(one.batch, one.height, one.width, one.channels) for one in (place, base)]
-    if shapes[0] != shapes[1] or len(place.shape) != 4:
+    sizes = place.batch, place.height, place.width
+    if sizes != (base.batch, base.height, base.width) or len(place.shape) != 4:
         return None
-    apart = sources - addresses_of(place)
-    order = apart[0, :, 0, 0] + np.arange(place.channels)
-    inside = order.min() >= 0 and order.max() < place.channels
-    return order if inside and (apart == apart[:1, :, :1, :1]).all() else None
+    order, pixels = sources[:1, :, :1, :1], 0
+    for axis, pitch in ((0, base.image_pitch), (2, base.row_pitch), (3, base.channels)):
+        pixels = pixels + pitch * np.arange(place.shape[axis]).reshape(np.where(np.arange(4) == axis, -1, 1))
+    inside = order.min() >= 0 and order.max() < base.channels
+    return order.ravel() if inside and (sources == order + pixels).all() else None
 
 
 def _loops(pairs):

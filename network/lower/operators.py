@@ -13,8 +13,8 @@ from ..errors import ModelError
 from .layers import Addition, Layer, Part
 from .scales import steps_of
 
-__all__ = ["OPERATORS", "bits", "filled", "in_order", "refuse", "with_addition", "with_channels_in_order",
-           "with_groups_together"]  # fmt: skip
+__all__ = ["OPERATORS", "bits", "filled", "in_order", "refuse", "taken", "with_addition",
+           "with_channels_in_order", "with_groups_together"]  # fmt: skip
 
 _ONE = 0x3F800000
 
@@ -215,6 +215,28 @@ def _concat(node, output, sources):
         parts += _through(node, place, output, table, source=number, channels=(0, place.channels), **fields)
         start = end
     return Layer(node.name, node.operator or node.kind, output, sources, tuple(parts))
+
+
+def taken(node, output, shape, place_of_source):
+    """A Take as a layer, if it is one of some channels, rows and columns; otherwise None.
+
+    ``place_of_source`` is called if it is.
+    """
+    starts, steps = zip(*map(_progression, node.attributes.indices), strict=True)
+    whole = len(shape) in (2, 4) and len(output.shape) == len(shape) and output.shape[0] == shape[0]
+    if not whole or min(steps) < 1 or steps[:2] != (1, 1) or max(steps) > 256 or starts[0]:
+        return None
+    place = place_of_source()
+    origin, stride = (-starts[2], -starts[3]) if len(shape) == 4 else (0, 0), steps[2:] or (1, 1)
+    parts = _through(node, place, output, None, source=0, channels=(starts[1], output.shape[1]),
+                     out_channels=(0, output.shape[1]), origin=origin, stride=stride, **_whole(output))  # fmt: skip
+    return Layer(node.name, node.operator or node.kind, output, (place,), tuple(parts))
+
+
+def _progression(indices):
+    """First one and step of numbers at equal steps; a step of 0 if they are none."""
+    steps = set(np.diff(indices).tolist()) or {1}
+    return int(indices[0]), steps.pop() if len(steps) == 1 else 0
 
 
 def _through(node, place, output, table, **fields):

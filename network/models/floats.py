@@ -26,10 +26,11 @@ class FloatModel:
         self._constants.append(numpy_helper.from_array(np.asarray(value, dtype), f"c{len(self._constants)}"))
         return self._constants[-1].name
 
-    def node(self, kind, *inputs, **attributes):
-        """The name of its result."""
+    def node(self, kind, *inputs, outputs=1, **attributes):
+        """The name of its first result; others are called the same, and their number behind a dot."""
         name = f"{kind.lower()}{len(self._nodes)}"
-        self._nodes.append(helper.make_node(kind, inputs, [name], name, **attributes))
+        names = [name, *(f"{name}.{number}" for number in range(1, outputs))]
+        self._nodes.append(helper.make_node(kind, inputs, names, name, **attributes))
         return name
 
     def weights(self, *shape):

@@ -9,12 +9,12 @@ from ..graph import Concat, Pad, Reshape, Tensor, Transpose
 from .reading import change_of, own_quantity
 from .values import Pending, Real
 
-__all__ = ["concat", "flatten", "pad", "qlinear_concat", "reshape", "squeeze", "transpose", "unsqueeze"]
+__all__ = ["concat", "flatten", "operand", "pad", "qlinear_concat", "reshape", "squeeze", "transpose", "unsqueeze"]
 
 
 def concat(op, reading):
     """Concat: any number of tensors."""
-    sources = [_source(op, index) for index in range(len(op))]
+    sources = [operand(op, index) for index in range(len(op))]
     floats = [_is_float(source) for source in sources]
     if not sources or len(set(floats)) > 1:
         raise op.refusal("its inputs are not all integers, or all floats that stand for them")
@@ -52,7 +52,7 @@ def qlinear_concat(op, reading):
 
 def pad(op, reading):
     """Pad with a number."""
-    source = _source(op, 0)
+    source = operand(op, 0)
     sizes = op.shape_of(source)
     op.require("mode", "constant", str)
     rank = len(sizes)
@@ -85,7 +85,7 @@ def pad(op, reading):
 
 def flatten(op, reading):
     """Flatten to two dimensions."""
-    sizes, axis = op.shape_of(_source(op, 0)), op.take("axis", 1)
+    sizes, axis = op.shape_of(operand(op, 0)), op.take("axis", 1)
     if not -len(sizes) <= axis <= len(sizes):
         raise op.refusal(f"its attribute 'axis' is {axis}, and its input {list(sizes)}")
     axis = axis + len(sizes) if axis < 0 else axis
@@ -94,7 +94,7 @@ def flatten(op, reading):
 
 def reshape(op, reading):
     """Reshape; -1 is what is left, 0 the size that was there."""
-    given = op.shape_of(_source(op, 0))
+    given = op.shape_of(operand(op, 0))
     asked = op.integers(1, "shape") if op.has(1) else op.take("shape", (), int)
     op.require("allowzero", 0)
     sizes = list(asked)
@@ -111,7 +111,7 @@ def reshape(op, reading):
 
 def squeeze(op, reading):
     """Squeeze; all dimensions of one element if it does not say which."""
-    sizes = op.shape_of(_source(op, 0))
+    sizes = op.shape_of(operand(op, 0))
     axes = op.axes(1, len(sizes), tuple(axis for axis, size in enumerate(sizes) if size == 1))
     if any(sizes[axis] != 1 for axis in axes):
         raise op.refusal(f"its input is {list(sizes)}, whose dimensions {list(axes)} are not all of one element")
@@ -120,7 +120,7 @@ def squeeze(op, reading):
 
 def unsqueeze(op, reading):
     """Unsqueeze: dimensions of one element."""
-    sizes = list(op.shape_of(_source(op, 0)))
+    sizes = list(op.shape_of(operand(op, 0)))
     for axis in sorted(op.axes(1, len(sizes), added=True)):
         sizes.insert(axis, 1)
     _reshape(op, reading, tuple(sizes))
@@ -128,7 +128,7 @@ def unsqueeze(op, reading):
 
 def transpose(op, reading):
     """Transpose; dimensions are reversed if it does not say."""
-    source = _source(op, 0)
+    source = operand(op, 0)
     sizes = op.shape_of(source)
     perm = op.take("perm", tuple(range(len(sizes)))[::-1])
     if sorted(perm) != list(range(len(sizes))):
@@ -142,7 +142,7 @@ def _reshape(op, reading, shape):
     reading.move(op, source, shape, lambda y, clamp: Reshape(shape), own_quantity(source), floats=True)
 
 
-def _source(op, index):
+def operand(op, index):
     """What an input stands for: a tensor of integers, or floats."""
     value = op.value(index)
     return value if _is_float(value) else op.tensor(index)

@@ -6,7 +6,7 @@ from onnx import numpy_helper
 from ..arithmetic.functions import FUNCTIONS, OPERATIONS
 from ..errors import ModelError
 from ..graph import Reshape, Tensor
-from . import aliases, elements, functions, layout, pools, products, quantisation
+from . import aliases, elements, functions, layout, pools, products, quantisation, selection
 from .clamps import fold_clamps
 from .constants import constant_of
 from .file import load
@@ -28,10 +28,13 @@ _READERS = {
     ("", "Concat"): layout.concat,
     ("", "Conv"): in_one_row(products.conv, 1),
     ("", "DequantizeLinear"): quantisation.dequantize_linear,
+    ("", "DepthToSpace"): selection.depth_to_space,
     ("", "Dropout"): aliases.dropout,
     ("", "Flatten"): layout.flatten,
+    ("", "Gather"): selection.gather,
     ("", "Gemm"): products.gemm,
     ("", "GlobalAveragePool"): in_one_row(pools.global_average_pool),
+    ("", "GlobalMaxPool"): in_one_row(pools.global_max_pool),
     ("", "Identity"): aliases.identity,
     ("", "MatMul"): products.matmul,
     ("", "MaxPool"): in_one_row(pools.max_pool),
@@ -43,7 +46,11 @@ _READERS = {
     ("", "ReduceMean"): pools.reduce_mean,
     ("", "Relu"): elements.relu,
     ("", "Reshape"): layout.reshape,
+    ("", "Resize"): selection.resize,
+    ("", "Slice"): selection.slice_of,
     ("", "Softmax"): functions.softmax,
+    ("", "SpaceToDepth"): selection.space_to_depth,
+    ("", "Split"): selection.split,
     ("", "Squeeze"): layout.squeeze,
     ("", "Transpose"): layout.transpose,
     ("", "Unsqueeze"): layout.unsqueeze,

@@ -5,6 +5,7 @@ import numpy as np
 from ..arithmetic.constants import average_scale, global_average_scale
 from ..arithmetic.ends import limits
 from ..graph import Pool, Reshape
+from .layout import operand
 from .reading import own_quantity
 from .values import Constant, Pending
 from .windows import Windows, take_windows
@@ -12,6 +13,7 @@ from .windows import Windows, take_windows
 __all__ = [
     "average_pool",
     "global_average_pool",
+    "global_max_pool",
     "max_pool",
     "qlinear_average_pool",
     "qlinear_global_average_pool",
@@ -58,6 +60,19 @@ def max_pool(op, reading):
         return Pool(kind="max", minimum=clamp[0], maximum=clamp[1], **fields)
 
     reading.move(op, value, (*shape[:2], *windows.count), attributes_of, None if empty else own_quantity(value))
+
+
+def global_max_pool(op, reading):
+    """GlobalMaxPool of integers, or of floats."""
+    value = operand(op, 0)
+    shape = op.shape_of(value)
+    _check_space(op, shape)
+    fields = {"kernel": tuple(shape[2:]), "stride": (1, 1), "pad": (0,) * 4, "dilation": (1, 1)}
+
+    def attributes_of(y, clamp):
+        return Pool(kind="max", minimum=clamp[0], maximum=clamp[1], **fields)
+
+    reading.move(op, value, (*shape[:2], 1, 1), attributes_of, own_quantity(value))
 
 
 def reduce_mean(op, reading):

@@ -113,9 +113,20 @@ def curves(net):
     return net.node("Softmax", net.node("Gemm", x, *net.weights(9, 40), transB=1))
 
 
+def pyramid(net):
+    """What detectors do: half of the channels goes on, and a smaller map comes back in the size of a larger one."""
+    x = net.node("Split", net.conv("x", 32, 12, 1), net.constant([12, 20], np.int64), axis=1, outputs=2)
+    y = net.conv(net.conv(x, 12, 12, 3, **AROUND), 20, 12, 3, strides=[2, 2], **AROUND)
+    factors = net.constant([1, 1, 2, 2], np.float32)
+    y = net.node("Resize", y, net.constant([], np.float32), factors, mode="nearest")
+    y = net.node("Add", y, f"{x}.1")
+    return net.conv(net.node("Concat", x, y, axis=1), 10, 32, 1)
+
+
 BLOCKS = {fire: (1, 64, 9, 9), shuffle: (1, 24, 24, 24), inception: (1, 48, 17, 19), dense: (1, 20, 24, 22),
           inverted: (2, 16, 28, 26), cardinality: (1, 64, 14, 14), mixer: (1, 3, 64, 64), larger: (1, 8, 60, 50),
-          keywords: (1, 40, 1, 101), curves: (1, 12, 18, 17)}  # fmt: skip
+          keywords: (1, 40, 1, 101), curves: (1, 12, 18, 17),
+          pyramid: (1, 12, 16, 20)}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", ["QOperator", "QDQ"])
