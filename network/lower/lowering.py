@@ -27,6 +27,8 @@ __all__ = ["Lowered", "lower"]
 _OF_THE_HOST = ("Dequantize", "Floats", "Quantize", "Reshape", "Scale", "Softmax", "Take", "Transpose")
 #: Elements of a row that are one pixel, at most, where each is taken by itself.
 _LONG = 4096
+#: The same where a job has a table of its channels, and there may be many jobs.
+_FEW = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,7 +344,8 @@ def _around_pixels(pad):
 def _loose(node, output):
     """Whether a node takes the elements of matrices one by one, whose rows would each be a band, or a long pixel."""
     alone = node.kind in ("Add", "Mul") or (node.kind == "Concat" and len(node.inputs) == 1)
-    return alone and len(output.shape) == 2 and (output.batch > 1 or output.channels > _LONG)
+    most = _FEW if node.kind == "Concat" else _LONG
+    return alone and len(output.shape) == 2 and (output.batch > 1 or output.channels > most)
 
 
 def _in_pixels(node, output):

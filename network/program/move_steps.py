@@ -66,7 +66,7 @@ def move_steps(layer, low, high, down, addresses, conv, identity):
 def _unit(moves, side, room):
     """What to cut source or output at multiples of: as much as fits of what leaves most loops whole, and blocks."""
     steps = (loop[1 + side] for move in moves for loop in move.loops)
-    return max((step for step in steps if step <= room and step % BLOCK == 0), default=BLOCK)
+    return max((step for step in steps if 0 < step <= room and step % BLOCK == 0), default=BLOCK)
 
 
 def _bands(moves, size, share):

@@ -158,6 +158,39 @@ def _transpose(net):
     net.add("Transpose", [x.name], [x.shape[i] for i in perm], x.scale, x.zero, perm=perm)
 
 
+def _leaky_relu(net):
+    x = net.pick()
+    scale, zero = net.scale(x.scale), net.zero()
+    inputs = [*net.of(x), *net.quantity(scale, zero)]
+    net.add("QLinearLeakyRelu", inputs, x.shape, scale, zero, MICROSOFT, alpha=float(net.rng.uniform(0.01, 0.5)))
+
+
+def _sigmoid(net):
+    x = net.pick()
+    scale, zero = net.scale(1 / 200), int(np.iinfo(net.dtype).min)
+    net.add("QLinearSigmoid", [*net.of(x), *net.quantity(scale, zero)], x.shape, scale, zero, MICROSOFT)
+
+
+def _slice(net):
+    x, rng = net.pick(), net.rng
+    steps = [int(rng.choice([1, 1, 1, 2, 3])) for _ in x.shape]
+    starts = [int(rng.integers(0, (size + 1) // 2)) for size in x.shape]
+    ends = [int(rng.integers(first + 1, size + 1)) for first, size in zip(starts, x.shape, strict=True)]
+    shape = [len(range(*each)) for each in zip(starts, ends, steps, strict=True)]
+    numbers = (net.constant(each, np.int64) for each in (starts, ends, range(len(shape)), steps))
+    net.add("Slice", [x.name, *numbers], shape, x.scale, x.zero)
+
+
+def _resize(net):
+    x, rng = net.pick(rank=4), net.rng
+    if x is None or max(x.shape[2:]) > 12:
+        return
+    factors = [1, 1, *(int(factor) for factor in rng.integers(1, 4, 2))]
+    shape = [size * factor for size, factor in zip(x.shape, factors, strict=True)]
+    inputs = [x.name, "", net.constant(factors, np.float32)]
+    net.add("Resize", inputs, shape, x.scale, x.zero, mode="nearest")
+
+
 #: What draws a layer of each.
 OPERATORS = {
     "QLinearConv": _conv,
@@ -174,6 +207,10 @@ OPERATORS = {
     "Flatten": _flatten,
     "Reshape": _reshape,
     "Transpose": _transpose,
+    "QLinearLeakyRelu": _leaky_relu,
+    "QLinearSigmoid": _sigmoid,
+    "Slice": _slice,
+    "Resize": _resize,
 }
 
 

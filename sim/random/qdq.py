@@ -16,10 +16,12 @@ _KINDS = {
     "QLinearMul": ("Mul", (0, 3), 6),
     "QLinearGlobalAveragePool": ("GlobalAveragePool", (0,), 3),
     "QLinearAveragePool": ("AveragePool", (0,), 3),
+    "QLinearLeakyRelu": ("LeakyRelu", (0,), 3),
+    "QLinearSigmoid": ("Sigmoid", (0,), 3),
 }
 #: Where the bias is, of those that have one.
 _BIAS = {"QLinearConv": 8, "QGemm": 6}
-_BYTES = ("MaxPool", "Pad", "Concat", "Flatten", "Reshape", "Transpose")
+_BYTES = ("MaxPool", "Pad", "Concat", "Flatten", "Reshape", "Transpose", "Slice", "Resize")
 
 
 def as_qdq(model):
