@@ -8,7 +8,7 @@ import numpy as np
 from ..errors import ModelError
 from ..graph import Tensor
 from .layers import Layer
-from .moves import MOST, addresses_of, channel_order, move_between, weights_in_place
+from .moves import MOST, addresses_of, channel_order, move_between, pieces, weights_in_place
 from .operators import (
     OPERATORS,
     filled,
@@ -239,8 +239,15 @@ class _Lowering:
         if layer is not None:
             self._append(layer)
             return
-        found = self._found(node.inputs[0])
-        self.elsewhere[node.output] = replace(found, addresses=found.addresses[np.ix_(*node.attributes.indices)])
+        found, indices = self._found(node.inputs[0]), node.attributes.indices
+        addresses, output = found.addresses[np.ix_(*indices)], place_of(self.graph.tensors[node.output])
+        targets = addresses_of(output)
+        if move_between(addresses, targets) is None and channel_order(addresses, output, found.place) is None:
+            moves = [move_between(addresses[some], targets[some]) for some in pieces(indices)]
+            if moves and None not in moves:
+                self._append(Layer(node.name, node.operator or node.kind, output, (found.place,), moves=tuple(moves)))
+                return
+        self.elsewhere[node.output] = replace(found, addresses=addresses)
         self._place(node.output)
 
     def _pad(self, node):

@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["MOST", "Job", "Move", "addresses_of", "channel_order", "move_between", "weights_in_place"]
+__all__ = ["MOST", "Job", "Move", "addresses_of", "channel_order", "move_between", "pieces", "weights_in_place"]
 
 #: Jobs of a move at most.
 _MOST_JOBS = 4096
+#: Moves of one node at most.
+_MOST_PIECES = 256
 #: Indices of a dimension of a job at most.
 MOST = 65536
 
@@ -112,6 +114,32 @@ def move_between(sources, targets, number=0):
         return None
     move = Move(tuple(loops), tuple(pairs[:, 0].tolist()), number)
     return move if prod(size for size, *_ in loops[3:]) <= _MOST_JOBS else None
+
+
+def pieces(indices):
+    """Slices for ``np.ix_(*indices)`` whose indices are at equal steps in each dimension; none if they are too many."""
+    found = [_at_equal_steps(part) for part in indices]
+    return list(product(*found)) if prod(map(len, found)) <= _MOST_PIECES else []
+
+
+def _at_equal_steps(indices):
+    """Slices of an array: each nth element where all of these are at equal steps, otherwise one run after the other."""
+    for period in range(1, 17):
+        parts = [slice(first, None, period) for first in range(min(period, len(indices)))]
+        if all(_are_equal(indices[part]) for part in parts):
+            return parts
+    runs, start = [], 0
+    for last in range(1, len(indices) + 1):
+        if last == len(indices) or not _are_equal(indices[start : last + 1]):
+            runs.append(slice(start, last))
+            start = last
+    return runs
+
+
+def _are_equal(indices):
+    """Whether steps are, and none goes back."""
+    steps = np.diff(indices)
+    return not steps.size or (steps[0] >= 0 and (steps == steps[0]).all())
 
 
 def channel_order(sources, place, base):

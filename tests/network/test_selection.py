@@ -49,18 +49,20 @@ def splits(form, x):
 
 
 def gathers(form, x):
-    """One channel, whose dimension goes; rows in any order, some twice."""
+    """One channel, whose dimension goes; channels and rows in any order, some twice."""
     yield form.node("Gather", x, np.int64(-2), axis=1)
     yield form.node("Gather", x, np.int64([2, 3, 4]), axis=2)
+    yield form.node("Gather", x, np.int64([7, 0, 0, 3, 5, 1]), axis=2)
     yield form.node("Gather", x, np.int64([7, 0, 0, 3, 22, 5, 5, 5]), axis=1)
 
 
 def resizes(form, x):
-    """Twice and three times as many rows and columns; fewer; any sizes."""
+    """Twice and three times as many rows and columns, half as many more; fewer; any sizes."""
     none = form.constant(np.float32([]))
     for scales, options in (
         ([1, 1, 2, 2], {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}),
         ([1, 1, 3, 1], {}),
+        ([1, 1, 1.5, 2.5], {}),
         ([1, 1, 1, 0.5], {"nearest_mode": "round_prefer_ceil"}),
     ):
         yield form.node("Resize", x, none, np.float32(scales), mode="nearest", **options)
