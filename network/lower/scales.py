@@ -32,10 +32,10 @@ class Step:
 
 
 def steps_of(table, dtype):
-    """Steps that make the results of a table, each for as many more of the inputs as one product can.
+    """Steps that make the results of a table, as few as are found; no sum on the way leaves the type.
 
-    Behind each step results are those of the table up to some input, and that one's for all larger inputs; so no sum
-    leaves the type.
+    Either each is for as many more of the inputs as one product can, or the first is the product that meets most
+    entries, and the others correct what it does not meet.
 
     Parameters
     ----------
@@ -45,7 +45,13 @@ def steps_of(table, dtype):
         Of the input, u8 or s8.
     """
     numbers = np.sort(np.arange(256).astype(np.uint8).view(dtype)).astype(np.int64)
-    wanted, most = table[numbers.astype(np.uint8)].astype(np.int64), np.iinfo(table.dtype).max
+    wanted, limits = table[numbers.astype(np.uint8)].astype(np.int64), np.iinfo(table.dtype)
+    pieces = _pieces(numbers, wanted, limits.max)
+    return pieces if len(pieces) < 3 else min(pieces, _corrected(numbers, wanted, limits) or pieces, key=len)
+
+
+def _pieces(numbers, wanted, most):
+    """Behind each step results are those of the table up to some input, and that one's for all larger inputs."""
     first, steps, done = int(wanted[0]), [], 0
     while (wanted[done:] != wanted[done]).any():
         rises = wanted[done:] - wanted[done]
@@ -64,6 +70,54 @@ def steps_of(table, dtype):
             steps.append(Step(_bits(scale), int(numbers[done + zero]), int(rises[zero]), 0, int(rises[last]), sign))
         done += last
     return tuple(steps) or (Step(0, 0, first, first, first),)
+
+
+def _corrected(numbers, wanted, limits):
+    """A product, and a step for each input behind which the table's distance from it changes; None if none stays."""
+    scales = _near_scales(numbers, wanted)
+    # By scale, zero point of the input, and number.
+    results = np.rint((numbers - numbers[:, None]).astype(np.float32) * scales[..., None]) + wanted[:, None]
+    results = np.clip(results, wanted.min(), wanted.max()).astype(np.int64)
+    counts = np.count_nonzero(np.diff(wanted - results), axis=-1)
+    counts[results[..., 0] != wanted[0]] = 256  # the least number has nothing below it that a change could be behind
+    scale, zero = np.unravel_index(np.argmin(counts), counts.shape)
+    if counts[scale, zero] == 256:
+        return None
+    made = results[scale, zero]
+    changes = np.diff(wanted - made)
+    places = np.flatnonzero(changes)
+    first = Step(
+        _bits(scales[scale, zero]), int(numbers[zero]), int(wanted[zero]), int(wanted.min()), int(wanted.max())
+    )
+    # Of a table that rises or falls one of both orders stays within the type.
+    for order in (places[np.argsort(changes[places])], places[np.argsort(-changes[places])]):
+        sums = made + np.cumsum(changes[order, None] * (np.arange(256) > order[:, None]), axis=0)
+        if limits.min <= sums.min() and sums.max() <= limits.max:
+            return first, *(Step(_bits(1), int(numbers[one]), 0, 0, 1, int(changes[one])) for one in order)
+    return None
+
+
+def _near_scales(numbers, wanted):
+    """Scales [9, 256] with which a product comes near to results, if the zero points are a number's and its result."""
+    # A clamped result bounds from one side; of the others the number lies within a half.
+    rise, run = wanted - wanted[:, None], numbers - numbers[:, None]
+    above = np.where(wanted == wanted.max(), np.inf, rise + 0.5)
+    below = np.where(wanted == wanted.min(), -np.inf, rise - 0.5)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = np.stack((below, above)) / run
+    # Of each zero point the scales between which most entries are met: from the end of a range to the next one.
+    starts = np.sort(np.where(run, ends.min(axis=0), -np.inf))
+    stops = np.sort(np.where(run, ends.max(axis=0), np.inf))
+    behind = np.stack([np.searchsorted(*both) for both in zip(stops, starts, strict=True)])
+    best = np.argmax(np.arange(256) - behind, axis=1)[:, None]
+    low = np.take_along_axis(starts, best, 1)[:, 0]
+    high = np.take_along_axis(stops, np.take_along_axis(behind, best, 1), 1)[:, 0]
+    # If nothing but clamped results is there, one end or both are anywhere.
+    either = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0))
+    low, high = (np.where(np.isfinite(end), end, either) for end in (low, high))
+    ends = np.stack(((low + high) / 2, low, high)).astype(np.float32)
+    infinity = np.float32(np.inf)
+    return np.concatenate((ends, np.nextafter(ends, infinity), np.nextafter(ends, -infinity)))
 
 
 def _bits(scale):
