@@ -40,7 +40,7 @@ def _lane_reads(plan, pixel):
     slots = plan.block_bytes // size
     apart, lanes = shape.stride[0] * pixel, plan.params.lanes
     places = tuple(lane // slots * apart + lane % slots * size for lane in range(lanes))
-    alone, columns = _reads(places, size), shape.kernel[0]
+    alone, columns = _reads(places, size), plan.planes if plan.rotates else shape.kernel[0]
     odd = shape.stride[0] % 2 == 0 and shape.dilation[0] % 2
     odd = odd and not (plan.block_bytes == 2 * CHUNK_BYTES and shape.dilation[0] * pixel // CHUNK_BYTES % 2)
     if lanes < BANKS or not odd or not plan.kernel_stays or plan.block_bytes < CHUNK_BYTES or columns == 1:

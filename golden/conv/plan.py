@@ -33,7 +33,7 @@ class ConvPlan:
     merge : int
         g: kernel columns that are taken as one pixel.
     raster : bool
-        Point tiles go on across the ends of lines; in lane-private mode it makes no difference.
+        Point tiles go on across the ends of lines, in lane-private mode groups where they can.
     """
 
     shape: ConvShape
@@ -91,13 +91,15 @@ class ConvPlan:
 
     @property
     def crosses_lines(self):
-        """Whether point tiles go on across the ends of lines."""
-        return self.raster and not self.shape.operation.lanes
+        """Whether point tiles, or groups, go on across the ends of lines."""
+        return self._may_cross and self.rotates if self.shape.operation.lanes else self.raster
 
     @property
     def point_tiles(self):
         """Tiles of points, in lane-private mode rows."""
         shape = self.shape
+        if self.crosses_lines and shape.operation.lanes:
+            return shape.batch * self._image_rows
         if self.crosses_lines:
             return ceil(shape.points / self.tile_points)
         return shape.lines * ceil(shape.out_width / self.tile_points)
@@ -126,7 +128,7 @@ class ConvPlan:
     def mac_cycles(self):
         """Cycles in which the array multiplies, with all that is lost by rounding up."""
         if self.shape.operation.lanes:
-            return self.blocks * self.shape.lines * self.groups * self.shape.taps
+            return self.blocks * self.lane_groups * self.shape.taps
         return self.point_tiles * self.tile_cycles
 
     @property
@@ -137,9 +139,56 @@ class ConvPlan:
         return self.mac_cycles
 
     @property
-    def groups(self):
-        """In lane-private mode: groups of up to NS rows that a line of points makes."""
-        return ceil(self.shape.out_width / (self.fold * self.params.slaves))
+    def group_points(self):
+        """P: points that a group has at most, in lane-private mode."""
+        return self.fold * self.params.slaves
+
+    @property
+    def _image_rows(self):
+        """Rows of an image's points, one behind the other."""
+        return ceil(self.shape.out_height * self.shape.out_width / self.fold)
+
+    @property
+    def lane_groups(self):
+        """In lane-private mode: groups of up to NS rows of all points."""
+        if self.crosses_lines:
+            return self.shape.batch * ceil(self._image_rows / self.params.slaves)
+        return self.shape.lines * ceil(self.shape.out_width / self.group_points)
+
+    @property
+    def _may_rotate(self):
+        """Whether columns of the kernel share words, if lines stay."""
+        columns, stride = self.shape.kernel[0], self.shape.stride[0]
+        near = self.shape.dilation[0] == 1 and stride <= 2 and (columns - 1) // stride < self.group_points
+        return self.params.rotation and self.fold <= 2 and near
+
+    @property
+    def _may_cross(self):
+        shape = self.shape
+        wide = shape.out_width >= self.group_points
+        return self.raster and self._may_rotate and shape.dilation[1] == 1 and wide
+
+    @property
+    def rotates(self):
+        """In lane-private mode: whether a word serves several columns of the kernel."""
+        return self.shape.operation.lanes and self._may_rotate and self.keeps_lines
+
+    @property
+    def planes(self):
+        """In lane-private mode: columns of the kernel that have words of their own."""
+        columns = self.shape.kernel[0]
+        return min(columns, self.shape.stride[0]) if self._may_rotate else columns
+
+    @property
+    def reach(self):
+        """In lane-private mode: points behind those of a line that its last words have for later columns."""
+        return (self.shape.kernel[0] - 1) // self.shape.stride[0] if self._may_rotate else 0
+
+    @property
+    def line_words(self):
+        """In lane-private mode: words of a line of X, if lines stay."""
+        before = self.group_points - 1 if self._may_cross else 0
+        return self.planes * ceil((before + self.shape.out_width + self.reach) / self.group_points)
 
     @property
     def kernel_stays(self):
@@ -149,9 +198,9 @@ class ConvPlan:
     @property
     def keeps_lines(self):
         """In lane-private mode: whether lines of X stay in slaves' memories for all output lines that they serve."""
-        (_, sh), (columns, rows), params = self.shape.stride, self.shape.kernel, self.params
-        between = (rows - 1) * self.shape.dilation[1]
-        words = (between + 1 + sh) * self.groups * columns
+        sh, params = self.shape.stride[1], self.params
+        between = (self.shape.kernel[1] - 1) * self.shape.dilation[1]
+        words = (between + 1 + sh) * self.line_words
         return self.kernel_stays and sh <= between and words <= params.weight_bytes // params.row_bytes
 
     @property
@@ -166,17 +215,27 @@ class ConvPlan:
 
     def _fetch_of_lanes(self):
         shape, params = self.shape, self.params
-        (columns, rows), (_, sh), lines = shape.kernel, shape.stride, shape.lines * shape.kernel[1]
+        (columns, rows), (_, sh) = shape.kernel, shape.stride
+        of_kernel = shape.taps if shape.operation is ConvOperation.DEPTHWISE else 0
+        lines, width, begins = shape.lines * rows, shape.out_width, [0]  # where a line's points begin in its words
         if self.keeps_lines:
-            lines = shape.batch * ((shape.out_height - 1) * sh + (rows - 1) * shape.dilation[1] + 1)
-        # Requests of a line at one column of the kernel: of the last group as many as it has points for.
-        points = params.lanes * 16 // max(self.block_bytes, 16)
-        group = self.fold * params.slaves
-        rest = shape.out_width - (self.groups - 1) * group
-        requests = lines * columns * ((self.groups - 1) * ceil(group / points) + ceil(rest / points))
-        if shape.operation is ConvOperation.DEPTHWISE:
-            requests += shape.taps if self.kernel_stays else lines * columns * self.groups
-        return self.blocks * requests
+            of_image = (shape.out_height - 1) * sh + (rows - 1) * shape.dilation[1] + 1
+            lines = shape.batch * of_image
+        elif not self.kernel_stays:
+            of_kernel *= shape.lines * ceil(width / self.group_points)
+        planes = columns
+        if self.rotates:
+            planes, width = self.planes, width + self.reach
+        if self.crosses_lines:
+            lines = shape.batch
+            begins = [line // sh * shape.out_width % self.group_points for line in range(of_image)]
+        # Requests of a line: of the last words as many as there are points for, but one.
+        points, group = params.lanes * 16 // max(self.block_bytes, 16), self.group_points
+        last = (self.line_words // self.planes if self.rotates else ceil(width / group)) - 1
+        requests = 0
+        for begin in begins:
+            requests += last * ceil(group / points) + max(1, ceil((begin + width - last * group) / points))
+        return self.blocks * (lines * planes * requests + of_kernel)
 
     @property
     def costs(self):

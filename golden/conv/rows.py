@@ -57,8 +57,11 @@ class Rows:
         plan, shape = self.plan, self.plan.shape
         places = np.arange(plan.tile_points)
         if plan.crosses_lines:
-            points = tile * plan.tile_points + places
-            there = points < shape.points
+            # In lane-private mode rows end with their image.
+            whole = shape.out_height * shape.out_width if shape.operation.lanes else shape.points
+            image, part = divmod(tile, -(-whole // plan.tile_points))
+            points = part * plan.tile_points + places
+            there, points = points < whole, image * whole + points
         else:
             line, part = divmod(tile, -(-shape.out_width // plan.tile_points))
             columns = part * plan.tile_points + places
@@ -124,7 +127,7 @@ class LaneStep(NamedTuple):
     ----------
     block : int
     point_tiles : tuple of int
-        The row of each slave; fewer than slaves at the end of a line.
+        The row of each slave; fewer than slaves at the end of a line, or of an image.
     kernel_row, kernel_column : int
     """
 
@@ -135,11 +138,12 @@ class LaneStep(NamedTuple):
 
 
 def lane_groups(plan):
-    """The rows that slaves have at once in lane-private mode, as a list of tuples of tiles: of one line each."""
-    each, slaves = -(-plan.shape.out_width // plan.fold), plan.params.slaves
+    """The rows that slaves have at once in lane-private mode: a list of tuples of tiles, of a line or an image each."""
+    parts, slaves = plan.shape.batch if plan.crosses_lines else plan.shape.lines, plan.params.slaves
+    each = plan.point_tiles // parts
     return [
-        tuple(range(line * each, (line + 1) * each))[first : first + slaves]
-        for line in range(plan.shape.lines)
+        tuple(range(part * each, (part + 1) * each))[first : first + slaves]
+        for part in range(parts)
         for first in range(0, each, slaves)
     ]
 

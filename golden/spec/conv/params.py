@@ -49,6 +49,9 @@ class ConvParams:
         R: results that post-processing finishes in a cycle, 1 to 128, a power of two.
     queue_depth : int
         Jobs that wait, 2 to 64, a power of two.
+    rotation : bool
+        Whether slaves can have rows that lie in each other's memories, in lane-private mode: what is fetched serves
+        several columns of the kernel then, and groups go on across the ends of lines.
     types : tuple of str
         What is multiplied, one or more of ``i8``, ``i16`` (integers of 8 and of 16 bits), ``f16`` and ``bf16``.
     """
@@ -61,6 +64,7 @@ class ConvParams:
     weight_bytes: int = 32 * 1024
     results: int = 32
     queue_depth: int = 4
+    rotation: bool = True
     types: tuple[str, ...] = ("i8", "i16")
 
     def __post_init__(self):
@@ -72,6 +76,8 @@ class ConvParams:
                 raise ValueError(f"{name} must be {low} to {high}, not {value!r}")
             if name in _POWERS and value & value - 1:
                 raise ValueError(f"{name} must be a power of two, not {value!r}")
+        if not isinstance(self.rotation, bool):
+            raise TypeError(f"rotation must be a bool, not {self.rotation!r}")
         if self.feature_rows < self.units:
             raise ValueError(f"feature_rows must be units ({self.units}) or more, not {self.feature_rows!r}")
         object.__setattr__(self, "types", families(self.types))
@@ -93,7 +99,7 @@ class ConvParams:
 
 CONV_PRESETS = {
     "unit": ConvParams(16, 2, 2, feature_rows=8, weight_bytes=1024, results=1, queue_depth=2, types=("i8",)),
-    "ecp5": ConvParams(16, 4, 2, feature_rows=32, weight_bytes=8 * 1024, results=2, types=("i8",)),
+    "ecp5": ConvParams(16, 4, 2, feature_rows=32, weight_bytes=8 * 1024, results=2, rotation=False, types=("i8",)),
     "default": ConvParams(),
     "full": ConvParams(64, 16, 4, feature_rows=64, weight_bytes=64 * 1024, results=64, types=MM_FAMILIES),
 }

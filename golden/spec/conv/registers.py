@@ -20,6 +20,7 @@ CONV_REGISTERS = (
         Field("weight_rows", 8, 8, "L2: rows of the second buffer."),
         Field("queue_depth", 16, 8, "Jobs that wait."),
         Field("types", 24, 4, "Elements that are multiplied, a bit each: 8-bit integers, 16-bit integers, fp16, bf16."),
+        Field("rotation", 28, 1, "Slaves can have rows of each other's memories."),
     )),
     Register("params2", 0x10, Access.RO, "Parameters that the hardware was built with.",
              (Field("weight_bytes", 0, 32, "Bytes of a slave's weight memory."),)),
@@ -61,7 +62,7 @@ CONV_ID_VALUE = CONV_REGISTERS[0].reset
 def built_with(params):
     """Fields of the registers that show a :class:`ConvParams`, by register."""
     names = {"params0": ("row_bytes", "slaves", "units", "results"), "params2": ("weight_bytes",),
-             "params1": ("feature_rows", "weight_rows", "queue_depth")}  # fmt: skip
+             "params1": ("feature_rows", "weight_rows", "queue_depth", "rotation")}  # fmt: skip
     shown = {register: {name: getattr(params, name) for name in fields} for register, fields in names.items()}
     shown["params1"]["types"] = sum(1 << bit for bit, family in enumerate(MM_FAMILIES) if family in params.types)
     return shown

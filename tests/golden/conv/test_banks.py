@@ -7,10 +7,10 @@ from tilewright.golden import CONV_PRESETS, ConvPlan, ConvShape, request_cycles
 DEFAULT = CONV_PRESETS["default"]
 
 
-def depthwise(channels, block_bytes, stride=1, kernel=3):
+def depthwise(channels, block_bytes, stride=1, kernel=3, rotation=True):
     shape = ConvShape.of((1, 56, 56, channels), channels, (kernel, kernel), (stride, stride), (1, 1, 1, 1),
                          operation="depthwise")  # fmt: skip
-    return ConvPlan(shape, DEFAULT, block_bytes)
+    return ConvPlan(shape, DEFAULT.replace(rotation=rotation), block_bytes)
 
 
 @pytest.mark.parametrize(
@@ -23,9 +23,12 @@ def depthwise(channels, block_bytes, stride=1, kernel=3):
         (depthwise(144, 32), 160, 1),
         # Eight points of a chunk, an odd number of chunks apart.
         (depthwise(144, 16), 144, 1),
-        # With a stride of two columns of the kernel: two of three come together, and the third one alone.
-        (depthwise(96, 32, stride=2), 96, 4 / 3),
-        (depthwise(240, 16, stride=2), 240, 4 / 3),
+        # With a stride of two two columns of the kernel come together: both that are fetched where rows rotate, of
+        # three two.
+        (depthwise(96, 32, stride=2), 96, 1),
+        (depthwise(240, 16, stride=2), 240, 1),
+        (depthwise(96, 32, stride=2, rotation=False), 96, 4 / 3),
+        (depthwise(240, 16, stride=2, rotation=False), 240, 4 / 3),
         # But not if chunks of one column do not meet.
         (depthwise(240, 32, stride=2), 240, 1),
     ],

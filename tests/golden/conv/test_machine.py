@@ -237,5 +237,5 @@ def test_words_that_cannot_be():
 def test_registers_show_parameters():
     registers = {register.name: register for register in CONV_REGISTERS}
     shown = {name: registers[name].format.pack(**fields) for name, fields in built_with(CONV_PRESETS["full"]).items()}
-    assert shown == {"params0": 0x40041040, "params1": 0x0F040940, "params2": 64 * 1024}
+    assert shown == {"params0": 0x40041040, "params1": 0x1F040940, "params2": 64 * 1024}
     assert len({register.offset for register in CONV_REGISTERS}) == len(CONV_REGISTERS)

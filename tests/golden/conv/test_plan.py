@@ -156,9 +156,12 @@ def test_depthwise():
     """NS rows take Kh · Kw steps; with 9 MACs a result, R results a cycle are the limit."""
     shape = ConvShape.of((1, 56, 56, 128), 128, (3, 3), padding=(1, 1, 1, 1), operation="depthwise")
     plan = plan_convolution(shape, FULL)
-    # A line takes four groups of 16 rows; the limit would have them go on across the ends of lines.
-    assert (plan.merge, plan.mac_cycles, plan.least_cycles) == (1, 56 * 4 * 2 * 9, 56 * 56 * 2 // 16 * 9)
-    assert (percent(plan.array_use), plan.bound, percent(plan.utilisation)) == (21.9, "results", 14.1)
+    # Groups of 16 rows go on across the ends of lines.
+    assert (plan.merge, plan.raster, plan.mac_cycles) == (1, True, 56 * 56 * 2 // 16 * 9)
+    assert (percent(plan.array_use), plan.bound, percent(plan.utilisation)) == (25.0, "results", 14.1)
+    # Where rows stay in their slaves a line takes four of them; the limit counts them as if they went on.
+    plan = plan_convolution(shape, FULL.replace(rotation=False))
+    assert (plan.raster, plan.mac_cycles, plan.least_cycles) == (False, 56 * 4 * 2 * 9, 56 * 56 * 2 // 16 * 9)
     # In rows of 32 bytes the array itself takes longer: a quarter of its peak is all that it can be.
     assert percent(plan_convolution(shape, DEFAULT).utilisation) == 25.0
 
@@ -166,12 +169,14 @@ def test_depthwise():
 def test_fetching_in_lane_private_mode():
     """Lines are asked for once a pass, if those of a window and of the next one fit; the kernel if it has 64 rows."""
 
+    alone = DEFAULT.replace(rotation=False)
+
     def cycles(**changes):
-        given = {"x": (1, 28, 28, 64), "kernel": (3, 3), "stride": (1, 1), "padding": (1, 1, 1, 1), "params": DEFAULT,
+        given = {"x": (1, 28, 28, 64), "kernel": (3, 3), "stride": (1, 1), "padding": (1, 1, 1, 1), "params": alone,
                  "operation": "depthwise"} | changes  # fmt: skip
         shape = ConvShape.of(given["x"], 64, given["kernel"], given["stride"], given["padding"],
                              operation=given["operation"])  # fmt: skip
-        plan = ConvPlan(shape, given["params"], 32)
+        plan = ConvPlan(shape, given["params"], 32, raster=given.get("raster", False))
         return plan.keeps_lines, plan.fetch_cycles
 
     # Three groups of 8 points, two requests each, and one of 4; at each column of the kernel; 30 lines, two blocks.
@@ -181,8 +186,17 @@ def test_fetching_in_lane_private_mode():
     # No line serves two windows.
     assert cycles(kernel=(2, 2), stride=(2, 2), padding=(0, 0, 0, 0), operation="max_pool") == (False, 2 * 28 * 2 * 4)
     # A line has 12 words: four of them do not fit 32.
-    small = DEFAULT.replace(weight_bytes=32 * 32)
+    small = alone.replace(weight_bytes=32 * 32)
     assert cycles(params=small) == (False, 2 * (28 * 3 * 3 * 7 + 9))
+    # Where rows rotate, all columns are in the words of one, or with a stride of 2 of two: 30 points, or 15.
+    assert cycles(params=DEFAULT) == (True, 2 * (30 * 8 + 9))
+    assert cycles(params=DEFAULT, stride=(2, 2)) == (True, 2 * (29 * 2 * 4 + 9))
+    # Lines that begin with place 0 or 4 of a group of 8 have 5 words: the last one is asked for with one request,
+    # whether there is a point in it or not.
+    assert cycles(params=DEFAULT, raster=True) == (True, 2 * (30 * 9 + 9))
+    # A line has four words, of which five lines do not fit.
+    assert cycles(params=DEFAULT.replace(weight_bytes=16 * 32)) == (True, 2 * (30 * 8 + 9))
+    assert cycles(params=DEFAULT.replace(weight_bytes=8 * 32)) == (False, 2 * (28 * 3 * 3 * 7 + 9))
     # 9 × 9 rows of the kernel come for each group again.
     assert cycles(kernel=(9, 9), padding=(4, 4, 4, 4)) == (False, 2 * 28 * 9 * 9 * (7 + 4))
 
