@@ -141,7 +141,7 @@ class ConvDatapath(wiring.Component):
             sequencer.sets.payload.eq(Mux(lanes, steps.o.p.flags, buffer.sets.payload)),
             steps.o.ready.eq(sequencer.sets.ready & lanes),
             buffer.sets.ready.eq(sequencer.sets.ready & ~lanes),
-            sequencer.word.eq(steps.o.p.word),
+            sequencer.lane_read.eq(steps.o.p.read),
             kernel.write.eq(buffer.kernel_write),
             kernel.read.eq(steps.o.p.kernel),
             steps.written.eq(buffer.written),

@@ -17,6 +17,7 @@ __all__ = [
     "FollowLayout",
     "GatherLayout",
     "GatheredLayout",
+    "LaneReadLayout",
     "LaneStepLayout",
     "PieceLayout",
     "PlanLayout",
@@ -138,11 +139,22 @@ class SetLayout(data.StructLayout):
         )
 
 
-class LaneStepLayout(data.StructLayout):
-    """A step of lane-private mode: which word of every slave, and which row of the kernel."""
+class LaneReadLayout(data.StructLayout):
+    """What all slaves read: the word of each part of their rows, and by how many parts what is read is turned.
+
+    Part p of what slaves get is part p + ``turn``, modulo their number, of what is read.
+    """
 
     def __init__(self, params):
-        super().__init__({"flags": SetLayout(), "word": range(params.words), "kernel": range(KERNEL_ROWS)})
+        parts = params.row_parts
+        super().__init__({"words": data.ArrayLayout(range(params.words), parts), "turn": range(parts)})
+
+
+class LaneStepLayout(data.StructLayout):
+    """A step of lane-private mode: which words of the slaves, and which row of the kernel."""
+
+    def __init__(self, params):
+        super().__init__({"flags": SetLayout(), "read": LaneReadLayout(params), "kernel": range(KERNEL_ROWS)})
 
 
 class PlanLayout(data.StructLayout):
@@ -165,10 +177,11 @@ class PlanLayout(data.StructLayout):
                 "lanes": unsigned(1),  # lane-private mode
                 "maximum": unsigned(1),  # MAX_POOL
                 "pool": unsigned(1),  # SUM_POOL or MAX_POOL: there is no K
-                "raster": unsigned(1),  # and not lane-private
+                "raster": unsigned(1),  # tiles go on across the ends of lines; lane-private: only if ``rotates``
                 "keeps": unsigned(
                     1
                 ),  # lane-private: lines of X stay in slaves' memories for all output lines they serve
+                "rotates": unsigned(1),  # lane-private: a word serves several columns of the kernel; only if ``keeps``
                 "kernel_stays": unsigned(1),  # lane-private: the kernel has at most KERNEL_ROWS rows, or none
                 "merged": unsigned(1),  # g > 1
                 "bias": unsigned(1),  # there are biases, and MAX_POOL is not what the job does
@@ -200,7 +213,10 @@ class PlanLayout(data.StructLayout):
                 "last_block": pixel,  # ceil(c / pci) - 1
                 "last_step": unsigned(8),  # ceil(Kw / g) - 1
                 "last_kernel_row": unsigned(8),  # Kh - 1
-                "last_group": unsigned(16),  # lane-private: groups of a line, less one
+                "stride": unsigned(8),  # sh - 1
+                "last_plane": unsigned(8),  # lane-private: columns of the kernel that have words of their own, less one
+                "last_group": unsigned(16),  # lane-private: words of a line at one of these columns, less one
+                "last_place": unsigned(17),  # lane-private: points of a line that they have, less one
                 "last_row": unsigned(24),  # of an image's lines that are fetched one after the other: of X, or of Y
                 "row_words": range(params.words),  # from a kernel row's words to those of the next: dh lines of X
                 "line_words": range(params.words),  # from an output line's to those of the next: sh lines

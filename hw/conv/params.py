@@ -116,6 +116,16 @@ class ConvUnitParams:
         return max(self.conv.units, self.conv.slaves) * FOLDS
 
     @property
+    def slave_parts(self):
+        """Parts of the row of a slave that come from words of their own: both halves, or the whole."""
+        return 2 if self.conv.rotation else 1
+
+    @property
+    def row_parts(self):
+        """The same of the rows of all slaves: without rotation they have a word in common."""
+        return self.slave_parts * self.conv.slaves if self.conv.rotation else 1
+
+    @property
     def words(self):
         """Words of a row in a slave's memory."""
         return self.conv.weight_bytes // self.conv.row_bytes

@@ -44,7 +44,7 @@ compute.factors.FactorFetcher compute.spread.Spread state.registers.RegisterFile
 _CONV = """
 job.check.JobChecker job.setup.JobSetup job.run.JobRunner fetch.features.FeatureFetcher fetch.buffer.FeatureBuffer
 array.weights.WeightLoader array.weights.WeightWriter array.sequencer.Sequencer array.lane_steps.LaneSteps
-fetch.kernel.KernelRows array.slave.Slave
+fetch.kernel.KernelRows array.memory.SlaveMemory array.slave.Slave
 array.read.SumsReader result.groups.Grouper result.table.TableLoader result.addends.AddendReader
 result.readout.ReadOut result.runs.RunCutter result.assembler.Assembler result.writer.Writer control.ConvControl
 """
@@ -102,14 +102,21 @@ def conv_blocks(params):
     conv, tags = params.conv, _class("conv.datapath.gather_tags")(params)
     latency = _class("conv.array.array.array_latency")(params)
     loop = _class("conv.array.array.ConvArray").LOOP
-    return _made("conv", _CONV, params) | {
-        "Sequencer": partial(_class("conv.array.sequencer.Sequencer"), params, latency, loop),
-        "Factors": partial(_class("conv.array.factors.Factors"), conv.row_bytes, wide=params.wide),
-        "GatherShare": partial(_class("conv.fetch.share.GatherShare"), params, tags),
-        "Gatherer": partial(_class("conv.fetch.gather.Gatherer"), params, _class("conv.fetch.share.shared_tag")(tags)),
-        "PointWalker": partial(_class("conv.fetch.points.PointWalker"), params, ("y", "addend")),
-        "PostProcessor": partial(_class("conv.post.processor.PostProcessor"), conv),
-    }
+    rotator = {"RowRotator": partial(_class("conv.array.rotator.RowRotator"), params)} if conv.rotation else {}
+    return (
+        _made("conv", _CONV, params)
+        | rotator
+        | {
+            "Sequencer": partial(_class("conv.array.sequencer.Sequencer"), params, latency, loop),
+            "Factors": partial(_class("conv.array.factors.Factors"), conv.row_bytes, wide=params.wide),
+            "GatherShare": partial(_class("conv.fetch.share.GatherShare"), params, tags),
+            "Gatherer": partial(
+                _class("conv.fetch.gather.Gatherer"), params, _class("conv.fetch.share.shared_tag")(tags)
+            ),
+            "PointWalker": partial(_class("conv.fetch.points.PointWalker"), params, ("y", "addend")),
+            "PostProcessor": partial(_class("conv.post.processor.PostProcessor"), conv),
+        }
+    )
 
 
 def program_blocks(params):

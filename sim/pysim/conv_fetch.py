@@ -17,6 +17,7 @@ from tilewright.hw.conv.fetch.buffer import FeatureBuffer
 from tilewright.hw.conv.fetch.features import FeatureFetcher
 
 from .conv_plan import plan_of, plan_values
+from .conv_rows import rows_read
 from .simulate import elaborated, simulate
 from .streams import packed, watch_stream
 from .unpacked import unpacker
@@ -196,7 +197,7 @@ class FetchArray:
         flags, kernel, _, features, mask, text = expected
         text = f"step {self.checked} of {text}"
         assert (step.flags.first, step.flags.last, step.flags.final) == flags, text
-        found = self.slaves[:, step.word]
+        found = rows_read(self.slaves, step.read.words, step.read.turn)
         assert (found == features)[mask].all(), f"{text}:\n{found}\n{features}"
         if kernel is not None:
             assert (self.kernel[step.kernel] == kernel).all(), f"{text}:\n{self.kernel[step.kernel]}\n{kernel}"

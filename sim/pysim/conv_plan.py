@@ -68,9 +68,15 @@ def plan_values(fields, params):
     passes = plan.blocks if operation.lanes else -(-shape.out_channels // (CHANNELS_AT_ONCE * params.conv.slaves))
     row_bytes = shape.kernel[1] * plan.steps * plan.blocks * plan.block_bytes
     parts = parts_of(fields)
-    line, of_lanes = down, {"last_group": plan.groups - 1, "last_row": shape.out_height - 1}
+    planes, groups = columns, -(-shape.out_width // plan.group_points)
+    if operation.lanes and plan.rotates:
+        planes, groups = plan.planes, plan.line_words // plan.planes
+    line, of_lanes = down, {"last_row": shape.out_height - 1}
+    if operation.lanes:
+        of_lanes |= {"last_plane": planes - 1, "last_group": groups - 1}
+        of_lanes |= {"last_place": shape.out_width + (plan.reach if plan.rotates else 0) - 1}
     if operation.lanes and plan.keeps_lines:
-        between, words = (shape.kernel[1] - 1) * dh, plan.groups * columns
+        between, words = (shape.kernel[1] - 1) * dh, plan.line_words
         line = 1
         of_lanes |= {"last_row": (shape.out_height - 1) * down + between}
         for name, lines in (("row", dh), ("line", down), ("image", between + 1)):
@@ -84,6 +90,7 @@ def plan_values(fields, params):
         "pool": pool,
         "raster": plan.crosses_lines,
         "keeps": operation.lanes and plan.keeps_lines,
+        "rotates": plan.rotates,
         "kernel_stays": plan.kernel_stays,
         "merged": merged,
         "bias": fields["bias"] and not maximum,
@@ -98,6 +105,7 @@ def plan_values(fields, params):
         "x": follow(fields["x"] - top * pitch[1] - left * pitch[0], right * pitch[0], line * pitch[1], pitch[2]),
         "x_step": plan.merge * dw * pitch[0] % size,
         "x_row": dh * pitch[1] % size,
+        "stride": down - 1,
         "position": {"start": -left * unit, "point": right * unit},
         "position_step": plan.merge * unit if merged else dw,
         "position_end": shape.width * unit,

@@ -1,4 +1,4 @@
-"""All slaves side by side, with what is broadcast to them and what is read from them."""
+"""All slaves side by side, with their memories, what is broadcast to them and what is read from them."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -10,7 +10,9 @@ from ..layouts import AccumulatorReadLayout, BiasesLayout, PlanLayout, WordWrite
 from .biases import Biases
 from .factors import Factors
 from .layouts import StepLayout
+from .memory import SlaveMemory
 from .read import SumsReader
+from .rotator import RowRotator
 from .slave import FloatStepLayout, Slave, features_layout
 
 __all__ = ["ConvArray", "array_latency"]
@@ -18,17 +20,18 @@ __all__ = ["ConvArray", "array_latency"]
 
 def array_latency(params):
     """Cycles from a step until its sums can be read, of any type."""
-    return Slave.FLOATS if params.floats else Slave.LATENCY
+    return (Slave.FLOATS if params.floats else Slave.LATENCY) + params.conv.rotation
 
 
 class ConvArray(wiring.Component):
     """Slaves, the rows that are broadcast to them, and reading of finished accumulators.
 
     In a convolution ``rows`` are features, one row for each unit, and a slave's memory holds its weights. In
-    lane-private mode ``rows`` are rows of the kernel, all alike, and a slave's memory holds features of its own.
+    lane-private mode ``rows`` are rows of the kernel, all alike, and slaves' memories hold features: rows that are read
+    of them are turned among slaves, if there is rotation.
 
-    Latency: ``latency`` cycles from a step until its sums can be read, of integers ``LATENCY``; ``READ`` from a read to
-    its sums. Throughput: a step and a read a cycle; of floats steps with the same accumulators are ``LOOP`` cycles
+    Latency: ``latency`` cycles from a step until its sums can be read, of integers too; ``READ`` from a read to its
+    sums. Throughput: a step and a read a cycle; of floats steps with the same accumulators are ``LOOP`` cycles
     apart. Nothing stalls them.
 
     Parameters
@@ -54,7 +57,6 @@ class ConvArray(wiring.Component):
     biases : In(BiasesLayout(params)) if params.floats
     """
 
-    LATENCY = Slave.LATENCY
     LOOP = Slave.LOOP
     READ = 1 + SumsReader.LATENCY
 
@@ -79,11 +81,12 @@ class ConvArray(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         conv, plan, wide = self._params.conv, self.plan, self._params.wide
+        own, valid, step, rows = self._read(m, platform)
         features = Signal(features_layout(self._params))
         for number in range(conv.units):
             m.submodules[f"factors{number}"] = factors = Factors(conv.row_bytes, wide=wide)
             m.d.comb += [
-                factors.row.eq(delay(m, self.rows[number], 1, name=f"row{number}")),
+                factors.row.eq(delay(m, rows[number], 1, name=f"row{number}")),
                 factors.wide.eq(plan.wide),
                 factors.is_signed.eq(Mux(plan.lanes, plan.k_signed, plan.x_signed)),
                 factors.zero.eq(Mux(plan.lanes, plan.k_zero, plan.x_zero)),
@@ -96,8 +99,9 @@ class ConvArray(wiring.Component):
             slave = Slave(self._params)
             m.submodules[f"slave{number}"] = alike(platform, slave, self._params)
             m.d.comb += [
-                slave.valid.eq(self.valid),
-                slave.step.eq(self.step),
+                slave.valid.eq(valid),
+                slave.step.eq(step),
+                slave.row.eq(own[number]),
                 slave.features.eq(features),
                 slave.granularity.eq(plan.granularity),
                 slave.wide.eq(plan.wide),
@@ -105,12 +109,11 @@ class ConvArray(wiring.Component):
                 slave.maximum.eq(plan.maximum),
                 slave.is_signed.eq(Mux(plan.lanes, plan.x_signed, plan.k_signed)),
                 slave.zero.eq(Mux(plan.lanes, plan.x_zero, plan.k_zero)),
-                slave.write.eq(self.writes[number]),
                 slave.read.eq(read.t | read.bank << 2),
             ]
             slaves.append(slave)
         if self._params.floats:
-            self._floats(m, slaves, [delay(m, row, 1, name="float_row") for row in self.rows])
+            self._floats(m, slaves, step, [delay(m, row, 1, name="float_row") for row in rows])
         m.submodules.reader = reader = SumsReader(self._params)
         m.d.comb += [
             reader.lanes.eq(self.read_plan.lanes),
@@ -123,7 +126,28 @@ class ConvArray(wiring.Component):
             m.d.comb += [slave.on.eq(on) for slave, on in zip(slaves, reader.on, strict=True)]
         return m
 
-    def _floats(self, m, slaves, rows):
+    def _read(self, m, platform):
+        """What is read of memories for the step, by slaves; and the step, when they get that in the next cycle."""
+        params, read = self._params, self.step.read
+        own = Signal(data.ArrayLayout(8 * params.conv.row_bytes, params.conv.slaves))
+        for number, write in enumerate(self.writes):
+            memory = SlaveMemory(params)
+            m.submodules[f"memory{number}"] = alike(platform, memory, params)
+            m.d.comb += [memory.write.eq(write), memory.enable.eq(self.valid), own[number].eq(memory.row)]
+            for part, word in enumerate(memory.words):
+                m.d.comb += word.eq(read.words[(number * memory.parts + part) % params.row_parts])
+        if not params.conv.rotation:
+            return own, self.valid, self.step, self.rows
+        m.submodules.rotator = rotator = RowRotator(params)
+        m.d.comb += [rotator.i.eq(own), rotator.turn.eq(delay(m, read.turn, 1, name="turn"))]
+        valid = Signal()
+        m.d.sync += valid.eq(self.valid)
+        step, rows = (
+            delay(m, port.as_value(), 1, name=name) for port, name in ((self.step, "step"), (self.rows, "rows"))
+        )
+        return rotator.o, valid, StepLayout(params)(step), self.rows.shape()(rows)
+
+    def _floats(self, m, slaves, at, rows):
         """What only sums of floats need: rows as they are, and biases."""
         plan = self.plan
         m.submodules.biases = biases = Biases(self._params)
@@ -132,8 +156,8 @@ class ConvArray(wiring.Component):
             biases.lanes.eq(plan.lanes),
             biases.granularity.eq(plan.granularity),
             biases.i.eq(self.biases),
-            biases.half.eq(delay(m, self.step.half, 1, name="half")),
-            biases.channel.eq(delay(m, self.step.channel, 1, name="bias_channel")),
+            biases.half.eq(delay(m, at.half, 1, name="half")),
+            biases.channel.eq(delay(m, at.channel, 1, name="bias_channel")),
             step.sum.eq(plan.floats),
             step.brain.eq(plan.brain),
             step.ordered.eq(plan.ordered),

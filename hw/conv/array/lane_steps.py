@@ -3,15 +3,19 @@
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from tilewright.golden.spec.conv.params import KERNEL_ROWS
 
+from ...lib.choice import chosen
 from ...lib.loop import LoopNest
 from ..layouts import LaneStepLayout, PlanLayout
+from ..params import FOLDS
 
 __all__ = ["LaneSteps"]
 
 _COLUMN, _ROW, _GROUP, _LINE = range(4)
+_LASTS = {_COLUMN: "last_step", _ROW: "last_kernel_row", _LINE: "last_line", 4: "last_image", 5: "last_pass"}
 
 
 class LaneSteps(wiring.Component):
@@ -20,6 +24,10 @@ class LaneSteps(wiring.Component):
     Words come in the order of their numbers, and so do rows of the kernel. With ``keeps`` a word is read for each
     output line that it serves, and words are freed when a line is over: those that serve none of the next one. Else
     each is read once, and freed.
+
+    Where the plan ``rotates``, a group reads the points that a later column of the kernel needs in the words of the
+    column that has words: from some point of a word on, and before that point the next word of this column. With
+    ``raster`` a group that its line does not fill has points of the next line behind them.
 
     Latency 1 from ``start``, ``written`` and ``written_kernel``; a step a cycle.
 
@@ -43,11 +51,21 @@ class LaneSteps(wiring.Component):
     """
 
     def __init__(self, params):
+        self.params = params
         self.nest = LoopNest([8, 8, 16, 16, 16, params.pixel_width])
         self.running = Signal()
-        self.word = Signal(range(2 * params.words))
-        self.row = Signal(range(2 * KERNEL_ROWS))
         self.begun = Signal()  # the group has had a step
+        self.left = Signal(16)  # points of the line behind the group's first one
+        self.word = Signal(range(2 * params.words))  # that the first part of the rows is read of
+        self.needed = Signal.like(self.word)  # the last one that is read
+        self.row = Signal(range(2 * KERNEL_ROWS))
+        # By how many points rows are turned, and in the first column of the kernel; point of a group, modulo those of
+        # one, that is the first one of the line; kernel rows since lines have begun with another one.
+        points = range(2 * params.conv.slaves)
+        self.turn, self.first, self.begin = (Signal(points, name=name) for name in ("turn", "first_turn", "begin"))
+        self.rows = Signal(8)
+        self.plane = Signal(8)  # column of the kernel whose words are read, of those that have words
+        self.to_line = Signal.like(self.word)  # from a group's words to the first ones of the next line
         super().__init__(
             {
                 "start": In(1),
@@ -65,19 +83,24 @@ class LaneSteps(wiring.Component):
         m.submodules.nest = nest = self.nest
         plan, o = self.plan, self.o
         step, group_over, pass_over = Signal(), Signal(), Signal()
+        last, planes = Signal(range(self.params.conv.slaves * FOLDS)), Signal(9)  # the last point of a whole group
         m.d.comb += [
+            last.eq(self._last_point()),
+            planes.eq(plan.last_plane + 1),
             nest.start.eq(self.start),
-            *(nest.lasts[level].eq(plan[name]) for level, name in enumerate(_LASTS)),
+            *(nest.lasts[level].eq(plan[name]) for level, name in _LASTS.items()),
+            # Points tell where a line ends.
+            nest.lasts[_GROUP].eq(-1),
+            nest.cut[_GROUP].eq(self.left <= last),
             nest.step.eq(step),
             step.eq(o.valid & o.ready),
             group_over.eq(nest.at_last[:_GROUP].all()),
             pass_over.eq(nest.at_last[:-1].all()),
             o.valid.eq(
                 self.running
-                & _is_there(m, self.written - self.word)
+                & _is_there(m, self.written - self.needed)
                 & (plan.pool | _is_there(m, self.written_kernel - self.row))
             ),
-            o.p.word.eq(self.word),
             o.p.kernel.eq(self.row),
             o.p.flags.first.eq(~self.begun),
             o.p.flags.last.eq(group_over),
@@ -87,26 +110,86 @@ class LaneSteps(wiring.Component):
             m.d.sync += [self.begun.eq(~group_over), self.running.eq(~nest.final)]
         with m.If(self.start):
             m.d.sync += self.running.eq(1)
-        self._words(m, step)
+        back, carry = self._rotate(m, step, last, planes) if self.params.conv.rotation else (0, 0)
+        self._points(m, step, group_over, last)
+        self._words(m, step, back, carry, planes)
         self._rows(m, step, group_over, pass_over)
+        self._read(m, last, planes)
         return m
 
-    def _words(self, m, step):
+    def _last_point(self):
+        """NS · ws - 1."""
+        slaves, whole = exact_log2(self.params.conv.slaves), exact_log2(self.params.conv.row_bytes)
+        sizes = range(whole - exact_log2(FOLDS), whole + 1)
+        return chosen(self.plan.granularity, {size: (1 << slaves + whole - size) - 1 for size in sizes})
+
+    def _points(self, m, step, group_over, last):
+        """Where groups are in their line; with ``raster`` the last one of a line has the first points of the next."""
+        plan, nest = self.plan, self.nest
+        crosses = plan.raster & ~nest.at_last[_LINE] & self.params.conv.rotation
+        with m.If(step & group_over):
+            m.d.sync += self.left.eq(self.left - last - 1)
+            with m.If(nest.at_last[_GROUP]):
+                m.d.sync += self.left.eq(plan.last_column + Mux(crosses, self.left - last, 0))
+        with m.If(self.start):
+            m.d.sync += self.left.eq(plan.last_column)
+
+    def _rotate(self, m, step, last, planes):
+        """By how much rows are turned.
+
+        Returns whether the next step goes back to the words of the first column, and whether it begins a word later.
+        """
+        plan, nest = self.plan, self.nest
+        back, carry, moves, line_over = Signal(), Signal(), Signal(), Signal()
+        turn, first, begin = (Signal.like(self.turn, name=f"next_{name}") for name in ("turn", "first", "begin"))
+        m.d.comb += [
+            line_over.eq(nest.at_last[:_LINE].all()),
+            back.eq(nest.advance[_COLUMN] & (self.plane == plan.last_plane)),
+            moves.eq(self.rows == plan.stride),
+            begin.eq(self.begin),
+            turn.eq(first),
+            carry.eq(first < begin),
+        ]
+        with m.If(nest.advance[_COLUMN]):
+            m.d.comb += [
+                first.eq(self.first),
+                turn.eq((self.turn + back) & last),
+                carry.eq(back & (self.turn == last)),
+            ]
+        with m.Elif(nest.advance[_ROW]):
+            m.d.comb += first.eq((self.first + Mux(plan.raster & moves, plan.last_column + 1, 0)) & last)
+        with m.Elif(line_over):
+            m.d.comb += begin.eq(Mux(plan.raster & ~nest.at_last[_LINE], last - self.left, 0))
+        with m.If(step):
+            m.d.sync += [self.turn.eq(turn), self.first.eq(first), self.begin.eq(begin)]
+            m.d.sync += self.plane.eq(Mux(nest.advance[_COLUMN] & ~back, self.plane + 1, 0))
+            with m.If(~nest.advance[_COLUMN]):
+                m.d.sync += self.rows.eq(Mux(nest.advance[_ROW] & ~moves, self.rows + 1, 0))
+            with m.If(nest.advance[_GROUP]):
+                m.d.sync += self.to_line.eq(self.to_line - planes)
+            with m.If(line_over):
+                m.d.sync += self.to_line.eq(plan.line_words)
+        with m.If(self.start):
+            m.d.sync += [register.eq(0) for register in (self.turn, self.first, self.begin, self.plane, self.rows)]
+            m.d.sync += self.to_line.eq(plan.line_words)
+        return back, carry
+
+    def _words(self, m, step, back, carry, planes):
         """Where each level of the nest began, and what is added to it."""
         plan, nest = self.plan, self.nest
         row, group, line = (Signal.like(self.word, name=name) for name in ("row_word", "group_word", "line_word"))
         begun, added, moved = (Signal.like(self.word, name=name) for name in ("begun", "added", "moved"))
         with m.If(~plan.keeps | nest.advance[_COLUMN]):
-            m.d.comb += [begun.eq(self.word), added.eq(1)]
+            m.d.comb += [begun.eq(self.word), added.eq(Mux(back, -plan.last_plane, 1))]
         with m.Elif(nest.advance[_ROW]):
             m.d.comb += [begun.eq(row), added.eq(plan.row_words)]
         with m.Elif(nest.advance[_GROUP]):
-            m.d.comb += [begun.eq(group), added.eq(plan.last_step + 1)]
+            m.d.comb += [begun.eq(group), added.eq(planes)]
         with m.Else():
             m.d.comb += [begun.eq(line), added.eq(Mux(nest.advance[_LINE], plan.line_words, plan.image_words))]
         m.d.comb += moved.eq(begun + added)
         with m.If(step):
-            m.d.sync += self.word.eq(moved)
+            m.d.sync += self.word.eq(moved + Mux(carry, planes, 0))
             for level, register in enumerate((row, group, line), _ROW):
                 with m.If(nest.advance[:level] == 0):
                     m.d.sync += register.eq(moved)
@@ -124,8 +207,38 @@ class LaneSteps(wiring.Component):
             with m.If(pass_over | ~plan.kernel_stays):
                 m.d.sync += self.freed_kernel.eq(after)
 
+    def _read(self, m, last, planes):
+        """Which words a step reads, and which is the last of them.
 
-_LASTS = ("last_step", "last_kernel_row", "last_group", "last_line", "last_image", "last_pass")
+        Parts in front of the one that rows are turned to are read of the word behind it, and points of the next line of
+        its words: a part of rows is the same part of these, of as many words further on as lines and groups are apart.
+        """
+        read = self.o.p.read
+        if not self.params.conv.rotation:
+            m.d.comb += [self.needed.eq(self.word), read.words[0].eq(self.word)]
+            return
+        plan, parts = self.plan, self.params.row_parts
+        whole = plan.granularity == exact_log2(self.params.conv.row_bytes)
+        splits, onward, more = Signal(), Signal.like(self.word), Signal()
+        split = Signal(range(parts + 1))  # part of the group with the next line's first point
+        # Words that the first part of its group, or of the next line's points in it, is read later or earlier by.
+        late, early = self.first < self.begin, self.first + self.left >= last
+        m.d.comb += [
+            splits.eq(plan.raster & (self.left < last) & ~self.nest.at_last[_LINE]),
+            onward.eq(self.to_line - Mux(late & early, planes << 1, Mux(late | early, planes, 0))),
+            more.eq(Mux(splits, self.turn != 0, Mux(self.left < last, self.left, last) + self.turn > last)),
+            self.needed.eq(self.word + Mux(splits, onward, 0) + Mux(more, planes, 0)),
+            read.turn.eq(self.turn << whole),
+            split.eq(Mux(splits, self.left + 1 << whole, parts)),
+        ]
+        for part, word in enumerate(read.words):
+            before = Signal(name=f"before{part}")  # it is in front of the part that rows are turned to
+            of_group = Signal(range(parts), name=f"of_group{part}")
+            m.d.comb += [
+                before.eq(part < read.turn),
+                of_group.eq(part - read.turn),
+                word.eq(self.word + Mux(of_group >= split, onward, 0) + Mux(before, planes, 0)),
+            ]
 
 
 def _is_there(m, ahead):

@@ -5,7 +5,7 @@ from amaranth.lib import data
 
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
-from ..layouts import ACCUMULATOR_BANKS
+from ..layouts import ACCUMULATOR_BANKS, LaneReadLayout
 
 __all__ = ["StepLayout"]
 
@@ -18,7 +18,7 @@ class StepLayout(data.StructLayout):
         super().__init__(
             half
             | {
-                "word": range(params.words),  # of each slave's memory
+                "read": LaneReadLayout(params),  # of slaves' memories
                 "part": unsigned(4),  # of the word, if a row is less than it: the part-th pci bytes
                 "channel": range(CHANNELS_AT_ONCE),  # t
                 "bank": range(ACCUMULATOR_BANKS),  # of accumulators

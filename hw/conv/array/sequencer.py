@@ -8,7 +8,7 @@ from amaranth.utils import exact_log2
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from ...lib.stream import ShallowQueue
-from ..layouts import ACCUMULATOR_BANKS, PlanLayout, SetLayout
+from ..layouts import ACCUMULATOR_BANKS, LaneReadLayout, PlanLayout, SetLayout
 from .layouts import StepLayout
 from .weights import next_word, ring_shape
 
@@ -53,8 +53,8 @@ class Sequencer(wiring.Component):
         jobs are ``alike``.
     sets : In(stream of SetLayout)
         Complete sets of feature rows, in order.
-    word : In(range(params.words))
-        In lane-private mode that of the set.
+    lane_read : In(LaneReadLayout(params))
+        In lane-private mode what is read for the set.
     release : Out(1)
         Strobe: the oldest set has been read. Not in lane-private mode.
     set : Out(range(params.sets))
@@ -88,7 +88,7 @@ class Sequencer(wiring.Component):
                 "alike": In(1),
                 "busy": Out(1),
                 "sets": In(stream.Signature(SetLayout())),
-                "word": In(range(params.words)),
+                "lane_read": In(LaneReadLayout(params)),
                 "release": Out(1),
                 "set": Out(range(params.sets)),
                 "valid": Out(1),
@@ -159,7 +159,11 @@ class Sequencer(wiring.Component):
             step.bank.eq(bank),
             step.first.eq(set_flags.first),
             step.part.eq(row[:whole] >> plan.granularity),
-            step.word.eq(Mux(plan.lanes, self.word, quarter | channel << len(quarter))),
+            step.read.turn.eq(Mux(plan.lanes, self.lane_read.turn, 0)),
+            *(
+                word.eq(Mux(plan.lanes, of_lane, quarter | channel << len(quarter)))
+                for word, of_lane in zip(step.read.words, self.lane_read.words, strict=True)
+            ),
         ]
         with m.If(going):
             m.d.sync += channel.eq(channel + 1)

@@ -1,13 +1,11 @@
-"""A slave: its memory, its compute units and their accumulators."""
+"""A slave: its compute units and their accumulators."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ...lib.delay import delay
-from ..layouts import WordWriteLayout
 from ..params import FOLDS
 from .biases import bias_columns
 from .factors import Factors, factors_layout
@@ -46,10 +44,10 @@ class FloatStepLayout(data.StructLayout):
 
 
 class Slave(wiring.Component):
-    """Multiplies one row of its memory with a row of each unit in each cycle, and adds the products to accumulators.
+    """Multiplies one row of its own with a row of each unit in each cycle, and adds the products to accumulators.
 
     A row of 2^``granularity`` bytes is repeated until it fills a row of the units; in lane-private mode it is as long.
-    The memory is read in the cycle of a step; ``features`` have to come ``FEATURES`` cycles after it.
+    Its own row has to come in the cycle after a step, ``features`` have to come ``FEATURES`` cycles after it.
 
     Latency: ``LATENCY`` cycles from a step until its sums can be read, of floats ``FLOATS``. Throughput: a step a
     cycle; but of floats a step with the same accumulators comes ``LOOP`` cycles after the one before, or later. Nothing
@@ -69,10 +67,10 @@ class Slave(wiring.Component):
         Elements of 16 bits; lane-private mode; the larger number stays in it, in place of sums, where all of
         ``features`` are 1. These and what follows are constant from a step to its sums.
     is_signed : In(1)
-        The memory's elements are.
+        Elements of ``row`` are.
     zero : In(signed(17))
         Their zero point.
-    write : In(WordWriteLayout(params))
+    row : In(8 * params.conv.row_bytes)
     read : In(4)
         Channel and bank.
     on : In(params.sums) if params.sums_apart
@@ -108,7 +106,7 @@ class Slave(wiring.Component):
                 "maximum": In(1),
                 "is_signed": In(1),
                 "zero": In(signed(17)),
-                "write": In(WordWriteLayout(params)),
+                "row": In(8 * params.conv.row_bytes),
                 "read": In(4),
                 "sums": Out(sums_layout(params)),
             }
@@ -117,17 +115,8 @@ class Slave(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         conv = self._params.conv
-        m.submodules.memory = memory = Memory(shape=8 * conv.row_bytes, depth=self._params.words, init=[])
-        write, read = memory.write_port(granularity=8), memory.read_port()
-        m.d.comb += [
-            write.addr.eq(self.write.word),
-            write.data.eq(self.write.data),
-            write.en.eq(self.write.strobe),
-            read.addr.eq(self.step.word),
-            read.en.eq(self.valid),
-        ]
         m.submodules.factors = factors = Factors(conv.row_bytes, wide=self._wide)
-        m.d.sync += factors.row.eq(self._repeated(m, self._in_order(m, read.data)))
+        m.d.sync += factors.row.eq(self._repeated(m, self._in_order(m, self.row)))
         m.d.comb += [factors.wide.eq(self.wide), factors.is_signed.eq(self.is_signed), factors.zero.eq(self.zero)]
 
         split = Signal(range(exact_log2(FOLDS) + 1))

@@ -1,5 +1,8 @@
 """The order in which rows are asked for in lane-private mode (docs/conv.md, "Lane-private mode")."""
 
+from functools import reduce
+from operator import add
+
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -31,6 +34,10 @@ class LaneWalker(wiring.Component):
     kernel position, and takes a request for every ``lanes`` pieces, as far as the line has points. With ``keeps`` lines
     of X come one after the other, group after group, and of a group the kernel's columns: each is asked for once in a
     pass. Else the words of a group come kernel row after kernel row, for each output line anew.
+
+    Where the plan ``rotates``, columns that have words of their own come alone: all if the stride is 1, every other one
+    if it is 2 are the same, some points further. With ``raster`` too a line begins in the part of its words in which
+    the point above it ends, so that a request or two may be of parts that no point is in.
 
     With an even stride every other column is asked for, whose chunks lie in half of the banks, or fewer. So two columns
     of the kernel are asked for together, if they are an odd number apart: places of the lower half of the lanes for the
@@ -73,6 +80,9 @@ class LaneWalker(wiring.Component):
         self.asking = Signal()  # for one of these
         self.word, self.kernel_row = Signal(range(params.words)), Signal(range(KERNEL_ROWS))
         self.block = Signal(params.pixel_width)  # first byte of the block in its pixel
+        self.begin = Signal(range(2 * params.conv.slaves))  # point of its first group that the line begins with
+        # What its first point is less than that of the group by; in distances as of places.
+        self.before = {"x": Signal(params.smem.addr_width), "position": Signal(_POSITION)}
         super().__init__(
             {
                 "start": In(1),
@@ -97,24 +107,32 @@ class LaneWalker(wiring.Component):
         in_group = {size: exact_log2(params.conv.slaves) + row_log2 - size for size in self._sizes}
         parts = {size: max(1 << in_group[size] >> in_part[size], 1) - 1 for size in self._sizes}
         last_part, ends = Signal(len(nest.indices[_PART])), Signal()  # request of a line's last group; it is this one
-        column = plan.last_column
-        of_group = {size: column[: in_group[size]] for size in self._sizes}
-        m.d.sync += last_part.eq(self._chosen({size: of_group[size] >> in_part[size] for size in self._sizes}))
-        feature, word_over, pass_over = Signal(), Signal(), Signal()
+        feature, place = Signal(), Signal(18)
+        if params.conv.rotation:
+            self._begin(m, feature, in_group)
+        m.d.comb += place.eq(plan.last_place + self.begin)
+        of_group = {size: place[: in_group[size]] for size in self._sizes}
+        # Only where lines begin later may the last group have none.
+        empty = self._chosen({size: place >> in_group[size] for size in self._sizes}) != plan.last_group
+        in_last = Mux(empty, 0, self._chosen({size: of_group[size][: in_part[size]] for size in self._sizes}))
+        m.d.sync += last_part.eq(
+            Mux(empty, 0, self._chosen({size: of_group[size] >> in_part[size] for size in self._sizes}))
+        )
+        word_over, pass_over = Signal(), Signal()
         pairs, pair = Signal(), Signal()  # columns come by pairs; these do
         apart = ~plan.position.point[0] & plan.position_step[0] & ~((plan.granularity == 5) & plan.x_step[4])
         m.d.comb += [
-            pairs.eq(apart & plan.kernel_stays & (plan.granularity >= 4) & (plan.last_step != 0) & self.pairs),
+            pairs.eq(apart & plan.kernel_stays & (plan.granularity >= 4) & (plan.last_plane != 0) & self.pairs),
             # The last one of an odd number is alone.
-            pair.eq(pairs & (plan.last_step[0] | ~nest.at_last[_COLUMN])),
+            pair.eq(pairs & (plan.last_plane[0] | ~nest.at_last[_COLUMN])),
             nest.lasts[_TURN].eq(pairs),
             nest.cut[_TURN].eq(~pair),
             nest.start.eq(self.start),
             nest.lasts[_PART].eq(self._chosen(parts)),
-            # A line's last group has as many points as its number of the last column says.
+            # A line's last group has as many points as the number of the last place says.
             ends.eq(nest.ends[_GROUP] & (nest.indices[_PART] == last_part)),
             nest.cut[_PART].eq(ends),
-            nest.lasts[_COLUMN].eq(Mux(pairs, plan.last_step >> 1, plan.last_step)),
+            nest.lasts[_COLUMN].eq(Mux(pairs, plan.last_plane >> 1, plan.last_plane)),
             nest.lasts[_ROW].eq(Mux(plan.keeps, 0, plan.last_kernel_row)),
             nest.lasts[_GROUP].eq(plan.last_group),
             nest.lasts[_LINE].eq(plan.last_row),
@@ -157,7 +175,6 @@ class LaneWalker(wiring.Component):
         ]
 
         x, position, row = self._follow(m, feature, in_part, in_group, pairs)
-        in_last = self._chosen({size: of_group[size][: in_part[size]] for size in self._sizes})
         self._offsets(m, x, position, row, Mux(ends, in_last, params.lanes - 1))
         self._places(m, pair)
         return m
@@ -165,6 +182,32 @@ class LaneWalker(wiring.Component):
     def _chosen(self, values):
         """What belongs to a size of blocks."""
         return chosen(self.plan.granularity, values)
+
+    def _begin(self, m, feature, in_group):
+        """Where each line begins: Wo points further every sh lines, modulo those of a group."""
+        plan, nest, width = self.plan, self.nest, len(self.begin)
+        over, round_over, image_over = Signal(), Signal(), Signal()
+        lines, last, after = Signal(8), Signal(width), Signal(width)
+        whole = exact_log2(self.params.conv.row_bytes)
+        m.d.comb += [
+            over.eq(feature & nest.at_last[:_LINE].all()),
+            round_over.eq(lines == plan.stride),
+            image_over.eq(nest.at_last[_LINE] | ~plan.raster),
+            last.eq(Mux(plan.granularity == whole, (1 << in_group[whole]) - 1, (2 << in_group[whole]) - 1)),
+            after.eq(Mux(round_over, self.begin + plan.last_column + 1, self.begin) & last),
+        ]
+        with m.If(over):
+            m.d.sync += [lines.eq(Mux(round_over | image_over, 0, lines + 1)), self.begin.eq(Mux(image_over, 0, after))]
+        with m.If(self.start):
+            m.d.sync += [lines.eq(0), self.begin.eq(0)]
+        for name, before in self.before.items():
+            # This takes a cycle: of groups of more than a point lines have two requests or more.
+            point, moved = plan[name].point[: len(before)], Signal.like(before, name=f"{name}_moved")
+            m.d.sync += moved.eq(reduce(add, (Mux(after[bit], point << bit, 0) for bit in range(width))))
+            with m.If(over):
+                m.d.sync += before.eq(Mux(image_over, 0, moved))
+            with m.If(self.start):
+                m.d.sync += before.eq(0)
 
     def _follow(self, m, feature, in_part, in_group, pairs):
         """Address, column and row of the request's first place: each level of the nest begins where it began before."""
@@ -231,8 +274,8 @@ class LaneWalker(wiring.Component):
         left, asking = Signal(self.params.pixel_width), Signal()
         places = Signal(range(self.params.lanes))  # of the request, less one
         m.d.sync += [
-            x.eq(Mux(self.asking, base, first_x) + self.block),
-            position.eq(first_position),
+            x.eq(Mux(self.asking, base, first_x - self.before["x"]) + self.block),
+            position.eq(first_position - self.before["position"]),
             row.eq(first_row),
             left.eq(plan.pixel_bytes - self.block),
             asking.eq(self.asking),

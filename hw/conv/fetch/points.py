@@ -31,8 +31,8 @@ class PointWalker(wiring.Component):
     """Walks the places of all tiles of all passes, one after the other.
 
     A tile has NCU · ws places. Without ``raster`` what lies behind the end of a line is surplus, up to the end of the
-    tile. In lane-private mode a tile has up to NS rows of ws places, and ends with the row in which its line ends.
-    Behind the last point all is surplus, up to the end of the tile. Each pass starts over.
+    tile. In lane-private mode a tile has up to NS rows of ws places, and ends with the row in which its line ends, or
+    with ``raster`` its image. Behind the last point all is surplus, up to the end of the tile. Each pass starts over.
 
     A number begins with its ``start``. From a point to the next one on the line ``point`` is added. A line begins with
     what the line before it began with and ``line``, an image with what the image before it began with and ``image``.
@@ -99,9 +99,10 @@ class PointWalker(wiring.Component):
         whole = conv.row_bytes.bit_length() - 1
         m.d.comb += row_last.eq(Cat(plan.granularity < whole - bit for bit in range(len(row_last))))
         in_tile, in_lanes = (Cat(Const(n - 1, (n - 1).bit_length()), row_last) for n in (conv.units, conv.slaves))
-        row_over, line_ends = Signal(), Signal()
+        row_over, ends, line_ends = Signal(), Signal(), Signal()
         m.d.comb += [
-            line_ends.eq(self.line_over | nest.at_last[_POINT]),
+            ends.eq(~plan.raster | (plan.lanes & nest.at_last[_LINE])),
+            line_ends.eq(self.line_over | (nest.at_last[_POINT] & ends)),
             row_over.eq(plan.lanes & (self.place | ~row_last)[: len(row_last)].all()),
             o.p.last.eq((self.place == Mux(plan.lanes, in_lanes, in_tile)) | (row_over & line_ends)),
             o.p.there.eq(~(self.line_over | self.pass_over)),
@@ -110,7 +111,7 @@ class PointWalker(wiring.Component):
         with m.If(step):
             m.d.sync += [
                 self.place.eq(Mux(o.p.last, 0, self.place + 1)),
-                self.line_over.eq(line_ends & ~plan.raster & ~o.p.last),
+                self.line_over.eq(line_ends & ~o.p.last),
                 self.pass_over.eq(o.p.final & ~o.p.last),
             ]
             with m.If(o.p.last & o.p.final):

@@ -36,7 +36,7 @@ _NEGATE = Step("less", more=True), Step(NOT_SUM, more=True, fresh=True)
 _LANE_STEPS = (
     _product("one", "columns"),
     Step(SUM, "rows", more=True, fresh=True, keep="kernel_stays"),
-    _product("one", "columns"),
+    _product("one", "planes"),
     Step(SUM, "groups", more=True, fresh=True, keep="words"),
     Step(SUM, "dilation1", more=True, fresh=True, keep="row_words"),
     Step(SUM, "rows", fresh=True),
@@ -137,6 +137,7 @@ class JobSetup(wiring.Component):
                 m.next = "Wait"
         m.d.comb += [divider.columns.eq(job.kernel[0]), divider.merge.eq(job.merge)]
         self._stride = job.stride[1]
+        self._rotation(m, job, kind)
         kept = self._keep(m)
         self._connect(m, job, kind, divider, kept)
         self._copy(m, job, kind)
@@ -199,7 +200,8 @@ class JobSetup(wiring.Component):
             "step": Mux(job.merge.any(), job.merge, job.dilation[0]),
             "left": job.padding[0],
             "top": job.padding[1],
-            "groups": self._groups(job),
+            "planes": self.o.p.last_plane,
+            "groups": self.o.p.last_group,
             "last_kernel_row": job.kernel[1],
             "last_line": job.out_height,
             "words": kept["words"],
@@ -207,13 +209,37 @@ class JobSetup(wiring.Component):
         }
         self.calculator.drive(m, job, **narrow, **values)
 
-    def _groups(self, job):
-        """Of a line in lane-private mode, NS · ws points each: less one."""
-        conv = self.params.conv
-        row = exact_log2(conv.row_bytes)
-        slaves = exact_log2(conv.slaves)
-        sizes = range(row - _FOLDS_LOG2, row + 1)
-        return chosen(job.granularity, {size: job.out_width >> slaves + row - size for size in sizes})
+    def _rotation(self, m, job, kind):
+        """What the words of a line of X have in lane-private mode.
+
+        As if lines stay: whether they do is known when the plan is offered, and follows from these numbers.
+        """
+        conv, plan, whole = self.params.conv, self.o.p, exact_log2(self.params.conv.row_bytes)
+        # Logarithms of the points of a group, NS · ws.
+        points = {size: exact_log2(conv.slaves) + whole - size for size in range(whole - _FOLDS_LOG2, whole + 1)}
+        last, reach = Signal(range(conv.slaves * FOLDS)), Signal(8)  # point of a group; points for later columns
+        columns, stride = job.kernel[0], job.stride[0]
+        place = job.out_width + Mux(plan.rotates, reach, 0)
+        behind = place + Mux(plan.rotates & plan.raster, last, 0)
+        m.d.comb += [
+            last.eq(chosen(job.granularity, {size: (1 << log2) - 1 for size, log2 in points.items()})),
+            reach.eq(Mux(stride[0], columns >> 1, columns)),
+            plan.rotates.eq(
+                conv.rotation
+                & plan.lanes
+                & (job.dilation[0] == 0)
+                & (stride < 2)
+                & (job.granularity >= whole - 1)
+                & (reach <= last)
+                & (plan.keeps | ~self.o.valid)
+            ),
+            plan.raster.eq(
+                job.raster & (kind.convolution | (plan.rotates & (job.dilation[1] == 0) & (job.out_width >= last)))
+            ),
+            plan.last_plane.eq(Mux(plan.rotates, stride[0] & (columns != 0), columns)),
+            plan.last_place.eq(place),
+            plan.last_group.eq(chosen(job.granularity, {size: behind >> log2 for size, log2 in points.items()})),
+        ]
 
     def _copy(self, m, job, kind):
         """What stands in the job already."""
@@ -231,6 +257,7 @@ class JobSetup(wiring.Component):
             plan.table.eq(kind.table),
             plan.granularity.eq(job.granularity),
             plan.result_log2.eq(kind.result_log2),
+            plan.stride.eq(job.stride[1]),
             plan.row_step.eq(job.dilation[1] + 1),
             plan.row_end.eq(job.height + 1),
             plan.row.start.eq(-job.padding[1]),
@@ -240,7 +267,6 @@ class JobSetup(wiring.Component):
             plan.last_column.eq(job.out_width),
             plan.last_line.eq(job.out_height),
             plan.last_image.eq(job.batch),
-            plan.raster.eq(job.raster & ~lanes),
         ]
         m.d.comb += [plan[name].eq(job[name]) for name in ("signal", "k", "k_pitch", "barrier", "tag")]
         for name in ("y", "addend"):
@@ -319,7 +345,6 @@ class JobSetup(wiring.Component):
             plan.kernel_stays.eq(kept["kernel_stays"] | plan.pool),
             plan.keeps.eq(plan.lanes & plan.kernel_stays & kept["fits"] & kept["shares"] & ~kept["last_row"][-1]),
             plan.row.line.eq(Mux(plan.keeps, 1, job.stride[1] + 1)),
-            plan.last_group.eq(self._groups(job)),
             plan.last_row.eq(Mux(plan.keeps, kept["last_row"], job.out_height)),
         ]
         m.d.comb += [plan[name].eq(kept[name]) for name in ("row_words", "line_words", "image_words")]

@@ -14,6 +14,7 @@ from tilewright.golden.spec.pe.instruction import MmType
 from tilewright.hw.conv.array.array import ConvArray
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
+from tilewright.sim.pysim.conv_rows import rows_read
 from tilewright.sim.pysim.dot_rows import dot_rows
 from tilewright.sim.pysim.simulate import elaborated, simulate
 
@@ -89,7 +90,10 @@ class Bench:
         if ready and rng.random() < 0.8:
             bank, channel = place = rng.choice(ready)
             folds = 2 * self.memory.shape[2] // self.block
-            step = {"word": rng.randrange(4), "part": 0 if self.lanes else rng.randrange(folds), "bank": bank,
+            parts, turns = self.params.row_parts, self.lanes and self.params.conv.rotation
+            words = [rng.randrange(4) for _ in range(parts)] if turns else [rng.randrange(4)] * parts
+            read = {"words": words, "turn": rng.randrange(parts) if turns else 0}
+            step = {"read": read, "part": 0 if self.lanes else rng.randrange(folds), "bank": bank,
                     "channel": 0 if self.lanes else channel, "first": place not in self.sums, "half": 0}  # fmt: skip
             place = bank, step["channel"]
             if self.cycle - self.used.get(place, -99) >= ConvArray.LOOP:
@@ -104,8 +108,8 @@ class Bench:
     def add(self, place, step):
         """What the step does to the accumulators of each slave."""
         conv, many = self.params.conv, self.block // 2
-        for slave in range(conv.slaves):
-            own, key = self.memory[slave, step["word"]], (slave, *place)
+        for slave, own in enumerate(rows_read(self.memory, **step["read"])):
+            key = (slave, *place)
             if self.maximum:
                 pair = np.stack([self.sums.get(key, own), own])
                 shape = ConvShape.of((1, 1, 2, len(own)), len(own), (1, 2))

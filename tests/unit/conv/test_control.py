@@ -68,6 +68,7 @@ def test_identification_and_parameters(preset):
         shown = list((await driver.read("params0")).to_bytes(4, "little"))
         assert shown == [conv.row_bytes, conv.slaves, conv.units, conv.results]
         types = sum(1 << number for number, family in enumerate(MM_FAMILIES) if family in conv.types)
+        types |= conv.rotation << 4
         shown = list((await driver.read("params1")).to_bytes(4, "little"))
         assert shown == [conv.feature_rows, conv.weight_rows, conv.queue_depth, types]
         assert await driver.read("params2") == conv.weight_bytes

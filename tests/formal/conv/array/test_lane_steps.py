@@ -5,7 +5,7 @@ read is written over. Sizes are small; when anything comes is anything.
 """
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.golden.spec.conv.params import CONV_PRESETS, KERNEL_ROWS
 from tilewright.hw.conv.array.lane_steps import LaneSteps
@@ -13,16 +13,23 @@ from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.formal import StreamRules, prove
 
-PARAMS = ConvUnitParams(CONV_PRESETS["unit"].replace(weight_bytes=256), SmemParams(1024))
-_LASTS = ("last_step", "last_kernel_row", "last_group", "last_line", "last_image", "last_pass")
+PARAMS = {
+    rotation: ConvUnitParams(CONV_PRESETS["unit"].replace(weight_bytes=256, rotation=rotation), SmemParams(1024))
+    for rotation in (False, True)
+}
+_LASTS = ("last_step", "last_plane", "last_kernel_row", "last_line", "last_image", "last_pass")
+#: Points of a line, less one; words of a line at a column of the kernel, less one.
+_WIDTH, _GROUPS = 5, 4
 
 
 class LaneStepsSpec(Elaboratable):
     """One job, which begins in the first cycle."""
 
-    def __init__(self):
-        self.dut = dut = LaneSteps(PARAMS)
+    def __init__(self, rotation):
+        self.params = PARAMS[rotation]
+        self.dut = dut = LaneSteps(self.params)
         self.stride, self.dilation = Signal(2), Signal(2)
+        self.used = Signal(self.params.row_parts)  # parts of rows that are points
         self.ports = [dut.start, dut.plan, dut.written, dut.written_kernel, dut.o.ready, self.stride, self.dilation]
 
     def elaborate(self, platform):
@@ -39,21 +46,34 @@ class LaneStepsSpec(Elaboratable):
             before = Signal.like(value)
             m.d.sync += before.eq(value)
             m.d.comb += Assume(~begun | (value == before))
-        of_line, between = Signal(6), Signal(6)
+        of_line, between, reach, last, behind = Signal(6), Signal(6), Signal(), Signal(2), Signal(5)
+        whole = plan.granularity == 4
         m.d.comb += [
             *(Assume(plan[name] < 2) for name in _LASTS),
             Assume((stride != 0) & (dilation != 0) & plan.kernel_stays),
-            of_line.eq((plan.last_step + 1) * (plan.last_group + 1)),
+            Assume((whole | (plan.granularity == 3)) & (plan.last_column < _WIDTH) & (plan.last_group < _GROUPS)),
+            Assume(plan.stride == stride - 1),
+            # Rows are turned, by a point at most, or by none; lines may begin with any point of a group.
+            Assume(plan.keeps | ~plan.rotates),
+            Assume(plan.rotates | (~plan.raster & (plan.last_plane == plan.last_step))),
+            Assume(plan.last_plane <= plan.last_step),
+            last.eq(Mux(whole, 1, 3)),
+            reach.eq(plan.last_plane < plan.last_step),
+            Assume(~plan.raster | ((dilation == 1) & (plan.last_column >= last))),
+            behind.eq(plan.last_column + reach + Mux(plan.raster, last, 0)),
+            Assume(plan.last_group == Mux(whole, behind >> 1, behind >> 2)),
+            of_line.eq((plan.last_plane + 1) * (plan.last_group + 1)),
             between.eq(plan.last_kernel_row * dilation),
             Assume(plan.row_words == dilation * of_line),
             Assume(plan.line_words == stride * of_line),
             Assume(plan.image_words == (between + 1) * of_line),
-            Assume(~plan.keeps | ((stride <= between) & ((between + 1 + stride) * of_line <= PARAMS.words))),
+            Assume(~plan.keeps | ((stride <= between) & ((between + 1 + stride) * of_line <= self.params.words))),
         ]
 
         taken = dut.o.valid & dut.o.ready
+        self._read(m, taken)
         for written, freed, now, used, many in (
-            (dut.written, dut.freed, dut.word, 1, PARAMS.words),
+            (dut.written, dut.freed, dut.needed, 1, self.params.words),
             (dut.written_kernel, dut.freed_kernel, dut.row, ~plan.pool, KERNEL_ROWS),
         ):
             size, was, was_freed, more = (Signal.like(freed) for _ in range(4))
@@ -70,13 +90,43 @@ class LaneStepsSpec(Elaboratable):
                 Assert(~begun | (more <= (was - was_freed)[: len(was)])),
             ]
         m.d.comb += Cover(begun & ~dut.running & plan.keeps & (plan.last_line == 1) & (plan.last_kernel_row == 1))
+        if self.params.conv.rotation:
+            m.d.comb += Cover(taken & self.crossed & (dut.turn != 0))
+        else:
+            m.d.comb += Assume(~plan.rotates)
         return m
+
+    def _read(self, m, taken):
+        """Parts of rows that are points of the group, or of the next line in it, are read of words that are there."""
+        dut, plan, read = self.dut, self.dut.plan, self.dut.o.p.read
+        self.crossed = Signal()  # the group has points of the next line
+        m.d.comb += self.crossed.eq(plan.raster & ~dut.nest.at_last[3])
+        for part, word in enumerate(read.words):
+            of_group, point = (
+                Signal(range(self.params.row_parts), name=f"of_group{part}"),
+                Signal(2, name=f"point{part}"),
+            )
+            behind = Signal.like(word, name=f"behind{part}")
+            m.d.comb += [
+                of_group.eq(part - read.turn),
+                point.eq(Mux(plan.granularity == 4, of_group >> 1, of_group)),
+                self.used[part].eq((point <= dut.left) | self.crossed),
+                behind.eq(word - dut.freed),
+                Assert(~(taken & self.used[part]) | (behind < (dut.written - dut.freed)[: len(dut.freed)])),
+            ]
 
 
 # The shortest job that is covered ends in step 5. Each cycle more takes half as long again.
 @pytest.mark.parametrize(
-    ("mode", "depth"), [("bmc", 10), *(pytest.param(mode, 18, marks=pytest.mark.long) for mode in ("bmc", "cover"))]
+    ("rotation", "mode", "depth"),
+    [
+        *((False, "bmc", 10), (True, "bmc", 8)),
+        *(
+            pytest.param(*one, marks=pytest.mark.long)
+            for one in ((False, "bmc", 18), (False, "cover", 18), (True, "bmc", 12), (True, "cover", 14))
+        ),
+    ],
 )
-def test_words(mode, depth):
-    spec = LaneStepsSpec()
-    prove(spec, spec.ports, name=f"conv-lane-steps-{mode}-{depth}", mode=mode, depth=depth)
+def test_words(rotation, mode, depth):
+    spec = LaneStepsSpec(rotation)
+    prove(spec, spec.ports, name=f"conv-lane-steps-{rotation}-{mode}-{depth}", mode=mode, depth=depth)

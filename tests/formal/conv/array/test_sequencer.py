@@ -28,7 +28,7 @@ class SequencerSpec(Elaboratable):
     def __init__(self, params=PARAMS):
         self.dut = dut = Sequencer(params, LATENCY, LOOP)
         self.ports = [dut.start, dut.sets.valid, dut.sets.payload, dut.written, dut.tile.ready, dut.tiles.ready]
-        self.ports += [dut.word]
+        self.ports += [dut.lane_read]
         self.ports += [dut.plan, dut.alike]
 
     def elaborate(self, platform):
@@ -95,20 +95,20 @@ class WeightsSpec(SequencerSpec):
             ]
         # A step's rows begin where ``row`` was, and were written before, and not freed. The plan may be the next job's.
         there, low, number = Signal(), Signal(range(ring)), Signal.like(dut.number)
-        word, size_log2, lanes = Signal.like(dut.word), Signal.like(plan.granularity), Signal()
+        word, size_log2, lanes = Signal.like(dut.lane_read.words[0]), Signal.like(plan.granularity), Signal()
         m.d.sync += [size_log2.eq(plan.granularity), lanes.eq(plan.lanes)]
-        m.d.sync += [there.eq(room < size), low.eq(dut.row), number.eq(dut.number), word.eq(dut.word)]
+        m.d.sync += [there.eq(room < size), low.eq(dut.row), number.eq(dut.number), word.eq(dut.lane_read.words[0])]
         words = ring // PARAMS.conv.row_bytes
         with m.If(dut.valid):
             m.d.comb += Assert(dut.set == number)
             with m.If(~lanes):
                 m.d.comb += [
                     Assert(there),
-                    Assert(dut.step.word == low // 16 | dut.step.channel * words),
+                    Assert(dut.step.read.words[0] == low // 16 | dut.step.channel * words),
                     Assert(dut.step.part == low % 16 >> size_log2),
                 ]
             with m.Else():
-                m.d.comb += Assert(dut.step.word == word)
+                m.d.comb += Assert(dut.step.read.words[0] == word)
 
 
 class BanksSpec(SequencerSpec):

@@ -11,13 +11,14 @@ from tilewright.hw.conv.array.array import ConvArray
 from tilewright.hw.conv.layouts import ACCUMULATOR_BANKS
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
+from tilewright.sim.pysim.conv_rows import rows_read
 from tilewright.sim.pysim.simulate import elaborated, simulate
 
 SEED = 31
 SMEM = SmemParams(4096)
 PARAMS = {
     "unit": ConvUnitParams(CONV_PRESETS["unit"], SMEM),
-    "wide": ConvUnitParams(CONV_PRESETS["unit"].replace(results=4, types=("i8", "i16")), SMEM),
+    "wide": ConvUnitParams(CONV_PRESETS["unit"].replace(results=4, rotation=False, types=("i8", "i16")), SMEM),
     "two": ConvUnitParams(
         CONV_PRESETS["unit"].replace(row_bytes=32, slaves=4, weight_bytes=2048, types=("i8", "i16")), SMEM
     ),
@@ -69,8 +70,7 @@ class Model:
     def step(self, step, rows):
         params, job = self.params, self.job
         row_bytes, block = params.conv.row_bytes, 1 << job.granularity
-        for slave, memory in enumerate(self.memories):
-            own = memory[step["word"] * row_bytes :][:row_bytes]
+        for slave, own in enumerate(rows_read(self.memories, **step["read"])):
             if job.lanes:
                 x, k = job.numbers(own, "x"), job.numbers(rows[0], "k")
                 sums = x if job.maximum else x * k
@@ -96,6 +96,14 @@ class Model:
                 sums = self.acc.get(((read["part"] * conv.results + number) % conv.slaves, read["bank"], read["t"]))
                 index = read["index"] + number // conv.slaves
             yield None if sums is None or index >= len(sums) else int(sums[index]) & 0xFFFFFFFF
+
+
+def some_read(rng, params, lanes):
+    """Words of each part in lane-private mode, and by how many they are turned; else of all of them the same."""
+    parts = params.row_parts
+    if lanes:
+        return {"words": [rng.randrange(4) for _ in range(parts)], "turn": rng.randrange(parts)}
+    return {"words": [rng.randrange(4)] * parts, "turn": 0}
 
 
 def some_reads(rng, params, job):
@@ -131,11 +139,11 @@ def test_sums(name, lanes):
             # Meanwhile sums of another job may be read, and then steps of another one be made.
             ctx.set(dut.plan, vars(job))
             ctx.set(dut.read_plan, vars(some_job(rng, params, 1 - lanes)))
-            memories = numbers.integers(0, 256, (conv.slaves, 4 * conv.row_bytes), np.uint8)
+            memories = numbers.integers(0, 256, (conv.slaves, 4, conv.row_bytes), np.uint8)
             for word in range(4):
                 writes = [
                     {"word": word, "strobe": (1 << conv.row_bytes) - 1,
-                     "data": list(memory[word * conv.row_bytes :][: conv.row_bytes].tobytes())}
+                     "data": list(memory[word].tobytes())}
                     for memory in memories
                 ]  # fmt: skip
                 for write in writes:
@@ -148,7 +156,7 @@ def test_sums(name, lanes):
             for _ in range(40):
                 valid = rng.random() < 0.8
                 place = (0, 0) if lanes else (rng.randrange(ACCUMULATOR_BANKS), rng.randrange(4))
-                step = {"word": rng.randrange(4), "channel": place[1], "bank": place[0]}
+                step = {"read": some_read(rng, params, lanes), "channel": place[1], "bank": place[0]}
                 step["part"] = 0 if lanes else rng.randrange(conv.row_bytes >> job.granularity)
                 step["first"] = int(place not in seen or rng.random() < 0.1)
                 ctx.set(dut.valid, valid)
@@ -168,7 +176,7 @@ def test_sums(name, lanes):
                 await ctx.tick()
             ctx.set(dut.valid, 0)
             ctx.set(dut.rows, rows)
-            await ctx.tick().repeat(ConvArray.LATENCY)
+            await ctx.tick().repeat(dut.latency)
             ctx.set(dut.plan, vars(some_job(rng, params, 1 - lanes)))
             ctx.set(dut.read_plan, vars(job))
             reads = [some_reads(rng, params, job) for _ in range(30)]

@@ -13,8 +13,9 @@ from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, watch_stream
 
 SEED = 46
-PARAMS = ConvUnitParams(CONV_PRESETS["unit"], SmemParams(4096))
-WORDS = PARAMS.words
+_CONV = CONV_PRESETS["unit"].replace(slaves=4)
+PARAMS = {rotation: ConvUnitParams(_CONV.replace(rotation=rotation), SmemParams(4096)) for rotation in (True, False)}
+WORDS = PARAMS[True].words
 
 
 @dataclass
@@ -25,10 +26,13 @@ class Job:
     rows: int
     stride: int
     dilation: int
-    groups: int
+    width: int
     lines: int
     images: int
     passes: int
+    fold: int = 1
+    across: int = 0  # stride along lines, if rows are rotated
+    raster: bool = False
 
     @property
     def kernel_stays(self):
@@ -40,61 +44,110 @@ class Job:
         return (self.rows - 1) * self.dilation + 1
 
     @property
+    def points(self):
+        """Of a whole group."""
+        return 4 * self.fold
+
+    @property
+    def planes(self):
+        return min(self.across, self.columns) if self.across else self.columns
+
+    @property
     def of_line(self):
-        return self.groups * self.columns
+        """Words of a line of X."""
+        reach = (self.columns - 1) // self.across if self.across else 0
+        return self.planes * -(-(self.raster * (self.points - 1) + self.width + reach) // self.points)
 
     def plan(self):
         lines = {"row_words": self.dilation, "line_words": self.stride, "image_words": self.row_lines}
-        return {"keeps": self.keeps, "pool": self.pool, "kernel_stays": self.kernel_stays,
-                "last_step": self.columns - 1, "last_kernel_row": self.rows - 1, "last_group": self.groups - 1,
+        return {"keeps": self.keeps, "pool": self.pool, "kernel_stays": self.kernel_stays, "raster": self.raster,
+                "rotates": bool(self.across), "granularity": 5 - self.fold, "last_plane": self.planes - 1,
+                "last_step": self.columns - 1, "last_kernel_row": self.rows - 1, "last_column": self.width - 1,
                 "last_line": self.lines - 1, "last_image": self.images - 1, "last_pass": self.passes - 1,
+                "stride": self.stride - 1,
                 } | {name: count * self.of_line % WORDS for name, count in lines.items()}  # fmt: skip
 
+    def groups(self):
+        """Points (line, column) of each group of an image."""
+        parts = [[(line, column) for column in range(self.width)] for line in range(self.lines)]
+        if self.raster:
+            parts = [[point for part in parts for point in part]]
+        return [part[first : first + self.points] for part in parts for first in range(0, len(part), self.points)]
+
+    def where(self, line, column, kh, kw):
+        """Word, counted from those of the image, and place in the group of a point of X in it."""
+        row, begin = line * self.stride + kh * self.dilation, 0
+        if self.raster:  # where the point above it was
+            begin = row // self.stride * self.width % self.points
+        plane, shift = (kw % self.across, kw // self.across) if self.across else (kw, 0)
+        if self.across > self.columns:
+            plane, shift = kw, 0
+        behind, place = divmod(begin + column + shift, self.points)
+        return row * self.of_line + behind * self.planes + plane, place
+
     def steps(self):
-        """(Word, row of the kernel, flags; words and rows that are free then) of each step, counted from 0."""
+        """Words of each point and their place, row of the kernel, flags; words and rows free then: counted from 0."""
         image = word = row = 0  # where an image's lines begin
-        taps = self.rows * self.columns
+        taps, groups = self.rows * self.columns, self.groups()
         for _ in range(self.passes):
             for number in range(self.images):
-                for line in range(self.lines):
-                    begin = image + line * self.stride * self.of_line
-                    for group in range(self.groups):
-                        tile = (number, line, group)
-                        final = tile == (self.images - 1, self.lines - 1, self.groups - 1)
-                        for tap in range(taps):
-                            kh, kw = divmod(tap, self.columns)
-                            kept = begin + kh * self.dilation * self.of_line + group * self.columns + kw
-                            line_over = group == self.groups - 1 and tap == taps - 1
-                            after = self.stride if line < self.lines - 1 else self.row_lines
-                            free = begin + line_over * after * self.of_line if self.keeps else word + 1
-                            now = row + tap if self.kernel_stays else row
-                            over = tap == taps - 1 and final
-                            row += 0 if self.kernel_stays else 1
-                            rows_free = row + (taps if over and self.kernel_stays else 0)
-                            yield kept if self.keeps else word, now, (tap == 0, tap == taps - 1, final), free, rows_free
-                            word += 1
+                for group, points in enumerate(groups):
+                    final = (number, group) == (self.images - 1, len(groups) - 1)
+                    line = points[0][0]
+                    line_over = (line, self.width - 1) in points
+                    for tap in range(taps):
+                        kept = [self.where(*point, *divmod(tap, self.columns)) for point in points]
+                        kept = [(image + at, place) for at, place in kept]
+                        over = tap == taps - 1
+                        after = self.stride if line < self.lines - 1 else self.row_lines
+                        free = image + (line * self.stride + line_over * over * after) * self.of_line
+                        now = row + tap if self.kernel_stays else row
+                        row += 0 if self.kernel_stays else 1
+                        rows_free = row + (taps if over and final and self.kernel_stays else 0)
+                        yield (kept if self.keeps else [(word, place) for place in range(len(points))], now,
+                               (tap == 0, over, final), free if self.keeps else word + 1, rows_free)  # fmt: skip
+                        word += 1
                 image += ((self.lines - 1) * self.stride + self.row_lines) * self.of_line
             row += taps if self.kernel_stays else 0
 
 
-def some_job(rng):
+def some_job(rng, rotation):
     while True:
         many = rng.random() < 0.1
-        job = Job(rng.random() < 0.6, rng.random() < 0.3, rng.choice([9, 14]) if many else rng.randrange(1, 5),
-                  rng.choice([5, 8]) if many else rng.randrange(1, 5), *(rng.randrange(1, 4) for _ in range(2)),
-                  *(rng.randrange(1, 4) for _ in range(4)))  # fmt: skip
+        job = Job(rng.random() < 0.7, rng.random() < 0.3, rng.choice([9, 14]) if many else rng.randrange(1, 6),
+                  rng.choice([5, 8]) if many else rng.randrange(1, 5), rng.randrange(1, 4), rng.randrange(1, 4),
+                  rng.randrange(1, 13), *(rng.randrange(1, 4) for _ in range(3)))  # fmt: skip
+        job.fold = rng.choice([1, 2])
+        if rotation and job.keeps and rng.random() < 0.7:
+            job.across = rng.choice([1, 2])
+            job.raster = job.width >= job.points and rng.random() < 0.7
+            job.dilation = 1 if job.raster else job.dilation
+        near = not job.across or (job.columns - 1) // job.across < job.points
+        shares = job.stride <= (job.rows - 1) * job.dilation
         fits = (job.row_lines + job.stride) * job.of_line <= WORDS
-        if not job.keeps or (fits and job.kernel_stays):
+        if not job.keeps or (fits and shares and job.kernel_stays and near):
             return job
 
 
+def check_read(job, read, points, base):
+    """Each point of the group is read of its word, and turned to its place."""
+    halves = 1 if job.fold == 2 else 2
+    for number, (word, place) in enumerate(points):
+        for half in range(halves):
+            part = place * halves + half
+            if len(read.words) > 1:
+                assert (part - read.turn) % len(read.words) == number * halves + half, job
+            assert read.words[part % len(read.words)] == (base + word) % WORDS, (job, number)
+
+
+@pytest.mark.parametrize("rotation", [True, False])
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_jobs(mode):
+def test_jobs(mode, rotation):
     """Words and rows come one after the other, as far as there is room; in ``idle`` modes late."""
-    dut, rng = elaborated(LaneSteps, PARAMS), random.Random(f"{SEED} {mode}")
+    dut, rng = elaborated(LaneSteps, PARAMS[rotation]), random.Random(f"{SEED} {mode}")
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
-    jobs = [some_job(rng) for _ in range(9)]
-    assert {job.keeps for job in jobs} == {False, True}
+    jobs = [some_job(rng, rotation) for _ in range(24 if rotation else 9)]
+    assert {job.keeps for job in jobs} == {False, True} and rotation == any(job.raster for job in jobs)
 
     async def bench(ctx):
         base = base_row = 0  # numbers go on over jobs
@@ -107,7 +160,8 @@ def test_jobs(mode):
             # The last step frees all that there was.
             total, total_rows = steps[-1][3], 0 if job.pool else steps[-1][4]
             written = rows = free = free_rows = 0
-            for word, row, flags, after, rows_after in steps:
+            for points, row, flags, after, rows_after in steps:
+                word = max(at for at, _ in points)
                 while True:
                     if rng.random() >= idle:
                         written = min(written + rng.randrange(3), total, free + WORDS)
@@ -120,7 +174,7 @@ def test_jobs(mode):
                     assert ctx.get(dut.o.valid) == there, (job, word, row, written, rows)
                     if there:
                         found = ctx.get(dut.o.payload)
-                        assert found.word == (base + word) % WORDS, job
+                        check_read(job, found.read, points, base)
                         assert job.pool or found.kernel == (base_row + row) % KERNEL_ROWS, job
                         assert (found.flags.first, found.flags.last, found.flags.final) == flags, job
                     await ctx.tick()
@@ -142,7 +196,7 @@ def test_jobs(mode):
 
 def test_full_rate_and_latency():
     """A step a cycle from the cycle after the start on."""
-    dut, job = elaborated(LaneSteps, PARAMS), Job(True, False, 3, 3, 1, 1, 2, 4, 1, 1)
+    dut, job = elaborated(LaneSteps, PARAMS[False]), Job(True, False, 3, 3, 1, 1, 8, 4, 1, 1)
     cycles = []
 
     async def bench(ctx):

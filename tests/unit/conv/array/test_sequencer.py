@@ -24,7 +24,11 @@ ROW, RING = PARAMS.conv.row_bytes, PARAMS.conv.weight_bytes // CHANNELS_AT_ONCE
 
 
 #: What LaneSteps says, by turns.
-WORDS = (3, 3, 0, PARAMS.words - 1, 7)
+#: In lane-private mode: words of the parts of rows, and by how many these are turned.
+READS = [
+    ([(word + number) % PARAMS.words for number in range(PARAMS.row_parts)], word % PARAMS.row_parts)
+    for word in (3, 3, 0, PARAMS.words - 1, 7)
+]
 
 
 @dataclass
@@ -69,7 +73,7 @@ class Job:
         return 0 if self.lanes else max(row for row, _ in self.rows()) + (1 << self.granularity)
 
     def steps(self, done, begin):
-        """Set, and word, part, channel, bank, first of each step; ``done`` sets and tiles came before.
+        """Set, and what is read, part, channel, bank, first of each step; ``done`` sets and tiles came before.
 
         ``begin`` is where its rows begin, which go on where those of the job before ended.
         """
@@ -81,9 +85,11 @@ class Job:
                 (tiles + number // self.sets) % ACCUMULATOR_BANKS,
             )
             for channel in range(channels):
-                word = WORDS[number % len(WORDS)] if self.lanes else (begin + row) // ROW % words + channel * words
+                read = READS[number % len(READS)]
+                if not self.lanes:
+                    read = [(begin + row) // ROW % words + channel * words] * PARAMS.row_parts, 0
                 part = 0 if self.lanes else row % ROW >> self.granularity
-                yield place, word, part, channel, bank, int(flags["first"])
+                yield place, read, part, channel, bank, int(flags["first"])
 
 
 def some_job(rng):
@@ -162,7 +168,8 @@ def test_jobs(mode, built):
         before = 0
         async for _, _, valid, step, number, release in ctx.tick().sample(dut.valid, dut.step, dut.set, dut.release):
             if valid:
-                steps.append((number, step.word, step.part, step.channel, step.bank, step.first))
+                read = list(step.read.words), step.read.turn
+                steps.append((number, read, step.part, step.channel, step.bank, step.first))
                 rows = world["rows"]
                 if rows is not None and world["row"] < len(rows):
                     row, channels = rows[world["row"]]
@@ -193,7 +200,8 @@ def test_jobs(mode, built):
                 while not ctx.get(dut.sets.valid) and rng.random() < idle:
                     await ctx.tick()
                 ctx.set(dut.sets.payload, each)
-                ctx.set(dut.word, WORDS[which % len(WORDS)])
+                words, turn = READS[which % len(READS)]
+                ctx.set(dut.lane_read, {"words": words, "turn": turn})
                 ctx.set(dut.sets.valid, 1)
                 await ctx.tick().until(dut.sets.ready)
                 ctx.set(dut.sets.valid, 0)
@@ -292,7 +300,7 @@ def test_when_the_next_job_may_begin(alike):
     async def watch(ctx):
         cycle = 0
         async for _, _, is_valid, step in ctx.tick().sample(dut.valid, dut.step):
-            valid.extend([(cycle, step.word, step.bank)] * is_valid)
+            valid.extend([(cycle, step.read.words[0], step.bank)] * is_valid)
             cycle += 1
 
     simulate(dut, bench, background=[watch])

@@ -1,4 +1,4 @@
-"""A slave: words and parts of its memory times features, in banks and channels, against numpy."""
+"""A slave: rows and parts of them times features, in banks and channels, against numpy."""
 
 import random
 
@@ -24,46 +24,35 @@ ZERO = 7
     ("name", "fold"), [("unit", 1), ("unit", 2), ("unit", 4), ("unit", 16), ("two", 1), ("two", 8)]
 )
 def test_steps(name, fold):
-    """A step in any cycle; bytes of words change meanwhile, and are read as they are in the cycle of the step."""
+    """A step in any cycle, its row in the next one."""
     params, rng = PARAMS[name], random.Random(SEED)
     conv, generator = params.conv, np.random.default_rng(SEED)
     dut = elaborated(Slave, params)
     block = conv.row_bytes // fold
-    memory = generator.integers(0, 256, (params.words, conv.row_bytes), np.uint8)
     sums = {}
-
-    async def write(ctx, word, strobe):
-        data = [int.from_bytes(memory[word, at : at + 16].tobytes(), "little") for at in range(0, conv.row_bytes, 16)]
-        ctx.set(dut.write, {"word": word, "strobe": strobe, "data": data})
 
     async def bench(ctx):
         ctx.set(dut.granularity, block.bit_length() - 1)
         ctx.set(dut.zero, ZERO)
-        whole = (1 << conv.row_bytes) - 1
-        for word in range(params.words):
-            await write(ctx, word, whole)
-            await ctx.tick()
         coming = []  # features of steps, so many cycles ahead
         for cycle in range(120):
-            word, part = rng.randrange(params.words), rng.randrange(fold)
+            own, part = generator.integers(0, 256, conv.row_bytes, np.uint8), rng.randrange(fold)
             bank, channel = rng.getrandbits(1), rng.randrange(4)
             first = (bank, channel) not in sums or rng.random() < 0.2
             features = generator.integers(-255, 256, (conv.units, conv.row_bytes))
             valid = cycle < 110 and rng.random() < 0.8
             ctx.set(dut.valid, valid)
-            ctx.set(dut.step, {"word": word, "part": part, "channel": channel, "bank": bank, "first": first})
+            ctx.set(dut.step, {"part": part, "channel": channel, "bank": bank, "first": first})
             if valid:
-                weights = np.tile(memory[word, part * block :][:block].astype(np.int64) - ZERO, fold)
+                weights = np.tile(own[part * block :][:block].astype(np.int64) - ZERO, fold)
                 found = (features * weights).reshape(conv.units, fold, -1).sum(2)
                 sums[bank, channel] = found + (0 if first else sums[bank, channel])
             coming.append(features)
             if len(coming) > Slave.FEATURES:
                 rows = coming[cycle - Slave.FEATURES].reshape(conv.units, -1, 2).tolist()
                 ctx.set(dut.features, [[{"lower": a, "upper": b} for a, b in row] for row in rows])
-            changed, byte = rng.randrange(params.words), rng.randrange(conv.row_bytes)
-            memory[changed, byte] = rng.randrange(256)
-            await write(ctx, changed, 1 << byte)
             await ctx.tick()
+            ctx.set(dut.row, int.from_bytes(own.tobytes(), "little"))
         ctx.set(dut.valid, 0)
         for (bank, channel), total in sums.items():
             ctx.set(dut.read, bank << 2 | channel)
@@ -88,14 +77,14 @@ def test_latency_in_lane_private_mode(maximum):
         ctx.set(dut.granularity, 4)
         ctx.set(dut.lanes, 1)
         ctx.set(dut.maximum, maximum)
-        ctx.set(dut.write, {"word": 2, "strobe": (1 << 16) - 1, "data": [int.from_bytes(row.tobytes(), "little")]})
         ctx.set(dut.features, [[{"lower": 3, "upper": 3}] * (conv.row_bytes // 2)] * conv.units)
         await ctx.tick()
-        ctx.set(dut.step, {"word": 2, "first": 1, "part": 1})
+        ctx.set(dut.step, {"first": 1, "part": 1})
         ctx.set(dut.valid, 1)
         ctx.set(dut.on, -1)
         await ctx.tick()
         ctx.set(dut.valid, 0)
+        ctx.set(dut.row, int.from_bytes(row.tobytes(), "little"))
         for _ in range(Slave.LATENCY + 1):
             await ctx.tick()  # what could be read in the cycle before
             seen.append(list(ctx.get(dut.sums)[0]))

@@ -27,7 +27,11 @@ def some_plan(rng, params):
     columns, rows, keeps = rng.randrange(1, 6), rng.randrange(1, 4), rng.getrandbits(1)
     if rng.random() < 0.1:
         columns, rows, keeps = 13, 5, 0
-    width, lines = rng.choice([1, group, group + 1, rng.randrange(1, 3 * group)]), rng.randrange(1, 4)
+    width, lines = rng.choice([1, group, group + 1, rng.randrange(1, 3 * group)]), rng.randrange(1, 6)
+    rotates = params.conv.rotation and keeps and granularity >= most - 1 and rng.random() < 0.6
+    raster = rotates and width >= group and rng.random() < 0.6
+    planes = rng.randrange(1, columns + 1) if rotates else columns
+    places = width + (rng.randrange(group) if rotates else 0)
     blocks, pci = rng.choice([1, 2]), 1 << granularity
     plan = {
         "lanes": 1,
@@ -36,7 +40,12 @@ def some_plan(rng, params):
         "pool": int(rng.random() < 0.3),
         "last_step": columns - 1,
         "last_kernel_row": rows - 1,
-        "last_group": -(-width // group) - 1,
+        "rotates": rotates,
+        "raster": raster,
+        "stride": rng.randrange(3),
+        "last_plane": planes - 1,
+        "last_group": -(-(raster * (group - 1) + places) // group) - 1,
+        "last_place": places - 1,
         "last_column": width - 1,
         "last_row": lines - 1,
         "last_image": rng.randrange(2),
@@ -60,9 +69,9 @@ def requests(params, plan):
     granularity, slots = plan["granularity"], max(1, 1 << plan["granularity"] >> 4)
     points = params.lanes // slots  # of a request
     group = params.conv.slaves * params.conv.row_bytes >> granularity
-    columns, rows, width = plan["last_step"] + 1, plan["last_kernel_row"] + 1, plan["last_column"] + 1
+    columns, rows, planes = plan["last_step"] + 1, plan["last_kernel_row"] + 1, plan["last_plane"] + 1
     x, position, row = plan["x"], plan["position"], plan["row"]
-    pairs = (params.lanes == 8 and params.pairs and plan["kernel_stays"] and granularity >= 4 and columns > 1
+    pairs = (params.lanes == 8 and params.pairs and plan["kernel_stays"] and granularity >= 4 and planes > 1
              and position["point"] % 2 == 0 and plan["position_step"] % 2 == 1
              and not (granularity == 5 and plan["x_step"] // 16 % 2))  # fmt: skip
     word, kernel_row, tap = 0, 0, 0
@@ -86,11 +95,16 @@ def requests(params, plan):
             yield from (kernel(block) for _ in range(columns * rows))
         for number in range((plan["last_image"] + 1) * (plan["last_row"] + 1)):
             image, line = divmod(number, plan["last_row"] + 1)
-            for first in range(0, width, group):
+            # In raster order a line begins where the point above it ended, in what is counted from a whole group.
+            begin = line // (plan["stride"] + 1) * (plan["last_column"] + 1) % group if plan["raster"] else 0
+            for first in range(0, (plan["last_group"] + 1) * group, group):
+                # Of the last words there is a point at least, all of the others.
+                last = first == plan["last_group"] * group
+                width = max(begin + plan["last_place"], first) + 1 if last else first + group
                 for kh in range(1 if plan["keeps"] else rows):
                     kw = 0
-                    while kw < columns:
-                        together = 2 if pairs and kw + 1 < columns else 1
+                    while kw < planes:
+                        together = 2 if pairs and kw + 1 < planes else 1
                         if not plan["kernel_stays"]:
                             yield kernel(block)
                         parts = -(-min(group, width - first) // points)
@@ -99,11 +113,12 @@ def requests(params, plan):
                                 places = []
                                 for lane in range(params.lanes):
                                     column = first + part * points + lane // slots
+                                    offset = column - begin
                                     tap_column = kw + (together == 2 and turned != (2 * lane >= params.lanes))
                                     places.append((
                                         x["start"] + image * x["image"] + line * x["line"] + kh * plan["x_row"]
-                                        + column * x["point"] + tap_column * plan["x_step"] + (block << granularity),
-                                        position["start"] + column * position["point"]
+                                        + offset * x["point"] + tap_column * plan["x_step"] + (block << granularity),
+                                        position["start"] + offset * position["point"]
                                         + tap_column * plan["position_step"],
                                         column < width))  # fmt: skip
                                 tag = {"kernel": 0, "slaves": 1, "word": word % params.words, "part": part,

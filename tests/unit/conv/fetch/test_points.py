@@ -26,7 +26,7 @@ def some_walk(rng, params, **given):
     granularity = most - rng.randrange(5)
     fields = {
         "lanes": lanes,
-        "raster": rng.getrandbits(1) & ~lanes,
+        "raster": rng.getrandbits(1),
         "granularity": granularity,
         "last_column": rng.choice([0, rng.randrange(4), rng.randrange(20)]),
         "last_line": rng.randrange(4),
@@ -55,9 +55,11 @@ def places(params, fields):
         for image in range(fields["last_image"] + 1) for line in range(fields["last_line"] + 1)
     ]  # fmt: skip
     if fields["raster"]:
-        lines = [[values for line in lines for values in line]]
+        parts = fields["last_image"] + 1 if fields["lanes"] else 1
+        each = len(lines) // parts
+        lines = [[one for line in lines[part * each :][:each] for one in line] for part in range(parts)]
     tiles = [line[first : first + rows * fold] for line in lines for first in range(0, len(line), rows * fold)]
-    # In lane-private mode a tile ends with the row in which its line ends.
+    # In lane-private mode a tile ends with the row in which its line ends, or in raster order its image.
     tiles = [tile + [None] * (-len(tile) % (fold if fields["lanes"] else rows * fold)) for tile in tiles]
     walked = [(values, place == len(tile) - 1) for tile in tiles for place, values in enumerate(tile)]
     final = max(number for number, (values, _) in enumerate(walked) if values)

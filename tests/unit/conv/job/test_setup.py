@@ -49,15 +49,24 @@ def expected(word, params):
     if kind.is_float:
         least = 0xFF80 if kind == MmType.BF16 else 0xFC00
 
-    groups = ceil(f["out_width"], conv.slaves * (conv.row_bytes >> f["granularity"]))
-    between, words = (f["kernel"][1] - 1) * dh, groups * f["kernel"][0]
+    points, width, columns = conv.slaves * (conv.row_bytes >> f["granularity"]), f["out_width"], f["kernel"][0]
+    planes, places, begins = columns, width, 0
+    rotates = (conv.rotation and operation.lanes and sw <= 2 and dw == 1 and (columns - 1) // sw < points
+               and conv.row_bytes >> f["granularity"] <= 2)  # fmt: skip
+    crosses = rotates and f["raster"] and dh == 1 and width >= points
+    if rotates:
+        planes, places, begins = min(sw, columns), width + (columns - 1) // sw, crosses * (points - 1)
+    groups = ceil(begins + places, points)
+    between, words = (f["kernel"][1] - 1) * dh, groups * planes
     rows = (f["out_height"] - 1) * sh + between + 1
     stays = not weights or f["kernel"][0] * f["kernel"][1] <= 64
     keeps = (operation.lanes and stays and sh <= between and (between + 1 + sh) * words <= params.words
              and rows <= 1 << 24)  # fmt: skip
+    if rotates and not keeps:
+        rotates, crosses, planes, places, groups = False, False, columns, width, ceil(width, points)
     plan = {
         "wide": e == 2, "x_signed": signed_x, "k_signed": signed_k, "lanes": operation.lanes, "maximum": maximum,
-        "pool": not weights, "raster": f["raster"] and not operation.lanes, "merged": merged,
+        "pool": not weights, "raster": crosses if operation.lanes else f["raster"], "merged": merged,
         "bias": f["bias"] and not maximum,
         "table": "table" in parts, "signal": f["signal"], "granularity": f["granularity"],
         "result_log2": result_bytes(f).bit_length() - 1,
@@ -91,7 +100,8 @@ def expected(word, params):
             "ordered": kind.is_float and maximum,
         }
     if operation.lanes:
-        plan |= {"keeps": keeps, "kernel_stays": stays, "last_group": groups - 1,
+        plan |= {"keeps": keeps, "rotates": rotates, "kernel_stays": stays, "last_group": groups - 1,
+                 "last_plane": planes - 1, "last_place": places - 1, "stride": sh - 1,
                  "last_row": (rows if keeps else f["out_height"]) - 1}  # fmt: skip
     else:
         plan["keeps"] = 0
@@ -213,8 +223,10 @@ def test_weights_that_stay():
 
 #: Kernel, stride, dilation, width of Y, height of Y; whether lines stay: a line has a word for each group and column.
 LINES = {
-    "as many words as there are": ((4, 3), (1, 1), (1, 1), 512, 4, True),
-    "a group more": ((4, 3), (1, 1), (1, 1), 513, 4, False),
+    "as many words as there are": ((4, 3), (3, 1), (1, 1), 512, 4, True),
+    "a group more": ((4, 3), (3, 1), (1, 1), 513, 4, False),
+    "as many words as there are, all columns in them": ((4, 3), (1, 1), (1, 1), 2045, 4, True),
+    "a point more": ((4, 3), (1, 1), (1, 1), 2046, 4, False),
     "no line serves two windows": ((3, 3), (1, 3), (1, 1), 8, 4, False),
     "one does": ((3, 3), (1, 2), (1, 1), 8, 4, True),
     "apart": ((3, 2), (1, 66), (1, 66), 16, 4, True),
@@ -235,6 +247,40 @@ def test_lines_that_stay(name):
                      "dilation": dilation, "out_width": width, "out_height": height, "y_pitch": (0, 0, 0)}  # fmt: skip
     word = job_word(**fields)
     assert bool(expected(word, params)["keeps"]) == keeps
+    check([job_word(**TINY), word, job_word(**TINY)], params)
+
+
+#: Of a depthwise job with a kernel of 3 × 3 in raster order, 20 points wide: what is different; whether columns share
+#: words, and whether groups of 8 points cross the ends of lines.
+ROTATION = {
+    "both": ({}, True, True),
+    "stride of 2": ({"stride": (2, 2)}, True, True),
+    "stride of 3": ({"stride": (3, 1)}, False, False),
+    "columns apart": ({"dilation": (2, 1)}, False, False),
+    "rows apart": ({"dilation": (1, 2)}, True, False),
+    "no raster order": ({"raster": 0}, True, False),
+    "lines of a group": ({"out_width": 8}, True, True),
+    "lines of less than a group": ({"out_width": 7}, True, False),
+    "two points a row": ({"granularity": 4}, True, True),
+    "four points a row": ({"granularity": 3}, False, False),
+    "all but a group": ({"kernel": (8, 3)}, True, True),
+    "a group further": ({"kernel": (9, 3)}, False, False),
+    "lines do not stay": ({"stride": (1, 3)}, False, False),
+    "a maximum": ({"operation": "max_pool", "output": "element"}, True, True),
+}
+
+
+@pytest.mark.parametrize("name", ROTATION)
+@pytest.mark.parametrize("built", [True, False])
+def test_rotation(name, built):
+    others, rotates, crosses = ROTATION[name]
+    params = PARAMS["default"]
+    params = params.replace(conv=params.conv.replace(rotation=built))
+    fields = TINY | {"operation": "depthwise", "granularity": 5, "kernel": (3, 3), "out_width": 20, "out_height": 4,
+                     "raster": 1, "y_pitch": (0, 0, 0)} | others  # fmt: skip
+    word = job_word(**fields)
+    plan = expected(word, params)
+    assert (bool(plan["rotates"]), bool(plan["raster"])) == (built and rotates, built and crosses)
     check([job_word(**TINY), word, job_word(**TINY)], params)
 
 
