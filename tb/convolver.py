@@ -52,7 +52,7 @@ class Convolver:
         for number in range(3):
             values |= await self.registers.fields(f"params{number}")
         values["types"] = tuple(family for bit, family in enumerate(MM_FAMILIES) if values["types"] >> bit & 1)
-        self.params = ConvParams(**values)
+        self.params = ConvParams(**values | {"rotation": bool(values["rotation"])})
         cocotb.start_soon(self._watch())
 
     def withdraw(self):

@@ -76,6 +76,7 @@ def conv_coverage(params=None):
     """An empty account; with ConvParams of what an engine with their ``types`` can show."""
     features = _FEATURES if params is None else _FEATURES | _built(params)
     quantised = {output.name for output in ConvOutput if output.quantised}
+    rotation = params is None or params.rotation
 
     def cannot(reason, predicate):
         return reason, lambda bin_: predicate(**dict.fromkeys(_FEATURES) | bin_)
@@ -89,8 +90,9 @@ def conv_coverage(params=None):
             cannot("a maximum has no bias", lambda operation, bias, **_: operation == "MAX_POOL" and bias),
             cannot("only 8 bits are clamped and added to", lambda output, addition, clamp, **_: addition is not None
                    and output not in quantised and (addition != "none" or clamp != "whole")),
-            cannot("lane-private mode has no raster order", lambda operation, raster, **_: operation in _LANES and
-                   raster),
+            cannot("groups go on across lines where a row has one or two points, and slaves' rows rotate",
+                   lambda operation, fold, raster, **_: operation in _LANES and raster and fold is not None and
+                   (fold > 2 or not rotation)),
             cannot("one column cannot be split", lambda kernel, split, **_: kernel == "1" and split),
             cannot("one column cannot be merged with others",
                    lambda merge, kernel, **_: merge == "kernel" and kernel == "1"),
@@ -146,14 +148,22 @@ def sample_job(coverage, word, params):
         "out_channels": _range(shape.out_channels, (1, 15, 100)),
         "slaves": "ragged" if shape.out_channels % params.slaves else "whole",
         "line": "ragged" if shape.out_width % plan.tile_points else "whole",
-        "points": "ragged" if (shape.points if plan.crosses_lines else shape.out_width) % plan.tile_points else "whole",
+        "points": "ragged" if _points(plan) % plan.tile_points else "whole",
         "batch": "1" if shape.batch == 1 else "more",
         "zeros": _zeros(fields, kind, shape.operation),
         **_edges(shape),
         "signal": fields["signal"],
-        "raster": int(plan.crosses_lines),  # in lane-private mode the field makes no difference
+        "raster": int(plan.crosses_lines),  # in lane-private mode the field does not always make a difference
     }
     return coverage.sample({name: {value} for name, value in found.items()} | {"gaps": _gaps(fields, parts)})
+
+
+def _points(plan):
+    """Points that tiles, or rows in lane-private mode, are filled with one after the other."""
+    shape = plan.shape
+    if not plan.crosses_lines:
+        return shape.out_width
+    return shape.out_height * shape.out_width if shape.operation.lanes else shape.points
 
 
 def _range(value, ends):

@@ -86,12 +86,18 @@ def _fields(rng, params, most_macs):
     kernel = [_size(rng, 11, 0.25), _size(rng, 11, 0.1)]
     stride, dilation = ([rng.choice(choices) for _ in range(2)] for choices in ([1, 1, 2, 3, 4], [1, 1, 1, 2, 3]))
     channels, out_channels = _size(rng, 300, 0.15), _size(rng, 100, 0.2)
+    blocks = [size for size in granularities(params.row_bytes) if size >= kind.bytes]
     if operation.lanes:
         out_channels = channels
+    crosses = operation.lanes and rng.random() < 0.2
     batch, width, height = rng.choice([1, 1, 2, 3]), _size(rng, 24, 0.4), _size(rng, 12, 0.4)
     if max(channels, out_channels) > 15:  # then few points, so that these are not all too large
         batch, width, height = rng.choice([1, 2]), rng.randint(1, 6), rng.randint(1, 3)
         kernel = [rng.choice([1, 1, 2, 3]), rng.choice([1, 1, 2])]
+    if crosses:  # groups of points go on across the ends of lines, if there are enough of them
+        fields["raster"], blocks = 1, sorted(blocks)[-2:]
+        kernel[1], stride, dilation = rng.choice([2, 3]), [rng.choice([1, 1, 2]), rng.choice([1, 1, 2])], [1, 1]
+        width, height = stride[0] * (params.slaves * rng.choice([1, 1, 2]) + rng.randint(0, 6)), rng.randint(2, 5)
     padding = [rng.choice([0, 0, 1, 2, 5]) for _ in range(2)]
     made = [
         max(1, (size + 2 * before + rng.choice([0, 0, -1, 1]) - (taps - 1) * apart - 1) // step + 1)
@@ -105,7 +111,6 @@ def _fields(rng, params, most_macs):
     fields |= {"kernel": kernel, "stride": stride, "dilation": dilation, "padding": padding, "batch": batch,
                "width": width, "height": height, "channels": channels, "out_channels": out_channels,
                "out_width": made[0], "out_height": made[1]}  # fmt: skip
-    blocks = [size for size in granularities(params.row_bytes) if size >= kind.bytes]
     fields["granularity"] = rng.choice(blocks).bit_length() - 1
     _set_pitches(rng, fields, kind)
     adjoin = fields["x_pitch"][0] == channels * kind.bytes

@@ -66,6 +66,7 @@ def random_conv(rng, types=None):
             weight_bytes=_power(rng, 256, 16384),
             results=_power(rng, 1, 32),
             queue_depth=_power(rng, 2, 8),
+            rotation=rng.random() < 0.7,
             types=types or _types(rng, 2),
         )
         if params.peak > _MOST_MACS:

@@ -7,15 +7,17 @@ to have them again.
 
 import shutil
 
+import numpy as np
 import pytest
 
 from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.golden.spec.pe.instruction import MM_FAMILIES
 from tilewright.hw.conv.params import CONV_UNIT_PRESETS
+from tilewright.sim.asm.conv.assembler import assemble_jobs
 from tilewright.sim.compare.job_run import JobRun
 from tilewright.sim.coverage.conv import conv_coverage, sample_job
 from tilewright.sim.coverage.table import telling
-from tilewright.sim.random.conv_jobs import random_jobs
+from tilewright.sim.random.conv_jobs import RandomJob, random_jobs
 from tilewright.sim.results import record
 from tilewright.sim.session import ConvSession
 
@@ -35,9 +37,14 @@ PARAMS = {name: params.without_floats() for name, params in CONV_UNIT_PRESETS.it
     }.items()
 }  # fmt: skip
 #: As many jobs of preset unit as every combination takes. Behind the first ones those run that have a new one.
-EVERY_COMBINATION = 1700
-#: Jobs that failed while the fetch of two blocks of a pixel at once was new, by their numbers on preset unit.
-ONCE_WRONG = (452, 501, 576, 892)
+EVERY_COMBINATION = 2400
+#: Jobs of preset unit that failed while the fetch of two blocks of a pixel at once was new.
+ONCE_WRONG = """
+convolution.u8s8.raw.raster granularity=4 x_zero=151 x=0x1a6 k=0xd4 y=0x4 channels=21 width=3 height=2 batch=2 out_channels=5 out_width=5 kernel=(1,2) stride=(4,1) dilation=(2,1) padding=(2,0) x_pitch=(21,63,126) k_pitch=42 y_pitch=(20,104,108)
+convolution.u8s8.u8.bias.raster granularity=4 k_zero=16 x=0x108 k=0x38 table=0xf0 y=0x3 maximum=255 y_zero=248 channels=20 width=2 height=3 batch=2 out_channels=3 out_width=2 out_height=4 kernel=(3,1) dilation=(1,2) padding=(1,1) x_pitch=(20,40,120) k_pitch=60 y_pitch=(3,6,29)
+convolution.s8s8.raw.bias granularity=4 k=0xb4 table=0x180 y=0x9c channels=29 height=3 batch=2 out_channels=3 kernel=(2,1) stride=(2,4) x_pitch=(34,3,117) k_pitch=58 y_pitch=(12,12,12)
+convolution.u8u8.raw granularity=4 x_zero=65 k_zero=52 x=0x1ad y=0x180 channels=63 height=3 out_channels=3 out_height=2 kernel=(2,1) stride=(1,3) dilation=(3,1) padding=(0,1) x_pitch=(63,63,189) k_pitch=126 y_pitch=(12,32,84)
+"""  # noqa: E501
 
 
 def some_jobs(name, count, seed=SEED):
@@ -88,9 +95,9 @@ def test_random_jobs(name, count):
 
 
 def test_jobs_that_were_once_wrong():
-    """One after the other in one memory; blocks of a pixel that come two at a time."""
-    jobs = some_jobs("unit", max(ONCE_WRONG) + 1)
-    chosen = [jobs[number] for number in ONCE_WRONG]
+    """Blocks of a pixel that come two at a time."""
+    contents = np.random.default_rng(SEED).integers(256, size=SMEM_BYTES, dtype=np.uint8)
+    chosen = [RandomJob(word, contents) for word in assemble_jobs(ONCE_WRONG)]
     assert all(job.fields["channels"] > CONV_UNIT_PRESETS["unit"].conv.row_bytes for job in chosen)
     compare("unit", chosen)
 

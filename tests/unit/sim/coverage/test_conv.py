@@ -9,10 +9,10 @@ X = mix_pattern(2 * 5 * 9 * 3, 1).reshape(2, 5, 9, 3)
 K = mix_pattern(3 * 3 * 7 * 3, 2).view("i1").reshape(3, 3, 7, 3)
 
 
-def hits(layer):
+def hits(layer, params=UNIT):
     """The bins that a layer hits, by the features of the cross."""
     coverage = conv_coverage()
-    sample_job(coverage, layer.word, UNIT)
+    sample_job(coverage, layer.word, params)
     return {cross: {values for values, count in found.items() if count} for cross, found in coverage.hits.items()}
 
 
@@ -45,12 +45,13 @@ def test_a_maximum():
 
 
 def test_raster_of_a_lane_private_job():
-    """Makes no difference, so it does not count."""
-    layer = ConvLayer(X, None, "u8", operation="max_pool", kernel=(2, 2), params=UNIT,
-                      plan={"block_bytes": 8, "raster": True})  # fmt: skip
-    found = hits(layer)
-    assert found["operation", "fold", "raster"] == {("MAX_POOL", 2, 0)}
-    assert found["batch", "raster"] == {("more", 0)}
+    """Counts where it makes a difference."""
+    for params, raster in ((UNIT, 1), (UNIT.replace(rotation=False), 0)):
+        layer = ConvLayer(X, None, "u8", operation="max_pool", kernel=(2, 2), params=params,
+                          plan={"block_bytes": 8, "raster": True})  # fmt: skip
+        found = hits(layer, params)
+        assert found["operation", "fold", "raster"] == {("MAX_POOL", 2, raster)}
+        assert found["batch", "raster"] == {("more", raster)}
 
 
 def test_no_bin_is_impossible():
