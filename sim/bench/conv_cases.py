@@ -162,14 +162,18 @@ def _whole(layer, params):
     point is a write.
     """
     shape = _shape(layer, layer.out_size, layer.out_channels)
+
+    def fetched(plan, gap):
+        return plan.fetch_cycles * request_cycles(plan, layer.channels + gap)
+
     if not layer.depthwise:
-        return plan_convolution(shape, params, "fetch"), 0
+        plan = plan_convolution(shape, params, "fetch")
+        return plan, 0 if plan.merge > 1 else min(_GAPS, key=lambda gap: (fetched(plan, gap), gap))
 
     def cycles(plan, gap):
-        fetched = plan.fetch_cycles * request_cycles(plan, layer.channels + gap)
-        return max(plan.mac_cycles, fetched, shape.points * plan.blocks, plan.limit)
+        return max(plan.mac_cycles, fetched(plan, gap), shape.points * plan.blocks, plan.limit)
 
-    choices = [(plan, gap) for gap in _GAPS for plan in convolution_plans(shape, params) if not plan.raster]
+    choices = [(plan, gap) for gap in _GAPS for plan in convolution_plans(shape, params)]
     return min(choices, key=lambda one: (cycles(*one), one[1], -one[0].block_bytes))
 
 
