@@ -63,7 +63,7 @@ def _planned(operation, sizes, windows, flags, pixel, conv):
     names = "adjoin", "table", "add"
     flags = dict(zip(names, flags, strict=True))
     shape = ConvShape(1, 65536, 65536, *sizes, *windows, operation=operation, **flags)
-    plans = (plan for plan in convolution_plans(shape, conv) if not (operation.lanes and plan.raster))
+    plans = convolution_plans(shape, conv)
     costs = [(plan, _cost(plan, pixel)) for plan in plans]
 
     def order(one):
