@@ -177,11 +177,10 @@ class PlanLayout(data.StructLayout):
                 "lanes": unsigned(1),  # lane-private mode
                 "maximum": unsigned(1),  # MAX_POOL
                 "pool": unsigned(1),  # SUM_POOL or MAX_POOL: there is no K
-                "raster": unsigned(1),  # tiles go on across the ends of lines; lane-private: only if ``rotates``
+                "raster": unsigned(1),  # tiles go on across the ends of lines; lane-private: only if ``keeps``
                 "keeps": unsigned(
                     1
                 ),  # lane-private: lines of X stay in slaves' memories for all output lines they serve
-                "rotates": unsigned(1),  # lane-private: a word serves several columns of the kernel; only if ``keeps``
                 "kernel_stays": unsigned(1),  # lane-private: the kernel has at most KERNEL_ROWS rows, or none
                 "merged": unsigned(1),  # g > 1
                 "bias": unsigned(1),  # there are biases, and MAX_POOL is not what the job does

@@ -90,7 +90,6 @@ def plan_values(fields, params):
         "pool": pool,
         "raster": plan.crosses_lines,
         "keeps": operation.lanes and plan.keeps_lines,
-        "rotates": plan.rotates,
         "kernel_stays": plan.kernel_stays,
         "merged": merged,
         "bias": fields["bias"] and not maximum,

@@ -25,9 +25,9 @@ class LaneSteps(wiring.Component):
     output line that it serves, and words are freed when a line is over: those that serve none of the next one. Else
     each is read once, and freed.
 
-    Where the plan ``rotates``, a group reads the points that a later column of the kernel needs in the words of the
-    column that has words: from some point of a word on, and before that point the next word of this column. With
-    ``raster`` a group that its line does not fill has points of the next line behind them.
+    Where rows rotate, columns behind ``last_plane`` have no words of their own: each reads those of a column that has
+    some, from some point of a word on, and before that point the next word. With ``raster`` a group that its line does
+    not fill has points of the next line behind them.
 
     Latency 1 from ``start``, ``written`` and ``written_kernel``; a step a cycle.
 

@@ -35,9 +35,9 @@ class LaneWalker(wiring.Component):
     of X come one after the other, group after group, and of a group the kernel's columns: each is asked for once in a
     pass. Else the words of a group come kernel row after kernel row, for each output line anew.
 
-    Where the plan ``rotates``, columns that have words of their own come alone: all if the stride is 1, every other one
-    if it is 2 are the same, some points further. With ``raster`` too a line begins in the part of its words in which
-    the point above it ends, so that a request or two may be of parts that no point is in.
+    Where rows rotate, only the first columns of the kernel have words, one with a stride of 1, two with a stride of 2,
+    and their last words have points for the others. With ``raster`` a line begins in its first word with the place
+    behind that of the last point above it, so that a request or two may be for places without a point.
 
     With an even stride every other column is asked for, whose chunks lie in half of the banks, or fewer. So two columns
     of the kernel are asked for together, if they are an odd number apart: places of the lower half of the lanes for the
@@ -81,7 +81,7 @@ class LaneWalker(wiring.Component):
         self.word, self.kernel_row = Signal(range(params.words)), Signal(range(KERNEL_ROWS))
         self.block = Signal(params.pixel_width)  # first byte of the block in its pixel
         self.begin = Signal(range(2 * params.conv.slaves))  # point of its first group that the line begins with
-        # What its first point is less than that of the group by; in distances as of places.
+        # From the first place of that group to this point, as address and as column.
         self.before = {"x": Signal(params.smem.addr_width), "position": Signal(_POSITION)}
         super().__init__(
             {

@@ -212,19 +212,20 @@ class JobSetup(wiring.Component):
     def _rotation(self, m, job, kind):
         """What the words of a line of X have in lane-private mode.
 
-        As if lines stay: whether they do is known when the plan is offered, and follows from these numbers.
+        While the plan is calculated, as if lines stayed: whether they do follows from the words that they have then.
         """
         conv, plan, whole = self.params.conv, self.o.p, exact_log2(self.params.conv.row_bytes)
         # Logarithms of the points of a group, NS · ws.
         points = {size: exact_log2(conv.slaves) + whole - size for size in range(whole - _FOLDS_LOG2, whole + 1)}
         last, reach = Signal(range(conv.slaves * FOLDS)), Signal(8)  # point of a group; points for later columns
         columns, stride = job.kernel[0], job.stride[0]
-        place = job.out_width + Mux(plan.rotates, reach, 0)
-        behind = place + Mux(plan.rotates & plan.raster, last, 0)
+        rotates = Signal()  # a word serves several columns of the kernel
+        place = job.out_width + Mux(rotates, reach, 0)
+        behind = place + Mux(rotates & plan.raster, last, 0)
         m.d.comb += [
             last.eq(chosen(job.granularity, {size: (1 << log2) - 1 for size, log2 in points.items()})),
             reach.eq(Mux(stride[0], columns >> 1, columns)),
-            plan.rotates.eq(
+            rotates.eq(
                 conv.rotation
                 & plan.lanes
                 & (job.dilation[0] == 0)
@@ -234,9 +235,9 @@ class JobSetup(wiring.Component):
                 & (plan.keeps | ~self.o.valid)
             ),
             plan.raster.eq(
-                job.raster & (kind.convolution | (plan.rotates & (job.dilation[1] == 0) & (job.out_width >= last)))
+                job.raster & (kind.convolution | (rotates & (job.dilation[1] == 0) & (job.out_width >= last)))
             ),
-            plan.last_plane.eq(Mux(plan.rotates, stride[0] & (columns != 0), columns)),
+            plan.last_plane.eq(Mux(rotates, stride[0] & (columns != 0), columns)),
             plan.last_place.eq(place),
             plan.last_group.eq(chosen(job.granularity, {size: behind >> log2 for size, log2 in points.items()})),
         ]

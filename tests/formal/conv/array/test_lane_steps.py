@@ -28,9 +28,18 @@ class LaneStepsSpec(Elaboratable):
     def __init__(self, rotation):
         self.params = PARAMS[rotation]
         self.dut = dut = LaneSteps(self.params)
-        self.stride, self.dilation = Signal(2), Signal(2)
+        self.stride, self.dilation, self.rotates = Signal(2), Signal(2), Signal()
         self.used = Signal(self.params.row_parts)  # parts of rows that are points
-        self.ports = [dut.start, dut.plan, dut.written, dut.written_kernel, dut.o.ready, self.stride, self.dilation]
+        self.ports = [
+            dut.start,
+            dut.plan,
+            dut.written,
+            dut.written_kernel,
+            dut.o.ready,
+            self.stride,
+            self.dilation,
+            self.rotates,
+        ]
 
     def elaborate(self, platform):
         m = Module()
@@ -42,7 +51,7 @@ class LaneStepsSpec(Elaboratable):
         m.d.comb += Assume(dut.start == ~begun)
 
         # The plan is that of a job whose lines fit, and stays.
-        for value in (plan.as_value(), stride, dilation):
+        for value in (plan.as_value(), stride, dilation, self.rotates):
             before = Signal.like(value)
             m.d.sync += before.eq(value)
             m.d.comb += Assume(~begun | (value == before))
@@ -54,8 +63,8 @@ class LaneStepsSpec(Elaboratable):
             Assume((whole | (plan.granularity == 3)) & (plan.last_column < _WIDTH) & (plan.last_group < _GROUPS)),
             Assume(plan.stride == stride - 1),
             # Rows are turned, by a point at most, or by none; lines may begin with any point of a group.
-            Assume(plan.keeps | ~plan.rotates),
-            Assume(plan.rotates | (~plan.raster & (plan.last_plane == plan.last_step))),
+            Assume(plan.keeps | ~self.rotates),
+            Assume(self.rotates | (~plan.raster & (plan.last_plane == plan.last_step))),
             Assume(plan.last_plane <= plan.last_step),
             last.eq(Mux(whole, 1, 3)),
             reach.eq(plan.last_plane < plan.last_step),
@@ -93,7 +102,7 @@ class LaneStepsSpec(Elaboratable):
         if self.params.conv.rotation:
             m.d.comb += Cover(taken & self.crossed & (dut.turn != 0))
         else:
-            m.d.comb += Assume(~plan.rotates)
+            m.d.comb += Assume(~self.rotates)
         return m
 
     def _read(self, m, taken):

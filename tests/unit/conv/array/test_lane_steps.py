@@ -61,7 +61,7 @@ class Job:
     def plan(self):
         lines = {"row_words": self.dilation, "line_words": self.stride, "image_words": self.row_lines}
         return {"keeps": self.keeps, "pool": self.pool, "kernel_stays": self.kernel_stays, "raster": self.raster,
-                "rotates": bool(self.across), "granularity": 5 - self.fold, "last_plane": self.planes - 1,
+                "granularity": 5 - self.fold, "last_plane": self.planes - 1,
                 "last_step": self.columns - 1, "last_kernel_row": self.rows - 1, "last_column": self.width - 1,
                 "last_line": self.lines - 1, "last_image": self.images - 1, "last_pass": self.passes - 1,
                 "stride": self.stride - 1,

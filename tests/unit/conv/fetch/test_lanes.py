@@ -40,7 +40,6 @@ def some_plan(rng, params):
         "pool": int(rng.random() < 0.3),
         "last_step": columns - 1,
         "last_kernel_row": rows - 1,
-        "rotates": rotates,
         "raster": raster,
         "stride": rng.randrange(3),
         "last_plane": planes - 1,

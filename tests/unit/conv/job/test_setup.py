@@ -100,7 +100,7 @@ def expected(word, params):
             "ordered": kind.is_float and maximum,
         }
     if operation.lanes:
-        plan |= {"keeps": keeps, "rotates": rotates, "kernel_stays": stays, "last_group": groups - 1,
+        plan |= {"keeps": keeps, "kernel_stays": stays, "last_group": groups - 1,
                  "last_plane": planes - 1, "last_place": places - 1, "stride": sh - 1,
                  "last_row": (rows if keeps else f["out_height"]) - 1}  # fmt: skip
     else:
@@ -280,7 +280,7 @@ def test_rotation(name, built):
                      "raster": 1, "y_pitch": (0, 0, 0)} | others  # fmt: skip
     word = job_word(**fields)
     plan = expected(word, params)
-    assert (bool(plan["rotates"]), bool(plan["raster"])) == (built and rotates, built and crosses)
+    assert (plan["last_plane"] < plan["last_step"], bool(plan["raster"])) == (built and rotates, built and crosses)
     check([job_word(**TINY), word, job_word(**TINY)], params)
 
 
