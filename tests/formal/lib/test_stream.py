@@ -7,7 +7,7 @@ counts the items ahead of it; when there are none, the output must be it.
 import pytest
 from amaranth.hdl import Assert, Cover, Elaboratable, Module, Mux, Signal
 
-from tilewright.hw.lib.stream import DeepQueue, Queue, ReadyBuffer, ShallowQueue, SkidBuffer, SlowQueue
+from tilewright.hw.lib.stream import DeepQueue, Queue, ReadyBuffer, ShallowQueue, SkidBuffer, SlowQueue, TwinBuffer
 from tilewright.sim.formal import StreamRules, prove, queue_invariants
 
 WIDTH = 4
@@ -108,6 +108,18 @@ class SkidSpec(StageSpec):
             m.d.comb += Assert(self.dut.skid == self.item)
 
 
+class TwinSpec(StageSpec):
+    def add_invariants(self, m):
+        dut = self.dut
+        m.d.comb += [
+            Assert(dut.full == (self.count == 2)),
+            Assert((dut.head == dut.tail) == (self.count != 1)),
+        ]
+        for number, slot in enumerate(dut.slots):
+            with m.If(self.tracking & (dut.head ^ self.ahead[0] == number)):
+                m.d.comb += Assert(slot == self.item)
+
+
 class QueueSpec(StageSpec):
     def add_invariants(self, m):
         dut = self.dut
@@ -183,6 +195,7 @@ class DeepQueueSpec(StageSpec):
 
 SPECS = {
     "skid": lambda: SkidSpec(SkidBuffer(WIDTH), 2),
+    "twin": lambda: TwinSpec(TwinBuffer(WIDTH), 2),
     "queue2": lambda: QueueSpec(Queue(WIDTH, 2), 2),
     "queue8": lambda: QueueSpec(Queue(WIDTH, 8), 8),
     "queue64": lambda: QueueSpec(Queue(WIDTH, 64), 64),
@@ -199,7 +212,7 @@ def test_order(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["skid", "queue2", *(pytest.param(name, marks=pytest.mark.long) for name in ("queue8", "shallow8"))]
+    "name", ["skid", "twin", "queue2", *(pytest.param(name, marks=pytest.mark.long) for name in ("queue8", "shallow8"))]
 )
 def test_every_state_is_reached(name):
     spec = SPECS[name]()
