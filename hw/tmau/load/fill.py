@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Signal
 
 from tilewright.golden.spec import CHUNK_BYTES
 
-__all__ = ["below", "round_tf32"]
+__all__ = ["below", "bytes_below", "chunks_below", "round_tf32"]
 
 _CHUNK_LOG2 = CHUNK_BYTES.bit_length() - 1
 
@@ -27,6 +27,47 @@ def round_tf32(value, on):
     return Cat(dropped & ~on.replicate(len(dropped)), (base + up)[: len(kept)])
 
 
+def chunks_below(limit, flips):
+    """Masks of the chunks that lie wholly below ``limit``, and of the one that it lies in, if there is such a chunk.
+
+    Parameters
+    ----------
+    limit : Value
+        Bytes.
+    flips : Value
+        Chunk c lies at place c XOR ``flips``. Two to the power of its length is the number of chunks; no bits are one.
+
+    Returns
+    -------
+    (Value, Value)
+        A bit for each place.
+    """
+    number = limit[_CHUNK_LOG2:]
+    chunks = [place ^ flips for place in range(1 << len(flips))]
+    return Cat(chunk < number for chunk in chunks), Cat(chunk == number for chunk in chunks)
+
+
+def bytes_below(m, whole, partly, limit, name):
+    """Mask of the bytes below ``limit``.
+
+    Parameters
+    ----------
+    m : Module
+    whole, partly : Value
+        As of :func:`chunks_below`. Where the limit is a number of whole chunks, ``partly`` may be anything.
+    limit : Value
+        Of which the lowest bits count, the byte in a chunk.
+    name : str
+        Of the mask.
+    """
+    mask, first = Signal(len(whole) * CHUNK_BYTES, name=name), Signal(CHUNK_BYTES, name=f"{name}_first")
+    m.d.comb += first.eq(Cat(limit[:_CHUNK_LOG2] > byte for byte in range(CHUNK_BYTES)))
+    for place in range(len(whole)):
+        all_of_it, some = (chunks[place].replicate(CHUNK_BYTES) for chunks in (whole, partly))
+        m.d.comb += mask.word_select(place, CHUNK_BYTES).eq(all_of_it | (some & first))
+    return mask
+
+
 def below(m, limit, flips, name):
     """Mask of the bytes below ``limit``, where chunk c lies at place c XOR ``flips``.
 
@@ -35,27 +76,11 @@ def below(m, limit, flips, name):
     Parameters
     ----------
     m : Module
-    limit : Value
-        Bytes.
-    flips : Value
-        Two to the power of its length is the number of chunks; no bits are one chunk.
+    limit, flips : Value
+        As of :func:`chunks_below`.
     name : str
         Of the mask.
     """
-    chunks = 1 << len(flips)
-    number = limit[_CHUNK_LOG2:]
-    mask = Signal(chunks * CHUNK_BYTES, name=name)
-    partly = Signal(CHUNK_BYTES, name=f"{name}_partly")  # of the chunk that the limit lies in
-    m.d.comb += partly.eq(Cat(limit[:_CHUNK_LOG2] > byte for byte in range(CHUNK_BYTES)))
-    for place in range(chunks):
-        chunk = place ^ flips
-        whole = Signal(name=f"{name}_whole{place}")
-        here = Signal(name=f"{name}_here{place}")
-        m.d.comb += [
-            whole.eq(chunk < number),
-            here.eq(chunk == number),
-            mask.word_select(place, CHUNK_BYTES).eq(
-                whole.replicate(CHUNK_BYTES) | (here.replicate(CHUNK_BYTES) & partly)
-            ),
-        ]
-    return mask
+    masks = [Signal(1 << len(flips), name=f"{name}_{which}") for which in ("whole", "partly")]
+    m.d.comb += [mask.eq(chunks) for mask, chunks in zip(masks, chunks_below(limit, flips), strict=True)]
+    return bytes_below(m, *masks, limit, name)

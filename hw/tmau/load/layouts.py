@@ -3,9 +3,14 @@
 from amaranth import unsigned
 from amaranth.lib import data
 
+from tilewright.golden.spec import BANKS
+
 from ..layouts import TransferLayout, delivery_members
 
-__all__ = ["AlignedLayout", "ContextLayout", "PieceLayout", "RunLayout", "StepLayout"]
+__all__ = ["BOUNDS", "AlignedLayout", "ChunksLayout", "ContextLayout", "PieceLayout", "RunLayout", "StepLayout"]
+
+#: Members of a piece that are bytes of its line, or behind it.
+BOUNDS = ("first", "end", "data_first", "data_end")
 
 
 class ContextLayout(data.StructLayout):
@@ -85,6 +90,18 @@ class StepLayout(data.StructLayout):
         )
 
 
+class ChunksLayout(data.StructLayout):
+    """Where chunks lie in the line as it is swizzled, a bit for each place: of a byte that bounds what is written."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "whole": unsigned(BANKS),  # chunks that lie wholly below it
+                "partly": unsigned(BANKS),  # its own, if it is in the line; anything where a chunk begins with it
+            }
+        )
+
+
 class AlignedLayout(data.StructLayout):
     """A piece and the word that its data come from."""
 
@@ -92,6 +109,7 @@ class AlignedLayout(data.StructLayout):
         super().__init__(
             {
                 "piece": PieceLayout(params),
+                "chunks": data.StructLayout(dict.fromkeys(BOUNDS, ChunksLayout())),  # made of the piece and its swizzle
                 # Byte p belongs to every destination address of p modulo the bus, but for the swizzle of the line,
                 # which permutes the chunks.
                 "word": unsigned(params.bus_width),

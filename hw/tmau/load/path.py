@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from ...lib.join import join
-from ...lib.stream import ReadyBuffer, SkidBuffer
+from ...lib.stream import ReadyBuffer, SkidBuffer, TwinBuffer
 from ...smem.layouts import LineLayout, whole_line
 from ...smem.signatures import LineReadSignature
 from ..layouts import CompletionLayout, RowLayout, StagedWordLayout, TransferLayout, WordLayout, all_windows, windows_of
@@ -73,7 +73,7 @@ class LoadPath(wiring.Component):
         # No ready from behind gets further than here, and what rotates and chooses words comes from registers.
         m.submodules.cut = cut = SkidBuffer(StepLayout(params))
         m.submodules.realign = realign = Realigner(params)
-        m.submodules.aligned = aligned = SkidBuffer(AlignedLayout(params))
+        m.submodules.aligned = aligned = TwinBuffer(AlignedLayout(params))
         m.submodules.place = place = WordPlacer(params)
         m.submodules.guard = guard = SharedGuard(params, unsigned(params.smem.row_width), row=lambda row: row)
 
@@ -85,7 +85,7 @@ class LoadPath(wiring.Component):
         join(m, cut=cut.o, realign=realign.steps)
         join(m, words=flipped(self.words), realign=realign.words)
         join(m, loop=flipped(self.loop), realign=realign.loop)
-        # Nor from here: whether a reduction may go on takes most of a cycle.
+        # Nor from here: whether a reduction may go on takes most of a cycle, and enables no register of a piece.
         join(m, realign=realign.aligned, aligned=aligned.i)
         pieces = aligned.o
         # In a cluster the memory that is written reduces.

@@ -9,7 +9,7 @@ from tilewright.golden.spec import CHUNK_BYTES, LINE_BYTES
 from ...smem.layouts import LineLayout, LineWordsLayout
 from ...smem.swizzle import chunk_flips
 from ..layouts import CompletionLayout, StagedWordLayout, delivery_members
-from .fill import below, round_tf32
+from .fill import below, bytes_below, round_tf32
 from .layouts import AlignedLayout
 
 __all__ = ["WordPlacer"]
@@ -60,7 +60,8 @@ class WordPlacer(wiring.Component):
         self._params = params
         self.word = Signal(params.bus_width)  # of the write, and the one before of the next
         self.first_word = Signal(params.bus_width)  # in its place in the first segment of a line
-        self.rest = Signal(7)  # bytes of the line that are still to be written
+        self.rest = Signal(7)  # bytes of the next line that are still to be written, which lies
+        self.rest_flips = Signal(_FLIPS)  # so
         self.rest_data = Signal(params.bus_log2)  # bytes of the line, with stage of the segment, that are in ``word``
         self.flips = Signal(params.bus_log2 - _CHUNK_LOG2)  # how the chunks of ``word`` are permuted
         self.ending = Signal()  # the write completes a transfer that is not quiet
@@ -97,7 +98,7 @@ class WordPlacer(wiring.Component):
             load.eq(self.i.valid & free),
             self.i.ready.eq(free & ~flushes),
         ]
-        self._write(m, load)
+        self._write(m, free, load)
         self._complete(m, free)
         return m
 
@@ -124,7 +125,7 @@ class WordPlacer(wiring.Component):
             m.d.sync += [self.staged.valid.eq(1), self.flushing.eq(flushes)]
         return flushes
 
-    def _write(self, m, load):
+    def _write(self, m, free, load):
         """The registers of the write, and the line made of them."""
         params, context, piece = self._params, self.i.p.context, self.i.p.piece
         segment = params.bus_bytes
@@ -133,23 +134,25 @@ class WordPlacer(wiring.Component):
         m.d.comb += flips.eq(chunk_flips(context.swizzle, piece.line))
 
         word, first_word = Signal.like(self.word, name="rounded"), Signal.like(self.word, name="joined")
-        # With ``joint`` whatever is left of the piece before lies below it.
-        joint = Mux(piece.joint.any(), piece.joint, self.rest_data)
-        from_before = below(m, joint, flips[:inner], "from_before")
+        # What is left of the piece before lies below a ``joint``: so either of both tells.
+        from_before = below(m, piece.joint, flips[:inner], "from_joint") | below(
+            m, self.rest_data, self.rest_flips[:inner], "from_rest"
+        )
         lanes = [self.i.p.word.word_select(lane, 32) for lane in range(segment // 4)]
         m.d.comb += [
             word.eq(Cat(round_tf32(lane, context.tf32) for lane in lanes)),
             first_word.eq(_joined(from_before, self.word, flips[:inner] ^ flips_before, word)),
         ]
 
-        def line_below(limit, name):
-            return below(m, limit, flips, name)
+        def of_rest(limit, name):
+            return below(m, limit, self.rest_flips, name)
 
-        end, data_end = (Mux(bound[7], LINE_BYTES, bound) for bound in (piece.end, piece.data_end))
-        written = line_below(self.rest, "rest") | (line_below(end, "end") & ~line_below(piece.first, "first"))
-        is_data = line_below(self.rest_data, "rest_data") | (
-            line_below(data_end, "data_end") & ~line_below(piece.data_first, "data_first")
-        )
+        def of_piece(name):
+            chunks = self.i.p.chunks[name]
+            return bytes_below(m, chunks.whole, chunks.partly, piece[name], name)
+
+        written = of_rest(self.rest, "rest") | (of_piece("end") & ~of_piece("first"))
+        is_data = of_rest(self.rest_data, "rest_data") | (of_piece("data_end") & ~of_piece("data_first"))
         line = self.data
         m.d.comb += [line.word.eq(self.word), line.first_word.eq(self.first_word)]
         if params.cores > 1:
@@ -159,8 +162,17 @@ class WordPlacer(wiring.Component):
         with m.If(load):
             m.d.sync += [
                 self.word.eq(word),
-                self.first_word.eq(first_word),
                 flips_before.eq(flips[:inner]),
+                self.rest.eq(Mux(piece.end[7], piece.end[:7], 0)),
+                self.rest_flips.eq(chunk_flips(context.swizzle, piece.line + 1)),
+                self.rest_data.eq(
+                    Mux((piece.data_end[7] | context.stage) & ~piece.last, piece.data_end[: params.bus_log2], 0)
+                ),
+            ]
+        # Without a piece there is no write, and this may be anything.
+        with m.If(free):
+            m.d.sync += [
+                self.first_word.eq(first_word),
                 line.fill.eq(context.fill),
                 line.filled.eq(~is_data),
                 line.fills.eq(
@@ -168,10 +180,6 @@ class WordPlacer(wiring.Component):
                 ),
                 line.first.eq(Cat(place == flips[inner:] for place in range(len(line.first)))),
                 self.strobe.eq(written),
-                self.rest.eq(Mux(piece.end[7], piece.end[:7], 0)),
-                self.rest_data.eq(
-                    Mux((piece.data_end[7] | context.stage) & ~piece.last, piece.data_end[: params.bus_log2], 0)
-                ),
             ]
 
     def _complete(self, m, free):

@@ -4,13 +4,14 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec import CHUNK_BYTES
+from tilewright.golden.spec import CHUNK_BYTES, LINE_BYTES
 
 from ...lib.choice import chosen
 from ...lib.rotate import rotate_bytes
 from ...smem.swizzle import chunk_flips
 from ..layouts import WordLayout
-from .layouts import AlignedLayout, StepLayout
+from .fill import chunks_below
+from .layouts import BOUNDS, AlignedLayout, StepLayout
 
 __all__ = ["Realigner"]
 
@@ -21,7 +22,8 @@ class Realigner(wiring.Component):
     """Takes a bus word for each step that pulls one, rotates it by bytes and swizzles it.
 
     A step that pulls none gets the word that was taken last, rotated and swizzled for the step all the same. Rotation
-    by whole chunks and swizzle are one choice of a chunk for each place.
+    by whole chunks and swizzle are one choice of a chunk for each place. Where the chunks lie that the piece begins and
+    ends in is found out here, for WordPlacer decides on each byte of the line.
 
     Errors of words are collected, with the address of the first. They end with the transfer; those of a quiet transfer
     go on to the one behind it, which belongs to the same command. Errors of a transfer with ``stage`` leave with its
@@ -83,6 +85,11 @@ class Realigner(wiring.Component):
             aligned.error.eq(self.erring | (step.pull & word.error)),
             aligned.address.eq(Mux(self.erring | ~step.pull, self.erred_at, word.address)),
         ]
+        flips = chunk_flips(step.context.swizzle, step.piece.line)
+        for name in BOUNDS:
+            bound, chunks = step.piece[name], aligned.chunks[name]
+            limit = Mux(bound[7], LINE_BYTES, bound) if len(bound) > 7 else bound
+            m.d.comb += Cat(chunks.whole, chunks.partly).eq(Cat(*chunks_below(limit, flips)))
         with m.If(self.steps.valid & self.steps.ready):
             m.d.sync += self.erring.eq(aligned.error & ~(step.piece.last & (~step.context.quiet | step.context.stage)))
         # A step that pulls needs neither, so what they hold while it waits does not matter: they do not wait for it.

@@ -126,6 +126,8 @@ class SharedReducer(wiring.Component):
                 o.piece.line.eq(head.row),
                 *(start.eq(head.first << _CHUNK_LOG2) for start in (o.piece.first, o.piece.data_first)),
                 *(stop.eq(head.end << _CHUNK_LOG2) for stop in (o.piece.end, o.piece.data_end)),
+                *(chunks.whole.eq((1 << head.first) - 1) for chunks in (o.chunks.first, o.chunks.data_first)),
+                *(chunks.whole.eq((1 << head.end) - 1) for chunks in (o.chunks.end, o.chunks.data_end)),
                 o.piece.last.eq(head.last),
                 self.o.valid.eq(~part | results.o.valid),
             ]

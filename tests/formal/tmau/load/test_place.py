@@ -1,13 +1,14 @@
 """F9: chunks are permuted inside their line, each byte is what its piece says; F6: completions follow their writes."""
 
 import pytest
-from amaranth import Module, Mux, Signal
+from amaranth import Const, Module, Mux, Signal
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable
 
 from tilewright.golden.spec import CHUNK_BYTES, Swizzle
 from tilewright.hw.smem.layouts import whole_line
 from tilewright.hw.smem.swizzle import chunk_flips
 from tilewright.hw.tmau.layouts import CompletionLayout
+from tilewright.hw.tmau.load.layouts import BOUNDS
 from tilewright.hw.tmau.load.place import WordPlacer
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.formal import StreamRules, prove
@@ -43,6 +44,19 @@ def well_formed(piece, bus_bytes):
     return order & ((piece.data_end == 0) | (data & reach))
 
 
+def chunks_fit(payload):
+    """What AlignedLayout promises of the chunks of a piece, wherever the swizzle has them."""
+    flips, fits = chunk_flips(payload.context.swizzle, payload.piece.line), Const(1)
+    for name in BOUNDS:
+        bound, chunks = payload.piece[name], payload.chunks[name]
+        for place in range(8):
+            start = (place ^ flips) * CHUNK_BYTES
+            inside = (start < bound) & (bound < start + CHUNK_BYTES)
+            free = bound[:4] == 0
+            fits &= (chunks.whole[place] == (start + CHUNK_BYTES <= bound)) & (free | (chunks.partly[place] == inside))
+    return fits
+
+
 class ColumnSpec(Elaboratable):
     """Follows the byte at ``column`` of this line and of the next. Rounding is left to simulation, and staging."""
 
@@ -60,6 +74,7 @@ class ColumnSpec(Elaboratable):
         piece, context = payload.piece, payload.context
         fill_byte = context.fill.word_select(column % 4, 8)
         m.d.comb += Assume(~context.tf32 & ~context.stage & ~payload.remains & well_formed(piece, bus_bytes))
+        m.d.comb += Assume(chunks_fit(payload))
 
         before, begun = Signal.like(payload), Signal()
 
@@ -113,6 +128,7 @@ class ColumnSpec(Elaboratable):
             Assert(held == (column < rest)),
             Assert(dut.rest_data <= rest),
             Assert(~begun | (dut.flips == flips_before)),
+            Assert(~begun | (dut.rest_flips == chunk_flips(before.context.swizzle, before.piece.line + 1))),
             Assert(begun | (rest == 0)),
             Assert(~begun | (dut.word.word_select(own, 8) == own_byte(before))),
             Assert((dut.rows.valid & dut.rows.ready) == (taken & writes)),

@@ -6,6 +6,7 @@ from amaranth.lib import stream
 
 from tilewright.golden.spec import CHUNK_BYTES
 from tilewright.hw.smem.swizzle import chunk_flips
+from tilewright.hw.tmau.load.layouts import BOUNDS
 from tilewright.hw.tmau.load.realign import Realigner
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.formal import StreamRules, prove
@@ -54,6 +55,7 @@ class RealignerSpec(Elaboratable):
                 Assert(~wrong | (aligned.address == first)),
                 Assert(aligned.piece.as_value() == step.piece.as_value()),
                 Assert(aligned.context.as_value() == context.as_value()),
+                *(Assert(chunks_fit(step, aligned.chunks, name)) for name in BOUNDS),
                 Assert(aligned.remains == remains(step.piece, context, self.params)),
             ]
         m.d.comb += [
@@ -73,6 +75,15 @@ class RealignerSpec(Elaboratable):
         held = stream.Signature(len(payload)).create()
         m.d.comb += [held.valid.eq(aligned.valid), held.ready.eq(aligned.ready), held.payload.eq(payload)]
         return held
+
+
+def chunks_fit(step, chunks, name):
+    """Whether chunks of the line are told apart by a byte that bounds the piece, wherever the swizzle has them."""
+    bound, flips = step.piece[name], chunk_flips(step.context.swizzle, step.piece.line)
+    starts = [CHUNK_BYTES * (place ^ flips) for place in range(8)]
+    whole = Cat(start + CHUNK_BYTES <= bound for start in starts)
+    partly = Cat((start <= bound) & (bound < start + CHUNK_BYTES) for start in starts)
+    return (chunks[name].whole == whole) & (chunks[name].partly == partly)
 
 
 def remains(piece, context, params):

@@ -10,6 +10,7 @@ from tilewright.golden.spec import Reduction
 from tilewright.hw.reduce import integer
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.tmau.load import shared_reduce
+from tilewright.hw.tmau.load.layouts import BOUNDS
 from tilewright.hw.tmau.load.shared_reduce import SharedReducer
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.formal import StreamRules, prove
@@ -115,6 +116,7 @@ class SharedReducerSpec(Elaboratable):
             Assert(~left | dut.places.o.valid | (dut.i.valid & ~reducing)),
             # A part lies in one line.
             Assert(~part_leaves | ((o.piece.end <= 128) & (o.piece.first <= o.piece.end))),
+            *(Assert(~part_leaves | (o.chunks[name].whole == (1 << (o.piece[name] >> 4)) - 1)) for name in BOUNDS),
         ]
         chunks = Signal(5)  # of the piece at the input, that were taken
         taken = Mux(issued, dut.places.i.p.end - dut.places.i.p.first, 0)

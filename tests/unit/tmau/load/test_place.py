@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.hw.smem.layouts import whole_line
+from tilewright.hw.tmau.load.layouts import BOUNDS
 from tilewright.hw.tmau.load.place import WordPlacer
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.pysim.simulate import elaborated, simulate
@@ -135,13 +136,25 @@ class Load:
             self.staged.append(({k: memory[base + k] for k in range(min(bus, length - base))}, self.error))
 
 
+def chunks_of(payload):
+    """AlignedLayout: for each byte that bounds the piece the chunks below it, and its own, where the swizzle has them."""
+    piece, span = payload["piece"], (0, 32, 64, 128)[payload["context"]["swizzle"]]
+    base, found = 128 * piece["line"], {}
+    for name in BOUNDS:
+        whole, place = divmod(piece[name], 16)
+        at = [1 << (swizzled(base + 16 * chunk, span) - base) // 16 for chunk in range(8)]
+        found[name] = {"whole": sum(at[:whole]), "partly": at[whole] if place and whole < 8 else 0}
+    return found
+
+
 def run(load, mode="none", *, completion_stall=None):
     dut = elaborated(WordPlacer, TMAU_PRESETS["unit"].replace(bus_bytes=load.bus_bytes))
     idle, stall = STALL_MODES[mode]["idle"], STALL_MODES[mode]["stall"]
     result = {"writes": [], "rows": []}
+    pieces = [payload | {"chunks": chunks_of(payload)} for payload in load.pieces]
 
     async def source(ctx):
-        result["sent"] = await send(ctx, dut.i, load.pieces, idle=idle, seed=SEED)
+        result["sent"] = await send(ctx, dut.i, pieces, idle=idle, seed=SEED)
 
     async def guard(ctx):
         """The stage behind: what was taken shows until it is written, as late as that may be."""

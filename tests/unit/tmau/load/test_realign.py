@@ -32,7 +32,7 @@ def random_load(bus_bytes, count):
     for number in range(count):
         pull = held is None or rng.random() < 0.6
         last, rotate = rng.random() < 0.3, rng.randrange(bus_bytes)
-        piece = {"line": number % 8, "first": number % 128, "last": last}
+        piece = {"line": number % 8, "first": number % 128, "end": 37 * number % 256, "last": last}
         steps.append({"piece": piece, "pull": pull, "rotate": rotate, "context": context})
         if pull:
             error, address = rng.random() < 0.2, rng.getrandbits(32)
@@ -84,6 +84,11 @@ def test_words_and_errors(bus_bytes, mode):
         assert {name: came.piece[name] for name in step["piece"]} == step["piece"]
         assert {name: came.context[name] for name in step["context"]} == step["context"]
         assert came.word == word
+        for name in ("first", "end"):
+            flips = step["piece"]["line"] % (1, 2, 4, 8)[step["context"]["swizzle"]]
+            bound, chunks = step["piece"][name], came.chunks[name]
+            assert chunks.whole == sum(1 << (chunk ^ flips) for chunk in range(min(bound // 16, 8)))
+            assert chunks.partly == (1 << (bound // 16 ^ flips) if bound < 128 else 0)
         assert came.error == (error is not None)
         assert error is None or came.address == error
     assert (result["stalls"] > 0) == (mode in ("idle", "both"))

@@ -10,7 +10,7 @@ from tilewright.golden.spec import Element, Reduction
 from tilewright.golden.tmau.reduce import is_legal, reduce
 from tilewright.hw.reduce.float_sums import FloatSums
 from tilewright.hw.reduce.integer import IntegerReducer
-from tilewright.hw.tmau.load.layouts import AlignedLayout
+from tilewright.hw.tmau.load.layouts import BOUNDS, AlignedLayout
 from tilewright.hw.tmau.load.shared_reduce import SharedReducer
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.sim.pysim.simulate import elaborated, simulate
@@ -148,6 +148,8 @@ def test_transfers_of_all_kinds(bus_bytes, mode):
             came = next(left)
             assert (came.piece.line, came.piece.first, came.piece.end, came.piece.last) == part
             assert came.piece.first == came.piece.end or (came.piece.data_first, came.piece.data_end) == part[1:3]
+            for name in BOUNDS:
+                assert came.chunks[name].whole == (1 << came.piece[name] // 16) - 1
         assert came.context.tag == context["tag"]
         assert (came.error, came.address) == (transfer[-1]["error"], transfer[-1]["address"])
 
