@@ -1,7 +1,7 @@
 """Step generator: walks the destination of a run, a bus word or a line of fill a cycle."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import Reduction
@@ -35,7 +35,12 @@ class StepGenerator(wiring.Component):
         self._params = params
         width = params.smem.addr_width + 1
         self.busy = Signal()
-        self.run = Signal(RunLayout(params))
+        run = RunLayout(params)
+        self.run = Signal(data.StructLayout({name: run[name].shape for name, _ in run if name != "context"}))
+        # By turns the context of the run, and whatever arrives: so that a run that ends, which comes late, enables less.
+        self.contexts = [Signal(run["context"].shape, name=f"context{number}") for number in range(2)]
+        self.turn = Signal()  # which of them is the run's
+        self.context = Signal(run["context"].shape)
         self.cursor = Signal(width)  # first byte that is not covered yet
         self.word_end = Signal(width)  # where the byte after the next word to take would land
         self.started = Signal()  # the run has taken its first word
@@ -95,7 +100,8 @@ class StepGenerator(wiring.Component):
             piece.last.eq(done & run.last),
             step.pull.eq(word & ~reuse),
             step.rotate.eq(Mux(word, word_end, self.held)),
-            step.context.eq(run.context),
+            self.context.eq(Mux(self.turn, self.contexts[1], self.contexts[0])),
+            step.context.eq(self.context),
         ]
 
         self._advance(m, step, next_cursor, word, more, done)
@@ -110,7 +116,7 @@ class StepGenerator(wiring.Component):
             & ((run.data_end[bus_log2:7] == 0) | ((run.data_end[bus_log2:7] == 1) & (run.data_end[:bus_log2] == 0)))
         )
         alike = self.word_end[:bus_log2] == self.held
-        return run.shared & ~self.started & alike & in_segment & (run.context.reduction == Reduction.NONE)
+        return run.shared & ~self.started & alike & in_segment & (self.context.reduction == Reduction.NONE)
 
     def _advance(self, m, step, next_cursor, word, more, done):
         """The registers: the step leaves, and the next run comes with the last one of this."""
@@ -128,11 +134,15 @@ class StepGenerator(wiring.Component):
                     self.drained.eq(~more),
                     self.held.eq(self.word_end),
                 ]
+        arriving = self.runs.payload
+        for number, context in enumerate(self.contexts):
+            with m.If(self.turn != number):
+                m.d.sync += context.eq(arriving.context)
         with m.If(self.runs.ready):
-            arriving = self.runs.payload
             m.d.sync += [
                 self.busy.eq(self.runs.valid),
-                self.run.eq(arriving),
+                self.turn.eq(~self.turn),
+                *(self.run[name].eq(arriving[name]) for name, _ in self.run.shape()),
                 self.cursor.eq(arriving.start),
                 self.word_end.eq(arriving.word_end),
                 self.started.eq(0),

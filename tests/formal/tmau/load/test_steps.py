@@ -113,7 +113,8 @@ class StepsSpec(Elaboratable):
         m.d.comb += [Assert(busy == dut.busy), Assert(dut.held == previous)]
         with m.If(busy):
             m.d.comb += [
-                Assert(Value.cast(run) == Value.cast(dut.run)),
+                *(Assert(Value.cast(run[name]) == Value.cast(dut.run[name])) for name, _ in dut.run.shape()),
+                Assert(Value.cast(run.context) == Value.cast(dut.context)),
                 Assert(well_formed(run, self.params)),
                 Assert(dut.cursor == start),
                 Assert((start < run.end) | (run.close & (start == run.end) & (start[:7] != 0))),
