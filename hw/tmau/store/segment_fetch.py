@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import BANKS
 
-from ...lib.stream import Queue, ShallowQueue
+from ...lib.stream import Queue
 from ...smem.layouts import CHUNK_BITS
 from ...smem.signatures import LineReadSignature, LoanSignature
 from ..layouts import StagedWordLayout, owner_members
@@ -64,7 +64,8 @@ class SegmentFetcher(wiring.Component):
             {"row": unsigned(params.smem.row_width), "shared": unsigned(1), **owner_members(params)}
         )
         self.asked = Queue(asked, ENTRIES)  # steps that wait for their turn at shared memory
-        self.waiting = ShallowQueue(_WaitingLayout(params), ENTRIES)  # those, and the one whose turn it was
+        # Those, and the one whose turn it was, in registers: it chooses each bit of the segment.
+        self.waiting = Queue(_WaitingLayout(params), ENTRIES)
         self.used = Signal(range(ENTRIES + 1))  # places that are taken
         super().__init__(
             {
