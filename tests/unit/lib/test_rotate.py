@@ -11,20 +11,23 @@ from tilewright.sim.pysim.simulate import simulate
 SEED = 1
 
 
+@pytest.mark.parametrize("complemented", [False, True])
 @pytest.mark.parametrize("left", [True, False])
-def test_every_distance(left):
-    m = Module()
-    value, distance, rotated = Signal(128), Signal(4), Signal(128)
-    m.d.comb += rotated.eq(rotate_bytes(m, value, distance, left=left))
+@pytest.mark.parametrize("bits", [4, 5])
+def test_every_distance(bits, left, complemented):
+    m, count = Module(), 1 << bits
+    value, distance, rotated = Signal(8 * count), Signal(bits), Signal(8 * count)
+    complement = ~distance if complemented else None
+    m.d.comb += rotated.eq(rotate_bytes(m, value, distance, left=left, complement=complement))
     rng = random.Random(SEED)
 
     async def check(ctx):
-        for places in range(16):
-            raw = rng.randbytes(16)
+        for places in range(count):
+            raw = rng.randbytes(count)
             ctx.set(value, int.from_bytes(raw, "little"))
             ctx.set(distance, places)
             await ctx.delay(1e-9)
-            cut = -places % 16 if left else places
-            assert ctx.get(rotated).to_bytes(16, "little") == raw[cut:] + raw[:cut]
+            cut = -places % count if left else places
+            assert ctx.get(rotated).to_bytes(count, "little") == raw[cut:] + raw[:cut]
 
     simulate(m, check)
