@@ -3,7 +3,7 @@
 from amaranth import unsigned
 from amaranth.lib import data
 
-from tilewright.golden.spec import BANKS
+from tilewright.golden.spec import BANKS, CHUNK_BYTES
 
 from ..layouts import TransferLayout, delivery_members
 
@@ -85,6 +85,7 @@ class StepLayout(data.StructLayout):
                 # To the left, in bytes: puts byte i of the word at i + rotate modulo the bus. Without data it is that
                 # of the step before.
                 "rotate": unsigned(params.bus_log2),
+                "complement": unsigned(CHUNK_BYTES.bit_length() - 1),  # of as many bits of it, as of ``rotate_bytes``
                 "context": ContextLayout(params),
             }
         )

@@ -76,7 +76,7 @@ class Realigner(wiring.Component):
         ]
 
         m.d.comb += self.data.eq(Mux(step.pull, word.data, self.taken))
-        turned = rotate_bytes(m, self.data, step.rotate[:_CHUNK_LOG2], left=True)
+        turned = rotate_bytes(m, self.data, step.rotate[:_CHUNK_LOG2], left=True, complement=step.complement)
         m.d.comb += [
             aligned.piece.eq(step.piece),
             aligned.context.eq(step.context),

@@ -100,6 +100,7 @@ class StepGenerator(wiring.Component):
             piece.last.eq(done & run.last),
             step.pull.eq(word & ~reuse),
             step.rotate.eq(Mux(word, word_end, self.held)),
+            step.complement.eq(~step.rotate),
             self.context.eq(Mux(self.turn, self.contexts[1], self.contexts[0])),
             step.context.eq(self.context),
         ]

@@ -102,6 +102,7 @@ class FetchedLayout(data.StructLayout):
             {
                 **{name: unsigned(1) for name in ("word", "fetch", "last")},
                 "turn": unsigned(params.bus_log2),
+                "complement": unsigned(params.bus_log2),  # of it, as of ``rotate_bytes``
                 "before": unsigned(params.bus_bytes),  # bytes of the segment that are those of the one before it
                 "strobe": unsigned(params.bus_bytes),  # bytes of the word
                 **_members(params, *_ENDING),

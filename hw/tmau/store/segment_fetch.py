@@ -151,6 +151,7 @@ class SegmentFetcher(wiring.Component):
         m.d.sync += self.o.valid.eq(due)
         with m.If(due):
             m.d.sync += [
+                o.complement.eq(~cut.turn),
                 o.before.eq(Mux(cut.straddle, ones << cut.turn, 0)),
                 o.strobe.eq((ones << cut.first) & ~(ones << cut.end)),
             ]

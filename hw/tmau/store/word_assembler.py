@@ -108,4 +108,4 @@ class WordAssembler(wiring.Component):
                 for byte, is_before in enumerate(step.before)
             )
         )
-        return rotate_bytes(m, both, step.turn, left=False)
+        return rotate_bytes(m, both, step.turn, left=False, complement=step.complement)

@@ -99,6 +99,7 @@ class StepsSpec(Elaboratable):
             ]
         m.d.comb += [
             Assert(step.pull == (uses & ~(run.shared & (words == 0) & ~joins))),
+            Assert(step.complement == ~step.rotate[: len(step.complement)]),
             Assert(step.rotate == Mux(uses, word_end, previous)[: len(step.rotate)]),
         ]
         with m.If(uses):

@@ -34,6 +34,7 @@ def random_load(bus_bytes, count):
         last, rotate = rng.random() < 0.3, rng.randrange(bus_bytes)
         piece = {"line": number % 8, "first": number % 128, "end": 37 * number % 256, "last": last}
         steps.append({"piece": piece, "pull": pull, "rotate": rotate, "context": context})
+        steps[-1]["complement"] = ~rotate & 15
         if pull:
             error, address = rng.random() < 0.2, rng.getrandbits(32)
             held = rng.randbytes(bus_bytes)

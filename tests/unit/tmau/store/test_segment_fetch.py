@@ -121,6 +121,7 @@ def test_segments_and_errors(bus_bytes, cores, mode):
         assert (fetched.tag, fetched.last) == (step["cut"]["tag"], step["cut"]["last"])
         assert fetched.segment == segment
         assert (fetched.strobe, fetched.before, fetched.turn) == masks(step["cut"], bus_bytes)
+        assert fetched.complement == bus_bytes - 1 - fetched.turn
         assert fetched.error == (error is not None)
         assert error is None or fetched.address == error
     assert reads == sum(step["cut"]["last"] for step in steps)

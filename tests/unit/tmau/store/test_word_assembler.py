@@ -32,7 +32,7 @@ def random_load(bus_bytes, count):
         turn = (source - first) % bus_bytes
         item = {"word": word, "fetch": fetch, "last": last, "turn": turn, "strobe": (1 << size) - 1 << first}
         item |= {"before": straddle and (1 << bus_bytes) - (1 << turn), "tag": tag, "quiet": tag & 1}
-        item |= {"bytes": 3 * tag, "loop": loop, "error": error, "address": tag}
+        item |= {"complement": ~turn % bus_bytes, "bytes": 3 * tag, "loop": loop, "error": error, "address": tag}
         items.append(item | {"segment": int.from_bytes(segment, "little")})
         data = before + segment if straddle else segment
         if word:
@@ -111,7 +111,7 @@ def test_words(bus_bytes, mode):
 
 
 def test_latency_one_and_full_rate():
-    items = [{"word": 1, "fetch": 1, "last": n == 19, "segment": n} for n in range(20)]
+    items = [{"word": 1, "fetch": 1, "last": n == 19, "complement": 15, "segment": n} for n in range(20)]
     result = run(16, items, {"words": 20, "loop": 0, "ends": 1})
     assert [word.data for word in result["words"][0]] == [*range(20)]
     assert result["words"][1] == [*range(1, 21)]
