@@ -48,15 +48,23 @@ class BoundsDistance(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        negated, rest = Signal(signed(33)), Signal(signed(34))
-        m.d.comb += [negated.eq(-self.coord), rest.eq(self.size - self.coord + 1)]
-        for distance, limited, within in ((negated, self.below, self.start), (rest, self.above, self.end)):
-            far = distance[8:-1].any()
+        rest, beyond = Signal(signed(34)), Signal(signed(34))
+        m.d.comb += [
+            rest.eq(self.size - self.coord + 1),
+            # A chain of its own: no table is between the sum and what is chosen by it.
+            beyond.eq(self.size - self.coord - 255),
+        ]
+        # Down to -255 a coordinate has all of these bits, and its lower ones are not zero.
+        near = self.coord[8:].all() & self.coord[:8].any()
+        for distance, negative, far, limited, within in (
+            ((-self.coord)[:8], self.coord >= 0, ~near, self.below, self.start),
+            (rest[:8], rest < 0, beyond >= 0, self.above, self.end),
+        ):
             # What of the sum counts is there before the sign of the distance.
-            more = distance[:8] + self.traversal
+            more = distance + self.traversal
             m.d.comb += [
-                limited.eq(Mux(distance < 0, self.traversal, Mux(far, 256 | self.traversal, more))),
-                within.eq(Mux(distance < 0, 0, Mux(far | (distance[:8] >= self.count), self.count, distance[:8]))),
+                limited.eq(Mux(negative, self.traversal, Mux(far, 256 | self.traversal, more))),
+                within.eq(Mux(negative, 0, Mux(far | (distance >= self.count), self.count, distance))),
             ]
         return m
 
