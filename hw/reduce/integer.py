@@ -1,7 +1,7 @@
 """Reductions that need no float adder, on eight bytes."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import enum, wiring
+from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from tilewright.golden.spec import Element, Reduction
@@ -44,6 +44,15 @@ _OPERATIONS = {
 }
 
 
+class _OperationLayout(data.StructLayout):
+    """What stages need to know of a reduction of an element type: they decode no number."""
+
+    def __init__(self):
+        signs = ("half", "bfloat", "double", "signed_word", "signed_double")
+        flags = ("compare", "start", "minimum", "decrement")
+        super().__init__(dict.fromkeys(signs + flags, 1) | {"kind": _Kind, "logic": _Logic})
+
+
 def _parts(value):
     return [value.word_select(part, _PART) for part in range(_PARTS)]
 
@@ -64,6 +73,8 @@ class IntegerReducer(wiring.Component):
     ----------
     floats : bool
         Elements of 16-bit floats come.
+    settled : bool
+        Reduction and element are told a cycle before the operands too, so that they are decoded in front of registers.
 
     Members
     -------
@@ -87,25 +98,25 @@ class IntegerReducer(wiring.Component):
     enable: In(1)
     o: Out(64)
 
-    def __init__(self, floats=True):
-        self._floats = floats
+    def __init__(self, floats=True, settled=False):
+        self._floats, self._settled = floats, settled
         super().__init__()
 
     def elaborate(self, platform):
         m = Module()
-        half, double = Signal(), Signal()
-        bfloat = self.element == Element.BF16
         old, source, bits = Signal(64), Signal(64), Signal(64)
-        # What the second stage needs to know of the reduction: it decodes no number.
-        kind, logic, minimum, decrement = Signal(_Kind), Signal(_Logic), Signal(), Signal()
+        decoded = Signal(_OperationLayout())
+        self._decode(m, decoded)
+        first = decoded
+        if self._settled:
+            first = Signal.like(decoded, name="first")
+            m.d.sync += first.eq(decoded)
+        half, double, bfloat = first.half, first.double, first.bfloat
+        second = Signal.like(first)
         total, above = Signal(64), Signal(_PARTS)
         old_nan, source_nan = Signal(_PARTS), Signal(_PARTS)
-        m.d.comb += [
-            half.eq(((self.element == Element.F16) | bfloat) if self._floats else 0),
-            double.eq((self.element == Element.U64) | (self.element == Element.S64)),
-        ]
-        chain_total, carries = self._chain(m, half, double)
-        with m.Switch(logic):
+        chain_total, carries = self._chain(m, first)
+        with m.Switch(second.logic):
             with m.Case(_Logic.AND):
                 m.d.comb += bits.eq(old & source)
             with m.Case(_Logic.OR):
@@ -118,8 +129,7 @@ class IntegerReducer(wiring.Component):
             m.d.sync += [
                 old.eq(self.old),
                 source.eq(self.source),
-                minimum.eq(self.reduction == Reduction.MIN),
-                decrement.eq(self.reduction == Reduction.DEC),
+                second.eq(first),
                 total.eq(chain_total),
                 # The carry of an element is that of its last part.
                 above.eq(
@@ -128,36 +138,48 @@ class IntegerReducer(wiring.Component):
                 old_nan.eq(Cat(half & _is_nan(part, bfloat) for part in _parts(self.old))),
                 source_nan.eq(Cat(half & _is_nan(part, bfloat) for part in _parts(self.source))),
             ]
-            with m.Switch(self.reduction):
-                for reduction, (from_, made) in _OPERATIONS.items():
-                    with m.Case(reduction):
-                        m.d.sync += [kind.eq(from_), logic.eq(made)]
-                with m.Default():
-                    m.d.sync += [kind.eq(_Kind.BITS), logic.eq(_Logic.SOURCE)]
-            with m.Switch(kind):
+            with m.Switch(second.kind):
                 with m.Case(_Kind.SUM):
                     m.d.sync += self.o.eq(total)
                 with m.Case(_Kind.CHOICE):
-                    take_old = above ^ minimum.replicate(_PARTS)
+                    take_old = above ^ second.minimum.replicate(_PARTS)
                     m.d.sync += self.o.eq(self._choose(old, source, take_old, old_nan, source_nan))
                 with m.Case(_Kind.STEP):
-                    words = (self._step(old, source, above, decrement, word) for word in range(2))
+                    words = (self._step(old, source, above, second.decrement, word) for word in range(2))
                     m.d.sync += self.o.eq(Cat(words))
                 with m.Default():
                     m.d.sync += self.o.eq(bits)
         return m
 
-    def _chain(self, m, half, double):
+    def _decode(self, m, decoded):
+        bfloat, compare = self.element == Element.BF16, self.reduction != Reduction.ADD
+        m.d.comb += [
+            decoded.half.eq(((self.element == Element.F16) | bfloat) if self._floats else 0),
+            decoded.bfloat.eq(bfloat),
+            decoded.double.eq((self.element == Element.U64) | (self.element == Element.S64)),
+            decoded.signed_word.eq(decoded.half | (self.element == Element.S32)),
+            decoded.signed_double.eq(decoded.signed_word | (self.element == Element.S64)),
+            decoded.compare.eq(compare),
+            decoded.start.eq(compare & (self.reduction != Reduction.DEC)),
+            decoded.minimum.eq(self.reduction == Reduction.MIN),
+            decoded.decrement.eq(self.reduction == Reduction.DEC),
+        ]
+        with m.Switch(self.reduction):
+            for reduction, (kind, logic) in _OPERATIONS.items():
+                with m.Case(reduction):
+                    m.d.comb += [decoded.kind.eq(kind), decoded.logic.eq(logic)]
+
+    def _chain(self, m, operation):
         """The sum, or a comparison: the carry of an element says that old >= source, and for DEC that old > source.
 
         One carry chain is cut where elements meet. An extra place between two parts passes the carry on, or starts it
         anew and shows in its sum the carry that came.
         """
-        compare = self.reduction != Reduction.ADD
-        start = compare & (self.reduction != Reduction.DEC)
-        cuts = (half, ~double, half, Const(1, 1))  # behind each part
+        half, compare, start = operation.half, operation.compare, operation.start
+        cuts = (half, ~operation.double, half, Const(1, 1))  # behind each part
         a, b = [start], [start]
-        for cut, old, source in zip(cuts, self._ordered(self.old, half), self._ordered(self.source, half), strict=True):
+        ordered = (self._ordered(value, operation) for value in (self.old, self.source))
+        for cut, old, source in zip(cuts, *ordered, strict=True):
             a += [old, ~cut | start]
             b += [source ^ compare.replicate(_PART), cut & start]
         chain = Signal(1 + _PARTS * (_PART + 1))
@@ -165,18 +187,15 @@ class IntegerReducer(wiring.Component):
         places = [chain[1 + k * (_PART + 1) :] for k in range(_PARTS)]
         return Cat(place[:_PART] for place in places), Cat(place[_PART] for place in places)
 
-    def _ordered(self, value, half):
+    @staticmethod
+    def _ordered(value, operation):
         """The parts of ``value``, as unsigned numbers in the order of the elements; sums of integers stay the same.
 
         The sign of signed numbers and of floats is turned over. Of floats below zero the other bits are too: -0 is
         less than +0.
         """
-        flips = (
-            half,
-            half | (self.element == Element.S32),
-            half,
-            half | (self.element == Element.S32) | (self.element == Element.S64),
-        )
+        half = operation.half
+        flips = (half, operation.signed_word, half, operation.signed_double)
         for part, flip in zip(_parts(value), flips, strict=True):
             below_zero = half & part[-1]
             yield Cat(part[:-1] ^ below_zero.replicate(_PART - 1), part[-1] ^ flip)
@@ -200,11 +219,11 @@ class IntegerReducer(wiring.Component):
         return Mux(decrement, down, Mux(above, 0, stepped))
 
 
-def reduce_integers(m, name, floats, **operands):
+def reduce_integers(m, name, floats, *, settled=False, **operands):
     """What an :class:`IntegerReducer` for each eight bytes makes of sixteen; its operands by name."""
     results = []
     for half in range(2):
-        m.submodules[f"{name}{half}"] = unit = IntegerReducer(floats)
+        m.submodules[f"{name}{half}"] = unit = IntegerReducer(floats, settled)
         halves = {side: operands[side].word_select(half, 64) for side in ("old", "source")}
         m.d.comb += [getattr(unit, operand).eq(value) for operand, value in (operands | halves).items()]
         results.append(unit.o)

@@ -257,7 +257,8 @@ class SharedReducer(wiring.Component):
             m.d.sync += [here.eq(chunk), there.eq(given)]
             operands = {"old": here, "source": there, "enable": 1}
             operands |= {name: operation[name] for name in ("reduction", "element")}
-            made.append(reduce_integers(m, f"integer{place}_", self.floats and place == 0, **operands))
+            # The operation is there with the fetch, two cycles before its line.
+            made.append(reduce_integers(m, f"integer{place}_", self.floats and place == 0, settled=True, **operands))
         alone = made[0]
         if self.floats:
             m.submodules.sums = sums = FloatSums()

@@ -3,6 +3,7 @@
 import random
 
 import numpy as np
+import pytest
 
 from tilewright.golden.spec import Element, Reduction
 from tilewright.golden.tmau.reduce import is_legal, reduce
@@ -44,8 +45,9 @@ def number(row):
     return int.from_bytes(row.tobytes(), "little")
 
 
-def test_every_reduction_of_every_type():
-    dut = IntegerReducer()
+@pytest.mark.parametrize("settled", [False, True])
+def test_every_reduction_of_every_type(settled):
+    dut = IntegerReducer(settled=settled)
     rng = random.Random(SEED)
     work = [(op, element, *pair) for op, element in WORK for pair in lines(element, rng)]
     rng.shuffle(work)
@@ -53,8 +55,9 @@ def test_every_reduction_of_every_type():
 
     async def testbench(ctx):
         ctx.set(dut.enable, 1)
-        for step in range(len(work) + dut.LATENCY):
-            op, element, old, source = work[min(step, len(work) - 1)]
+        for step in range(-settled, len(work) + dut.LATENCY):
+            op, element = work[min(step + settled, len(work) - 1)][:2]
+            old, source = work[min(max(step, 0), len(work) - 1)][2:]
             words = ((dut.old, number(old)), (dut.source, number(source)))
             set_together(ctx, (dut.reduction, op), (dut.element, element), *words)
             await ctx.tick()

@@ -45,7 +45,7 @@ class SilentIntegers(_Silent):
     enable: In(1)
     o: Out(64)
 
-    def __init__(self, floats):
+    def __init__(self, floats, settled):
         super().__init__()
 
 
