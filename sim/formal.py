@@ -174,8 +174,9 @@ def queue_invariants(queue):
     some = queue.level != 0
     # The oldest item of a Queue lies at its output, not in the memory.
     stored = queue.level - some if isinstance(queue, Queue) else queue.level
+    kept = (queue.stored == (stored != 0)) & (queue.none == ~queue.stored) if isinstance(queue, Queue) else None
     return [
-        *([Assert(queue.stored == (stored != 0), src_loc_at=1)] if isinstance(queue, Queue) else []),
+        *([] if kept is None else [Assert(kept, src_loc_at=1)]),
         Assert(queue.level <= queue.depth, src_loc_at=1),
         Assert(queue.o.valid == some, src_loc_at=1),
         Assert(queue.tail == (queue.head + stored)[: len(queue.tail)], src_loc_at=1),

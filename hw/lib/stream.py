@@ -192,6 +192,7 @@ class Queue(wiring.Component):
         self.head = Signal(range(depth))
         self.tail = Signal(range(depth))
         self.stored = Signal()  # the memory holds an item; a register, for it chooses what comes next
+        self.none = Signal(init=1)  # it holds none; a register of its own, for ``ahead`` goes elsewhere
         super().__init__(
             {
                 "i": In(stream.Signature(shape)),
@@ -228,7 +229,7 @@ class Queue(wiring.Component):
             write.en.eq(1),
             following.eq(self.head + stored),
             item.eq(Mux(stored, read.data, self.i.payload)),
-            self.ahead.eq(Mux(stored, waited, self.i.payload)),
+            self.ahead.eq(Mux(self.none, self.i.payload, waited)),
         ]
         if self.depth <= _SHALLOW:
             m.d.comb += read.addr.eq(self.head)
@@ -239,9 +240,9 @@ class Queue(wiring.Component):
         # The level is not zero: as a register of its own, for much hangs on it.
         m.d.sync += self.o.valid.eq(push | (self.level > 1) | (self.o.valid & ~pop))
         with m.If(comes):
-            m.d.sync += [self.tail.eq(self.tail + 1), stored.eq(1)]
+            m.d.sync += [self.tail.eq(self.tail + 1), stored.eq(1), self.none.eq(0)]
         with m.Elif(goes):
-            m.d.sync += stored.eq(following != self.tail)
+            m.d.sync += [stored.eq(following != self.tail), self.none.eq(following == self.tail)]
         with m.If(refill):
             m.d.sync += [
                 self.head.eq(following),
