@@ -13,7 +13,8 @@ def rotate_bytes(m, value, distance, *, left, complement=None, name="rotated"):
     Each stage is a signal of its own: an expression that used the one before four times would grow with every stage.
     Four bytes that are chosen from have two in common with those of the byte two places further: the tree of two-way
     multiplexers would share its halves, and not be found to be a choice of four. With ``complement`` such bytes are
-    chosen by different registers. Without, they are masked.
+    chosen by different registers: two tables of four inputs for each bit, where it would be three. Without, they are
+    masked, which is a single table of six.
 
     Parameters
     ----------

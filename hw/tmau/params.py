@@ -133,6 +133,11 @@ class TmauParams:
         return self.has("im2col") and self.bus_bytes > 16
 
     @property
+    def four_inputs(self):
+        """Whether rotators are made for tables of four inputs: a bus of 16 bytes is that of small devices."""
+        return self.bus_bytes == 16
+
+    @property
     def exchange_words(self):
         """Bus words between the paths in copies within shared memory, and as many in those within global memory.
 

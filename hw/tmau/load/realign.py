@@ -76,7 +76,8 @@ class Realigner(wiring.Component):
         ]
 
         m.d.comb += self.data.eq(Mux(step.pull, word.data, self.taken))
-        turned = rotate_bytes(m, self.data, step.rotate[:_CHUNK_LOG2], left=True, complement=step.complement)
+        complement = step.complement if self._params.four_inputs else None
+        turned = rotate_bytes(m, self.data, step.rotate[:_CHUNK_LOG2], left=True, complement=complement)
         m.d.comb += [
             aligned.piece.eq(step.piece),
             aligned.context.eq(step.context),

@@ -108,4 +108,5 @@ class WordAssembler(wiring.Component):
                 for byte, is_before in enumerate(step.before)
             )
         )
-        return rotate_bytes(m, both, step.turn, left=False, complement=step.complement)
+        complement = step.complement if self.params.four_inputs else None
+        return rotate_bytes(m, both, step.turn, left=False, complement=complement)
