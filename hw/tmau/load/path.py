@@ -5,7 +5,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, flipped
 
 from ...lib.join import join
-from ...lib.stream import ReadyBuffer, SkidBuffer, TwinBuffer
+from ...lib.stream import ReadyBuffer, SkidBuffer
+from ...lib.twin import TwinBuffer
 from ...smem.layouts import LineLayout, whole_line
 from ...smem.signatures import LineReadSignature
 from ..layouts import CompletionLayout, RowLayout, StagedWordLayout, TransferLayout, WordLayout, all_windows, windows_of

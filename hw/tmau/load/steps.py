@@ -37,7 +37,7 @@ class StepGenerator(wiring.Component):
         self.busy = Signal()
         run = RunLayout(params)
         self.run = Signal(data.StructLayout({name: run[name].shape for name, _ in run if name != "context"}))
-        # By turns the context of the run, and whatever arrives: so that a run that ends, which comes late, enables less.
+        # By turns the context of the run, and whatever arrives: so the end of a run, which comes late, enables less.
         self.contexts = [Signal(run["context"].shape, name=f"context{number}") for number in range(2)]
         self.turn = Signal()  # which of them is the run's
         self.context = Signal(run["context"].shape)

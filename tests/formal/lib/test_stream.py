@@ -7,7 +7,8 @@ counts the items ahead of it; when there are none, the output must be it.
 import pytest
 from amaranth.hdl import Assert, Cover, Elaboratable, Module, Mux, Signal
 
-from tilewright.hw.lib.stream import DeepQueue, Queue, ReadyBuffer, ShallowQueue, SkidBuffer, SlowQueue, TwinBuffer
+from tilewright.hw.lib.stream import DeepQueue, Queue, ReadyBuffer, ShallowQueue, SkidBuffer, SlowQueue
+from tilewright.hw.lib.twin import TwinBuffer
 from tilewright.sim.formal import StreamRules, prove, queue_invariants
 
 WIDTH = 4

@@ -3,22 +3,12 @@
 import pytest
 from amaranth.lib import data
 
-from tilewright.hw.lib.stream import (
-    DeepQueue,
-    Queue,
-    ReadyBuffer,
-    ShallowQueue,
-    SkidBuffer,
-    SlowQueue,
-    TwinBuffer,
-    wide_queue,
-)
+from tilewright.hw.lib.stream import DeepQueue, Queue, ReadyBuffer, ShallowQueue, SkidBuffer, SlowQueue, wide_queue
 from tilewright.sim.pysim.simulate import simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
 
 STAGES = {
     "skid": lambda shape: SkidBuffer(shape),
-    "twin": lambda shape: TwinBuffer(shape),
     "queue of 2": lambda shape: Queue(shape, 2),
     "queue of 16": lambda shape: Queue(shape, 16),
     "queue of 64": lambda shape: Queue(shape, 64),
@@ -68,7 +58,7 @@ def test_lone_items_take_one_cycle(stage):
 
 @pytest.mark.parametrize(
     ("stage", "capacity"),
-    [("skid", 2), ("twin", 2), ("queue of 2", 2), ("queue of 16", 16), ("shallow queue of 8", 8)],
+    [("skid", 2), ("queue of 2", 2), ("queue of 16", 16), ("shallow queue of 8", 8)],
 )
 def test_full_rate_after_a_long_stall(stage, capacity):
     _, sent, taken = transport(STAGES[stage](8), range(100), "none", wait=40)

@@ -137,7 +137,7 @@ class Load:
 
 
 def chunks_of(payload):
-    """AlignedLayout: for each byte that bounds the piece the chunks below it, and its own, where the swizzle has them."""
+    """AlignedLayout: for each byte that bounds the piece the chunks below it and its own, as the swizzle has them."""
     piece, span = payload["piece"], (0, 32, 64, 128)[payload["context"]["swizzle"]]
     base, found = 128 * piece["line"], {}
     for name in BOUNDS:
