@@ -1,6 +1,6 @@
 """Nested loops in hardware."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -27,6 +27,8 @@ class LoopNest(wiring.Component):
     ----------
     widths : sequence of int
         Bits of the index of each level, innermost first.
+    pairs : bool
+        A step can take two indices of level 0.
 
     Members
     -------
@@ -38,31 +40,35 @@ class LoopNest(wiring.Component):
         Strobe: go to the next combination; after the final one that is the first again.
     cut : In(len(widths))
         For each level: its index counts as the last one.
+    pair : In(1) if pairs
+        The index of level 0 and the next one are taken as one; only if it is not the last one.
     indices : Out(_levels_layout(widths))
         Registered.
     at_last : Out(len(widths))
-        For each level: its index is the last one, or counts as such.
+        For each level: its index is the last one, or counts as such, or is taken with the last one.
     advance : Out(len(widths))
         One-hot: the level whose index a step increments, those inside it start over; zero if ``final``.
     final : Out(1)
         Every level is at its last index.
     """
 
-    def __init__(self, widths):
+    def __init__(self, widths, *, pairs=False):
         widths = list(widths)
         if not widths or not all(isinstance(width, int) and width >= 1 for width in widths):
             raise ValueError(f"widths must be one or more ints of at least 1, not {widths!r}")
-        self._widths = widths
+        self._widths, self._pairs = widths, pairs
         layout = _levels_layout(widths)
         self.bounds = Signal(layout)  # ``lasts`` of the nest under way
         # Found out with the index, so that no comparison is on the way from one step to the next.
         self.ends = Signal(len(widths), init=(1 << len(widths)) - 1)  # for each level: its index is the last one
+        self.near = Signal()  # with pairs: the index of level 0 is the last but one
         super().__init__(
             {
                 "start": In(1),
                 "lasts": In(layout),
                 "step": In(1),
                 "cut": In(len(widths)),
+                **({"pair": In(1)} if pairs else {}),
                 "indices": Out(layout),
                 "at_last": Out(len(widths)),
                 "advance": Out(len(widths)),
@@ -73,8 +79,9 @@ class LoopNest(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         levels = range(len(self._widths))
+        pair = self.pair if self._pairs else Const(0, 1)
         m.d.comb += [
-            self.at_last.eq(self.ends | self.cut),
+            self.at_last.eq(self.ends | self.cut | (pair & self.near)),
             # x + 1 turns the lowest zero of x into a one: the innermost level that has not come to its end.
             self.advance.eq(~self.at_last & (self.at_last + 1)),
             self.final.eq(self.at_last.all()),
@@ -84,13 +91,18 @@ class LoopNest(wiring.Component):
                 self.bounds.eq(self.lasts),
                 self.indices.eq(0),
                 self.ends.eq(Cat(self.lasts[level] == 0 for level in levels)),
+                self.near.eq((self.lasts[0] == 1) & self._pairs),
             ]
         with m.Elif(self.step):
             for level in levels:
                 with m.If(self.at_last[:level].all()):
                     index, last, over = self.indices[level], self.bounds[level], self.at_last[level]
+                    following = index + 1 if level else index + 1 + pair
                     m.d.sync += [
-                        index.eq(Mux(over, 0, index + 1)),
-                        self.ends[level].eq(Mux(over, last == 0, index + 1 == last)),
+                        index.eq(Mux(over, 0, following)),
+                        self.ends[level].eq(Mux(over, last == 0, following == last)),
                     ]
+            if self._pairs:
+                index, last = self.indices[0], self.bounds[0]
+                m.d.sync += self.near.eq(Mux(self.at_last[0], last == 1, index + 2 + pair == last))
         return m

@@ -3,6 +3,7 @@
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from ...lib.loop import LoopNest
 from ..layouts import FollowLayout, PlanLayout
@@ -13,13 +14,14 @@ _POINT, _LINE, _IMAGE = range(3)
 
 
 class PlaceLayout(data.StructLayout):
-    """A place of a tile, and the numbers of its point, in ``values`` by their names in the plan."""
+    """A place of a tile, and the numbers of its point, in ``values`` by their names in the plan; or two places."""
 
-    def __init__(self, params, numbers):
+    def __init__(self, params, numbers, pairs=False):
         plan = PlanLayout(params)
         super().__init__(
             {
                 "there": 1,  # a point of the job; otherwise its numbers are anything
+                **({"both": 1} if pairs else {}),  # the next place too, whose point is the next one of the line
                 "values": data.StructLayout({name: plan[name].shape["start"].shape for name in numbers}),
                 "last": 1,  # of its tile
                 "final": 1,  # the pass has no point behind this place; with ``last``: the tile is its last one
@@ -41,7 +43,9 @@ class PointWalker(wiring.Component):
     A number with an *end* in the plan stays as it is along a line, or from line to line, once it is not less than that:
     one addition late, so that it remains below its end plus twice of what is added.
 
-    Latency 1 from ``start`` to the first place; then a place a cycle, without a gap between tiles or passes.
+    Latency 1 from ``start`` to the first place; then a place a cycle, without a gap between tiles or passes. With
+    ``pairs`` places 2 · n and 2 · n + 1 come as one, if their points adjoin on a line or both are surplus. In
+    lane-private mode they do if a row has two places or more, and R results are those of two or more.
 
     Parameters
     ----------
@@ -49,6 +53,8 @@ class PointWalker(wiring.Component):
     numbers : sequence of str
         What follows the points: members of the plan that are a ``FollowLayout``. The end of one is
         the member ``NAME_end``.
+    pairs : bool
+        Two places at once. Numbers have no ends then, and NCU is 2 or more.
 
     Members
     -------
@@ -56,11 +62,11 @@ class PointWalker(wiring.Component):
         Strobe, while ``o.valid`` is low.
     plan : In(PlanLayout(params))
         Must hold from the cycle of ``start`` until the last place has been taken.
-    o : Out(stream of PlaceLayout(params, numbers))
+    o : Out(stream of PlaceLayout(params, numbers, pairs))
         Registered, but ``there``, ``last`` and ``final``, which are a table or two behind registers.
     """
 
-    def __init__(self, params, numbers):
+    def __init__(self, params, numbers, *, pairs=False):
         plan = PlanLayout(params)
         followed = [name for name, field in plan if isinstance(field.shape, FollowLayout)]
         for name in numbers:
@@ -68,7 +74,10 @@ class PointWalker(wiring.Component):
                 raise ValueError(f"numbers must be of {', '.join(followed)}, not {name!r}")
         self.params, self.numbers = params, tuple(numbers)
         self.ended = {name for name in numbers if f"{name}_end" in dict(plan)}
-        self.nest = LoopNest([16, 16, 16])  # column, line, image of the point; while surplus places pass the next one
+        self.pairs = pairs
+        self.nest = LoopNest(
+            [16, 16, 16], pairs=pairs
+        )  # column, line, image of the point; while surplus places pass the next one
         self.place = Signal(range(params.places))  # of the tile
         self.passed = Signal(params.pixel_width)  # number of the pass
         self.line_over = Signal()  # a line has ended; places are surplus up to the end of the tile or the row
@@ -77,7 +86,7 @@ class PointWalker(wiring.Component):
             {
                 "start": In(1),
                 "plan": In(plan),
-                "o": Out(stream.Signature(PlaceLayout(params, numbers))),
+                "o": Out(stream.Signature(PlaceLayout(params, numbers, pairs))),
             }
         )
 
@@ -100,17 +109,19 @@ class PointWalker(wiring.Component):
         m.d.comb += row_last.eq(Cat(plan.granularity < whole - bit for bit in range(len(row_last))))
         in_tile, in_lanes = (Cat(Const(n - 1, (n - 1).bit_length()), row_last) for n in (conv.units, conv.slaves))
         row_over, ends, line_ends = Signal(), Signal(), Signal()
+        both = self._pair(m)
+        place = self.place | both  # the last one
         m.d.comb += [
             ends.eq(~plan.raster | (plan.lanes & nest.at_last[_LINE])),
             line_ends.eq(self.line_over | (nest.at_last[_POINT] & ends)),
-            row_over.eq(plan.lanes & (self.place | ~row_last)[: len(row_last)].all()),
-            o.p.last.eq((self.place == Mux(plan.lanes, in_lanes, in_tile)) | (row_over & line_ends)),
+            row_over.eq(plan.lanes & (place | ~row_last)[: len(row_last)].all()),
+            o.p.last.eq((place == Mux(plan.lanes, in_lanes, in_tile)) | (row_over & line_ends)),
             o.p.there.eq(~(self.line_over | self.pass_over)),
             o.p.final.eq(self.pass_over | (o.p.there & nest.final)),
         ]
         with m.If(step):
             m.d.sync += [
-                self.place.eq(Mux(o.p.last, 0, self.place + 1)),
+                self.place.eq(Mux(o.p.last, 0, place + 1)),
                 self.line_over.eq(line_ends & ~o.p.last),
                 self.pass_over.eq(o.p.final & ~o.p.last),
             ]
@@ -122,10 +133,24 @@ class PointWalker(wiring.Component):
             m.d.sync += [o.valid.eq(1), self.passed.eq(0)]
 
         for name in self.numbers:
-            self._follow(m, name, load=self.start | (point & nest.final), advance=nest.advance, point=point)
+            self._follow(m, name, load=self.start | (point & nest.final), advance=nest.advance, point=point, both=both)
         return m
 
-    def _follow(self, m, name, *, load, advance, point):
+    def _pair(self, m):
+        """Whether the next place comes with this one."""
+        if not self.pairs:
+            return Const(0, 1)
+        plan, o, conv = self.plan, self.o, self.params.conv
+        several = Signal()  # places of a row, and of a transfer
+        row, transfer = (exact_log2(size) for size in (conv.row_bytes, conv.results))
+        m.d.comb += [
+            several.eq(~plan.lanes | ((plan.granularity < row) & (plan.granularity < transfer + plan.wide))),
+            o.p.both.eq(several & ~self.place[0] & ~(o.p.there & self.nest.ends[_POINT])),
+            self.nest.pair.eq(o.p.there & o.p.both),
+        ]
+        return o.p.both
+
+    def _follow(self, m, name, *, load, advance, point, both):
         """Moves a number on: its value, and what its line and its image began with."""
         follow, value = self.plan[name], self.o.p.values[name]
         line, image = (Signal.like(value, name=f"{name}_{level}") for level in ("line", "image"))
@@ -137,7 +162,7 @@ class PointWalker(wiring.Component):
             with m.Case("-1-"):
                 m.d.comb += [begun.eq(line), added.eq(Mux(stays[_LINE], 0, follow.line))]
             with m.Default():
-                m.d.comb += [begun.eq(value), added.eq(Mux(stays[_POINT], 0, follow.point))]
+                m.d.comb += [begun.eq(value), added.eq(Mux(stays[_POINT], 0, follow.point << both))]
         m.d.comb += moved.eq(Mux(load, follow.start, begun + added))
 
         moves = load | point

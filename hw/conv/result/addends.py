@@ -10,7 +10,7 @@ from tilewright.golden.spec.conv.job import ConvOutput
 
 from ...lib.choice import chosen
 from ..layouts import GatheredLayout, GatherLayout, PlanLayout
-from .layouts import GroupPlaceLayout, ResultSizes
+from .layouts import GroupPlaceLayout, ResultSizes, both_places
 
 __all__ = ["AddendReader", "AddendTagLayout", "adds"]
 
@@ -53,7 +53,7 @@ class AddendReader(wiring.Component):
     """Asks for the elements of the second operand that belong to the places of groups, and gives them to transfers.
 
     A group is asked for at once, all channels of the pass, in pieces of up to 16 bytes; a place takes a cycle, or one
-    for each ``lanes`` of its pieces. What comes lies in a memory, place behind place.
+    for each ``lanes`` of its pieces, also of two that come together. What comes lies in a memory, place behind place.
 
     Parameters
     ----------
@@ -135,15 +135,18 @@ class AddendReader(wiring.Component):
         position = Signal(range(lanes))  # of the request, likewise
         group, part, fresh = Signal(range(_GROUPS)), Signal(range(_most_parts(self._params))), Signal(init=1)
         step, place_over, group_over, full = Signal(), Signal(), Signal(), Signal()
+        over, second = Signal(), Signal()  # all that came together is asked for; this is the second place of it
+        addend = i.p.addend + Mux(second, self.plan.addend.point, 0)
         wanted = i.p.there & adds(self.plan)
         m.d.comb += [
             pieces.eq((1 << elements >> exact_log2(_PIECE_BYTES)) - (elements >= exact_log2(_PIECE_BYTES))),
             at_once.eq(pieces),
             step.eq(i.valid & i.p.any & adds(self.plan) & ~self.used[-1] & (~request.valid | request.ready)),
             place_over.eq((piece | at_once) == pieces),
-            group_over.eq(place_over & i.p.group_last),
+            over.eq(place_over & (second | ~both_places(self._sizes, i.p))),
+            group_over.eq(over & i.p.group_last),
             full.eq((position | at_once) == lanes - 1),
-            i.ready.eq(Mux(i.p.any & adds(self.plan), step & place_over, 1)),
+            i.ready.eq(Mux(i.p.any & adds(self.plan), step & over, 1)),
         ]
         with m.If(request.ready):
             m.d.sync += request.valid.eq(0)
@@ -160,6 +163,7 @@ class AddendReader(wiring.Component):
                 position.eq(Mux(full | group_over, 0, position + at_once + 1)),
                 part.eq(Mux(group_over, 0, part + full)),
                 fresh.eq(full | group_over),
+                second.eq(place_over & ~over),
                 group.eq(group + group_over),
             ]
             for lane in range(lanes):
@@ -167,7 +171,7 @@ class AddendReader(wiring.Component):
                 asked, slot = number << exact_log2(_PIECE_BYTES), request.p.pieces[lane]
                 with m.If((lane & ~at_once) == position):
                     m.d.sync += [
-                        slot.address.eq(i.p.addend + asked),
+                        slot.address.eq(addend + asked),
                         slot.high.eq(Mux(wanted & (asked <= i.p.channels), 1 << size, 0)),
                     ]
                 with m.Elif(fresh):

@@ -106,11 +106,16 @@ class Assembler(wiring.Component):
             leaves.eq(o.valid & o.ready),
             pieces.ready.eq(leaves),
             full.o.ready.eq(leaves & pieces.p.flush_last),
-            *(getattr(o.p, name).eq(getattr(pieces.p, name)) for name in ("origin", "first", "last", "bytes")),
+            *(getattr(o.p, name).eq(getattr(pieces.p, name)) for name, _ in o.p.shape() if name != "window"),
         ]
         slots, width = self._sizes.buffer_bytes // 16, self._sizes.piece_bytes // 16
         for slot in range(width):
-            # A window that begins in slot n is no longer than what n is a multiple of.
-            known = {n: full.o.p.word_select(n + slot, 128) for n in range(slots) if not slot or n & -n > slot or not n}
-            m.d.comb += o.p.window[slot].eq(chosen(pieces.p.slot, known) if slots > 1 else known[0])
+            begin = pieces.p.slot
+            if self._sizes.pairs and slot >= width // 2:
+                begin, slot_of = pieces.p.second.slot, slot - width // 2
+            else:
+                slot_of = slot
+            # What begins in slot n is no longer than what n is a multiple of.
+            known = {n: full.o.p.word_select(n + slot_of, 128) for n in range(slots) if not n or n & -n > slot_of}
+            m.d.comb += o.p.window[slot].eq(chosen(begin, known) if slots > 1 else known[0])
         return m

@@ -8,7 +8,7 @@ from amaranth.utils import exact_log2
 from ...lib.stream import ShallowQueue
 from ..fetch.points import PlaceLayout
 from ..layouts import PlanLayout
-from .layouts import GroupPlaceLayout, ResultSizes
+from .layouts import GroupPlaceLayout, ResultSizes, both_places
 
 __all__ = ["Grouper"]
 
@@ -19,7 +19,7 @@ class Grouper(wiring.Component):
     """Gives places what they have in a pass, and says which of them are read out together.
 
     A group has the places of a transfer: P in a convolution; in lane-private mode those of R elements of a row, or one
-    if its elements are more. Latency 1, a place a cycle.
+    if its elements are more. Latency 1, a place or two that come together a cycle.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Grouper(wiring.Component):
         Must hold from ``start`` on while places come.
     start : In(1)
         Strobe, before the first place of a job.
-    i : In(stream of PlaceLayout(params, ("y", "addend")))
+    i : In(stream of PlaceLayout(params, ("y", "addend"), ResultSizes(params).pairs))
         ``ready`` is from registers.
     o : Out(stream of GroupPlaceLayout(params))
         From a memory that is read combinationally.
@@ -44,7 +44,7 @@ class Grouper(wiring.Component):
             {
                 "plan": In(PlanLayout(params)),
                 "start": In(1),
-                "i": In(stream.Signature(PlaceLayout(params, _NUMBERS))),
+                "i": In(stream.Signature(PlaceLayout(params, _NUMBERS, self._sizes.pairs))),
                 "o": Out(stream.Signature(GroupPlaceLayout(params))),
             }
         )
@@ -71,6 +71,7 @@ class Grouper(wiring.Component):
             m.d.comb += [span_last.eq(self._sizes.pass_channels - 1), group_mask.eq(self._sizes.together - 1)]
 
         is_first, is_final = Signal(), Signal()  # place of its group; pass of the job
+        both = both_places(self._sizes, i.p)
         m.d.comb += [
             taken.eq(i.valid & i.ready),
             is_first.eq((place[:4] & group_mask) == 0),
@@ -83,7 +84,7 @@ class Grouper(wiring.Component):
             put.p.any.eq(Mux(is_first, i.p.there, some)),
             put.p.channels.eq(Mux(is_final, behind, span_last)),
             put.p.place.eq(place),
-            put.p.group_last.eq(i.p.last | ((place[:4] | ~group_mask)[:4].all())),
+            put.p.group_last.eq(i.p.last | ((place[:4] | both | ~group_mask)[:4].all())),
             put.p.tile_last.eq(i.p.last),
             put.p.pass_last.eq(i.p.last & i.p.final),
             put.p.job_last.eq(i.p.last & i.p.final & is_final),
@@ -91,8 +92,10 @@ class Grouper(wiring.Component):
             self.o.p.eq(queue.o.p),
             queue.o.ready.eq(self.o.ready),
         ]
+        if self._sizes.pairs:
+            m.d.comb += put.p.both.eq(both)
         with m.If(taken):
-            m.d.sync += [place.eq(Mux(i.p.last, 0, place + 1)), some.eq(put.p.any)]
+            m.d.sync += [place.eq(Mux(i.p.last, 0, (place | both) + 1)), some.eq(put.p.any)]
             with m.If(put.p.pass_last):
                 m.d.sync += [first.eq(first + span_last + 1), behind.eq(behind - span_last - 1)]
         with m.If(self.start):

@@ -1,6 +1,6 @@
 """What passes between the blocks of the read-out, and its sizes."""
 
-from amaranth.hdl import unsigned
+from amaranth.hdl import Const, unsigned
 from amaranth.lib import data
 
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
@@ -11,6 +11,7 @@ __all__ = [
     "PieceOfRunLayout",
     "ResultSizes",
     "RunPieceLayout",
+    "both_places",
 ]
 
 
@@ -31,6 +32,8 @@ class ResultSizes:
         W: bytes that are written at once.
     buffer_bytes : int
         B: bytes that are collected, P · W.
+    pairs : bool
+        Two pieces of at most W / 2 bytes are written at once, of two places: more results come than one would take.
     """
 
     def __init__(self, params):
@@ -41,21 +44,28 @@ class ResultSizes:
         self.steps = max(CHANNELS_AT_ONCE * max(1, conv.slaves // conv.results), conv.row_bytes // conv.results)
         self.piece_bytes = max(16, self.pass_channels)
         self.buffer_bytes = self.together * self.piece_bytes
+        self.pairs = conv.units > 1 and self.piece_bytes >= 32 and conv.results > self.piece_bytes // 2
+
+
+def both_places(sizes, payload):
+    """Whether a payload stands for a place and for the next one too; without pairs of places it is a constant 0."""
+    return payload.both if sizes.pairs else Const(0, 1)
 
 
 class GroupPlaceLayout(data.StructLayout):
-    """A place, and its part in a group: the places whose results are read together. In a group none that is there
-    follows one that is not."""
+    """A place, or two, and its part in a group: the places whose results are read together. In a group none that is
+    there follows one that is not."""
 
     def __init__(self, params):
-        address = unsigned(params.smem.addr_width)
+        address, sizes = unsigned(params.smem.addr_width), ResultSizes(params)
         super().__init__(
             {
                 "there": 1,
+                **({"both": 1} if sizes.pairs else {}),  # and the next place, whose point is the next one of the line
                 "y": address,  # of the first result of this pass
                 "addend": address,  # of the element that belongs to it
                 "any": 1,  # the first place of the group is there
-                "channels": range(ResultSizes(params).most_channels),  # of the pass, less one
+                "channels": range(sizes.most_channels),  # of the pass, less one
                 "place": range(params.places),  # number in its tile
                 "group_last": 1,
                 "tile_last": 1,
@@ -85,6 +95,9 @@ class RunPieceLayout(data.StructLayout):
 
     The *window* is the W bytes of the buffer from ``slot`` on. ``first`` and ``last`` count from the chunk of shared
     memory that ``origin`` lies in.
+
+    With pairs the second half of the window is told by itself, in ``second``. It is what follows the first half, or, if
+    it is ``there``, a piece of the next place.
     """
 
     def __init__(self, params):
@@ -95,8 +108,26 @@ class RunPieceLayout(data.StructLayout):
                 "origin": unsigned(params.smem.addr_width),  # where the first byte of the window would go
                 "first": range(sizes.piece_bytes + 16),  # byte that is written
                 "last": range(sizes.piece_bytes + 16),
-                "bytes": range(sizes.piece_bytes),  # that are written, less one
+                "bytes": range(sizes.piece_bytes),  # that are written, less one; of each piece
+                **({"second": SecondPieceLayout(params)} if sizes.pairs else {}),
                 "flush_last": 1,  # the buffer is done with
+            }
+        )
+
+
+class SecondPieceLayout(data.StructLayout):
+    """The second half of a window; members as in :class:`RunPieceLayout`, of that half."""
+
+    def __init__(self, params):
+        sizes = ResultSizes(params)
+        half = sizes.piece_bytes // 2
+        super().__init__(
+            {
+                "there": 1,  # it is a piece by itself
+                "slot": range(sizes.buffer_bytes // 16),
+                "origin": unsigned(params.smem.addr_width),
+                "first": range(half + 16),  # if it is ``there``
+                "last": range(half + 16),
             }
         )
 
@@ -112,6 +143,7 @@ class PieceOfRunLayout(data.StructLayout):
                 "first": range(sizes.piece_bytes + 16),
                 "last": range(sizes.piece_bytes + 16),
                 "bytes": range(sizes.piece_bytes),
+                **({"second": SecondPieceLayout(params)} if sizes.pairs else {}),
                 "window": data.ArrayLayout(128, sizes.piece_bytes // 16),
             }
         )

@@ -67,7 +67,7 @@ class Results(wiring.Component):
 
     def __init__(self, params):
         self._params = params
-        self.walker = PointWalker(params, ("y", "addend"))
+        self.walker = PointWalker(params, ("y", "addend"), pairs=ResultSizes(params).pairs)
         self.grouper = Grouper(params)
         self.fork = Fork(GroupPlaceLayout(params), 3)
         self.table_loader, self.addends = TableLoader(params), AddendReader(params)

@@ -6,20 +6,21 @@ Every combination comes once then: the successor, said here as an odometer digit
 """
 
 import pytest
-from amaranth.hdl import Assert, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.hw.lib.loop import LoopNest
 from tilewright.sim.formal import prove
 
 
 class LoopSpec(Elaboratable):
-    def __init__(self, widths):
-        self.widths = widths
-        self.dut = LoopNest(widths)
+    def __init__(self, widths, *, pairs=False):
+        self.widths, self.pairs = widths, pairs
+        self.dut = LoopNest(widths, pairs=pairs)
 
     @property
     def ports(self):
-        return [self.dut.start, self.dut.lasts, self.dut.step, self.dut.cut]
+        pair = [self.dut.pair] if self.pairs else []
+        return [self.dut.start, self.dut.lasts, self.dut.step, self.dut.cut, *pair]
 
     def elaborate(self, platform):
         m = Module()
@@ -29,13 +30,22 @@ class LoopSpec(Elaboratable):
         expected = [Signal(width, name=f"expected{level}") for level, width in enumerate(self.widths)]
 
         wraps = [(expected[level] == lasts[level]) | dut.cut[level] for level in levels]
+        pair = 0
+        if self.pairs:
+            # Two indices are taken: what follows the second one is what the nest goes to.
+            pair = dut.pair
+            m.d.comb += [
+                Assume(~pair | (expected[0] != lasts[0])),
+                Assert(dut.near == (expected[0] + 1 == lasts[0])),
+            ]
+            wraps[0] = wraps[0] | (pair & (expected[0] + 1 == lasts[0]))
         with m.If(dut.start):
             for level in levels:
                 m.d.sync += [lasts[level].eq(dut.lasts[level]), expected[level].eq(0)]
         with m.Elif(dut.step):
             carry = 1
             for level in levels:
-                following = Mux(wraps[level], 0, expected[level] + 1)
+                following = Mux(wraps[level], 0, expected[level] + 1 + (0 if level else pair))
                 m.d.sync += expected[level].eq(Mux(carry, following, expected[level]))
                 carry = carry & wraps[level]
 
@@ -64,6 +74,11 @@ class LoopSpec(Elaboratable):
 def test_sequence(widths):
     spec = LoopSpec(widths)
     prove(spec, spec.ports, name=f"lib-loop-{len(widths)}", depth=1, proves="F8")
+
+
+def test_sequence_of_pairs():
+    spec = LoopSpec([4, 3, 2], pairs=True)
+    prove(spec, spec.ports, name="lib-loop-pairs", depth=1, proves="F8")
 
 
 @pytest.mark.long

@@ -1,7 +1,7 @@
 """Loop nests: the lexicographic product, one combination a cycle, and no gap between nests."""
 
-import itertools
 import random
+from itertools import product
 
 import pytest
 
@@ -11,7 +11,7 @@ from tilewright.sim.pysim.simulate import simulate
 
 def combinations(lasts):
     """All indices, level 0 changing fastest."""
-    return [tuple(reversed(c)) for c in itertools.product(*(range(last + 1) for last in reversed(lasts)))]
+    return [tuple(reversed(c)) for c in product(*(range(last + 1) for last in reversed(lasts)))]
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.5])
@@ -71,6 +71,34 @@ def test_levels_that_are_cut_count_as_ended():
                 assert ctx.get(dut.final) == (index == 2 and outer == 2)
                 assert ctx.get(dut.advance) == (0b010 if index < 2 else 0b100 if outer < 2 else 0)
                 await ctx.tick()
+
+    simulate(dut, testbench)
+
+
+def test_pairs_of_indices():
+    """Two indices of level 0 in a step wherever there are two, and sometimes: what is taken is the same."""
+    dut, rng = LoopNest([4, 3], pairs=True), random.Random(3)
+    assert not hasattr(LoopNest([4]), "pair")
+
+    async def testbench(ctx):
+        for lasts, often in product([(0, 1), (1, 2), (2, 2), (5, 1), (6, 3)], (0.5, 1.0)):
+            ctx.set(dut.lasts, dict(enumerate(lasts)))
+            ctx.set(dut.start, 1)
+            await ctx.tick()
+            ctx.set(dut.start, 0)
+            ctx.set(dut.step, 1)
+            taken, over = [], False
+            while not over:
+                index, outer = (ctx.get(dut.indices[level]) for level in range(2))
+                pair = index < lasts[0] and rng.random() < often
+                ctx.set(dut.pair, pair)
+                taken += [(index, outer), (index + 1, outer)][: 1 + pair]
+                line_over, over = index + pair == lasts[0], index + pair == lasts[0] and outer == lasts[1]
+                assert ctx.get(dut.at_last[0]) == line_over
+                assert ctx.get(dut.advance) == (0 if over else 0b10 if line_over else 0b01)
+                assert ctx.get(dut.final) == over
+                await ctx.tick()
+            assert taken == combinations(lasts)
 
     simulate(dut, testbench)
 

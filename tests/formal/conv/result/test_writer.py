@@ -1,7 +1,7 @@
-"""The writer writes every byte of a piece where it belongs and no other, and loses no piece under back-pressure."""
+"""The writer writes every byte of a piece, or of two, where it belongs and no other, and loses none if it waits."""
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Const, Cover, Elaboratable, Module, Mux, Signal
 
 from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.hw.conv.params import ConvUnitParams
@@ -10,7 +10,7 @@ from tilewright.hw.conv.result.writer import Writer
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.formal import StreamRules, prove
 
-#: Windows of one chunk and of two.
+#: Windows of one chunk, and of two, which may be pieces of their own.
 PARAMS = {name: ConvUnitParams(CONV_PRESETS[name], SmemParams(1024)) for name in ("unit", "default")}
 
 
@@ -18,7 +18,8 @@ class WriterSpec(Elaboratable):
     """The writer with the piece that is at its output, and any one byte of the window of that."""
 
     def __init__(self, params):
-        self.dut, self._width = Writer(params), ResultSizes(params).piece_bytes
+        self.dut, self._sizes = Writer(params), ResultSizes(params)
+        self._width = self._sizes.piece_bytes
         self.at = Signal(range(self._width))  # byte of the window
 
     @property
@@ -38,39 +39,67 @@ class WriterSpec(Elaboratable):
             m.d.sync += piece.eq(dut.i.p)
         offset, position, byte = piece.origin[:4], Signal(range(self._width + 16)), Signal(8)
         value, chunk, strobe = Signal(8), Signal(6), Signal()
+        lanes, half = self._width // 16 + 1, self._width // 2
         m.d.comb += [
             position.eq(offset + self.at),
             byte.eq(piece.window.as_value().word_select(self.at, 8)),
             Assume((dut.i.p.first >= dut.i.p.origin[:4]) & (dut.i.p.first <= dut.i.p.last)),
-            Assume(dut.i.p.last < dut.i.p.origin[:4] + self._width),
+            Assume(dut.i.p.last < dut.i.p.origin[:4] + Mux(_pair(dut.i.p), half, self._width)),
             Assert(dut.o.valid == held),
             Assert(~(taken & held) | gone),
             Cover(held & ~dut.o.ready & dut.i.valid),
-            *(Assert(dut.o.p.strobes[lane] == 0) for lane in range(self._width // 16 + 1, 8)),
+            *(Assert(dut.o.p.strobes[lane] == 0) for lane in range(lanes + self._sizes.pairs, 8)),
         ]
-        with m.Switch(position[4:]):
-            for lane in range(self._width // 16 + 1):
+        apart = Signal()  # the byte belongs to a second piece
+        first, last, origin, number = piece.first, piece.last, piece.origin + self.at, position[4:]
+        if self._sizes.pairs:
+            second, i = piece.second, dut.i.p.second
+            m.d.comb += [
+                apart.eq(second.there & (self.at >= half)),
+                Assume(i.there | (i.origin == (dut.i.p.origin + half)[: len(i.origin)])),
+                Assume(~i.there | ((i.first >= i.origin[:4]) & (i.first <= i.last))),
+                Assume(~i.there | (i.last < i.origin[:4] + half)),
+            ]
+            first, last = Mux(apart, second.first, first), Mux(apart, second.last, last)
+            origin = Mux(apart, second.origin + self.at - half, origin)
+            with m.If(apart):
+                m.d.comb += position.eq(second.origin[:4] + self.at - half)
+            # The first chunk of a second piece has a lane behind all others.
+            number = Mux(apart, Mux(position[4:] == 0, lanes, position[4:] + half // 16), position[4:])
+        with m.Switch(number):
+            for lane in range(lanes + self._sizes.pairs):
                 with m.Case(lane):
                     m.d.comb += [
                         value.eq(dut.o.p.data[lane].word_select(position[:4], 8)),
                         strobe.eq(dut.o.p.strobes[lane].bit_select(position[:4], 1)),
                         chunk.eq(dut.o.p.chunks[lane]),
                     ]
-        written = (position >= piece.first) & (position <= piece.last)
+        written = (position >= first) & (position <= last)
         with m.If(fresh):
             m.d.comb += [
                 Assert(strobe == written),
                 Assert(Mux(written, value == byte, 1)),
-                Assert(chunk == (piece.origin + self.at)[4:10]),
+                Assert(chunk == origin[4:10]),
             ]
             # What no byte of the window comes to: below the offset, and behind its end.
+            behind = piece.second.origin[:4] if self._sizes.pairs else offset
             for number in range(16):
-                last = self._width // 16
                 m.d.comb += [
                     Assert(~dut.o.p.strobes[0][number] | (number >= offset)),
-                    Assert(~dut.o.p.strobes[last][number] | (number < offset)),
+                    Assert(~dut.o.p.strobes[lanes - 1][number] | (number < behind)),
                 ]
+                if self._sizes.pairs:
+                    m.d.comb += [
+                        Assert(~dut.o.p.strobes[lanes][number] | (_pair(piece) & (number >= behind))),
+                        Assert(~dut.o.p.strobes[half // 16][number] | ~_pair(piece) | (number < offset)),
+                        Cover(_pair(piece) & dut.o.p.strobes[half // 16].any() & dut.o.p.strobes[lanes].any()),
+                    ]
         return m
+
+
+def _pair(piece):
+    """Whether there are two pieces."""
+    return piece.second.there if "second" in dict(iter(piece.shape())) else Const(0, 1)
 
 
 def test_pieces_of_one_chunk():
@@ -84,6 +113,7 @@ def test_pieces_of_two_chunks():
 
 
 @pytest.mark.long
-def test_reached():
-    spec = WriterSpec(PARAMS["unit"])
-    prove(spec, spec.ports, name="writer-cover", mode="cover", depth=4)
+@pytest.mark.parametrize("name", PARAMS)
+def test_reached(name):
+    spec = WriterSpec(PARAMS[name])
+    prove(spec, spec.ports, name=f"writer-cover-{name}", mode="cover", depth=4)

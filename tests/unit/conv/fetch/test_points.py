@@ -42,14 +42,14 @@ def some_walk(rng, params, **given):
     return fields | given
 
 
-def places(params, fields):
+def places(params, fields, numbers=NUMBERS):
     """(there, values, last, final) of each place of a walk; ``values`` without ends."""
     fold = params.conv.row_bytes >> fields["granularity"]
     rows = params.conv.slaves if fields["lanes"] else params.conv.units
     lines = [
         [
             {name: fields[name]["start"] + column * fields[name].get("point", 0) + line * fields[name].get("line", 0)
-             + image * fields[name].get("image", 0) for name in NUMBERS}
+             + image * fields[name].get("image", 0) for name in numbers}
             for column in range(fields["last_column"] + 1)
         ]
         for image in range(fields["last_image"] + 1) for line in range(fields["last_line"] + 1)
@@ -115,6 +115,50 @@ def test_a_place_a_cycle():
     work = [some_walk(rng, params, lanes=lanes, last_pass=1) for lanes in (0, 1, 0)]
     for times in run(elaborated(PointWalker, params, NUMBERS), params, work):
         assert times == list(range(len(times)))
+
+
+def in_pairs(params, fields):
+    """The same places, two at once where that may be: (there, both, values of the first, last, final) of each."""
+    fold, elements = params.conv.row_bytes >> fields["granularity"], 1 << fields["granularity"] >> fields["wide"]
+    several = not fields["lanes"] or (fold > 1 and params.conv.results > elements)
+    expected, at, column = iter(places(params, fields, ("y", "addend"))), 0, 0  # place of the tile, column
+    for there, values, last, final in expected:
+        both = several and at % 2 == 0 and not (there and column == fields["last_column"])
+        if both:
+            _, _, last, final = next(expected)
+        yield there, both, values, last, final
+        column = (column + there * (1 + both)) % (fields["last_column"] + 1)
+        at = 0 if last else at + 1 + both
+
+
+@pytest.mark.parametrize("mode", ["none", "stall"])
+@pytest.mark.parametrize("preset", ["unit", "default"])
+def test_pairs(preset, mode):
+    """Two places at once, a pair a cycle: on a line and behind its end, but not over it."""
+    params, rng = unit_params(preset), random.Random(f"{SEED} {preset} {mode}")
+    dut, size = elaborated(PointWalker, params, ("y", "addend"), pairs=True), params.smem.size_bytes
+    work = []
+    for number in range(24):
+        follows = {name: {step: rng.randrange(size) for step in ("start", "point", "line", "image")}
+                   for name in ("y", "addend")}  # fmt: skip
+        work.append(some_walk(rng, params, wide=number % 3 == 2, **follows))
+
+    async def bench(ctx):
+        for number, fields in enumerate(work):
+            expected = list(in_pairs(params, fields))
+            ctx.set(dut.plan, fields)
+            ctx.set(dut.start, 1)
+            await ctx.tick()
+            ctx.set(dut.start, 0)
+            came, cycles = await receive(ctx, dut.o, len(expected), stall=STALL_MODES[mode]["stall"], seed=number)
+            for payload, (there, both, values, last, final) in zip(came, expected, strict=True):
+                assert (payload.there, payload.both, payload.last, payload.final) == (there, both, last, final), fields
+                for name in values if there else ():
+                    assert payload["values"][name] == values[name] % size, (name, fields)
+            assert mode == "stall" or cycles == list(range(len(cycles)))
+            assert not ctx.get(dut.o.valid)
+
+    simulate(dut, bench, background=[watch_stream(dut.o, "o")], deadline=100_000)
 
 
 @pytest.mark.parametrize(("lanes", "raster"), [(0, 0), (0, 1), (1, 0)])

@@ -9,6 +9,7 @@ from tilewright.golden.spec.conv.job import ConvOutput
 from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.addends import AddendReader
+from tilewright.hw.conv.result.layouts import ResultSizes
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.pysim.conv_results import gatherer
 from tilewright.sim.pysim.simulate import elaborated, simulate
@@ -22,11 +23,15 @@ PARAMS = {
     "default": ConvUnitParams(CONV_PRESETS["default"], SMEM),
     "full": ConvUnitParams(FULL, SMEM),
 }
+_POINT = 421
 ADDED = {"output": ConvOutput.U8, "add": 1}
 
 
 def some_groups(params, plan, count):
-    """Places, and for each group that has one, for each transfer, the address of each lane's addend."""
+    """Places, and for each group that has one, for each transfer, the address of each lane's addend.
+
+    Of two places that come together the second one's addends are ``addend.point`` farther.
+    """
     conv, rng = params.conv, random.Random(9)
     span, together = 4 * conv.slaves, max(1, conv.results // conv.slaves)
     if plan["lanes"]:
@@ -37,11 +42,16 @@ def some_groups(params, plan, count):
     for _ in range(count):
         channels, there = rng.randint(1, span), rng.randint(0, together)
         addresses = [rng.randrange(1024) for _ in range(together)]
+        pairs = set()
+        for number in range(0, together - 1, 2):
+            if ResultSizes(params).pairs and number + 1 != there and rng.random() < 0.7:
+                pairs.add(number)
+                addresses[number + 1] = (addresses[number] + _POINT) % 1024
         for number, address in enumerate(addresses):
-            places.append(
-                {"there": number < there, "any": there > 0, "addend": address, "channels": channels - 1,
-                 "group_last": number == together - 1}
-            )  # fmt: skip
+            if number - 1 not in pairs:
+                place = {"there": number < there, "any": there > 0, "addend": address, "channels": channels - 1,
+                         "group_last": number + (number in pairs) == together - 1}  # fmt: skip
+                places.append(place | ({"both": 1} if number in pairs else {}))
         if there:
             groups.append([
                 {
@@ -61,7 +71,7 @@ def run(name, plan, *, mode="none", count=20):
     begun = []
 
     async def source(ctx):
-        ctx.set(dut.plan, plan | {"post": ADDED})
+        ctx.set(dut.plan, plan | {"post": ADDED, "addend": {"point": _POINT}})
         begun.extend(await send(ctx, dut.i, places, idle=STALL_MODES[mode]["idle"]))
 
     async def sink(ctx):

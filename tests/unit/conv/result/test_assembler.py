@@ -17,11 +17,15 @@ PARAMS = {
     "pairs": ConvUnitParams(
         ConvParams(16, 2, 2, feature_rows=8, weight_bytes=1024, results=4, types=("i8", "i16", "f16"))
     ),
+    "default": ConvUnitParams(CONV_PRESETS["default"]),
 }
 
 
 def some_work(params, lanes, log2, flushes):
-    """Transfers with their flush, pieces, and the bytes that each piece must have, by their place in its window."""
+    """Transfers with their flush, pieces, and the bytes that each piece must have, by their place in its window.
+
+    With pairs the second half of a window is what follows the first, or begins in any slot.
+    """
     rng, sizes, results = random.Random(7), ResultSizes(params), params.conv.results
     ours = results if lanes else results // sizes.together
     most = max(1, sizes.piece_bytes // (ours << log2))
@@ -37,8 +41,15 @@ def some_work(params, lanes, log2, flushes):
                 buffer[at] = data[lane] >> 8 * byte & 255
         windows = range(0, max(buffer) + 1, sizes.piece_bytes)
         for start in windows:
-            pieces.append({"slot": start // 16, "origin": rng.randrange(1024), "flush_last": start == windows[-1]})
-            wanted.append({at - start: value for at, value in buffer.items() if 0 <= at - start < sizes.piece_bytes})
+            piece = {"slot": start // 16, "origin": rng.randrange(1024), "flush_last": start == windows[-1]}
+            length, half, begins = sizes.piece_bytes, sizes.piece_bytes // 2, [start]
+            if sizes.pairs:
+                there, length = rng.getrandbits(1), half
+                begins.append(rng.randrange(0, sizes.buffer_bytes, half) if there else start + half)
+                piece["second"] = {"there": there, "slot": begins[1] // 16, "origin": rng.randrange(1024)}
+            pieces.append(piece)
+            wanted.append({at - begin + number * half: value for number, begin in enumerate(begins)
+                           for at, value in buffer.items() if 0 <= at - begin < length})  # fmt: skip
     return transfers, pieces, wanted
 
 
@@ -63,6 +74,7 @@ def run(name, work, lanes, log2, mode):
     simulate(dut, results, flush, give, sink, background=[watch_stream(dut.o, "o")])
     for piece, given, bytes_ in zip(came[0], pieces, wanted, strict=True):
         assert piece.origin == given["origin"]
+        assert all(piece.second[name] == value for name, value in given.get("second", {}).items() if name != "slot")
         window = sum(chunk << 128 * n for n, chunk in enumerate(piece.window))
         assert {at: window >> 8 * at & 255 for at in bytes_} == bytes_
     return sent, came[1]
@@ -72,7 +84,7 @@ def run(name, work, lanes, log2, mode):
 @pytest.mark.parametrize(("lanes", "log2"), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)])
 @pytest.mark.parametrize("name", PARAMS)
 def test_pieces(name, lanes, log2, mode):
-    if log2 == 1 and not PARAMS[name].wide:
+    if log2 == 1 and not (PARAMS[name].floats or (lanes and PARAMS[name].wide)):
         pytest.skip("there are no results of 16 bits")
     run(name, some_work(PARAMS[name], lanes, log2, 12), lanes, log2, mode)
 

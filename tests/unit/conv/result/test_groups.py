@@ -7,6 +7,7 @@ import pytest
 from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.groups import Grouper
+from tilewright.hw.conv.result.layouts import ResultSizes
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.pysim.simulate import elaborated, simulate
 from tilewright.sim.pysim.streams import STALL_MODES, receive, send, watch_stream
@@ -59,9 +60,32 @@ def some_places(params, plan):
                     )
 
 
+def in_pairs(params, plan):
+    """The same places, and some that are there and adjoin, or that are not there, as one."""
+    rng, places = random.Random(2), iter(some_places(params, plan))
+    grouped = not plan["lanes"] or (1 << plan["granularity"] >> plan["wide"]) < params.conv.results
+    fold = params.conv.row_bytes >> plan["granularity"]
+    several = ResultSizes(params).pairs and grouped and (fold > 1 or not plan["lanes"])
+    held = None
+    for place, wanted in places:
+        if held:
+            first, expected = held
+            held = None
+            if first["there"] == place["there"] and rng.random() < 0.7:
+                ends = {name: wanted[name] for name in ("group_last", "tile_last", "pass_last", "job_last")}
+                yield first | {"both": 1, "last": place["last"]}, expected | ends | {"both": 1}
+                continue
+            yield first, expected
+        if several and wanted["place"] % 2 == 0:
+            held = place, wanted
+        else:
+            yield place, wanted
+    assert not held
+
+
 def run(name, plans, mode):
     dut, stalls = elaborated(Grouper, PARAMS[name]), STALL_MODES[mode]
-    work, times = [list(zip(*some_places(PARAMS[name], plan), strict=True)) for plan in plans], []
+    work, times = [list(zip(*in_pairs(PARAMS[name], plan), strict=True)) for plan in plans], []
 
     async def source(ctx):
         for plan, (places, _) in zip(plans, work, strict=True):

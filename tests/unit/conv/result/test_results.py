@@ -192,6 +192,20 @@ def test_full_rate(fields, pieces):
     assert len(world.writes) == pieces
 
 
+@pytest.mark.parametrize("raster", [0, 1])
+@pytest.mark.parametrize("operation", ["convolution", "depthwise"])
+def test_full_rate_of_pairs(operation, raster):
+    """Of 16 channels two points are written at once, R results begin in each cycle; lines of 7 points have one alone."""
+    begun, world = cycles_of("default", a_job(operation=operation, output=ConvOutput.U8, out_channels=16, out_width=64,
+                                              granularity=4))  # fmt: skip
+    assert begun == list(range(begun[0], begun[0] + 32))
+    cycles, counts = zip(*world.writes, strict=True)
+    assert set(counts) == {32} and cycles == tuple(range(cycles[0], cycles[0] + 32))
+    fields = {"out_channels": 16, "out_width": 7, "out_height": 4, "granularity": 4, "raster": raster}
+    _, world = cycles_of("default", a_job(operation=operation, output=ConvOutput.U8, **fields))
+    assert sorted(count for _, count in world.writes) == [16] * 4 + [32] * 12
+
+
 def test_full_rate_of_raw_results():
     """These are four bytes: W bytes are written in each cycle."""
     fields = {"operation": "convolution", "output": ConvOutput.RAW, "out_channels": 64, "out_width": 16}

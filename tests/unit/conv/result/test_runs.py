@@ -24,7 +24,11 @@ MODES = [(0, 0, 0, 0), (0, 0, 0, 2), (1, 0, 0, 0), (1, 0, 0, 2), (1, 0, 2, 0), (
 
 
 def some_work(params, plan, count):
-    """Places, and the pieces of their runs: address, place in the buffer, bytes, and whether the flush ends."""
+    """Places, and the pieces of their runs: addresses, places in the buffer, bytes, and whether the flush ends.
+
+    Of two places that come together the second one is ``y.point`` farther, and has a piece with the first if both are
+    short.
+    """
     conv, sizes, rng = params.conv, ResultSizes(params), random.Random(9)
     eo, width = 1 << plan["result_log2"], sizes.piece_bytes
     span, together, stride = sizes.pass_channels, sizes.together, width
@@ -35,23 +39,43 @@ def some_work(params, plan, count):
     places, pieces = [], []
     for _ in range(count):
         channels, there = rng.randint(1, span), rng.randint(0, together)
-        addresses = [rng.randrange(1024) for _ in range(together)]
+        addresses, pairs = [rng.randrange(1024) for _ in range(together)], set()
+        for number in range(0, together - 1, 2):
+            if sizes.pairs and number + 1 != there and rng.random() < 0.8:
+                pairs.add(number)
+                addresses[number + 1] = (addresses[number] + plan["y"]["point"]) % 1024
         for number, y in enumerate(addresses):
-            places.append({"there": number < there, "any": there > 0, "y": y, "channels": channels - 1,
-                           "group_last": number == together - 1})  # fmt: skip
+            if number - 1 not in pairs:
+                last = number + (number in pairs) == together - 1
+                both = {"both": number in pairs} if sizes.pairs else {}
+                places.append({"there": number < there, "any": there > 0, "y": y, "channels": channels - 1,
+                               "group_last": last} | both)  # fmt: skip
         segments = range(0, channels * eo, width)
         # What a flush holds of a run, where it is not all of the group.
         most = width if not plan["lanes"] else max(conv.results * eo, width) if span >= conv.results else 1 << 20
         cut = [(at, place) for place in range(there) for at in segments]
         for at, place in cut if plan["lanes"] else sorted(cut):
             end = min(at + width, channels * eo)
-            last = place == there - 1 and (end == channels * eo or end % most == 0)
-            pieces.append(((addresses[place] + at) % 1024, place * stride + at % most, end - at, last))
+            short = end - at <= width // 2 and not (plan["lanes"] and at)
+            if short and place - 1 in pairs:
+                continue  # with the one before
+            both = [place, place + 1] if short and place in pairs else [place]
+            last = both[-1] == there - 1 and (end == channels * eo or end % most == 0)
+            where = [((addresses[one] + at) % 1024, one * stride + at % most) for one in both]
+            pieces.append((where, end - at, last))
     return places, pieces
 
 
+def begin(half, count):
+    """Address and place in the buffer of the first byte of a piece of so many."""
+    start = half.first - half.origin % 16
+    assert half.last - half.first == count - 1
+    return (half.origin + start) % 1024, 16 * half.slot + start
+
+
 def run(name, plan, mode="none", count=40):
-    dut, stalls = elaborated(RunCutter, PARAMS[name]), STALL_MODES[mode]
+    dut, stalls, sizes = elaborated(RunCutter, PARAMS[name]), STALL_MODES[mode], ResultSizes(PARAMS[name])
+    plan = plan | {"y": {"point": 333}}
     places, pieces = some_work(PARAMS[name], plan, count)
     times = []
 
@@ -62,10 +86,15 @@ def run(name, plan, mode="none", count=40):
     async def sink(ctx):
         came, cycles = await receive(ctx, dut.o, len(pieces), stall=stalls["stall"])
         times.append(cycles)
-        for piece, (address, position, count, last) in zip(came, pieces, strict=True):
-            start = piece.first - piece.origin % 16
-            assert ((piece.origin + start) % 1024, 16 * piece.slot + start) == (address, position), plan
-            assert (piece.bytes, piece.last - piece.first, piece.flush_last) == (count - 1, count - 1, last), plan
+        for piece, (where, count, last) in zip(came, pieces, strict=True):
+            assert [begin(half, count) for half in [piece, *([piece.second] if len(where) > 1 else [])]] == where, plan
+            assert (piece.bytes, piece.flush_last) == (count - 1, last), plan
+            if not sizes.pairs:
+                continue
+            assert piece.second.there == len(where) - 1, plan
+            if count > sizes.piece_bytes // 2:  # the second half is what follows
+                assert piece.second.origin == (piece.origin + sizes.piece_bytes // 2) % 1024, plan
+                assert piece.second.slot == piece.slot + sizes.piece_bytes // 32, plan
 
     simulate(dut, source, sink, background=[watch_stream(dut.o, "o")])
     return times

@@ -16,21 +16,40 @@ PARAMS = {name: ConvUnitParams(CONV_PRESETS[name], SmemParams(1024)) for name in
 
 
 def some_pieces(params, count):
-    rng, width = random.Random(5), ResultSizes(params).piece_bytes
-    for _ in range(count):
+    rng, sizes = random.Random(5), ResultSizes(params)
+
+    def piece(width):
         start = rng.choice([0, 0, rng.randrange(16)])
         length = rng.randint(1, 16 - start if start else width)
         origin = rng.randrange(1024)
-        first = origin % 16 + start
-        yield {"origin": origin, "first": first, "last": first + length - 1, "bytes": length - 1,
-               "window": [rng.getrandbits(128) for _ in range(width // 16)]}  # fmt: skip
+        return {"origin": origin, "first": origin % 16 + start, "last": origin % 16 + start + length - 1}
+
+    for _ in range(count):
+        width, pair = sizes.piece_bytes, sizes.pairs and rng.random() < 0.6
+        made = piece(width // 2 if pair else width)
+        length = made["last"] - made["first"]
+        made |= {"bytes": length, "window": [rng.getrandbits(128) for _ in range(width // 16)]}
+        if sizes.pairs:
+            second = {"there": 0, "origin": (made["origin"] + width // 2) % 1024}
+            if pair:
+                second = piece(width // 2) | {"there": 1}
+                while second["last"] - second["first"] != length or second["origin"] >> 4 == made["origin"] >> 4:
+                    second = piece(width // 2) | {"there": 1}
+            made["second"] = second
+        yield made
 
 
 def bytes_of_piece(piece):
     """Address and value of each byte that is written."""
-    window = sum(chunk << 128 * n for n, chunk in enumerate(piece["window"]))
-    start = piece["first"] - piece["origin"] % 16
-    return {(piece["origin"] + at) % 1024: window >> 8 * at & 255 for at in range(start, start + piece["bytes"] + 1)}
+    window, written = sum(chunk << 128 * n for n, chunk in enumerate(piece["window"])), {}
+    halves = [(piece, 0)]
+    if piece.get("second", {}).get("there"):
+        halves.append((piece["second"], 8 * len(piece["window"])))
+    for half, behind in halves:
+        start = half["first"] - half["origin"] % 16
+        for at in range(start, start + piece["bytes"] + 1):
+            written[(half["origin"] + at) % 1024] = window >> 8 * (behind + at) & 255
+    return written
 
 
 def bytes_of_write(write):
@@ -67,7 +86,7 @@ def test_pieces(name, mode):
     pieces = list(some_pieces(PARAMS[name], 80))
     writes, _, written = run(name, pieces, mode)
     assert [bytes_of_write(write) for write in writes] == [bytes_of_piece(piece) for piece in pieces]
-    assert [count for count in written if count] == [piece["bytes"] + 1 for piece in pieces]
+    assert [count for count in written if count] == [len(bytes_of_piece(piece)) for piece in pieces]
 
 
 def test_full_rate_and_latency():
