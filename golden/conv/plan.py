@@ -238,6 +238,24 @@ class ConvPlan:
         return self.blocks * (lines * planes * requests + of_kernel)
 
     @property
+    def write_cycles(self):
+        """Cycles in which results are written: of up to W bytes of a point each, or half as many of two."""
+        shape, params = self.shape, self.params
+        lanes, element = shape.operation.lanes, shape.element_bytes
+        span = self.block_bytes // element if lanes else CHANNELS_AT_ONCE * params.slaves
+        passes, rest = divmod(shape.out_channels, span)
+        # Of what is left of each point in a pass, two are written at once, but not over the end of a line.
+        together = shape.points - shape.lines * ceil(shape.out_width / 2)
+        grouped = params.writes_pairs and (not lanes or (self.fold > 1 and params.results > span))
+
+        def writes(channels):
+            size, width = channels * shape.result_bytes, params.write_bytes
+            short = size <= width // 2 if lanes else 0 < size % width <= width // 2
+            return shape.points * ceil(size / width) - grouped * short * together
+
+        return passes * writes(span) + (writes(rest) if rest else 0)
+
+    @property
     def costs(self):
         """Cycles that each resource needs at least: array, post-processing, shared memory."""
         moved = max(self.shape.bytes_read, self.shape.bytes_written)

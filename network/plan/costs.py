@@ -5,7 +5,6 @@ from math import ceil, gcd
 from typing import NamedTuple
 
 from tilewright.golden import ConvShape, convolution_plans, request_cycles
-from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from ..lower.places import Cut
 
@@ -115,14 +114,13 @@ def moved(place, size, bus_bytes):
 def _cost(plan, pixel):
     shape, conv = plan.shape, plan.params
     if shape.operation.lanes:
-        fetched = ceil(plan.fetch_cycles * request_cycles(plan, pixel))
-        pieces = shape.points * plan.blocks
+        fetched, passes = ceil(plan.fetch_cycles * request_cycles(plan, pixel)), plan.blocks
     else:
         weights = shape.out_channels * shape.taps * shape.channels
         again = 1 if plan.weights_stay else plan.point_tiles
         fetched = ceil(plan.fetch_cycles * request_cycles(plan, pixel)) + ceil(again * weights / _LINE)
-        pieces = shape.points * ceil(shape.out_channels / (CHANNELS_AT_ONCE * conv.slaves))
-    others = ceil(8 * shape.table * shape.out_channels / _LINE) + shape.add * pieces
-    made = max(ceil(shape.results / conv.results), pieces)
+        passes = plan.channel_tiles
+    others = ceil(8 * shape.table * shape.out_channels / _LINE) + shape.add * shape.points * passes
+    made = max(ceil(shape.results / conv.results), plan.write_cycles)
     cycles = max(plan.mac_cycles + _SUMS_CYCLES, fetched + others, made + _END_CYCLES)
-    return Cost(max(cycles, _LEAST_CYCLES), fetched + others, pieces)
+    return Cost(max(cycles, _LEAST_CYCLES), fetched + others, plan.write_cycles)

@@ -158,8 +158,8 @@ def _shape(layer, lines, channels):
 def _whole(layer, params):
     """The plan of a layer, and the gap behind its pixels.
 
-    Depthwise, pieces of many points are read together, which should not lie in the same banks, and each block of a
-    point is a write.
+    Depthwise, pieces of many points are read together, which should not lie in the same banks, and blocks of a point
+    are written by themselves.
     """
     shape = _shape(layer, layer.out_size, layer.out_channels)
 
@@ -171,7 +171,7 @@ def _whole(layer, params):
         return plan, 0 if plan.merge > 1 else min(_GAPS, key=lambda gap: (fetched(plan, gap), gap))
 
     def cycles(plan, gap):
-        return max(plan.mac_cycles, fetched(plan, gap), shape.points * plan.blocks, plan.limit)
+        return max(plan.mac_cycles, fetched(plan, gap), plan.write_cycles, plan.limit)
 
     choices = [(plan, gap) for gap in _GAPS for plan in convolution_plans(shape, params)]
     return min(choices, key=lambda one: (cycles(*one), one[1], -one[0].block_bytes))

@@ -92,6 +92,16 @@ class ConvParams:
         return min(_CHUNKS, self.units * self.row_bytes // 16)
 
     @property
+    def write_bytes(self):
+        """W: bytes of results that are written in a cycle."""
+        return max(16, CHANNELS_AT_ONCE * self.slaves)
+
+    @property
+    def writes_pairs(self):
+        """Whether half as many bytes of two points are written in a cycle: as results come faster than one point's."""
+        return self.units > 1 and self.results > self.write_bytes // 2 >= 16
+
+    @property
     def peak(self):
         """MACs of 8 bits in a cycle."""
         return self.row_bytes * self.slaves * self.units

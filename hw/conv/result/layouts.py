@@ -42,9 +42,9 @@ class ResultSizes:
         self.pass_channels = CHANNELS_AT_ONCE * conv.slaves
         self.most_channels = max(self.pass_channels, conv.row_bytes)
         self.steps = max(CHANNELS_AT_ONCE * max(1, conv.slaves // conv.results), conv.row_bytes // conv.results)
-        self.piece_bytes = max(16, self.pass_channels)
+        self.piece_bytes = conv.write_bytes
         self.buffer_bytes = self.together * self.piece_bytes
-        self.pairs = conv.units > 1 and self.piece_bytes >= 32 and conv.results > self.piece_bytes // 2
+        self.pairs = conv.writes_pairs
 
 
 def both_places(sizes, payload):

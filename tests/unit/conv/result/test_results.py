@@ -195,7 +195,7 @@ def test_full_rate(fields, pieces):
 @pytest.mark.parametrize("raster", [0, 1])
 @pytest.mark.parametrize("operation", ["convolution", "depthwise"])
 def test_full_rate_of_pairs(operation, raster):
-    """Of 16 channels two points are written at once, R results begin in each cycle; lines of 7 points have one alone."""
+    """Of 16 channels two points are written at once, R results begin in a cycle; lines of 7 points have one alone."""
     begun, world = cycles_of("default", a_job(operation=operation, output=ConvOutput.U8, out_channels=16, out_width=64,
                                               granularity=4))  # fmt: skip
     assert begun == list(range(begun[0], begun[0] + 32))
