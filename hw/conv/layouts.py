@@ -10,7 +10,6 @@ from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE, KERNEL_ROWS
 from ..lib.formats import struct_layout
 
 __all__ = [
-    "ACCUMULATOR_BANKS",
     "AccumulatorReadLayout",
     "AccumulatorsLayout",
     "BiasesLayout",
@@ -28,8 +27,6 @@ __all__ = [
     "float_flag",
 ]
 
-#: Tiles whose accumulators there are: one fills while others go through the adders, or are read.
-ACCUMULATOR_BANKS = 4
 _FLOAT_FLAGS = ("floats", "brain", "ordered")
 _POST = {"output", "add", "y_zero", "minimum", "maximum", "add_minimum", "add_maximum", "ratio", "offset"}
 
@@ -253,7 +250,7 @@ class AccumulatorReadLayout(data.StructLayout):
     def __init__(self, params):
         super().__init__(
             {
-                "bank": range(ACCUMULATOR_BANKS),
+                "bank": range(params.accumulator_banks),
                 "t": range(CHANNELS_AT_ONCE),
                 "index": range(params.sums),
                 "part": range(max(2, params.conv.slaves)),

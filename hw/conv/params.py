@@ -111,6 +111,20 @@ class ConvUnitParams:
         return self.conv.results <= self.conv.slaves
 
     @property
+    def accumulator_banks(self):
+        """Tiles whose accumulators there are: one fills while others go through the adders, or are read.
+
+        From the first step of a tile until it has been read it takes some 16 cycles. Where results of two points are
+        written at once, a tile of two channels a slave takes two.
+        """
+        return 8 if self.conv.writes_pairs else 4
+
+    @property
+    def accumulators(self):
+        """Accumulators of a point of a slave: one for each of its channels in each bank."""
+        return CHANNELS_AT_ONCE * self.accumulator_banks
+
+    @property
     def places(self):
         """Points of a tile at most, of any mode."""
         return max(self.conv.units, self.conv.slaves) * FOLDS

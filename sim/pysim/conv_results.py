@@ -9,7 +9,6 @@ from amaranth.hdl import Value
 from tilewright.golden.spec.conv.job import ConvOperation
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 from tilewright.golden.spec.pe.instruction import MmType
-from tilewright.hw.conv.layouts import ACCUMULATOR_BANKS
 
 from .streams import packed
 from .unpacked import unpacker
@@ -44,7 +43,7 @@ class ResultsWorld:
         self.smem = np.zeros(params.smem.size_bytes, np.uint8)
         self.stall = {"tiles": 0.0, "gather": 0.0, "scatter": 0.0} | (stall or {})
         self.latency, self._seed = latency, seed
-        self._tiles, self._banks = deque(), [None] * ACCUMULATOR_BANKS
+        self._tiles, self._banks = deque(), [None] * params.accumulator_banks
         self._requests = {"table": deque(), "addend": deque()}
         self.clear()
         self.processes = [
@@ -57,7 +56,7 @@ class ResultsWorld:
     def clear(self):
         """Forgets what is under way, as a reset does."""
         self.cycle, self.writes, self._shown = 0, [], False
-        self._bank, self._banks = 0, [None] * ACCUMULATOR_BANKS
+        self._bank, self._banks = 0, [None] * self.params.accumulator_banks
         for waiting in (self._tiles, *self._requests.values()):
             waiting.clear()
 
@@ -84,7 +83,7 @@ class ResultsWorld:
             read = unpack(bits)
             if self._shown and ready:
                 released.append(self._bank)
-                self._bank = (self._bank + 1) % ACCUMULATOR_BANKS
+                self._bank = (self._bank + 1) % self.params.accumulator_banks
                 self._shown = False
             else:
                 released.append(None)
@@ -105,7 +104,7 @@ class ResultsWorld:
                 self._banks[self._bank] = self._tiles.popleft()
                 self._shown = True
             ctx.set(dut.tiles.valid, self._shown)
-            ctx.set(dut.tiles.p, self._bank if self._shown else rng.randrange(ACCUMULATOR_BANKS))
+            ctx.set(dut.tiles.p, self._bank if self._shown else rng.randrange(self.params.accumulator_banks))
 
     def _gatherer(self, name, number):
         dut = self.dut

@@ -5,7 +5,7 @@ from amaranth.lib import data
 
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
-from ..layouts import ACCUMULATOR_BANKS, LaneReadLayout
+from ..layouts import LaneReadLayout
 
 __all__ = ["StepLayout"]
 
@@ -21,7 +21,7 @@ class StepLayout(data.StructLayout):
                 "read": LaneReadLayout(params),  # of slaves' memories
                 "part": unsigned(4),  # of the word, if a row is less than it: the part-th pci bytes
                 "channel": range(CHANNELS_AT_ONCE),  # t
-                "bank": range(ACCUMULATOR_BANKS),  # of accumulators
+                "bank": range(params.accumulator_banks),  # of accumulators
                 "first": unsigned(1),  # accumulators begin
             }
         )

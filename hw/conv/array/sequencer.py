@@ -8,7 +8,7 @@ from amaranth.utils import exact_log2
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from ...lib.stream import ShallowQueue
-from ..layouts import ACCUMULATOR_BANKS, LaneReadLayout, PlanLayout, SetLayout
+from ..layouts import LaneReadLayout, PlanLayout, SetLayout
 from .layouts import StepLayout
 from .weights import next_word, ring_shape
 
@@ -68,7 +68,7 @@ class Sequencer(wiring.Component):
         As of ``WeightLoader``.
     tile : Out(stream of unsigned(1))
         A tile has begun whose weights do not stay; the payload is 1 for the last one of its pass.
-    tiles : Out(stream of range(ACCUMULATOR_BANKS))
+    tiles : Out(stream of range(params.accumulator_banks))
         A tile is complete: its bank. It is free again after the handshake.
     stall_features, stall_weights, stall_results : Out(1)
         High in cycles in which a step waits for nothing but that, for counters; biases are waited for with weights.
@@ -96,7 +96,7 @@ class Sequencer(wiring.Component):
                 "written": In(ring_shape(params)),
                 "freed": Out(ring_shape(params)),
                 "tile": Out(stream.Signature(1)),
-                "tiles": Out(stream.Signature(range(ACCUMULATOR_BANKS))),
+                "tiles": Out(stream.Signature(range(params.accumulator_banks))),
                 "stall_features": Out(1),
                 "stall_weights": Out(1),
                 "stall_results": Out(1),
@@ -109,8 +109,9 @@ class Sequencer(wiring.Component):
         set_flags, step = self.sets.payload, self.step
         number, row = self.number, self.row
         channel = Signal(range(CHANNELS_AT_ONCE))
-        bank = Signal(range(ACCUMULATOR_BANKS))
-        free = Signal(ACCUMULATOR_BANKS, init=-1)  # banks of accumulators that nobody reads
+        banks = self._params.accumulator_banks
+        bank = Signal(range(banks))
+        free = Signal(banks, init=-1)  # banks of accumulators that nobody reads
 
         # Channels of the slave with the most of them: none is left out.
         running, passes, more = Signal(), Signal.like(plan.last_pass), Signal()  # passes behind this one; there are any
@@ -212,10 +213,11 @@ class Sequencer(wiring.Component):
 
         Returns whether there is a tile of which that is not so yet.
         """
-        m.submodules.queue = queue = ShallowQueue(range(ACCUMULATOR_BANKS), ACCUMULATOR_BANKS)
+        banks = self._params.accumulator_banks
+        m.submodules.queue = queue = ShallowQueue(range(banks), banks)
         on_the_way = Signal(self._latency + 1)  # by cycles since the tile was completed
         m.d.sync += on_the_way.eq(Cat(completed, on_the_way))
-        told_bank = Signal(range(ACCUMULATOR_BANKS))
+        told_bank = Signal(range(banks))
         m.d.comb += [queue.i.valid.eq(on_the_way[-1]), queue.i.payload.eq(told_bank)]
         with m.If(on_the_way[-1]):
             m.d.sync += told_bank.eq(told_bank + 1)

@@ -71,7 +71,7 @@ class Slave(wiring.Component):
     zero : In(signed(17))
         Their zero point.
     row : In(8 * params.conv.row_bytes)
-    read : In(4)
+    read : In(range(params.accumulators))
         Channel and bank.
     on : In(params.sums) if params.sums_apart
         Accumulators that are read, unit by unit; the others are 0 in ``sums``.
@@ -107,7 +107,7 @@ class Slave(wiring.Component):
                 "is_signed": In(1),
                 "zero": In(signed(17)),
                 "row": In(8 * params.conv.row_bytes),
-                "read": In(4),
+                "read": In(range(self._params.accumulators)),
                 "sums": Out(sums_layout(params)),
             }
         )
@@ -134,7 +134,11 @@ class Slave(wiring.Component):
             m.submodules[f"unit{number}"] = unit = ComputeUnit(conv.row_bytes, number, wide=self._wide)
             lanes = max(0, min(FOLDS, conv.row_bytes - FOLDS * number))
             m.submodules[f"sums{number}"] = sums = Sums(
-                lanes, 17 if self._wide else 9, floats=self._params.floats, apart=self._params.sums_apart
+                lanes,
+                17 if self._wide else 9,
+                floats=self._params.floats,
+                apart=self._params.sums_apart,
+                depth=self._params.accumulators,
             )
             m.d.comb += [
                 unit.a.eq(self.features[number]),

@@ -5,18 +5,13 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
-
-from ..layouts import ACCUMULATOR_BANKS
 from ..params import FOLDS
 
 __all__ = ["Sums"]
 
-_DEPTH = ACCUMULATOR_BANKS * CHANNELS_AT_ONCE
-
 
 class Sums(wiring.Component):
-    """16 accumulators for each of four channels, in four banks: one fills while others are finished, or read.
+    """16 accumulators for each channel of each bank: one bank fills while others are finished, or read.
 
     They lie in memories that are read combinationally, so that a channel may come in every cycle. An accumulator of 32
     bits wraps; with ``maximum`` the larger one of both numbers stays.
@@ -33,6 +28,8 @@ class Sums(wiring.Component):
         There are sums of floats too, which are made elsewhere: those of a place in ``before`` are their beginning.
     apart : bool
         Each accumulator is read by itself, or not, out of a copy in block memory. What is being written is not read.
+    depth : int
+        Channels of all banks.
 
     Members
     -------
@@ -41,9 +38,9 @@ class Sums(wiring.Component):
     first : In(1)
         Accumulators begin with ``i``.
     maximum : In(1)
-    address : In(4)
+    address : In(range(depth))
         Channel, then bank.
-    read : In(4)
+    read : In(range(depth))
         Channel, then bank.
     on : In(16) if apart
         Accumulators that are read; the others are 0 in ``o``.
@@ -51,19 +48,19 @@ class Sums(wiring.Component):
         Combinational from ``read``; if ``apart`` in the next cycle.
     floats : In(1) if floats
         Sums of floats are under way, instead of others.
-    begun : In(range(16)) if floats
+    begun : In(range(depth)) if floats
         Channel, then bank, of accumulators that are to be added to.
     before : Out(array of 16 32) if floats
         Combinational from ``begun``.
-    ended : In(range(16)) if floats
+    ended : In(range(depth)) if floats
         Channel, then bank, of accumulators that are replaced where ``valid``.
     sums : In(array of 16 32) if floats
         By these.
     """
 
-    def __init__(self, lanes, bits, *, floats=False, apart=False):
-        self._lanes, self._bits, self._floats, self._apart = lanes, bits, floats, apart
-        numbers, address = data.ArrayLayout(32, FOLDS), range(_DEPTH)
+    def __init__(self, lanes, bits, *, floats=False, apart=False, depth=16):
+        self._lanes, self._bits, self._floats, self._apart, self._depth = lanes, bits, floats, apart, depth
+        numbers, address = data.ArrayLayout(32, FOLDS), range(depth)
         more = {
             "floats": In(1),
             "begun": In(address),
@@ -79,15 +76,15 @@ class Sums(wiring.Component):
                 "valid": In(1),
                 "first": In(1),
                 "maximum": In(1),
-                "address": In(range(_DEPTH)),
-                "read": In(range(_DEPTH)),
+                "address": In(address),
+                "read": In(address),
                 "o": Out(data.ArrayLayout(32, FOLDS)),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.memory = memory = Memory(shape=FOLDS * 32, depth=_DEPTH, init=[])
+        m.submodules.memory = memory = Memory(shape=FOLDS * 32, depth=self._depth, init=[])
         write, old = memory.write_port(granularity=32), memory.read_port(domain="comb")
         m.d.comb += [old.addr.eq(self.address), write.addr.eq(self.address)]
         if self._apart:
@@ -118,7 +115,9 @@ class Sums(wiring.Component):
         written = Signal()
         m.d.comb += written.eq(self.valid & (write.addr == self.read))
         for place, result in enumerate(self.o):
-            m.submodules[f"copy{place}"] = copy = Memory(shape=32, depth=_DEPTH, init=[], attrs={"ram_style": "block"})
+            m.submodules[f"copy{place}"] = copy = Memory(
+                shape=32, depth=self._depth, init=[], attrs={"ram_style": "block"}
+            )
             into, read = copy.write_port(), copy.read_port(domain="comb")
             m.d.comb += [
                 into.addr.eq(write.addr),

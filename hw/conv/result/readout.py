@@ -9,7 +9,7 @@ from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE
 
 from ...lib.delay import delay
 from ...lib.stream import ShallowQueue
-from ..layouts import ACCUMULATOR_BANKS, AccumulatorReadLayout, AccumulatorsLayout, PlanLayout, float_flag
+from ..layouts import AccumulatorReadLayout, AccumulatorsLayout, PlanLayout, float_flag
 from .addends import adds
 from .layouts import GroupLayout, GroupPlaceLayout, ResultSizes
 
@@ -46,7 +46,7 @@ class ReadOut(wiring.Component):
         Strobe, before the first place of a job.
     i : In(stream of GroupPlaceLayout(params))
         ``ready`` is from registers.
-    tiles : In(stream of range(ACCUMULATOR_BANKS))
+    tiles : In(stream of range(params.accumulator_banks))
         A tile is complete, in that bank. Taken when its last read has begun: that is at ``read`` one cycle later.
     read : Out(AccumulatorReadLayout(params))
         Always served. Registered.
@@ -88,7 +88,7 @@ class ReadOut(wiring.Component):
                 "plan": In(PlanLayout(params)),
                 "start": In(1),
                 "i": In(stream.Signature(GroupPlaceLayout(params))),
-                "tiles": In(stream.Signature(range(ACCUMULATOR_BANKS))),
+                "tiles": In(stream.Signature(range(params.accumulator_banks))),
                 "read": Out(AccumulatorReadLayout(params)),
                 "acc": In(data.ArrayLayout(32, results)),
                 "table_loaded": In(1),

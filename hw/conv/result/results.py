@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from ...lib.fork import Fork
 from ...smem.layouts import ScatterWriteLayout
 from ..fetch.points import PointWalker
-from ..layouts import ACCUMULATOR_BANKS, AccumulatorReadLayout, BiasesLayout, GatheredLayout, GatherLayout, PlanLayout
+from ..layouts import AccumulatorReadLayout, BiasesLayout, GatheredLayout, GatherLayout, PlanLayout
 from ..post.processor import PostProcessor
 from .addends import AddendReader, AddendTagLayout
 from .assembler import Assembler
@@ -40,7 +40,7 @@ class Results(wiring.Component):
         Must hold from ``start`` to ``done``.
     start : In(1)
         Strobe: a job begins. Not before ``done`` of the last one.
-    tiles : In(stream of range(ACCUMULATOR_BANKS))
+    tiles : In(stream of range(params.accumulator_banks))
         A tile is complete, in the bank that it says; in the order of work. Taken in the cycle before its last read is
         at ``read``, which has to see what was there then.
     read : Out(AccumulatorReadLayout(params))
@@ -79,7 +79,7 @@ class Results(wiring.Component):
             | {
                 "plan": In(PlanLayout(params)),
                 "start": In(1),
-                "tiles": In(stream.Signature(range(ACCUMULATOR_BANKS))),
+                "tiles": In(stream.Signature(range(params.accumulator_banks))),
                 "read": Out(AccumulatorReadLayout(params)),
                 "acc": In(data.ArrayLayout(32, params.conv.results)),
                 "table": Out(stream.Signature(GatherLayout(params, table))),

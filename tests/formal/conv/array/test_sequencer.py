@@ -9,7 +9,6 @@ from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Elaboratable, Module
 from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.hw.conv.array.sequencer import Sequencer
 from tilewright.hw.conv.array.weights import next_word
-from tilewright.hw.conv.layouts import ACCUMULATOR_BANKS
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.formal import StreamRules, prove
@@ -122,14 +121,14 @@ class BanksSpec(SequencerSpec):
         m.d.comb += Assume(flags.first == ~within)
 
         # From the first step of a tile on a bank is taken, until its tile has been read.
-        taken, done = Signal(ACCUMULATOR_BANKS), Signal(ACCUMULATOR_BANKS)
-        age = [Signal(range(LATENCY + 2), name=f"age{bank}") for bank in range(ACCUMULATOR_BANKS)]
+        taken, done = Signal(PARAMS.accumulator_banks), Signal(PARAMS.accumulator_banks)
+        age = [Signal(range(LATENCY + 2), name=f"age{bank}") for bank in range(PARAMS.accumulator_banks)]
         begins = Signal()
         read = dut.tiles.valid & dut.tiles.ready
         last = Signal()  # the last step of a tile
         m.d.sync += last.eq(dut.sets.valid & dut.sets.ready & flags.last)
         m.d.comb += begins.eq(dut.valid & dut.step.first & (dut.step.channel == 0))
-        for bank in range(ACCUMULATOR_BANKS):
+        for bank in range(PARAMS.accumulator_banks):
             mine = dut.step.bank == bank
             with m.If(dut.valid & mine):
                 m.d.sync += [taken[bank].eq(1), done[bank].eq(last), age[bank].eq(0)]

@@ -8,7 +8,6 @@ import pytest
 
 from tilewright.golden.spec.conv.params import CONV_PRESETS
 from tilewright.hw.conv.array.array import ConvArray
-from tilewright.hw.conv.layouts import ACCUMULATOR_BANKS
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.pysim.conv_rows import rows_read
@@ -115,7 +114,7 @@ def some_reads(rng, params, job):
     places = conv.units * (conv.row_bytes >> job.granularity)
     index = rng.randrange(max(1, places // group)) * group
     part = rng.randrange(max(1, conv.slaves // conv.results))
-    return {"bank": rng.randrange(ACCUMULATOR_BANKS), "t": rng.randrange(4), "index": index, "part": part}
+    return {"bank": rng.randrange(params.accumulator_banks), "t": rng.randrange(4), "index": index, "part": part}
 
 
 @pytest.mark.parametrize(
@@ -155,7 +154,7 @@ def test_sums(name, lanes):
             model, rows, seen = Model(params, job, memories), None, set()
             for _ in range(40):
                 valid = rng.random() < 0.8
-                place = (0, 0) if lanes else (rng.randrange(ACCUMULATOR_BANKS), rng.randrange(4))
+                place = (0, 0) if lanes else (rng.randrange(params.accumulator_banks), rng.randrange(4))
                 step = {"read": some_read(rng, params, lanes), "channel": place[1], "bank": place[0]}
                 step["part"] = 0 if lanes else rng.randrange(conv.row_bytes >> job.granularity)
                 step["first"] = int(place not in seen or rng.random() < 0.1)

@@ -8,7 +8,6 @@ import pytest
 
 from tilewright.golden.spec.conv.params import CHANNELS_AT_ONCE, CONV_PRESETS
 from tilewright.hw.conv.array.sequencer import Sequencer
-from tilewright.hw.conv.layouts import ACCUMULATOR_BANKS
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.pysim.simulate import elaborated, simulate
@@ -82,7 +81,7 @@ class Job:
         for number, ((row, channels), flags) in enumerate(zip(self.rows(), self.flags(), strict=True)):
             place, bank = (
                 (sets + (0 if self.lanes else number)) % PARAMS.sets,
-                (tiles + number // self.sets) % ACCUMULATOR_BANKS,
+                (tiles + number // self.sets) % PARAMS.accumulator_banks,
             )
             for channel in range(channels):
                 read = READS[number % len(READS)]
@@ -209,7 +208,7 @@ def test_jobs(mode, built):
             while len(read) < made:
                 await ctx.tick()
             assert steps == list(job.steps((sets, tiles), begins[number])), f"seed {SEED}, {job}"
-            assert read == [(tiles + tile) % ACCUMULATOR_BANKS for tile in range(made)]
+            assert read == [(tiles + tile) % PARAMS.accumulator_banks for tile in range(made)]
             finals = [tile % job.tiles == job.tiles - 1 for tile in range(made)]
             assert told == ([] if job.lanes or job.stays else finals)
             sets, tiles = sets + (0 if job.lanes else len(flags)), tiles + made
@@ -352,7 +351,7 @@ def test_what_a_step_waits_for(what):
         ctx.set(dut.written, 0 if what == "weights" else RING)
         ctx.set(dut.sets.payload, {"first": 1, "last": 1})
         ctx.set(dut.sets.valid, what != "features")
-        await ctx.tick().repeat(ACCUMULATOR_BANKS)  # tiles that nobody reads
+        await ctx.tick().repeat(PARAMS.accumulator_banks)  # tiles that nobody reads
         assert [ctx.get(getattr(dut, f"stall_{name}")) for name in names] == [name == what for name in names]
         assert not ctx.get(dut.sets.ready)
 

@@ -8,7 +8,6 @@ from amaranth.hdl import Value
 
 from tilewright.golden.spec.conv.job import ConvOutput
 from tilewright.golden.spec.conv.params import CONV_PRESETS, ConvParams
-from tilewright.hw.conv.layouts import ACCUMULATOR_BANKS
 from tilewright.hw.conv.params import ConvUnitParams
 from tilewright.hw.conv.result.layouts import ResultSizes
 from tilewright.hw.conv.result.readout import ReadOut
@@ -74,7 +73,7 @@ def run(name, mode, plan, count, *, hold=0):
         await send(ctx, dut.i, places, idle=stalls["idle"])
 
     async def tiles(ctx):
-        banks = [tile % ACCUMULATOR_BANKS for tile in range(count)]
+        banks = [tile % PARAMS[name].accumulator_banks for tile in range(count)]
         taken.extend(await send(ctx, dut.tiles, banks, idle=stalls["idle"], seed=1))
 
     async def around(ctx):
@@ -132,7 +131,7 @@ def test_transfers(name, mode, lanes, granularity, log2, bias, add):
     assert conv.results <= 4 and len(reads) == len(transfers)
     row = 1 << (2 * ResultSizes(PARAMS[name]).steps - 1).bit_length() - 1
     for bits, result, (t, index, part, flush, group, step, tile) in zip(reads, came, transfers, strict=True):
-        wanted = {"bank": tile % ACCUMULATOR_BANKS, "t": t, "index": index, "part": part}
+        wanted = {"bank": tile % PARAMS[name].accumulator_banks, "t": t, "index": index, "part": part}
         assert layout.from_bits(bits) == layout.const(wanted)
         assert result[0] == bits + (CONSTANT if bias else 0)
         assert result[1] == tile // 3 % 2 * row + step and result[3] == flush
