@@ -150,9 +150,14 @@ class ConvUnitParams:
         return self.conv.weight_bytes // CHANNELS_AT_ONCE
 
     @property
+    def place_pairs(self):
+        """Whether places whose rows are fetched come two at once: each lane needs those of even or of odd number."""
+        return self.conv.writes_pairs and self.lanes >= 4 * self.row_slots
+
+    @property
     def position_width(self):
         """Signed bits of a place along a row of X, in bytes or columns, before, in or behind it."""
-        return self.smem.addr_width + 11
+        return self.smem.addr_width + 11 + self.place_pairs
 
     @property
     def pixel_width(self):

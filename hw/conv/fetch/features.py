@@ -32,8 +32,8 @@ class FeatureFetcher(wiring.Component):
     are asked for, and rows of the kernel.
 
     A request a cycle, without a gap between sets, kernel rows and tiles, while the buffer has room and the next tile
-    has been walked, at a place a cycle: that begins when the tile before the last one has been asked for. In
-    lane-private mode there are no places to be walked.
+    has been walked, at a place a cycle, or two (``params.place_pairs``). That begins when the tile before the last one
+    has been asked for. In lane-private mode there are no places to be walked.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class FeatureFetcher(wiring.Component):
 
     def __init__(self, params):
         self.params = params
-        self.walker = PointWalker(params, NUMBERS)
+        self.walker = PointWalker(params, NUMBERS, pairs=params.place_pairs)
         self.table = PlaceTable(params)
         self.sets = SetWalker(params)
         self.lanes = LaneWalker(params)

@@ -41,7 +41,8 @@ class PointWalker(wiring.Component):
     Sums are modulo the width of the number.
 
     A number with an *end* in the plan stays as it is along a line, or from line to line, once it is not less than that:
-    one addition late, so that it remains below its end plus twice of what is added.
+    one addition late, so that it remains below its end plus twice of what is added, or four times where two places come
+    at once.
 
     Latency 1 from ``start`` to the first place; then a place a cycle, without a gap between tiles or passes. With
     ``pairs`` places 2 · n and 2 · n + 1 come as one, if their points adjoin on a line or both are surplus. In
@@ -54,7 +55,7 @@ class PointWalker(wiring.Component):
         What follows the points: members of the plan that are a ``FollowLayout``. The end of one is
         the member ``NAME_end``.
     pairs : bool
-        Two places at once. Numbers have no ends then, and NCU is 2 or more.
+        Two places at once; NCU is 2 or more. Numbers are those of the first one.
 
     Members
     -------

@@ -1,6 +1,6 @@
 """The table of places: the tile whose rows are being fetched, and the next one (docs/conv.md, "Points")."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -30,7 +30,8 @@ class PlaceTable(wiring.Component):
     smaller. Only where pairs of blocks are asked for (``pair``) the lanes see the places in two orders: then there are
     no more than a unit's number of them, and each lane has all.
 
-    The memories are read two cycles after ``part``; a place a cycle comes in, while there is a free half.
+    The memories are read two cycles after ``part``; a place a cycle comes in, or two with ``params.place_pairs``, while
+    there is a free half. Each lane needs one of two then.
 
     Parameters
     ----------
@@ -40,7 +41,7 @@ class PlaceTable(wiring.Component):
     -------
     plan : In(PlanLayout(params))
         Constant from the first place of a job to the last ``take``.
-    i : In(stream of PlaceLayout(params, NUMBERS))
+    i : In(stream of PlaceLayout(params, NUMBERS, params.place_pairs))
     full : Out(1)
         The oldest tile is complete.
     final : Out(1)
@@ -65,7 +66,7 @@ class PlaceTable(wiring.Component):
         super().__init__(
             {
                 "plan": In(PlanLayout(params)),
-                "i": In(stream.Signature(PlaceLayout(params, NUMBERS))),
+                "i": In(stream.Signature(PlaceLayout(params, NUMBERS, params.place_pairs))),
                 "full": Out(1),
                 "final": Out(1),
                 "part": In(range(params.places // params.lanes + 1)),
@@ -99,8 +100,9 @@ class PlaceTable(wiring.Component):
         m.d.sync += [leaving.eq(self.take), left.eq(self.half), self.half.eq(self.half ^ self.take)]
         with m.If(leaving):
             m.d.sync += self.halves.bit_select(left, 1).eq(0)
+        both = i.p.both if self.params.place_pairs else Const(0, 1)
         with m.If(coming):
-            m.d.sync += self.place.eq(Mux(i.p.last, 0, self.place + 1))
+            m.d.sync += self.place.eq(Mux(i.p.last, 0, (self.place | both) + 1))
             with m.If(i.p.last):
                 m.d.sync += [
                     self.halves.bit_select(self.filling, 1).eq(1),
@@ -108,15 +110,17 @@ class PlaceTable(wiring.Component):
                     self.filling.eq(~self.filling),
                 ]
 
-        row = Signal(TablePlaceLayout(self.params))
-        address = Signal(range(depth))
+        row, second = Signal(TablePlaceLayout(self.params)), Signal(TablePlaceLayout(self.params))
         piece = Signal.like(self.place)
         several = Cat(pieces_log2 <= bit for bit in range(lanes.bit_length() - 1))  # bits that tell lanes' places apart
         m.d.comb += [
             row.there.eq(i.p.there),
             *(row[name].eq(i.p["values"][name]) for name in NUMBERS),
+            # Behind the end of a row it does not matter by how much.
+            second.eq(row),
+            second.x.eq(row.x + plan.x.point),
+            second.position.eq(row.position + plan.position.point),
             piece.eq(self.place << pieces_log2),  # the first one of the place, in its row of places
-            address.eq(Mux(whole, self.place, self.place << pieces_log2 >> lanes.bit_length() - 1)),
         ]
         for lane in range(lanes):
             m.submodules[f"places{lane}"] = memory = Memory(shape=row.shape(), depth=2 * depth, init=[])
@@ -125,10 +129,14 @@ class PlaceTable(wiring.Component):
             asked = Signal.like(read.addr, name=f"asked{lane}")
             single = self.part * (lanes // slots) + lane // slots
             paired = self.part * (half // slots) + lane % half // slots if self.params.pairs else 0
+            # Of two places a lane takes the one that it needs: its own, or where it has all those of its unit.
+            second_whole, second_here = both & (lane // slots & 1), both & (lane & 1)
+            address = Signal(range(depth), name=f"address{lane}")
             m.d.comb += [
+                address.eq(Mux(whole, self.place | second_whole, piece >> lanes.bit_length() - 1)),
                 write.addr.eq(Cat(address, self.filling)),
-                write.data.eq(row),
-                write.en.eq(coming & (whole | (((piece ^ lane) & several) == 0))),
+                write.data.eq(Mux(Mux(whole, second_whole, second_here), second, row)),
+                write.en.eq(coming & (whole | ((((piece | both) ^ (lane | both)) & several) == 0))),
                 read.addr.eq(asked),
                 self.o[lane].eq(read.data),
             ]

@@ -82,7 +82,7 @@ def test_a_request_a_cycle(name):
     job = dense_job(params, granularity, channels, operation=operation)
     ((made, cycles, sets),) = run_jobs(params, [job])
     assert 2 * len(made) == requests * sets
-    places = params.conv.units * params.conv.row_bytes >> granularity
+    places = params.conv.units * params.conv.row_bytes >> granularity + params.place_pairs
     # The first place comes 1 cycle after the start, the first request 7 after the last place of the tile.
     assert cycles[0] == places + 8
     if places + 2 < requests * 9 * -(-channels >> granularity) // 2:

@@ -22,14 +22,33 @@ PARAMS = {
 
 
 def tile(rng, params, plan):
+    """Places; some are one with the one before, if they may: as many bytes and columns farther as points are."""
     rows = params.conv.units
     count = rows * params.conv.row_bytes >> plan["granularity"]
-    final = rng.getrandbits(1)
-    return [
-        {"there": rng.getrandbits(1), "last": number == count - 1, "final": number == count - 1 and final,
-         "values": {"x": rng.randrange(4096), "position": rng.randint(-500, 500), "row": rng.randint(-9, 99)}}
-        for number in range(count)
-    ]  # fmt: skip
+    final, places = rng.getrandbits(1), []
+    for number in range(count):
+        values = {"x": rng.randrange(4096), "position": rng.randint(-500, 500), "row": rng.randint(-9, 99)}
+        place = {"there": rng.getrandbits(1), "last": number == count - 1, "final": number == count - 1 and final,
+                 "values": values, "second": False}  # fmt: skip
+        if params.place_pairs and number % 2 and rng.random() < 0.7:
+            before = places[-1]["values"]
+            values |= {"row": before["row"], "x": (before["x"] + plan["x"]["point"]) % 4096,
+                       "position": before["position"] + plan["position"]["point"]}  # fmt: skip
+            place |= {"there": places[-1]["there"], "second": True}
+        places.append(place)
+    return places
+
+
+def as_sent(params, places):
+    """What comes of places: two as one."""
+    for place, following in zip(places, [*places[1:], None], strict=True):
+        if place["second"]:
+            continue
+        both = following is not None and following["second"]
+        sent = {name: value for name, value in place.items() if name != "second"}
+        if params.place_pairs:
+            sent["both"] = both
+        yield sent | ({"last": following["last"], "final": following["final"]} if both else {})
 
 
 def asked(rng, params, plan, places):
@@ -57,13 +76,14 @@ def test_lanes_find_their_places(preset):
     dut = elaborated(PlaceTable, params)
     unpack = unpacker(dut.o.shape())
     most = params.conv.row_bytes.bit_length() - 1
-    plans = [{"granularity": size} for size in range(most - 4, most + 1)]
+    steps = {"x": {"point": 77}, "position": {"point": 13}}
+    plans = [{"granularity": size} | steps for size in range(most - 4, most + 1)]
     work = [(plan, [tile(rng, params, plan) for _ in range(4)]) for plan in plans]
 
     async def source(ctx):
         for plan, tiles in work:
             ctx.set(dut.plan, plan)
-            await send(ctx, dut.i, [place for places in tiles for place in places], seed=len(tiles))
+            await send(ctx, dut.i, [place for places in tiles for place in as_sent(params, places)], seed=len(tiles))
             while ctx.get(dut.full):
                 await ctx.tick()
             await ctx.tick().repeat(4)
@@ -105,7 +125,7 @@ def test_two_tiles_at_most():
 
     async def source(ctx):
         ctx.set(dut.plan, plan)
-        taken.extend(await send(ctx, dut.i, places * 3))
+        taken.extend(await send(ctx, dut.i, list(as_sent(params, places)) * 3))
 
     async def reader(ctx):
         await ctx.tick().repeat(20)
