@@ -111,14 +111,22 @@ def moved(place, size, bus_bytes):
     return ceil(size // place.pixel_pitch * (words + bool(place.gap)))
 
 
+def _weight_requests(plan):
+    """Requests for all weights: each channel's rows of the kernel, one step after the other, by themselves.
+
+    They are put behind each other; where one crosses a line of the memory that they come into it takes one more.
+    """
+    run = plan.blocks * plan.block_bytes
+    return plan.shape.out_channels * plan.shape.kernel[1] * plan.steps * (1 + (run - gcd(run, _LINE)) / _LINE)
+
+
 def _cost(plan, pixel):
     shape, conv = plan.shape, plan.params
     if shape.operation.lanes:
         fetched, passes = ceil(plan.fetch_cycles * request_cycles(plan, pixel)), plan.blocks
     else:
-        weights = shape.out_channels * shape.taps * shape.channels
         again = 1 if plan.weights_stay else plan.point_tiles
-        fetched = ceil(plan.fetch_cycles * request_cycles(plan, pixel)) + ceil(again * weights / _LINE)
+        fetched = ceil(plan.fetch_cycles * request_cycles(plan, pixel)) + ceil(again * _weight_requests(plan))
         passes = plan.channel_tiles
     others = ceil(8 * shape.table * shape.out_channels / _LINE) + shape.add * shape.points * passes
     made = max(ceil(shape.results / conv.results), plan.write_cycles)
