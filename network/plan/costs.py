@@ -12,7 +12,7 @@ __all__ = ["FOLLOWS", "HANDED", "Cost", "cheapest_gap", "job_cost", "moved", "pl
 
 #: Cycles from the last sums of a job to those of the next one, and from its last result to the next one's, which
 #: begins when it has ended.
-_SUMS_CYCLES, _END_CYCLES = 12, 44
+_SUMS_CYCLES, _END_CYCLES = 12, 66
 #: A job takes so long at least: the next one is checked and set up meanwhile.
 _LEAST_CYCLES = 500
 #: Cycles from when what a job waited for is there until it reads: it is handed over, checked and set up.

@@ -17,7 +17,7 @@ __all__ = ["Split", "Tiler", "held_bytes"]
 #: Cycles from the end of a job until the access unit has the load that waited for it.
 _ISSUE = 40
 #: Writes of shared memory in a cycle, of bus words and of results: two, unless they meet in a bank.
-_WRITES = 1.6
+_WRITES = 1.4
 #: By how much more than the engine needs a layer may take before it is cut to fewer channels.
 _GOOD = 1.03
 #: Ranges of channels, and of columns, that are looked at.
