@@ -4,7 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from tilewright.golden import CONV_PRESETS, ConvPlan, ConvShape, most_steps, plan_convolution, seed_granularity
+from tilewright.golden import (
+    CONV_PRESETS,
+    ConvPlan,
+    ConvShape,
+    convolution_plans,
+    most_steps,
+    plan_convolution,
+    seed_granularity,
+)
 
 FULL, DEFAULT = CONV_PRESETS["full"], CONV_PRESETS["default"]
 SEED = FULL.replace(feature_rows=8)  # the first buffer of the engine that the folding comes from
@@ -251,3 +259,27 @@ def test_parameters_are_integers():
 
 def test_peaks_of_the_presets():
     assert [params.peak for params in CONV_PRESETS.values()] == [64, 128, 1024, 4096]
+
+
+@pytest.mark.parametrize("preset", ["unit", "default", "full"])
+@pytest.mark.parametrize("operation", ["convolution", "depthwise"])
+@pytest.mark.parametrize("channels", [8, 17, 48, 144])
+def test_write_cycles(preset, operation, channels):
+    """Counted: of each point of a pass pieces of W bytes; two of a rest where the next point is on the line."""
+    params = CONV_PRESETS[preset]
+    for result_bytes in (1, 4):
+        shape = ConvShape.of((2, 3, 7, channels if operation == "depthwise" else 5), channels, (1, 1),
+                             operation=operation, result_bytes=result_bytes)  # fmt: skip
+        for plan in convolution_plans(shape, params):
+            lanes, width = operation == "depthwise", params.write_bytes
+            span = plan.block_bytes if lanes else 4 * params.slaves
+            pairs = params.writes_pairs and (
+                not lanes or (plan.block_bytes < params.row_bytes and span < params.results)
+            )
+            writes = 0
+            for first in range(0, channels, span):
+                run = min(span, channels - first) * result_bytes
+                sizes = [min(width, run - at) for at in range(0, run, width)]
+                short = pairs and sizes[-1] <= width // 2 and not (lanes and len(sizes) > 1)
+                writes += 6 * (7 * (len(sizes) - 1) + (4 if short else 7))
+            assert plan.write_cycles == writes, (plan.block_bytes, result_bytes)

@@ -98,9 +98,9 @@ def session():
         yield session
 
 
-def between(session, *jobs):
+def between(session, *jobs, size=SIZE):
     """Cycles from the end of each job to that of the next one."""
-    smem, words = np.random.default_rng(SEED).integers(0, 256, SIZE, np.uint8), [job_word(**job) for job in jobs]
+    smem, words = np.random.default_rng(SEED).integers(0, 256, size, np.uint8), [job_word(**job) for job in jobs]
     session.reset()
     assert JobRun(session).run(words, smem) == []
     session.reset()
@@ -128,6 +128,20 @@ def test_cycles_of_lane_private_mode(session):
     assert between(session, large, large | {"y": 7168}, large) == [1232, 1232], "1152 steps, and rows of a kernel"
     alone = session.run([job_word(**DEPTHWISE)]).jobs[0].cycle
     assert alone == 1359, "by itself it is checked and set up first"
+
+
+@pytest.mark.long
+def test_cycles_of_two_points_at_once():
+    """Of 16 channels two points are fetched, read out and written in a cycle: half as many cycles as points."""
+    first = CONVOLUTION | {
+        "channels": 32, "width": 112, "out_width": 112, "kernel": (1, 1), "padding": (0, 0), "granularity": 5,
+        "k_pitch": 32, "x_pitch": (32, 3584, 28672), "y_pitch": (16, 1792, 14336), "table": 0, "k": 1024,
+        "x": 0x8000, "y": 0x14000,
+    }  # fmt: skip
+    params = CONV_UNIT_PRESETS["default"].without_floats()
+    with ConvSession(params=params, patience=100_000) as session:
+        cycles = between(session, first, first, first, size=params.smem.size_bytes)
+    assert 8 * 112 // 2 <= min(cycles) <= max(cycles) <= 8 * 112 // 2 + 40, cycles
 
 
 def test_counters_of_jobs_that_overlap(session):

@@ -25,6 +25,16 @@ def test_derived_sizes(name):
     assert params.quarter_bytes == params.conv.weight_bytes // 4
 
 
+def test_two_points_at_once():
+    """Where results come faster than W / 2 bytes: with as many banks of accumulators as tiles of two cycles need."""
+    found = {name: (each.conv.write_bytes, each.conv.writes_pairs, each.place_pairs, each.accumulator_banks)
+             for name, each in CONV_UNIT_PRESETS.items()}  # fmt: skip
+    assert found == {"unit": (16, False, False, 4), "ecp5": (16, False, False, 4), "lean": (16, False, False, 4),
+                     "default": (32, True, True, 8), "full": (64, True, False, 8)}  # fmt: skip
+    assert not ConvParams(units=1, row_bytes=16, slaves=8, results=16).writes_pairs
+    assert not ConvParams(results=16).writes_pairs
+
+
 def test_presets_are_those_of_the_golden_model():
     for name, preset in CONV_PRESETS.items():
         assert CONV_UNIT_PRESETS[name].conv == preset

@@ -20,7 +20,8 @@ PARAMS = {
     "full": ConvUnitParams(ConvParams(64, 16, 4, weight_bytes=64 * 1024, results=64), SMEM),
 }
 #: lanes, wide, log2 of pci by M, result_log2.
-MODES = [(0, 0, 0, 0), (0, 0, 0, 2), (1, 0, 0, 0), (1, 0, 0, 2), (1, 0, 2, 0), (1, 0, 2, 2), (1, 0, 4, 0), (1, 1, 1, 1)]
+MODES = [(0, 0, 0, 0), (0, 0, 0, 2), (1, 0, 0, 0), (1, 0, 0, 2), (1, 0, 2, 0), (1, 0, 2, 2), (1, 0, 4, 0), (1, 1, 1, 1),
+         (1, 0, 1, 2)]  # fmt: skip
 
 
 def some_work(params, plan, count):
@@ -38,7 +39,9 @@ def some_work(params, plan, count):
         stride = span * eo
     places, pieces = [], []
     for _ in range(count):
-        channels, there = rng.randint(1, span), rng.randint(0, together)
+        half = max(1, width // 2 // eo)  # as many results as two of a write have each, and one more
+        channels = rng.choice([rng.randint(1, span), *(min(some, span) for some in (half, half + 1, width // eo + 1))])
+        there = rng.randint(0, together)
         addresses, pairs = [rng.randrange(1024) for _ in range(together)], set()
         for number in range(0, together - 1, 2):
             if sizes.pairs and number + 1 != there and rng.random() < 0.8:
