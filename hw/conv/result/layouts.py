@@ -11,6 +11,7 @@ __all__ = [
     "PieceOfRunLayout",
     "ResultSizes",
     "RunPieceLayout",
+    "SecondPieceLayout",
     "both_places",
 ]
 
