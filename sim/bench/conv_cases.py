@@ -158,8 +158,8 @@ def _shape(layer, lines, channels):
 def _whole(layer, params):
     """The plan of a layer, and the gap behind its pixels.
 
-    Depthwise, pieces of many points are read together, which should not lie in the same banks, and blocks of a point
-    are written by themselves.
+    Depthwise, pieces of many points are read together, which should not lie in the same banks, and each block of a
+    point, or of two where that may be, is a write.
     """
     shape = _shape(layer, layer.out_size, layer.out_channels)
 

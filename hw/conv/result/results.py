@@ -28,7 +28,8 @@ class Results(wiring.Component):
     ahead of that; and to the run cutter, which knows where the bytes go when they have come.
 
     Throughput: a transfer a cycle where a place has 4 · NS channels, or in lane-private mode R or more, of 8 bits;
-    otherwise a piece of a run a cycle, of at most W = max(16, 4 · NS) bytes.
+    otherwise a piece of a run a cycle, of at most W = max(16, 4 · NS) bytes, or with pairs (:class:`ResultSizes`)
+    two of at most W / 2 bytes.
 
     Parameters
     ----------
