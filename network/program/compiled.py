@@ -14,15 +14,16 @@ from ..evaluation import check_inputs, compute
 from ..graph import Graph
 from ..lower.lowering import lower
 from ..lower.places import LINE, LONG, Held, padded
-from ..plan.tiles import Tiler, held_bytes
+from ..plan.tiles import Tiler
 from ..plan.together import combine
 from .explain import explain
 from .machine import MACHINES
 from .memory import plan_memory
-from .move_steps import has_transposes, move_steps
+from .move_steps import has_transposes
 from .order import streams_of
+from .placing import Placer
 from .schedule import RESERVED, Schedule
-from .steps import Jobs, held_store, layer_steps
+from .steps import Jobs
 from .transposes import Identity
 
 __all__ = ["Compiled", "compile", "first_nodes"]
@@ -221,7 +222,8 @@ def _compile(graph, machine, every_tensor):
         if place.name not in stored or place.size > stored[place.name].size:
             stored[place.name] = place
     plan = plan_memory(layers, images.sizes, list(stored.values()), kept)
-    steps = _placed(layers, tiles, images, plan, machine, needed)
+    placer = Placer(machine, plan, lambda layer: plan.weights[images.number(layer)])
+    steps = placer.steps(layers, tiles, needed)
     maps = _maps(steps, plan)
     schedule = Schedule(streams_of(steps, machine.smem_bytes, plan.end), machine, plan.end, maps)
     program = program_bytes(schedule.words)
@@ -295,34 +297,3 @@ def _at_an_end(graph, name):
     ends.update(node.output for node in graph.nodes if node.kind == "Quantize")
     ends.update(source for node in graph.tail for source in node.inputs)
     return name in ends
-
-
-def _placed(layers, tiles, images, plan, machine, stored):
-    """Steps of all layers: buffers of every second one at the end of shared memory, so that neighbours overlap less."""
-    steps, count, held = [], 0, {}
-    for number, (layer, group) in enumerate(zip(layers, tiles, strict=True)):
-        low, high = RESERVED, machine.smem_bytes // LINE * LINE
-        found, left = held_bytes(layer)
-        if number % 2:
-            low, high = low + found, high - left
-        else:
-            low, high = low + left, high - found
-        if left:
-            held[layer.output.name] = high if number % 2 else RESERVED
-        for part, one in group or [(layer, None)]:
-            down = count % 2 == 1
-            count += 1
-            if one:
-                assert one.room <= high - low, f"{layer.name} was cut for more room than there is"
-                base, weights = high - one.room if down else low, plan.weights[images.number(part)]
-                found = layer_steps(part, one, base, down, plan.tensors, weights, machine.conv, held)
-            else:
-                found = move_steps(layer, low, high, down, plan.tensors, machine.conv, plan.weights[-1:])
-            for step in found:
-                step.layer = number
-                steps.append(step)
-        if left and layer.output.name in stored:
-            step = held_store(layer.output, held[layer.output.name], plan.tensors)
-            step.layer = number
-            steps.append(step)
-    return steps

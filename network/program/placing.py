@@ -1,0 +1,165 @@
+"""Where buffers of layers lie in shared memory (docs/network.md, "Tiles")."""
+
+from functools import partial
+
+import numpy as np
+
+from ..lower.places import LINE, Held
+from ..plan.costs import HANDED
+from ..plan.tiles import held_bytes
+from .move_steps import move_steps
+from .schedule import RESERVED
+from .steps import Jobs, Load, held_store, layer_steps
+
+__all__ = ["Placer"]
+
+#: Bytes of shared and of global memory that are not told apart.
+_NEAR, _FAR = 128, 1024
+
+
+class Placer:
+    """Makes steps of layers, with buffers at one end of shared memory or the other, the first ones first or last there.
+
+    Of these ways that one is taken behind which the first job of the next layer, or range, is expected to end first.
+
+    Parameters
+    ----------
+    machine : Machine
+    plan : MemoryPlan
+    weights : function
+        Address of a layer's image in global memory.
+    """
+
+    def __init__(self, machine, plan, weights):
+        self._machine, self._plan, self._weights = machine, plan, weights
+        self._held = {}  # addresses in shared memory of tensors that stay there
+
+    def steps(self, layers, tiles, stored):
+        """Steps of all layers, in their order, as a list.
+
+        Parameters
+        ----------
+        layers : sequence of Layer
+        tiles : sequence of list of (Layer, Split)
+            Ranges of each layer; none of moves.
+        stored : collection of str
+            Tensors that have to lie in global memory.
+        """
+        rooms = [self._room(number, layer) for number, layer in enumerate(layers)]
+        ranges = [(number, *tile) for number, group in enumerate(tiles) for tile in group or [(layers[number], None)]]
+        timeline, steps = _Timeline(self._machine, self._plan.end), []
+        for (number, *tile), behind in zip(ranges, [*ranges[1:], None], strict=True):
+            following = self._ways(rooms[behind[0]], *behind[1:]) if behind else []
+            ways = (list(way()) for way in self._ways(rooms[number], *tile))
+            made = min(ways, key=partial(_expected, timeline, following))
+            output = layers[number].output
+            if isinstance(output, Held) and output.name in stored and not (behind and behind[0] == number):
+                made.append(held_store(output, self._held[output.name], self._plan.tensors))
+            timeline = timeline.behind(made)
+            for step in made:
+                step.layer = number
+            steps += made
+        return steps
+
+    def _room(self, number, layer):
+        """Where buffers may lie: behind, or in front of, what stays, which neighbours have at other ends."""
+        low, high = RESERVED, self._machine.smem_bytes // LINE * LINE
+        found, left = held_bytes(layer)
+        if left:
+            self._held[layer.output.name] = high - left if number % 2 else low
+        return (low + found, high - left) if number % 2 else (low + left, high - found)
+
+    def _ways(self, room, part, split):
+        """Functions that make the steps of a range, which :meth:`steps` chooses from."""
+        (low, high), plan, conv = room, self._plan, self._machine.conv
+        if split is None:
+            return [lambda down=down: move_steps(part, low, high, down, plan.tensors, conv, plan.weights[-1:])
+                    for down in (False, True)]  # fmt: skip
+        assert split.room <= high - low, f"{part.name} was cut for more room than there is"
+        weights = self._weights(part)
+        return [
+            lambda base=base, down=down: layer_steps(part, split, base, down, plan.tensors, weights, conv, self._held)
+            for base in {low: None, high - split.room: None}
+            for down in (False, True)
+        ]
+
+
+class _Timeline:
+    """Until when memory is used by steps that begin as soon as they can, each kind in its order.
+
+    ``end`` is that of the last jobs.
+    """
+
+    def __init__(self, machine, far_bytes):
+        self.end = self.loaded = self._stored = 0
+        self._machine = machine
+        # By jobs and stores, so that nothing may be loaded to it; until it has come; until it has been written.
+        self._used, self._landed = np.zeros((2, -(-machine.smem_bytes // _NEAR)), np.int64)
+        self._written = np.zeros(-(-far_bytes // _FAR), np.int64)
+
+    def behind(self, steps):
+        """The timeline behind more steps."""
+        made = object.__new__(_Timeline)
+        made.__dict__.update(self.__dict__)
+        made._used, made._landed, made._written = (times.copy() for times in (self._used, self._landed, self._written))
+        for step in steps:
+            if isinstance(step, Jobs):
+                made._jobs(step)
+            else:
+                made._moved(step)
+        return made
+
+    def _jobs(self, step):
+        near = [_near(*span) for span in (*step.reads, *step.writes)]
+        self.end = max(self.end, _last(self._landed, near) + HANDED) + step.cycles
+        _touch(self._used, near, self.end)
+
+    def _moved(self, step):
+        machine = self._machine
+        near = [_near(each.near, each.near + each.size) for each in step.transfers]
+        far = [_far(each) for each in step.transfers]
+        cycles = sum(each.size // machine.bus_bytes for each in step.transfers)
+        if isinstance(step, Load):
+            self.loaded = max(self.loaded, _last(self._used, near), _last(self._written, far)) + cycles
+            _touch(self._landed, near, self.loaded + machine.latency)
+        else:
+            self._stored = max(self._stored, _last(self._used, near)) + cycles
+            for times in (self._used, self._landed):  # jobs that write there wait for it too
+                _touch(times, near, self._stored)
+            _touch(self._written, far, self._stored + machine.latency)
+
+
+def _expected(timeline, following, steps):
+    """When the first jobs of the best way to go on end behind steps, and when theirs do."""
+    behind = timeline.behind(steps)
+    return min((behind.behind(_to_first_jobs(way())).end for way in following), default=0), behind.end, behind.loaded
+
+
+def _to_first_jobs(steps):
+    for step in steps:
+        yield step
+        if isinstance(step, Jobs):
+            return
+
+
+def _last(times, places):
+    return max((int(times[place].max(initial=0)) for place in places), default=0)
+
+
+def _touch(times, places, time):
+    for place in places:
+        times[place] = time
+
+
+def _near(first, end):
+    return slice(first // _NEAR, -(-end // _NEAR))
+
+
+def _far(transfer):
+    """From the first to the last byte, also where rows of a box have others between them."""
+    first, end = transfer.far, transfer.far + transfer.size
+    if transfer.map:
+        (cut, rows), row = transfer.map, transfer.coords[-2]
+        first += row * cut.base.row_pitch
+        end = first + rows * cut.step[0] * cut.base.row_pitch
+    return slice(first // _FAR, -(-end // _FAR))
