@@ -133,6 +133,11 @@ class TmauParams:
         return self.has("im2col") and self.bus_bytes > 16
 
     @property
+    def keeps_lines(self):
+        """Whether a line of shared memory that is stored is read once for all of its segments."""
+        return self.bus_bytes > 16
+
+    @property
     def four_inputs(self):
         """Whether rotators are made for tables of four inputs: a bus of 16 bytes is that of small devices."""
         return self.bus_bytes == 16

@@ -88,6 +88,7 @@ class WordStepLayout(data.StructLayout):
                 # Where the segment comes from, in shared memory: 16 bytes ``n`` of it from bank ``bank ^ n``.
                 "row": unsigned(params.smem.row_width),  # byte address >> 7
                 "bank": unsigned(exact_log2(BANKS)),
+                "again": unsigned(1),  # it is the line of the segment before, of the same transfer
                 # Or else: each means the same as in ``TransferLayout``.
                 **_members(params, "stage", "immediate", "fill", *owner_members(params)),
             }

@@ -27,7 +27,7 @@ class _WaitingLayout(data.StructLayout):
 
     def __init__(self, params):
         step = WordStepLayout(params)
-        kept = {name: step[name].shape for name in ("cut", "bank", "fill")}
+        kept = {name: step[name].shape for name in ("cut", "bank", "again", "fill")}
         super().__init__(kept | {"choice": unsigned(2)})
 
 
@@ -37,6 +37,8 @@ class SegmentFetcher(wiring.Component):
     A line of shared memory comes in the cycle after its fetch and must be taken then. So each step takes one of
     ``ENTRIES`` places, until ``left`` gives it back or, if it has neither a word nor an end, it has its segment: what
     is fetched always has a place to go to. No ready of a neighbour reaches the other ones.
+
+    With ``params.keeps_lines`` a line stays until the next one comes, and what needs it ``again`` does not fetch it.
 
     Lines of other cores are asked for one after the other. A step that takes none, and one that takes its line of
     another shared memory than the one before, waits until all that was asked for has come.
@@ -94,11 +96,12 @@ class SegmentFetcher(wiring.Component):
             waiting.i.valid.eq(started),
             waiting.i.p.cut.eq(given.cut),
             waiting.i.p.bank.eq(given.bank),
+            waiting.i.p.again.eq(given.again),
             waiting.i.p.fill.eq(given.fill),
             waiting.i.p.choice.eq(Mux(elsewhere, Cat(given.immediate, 1), given.bank[0])),
             asked.i.valid.eq(started),
             asked.i.p.row.eq(given.row),
-            asked.i.p.shared.eq(given.cut.fetch & ~elsewhere),
+            asked.i.p.shared.eq(given.cut.fetch & ~elsewhere & ~(given.again & self.params.keeps_lines)),
             *(asked.i.p[name].eq(given[name]) for name in owner_members(self.params)),
         ]
         m.d.sync += self.used.eq(self.used + started - passed - self.left)
@@ -159,7 +162,7 @@ class SegmentFetcher(wiring.Component):
                 o[name].eq(cut[name]) for name in ("word", "fetch", "turn", "last", "tag", "quiet", "bytes", "loop")
             ]
             with m.If(cut.fetch):
-                m.d.sync += o.segment.eq(self._segment(m, step))
+                m.d.sync += o.segment.eq(self._segment(m, due, step))
         if self.params.has("local_copies"):
             # The error at the output is also where errors are collected: it is never cleared within a transfer.
             erred = o.error & ~o.last
@@ -168,12 +171,17 @@ class SegmentFetcher(wiring.Component):
                 with m.If(~erred):
                     m.d.sync += o.address.eq(staged.p.address)
 
-    def _segment(self, m, step):
+    def _segment(self, m, due, step):
         """The segment that comes: 16 bytes ``n`` of one in shared memory are those of bank ``bank ^ n``."""
         count = self.params.bus_width // CHUNK_BITS
         line = self.fetch.line
         if self.params.cores > 1:
             line = Mux(self.loans.answer.lends, self.loans.answer.line, line)
+        if self.params.keeps_lines:
+            kept = Signal.like(self.fetch.line, reset_less=True)
+            with m.If(due & step.cut.fetch & ~step.again):
+                m.d.sync += kept.eq(line)
+            line = Mux(step.again, kept, line)
         chunks = [line.word_select(place, CHUNK_BITS) for place in range(BANKS)]
         for bit in (2, 1):
             stage = [Signal(CHUNK_BITS, name=f"chunk{bit}_{place}") for place in range(max(1 << bit, count))]

@@ -119,8 +119,10 @@ class WordStepGenerator(wiring.Component):
         """The step that the word needs now."""
         word, step, cut, bus_bytes = self.word, self.steps.p, self.steps.p.cut, self.params.bus_bytes
         here, done = Signal(), Signal()  # the segment of its first byte is there; nothing is left to do for the word
+        line_here, in_line = Signal(), (LINE_BYTES // bus_bytes).bit_length() - 1
         m.d.comb += [
-            here.eq(self.held & (self.held_segment == word.segment)),
+            line_here.eq(self.held & (self.held_segment[in_line:] == word.segment[in_line:])),
+            here.eq(line_here & (self.held_segment[:in_line] == word.segment[:in_line])),
             cut.word.eq(~word.empty & (here | ~word.straddle)),
             cut.fetch.eq(~word.empty & (~here | word.straddle)),
             done.eq(here | ~word.straddle | word.empty),
@@ -134,11 +136,11 @@ class WordStepGenerator(wiring.Component):
         ]
 
         taken = Signal.like(word.segment)  # the segment of the step
-        in_line = (LINE_BYTES // bus_bytes).bit_length() - 1
         chunks = Const(0, (bus_bytes // CHUNK_BYTES).bit_length() - 1)
         m.d.comb += [
             taken.eq(Mux(here, word.segment + 1, word.segment)),
             step.row.eq(taken[in_line:]),
+            step.again.eq(Mux(here, ~word.segment[:in_line].all(), line_here)),
             step.bank.eq((taken[:in_line] << len(chunks)) ^ chunk_flips(word.context.swizzle, step.row)),
         ]
         with m.If(self.steps.valid & self.steps.ready):

@@ -12,8 +12,8 @@ from tilewright.sim.formal import StreamRules, prove, queue_invariants
 class SegmentFetchSpec(Elaboratable):
     """Counts the places behind the fetcher. Its two queues keep the order (F1): what is proved is that they agree."""
 
-    def __init__(self):
-        self.dut = SegmentFetcher(TMAU_PRESETS["unit"])
+    def __init__(self, bus_bytes=16):
+        self.dut = SegmentFetcher(TMAU_PRESETS["unit"].replace(bus_bytes=bus_bytes))
 
     def ports(self):
         dut = self.dut
@@ -32,6 +32,9 @@ class SegmentFetchSpec(Elaboratable):
         turn = asked.o.valid & asked.o.ready
         collected = waiting.o.valid & waiting.o.ready
 
+        step = dut.steps.payload
+        there = step.again if dut.params.keeps_lines else 0
+        needed = step.cut.fetch & ~step.stage & ~step.immediate & ~there
         due = Signal()  # the oldest step had its turn in the cycle before
         out = Signal(range(ENTRIES + 1))  # places of steps that came out in earlier cycles
         comes = dut.o.valid & (dut.o.p.word | dut.o.p.last)
@@ -46,6 +49,7 @@ class SegmentFetchSpec(Elaboratable):
             *queue_invariants(asked),
             *queue_invariants(waiting),
             Assert(collected == due),
+            Assert(~started | (asked.i.p.shared == needed)),
             # Shared memory is asked if, and only if, the step needs it; nothing else is waited for.
             Assert((dut.fetch.rows.valid & dut.fetch.rows.ready) == (turn & asked.o.p.shared)),
             Assert(turn == (asked.o.valid & (dut.fetch.rows.ready | ~asked.o.p.shared))),
@@ -65,9 +69,10 @@ class SegmentFetchSpec(Elaboratable):
         return m
 
 
-def test_places_are_enough():
-    spec = SegmentFetchSpec()
-    prove(spec, spec.ports(), name="store-segment-fetch", depth=2, proves="F6")
+@pytest.mark.parametrize("bus_bytes", [16, 64])
+def test_places_are_enough(bus_bytes):
+    spec = SegmentFetchSpec(bus_bytes)
+    prove(spec, spec.ports(), name=f"store-segment-fetch-{bus_bytes}", depth=2, proves="F6")
 
 
 @pytest.mark.long

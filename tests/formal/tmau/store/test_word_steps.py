@@ -87,6 +87,8 @@ class WordStepsSpec(Elaboratable):
                 m.d.comb += [Assert(~final), Assert(cut.fetch & ~here & cut.straddle)]
             with m.If(cut.fetch):
                 self.check_place(m, step, taken, run.context.swizzle)
+                line, had_line = (one >> (7 - bus_log2) for one in (taken, had_segment))
+                m.d.comb += Assert(step.again == (had & (line == had_line)))
         self.tie(m, run, covered, words, had, had_segment)
 
         seen = Signal(3)

@@ -25,16 +25,20 @@ def segment_of(row, bank, bus_bytes, owner=0):
 def random_load(bus_bytes, count, owners=(0,)):
     """Steps, staged segments, and what becomes of each step: (segment or None, address of the error or None)."""
     rng = random.Random(SEED)
-    steps, staged, expected, kind, segment, error, owner = [], [], [], "shared", None, None, 0
+    steps, staged, expected, kind, segment, error, owner, line = [], [], [], "shared", None, None, 0, None
     for number in range(count):
         fetch, last = segment is None or rng.random() < 0.6, rng.random() < 0.2
-        row, bank, fill = rng.randrange(PARAMS.smem.rows), rng.randrange(8), rng.getrandbits(64)
+        bank, fill = rng.randrange(8), rng.getrandbits(64)
+        again = line is not None and rng.random() < 0.5
+        row = line if again else rng.randrange(PARAMS.smem.rows)
         word = rng.random() < 0.8 or not (fetch or last)
-        step = {"row": row, "bank": bank, "stage": kind == "stage", "immediate": kind == "immediate", "fill": fill}
+        step = {"row": row, "bank": bank, "again": again, "fill": fill}
+        step |= {"stage": kind == "stage", "immediate": kind == "immediate"}
         first, end, turn, straddle = (rng.randrange(high) for high in (bus_bytes, bus_bytes + 1, bus_bytes, 2))
         cut = {"word": word, "fetch": fetch, "last": last, "tag": number}
         steps.append(step | {"cut": cut | {"first": first, "end": end, "turn": turn, "straddle": straddle}})
         steps[-1] |= {"owner": owner} if owner else {}
+        line = None if last else row if fetch else line
         if fetch and kind == "shared":
             segment = segment_of(row, bank, bus_bytes, owner)
         elif fetch and kind == "immediate":

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tilewright.golden.smem.swizzle import swizzle
-from tilewright.golden.spec import Swizzle
+from tilewright.golden.spec import LINE_BYTES, Swizzle
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.hw.tmau.store.word_steps import WordStepGenerator
 from tilewright.sim.pysim.simulate import elaborated, simulate
@@ -69,10 +69,15 @@ def test_steps(bus_bytes, mode):
 
     async def sink(ctx):
         steps, cycles = await receive(ctx, dut.steps, len(expected), stall=STALL_MODES[mode]["stall"], seed=SEED)
+        line = None  # of the segment before, of the same transfer
         for step, (word, first, end, turn, straddle, taken, last) in zip(steps, expected, strict=True):
             cut = step.cut
             assert (cut.word, cut.last, cut.fetch) == (word, last, taken is not None)
             assert taken is None or (step.row, step.bank) == place(taken, bus_bytes, modes[cut.tag])
+            if taken is not None:
+                before, line = line, taken * bus_bytes // LINE_BYTES
+                assert step.again == (line == before)
+            line = None if last else line
             assert not word or (cut.first, cut.end, cut.turn, cut.straddle) == (first, end, turn, straddle)
         if mode == "none":
             assert cycles == [*range(1, 1 + len(expected))]
