@@ -22,7 +22,7 @@ FOLLOWS = 150
 #: Bytes that shared memory reads in a cycle, and those of a bank.
 _LINE, _CHUNK = 128, 16
 #: Bytes of results that are read in a cycle, to be taken away.
-_STORED = 64
+_STORED = 128
 #: Bytes between pixels that are thought of: none, and those that make them a number of chunks.
 _GAPS = range(0, _LINE, _CHUNK // 2)
 
