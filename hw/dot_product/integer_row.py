@@ -1,19 +1,24 @@
 """Dot-product units in a row that multiply integers only."""
 
+from functools import partial
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from ..lib.delay import delay
 from .groups import Groups, add_wrapping
 from .row import check_units
 
-__all__ = ["IntegerProduct", "IntegerRow"]
+__all__ = ["IntegerProduct", "IntegerRow", "ShiftedProduct"]
 
 #: Products of a unit that are added up one after the other, each by the adder that a multiplier has behind it.
 _LINKS = 4
 _PRODUCT_CYCLES, _SUM_CYCLES = 2, 2
 _BITS = 32
+#: How far to the left a ``ShiftedProduct`` has that of the upper pair.
+_SHIFT = 16
 
 
 class IntegerProduct(wiring.Component):
@@ -72,6 +77,58 @@ class IntegerProduct(wiring.Component):
         return m
 
 
+class ShiftedProduct(wiring.Component):
+    """An ``IntegerProduct`` whose first multiplier has the upper pair where it lies in integers of 16 bits.
+
+    So nothing is extended: what a factor has not is zero by the reset of its register, which is no table.
+
+    Latency: ``LATENCY`` cycles. Throughput: one a cycle.
+
+    Parameters
+    ----------
+    waits : int
+        As of an ``IntegerProduct``.
+
+    Members
+    -------
+    type : In(4)
+        ``MmType``.
+    a, b : In(16)
+        One element of 16 bits or two of 8 bits, each.
+    whole : Out(signed(34))
+        The product, or that of the upper pair, times 2^16.
+    lower : Out(signed(18))
+        That of the lower pair; 0 if there is none.
+    """
+
+    def __init__(self, *, waits=0):
+        self._waits = waits
+        self.LATENCY = _PRODUCT_CYCLES + waits
+        super().__init__({"type": In(4), "a": In(16), "b": In(16), "whole": Out(signed(34)), "lower": Out(signed(18))})
+
+    def elaborate(self, platform):
+        m = Module()
+        wide = self.type[2]
+        wholes, lowers = [], []
+        for name, bits, is_signed in (("a", self.a, ~self.type[1]), ("b", self.b, ~self.type[0])):
+            whole = Signal(signed(17), name=f"whole_{name}", reset_less=True)
+            lower = Signal(signed(9), name=f"lower_{name}", reset_less=True)
+            m.d.sync += [whole.eq(Cat(bits, bits[-1])), lower.eq(Cat(bits[:8], bits[7]))]
+            with m.If(~is_signed):
+                m.d.sync += [whole[-1].eq(0), lower[-1].eq(0)]
+            with m.If(~wide):
+                m.d.sync += whole[:8].eq(0)
+            wholes.append(whole)
+            lowers.append(lower)
+        # One factor of the lower pair is zero, if there is no such pair.
+        with m.If(wide):
+            m.d.sync += lowers[0].eq(0)
+        for factors, product, name in ((wholes, self.whole, "whole"), (lowers, self.lower, "lower")):
+            a, b = (delay(m, factor, self._waits, name=f"{factor.name}_waits") for factor in factors)
+            m.d.comb += product.eq(delay(m, a * b, 1, name=name))
+        return m
+
+
 class IntegerRow(wiring.Component):
     """A ``DotRow`` without floats: sums are made modulo 2^32, and there is nothing to align or to round.
 
@@ -89,6 +146,9 @@ class IntegerRow(wiring.Component):
         There are integers of 16 bits.
     others : bool
         A second word is added to each accumulator: where it comes from two sources, it needs no choice between them.
+    free_adders : bool
+        Adders behind multipliers cost nothing, and have 48 bits: with ``wide`` each lane is a ``ShiftedProduct`` then,
+        whose chain has its sums 16 bits to the left. Without it chains are as narrow as their sums.
 
     Members
     -------
@@ -103,9 +163,9 @@ class IntegerRow(wiring.Component):
         The second words.
     """
 
-    def __init__(self, *, count, unit_bytes, sizes, wide=True, others=False):
+    def __init__(self, *, count, unit_bytes, sizes, wide=True, others=False, free_adders=True):
         check_units(unit_bytes, sizes)
-        self._lanes, self._wide = unit_bytes // 2, wide
+        self._lanes, self._wide, self._free_adders = unit_bytes // 2, wide, free_adders
         self._links = min(_LINKS, self._lanes)
         self._groups = Groups(count, sizes)
         self._sums_after = _PRODUCT_CYCLES + self._links
@@ -124,45 +184,92 @@ class IntegerRow(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        rows = [self._chains(m, unit) for unit in range(self._groups.count)]
+        make = self._plain_chains
+        if self._wide and self._free_adders:
+            was_wide = delay(m, self.type[2], self._sums_after, name="wide")
+            make = partial(self._shifted_chains, was_wide=was_wide)
+        rows = [make(m, unit, self._groups.leads(self.select, unit)) for unit in range(self._groups.count)]
         selects = [delay(m, self.select, self._sums_after, name="select")]
         for cycle in range(1, _SUM_CYCLES):
             selects.append(delay(m, selects[-1], 1, name=f"select_{cycle}"))
-        sums = self._groups.reduce(m, rows, selects, add_wrapping, name="sum")
+        # Sums of a unit have a cycle of their own: adders of three terms take more tables than those of two.
+        steps = (ceil_log2(len(rows[0])), self._groups.depth)
+        sums = self._groups.reduce(m, rows, selects, add_wrapping, name="sum", steps=steps)
         m.d.comb += [o.eq(total) for o, total in zip(self.o, sums, strict=True)]
         return m
 
-    def _chains(self, m, unit):
-        """What is summed in a unit: chains of lower products and of upper ones.
+    def _plain_chains(self, m, unit, leads):
+        """Chains of a unit, of lower and of upper products: they begin with the words of a unit that leads a group."""
+        # Gates in front of a register are its reset.
+        starts = [delay(m, Mux(leads, word[unit], 0), 1, name=f"word{n}_{unit}") for n, word in enumerate(self._words)]
+        if not self._free_adders:
+            starts = [sum(starts)[:_BITS]]
+        starts = [delay(m, start, _PRODUCT_CYCLES - 1, name=f"start{n}_{unit}") for n, start in enumerate(starts)]
+        products = self._products(m, unit, partial(IntegerProduct, wide=self._wide))
+        lowers, uppers = zip(*((product.lower, product.upper) for product in products), strict=True)
+        return self._add_up(m, lowers, starts[0], f"lower_{unit}") + self._add_up(
+            m, uppers, starts[1] if len(starts) > 1 else None, f"upper_{unit}"
+        )
 
-        The first ones begin with the accumulator of a unit that leads a group, and with its second word.
+    def _shifted_chains(self, m, unit, leads, *, was_wide):
+        """Chains of a unit, of lower products and of whole ones; sums of the latter come back to their place.
+
+        The lower ones begin with the accumulator of a unit that leads a group, the whole ones with its second word.
         """
-        leads = self._groups.leads(self.select, unit)
-        starts = [
-            delay(m, Mux(leads, getattr(self, name)[unit], 0), _PRODUCT_CYCLES, name=f"{name}_{unit}").as_signed()
-            for name in ("accumulators", "others")
-            if name in self.signature.members
-        ]
-        lowers, uppers = [], []
+        wide, (accumulator, *others) = self.type[2], (word[unit] for word in self._words)
+        start = delay(m, Mux(leads, accumulator, 0), _PRODUCT_CYCLES, name=f"start_{unit}")
+        moved = None
+        for other in others:
+            moved = Signal(_BITS + _SHIFT, name=f"moved_{unit}", reset_less=True)
+            m.d.sync += moved.eq(Cat(other[:_SHIFT], Mux(wide, other[_SHIFT:], other[:_SHIFT]), other[_SHIFT:]))
+            with m.If(~wide):
+                m.d.sync += moved[:_SHIFT].eq(0)
+            with m.If(~leads):
+                m.d.sync += moved.eq(0)
+            moved = delay(m, moved, _PRODUCT_CYCLES - 1, name=f"other_{unit}")
+        products = self._products(m, unit, ShiftedProduct)
+        lowers, wholes = zip(*((product.lower, product.whole) for product in products), strict=True)
+        sums = []
+        for lower, whole in zip(
+            self._add_up(m, lowers, start, f"lower_{unit}"),
+            self._add_up(m, wholes, moved, f"whole_{unit}", _BITS + _SHIFT),
+            strict=True,
+        ):
+            total, here = (Signal(signed(_BITS), name=f"{name}_{unit}_{len(sums)}") for name in ("total", "here"))
+            m.d.comb += [total.eq(lower), here.eq(Mux(was_wide, whole, whole >> _SHIFT))]
+            # A difference, for Yosys may swap what it adds. The first operand of an adder enters the multiplexers of a
+            # carry chain too, where a choice would be another table for each bit.
+            sums.append((Cat(Const(0, 1), total) - Cat(Const(1, 1), ~here))[1 : _BITS + 1].as_signed())
+        return sums
+
+    @property
+    def _words(self):
+        """What is added to the products of each unit that leads a group."""
+        return [getattr(self, name) for name in ("accumulators", "others") if name in self.signature.members]
+
+    def _products(self, m, unit, make):
+        """Those of a unit; each waits for the one before it in its chain."""
+        products = []
         for lane in range(self._lanes):
-            link = lane % self._links
-            m.submodules[f"product_{unit}_{lane}"] = product = IntegerProduct(wide=self._wide, waits=link)
+            m.submodules[f"product_{unit}_{lane}"] = product = make(waits=lane % self._links)
             m.d.comb += [
                 product.type.eq(self.type),
                 product.a.eq(self.a[unit].word_select(lane, 16)),
                 product.b.eq(self.b[unit].word_select(lane, 16)),
             ]
-            if link == 0:
-                for sums in (lowers, uppers):
-                    sums.append(starts.pop(0) if starts else Const(0, signed(1)))
-            for sums, term, kind in ((lowers, product.lower, "lower"), (uppers, product.upper, "upper")):
-                total = sums[-1] + term
-                total = total[:_BITS].as_signed() if len(total) > _BITS else total
-                sums[-1] = delay(m, total, 1, name=f"{kind}_{unit}_{lane}")
-        # A last chain with fewer links waits for the others.
-        waits = -self._lanes % self._links
-        return [
-            delay(m, total, waits if number == len(sums) - 1 else 0, name=f"{kind}_{unit}_whole")
-            for sums, kind in ((lowers, "lower"), (uppers, "upper"))
-            for number, total in enumerate(sums)
-        ]
+            products.append(product)
+        return products
+
+    def _add_up(self, m, terms, start, name, bits=_BITS):
+        """Sums of chains, modulo 2^bits; the first one begins with ``start``, if that is not None."""
+        sums = []
+        for lane, term in enumerate(terms):
+            link = lane % self._links
+            total = term if start is None else start.as_signed() + term
+            total = total[:bits].as_signed() if len(total) > bits else total
+            start = delay(m, total, 1, name=f"{name}_{lane}")
+            if link == self._links - 1 or lane == self._lanes - 1:
+                # A last chain with fewer links waits for the others.
+                sums.append(delay(m, start, self._links - 1 - link, name=f"{name}_whole"))
+                start = None
+        return sums

@@ -49,6 +49,9 @@ class PeParams:
     types : tuple of str
         What MM multiplies, one or more of ``i8``, ``i16`` (integers of 8 and of 16 bits), ``f16`` and ``bf16``. Without
         floats there are no sums with one rounding, by far the largest part of an engine.
+    free_adders : bool
+        Without floats: the device has an adder of 48 bits behind each multiplier, as AMD's have, not Lattice's. Only
+        size depends on it.
     smem : SmemParams
         The shared memory that operands are in.
     """
@@ -61,6 +64,7 @@ class PeParams:
     pages: int = 256
     mm_in_flight: int = 16
     types: tuple[str, ...] = MM_FAMILIES
+    free_adders: bool = True
     smem: SmemParams = field(default_factory=SmemParams)
 
     def __post_init__(self):
@@ -68,6 +72,8 @@ class PeParams:
         if self.regs % 2:
             raise ValueError(f"regs must be even, not {self.regs!r}")
         object.__setattr__(self, "types", families(self.types))
+        if not isinstance(self.free_adders, bool):
+            raise TypeError(f"free_adders must be a bool, not {self.free_adders!r}")
         if not isinstance(self.smem, SmemParams):
             raise TypeError(f"smem must be SmemParams, not {self.smem!r}")
 
@@ -127,7 +133,7 @@ class PeParams:
 
 PE_PRESETS = {
     "unit": PeParams(threads=4, regs=32, segments=8, pages=32, mm_in_flight=2, smem=SmemParams(16 * 1024)),
-    "ecp5": PeParams(threads=8, regs=128, segments=8, pages=64, types=("i8", "i16"),
+    "ecp5": PeParams(threads=8, regs=128, segments=8, pages=64, types=("i8", "i16"), free_adders=False,
                      smem=SmemParams(32 * 1024, chunks_a_cycle=4, writes_a_cycle=2)),
     "default": PeParams(),
     #: Integers only.

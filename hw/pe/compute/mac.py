@@ -40,7 +40,8 @@ class MacArray(wiring.Component):
         if params.floats:
             self._row = DotRow(**sizes)
         else:
-            self._row = IntegerRow(**sizes, wide="i16" in params.types, others=True)
+            wide = "i16" in params.types
+            self._row = IntegerRow(**sizes, wide=wide, others=True, free_adders=params.free_adders)
         self.LATENCY = self._row.LATENCY
         super().__init__(dict(self._row.signature.members))
 

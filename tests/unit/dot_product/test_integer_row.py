@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.golden.dot_product import dot
 from tilewright.golden.spec.pe.instruction import MmType
-from tilewright.hw.dot_product.integer_row import IntegerProduct, IntegerRow
+from tilewright.hw.dot_product.integer_row import IntegerProduct, IntegerRow, ShiftedProduct
 from tilewright.hw.dot_product.unit import DotUnit
 from tilewright.sim.pysim.dot_rows import dot_rows, join_elements
 from tilewright.sim.pysim.pipelines import run_pipeline
@@ -23,21 +23,35 @@ def kinds_of(wide):
 
 @pytest.mark.parametrize("wide", [True, False])
 def test_products(wide):
-    dut, rows, expected = IntegerProduct(wide=wide), [], []
+    results, pairs = multiply(IntegerProduct(wide=wide), kinds_of(wide), "lower", "upper")
+    for result, (kind, *product) in zip(results, pairs, strict=True):
+        assert (result["lower"] & 0xFFFFFFFF, result["upper"]) == (product[0] & 0xFFFFFFFF, sum(product[1:])), kind
+
+
+def test_shifted_products():
+    results, pairs = multiply(ShiftedProduct(waits=1), INTEGERS, "whole", "lower")
+    for result, (kind, *product) in zip(results, pairs, strict=True):
+        expected = (product[1] << 16, product[0]) if kind.bytes == 1 else (product[0], 0)
+        assert (result["whole"], result["lower"]) == expected, kind
+
+
+def multiply(dut, kinds, *outputs):
+    """Results for random factors, and for each of them the type and its one or two products."""
+    rows, expected = [], []
     rng = np.random.default_rng(SEED)
-    for kind in kinds_of(wide):
+    for kind in kinds:
         _, a, b = dot_rows(rng, kind, 300, 2 // kind.bytes)
         numbers = [x if kind & bit else x.view(f"i{kind.bytes}") for x, bit in ((a, 2), (b, 1))]
         products = numbers[0].astype(int) * numbers[1].astype(int)
         for x, y, product in zip(a, b, products, strict=True):
             rows.append({"type": kind} | {n: int.from_bytes(v.tobytes(), "little") for n, v in (("a", x), ("b", y))})
-            expected.append((int(product[0]) & 0xFFFFFFFF, int(product[1]) if kind.bytes == 1 else 0))
-    results = run_pipeline(dut, rows, lower=dut.LATENCY, upper=dut.LATENCY)
-    assert [(result["lower"] & 0xFFFFFFFF, result["upper"]) for result in results] == expected
+            expected.append((kind, *product.tolist()))
+    return run_pipeline(dut, rows, **dict.fromkeys(outputs, dut.LATENCY)), expected
 
 
-@pytest.mark.parametrize("wide", [True, False])
-def test_groups(wide):
+@pytest.mark.parametrize("others", [True, False])
+@pytest.mark.parametrize(("wide", "free_adders"), [(True, True), (True, False), (False, True), (False, False)])
+def test_groups(wide, free_adders, others):
     rng = np.random.default_rng(SEED)
     rows, expected, kinds = [], [], kinds_of(wide)
     for _ in range(400):
@@ -53,19 +67,24 @@ def test_groups(wide):
             values = rng.integers(0, 1 << 8 * UNIT_BYTES, COUNT)
             values[: groups * size] = join_elements(elements).reshape(-1).view("<u4")
             units.append(values.tolist())
-        rows.append({"type": kind, "select": select, "a": units[0], "b": units[1], "accumulators": words.tolist()})
+        row = {"type": kind, "select": select, "a": units[0], "b": units[1], "accumulators": words.tolist()}
+        if others:
+            second = rng.integers(0, 1 << 32, COUNT)
+            row |= {"accumulators": ((words - second) % (1 << 32)).tolist(), "others": second.tolist()}
+        rows.append(row)
         expected.append(dot(accumulators, a, b, kind).tolist())
-    dut = IntegerRow(count=COUNT, unit_bytes=UNIT_BYTES, sizes=SIZES, wide=wide)
+    dut = IntegerRow(count=COUNT, unit_bytes=UNIT_BYTES, sizes=SIZES, wide=wide, others=others, free_adders=free_adders)
     for row, result, sums in zip(rows, run_pipeline(dut, rows), expected, strict=True):
         size = SIZES[row["select"]]
         assert [result["o"][size * group] for group in range(len(sums))] == sums, row
 
 
+@pytest.mark.parametrize("kind", [MmType.S16U16, MmType.S8U8])
 @pytest.mark.parametrize("lanes", [4, 5])
-def test_dot_unit(lanes):
+def test_dot_unit(lanes, kind):
     """A unit without floats is one of these rows; of five lanes the last one is a chain by itself."""
-    rng, kind = np.random.default_rng(SEED), MmType.S16U16
-    accumulators, a, b = dot_rows(rng, kind, 100, lanes)
+    rng = np.random.default_rng(SEED)
+    accumulators, a, b = dot_rows(rng, kind, 100, lanes * 2 // kind.bytes)
     rows = [
         {"type": kind, "a": int.from_bytes(x, "little"), "b": int.from_bytes(y, "little"), "accumulators": [int(word)]}
         for x, y, word in zip(join_elements(a), join_elements(b), accumulators, strict=True)
