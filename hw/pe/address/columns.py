@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec.pe.errors import PeError
 from tilewright.golden.spec.pe.segment import MAX_PAGE_LOG2
 
+from ...lib.choice import chosen
 from ..layouts import JobKind
 from ..params import LANES
 from ..signatures import GuardReadSignature, ThreadReadSignature
@@ -66,6 +67,7 @@ class Columns(wiring.Component):
 
     def __init__(self, params):
         self._params = params
+        self._complement = Signal(2, reset_less=True)  # that of the thread's lowest bits, behind the first register
         super().__init__(
             {
                 "i": In(stream.Signature(ItemLayout(params))),
@@ -92,7 +94,7 @@ class Columns(wiring.Component):
             for lane, group in enumerate(reads.groups):
                 m.d.comb += group.eq((self.i.p.thread >> 3) + (lane < self.i.p.thread[:3]))
         with m.If(self.i.ready):
-            m.d.sync += [read_valid.eq(self.i.valid), read.eq(self.i.p)]
+            m.d.sync += [read_valid.eq(self.i.valid), read.eq(self.i.p), self._complement.eq(~self.i.p.thread)]
         outers = Signal.like(self.o.p.outers)
         with m.If(read_moves):
             m.d.sync += [added_valid.eq(read_valid), added.eq(read)]
@@ -108,19 +110,20 @@ class Columns(wiring.Component):
     def _add(self, m, item, moves):
         """Turns the lanes so that column 0 comes first, and adds the immediate."""
         shape = BasisLayout(self._params)
-        rows = list(self.bases.rows)
-        guarded = [~item.job.guard | value for value in self.predicates.values]
-        for bit in range(3):
-            turned = [Signal(shape, name=f"turned{bit}_{lane}") for lane in range(LANES)]
-            guarded_turned = Signal(LANES, name=f"guarded{bit}")
-            distance = item.thread[bit] if bit < len(item.thread) else 0
-            for lane in range(LANES):
-                other = (lane + (1 << bit)) % LANES
-                m.d.comb += [
-                    turned[lane].eq(Mux(distance, rows[other], rows[lane])),
-                    guarded_turned[lane].eq(Mux(distance, guarded[other], guarded[lane])),
-                ]
-            rows, guarded = turned, guarded_turned
+        guards = [~item.job.guard | value for value in self.predicates.values]
+        rows = [Cat(row, guard) for row, guard in zip(self.bases.rows, guards, strict=True)]
+        # A choice of four, then one of two. Lanes two apart choose by different registers: they would share halves of
+        # their choices, which would not be found to be choices of four.
+        near, far = (item.thread[:2], ~self._complement), item.thread[2:3]
+        for step, codes in ((1, near), (4, (far, far))):
+            turned = [Signal(len(rows[0]), name=f"turned{step}_{lane}") for lane in range(LANES)]
+            for lane, value in enumerate(turned):
+                code = codes[lane >> 1 & 1]
+                sources = {turns: rows[(lane + step * turns) % LANES] for turns in range(1 << len(code))}
+                m.d.comb += value.eq(chosen(code, sources))
+            rows = turned
+        guarded = [row[-1] for row in rows]
+        rows = [data.View(shape, row[:-1]) for row in rows]
         begins = [Signal(shape, name=f"begin{column}") for column in range(LANES)]
         takes_part = Signal(LANES)
         with m.If(moves):
