@@ -33,6 +33,7 @@ class RowsLayout(data.StructLayout):
                 "slot": 1,
                 "octet": 2,
                 "wide": 1,  # elements have 16 bits
+                "complement": 3,  # ~Cat(octet, wide), from registers of its own: no tool sees that they tell the same
                 "enable": unsigned(LANES),  # rows that are inside; the others are zero
                 "rows": data.ArrayLayout(CHUNK_BITS, LANES),
             }
@@ -169,9 +170,16 @@ class LineCache(wiring.Component):
         m.d.comb += self.fill.ready.eq(share == self._shares - 1)
         with m.If(self.fill.valid):
             m.d.sync += share.eq(share + 1)
-        unit = Signal(2)  # of the column
-        narrow = Cat(share[1:], fill.octet)[: log2 + 2] if log2 else fill.octet
-        m.d.comb += unit.eq(Mux(fill.wide, Cat(share, fill.octet), narrow))
+        other_share = Signal(len(share), init=-1)  # its complement
+        with m.If(self.fill.valid):
+            m.d.sync += other_share.eq(other_share - 1)
+        units = []  # the one of the column, twice
+        for number, known in enumerate((Cat(share, fill.octet, fill.wide), ~Cat(other_share, fill.complement))):
+            now, octet, wide = known[: len(share)], known[len(share) : -1], known[-1]
+            narrow = Cat(now[1:], octet)[: log2 + 2] if log2 else octet
+            unit = Signal(2, name=f"unit{number}")
+            m.d.comb += unit.eq(Mux(wide, Cat(now, octet), narrow))
+            units.append(unit)
         turned = []
         for bank in range(unit_bytes):
             cells = [Signal(8, name=f"cell{bank}_{byte}") for byte in range(LANES)]  # by column, or place modulo 8
@@ -186,7 +194,8 @@ class LineCache(wiring.Component):
             turned.append([Signal(8, name=f"turned{bank}_{position}") for position in range(LANES)])
             for position, value in enumerate(turned[-1]):
                 sources = {number: cells[(position - ahead) % LANES] for number, ahead in enumerate(_AHEAD)}
-                m.d.comb += value.eq(chosen(unit, sources))
+                # Positions two apart have the same sources, and would share halves of their choices.
+                m.d.comb += value.eq(chosen(units[position >> 1 & 1], sources))
         return turned
 
     def _look(self, m, position, first):

@@ -106,18 +106,19 @@ class ReadReturn(wiring.Component):
             self.pick.wide.eq(tag.wide),
             self.pick.place.eq(tag.place),
             self.pick.part.eq(self._part),
-            *(position.eq(byte[1:]) for position, (byte, _) in zip(self.pick.positions, lanes, strict=True)),
+            *(position.eq(byte[1:]) for position, (byte, *_) in zip(self.pick.positions, lanes, strict=True)),
         ]
         return m
 
     def _lanes(self, tag):
-        """Of the lanes of the part: the first byte of a unit or word, and which of its bytes are inside."""
+        """Of the lanes of the part: the first byte of a unit or word, its ``lower``, and which bytes are inside."""
         lanes = []
         for way in range(self._ways):
             mine = [tag.lanes[lane] for lane in range(way, LANES, self._ways)]
             byte = chosen(self._part, {part: lane.byte for part, lane in enumerate(mine)})
+            lower = chosen(self._part, {part: lane.lower for part, lane in enumerate(mine)})
             kept = {part: lane.keep & lane.enable.replicate(len(lane.keep)) for part, lane in enumerate(mine)}
-            lanes.append((byte, chosen(self._part, kept)))
+            lanes.append((byte, lower, chosen(self._part, kept)))
         return lanes
 
     def _fill(self, m, begins, read, keeps):
@@ -137,6 +138,7 @@ class ReadReturn(wiring.Component):
             (tag.slot, fill.p.slot),
             (tag.octet, fill.p.octet),
             (tag.wide, fill.p.wide),
+            (tag.complement, fill.p.complement),
             (Cat(lane.enable for lane in tag.lanes), fill.p.enable),
             (tag.reads, read),
         ):
@@ -155,7 +157,7 @@ class ReadReturn(wiring.Component):
             for name in ("on", "register", "first_member", "last"):
                 m.d.sync += columns.payload[name].eq(tag[name])
         places = CHUNK_BITS // self._params.unit_bits  # of units in a chunk
-        for way, (chunk, picked, (byte, kept)) in enumerate(
+        for way, (chunk, picked, (byte, _, kept)) in enumerate(
             zip(self.read_data.payload, self.units, lanes, strict=True)
         ):
             # Those of the chunk and two of the line cache make one choice: four inputs, two bits of code.
@@ -186,9 +188,10 @@ class ReadReturn(wiring.Component):
                 loads.payload.group.eq(tag.group),
                 loads.payload.lanes.eq(tag.on),
             ]
-        for way, (chunk, (byte, kept)) in enumerate(zip(self.read_data.payload, lanes, strict=True)):
+        for way, (chunk, (byte, lower, kept)) in enumerate(zip(self.read_data.payload, lanes, strict=True)):
+            # Not by the bit that chooses units: of a choice of four, halves would be shared, and the others tables too.
             words = {place: chunk.word_select(place, 32) for place in range(CHUNK_BITS // 32)}
-            self._keep(m, free, loads.payload.data, way, chosen(byte[2:], words), kept[:4])
+            self._keep(m, free, loads.payload.data, way, chosen(Cat(byte[2], ~lower), words), kept[:4])
         return free
 
     def _keep(self, m, free, targets, way, value, inside):

@@ -26,12 +26,19 @@ class TagLayout(data.StructLayout):
     """What is to be done with the chunks that were read, of an access that is no STORE."""
 
     def __init__(self, params):
-        # PICK: byte 2·p for position p of the line cache.
-        lane = data.StructLayout({"enable": 1, "byte": unsigned(4), "keep": unsigned(8)})
+        lane = data.StructLayout(
+            {
+                "enable": 1,
+                "byte": unsigned(4),  # PICK: 2·p for position p of the line cache
+                "lower": 1,  # the byte's highest bit is 0: for who chooses what nothing else shall share parts of
+                "keep": unsigned(8),
+            }
+        )
         super().__init__(
             {
                 "reads": 1,  # chunks come; otherwise there is none to wait for
                 "picks": 1,  # it is a PICK
+                "complement": 3,  # as of RowsLayout
                 "lanes": data.ArrayLayout(lane, LANES),
                 **_tag_fields(params),
             }
@@ -109,6 +116,7 @@ class Reader(wiring.Component):
             reads.i.payload.chunks.eq(Cat(lane.chunk for lane in access.lanes)),
             tags.i.payload.reads.eq(read),
             tags.i.payload.picks.eq(picks),
+            tags.i.payload.complement.eq(~Cat(access.octet, access.wide)),
             self.stores.payload.last.eq(access.last),
         ]
         for field in _tag_fields(self._params):
@@ -120,6 +128,7 @@ class Reader(wiring.Component):
             m.d.comb += [
                 tag.enable.eq(lane.enable),
                 tag.byte.eq(Mux(picks, position << 1, lane.byte)),
+                tag.lower.eq(~tag.byte[3]),
                 tag.keep.eq(lane.keep),
                 word.chunk.eq(lane.chunk),
                 word.word.eq(lane.byte[2:]),

@@ -25,17 +25,15 @@ def random_tag(rng, params, kind=None):
     kind = rng.choice(KINDS) if kind is None else kind
     size = 4 if kind == AccessKind.LOAD else params.unit_bytes
     reads = kind in (AccessKind.COLUMNS, AccessKind.FILL, AccessKind.LOAD) and rng.random() < 0.9
-    lanes = [
-        {
-            "enable": int(reads and rng.random() < 0.8),
-            "byte": rng.randrange(0, 16, size),
-            "keep": rng.choice([0xFF, rng.getrandbits(8)]),
-        }
-        for _ in range(8)
-    ]
+    lanes = []
+    for _ in range(8):
+        enable, byte = int(reads and rng.random() < 0.8), rng.randrange(0, 16, size)
+        lane = {"enable": enable, "byte": byte, "lower": int(byte < 8), "keep": rng.choice([0xFF, rng.getrandbits(8)])}
+        lanes.append(lane)
     return {
         "reads": int(reads),
         "picks": int(kind == AccessKind.PICK),
+        "complement": rng.randrange(8),
         "kind": int(kind),
         "last": rng.getrandbits(1),
         "lanes": lanes,
@@ -70,7 +68,8 @@ def expected(tags, answers, params):
             columns.append((tag["on"], tag["register"], tag["first_member"], tag["last"], units))
         elif tag["kind"] == AccessKind.FILL:
             enable = sum(lane["enable"] << n for n, lane in enumerate(tag["lanes"]))
-            fills.append((tag["slot"], tag["octet"], tag["wide"], enable, chunks if tag["reads"] else None))
+            where = tag["slot"], tag["octet"], tag["wide"], tag["complement"]
+            fills.append((*where, enable, chunks if tag["reads"] else None))
         else:
             ends += tag["last"]
             if tag["kind"] == AccessKind.LOAD and tag["on"]:
@@ -135,7 +134,8 @@ def test_random(mode, params):
             *signals, dut.load_done, dut.loads.valid & dut.loads.ready
         ):
             if valid:
-                fills.append((fill.slot, fill.octet, fill.wide, fill.enable, list(fill.rows) if taken else None))
+                where = fill.slot, fill.octet, fill.wide, fill.complement
+                fills.append((*where, fill.enable, list(fill.rows) if taken else None))
             if landed and tag.kind == AccessKind.PICK:
                 picks.append((pick.slot, pick.kb, pick.wide, pick.place, list(pick.positions)))
             loaded += loads

@@ -58,11 +58,12 @@ def reads_of(item):
 def check_tag(tag, item):
     assert {name: int(tag[name]) for name in SAME} == {name: int(item[name]) for name in SAME}
     assert (tag.reads, tag.picks) == (reads_of(item), item["kind"] == AccessKind.PICK)
+    assert tag.complement == 7 ^ (item["octet"] | item["wide"] << 2)
     first, kb = item["place"] >> item["wide"], item["kb"] + 1
     for number, (got, lane) in enumerate(zip(tag.lanes, item["lanes"], strict=True)):
         position = (first + number // kb + (0, 4, 2, 6)[number % kb]) % 8  # in the line cache
         byte = 2 * position if tag.picks else lane["byte"]
-        assert (got.enable, got.byte, got.keep) == (lane["enable"], byte, lane["keep"])
+        assert (got.enable, got.byte, got.lower, got.keep) == (lane["enable"], byte, byte < 8, lane["keep"])
 
 
 def check_words(words, item):
