@@ -13,6 +13,7 @@ from .layouts import (
     BanksWriteLayout,
     ChunkWriteLayout,
     LineLayout,
+    ScatteredLayout,
     read_data_layout,
 )
 from .signatures import WriteBackSignature
@@ -105,7 +106,8 @@ class WriteArbiter(wiring.Component):
     small write, or in its turn a scattered one, happens, so no longer than one cycle for each of them.
 
     Lines may come as words. Then one code for each byte chooses among a scattered write, the line's two words, and
-    what all banks have in common: the fill or a small write, which therefore wait for each other.
+    what all banks have in common: the fill, a small write, or the second chunk of a scattered write that has two at
+    most. These wait for each other.
 
     Latency: none; the written bytes can be read in the next cycle. Throughput: one wide write a cycle, or two, while no
     small writer needs its turn.
@@ -121,7 +123,7 @@ class WriteArbiter(wiring.Component):
     Members
     -------
     lines : In(stream of LineLayout(params, 1, word_bytes))
-    scatter : In(stream of BanksWriteLayout) if stores
+    scatter : In(stream of ScatteredLayout) if stores
     write_back : In(WriteBackSignature)
     host : In(stream of ChunkWriteLayout)
     banks : Out(BanksWriteLayout)
@@ -141,7 +143,8 @@ class WriteArbiter(wiring.Component):
         self.scatter_first = Signal()
         self._stores = stores
         self._words = word_bytes is not None
-        scatter = {"scatter": In(stream.Signature(BanksWriteLayout(params)))} if stores else {}
+        self._two = stores and params.writes_a_cycle == 2  # chunks of a scattered write at most
+        scatter = {"scatter": In(stream.Signature(ScatteredLayout(params)))} if stores else {}
         super().__init__(
             {
                 "lines": In(stream.Signature(LineLayout(params, 1, word_bytes))),
@@ -159,8 +162,8 @@ class WriteArbiter(wiring.Component):
         by_line = Signal(BANKS)  # of the wide writers the line writes the bank
         strobes = Signal(data.ArrayLayout(CHUNK_BYTES, BANKS))  # of wide writers
         strobed, wide_ready = Signal(BANKS), Signal()  # banks that they write
-        filling = Signal()  # the line goes, and has bytes of the fill
-        self._choose_wide(m, by_line, strobes, strobed, filling, wide_ready)
+        filling, second = Signal(), Signal()  # the line goes, and has bytes of the fill; the second chunk goes
+        self._choose_wide(m, by_line, strobes, strobed, filling, second, wide_ready)
 
         small = Signal.like(host.payload)
         small_valid = Signal()
@@ -180,7 +183,7 @@ class WriteArbiter(wiring.Component):
         taken = Signal()
         m.d.comb += [
             first.eq((write_back.valid & write_back.urgent) | (waited == PATIENCE)),
-            clash.eq(strobed.bit_select(bank, 1) | filling),
+            clash.eq(strobed.bit_select(bank, 1) | filling | second),
             taken.eq(first | ~clash),
             write_back.taken.eq(write_back.valid & taken),
             host.ready.eq(~write_back.valid & taken),
@@ -189,8 +192,10 @@ class WriteArbiter(wiring.Component):
         ]
 
         common = Signal(CHUNK_BITS)
-        fill = lines.payload.data.fill.replicate(CHUNK_BITS // 32) if self._words else small.data
-        m.d.comb += common.eq(Mux(small_valid & taken, small.data, fill))
+        others = lines.payload.data.fill.replicate(CHUNK_BITS // 32) if self._words else small.data
+        if self._two:
+            others = Mux(second, self.scatter.payload.data[1], others)
+        m.d.comb += common.eq(Mux(small_valid & taken, small.data, others))
         for b in range(BANKS):
             here = Signal(name=f"small{b}")
             row = lines.payload.row
@@ -216,7 +221,9 @@ class WriteArbiter(wiring.Component):
             filled, first = Const(0, CHUNK_BYTES), Const(0)
         chunks = {1 + number: word for number, word in enumerate(words)} | {3: common}
         if self._stores:
-            chunks[0] = self.scatter.payload.data[b]
+            chunks[0] = self.scatter.payload.data[0 if self._two else b]
+        if self._two:
+            here = here | (~by_line & self.scatter.payload.second[b])
         made = []
         for byte in range(CHUNK_BYTES):
             code = Signal(2, name=f"code{b}_{byte}")
@@ -225,7 +232,7 @@ class WriteArbiter(wiring.Component):
             made.append(chosen(code, {number: chunk.word_select(byte, 8) for number, chunk in chunks.items()}))
         return Cat(made)
 
-    def _choose_wide(self, m, by_line, strobes, strobed, filling, ready):
+    def _choose_wide(self, m, by_line, strobes, strobed, filling, second, ready):
         """The line and the scattered write together, or by turns one of them."""
         lines, line = self.lines, self.lines.payload
         line_goes, line_banks = Signal(), Signal(BANKS)
@@ -243,9 +250,14 @@ class WriteArbiter(wiring.Component):
             return
         scatter, scatter_first = self.scatter, self.scatter_first
         scatter_goes, scatter_banks, apart = Signal(), Signal(BANKS), Signal()
+        shared = Const(0)  # both need what all banks have in common
+        if self._two:
+            has_second = scatter.payload.second.any()
+            m.d.comb += second.eq(scatter_goes & has_second)
+            shared = has_second & lines.valid & line.data.fills if self._words else Const(0)
         m.d.comb += [
-            scatter_banks.eq(Cat(strobe.any() for strobe in scatter.payload.strobes)),
-            apart.eq((line_banks & scatter_banks) == 0),
+            scatter_banks.eq(scatter.payload.banks),
+            apart.eq(((line_banks & scatter_banks) == 0) & ~shared),
             line_goes.eq(apart | ~scatter.valid | ~scatter_first),
             scatter_goes.eq(scatter.valid & (apart | scatter_first)),
             by_line.eq(line_banks & line_goes.replicate(BANKS)),

@@ -21,9 +21,11 @@ __all__ = [
     "ReadLayout",
     "RefusalLayout",
     "ScatterWriteLayout",
+    "ScatteredLayout",
     "delivery_members",
     "read_data_layout",
     "reduction_members",
+    "scattered_chunk",
     "whole_line",
 ]
 
@@ -247,6 +249,30 @@ class BanksWriteLayout(data.StructLayout):
                 "strobes": data.ArrayLayout(CHUNK_BYTES, BANKS),  # one bit a byte; 0: the bank does not write
             }
         )
+
+
+class ScatteredLayout(data.StructLayout):
+    """A scattered write, or a part of it, in front of the banks: :func:`scattered_chunk`."""
+
+    def __init__(self, params):
+        two = params.writes_a_cycle == 2
+        super().__init__(
+            {
+                "banks": unsigned(BANKS),  # those that are written
+                "rows": data.ArrayLayout(params.row_width, BANKS),
+                "strobes": data.ArrayLayout(CHUNK_BYTES, BANKS),
+                # By bank. Where there are two at most, these two, and which banks write the second one.
+                "data": data.ArrayLayout(CHUNK_BITS, 2 if two else BANKS),
+                **({"second": unsigned(BANKS)} if two else {}),
+            }
+        )
+
+
+def scattered_chunk(write, bank):
+    """The chunk that a ``ScatteredLayout`` has for a bank."""
+    if len(write.data) == BANKS:
+        return write.data[bank]
+    return Mux(write.second.bit_select(bank, 1), write.data[1], write.data[0])
 
 
 class ChunkWriteLayout(data.StructLayout):

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.golden.spec import BANKS, CHUNK_BYTES
 
 from ..lib.choice import chosen, first_of
-from .layouts import BanksWriteLayout, ScatterWriteLayout
+from .layouts import ScatteredLayout, ScatterWriteLayout
 
 __all__ = ["ScatterPort"]
 
@@ -29,7 +29,7 @@ class ScatterPort(wiring.Component):
     -------
     i : In(stream of ScatterWriteLayout)
         Should come from registers. Accepted with the last of its lanes.
-    o : Out(stream of BanksWriteLayout)
+    o : Out(stream of ScatteredLayout)
         Registered.
     idle : Out(1)
         What has been accepted is in the banks, or gets there in this cycle.
@@ -51,7 +51,7 @@ class ScatterPort(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(ScatterWriteLayout(params))),
-                "o": Out(stream.Signature(BanksWriteLayout(params))),
+                "o": Out(stream.Signature(ScatteredLayout(params))),
                 "idle": Out(1),
                 "conflict_stb": Out(1),
             }
@@ -94,7 +94,10 @@ class ScatterPort(wiring.Component):
 
         with m.If(free):
             m.d.sync += self.o.valid.eq(self.i.valid)
-        values, strobes = at_hand(write.data), at_hand(write.strobes)
+        values, strobes, out = at_hand(write.data), at_hand(write.strobes), self.o.payload
+        if ways == 2:
+            with m.If(free):
+                m.d.sync += [out.data[k].eq(values[k]) for k in lanes]
         for bank in range(BANKS):
             wants = [waits[k] & (chunks[k][:3] == bank) for k in lanes]
             lane = Signal(range(ways), name=f"lane{bank}")
@@ -102,8 +105,12 @@ class ScatterPort(wiring.Component):
             strobe = chosen(lane, dict(enumerate(strobes)))
             with m.If(free):
                 m.d.sync += [
-                    self.o.payload.rows[bank].eq(chosen(lane, {k: chunks[k][3:] for k in lanes})),
-                    self.o.payload.data[bank].eq(chosen(lane, dict(enumerate(values)))),
-                    self.o.payload.strobes[bank].eq(strobe & Cat(wants).any().replicate(CHUNK_BYTES)),
+                    out.banks[bank].eq(Cat(wants).any()),
+                    out.rows[bank].eq(chosen(lane, {k: chunks[k][3:] for k in lanes})),
+                    out.strobes[bank].eq(strobe & Cat(wants).any().replicate(CHUNK_BYTES)),
                 ]
+                if ways == 2:
+                    m.d.sync += out.second[bank].eq(wants[1] & ~wants[0])
+                else:
+                    m.d.sync += out.data[bank].eq(chosen(lane, dict(enumerate(values))))
         return m

@@ -6,11 +6,12 @@ from amaranth.hdl import Assert, Assume, Cat, Const, Cover, Elaboratable, Module
 
 from tilewright.hw.smem.arbiter import PATIENCE, ReadArbiter, WriteArbiter
 from tilewright.hw.smem.barrier import BarrierUnit
-from tilewright.hw.smem.layouts import whole_line
+from tilewright.hw.smem.layouts import scattered_chunk, whole_line
 from tilewright.hw.smem.params import SmemParams
 from tilewright.sim.formal import StreamRules, prove
 
 PARAMS = SmemParams(1024)
+QUARTER = SmemParams(1024, writes_a_cycle=2)
 
 
 class ReadSpec(Elaboratable):
@@ -69,9 +70,9 @@ class ReadSpec(Elaboratable):
 class WriteSpec(Elaboratable):
     """Every accepted write reaches its bank whole; a line waits only in a cycle in which another write happens."""
 
-    def __init__(self, *, stores, word_bytes):
+    def __init__(self, *, params, stores, word_bytes):
         self.stores = stores
-        self.arbiter = arbiter = WriteArbiter(PARAMS, stores, word_bytes)
+        self.arbiter = arbiter = WriteArbiter(params, stores, word_bytes)
         back = arbiter.write_back
         self.inputs = [back.valid, back.urgent, back.payload]
         for writer in (arbiter.lines, arbiter.host, *([arbiter.scatter] if stores else [])):
@@ -105,10 +106,13 @@ class WriteSpec(Elaboratable):
             m.d.comb += Assert(value == whole_line(lines.payload.data).word_select(Cat(byte, bank), 8))
         if self.stores:
             wide = arbiter.scatter.payload
+            m.d.comb += Assume(wide.banks == Cat(strobe.any() for strobe in wide.strobes))
+            if len(wide.data) == 2:
+                m.d.comb += Assume((wide.second & ~wide.banks) == 0)
             m.d.comb += by_scatter.eq(scatter_goes & wide.strobes[bank].bit_select(byte, 1))
             with m.If(by_scatter):
                 m.d.comb += Assert(strobe & (row == wide.rows[bank]))
-                m.d.comb += Assert(value == wide.data[bank].word_select(byte, 8))
+                m.d.comb += Assert(value == scattered_chunk(wide, bank).word_select(byte, 8))
             self._turns(m, lines, line_goes, scatter_goes)
             m.d.comb += Cover(line_goes & scatter_goes & lines.payload.strobe.any() & wide.strobes.as_value().any())
         for small, goes in ((host.payload, host_goes), (back.payload, back.taken)):
@@ -183,19 +187,21 @@ class WriteWaitSpec(Elaboratable):
 
 #: What there is beside lines, and the words that those come as; of 64 bytes a line has two, of 16 a bank has one.
 WRITERS = pytest.mark.parametrize(
-    ("stores", "word_bytes"),
+    ("params", "stores", "word_bytes"),
     [
-        pytest.param(False, None, marks=pytest.mark.long, id="lines"),
-        pytest.param(False, 16, marks=pytest.mark.long, id="words"),
-        pytest.param(True, None, id="lines-and-scatter"),
-        pytest.param(True, 16, id="words-and-scatter"),
-        pytest.param(True, 64, marks=pytest.mark.long, id="wide-words-and-scatter"),
+        pytest.param(PARAMS, False, None, marks=pytest.mark.long, id="lines"),
+        pytest.param(PARAMS, False, 16, marks=pytest.mark.long, id="words"),
+        pytest.param(PARAMS, True, None, id="lines-and-scatter"),
+        pytest.param(PARAMS, True, 16, id="words-and-scatter"),
+        pytest.param(PARAMS, True, 64, marks=pytest.mark.long, id="wide-words-and-scatter"),
+        pytest.param(QUARTER, True, None, marks=pytest.mark.long, id="lines-and-two-chunks"),
+        pytest.param(QUARTER, True, 16, id="words-and-two-chunks"),
     ],
 )
 
 
-def _name(name, stores, word_bytes):
-    return f"{name}{'-stores' * stores}{f'-words{word_bytes}' if word_bytes else ''}"
+def _name(name, params, stores, word_bytes):
+    return f"{name}{f'-stores{params.writes_a_cycle}' * stores}{f'-words{word_bytes}' if word_bytes else ''}"
 
 
 def test_reads():
@@ -210,16 +216,16 @@ def test_reads_do_wait():
 
 
 @WRITERS
-def test_writes(stores, word_bytes):
-    spec = WriteSpec(stores=stores, word_bytes=word_bytes)
-    prove(spec, spec.inputs, name=_name("smem-write-arbiter", stores, word_bytes), depth=2, proves="F2")
+def test_writes(params, stores, word_bytes):
+    spec = WriteSpec(params=params, stores=stores, word_bytes=word_bytes)
+    prove(spec, spec.inputs, name=_name("smem-write-arbiter", params, stores, word_bytes), depth=2, proves="F2")
 
 
 @pytest.mark.long
 @WRITERS
-def test_writes_do_meet(stores, word_bytes):
-    spec = WriteSpec(stores=stores, word_bytes=word_bytes)
-    prove(spec, spec.inputs, name=_name("smem-write-arbiter-cover", stores, word_bytes), mode="cover", depth=11)
+def test_writes_do_meet(params, stores, word_bytes):
+    spec = WriteSpec(params=params, stores=stores, word_bytes=word_bytes)
+    prove(spec, spec.inputs, name=_name("smem-write-arbiter-cover", params, stores, word_bytes), mode="cover", depth=11)
 
 
 def test_waits_for_the_write_side_are_bounded():

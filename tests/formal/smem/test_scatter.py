@@ -7,6 +7,7 @@ import pytest
 from amaranth.asserts import AnyConst
 from amaranth.hdl import Array, Assert, Assume, Cover, Elaboratable, Module, Mux, Signal
 
+from tilewright.hw.smem.layouts import scattered_chunk
 from tilewright.hw.smem.params import SmemParams
 from tilewright.hw.smem.scatter import ScatterPort
 from tilewright.sim.formal import StreamRules, prove
@@ -47,7 +48,8 @@ class ScatterSpec(Elaboratable):
             strobe.eq(Array(i.payload.strobes)[lane]),
         ]
         fresh, seen = Signal(), Signal()
-        shown = [o.payload.strobes[bank].any() & o.payload.data[bank][0] for bank in range(8)]
+        chunks = [scattered_chunk(o.payload, bank) for bank in range(8)]
+        shown = [o.payload.strobes[bank].any() & chunks[bank][0] for bank in range(8)]
         m.d.comb += [fresh.eq(free & asked), seen.eq(fresh & reduce(or_, shown))]
         with m.If(free):
             m.d.comb += Assert(o.valid == asked)
@@ -56,8 +58,10 @@ class ScatterSpec(Elaboratable):
                 m.d.comb += [
                     Assert(chunk == (o.payload.rows[bank] << 3 | bank)),
                     Assert(o.payload.strobes[bank] == strobe),
-                    Assert(o.payload.data[bank] == data),
+                    Assert(chunks[bank] == data),
                 ]
+            with m.If(o.valid):
+                m.d.comb += Assert(o.payload.banks[bank] == o.payload.strobes[bank].any())
 
         written, written_before = Signal(), Signal()  # of the lane; and before this cycle
         m.d.comb += written.eq(Mux(fresh & ended, 0, written_before | seen))

@@ -175,7 +175,8 @@ def test_host_waits_for_the_write_back():
 def test_lines_and_scattered_writes(line_banks, scatter_banks, grants):
     """Together if they have no bank in common, else by turns."""
     dut = elaborated(WriteArbiter, PARAMS, stores=True)
-    scattered = {"rows": [7] * 8, "data": [40 + bank for bank in range(8)],
+    scattered = {"banks": sum(1 << bank for bank in scatter_banks), "rows": [7] * 8,
+                 "data": [40 + bank for bank in range(8)],
                  "strobes": [0xF0 * (bank in scatter_banks) for bank in range(8)]}  # fmt: skip
 
     async def drive(ctx):
@@ -192,6 +193,52 @@ def test_lines_and_scattered_writes(line_banks, scatter_banks, grants):
                     assert written == ((4, bank + 1, 0xFFFF) if by_line else (7, 40 + bank, 0xF0))
                 else:
                     assert written[2] == 0
+            await ctx.tick()
+
+    simulate(dut, drive)
+
+
+@pytest.mark.parametrize(
+    ("fills", "scatter_banks", "small_bank", "grants"),
+    [
+        (0, (4, 5), None, ["LS"] * 3),
+        (1, (4,), None, ["LS"] * 3),
+        (1, (4, 5), None, ["L", "S", "L", "S"]),
+        (0, (4,), 7, ["LSH"] * 3),
+        (0, (4, 5), 7, ["LS"] * PATIENCE + ["H", "LS"]),
+    ],
+    ids=["two chunks", "fill", "fill and two", "small", "small and two"],
+)
+def test_second_chunk(fills, scatter_banks, small_bank, grants):
+    """Of two scattered chunks the second one, the fill and a small write wait for each other."""
+    dut = elaborated(WriteArbiter, SmemParams(1024, writes_a_cycle=2), True, 16)
+    first, *second = scatter_banks
+    scattered = {"banks": sum(1 << bank for bank in scatter_banks), "rows": [7] * 8, "data": [40, 41],
+                 "strobes": [0xF0 * (bank in scatter_banks) for bank in range(8)],
+                 "second": sum(1 << bank for bank in second)}  # fmt: skip
+
+    async def drive(ctx):
+        words = {"word": 50, "first_word": 51, "first": 1, "filled": 0xFFFF * fills, "fills": fills, "fill": 52}
+        ctx.set(dut.lines.payload, {"row": 4, "data": words, "strobe": (1 << 64) - 1})
+        ctx.set(dut.lines.valid, 1)
+        ctx.set(dut.scatter.payload, scattered)
+        ctx.set(dut.scatter.valid, 1)
+        if small_bank is not None:
+            await offer_small(ctx, dut, "host", bank=small_bank)
+        for granted in grants:
+            ready = dut.lines.ready, dut.scatter.ready, dut.host.ready
+            goes = [ctx.get(bit) for bit in ready[: 2 if small_bank is None else 3]]
+            assert "".join(letter for letter, bit in zip("LSH", goes, strict=False) if bit) == granted
+            written = [[ctx.get(getattr(dut.banks, name)[b]) for b in range(8)] for name in ("strobes", "data")]
+            by_line = dict.fromkeys(range(4), 0xFFFF) if "L" in granted else {}
+            by_scatter = dict.fromkeys(scatter_banks, 0xF0) if "S" in granted else {}
+            by_host = {small_bank: 0x0FF0} if "H" in granted else {}
+            strobes = by_line | by_scatter | by_host
+            assert written[0] == [strobes.get(b, 0) for b in range(8)]
+            fill = sum(52 << 32 * n for n in range(4))
+            values = {0: fill if fills else 51, 1: 50, 2: 50, 3: 50, first: 40, **dict.fromkeys(second, 41)}
+            values |= {small_bank: 0xABC}
+            assert all(written[1][b] == values[b] for b in strobes)
             await ctx.tick()
 
     simulate(dut, drive)
